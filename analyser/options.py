@@ -1,0 +1,37 @@
+"""What a caller may set for reading captures: one value, passed down unchanged."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+
+
+@dataclass(frozen=True, slots=True)
+class ReadOptions:
+    """Options of `analyser.read`.
+
+    decode_as: server port -> protocol name; overrules what the bytes look like.
+    protocols: show only these protocols; empty for all. Rows of other protocols never enter the tables.
+    enable: optional dissectors to switch on.
+    from_ns, to_ns: Unix time in ns; select output rows by their `ts`, never input packets.
+    """
+
+    decode_as: Mapping[int, str] = field(default_factory=lambda: MappingProxyType({}))
+    protocols: tuple[str, ...] = ()
+    enable: tuple[str, ...] = ()
+    from_ns: int | None = None
+    to_ns: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How far reading is: `total_bytes` is None where the size is not known (standard input)."""
+
+    file: str
+    done_bytes: int
+    total_bytes: int | None
+    packets: int
+
+
+ProgressCallback = Callable[[Progress], None]
