@@ -1,0 +1,1 @@
+"""Kafka: framing, schemas, decoding and correlation of requests with responses."""

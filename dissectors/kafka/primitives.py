@@ -1,0 +1,56 @@
+"""Values that every Kafka message is made of: bytes in, numbers and text out, and the error for bytes that are neither.
+
+Positions are offsets into the caller's buffer. `end` is where the frame stops; the buffer may go on behind it.
+Source: https://kafka.apache.org/protocol#protocol_types
+"""
+
+from __future__ import annotations
+
+import base64
+
+NO_TOPIC_ID = bytes(16)
+
+
+class DecodeError(ValueError):
+    """The bytes are not what the protocol says. The text names what is wrong."""
+
+
+def continue_uvarint(buf: bytes, pos: int, first: int) -> tuple[int, int]:
+    """Finish an unsigned varint whose first byte `first` (above 127) stood just before `pos`.
+
+    Returns (value, position behind it). Raises DecodeError above 32 bits, IndexError at the end of the buffer.
+    """
+    value = first & 0x7F
+    for shift in (7, 14, 21, 28):
+        byte = buf[pos]
+        pos += 1
+        value |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            if value > 0xFFFF_FFFF:
+                break
+            return value, pos
+    raise DecodeError("unsigned varint is wider than 32 bits")
+
+
+def read_uvarint(buf: bytes, pos: int, end: int) -> tuple[int, int]:
+    """Read an unsigned varint that has to stand before `end`; (value, position behind it) or DecodeError."""
+    try:
+        value = buf[pos]
+        pos += 1
+        if value > 0x7F:
+            value, pos = continue_uvarint(buf, pos, value)
+    except IndexError:
+        raise DecodeError("varint runs past the end") from None
+    if pos > end:
+        raise DecodeError("varint runs past the end")
+    return value, pos
+
+
+def text(raw: bytes) -> str:
+    """UTF-8 to str; bytes that are not UTF-8 stay readable as \\xNN instead of failing the message."""
+    return raw.decode("utf-8", "backslashreplace")
+
+
+def uuid_text(raw: bytes) -> str:
+    """A uuid field as Kafka prints it: URL-safe base64 without padding, 22 characters."""
+    return base64.urlsafe_b64encode(raw).rstrip(b"=").decode("ascii")

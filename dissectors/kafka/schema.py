@@ -1,0 +1,215 @@
+"""The wire format of Kafka's APIs as data: `.kafka` text files in, frozen schema values out.
+
+A file holds comments (`#`), one line `api KEY NAME  versions A-B  flexible C+` (or `flexible none`), then the blocks
+`request` and `response`. A field is one line, indented by two spaces more than its parent:
+
+    name  type  versions  null VERSIONS  tag NUMBER
+
+Types: bool int8 int16 int32 int64 uint16 uint32 float64 uuid string bytes records struct, `[type]` for an array. A `?`
+at the end says that the value may be null (in all versions of the field; `null 2-7` narrows it). Versions are `4`,
+`2-4`, `6+`, or left out for all that the parent has. `tag` makes it a tagged field; those need flexible versions.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+from importlib import resources
+from typing import Literal, NamedTuple
+
+Direction = Literal["request", "response"]
+
+SCALARS = frozenset({"bool", "int8", "int16", "int32", "int64", "uint16", "uint32", "float64", "uuid"})
+SIZED = frozenset({"string", "bytes", "records"})
+NULLABLE = SIZED | {"struct"}
+MAX_DEPTH = 8
+
+_API = re.compile(r"api (\d+) ([A-Z]\w*) +versions (\d+)(?:-(\d+))? +flexible (?:(\d+)\+|none)")
+_FIELD = re.compile(
+    r"([a-z]\w*) +(\[?)([a-z]\w*)(\]?)(\??)(?: +(\d+(?:\+|-\d+)?))?(?: +null (\d+(?:\+|-\d+)?))?(?: +tag (\d+))?"
+)
+
+
+class SchemaError(ValueError):
+    """A schema file breaks its own rules; the text begins with file and line number."""
+
+
+class Versions(NamedTuple):
+    """A range of API versions, both ends included; `last` is None for "and every later one"."""
+
+    first: int
+    last: int | None
+
+    def has(self, version: int) -> bool:
+        return self.first <= version and (self.last is None or version <= self.last)
+
+    def within(self, outer: Versions) -> bool:
+        return outer.has(self.first) and (outer.last is None or (self.last is not None and self.last <= outer.last))
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """One field: where it exists, whether it may be null there, and what is inside when it is a struct."""
+
+    name: str
+    type: str
+    array: bool
+    versions: Versions
+    null: Versions | None
+    tag: int | None
+    fields: tuple[Field, ...]
+
+    def nullable(self, version: int) -> bool:
+        return self.null is not None and self.null.has(version)
+
+
+@dataclass(frozen=True, slots=True)
+class Api:
+    """Request and response of one API key in all its versions; `flexible` is the first flexible one, None for none."""
+
+    key: int
+    name: str
+    versions: Versions
+    flexible: int | None
+    request: tuple[Field, ...]
+    response: tuple[Field, ...]
+
+    def fields(self, direction: Direction) -> tuple[Field, ...]:
+        return self.request if direction == "request" else self.response
+
+    def is_flexible(self, version: int) -> bool:
+        return self.flexible is not None and version >= self.flexible
+
+
+class _Line(NamedTuple):
+    number: int
+    depth: int
+    text: str
+
+
+@cache
+def api(key: int) -> Api | None:
+    """The schema of an API key, or None if there is no file for it. Raises SchemaError for a broken file."""
+    name = _files().get(key)
+    if name is None:
+        return None
+    source = resources.files("dissectors.kafka").joinpath("apis").joinpath(name).read_text(encoding="utf-8")
+    parsed = parse(source, name)
+    if parsed.key != key:
+        raise SchemaError(f"{name}: the file's name says key {key}, its text {parsed.key}")
+    return parsed
+
+
+def api_keys() -> tuple[int, ...]:
+    """All keys that have a schema, ascending."""
+    return tuple(sorted(_files()))
+
+
+@cache
+def _files() -> dict[int, str]:
+    folder = resources.files("dissectors.kafka").joinpath("apis")
+    names = [entry.name for entry in folder.iterdir() if entry.name.endswith(".kafka")]
+    return {int(name.split("_", 1)[0]): name for name in names}
+
+
+def parse(source: str, where: str = "schema") -> Api:
+    """Parse the text of one `.kafka` file; `where` names it in errors. Raises SchemaError."""
+    lines = list(_lines(source, where))
+    if not lines:
+        raise SchemaError(f"{where}: empty")
+    head = _API.fullmatch(lines[0].text)
+    if head is None:
+        raise _error(where, lines[0], "expected `api KEY NAME  versions A-B  flexible C+`")
+    key, name, first, last, flexible = head.groups()
+    versions = Versions(int(first), int(last or first))
+    blocks: dict[str, tuple[Field, ...]] = {}
+    at = 1
+    while at < len(lines):
+        line = lines[at]
+        if line.depth or line.text not in ("request", "response") or line.text in blocks:
+            raise _error(where, line, "expected one `request` and one `response`")
+        blocks[line.text], at = _fields(lines, at + 1, 1, versions, where)
+    if len(blocks) != 2:
+        raise SchemaError(f"{where}: needs a request and a response")
+    parsed = Api(int(key), name, versions, int(flexible) if flexible else None, blocks["request"], blocks["response"])
+    _check_tags(parsed, where)
+    return parsed
+
+
+def _lines(source: str, where: str) -> Iterator[_Line]:
+    for number, raw in enumerate(source.splitlines(), 1):
+        content = raw.split("#", 1)[0].rstrip()
+        if not content:
+            continue
+        indent = len(content) - len(content.lstrip(" "))
+        line = _Line(number, indent // 2, content.strip())
+        if indent % 2 or "\t" in content:
+            raise _error(where, line, "indent with two spaces for each level")
+        yield line
+
+
+def _fields(lines: list[_Line], at: int, depth: int, outer: Versions, where: str) -> tuple[tuple[Field, ...], int]:
+    """Fields from line `at` on that stand at `depth`; returns them and the first line that is not theirs."""
+    found: list[Field] = []
+    while at < len(lines) and lines[at].depth >= depth:
+        line = lines[at]
+        if line.depth > depth or depth > MAX_DEPTH:
+            raise _error(where, line, "indented deeper than its parent allows")
+        field, at = _field(lines, at, outer, where)
+        for other in found:
+            if other.name == field.name and _overlap(other.versions, field.versions):
+                raise _error(where, line, f"second {field.name} in the same version")
+            if field.tag is not None and other.tag == field.tag and _overlap(other.versions, field.versions):
+                raise _error(where, line, f"second tag {field.tag}")
+        found.append(field)
+    return tuple(found), at
+
+
+def _field(lines: list[_Line], at: int, outer: Versions, where: str) -> tuple[Field, int]:
+    line = lines[at]
+    match = _FIELD.fullmatch(line.text)
+    if match is None:
+        raise _error(where, line, "expected `name  type  versions  null VERSIONS  tag NUMBER`")
+    name, opened, base, closed, mark, versions_text, null_text, tag = match.groups()
+    versions = _versions(versions_text, outer)
+    null = _versions(null_text, versions) if mark or null_text else None
+    if base not in SCALARS | SIZED | {"struct"} or bool(opened) != bool(closed):
+        raise _error(where, line, f"unknown type {opened}{base}{closed}")
+    if mark and null_text:
+        raise _error(where, line, "either `?` or `null`, not both")
+    if not versions.within(outer) or (null is not None and not null.within(versions)):
+        raise _error(where, line, "versions reach beyond those of the parent or the field")
+    if null is not None and not opened and base not in NULLABLE:
+        raise _error(where, line, f"{base} has no null")
+    nested, after = _fields(lines, at + 1, line.depth + 1, versions, where)
+    if (base == "struct") != bool(nested):
+        raise _error(where, line, "a struct, and only a struct, has fields inside")
+    return Field(name, base, bool(opened), versions, null, int(tag) if tag else None, nested), after
+
+
+def _versions(source: str | None, outer: Versions) -> Versions:
+    if source is None:
+        return outer
+    if source.endswith("+"):
+        return Versions(int(source[:-1]), outer.last)
+    first, _, last = source.partition("-")
+    return Versions(int(first), int(last or first))
+
+
+def _overlap(a: Versions, b: Versions) -> bool:
+    return a.has(b.first) or b.has(a.first)
+
+
+def _check_tags(parsed: Api, where: str) -> None:
+    waiting = [*parsed.request, *parsed.response]
+    while waiting:
+        field = waiting.pop()
+        waiting += field.fields
+        if field.tag is not None and not parsed.is_flexible(field.versions.first):
+            raise SchemaError(f"{where}: {field.name} has a tag before the first flexible version")
+
+
+def _error(where: str, line: _Line, message: str) -> SchemaError:
+    return SchemaError(f"{where}:{line.number}: {message}: {line.text!r}")
