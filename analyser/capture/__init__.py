@@ -1,0 +1,26 @@
+"""Captures in, arrays of TCP segments out.
+
+In: pcap or pcapng files (also gzip, zstd or lz4), directories of them, or binary streams. Out: PacketBatch values, one
+for each block of bytes, with dense ids for endpoint pairs; CaptureStats say what else was in the capture.
+"""
+
+from analyser.capture.endpoints import Endpoints, EndpointTable
+from analyser.capture.errors import CaptureError
+from analyser.capture.limits import CaptureLimits
+from analyser.capture.model import CaptureStats, Interface, PacketBatch, Remark
+from analyser.capture.reader import read_batches
+from analyser.capture.sources import Source, open_captures
+
+__all__ = [
+    "CaptureError",
+    "CaptureLimits",
+    "CaptureStats",
+    "EndpointTable",
+    "Endpoints",
+    "Interface",
+    "PacketBatch",
+    "Remark",
+    "Source",
+    "open_captures",
+    "read_batches",
+]

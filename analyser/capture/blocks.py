@@ -1,0 +1,139 @@
+"""Reading a byte stream in blocks. In: a binary stream. Out: one reused buffer with the bytes not consumed yet.
+
+Resident memory is the block and never the file: what a reader has not consumed moves to the front of the buffer, and
+only a record that is larger than the whole buffer makes it grow, doubling while bytes really arrive.
+"""
+
+import io
+import os
+import select
+import stat
+import time
+from typing import Any, BinaryIO, cast
+
+from analyser.capture.limits import CaptureLimits
+
+LEAD = 4  # bytes before `start` that stay readable: pcapng repeats the length of a block behind it
+IDLE_S = 0.01
+SLACK = 256  # bytes behind `end` that fixed-width header gathers may touch; their content means nothing
+
+
+def live_descriptor(stream: BinaryIO) -> int | None:
+    """The descriptor to wait on when the stream is a pipe, socket or device, None for files and memory."""
+    try:
+        descriptor = stream.fileno()
+        return None if stat.S_ISREG(os.fstat(descriptor).st_mode) else descriptor
+    except (OSError, ValueError, AttributeError):
+        return None
+
+
+class BlockBuffer:
+    """The bytes data[start:end] of a stream. Readers move `start`; `fill` drops what lies before it and reads on.
+
+    `offset(i)` is the place of data[i] in the stream. `eof` is True when nothing follows, `error` says why if the
+    stream failed (a damaged compressed file, an I/O error) rather than ended.
+    """
+
+    def __init__(self, stream: BinaryIO, limits: CaptureLimits, failures: tuple[type[Exception], ...] = ()) -> None:
+        self.data = bytearray(limits.block_bytes + LEAD + SLACK)
+        self.start = self.end = LEAD
+        self.eof = False
+        self.error = ""
+        self._base = -LEAD
+        self._stream = cast(Any, stream)
+        # readinto1 makes at most one read of what lies below, so a buffered pipe does not wait until the block is full
+        self._read = getattr(self._stream, "readinto1", None) or self._stream.readinto
+        self._failures: tuple[type[Exception], ...] = (OSError, ValueError, *failures)
+        self._limits = limits
+        self._live = live_descriptor(stream)
+
+    def offset(self, index: int) -> int:
+        """Offset in the stream of data[index]."""
+        return self._base + index
+
+    def stop(self) -> None:
+        """Give up the rest of the stream."""
+        self.start, self.eof = self.end, True
+
+    def fill(self) -> bool:
+        """Read until the block is full, the stream ends or a live source's time is up; False when nothing came."""
+        self._make_room()
+        capacity = len(self.data) - SLACK
+        before, deadline = self.end, 0.0
+        with memoryview(self.data) as view:
+            while self.end < capacity and not self.eof:
+                if self._live is not None and self.end > before and not self._ready(deadline):
+                    break
+                count = self._read_some(view[self.end : capacity])
+                if self.end == before:
+                    deadline = time.monotonic() + self._limits.handover_ms / 1000
+                self.end += count
+        return self.end > before
+
+    def need(self, count: int) -> bool:
+        """Read until `count` bytes lie behind `start`; False when the stream ends before."""
+        while self.end - self.start < count and not self.eof:
+            self.fill()
+        return self.end - self.start >= count
+
+    def rest_of_stream(self) -> BinaryIO:
+        """The whole stream again, for another reader, with what this buffer holds put back in front."""
+        return cast(BinaryIO, Rejoined(bytes(self.data[self.start : self.end]), self._stream))
+
+    def _ready(self, deadline: float) -> bool:
+        left = deadline - time.monotonic()
+        return left > 0 and bool(select.select([self._stream], [], [], left)[0])
+
+    def _read_some(self, target: memoryview) -> int:
+        try:
+            count: int | None = self._read(target)
+        except self._failures as failure:
+            self.error = str(failure) or type(failure).__name__
+            count = 0
+        if count is None:  # a non-blocking source has nothing yet
+            time.sleep(IDLE_S)
+            return 0
+        self.eof = count == 0
+        return count
+
+    def _make_room(self) -> None:
+        cut = self.start - LEAD
+        kept = self.end - cut
+        normal = self._limits.block_bytes + LEAD + SLACK
+        size = len(self.data)
+        if kept + SLACK >= size:
+            size *= 2
+        elif size > normal and kept * 2 < normal:
+            size = normal
+        if size != len(self.data):
+            fresh = bytearray(size)
+            fresh[:kept] = memoryview(self.data)[cut : self.end]
+            self.data = fresh
+        elif cut:
+            self.data[:kept] = self.data[cut : self.end]
+        self._base += cut
+        self.start, self.end = LEAD, kept
+
+
+class Rejoined(io.RawIOBase):
+    """A stream with the bytes already read from it put back in front."""
+
+    def __init__(self, head: bytes, stream: BinaryIO) -> None:
+        self._head = head
+        self._stream = cast(Any, stream)
+
+    def readable(self) -> bool:
+        return True
+
+    def fileno(self) -> int:
+        return int(self._stream.fileno())
+
+    def readinto(self, target: Any) -> int | None:
+        """As io.RawIOBase.readinto."""
+        if not self._head:
+            count: int | None = self._stream.readinto(target)
+            return count
+        part = self._head[: len(target)]
+        target[: len(part)] = part
+        self._head = self._head[len(part) :]
+        return len(part)

@@ -1,0 +1,182 @@
+"""Endpoint pairs. In: columns of addresses and ports. Out: a dense id for each unordered pair, and which side sent.
+
+A hash table in arrays: open addressing with linear probing, the full key compared, so that equal ids mean equal keys.
+"""
+
+import secrets
+from dataclasses import dataclass
+from ipaddress import IPv4Address, IPv6Address
+from typing import NamedTuple
+
+import numpy as np
+
+from analyser.capture.model import Flags, Ids, Ints, Words
+
+FIRST_SLOT_BITS, FIRST_KEYS = 12, 1024
+KEY_WORDS = 5
+
+
+class Endpoints(NamedTuple):
+    """The two ends of a pair; low is the one with the smaller address, or the smaller port on one address."""
+
+    low_address: str
+    low_port: int
+    high_address: str
+    high_port: int
+    encapsulation: str
+
+
+@dataclass(slots=True)
+class Addresses:
+    """Columns of a batch: where each segment came from and went to. encapsulation: ids from encapsulation_id."""
+
+    source_high: Words
+    source_low: Words
+    source_port: Words
+    destination_high: Words
+    destination_low: Words
+    destination_port: Words
+    encapsulation: Words
+    is_ipv6: Flags
+
+
+def from_low_side(a: Addresses) -> Flags:
+    """True where the source is the low endpoint: compared by address, then by port."""
+    result: Flags = a.source_port <= a.destination_port
+    result = (a.source_low < a.destination_low) | ((a.source_low == a.destination_low) & result)
+    if a.is_ipv6.any():
+        result = (a.source_high < a.destination_high) | ((a.source_high == a.destination_high) & result)
+    return result
+
+
+def pair_keys(a: Addresses, from_low: Flags) -> tuple[Words, ...]:
+    """The key as words: low address, high address (low words first), then ports, encapsulation and family."""
+    low_port = np.where(from_low, a.source_port, a.destination_port)
+    high_port = np.where(from_low, a.destination_port, a.source_port)
+    tail = (low_port << np.uint64(48)) | (high_port << np.uint64(32)) | (a.encapsulation << np.uint64(1))
+    low, high = (
+        np.where(from_low, a.source_low, a.destination_low),
+        np.where(from_low, a.destination_low, a.source_low),
+    )
+    if not a.is_ipv6.any():
+        return low, high, tail
+    tail |= a.is_ipv6
+    low_top = np.where(from_low, a.source_high, a.destination_high)
+    return low, high, tail, low_top, np.where(from_low, a.destination_high, a.source_high)
+
+
+class EndpointTable:
+    """Ids of endpoint pairs, from 0 in the order of their first packet. One table may serve several captures."""
+
+    def __init__(self, max_pairs: int = 4_000_000) -> None:
+        """max_pairs: further pairs get the id -1."""
+        self._max_pairs = max_pairs
+        self._count = 0
+        self._keys: Words = np.zeros((KEY_WORDS, FIRST_KEYS), np.uint64)
+        self._slot_bits = FIRST_SLOT_BITS
+        self._slots: Ids = np.full(1 << FIRST_SLOT_BITS, -1, np.int32)
+        # secret odd factors: a sender cannot choose addresses that share a slot
+        self._factors = [np.uint64(secrets.randbits(64) | 1) for _ in range(KEY_WORDS)]
+        self._encapsulations: dict[str, int] = {"": 0}
+
+    def __len__(self) -> int:
+        return self._count
+
+    def __getitem__(self, pair: int) -> Endpoints:
+        """The ends of a pair; IndexError when there is no such id."""
+        if not 0 <= pair < self._count:
+            raise IndexError(pair)
+        low, high, tail, low_top, high_top = self._keys[:, pair].tolist()
+        ports, encapsulation = tail >> 32, (tail & 0xFFFFFFFF) >> 1
+        text = next(name for name, number in self._encapsulations.items() if number == encapsulation)
+        if tail & 1:
+            ends = str(IPv6Address(low_top << 64 | low)), str(IPv6Address(high_top << 64 | high))
+        else:
+            ends = str(IPv4Address(low)), str(IPv4Address(high))
+        return Endpoints(ends[0], ports >> 16, ends[1], ports & 0xFFFF, text)
+
+    def encapsulation_id(self, text: str) -> int:
+        """The number of an encapsulation ("" is 0), or -1 when the table is full."""
+        number = self._encapsulations.get(text)
+        if number is None:
+            if self._count >= self._max_pairs:
+                return -1
+            number = self._encapsulations[text] = len(self._encapsulations)
+        return number
+
+    def assign(self, addresses: Addresses) -> tuple[Ids, Flags]:
+        """(pair, from_low) for each row; new pairs are added. pair is -1 where the table is full."""
+        from_low = from_low_side(addresses)
+        words = pair_keys(addresses, from_low)
+        hashes = self._hash(words)
+        pairs, missing = self._find(words, hashes)
+        while len(missing):
+            rows = tuple(word[missing] for word in words)
+            if not self._add(rows, hashes[missing]):
+                break
+            found, still = self._find(rows, hashes[missing])
+            pairs[missing] = found
+            missing = missing[still]
+        return pairs, from_low
+
+    def _hash(self, words: tuple[Words, ...]) -> Words:
+        result = words[0] * self._factors[0]
+        for word, factor in zip(words[1:], self._factors[1:], strict=False):
+            result += (word ^ (word >> np.uint64(31))) * factor
+        result ^= result >> np.uint64(32)
+        result *= self._factors[0]
+        return result
+
+    def _find(self, words: tuple[Words, ...], hashes: Words) -> tuple[Ids, Ints]:
+        """Ids of the rows, -1 where unknown, and the rows that are unknown."""
+        mask = (1 << self._slot_bits) - 1
+        slots = (hashes >> np.uint64(64 - self._slot_bits)).astype(np.int64)
+        pairs = self._slots[slots]
+        rows = np.flatnonzero(~self._equal(pairs, words))
+        while True:
+            rows = rows[pairs[rows] >= 0]
+            if not len(rows):
+                return pairs, np.flatnonzero(pairs < 0)
+            slots[rows] = (slots[rows] + 1) & mask
+            pairs[rows] = self._slots[slots[rows]]
+            rows = rows[~self._equal(pairs[rows], tuple(word[rows] for word in words))]
+
+    def _equal(self, pairs: Ids, words: tuple[Words, ...]) -> Flags:
+        """Where the key of the id is the row's key. The tail tells the family, so IPv4 needs only three words."""
+        equal: Flags = pairs >= 0
+        for stored, word in zip(self._keys, words, strict=False):
+            equal &= stored[pairs] == word
+        return equal
+
+    def _add(self, words: tuple[Words, ...], hashes: Words) -> int:
+        """Add one key for each distinct hash, in row order; keys that share a whole hash wait for the next round."""
+        _, first = np.unique(hashes, return_index=True)
+        rows = np.sort(first)[: self._max_pairs - self._count]
+        fresh = np.arange(self._count, self._count + len(rows))
+        self._reserve(self._count + len(rows))
+        for stored, word in zip(self._keys, words, strict=False):
+            stored[fresh] = word[rows]
+        self._count += len(rows)
+        self._place(fresh, hashes[rows])
+        return len(rows)
+
+    def _reserve(self, count: int) -> None:
+        """Make room for `count` keys, at most a quarter of the slots in use."""
+        if count > self._keys.shape[1]:
+            keys = np.zeros((KEY_WORDS, max(count, 2 * self._keys.shape[1])), np.uint64)
+            keys[:, : self._count] = self._keys[:, : self._count]
+            self._keys = keys
+        if count * 4 > len(self._slots):
+            self._slot_bits = (count * 8).bit_length()
+            self._slots = np.full(1 << self._slot_bits, -1, np.int32)
+            self._place(np.arange(self._count), self._hash(tuple(self._keys[:, : self._count])))
+
+    def _place(self, ids: Ints, hashes: Words) -> None:
+        """Write ids into the first free slot behind their own; of several that want one slot the last wins."""
+        mask = (1 << self._slot_bits) - 1
+        slots = (hashes >> np.uint64(64 - self._slot_bits)).astype(np.int64)
+        while len(ids):
+            free = self._slots[slots] < 0
+            self._slots[slots[free]] = ids[free]
+            left = self._slots[slots] != ids
+            ids, slots = ids[left], (slots[left] + 1) & mask

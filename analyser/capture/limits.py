@@ -1,0 +1,26 @@
+"""Limits of the capture layer. In: nothing. Out: one frozen value that every reader takes as an argument."""
+
+from dataclasses import dataclass
+
+MIB = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class CaptureLimits:
+    """What a capture may cost.
+
+    block_bytes: how much is read, decoded and handed on at a time; a larger record makes the block grow.
+    max_packet_bytes: no record is believed to be larger, whatever the snaplen of the file says.
+    handover_ms: a block of a live source is handed on this long after its first byte, full or not.
+    max_resyncs: how often reading goes on behind damage before the rest of the file is given up.
+    max_pairs: endpoint pairs kept; packets of further pairs count as undecoded.
+    max_remarks, max_interfaces: remarks and interfaces kept in the statistics; further ones are only counted.
+    """
+
+    block_bytes: int = 16 * MIB
+    max_packet_bytes: int = 64 * MIB
+    handover_ms: int = 100
+    max_resyncs: int = 1000
+    max_pairs: int = 4_000_000
+    max_remarks: int = 200
+    max_interfaces: int = 10_000

@@ -1,0 +1,128 @@
+"""Values of the capture layer: batches of packets as arrays, and what is known about a capture.
+
+In: nothing. Out: types without behaviour beyond counting. All arrays of one batch have the same length.
+"""
+
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+Ints = npt.NDArray[np.int64]
+Ids = npt.NDArray[np.int32]
+Words = npt.NDArray[np.uint64]
+Bytes = npt.NDArray[np.uint8]
+Flags = npt.NDArray[np.bool_]
+Rows = npt.NDArray[Any]  # structured rows copied out of a block
+Severity = Literal["note", "warn", "error"]
+
+
+@dataclass(frozen=True, slots=True)
+class Remark:
+    """Something about the capture itself; byte_offset counts in the (decompressed) capture from 0."""
+
+    severity: Severity
+    code: str
+    text: str
+    packet: int | None
+    byte_offset: int
+
+
+@dataclass(slots=True)
+class Interface:
+    """One capture interface. The drop counters are None until the capture states them (pcapng ISB)."""
+
+    name: str
+    link_type: int
+    snaplen: int
+    tsresol: int  # as if_tsresol: 6 is microseconds, the high bit means a power of two
+    description: str = ""
+    if_drop: int | None = None
+    os_drop: int | None = None
+
+
+@dataclass(slots=True)
+class CaptureStats:
+    """What is known about one capture; grows while it is read and is final when reading ends.
+
+    packets == tcp_segments + other_packets + sum(undecoded_packets.values()). ts_* are None without packets.
+    captured_bytes and wire_bytes count packets without record headers.
+    """
+
+    file: str
+    format: str = ""
+    compression: str = ""
+    link_types: list[int] = field(default_factory=list)
+    packets: int = 0
+    captured_bytes: int = 0
+    wire_bytes: int = 0
+    ts_first_ns: int | None = None
+    ts_last_ns: int | None = None
+    tcp_segments: int = 0
+    other_packets: int = 0
+    undecoded_packets: Counter[str] = field(default_factory=Counter)
+    truncated_packets: int = 0
+    snaplen: int = 0
+    interfaces: list[Interface] = field(default_factory=list)
+    hardware: str = ""
+    os: str = ""
+    application: str = ""
+    remarks: list[Remark] = field(default_factory=list)
+    remarks_dropped: int = 0
+
+
+@dataclass(slots=True)
+class Records:
+    """Link-layer records found in one block: where each packet lies in the block, before any of it is decoded.
+
+    start is an index into the block; captured and wire are bytes; link_type is one number for all, or one for each.
+    """
+
+    first_packet: int
+    start: Ints
+    captured: Ints
+    wire: Ints
+    ts_ns: Ints
+    link_type: int | Ids
+
+
+@dataclass(slots=True)
+class PacketBatch:
+    """TCP segments of one block in capture order.
+
+    data is the block itself, not a copy: it is overwritten when the next batch is asked for, so whoever keeps payload
+    bytes longer copies them (`bytes(data[a:b])`). The arrays are the batch's own and stay valid.
+
+    packet: number in this file from 1, counting all packets as Wireshark does.
+    pair, from_low: id from the EndpointTable; True where the sender is the pair's low endpoint.
+    seq, ack: raw 32-bit numbers; ack has a meaning only where the ACK flag is set.
+    flags: low byte as on the wire (FIN 1, SYN 2, RST 4, PSH 8, ACK 16, URG 32, ECE 64, CWR 128).
+    window: as on the wire, not scaled.
+    payload_start: index into data; payload_bytes of it are there, wire_payload_bytes (never fewer) were sent.
+    """
+
+    data: memoryview
+    packet: Ints
+    ts_ns: Ints
+    pair: Ids
+    from_low: Flags
+    seq: Ints
+    ack: Ints
+    flags: Bytes
+    window: Ids
+    payload_start: Ints
+    payload_bytes: Ids
+    wire_payload_bytes: Ids
+
+    def __len__(self) -> int:
+        return len(self.packet)
+
+
+def add_remark(stats: CaptureStats, most: int, remark: Remark) -> None:
+    """Append a remark, or only count it once `most` remarks are there."""
+    if len(stats.remarks) < most:
+        stats.remarks.append(remark)
+    else:
+        stats.remarks_dropped += 1

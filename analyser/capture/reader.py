@@ -1,0 +1,94 @@
+"""Reading one capture. In: a source. Out: batches of TCP segments, and the statistics of the capture."""
+
+from collections.abc import Iterator
+
+from analyser.capture.blocks import BlockBuffer
+from analyser.capture.compression import COMPRESSIONS, decompressed
+from analyser.capture.endpoints import EndpointTable
+from analyser.capture.errors import CaptureError
+from analyser.capture.limits import CaptureLimits
+from analyser.capture.link import LINK_LAYERS
+from analyser.capture.model import CaptureStats, PacketBatch, Records, Remark, add_remark
+from analyser.capture.pcap import FILE_HEADER_BYTES, MAGICS, PcapWalker
+from analyser.capture.pcapng import SECTION_BYTES, PcapngWalker
+from analyser.capture.segments import decode_records
+from analyser.capture.sources import Source, describe_bytes
+
+DEFAULT_LIMITS = CaptureLimits()
+
+
+def read_batches(
+    source: Source, endpoints: EndpointTable, stats: CaptureStats, limits: CaptureLimits = DEFAULT_LIMITS
+) -> Iterator[PacketBatch]:
+    """The TCP segments of a capture, block by block, in capture order; `stats` grows on the way.
+
+    A batch's `data` is valid until the next batch is requested; a block without segments yields none. Raises
+    CaptureError when the source cannot be opened or is no capture; damage further on is a remark in `stats`.
+    """
+    with source.open() as stream:
+        blocks = open_blocks(BlockBuffer(stream, limits), stats, limits, source.name)
+        for records in read_records(blocks, stats, limits, source.name):
+            batch = decode_records(blocks.data, records, endpoints, stats)
+            if len(batch):
+                yield batch
+            del batch
+    _note_end(blocks, stats, limits)
+
+
+def open_blocks(blocks: BlockBuffer, stats: CaptureStats, limits: CaptureLimits, name: str) -> BlockBuffer:
+    """The blocks of the capture itself: decompressed when the first bytes say so."""
+    blocks.need(FILE_HEADER_BYTES)
+    head = bytes(blocks.data[blocks.start : blocks.end])
+    compression = next((kind for magic, kind in COMPRESSIONS.items() if head.startswith(magic)), "")
+    if not compression:
+        return blocks
+    stats.compression = compression
+    stream, failures = decompressed(compression, blocks.rest_of_stream())
+    inner = BlockBuffer(stream, limits, failures)
+    inner.need(FILE_HEADER_BYTES)
+    if inner.start == inner.end:
+        raise CaptureError(f"{name} is {compression}-compressed, but nothing can be unpacked from it{_because(inner)}.")
+    return inner
+
+
+def read_records(blocks: BlockBuffer, stats: CaptureStats, limits: CaptureLimits, name: str) -> Iterator[Records]:
+    """The link-layer records, one value for each block of bytes; CaptureError when the bytes are no capture."""
+    walker = _walker(blocks, stats, limits, name)
+    while True:
+        records = walker.walk()
+        if len(records.start):
+            yield records
+        if blocks.eof:
+            return
+        blocks.fill()
+
+
+def _walker(blocks: BlockBuffer, stats: CaptureStats, limits: CaptureLimits, name: str) -> PcapWalker | PcapngWalker:
+    whole = blocks.need(FILE_HEADER_BYTES)
+    head = bytes(blocks.data[blocks.start : min(blocks.end, blocks.start + 64)])
+    if not head:
+        raise CaptureError(f"{name} is empty (0 bytes), not a capture{_because(blocks)}.")
+    if head[:4] in MAGICS or head[:4] == SECTION_BYTES:
+        if not whole:
+            raise CaptureError(f"{name} is cut inside its file header: only {len(head)} bytes.")
+        return PcapWalker(blocks, stats, limits) if head[:4] in MAGICS else PcapngWalker(blocks, stats, limits)
+    raise CaptureError(f"{name} is not a capture: {describe_bytes(head)}.")
+
+
+def _because(blocks: BlockBuffer) -> str:
+    return f" ({blocks.error})" if blocks.error else ""
+
+
+def _note_end(blocks: BlockBuffer, stats: CaptureStats, limits: CaptureLimits) -> None:
+    end, most, undecoded = blocks.offset(blocks.end), limits.max_remarks, stats.undecoded_packets
+    if blocks.error:
+        add_remark(stats, most, Remark("error", "read_failed", f"reading stopped: {blocks.error}", stats.packets, end))
+    if not stats.packets:
+        add_remark(stats, most, Remark("note", "no_packets", "the capture holds no packets", None, end))
+    if undecoded["unknown_link_type"]:
+        unknown = ", ".join(str(number) for number in stats.link_types if number not in LINK_LAYERS)
+        text = f"{undecoded['unknown_link_type']} packets are of a link type that is not decoded ({unknown})"
+        add_remark(stats, most, Remark("warn", "unknown_link_type", text, None, 0))
+    if undecoded["ip_fragment"]:
+        text = f"{undecoded['ip_fragment']} IP fragments are not put together; TCP bytes in them are missing"
+        add_remark(stats, most, Remark("warn", "ip_fragments", text, None, 0))

@@ -1,0 +1,107 @@
+"""What the user named. In: paths. Out: sources that can be opened, files of a directory in the order of their time."""
+
+import os
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, BinaryIO, cast
+
+from analyser.capture.errors import CaptureError
+
+STANDARD_INPUT = "-"
+# first bytes of what people hand over by mistake
+FILE_KINDS = {
+    b"PK\x03\x04": "a zip archive",
+    b"\x7fELF": "a program",
+    b"BZh": "bzip2-compressed data",
+    b"\xfd7zXZ\0": "xz-compressed data",
+    b"snoop\0\0\0": "a Solaris snoop capture, which is not supported",
+    b"PAR1": "a Parquet file",
+    b"%PDF": "a PDF document",
+    b"RTSS": "a Network Monitor capture, which is not supported",
+    b"GMBU": "a Network Monitor capture, which is not supported",
+}
+
+
+class Unclosed:
+    """A context manager around a stream that belongs to somebody else."""
+
+    def __init__(self, stream: BinaryIO) -> None:
+        self._stream = stream
+
+    def __enter__(self) -> BinaryIO:
+        return self._stream
+
+    def __exit__(self, *_: object) -> None:
+        """Leave the stream open."""
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """One capture: a file, or a binary stream that is read once and not closed. `name` is what the user wrote."""
+
+    name: str
+    path: Path | None = None
+    stream: BinaryIO | None = None
+
+    def open(self) -> "BinaryIO | Unclosed":
+        """A context manager that gives an unbuffered stream at the start; CaptureError when that is not possible."""
+        if self.path is None:
+            if self.stream is None:
+                raise CaptureError(f"{self.name} has nothing to read from.")
+            return Unclosed(self.stream)
+        try:
+            return cast(BinaryIO, self.path.open("rb", buffering=0))
+        except OSError as error:
+            raise CaptureError(explain(self.name, error)) from error
+
+
+def explain(name: str, error: OSError) -> str:
+    """One sentence for an error of the operating system about `name`."""
+    if isinstance(error, FileNotFoundError):
+        return f"{name}: no such file or directory."
+    if isinstance(error, PermissionError):
+        return f"{name}: permission denied."
+    return f"{name} cannot be read: {error.strerror or error}."
+
+
+def describe_bytes(head: bytes) -> str:
+    """What a file that is no capture seems to be, by its first bytes."""
+    for magic, kind in FILE_KINDS.items():
+        if head.startswith(magic):
+            return f"it looks like {kind}"
+    shown = head[:16]
+    if shown and all(byte in b"\t\n\r" or 32 <= byte < 127 for byte in shown):
+        return f"it starts with the text {shown.decode('ascii')!r}"
+    return f"it starts with the bytes {shown[:8].hex(' ')}"
+
+
+def standard_input() -> Source:
+    """Standard input without Python's buffer, so that a live source is handed on as it comes."""
+    buffer: Any = sys.stdin.buffer
+    return Source(STANDARD_INPUT, stream=getattr(buffer, "raw", buffer))
+
+
+def open_captures(paths: Sequence[str | os.PathLike[str]]) -> list[Source]:
+    """One source for each capture that the paths name, in their order.
+
+    "-" is standard input; a directory stands for the captures in it (not in its subdirectories), told by their first
+    bytes and sorted by the time of their first packet. Raises CaptureError with one sentence: no such file, permission
+    denied, not a capture (and what it looks like), a directory without captures.
+    """
+    from analyser.capture.probe import captures_in, probe
+
+    sources: list[Source] = []
+    for given in paths:
+        name = os.fspath(given)
+        path = Path(name)
+        if name == STANDARD_INPUT:
+            sources.append(standard_input())
+        elif path.is_dir():
+            sources.extend(captures_in(name))
+        else:
+            source = Source(name, path)
+            probe(source)
+            sources.append(source)
+    return sources
