@@ -1,0 +1,109 @@
+"""The broker's own request log as records: what the broker says it was asked and what it answered.
+
+In: the lines that logger `kafka.request.logger` writes at DEBUG, one per request, or a .jsonl.gz of LogRecords.
+Out: LogRecord values in the log's order. The broker logs a request when its answer has been sent; on one connection
+the broker works on one request at a time, so the order within a connection is that of the wire.
+
+What the log does not say exactly: Produce requests show partitionSizes instead of records (RequestConvertToJson),
+Fetch responses show recordsSizeInBytes instead of records, a request with acks=0 has an empty response.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+MARK = " Completed request:"
+
+
+class Endpoint(NamedTuple):
+    """One end of a TCP connection."""
+
+    host: str
+    port: int
+
+
+class LogRecord(NamedTuple):
+    """One request and its response as the broker logged them."""
+
+    logged_ms: int  # Unix time in ms when the line was written
+    api_key: int
+    api_name: str  # as the broker writes it, OFFSET_COMMIT
+    version: int
+    correlation_id: int
+    client_id: str | None
+    request: dict[str, Any]  # field names in the broker's camel case
+    response: dict[str, Any] | None  # None where nothing was answered (acks=0)
+    server: Endpoint
+    client: Endpoint
+    latency_ms: float  # from the request's arrival to the sent response
+
+
+def endpoint(text: str) -> Endpoint:
+    """Read "10.0.0.1:9092"."""
+    host, _, port = text.rpartition(":")
+    return Endpoint(host, int(port))
+
+
+def record_from_line(line: str) -> tuple[LogRecord, bool] | None:
+    """Read one log line; the flag tells a request that a broker forwarded to its controller. None: another line."""
+    time_text, mark, body = line.partition(MARK)
+    if not mark:
+        return None
+    entry = json.loads(body)
+    header = entry["requestHeader"]
+    server, client, *_ = entry["connection"].split("-")
+    response = entry.get("response")
+    record = LogRecord(
+        int(time_text),
+        header["requestApiKey"],
+        header["requestApiKeyName"],
+        header["requestApiVersion"],
+        header["correlationId"],
+        header.get("clientId"),
+        entry["request"],
+        response if isinstance(response, dict) else None,
+        endpoint(server),
+        endpoint(client),
+        entry["totalTimeMs"],
+    )
+    return record, bool(entry.get("isForwarded"))
+
+
+def read_request_log(lines: Iterable[str], port: int | None = None) -> Iterator[LogRecord]:
+    """Yield the records of a request log; with PORT only what clients on other hosts sent to that broker port.
+
+    A broker also asks itself over its own listener (transaction markers): that never crosses the captured interface.
+    """
+    for line in lines:
+        found = record_from_line(line)
+        if found is None:
+            continue
+        record, forwarded = found
+        from_client = record.server.port == port and record.client.host != record.server.host
+        if port is None or (from_client and not forwarded):
+            yield record
+
+
+def load(path: Path, port: int | None = None) -> list[LogRecord]:
+    """Read a request log file, or a .jsonl.gz that save() wrote."""
+    if path.suffix != ".gz":
+        with path.open(encoding="utf-8") as lines:
+            return list(read_request_log(lines, port))
+    with gzip.open(path, "rt", encoding="utf-8") as lines:
+        return [_record_from_json(json.loads(line)) for line in lines]
+
+
+def save(records: Iterable[LogRecord], path: Path) -> None:
+    """Write records as gzipped JSON lines without a time stamp in the gzip header (equal records, equal bytes)."""
+    text = "".join(json.dumps(record._asdict(), separators=(",", ":")) + "\n" for record in records)
+    path.write_bytes(gzip.compress(text.encode(), compresslevel=9, mtime=0))
+
+
+def _record_from_json(fields: dict[str, Any]) -> LogRecord:
+    fields["server"] = Endpoint(*fields["server"])
+    fields["client"] = Endpoint(*fields["client"])
+    return LogRecord(**fields)

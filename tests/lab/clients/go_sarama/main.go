@@ -1,0 +1,59 @@
+// The lab's clients on a current sarama: topics, produce, consume, ledger.
+//
+// In: a command name and its flags. Out: JSON lines on standard output, one per fact that a scenario needs.
+// SIGTERM ends a command in order (a consumer leaves its group).
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"log"
+	"os"
+	"os/signal"
+	"sync"
+	"syscall"
+
+	"github.com/IBM/sarama"
+)
+
+var commands = map[string]func(context.Context, []string) error{
+	"topics":  createTopics,
+	"produce": produce,
+	"consume": consume,
+	"ledger":  runLedger,
+}
+
+type events struct {
+	mu  sync.Mutex
+	out *json.Encoder
+}
+
+func newEvents() *events { return &events{out: json.NewEncoder(os.Stdout)} }
+
+func (e *events) emit(fields map[string]any) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if err := e.out.Encode(fields); err != nil {
+		log.Fatal(err)
+	}
+}
+
+func newConfig(clientID string) *sarama.Config {
+	config := sarama.NewConfig()
+	config.ClientID = clientID
+	config.Version = sarama.V3_6_0_0
+	return config
+}
+
+func main() {
+	if len(os.Args) < 2 || commands[os.Args[1]] == nil {
+		fmt.Fprintln(os.Stderr, "usage: go_sarama topics|produce|consume|ledger FLAGS")
+		os.Exit(2)
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
+	defer stop()
+	if err := commands[os.Args[1]](ctx, os.Args[2:]); err != nil {
+		log.Fatal(os.Args[1], ": ", err)
+	}
+}

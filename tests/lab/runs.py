@@ -1,0 +1,93 @@
+"""One lab run: network, broker, capture and the scenario's clients, held together and taken down together.
+
+In: a scenario's name and an empty directory. Out: an Outcome (capture, broker log, facts); sample_pcaps is not touched.
+"""
+
+from __future__ import annotations
+
+import importlib
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any, NamedTuple, Protocol
+
+from tests.lab import broker, broker_log, capture, net
+from tests.lab.processes import Process
+
+# In the order in which they are made; each is a module of tests.lab.scenarios.
+SCENARIOS = ("stale_commit", "fenced_commit", "healthy")
+
+
+class Scenario(Protocol):
+    """What a module of tests.lab.scenarios offers."""
+
+    SHOWS: str
+    HOSTS: tuple[str, ...]  # client hosts
+    CLIENTS: tuple[str, ...]  # client programs and their versions, for the manifest
+    EXPECTED: tuple[str, ...]  # detector codes that must fire above info
+
+    def prepare(self) -> None:
+        """Build the clients, before any network exists."""
+
+    def drive(self, run: Run) -> None:
+        """Run the clients to their end; raise LabError when the thing to show did not happen."""
+
+    def facts(self, records: list[broker_log.LogRecord], directory: Path) -> dict[str, Any]:
+        """Return what is known of the run (broker log, clients' output) as TOML values; LabError when it is no good."""
+
+
+class Outcome(NamedTuple):
+    """What a run leaves behind."""
+
+    pcap: Path
+    broker_log: Path
+    facts: dict[str, Any]
+
+
+class Run:
+    """The world of a scenario while it runs: hosts, the broker's endpoint, child processes."""
+
+    def __init__(self, directory: Path, hosts: dict[str, net.Host], running: broker.Broker, stack: ExitStack) -> None:
+        self.directory = directory
+        self.hosts = hosts
+        self.endpoint = running.endpoint
+        self._request_log = running.request_log
+        self._stack = stack
+
+    def start(self, name: str, host: str, *command: str, env: dict[str, str] | None = None) -> Process:
+        """Start a client program on a host; it is ended with the run at the latest."""
+        process = Process(name, self.hosts[host].command(*command), self.directory, env)
+        self._stack.callback(process.stop)
+        return process
+
+    def records(self) -> list[broker_log.LogRecord]:
+        """Return what clients have asked of the broker so far, from its request log."""
+        return broker_log.load(self._request_log, broker.PORT)
+
+    def call(self, name: str, host: str, *command: str, timeout_s: float = 60) -> Process:
+        """Run a client program on a host to its end."""
+        process = self.start(name, host, *command)
+        process.finish(timeout_s)
+        return process
+
+
+def load_scenario(name: str) -> Scenario:
+    """Import a scenario by name."""
+    module: Any = importlib.import_module(f"tests.lab.scenarios.{name}")
+    return module  # type: ignore[no-any-return]
+
+
+def run_scenario(name: str, directory: Path) -> Outcome:
+    """Run a scenario in DIRECTORY (made if needed) and return what it left there; raises LabError when it fails."""
+    scenario = load_scenario(name)
+    directory.mkdir(parents=True, exist_ok=True)
+    pcap = directory / f"kafka_{name}.pcapng"
+    scenario.prepare()
+    with (
+        net.network(("broker", *scenario.HOSTS)) as hosts,
+        broker.running(hosts["broker"], directory) as running,
+        capture.capturing(hosts["broker"], pcap, directory),  # outlives the clients: it sees how they leave
+        ExitStack() as stack,
+    ):
+        scenario.drive(Run(directory, hosts, running, stack))
+    facts = scenario.facts(broker_log.load(running.request_log, broker.PORT), directory)
+    return Outcome(pcap, running.request_log, facts)

@@ -1,0 +1,1 @@
+"""One module per sample: each drives a broker and clients and returns the facts of its run."""
