@@ -18,7 +18,7 @@ from typing import Any, NamedTuple, cast
 from dissectors.kafka import schema
 from dissectors.kafka.compile_plan import plan
 from dissectors.kafka.compile_source import FunctionSource
-from dissectors.kafka.primitives import DecodeError, continue_uvarint, read_uvarint
+from dissectors.kafka.primitives import DecodeError, continue_uvarint, skip_tags, tag_head
 from dissectors.kafka.schema import Direction
 
 Decoder = Callable[[bytes, int, int], tuple[dict[str, Any], int]]
@@ -57,8 +57,8 @@ def _build(wanted: _Wanted, errors: str) -> Decoder | None:
         "StructError": struct.error,
         "long": continue_uvarint,
         "null": _null,
-        "skip_tags": _skip_tags,
-        "tag_head": _tag_head,
+        "skip_tags": skip_tags,
+        "tag_head": tag_head,
         "unpack_from": struct.unpack_from,
         "lenient": partial(_decode_lenient, wanted),
     }
@@ -87,21 +87,3 @@ def _decode_lenient(wanted: _Wanted, buf: bytes, pos: int, end: int) -> tuple[di
 
 def _null(name: str) -> DecodeError:
     return DecodeError(f"{name} is null where it may not be")
-
-
-def _tag_head(buf: bytes, pos: int, end: int) -> tuple[int, int, int]:
-    """Number, first position and position behind the value of the tagged field at `pos`."""
-    tag, pos = read_uvarint(buf, pos, end)
-    size, pos = read_uvarint(buf, pos, end)
-    if size > end - pos:
-        raise DecodeError(f"tagged field {tag} runs past the end")
-    return tag, pos, pos + size
-
-
-def _skip_tags(buf: bytes, pos: int, count: int, end: int) -> int:
-    """Position behind the tagged fields whose count began with the byte `count` just before `pos`."""
-    if count > 127:
-        count, pos = continue_uvarint(buf, pos, count)
-    for _ in range(count):
-        _, _, pos = _tag_head(buf, pos, end)
-    return pos

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import base64
 
-NO_TOPIC_ID = bytes(16)
+NO_TOPIC_ID = bytes(16)  # the uuid field of a topic without an id
 
 
 class DecodeError(ValueError):
@@ -44,6 +44,24 @@ def read_uvarint(buf: bytes, pos: int, end: int) -> tuple[int, int]:
     if pos > end:
         raise DecodeError("varint runs past the end")
     return value, pos
+
+
+def tag_head(buf: bytes, pos: int, end: int) -> tuple[int, int, int]:
+    """Number, first position and position behind the value of the tagged field at `pos`; DecodeError past `end`."""
+    tag, pos = read_uvarint(buf, pos, end)
+    size, pos = read_uvarint(buf, pos, end)
+    if size > end - pos:
+        raise DecodeError(f"tagged field {tag} runs past the end")
+    return tag, pos, pos + size
+
+
+def skip_tags(buf: bytes, pos: int, count: int, end: int) -> int:
+    """Position behind the tagged fields whose count began with the byte `count` just before `pos`."""
+    if count > 0x7F:
+        count, pos = continue_uvarint(buf, pos, count)
+    for _ in range(count):
+        _, _, pos = tag_head(buf, pos, end)
+    return pos
 
 
 def text(raw: bytes) -> str:

@@ -1,0 +1,174 @@
+"""walk and the generated decoders read the same, whole or broken; walk shows where a message breaks."""
+
+from __future__ import annotations
+
+from random import Random
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dissectors.kafka.compile import decoder
+from dissectors.kafka.primitives import DecodeError
+from dissectors.kafka.schema import Direction
+from dissectors.kafka.walk import Node, walk
+from tests.support import kafka_encode
+
+BEFORE, BEHIND = b"\x02" * 7, b"\x01\x00" * 40
+messages = st.sampled_from(kafka_encode.MESSAGES)
+
+
+def check_equal(message: tuple[int, int, Direction], buf: bytes, pos: int, end: int) -> None:
+    """The decoder gives what walk gives, and fails exactly where walk reports an error."""
+    decode = decoder(*message)
+    assert decode is not None
+    walked = walk(*message, buf, pos, end)
+    try:
+        decoded = decode(buf, pos, end)
+    except DecodeError:
+        assert walked.error is not None
+        assert walked.error_at is not None
+        assert pos <= walked.error_at <= end
+    else:
+        assert walked.error is None, walked.error
+        assert repr(decoded) == repr_in_order(walked.value, walked.pos, decoded)
+
+
+def repr_in_order(value: dict[str, Any], pos: int, like: tuple[dict[str, Any], int]) -> str:
+    """Both as text, since a NaN is not equal to itself; keys in the order of `like`."""
+    return repr((_ordered(value, like[0]), pos))
+
+
+def _ordered(value: Any, like: Any) -> Any:
+    if isinstance(value, dict):
+        assert value.keys() == like.keys()
+        return {key: _ordered(value[key], like[key]) for key in like}
+    if isinstance(value, list):
+        return [_ordered(one, other) for one, other in zip(value, like, strict=True)]
+    return value
+
+
+def broken(body: bytes, random: Random) -> bytes:
+    """The bytes with a few changed, or cut, or lengthened."""
+    changed = bytearray(body)
+    for _ in range(random.choice([0, 1, 1, 2, 5])):
+        if changed:
+            at = random.randrange(len(changed))
+            changed[at] = random.choice([0, 1, 0x7F, 0x80, 0xFF, random.randrange(256)])
+    if random.random() < 0.4:
+        del changed[random.randrange(len(changed) + 1) :]
+    if random.random() < 0.1:
+        changed += random.randbytes(5)
+    return bytes(changed)
+
+
+@pytest.mark.parametrize("message", kafka_encode.MESSAGES, ids=lambda one: "{}-v{}-{}".format(*one))
+def test_walk_equals_decoder_for_every_message(message: tuple[int, int, Direction]) -> None:
+    for seed in range(8):
+        random = Random(seed)
+        body, value = kafka_encode.message(*message, random)
+        buf = BEFORE + body + BEHIND
+        check_equal(message, buf, len(BEFORE), len(BEFORE) + len(body))
+        walked = walk(*message, buf, len(BEFORE), len(BEFORE) + len(body))
+        assert (walked.error, walked.pos) == (None, len(BEFORE) + len(body))
+        assert _with_records(walked.value, buf) == value
+        for _ in range(8):
+            other = broken(body, random)
+            check_equal(message, BEFORE + other + BEHIND, len(BEFORE), len(BEFORE) + len(other))
+
+
+@given(messages, st.integers(0, 2**32), st.integers(0, 2**32))
+@settings(max_examples=500, deadline=None)
+def test_walk_equals_decoder_on_broken_messages(message: tuple[int, int, Direction], seed: int, breaks: int) -> None:
+    body, _ = kafka_encode.message(*message, Random(seed))
+    body = broken(body, Random(breaks))
+    check_equal(message, BEFORE + body + BEHIND, len(BEFORE), len(BEFORE) + len(body))
+
+
+@given(messages, st.binary(max_size=300), st.binary(max_size=60))
+@settings(max_examples=500, deadline=None)
+def test_walk_equals_decoder_on_any_bytes(message: tuple[int, int, Direction], body: bytes, behind: bytes) -> None:
+    check_equal(message, body + behind, 0, len(body))
+
+
+@given(messages, st.integers(0, 2**32))
+@settings(max_examples=150, deadline=None)
+def test_cutting_a_message_gives_a_prefix_of_its_tree(message: tuple[int, int, Direction], seed: int) -> None:
+    random = Random(seed)
+    body, _ = kafka_encode.message(*message, random)
+    whole = walk(*message, body, 0, len(body))
+    cut = random.randrange(len(body) + 1)
+    part = walk(*message, body[:cut], 0, cut)
+    assert (part.error is None) == (cut == len(body))
+    finished = [one for one in leaves(part.nodes) if one.end < part.pos]
+    assert finished == leaves(whole.nodes)[: len(finished)]
+
+
+def leaves(nodes: list[Node]) -> list[Node]:
+    found = []
+    for node in nodes:
+        found += leaves(node.children) if node.children else [node]
+    return found
+
+
+@given(messages, st.integers(0, 2**32))
+@settings(max_examples=150, deadline=None)
+def test_spans_of_fields_lie_side_by_side(message: tuple[int, int, Direction], seed: int) -> None:
+    body, _ = kafka_encode.message(*message, Random(seed))
+    walked = walk(*message, body, 0, len(body))
+    assert [*(one.start for one in walked.nodes), len(body)] == [0, *(one.end for one in walked.nodes)]
+
+
+HEARTBEAT_V0 = bytes.fromhex(
+    "0005 6f72646572"  # group_id "order"
+    "00000007"  # generation_id
+    "0002 6d31"  # member_id "m1"
+)
+
+
+def test_tree_of_a_heartbeat() -> None:
+    walked = walk(12, 0, "request", HEARTBEAT_V0, 0, len(HEARTBEAT_V0))
+    assert walked.nodes == [
+        Node("group_id", 0, 7, "order"),
+        Node("generation_id", 7, 11, 7),
+        Node("member_id", 11, 15, "m1"),
+    ]
+    assert walked.value == {"group_id": "order", "generation_id": 7, "member_id": "m1"}
+
+
+@pytest.mark.parametrize(
+    ("body", "value", "error", "at"),
+    [
+        pytest.param(
+            HEARTBEAT_V0[:9], {"group_id": "order"}, "the message ends inside a field", 7, id="cut in a number"
+        ),
+        pytest.param(
+            HEARTBEAT_V0[:14],
+            {"group_id": "order", "generation_id": 7},
+            "the message ends inside a field",
+            13,
+            id="cut in a string",
+        ),
+        pytest.param(b"\xff\xff" + HEARTBEAT_V0[7:], {}, "group_id is null where it may not be", 0, id="null group"),
+        pytest.param(b"\x7f\xff" + HEARTBEAT_V0[2:], {}, "the message ends inside a field", 2, id="string too long"),
+    ],
+)
+def test_broken_message_keeps_what_was_readable(body: bytes, value: dict[str, Any], error: str, at: int) -> None:
+    walked = walk(12, 0, "request", body, 0, len(body))
+    assert (walked.value, walked.error, walked.error_at) == (value, error, at)
+
+
+def test_no_schema_is_an_error_not_a_guess() -> None:
+    assert walk(12, 99, "request", HEARTBEAT_V0, 0, 15).error == "no schema for API key 12 version 99"
+    assert walk(999, 0, "request", HEARTBEAT_V0, 0, 15).error == "no schema for API key 999 version 0"
+
+
+def _with_records(value: Any, buf: bytes) -> Any:
+    if isinstance(value, dict):
+        return {key: _with_records(one, buf) for key, one in value.items()}
+    if isinstance(value, list):
+        return [_with_records(one, buf) for one in value]
+    if isinstance(value, tuple):
+        return buf[value[0] : value[0] + value[1]]
+    return value
