@@ -37,7 +37,7 @@ IPV4, IPV6 = 0x0800, 0x86DD
 VLAN_TAGS = (0x8100, 0x88A8, 0x9100, 0x9200)
 UNDECODED_ETHERTYPES = {0x8847: Verdict.MPLS, 0x8848: Verdict.MPLS, 0x8864: Verdict.PPPOE}
 MAX_VLAN_TAGS = 4  # 13 bits each in one word
-NO_INTERFACE = -1
+NO_INTERFACE, NO_PACKET = -1, -2  # instead of a link type: unknown interface, a numbered block without a packet
 
 SHORT = np.dtype([("value", ">u2")])
 LONG = np.dtype([("value", ">u4")])
@@ -124,8 +124,8 @@ def decode_links(data: bytearray, records: Records) -> Links:
 def _decode_rows(data: bytearray, link_type: int, rows: "slice | Ints", links: Links) -> None:
     layer = LINK_LAYERS.get(link_type)
     if layer is None:
-        unknown = Verdict.UNKNOWN_INTERFACE if link_type == NO_INTERFACE else Verdict.UNKNOWN_LINK_TYPE
-        links.verdict[rows] = unknown
+        reasons = {NO_INTERFACE: Verdict.UNKNOWN_INTERFACE, NO_PACKET: Verdict.OTHER}
+        links.verdict[rows] = reasons.get(link_type, Verdict.UNKNOWN_LINK_TYPE)
         return
     links.ethertype[rows], links.network[rows] = layer(data, links.network[rows])
 
@@ -134,7 +134,9 @@ def _strip_vlans(data: bytearray, end: Ints, links: Links) -> None:
     """Step over VLAN tags; number 0 is a priority mark and not a VLAN, so it leaves no trace."""
     rows = np.flatnonzero(np.isin(links.ethertype, VLAN_TAGS))
     for _ in range(MAX_VLAN_TAGS):
-        rows = rows[links.network[rows] + 4 <= end[rows]]
+        whole = links.network[rows] + 4 <= end[rows]
+        links.verdict[rows[~whole]] = Verdict.LINK_HEADER_CUT
+        rows = rows[whole]
         if not len(rows):
             break
         tags = gather(data, links.network[rows], TAG)

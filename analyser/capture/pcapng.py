@@ -4,7 +4,6 @@ Source: draft-ietf-opsawg-pcapng. The block walk only notes where packet blocks 
 """
 
 import struct
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -12,37 +11,17 @@ from analyser.capture.blocks import BlockBuffer
 from analyser.capture.gather import gather
 from analyser.capture.interfaces import InterfaceTable, decode_interface
 from analyser.capture.limits import CaptureLimits
-from analyser.capture.link import NO_INTERFACE
-from analyser.capture.model import CaptureStats, Flags, Ids, Ints, Records, Remark, Rows, Words, add_remark
+from analyser.capture.model import CaptureStats, Flags, Ints, Records, Remark, add_remark
 from analyser.capture.options import read_options, text_option
+from analyser.capture.pcapng_packets import PACKET_BLOCKS, Epoch, decode_packets
 
-SECTION, INTERFACE, OLD_PACKET, SIMPLE_PACKET, STATISTICS, PACKET = 0x0A0D0D0A, 1, 2, 3, 5, 6
+SECTION, INTERFACE, STATISTICS = 0x0A0D0D0A, 1, 5
 SECTION_BYTES = b"\x0a\x0d\x0d\x0a"
 BYTE_ORDERS = {b"\x4d\x3c\x2b\x1a": "<", b"\x1a\x2b\x3c\x4d": ">"}
-# Blocks that Wireshark numbers as packets although they carry none (systemd journal, custom, Sysdig)
-NUMBERED_BLOCKS = (9,)
-KNOWN_BLOCKS = (SECTION, INTERFACE, OLD_PACKET, SIMPLE_PACKET, 4, STATISTICS, PACKET, 7, 8, 9, 10, 0xBAD, 0x40000BAD)
-PACKET_BLOCKS = (PACKET, OLD_PACKET, SIMPLE_PACKET)
-LEAST_BLOCK_BYTES = 12
-HEADER_BYTES, SIMPLE_HEADER_BYTES, TRAILER_BYTES = 28, 12, 4
+KNOWN_BLOCKS = (SECTION, INTERFACE, 4, STATISTICS, 7, 8, 10, *PACKET_BLOCKS)
+LEAST_BLOCK_BYTES, LEAST_SECTION_BYTES = 12, 28
 SHB_HARDWARE, SHB_OS, SHB_APPLICATION, ISB_IFDROP, ISB_OSDROP = 2, 3, 4, 5, 7
 SCAN_BYTES = 1 << 16
-
-
-@dataclass(frozen=True, slots=True)
-class Epoch:
-    """Which interfaces packet blocks mean from the `first`-th of a walk on."""
-
-    first: int
-    order: str
-    base: int
-    interfaces: int
-
-
-def packet_layout(order: str) -> "np.dtype[np.void]":
-    """The head of EPB and, but for the 16-bit interface, of the obsolete packet block."""
-    names = ("kind", "length", "interface", "high", "low", "captured", "wire")
-    return np.dtype([(name, order + "u4") for name in names])
 
 
 class PcapngWalker:
@@ -52,7 +31,7 @@ class PcapngWalker:
         self._blocks, self._stats, self._limits = blocks, stats, limits
         self._interfaces = InterfaceTable()
         self._order, self._base, self._known = "<", 0, 0
-        self._expected: int | None = 0  # the block before the first is the zeroed lead of the buffer
+        self._expected = 0  # the block before the first is the zeroed lead of the buffer
         self._packets = self._resyncs = 0
         self._searching = False
         self._last_ts_ns = 0
@@ -88,52 +67,61 @@ class PcapngWalker:
         while position + LEAST_BLOCK_BYTES <= end:
             trailer, kind, length = head(data, position - 4)
             if kind == SECTION:
-                order = BYTE_ORDERS.get(bytes(data[position + 8 : position + 12]))
-                if order is None:
-                    damage = "a section header without byte order mark"
-                    break
-                if order != self._order:
-                    self._order = order
-                    head = struct.Struct(order + "III").unpack_from
-                    _, _, length = head(data, position - 4)
-                    expected = trailer if trailer == expected else expected
-            if trailer != expected and expected is not None:
-                damage = f"the length before it is repeated as {trailer}, not {expected}"
-                break
-            if length > limit or length < LEAST_BLOCK_BYTES or length & 3:
-                damage = f"a block length of {length}"
+                length = self._section_bytes(position)
+            if trailer != expected or length > limit or length < LEAST_BLOCK_BYTES or length & 3:
+                repeated = trailer != expected
+                lengths = f"before it the length {expected} is repeated as {trailer}"
+                damage = lengths if repeated else f"its length is given as {length}"
                 break
             if position + length > end:
                 break
             if kind in PACKET_BLOCKS:
                 append(position)
             else:
-                self._read_block(kind, bytes(memoryview(data)[position + 8 : position + length - 4]))
+                self._read_block(kind, position, length)
                 if kind in (SECTION, INTERFACE):
                     epochs.append(self._epoch(len(starts)))
+                    head = struct.Struct(self._order + "III").unpack_from
             position, expected = position + length, length
         blocks.start, self._expected = position, expected
         return damage
 
-    def _read_block(self, kind: int, body: bytes) -> None:
-        stats = self._stats
+    def _section_bytes(self, position: int) -> int:
+        """The length of the section header at `position` by its own byte order, 0 when it cannot be one."""
+        data = self._blocks.data
+        order = BYTE_ORDERS.get(bytes(data[position + 8 : position + 12]))
+        length = int(struct.unpack_from(order + "I", data, position + 4)[0]) if order else 0
+        return length if length >= LEAST_SECTION_BYTES else 0
+
+    def _read_block(self, kind: int, position: int, length: int) -> None:
+        """Read a block that is no packet; a section header sets the byte order from here on."""
+        body = bytes(memoryview(self._blocks.data)[position + 8 : position + length - 4])
         if kind == SECTION:
+            self._order = BYTE_ORDERS[body[:4]]
             self._base, self._known = len(self._interfaces.link_type), 0
-            for code, value in read_options(body[16:], self._order):
-                text = text_option(value)
-                stats.hardware = text if code == SHB_HARDWARE else stats.hardware
-                stats.os = text if code == SHB_OS else stats.os
-                stats.application = text if code == SHB_APPLICATION else stats.application
+            self._read_section_options(body)
         elif kind == INTERFACE and len(body) >= 8 and len(self._interfaces.link_type) < self._limits.max_interfaces:
-            interface, offset_s = decode_interface(body, self._order)
-            self._interfaces.add(interface, offset_s)
-            self._known += 1
-            stats.interfaces.append(interface)
-            stats.snaplen = max(stats.snaplen, interface.snaplen)
-            if interface.link_type not in stats.link_types:
-                stats.link_types.append(interface.link_type)
+            self._read_interface(body)
         elif kind == STATISTICS and len(body) >= 12:
             self._read_statistics(body)
+
+    def _read_section_options(self, body: bytes) -> None:
+        stats = self._stats
+        for code, value in read_options(body[16:], self._order):
+            text = text_option(value)
+            stats.hardware = text if code == SHB_HARDWARE else stats.hardware
+            stats.os = text if code == SHB_OS else stats.os
+            stats.application = text if code == SHB_APPLICATION else stats.application
+
+    def _read_interface(self, body: bytes) -> None:
+        interface, offset_s = decode_interface(body, self._order)
+        self._interfaces.add(interface, offset_s)
+        self._known += 1
+        stats = self._stats
+        stats.interfaces.append(interface)
+        stats.snaplen = max(stats.snaplen, interface.snaplen)
+        if interface.link_type not in stats.link_types:
+            stats.link_types.append(interface.link_type)
 
     def _read_statistics(self, body: bytes) -> None:
         (number,) = struct.unpack_from(self._order + "I", body)
@@ -147,56 +135,30 @@ class PcapngWalker:
 
     def _records(self, starts: list[int], epochs: list[Epoch]) -> Records:
         position: Ints = np.fromiter(starts, dtype=np.int64, count=len(starts))
-        bounds = np.array([epoch.first for epoch in epochs] + [len(starts)])
-        spans = np.diff(bounds)
-        is_little = np.repeat([epoch.order == "<" for epoch in epochs], spans)
-        base: Ints = np.repeat([epoch.base for epoch in epochs], spans)
-        known: Ints = np.repeat([epoch.interfaces for epoch in epochs], spans)
-        if is_little.all() or not is_little.any():
-            order = "<" if is_little.all() else ">"
-            return self._decode(gather(self._blocks.data, position, packet_layout(order)), order, position, base, known)
-        rows = gather(self._blocks.data, position, packet_layout("<"))
-        big = gather(self._blocks.data, position[~is_little], packet_layout(">"))
-        rows[~is_little] = big.astype(packet_layout("<"))
-        old = ~is_little & (rows["kind"] == OLD_PACKET)
-        rows["interface"][old] >>= 16
-        return self._decode(rows, "<", position, base, known)
+        columns = decode_packets(self._blocks.data, position, epochs, self._interfaces)
+        if columns.overlong is not None:
+            packet, offset = self._packets + columns.overlong + 1, self._blocks.offset(starts[columns.overlong])
+            text = f"packet {packet} claims more captured bytes than its block at byte {offset} has"
+            add_remark(self._stats, self._limits.max_remarks, Remark("warn", "overlong_packet", text, packet, offset))
+        self._fill_times(columns.ts_ns, columns.has_time)
+        link_type = columns.link_type
+        uniform = len(link_type) > 0 and bool((link_type == link_type[0]).all())
+        return Records(
+            self._packets + 1,
+            columns.start,
+            columns.captured,
+            columns.wire,
+            columns.ts_ns,
+            int(link_type[0]) if uniform else link_type,
+        )
 
-    def _decode(self, rows: Rows, order: str, position: Ints, base: Ints, known: Ints) -> Records:
-        """Columns of the packet blocks at `position`."""
-        interface = rows["interface"].astype(np.int64)
-        captured, wire = rows["captured"].astype(np.int64), rows["wire"].astype(np.int64)
-        room = rows["length"].astype(np.int64) - (HEADER_BYTES + TRAILER_BYTES)
-        units: Words = (rows["high"].astype(np.uint64) << np.uint64(32)) | rows["low"]
-        start = position + HEADER_BYTES
-        if not (rows["kind"] == PACKET).all():
-            old = rows["kind"] == OLD_PACKET
-            interface[old] = (interface[old] >> 16) if order == ">" else (interface[old] & 0xFFFF)
-            simple = rows["kind"] == SIMPLE_PACKET
-            room[simple] += HEADER_BYTES - SIMPLE_HEADER_BYTES
-            start[simple] = position[simple] + SIMPLE_HEADER_BYTES
-            wire[simple] = interface[simple]
-            interface[simple] = 0
-            snaplen = np.array([*self._interfaces.snaplen, 0])[np.where(known > 0, base, -1)]
-            captured[simple] = np.where(snaplen > 0, np.minimum(wire, snaplen), wire)[simple]
-        index = np.where(interface < known, base + interface, NO_INTERFACE)
-        room = np.maximum(room, 0)
-        start = np.where(room > 0, start, position)
-        link_type, ts_ns = self._interfaces.resolve(index, units)
-        self._fill_times(ts_ns, rows["kind"] == SIMPLE_PACKET)
-        return Records(self._packets + 1, start, np.minimum(captured, room), wire, ts_ns, self._uniform(link_type))
-
-    def _fill_times(self, ts_ns: Ints, simple: Flags) -> None:
-        """Simple packet blocks have no time: they take that of the packet before them, 0 at the start."""
-        if simple.any():
-            source = np.maximum.accumulate(np.where(simple, -1, np.arange(len(ts_ns))))
+    def _fill_times(self, ts_ns: Ints, has_time: Flags) -> None:
+        """Blocks without a time take that of the packet before them, 0 at the start."""
+        if not has_time.all():
+            source = np.maximum.accumulate(np.where(has_time, np.arange(len(ts_ns)), -1))
             ts_ns[:] = np.where(source < 0, self._last_ts_ns, ts_ns[source])
         if len(ts_ns):
             self._last_ts_ns = int(ts_ns[-1])
-
-    @staticmethod
-    def _uniform(link_type: Ids) -> int | Ids:
-        return int(link_type[0]) if len(link_type) and (link_type == link_type[0]).all() else link_type
 
     def _note_damage(self, reason: str, found: int) -> None:
         blocks = self._blocks
@@ -223,24 +185,42 @@ class PcapngWalker:
     def _search(self) -> bool:
         """Move the buffer's start to the next whole block of a known type; False when more bytes are needed."""
         blocks = self._blocks
-        layout = np.dtype([("kind", self._order + "u4"), ("length", self._order + "u4")])
-        tail = np.dtype([("length", self._order + "u4")])
         position = blocks.start
         while position + LEAST_BLOCK_BYTES <= blocks.end:
-            places: Ints = np.arange(position, min(position + SCAN_BYTES, blocks.end - 11), dtype=np.int64)
-            rows = gather(blocks.data, places, layout)
-            length = rows["length"].astype(np.int64)
-            good = np.isin(rows["kind"], KNOWN_BLOCKS) & (length >= LEAST_BLOCK_BYTES) & (length & 3 == 0)
-            good &= length <= self._limits.max_packet_bytes
-            for place, size in zip(places[good].tolist(), length[good].tolist(), strict=True):
-                if place + size > blocks.end:
-                    if not blocks.eof:
-                        blocks.start = place
-                        return False
-                    continue
-                if int(gather(blocks.data, np.array([place + size - 4]), tail)["length"][0]) == size:
-                    blocks.start, self._expected, self._searching = place, None, False
+            stop = min(position + SCAN_BYTES, blocks.end - LEAST_BLOCK_BYTES + 1)
+            for place in self._plausible(np.arange(position, stop, dtype=np.int64)).tolist():
+                whole = self._whole(place)
+                if whole is None:
+                    blocks.start = place
+                    return False
+                if whole:
+                    blocks.start, self._searching = place, False
+                    # what lies before is damage: no length to compare with
+                    (self._expected,) = struct.unpack_from(self._order + "I", blocks.data, place - 4)
                     return True
-            position = int(places[-1]) + 1
+            position = stop
         blocks.start = position
         return False
+
+    def _plausible(self, places: Ints) -> Ints:
+        """Those of the places where the bytes can be the head of a block."""
+        rows = gather(self._blocks.data, places, np.dtype([(name, self._order + "u4") for name in ("kind", "length")]))
+        kind, length = rows["kind"], rows["length"]
+        sized = (length >= LEAST_BLOCK_BYTES) & (length <= self._limits.max_packet_bytes) & (length & 3 == 0)
+        chosen: Ints = places[(np.isin(kind, KNOWN_BLOCKS) & sized) | (kind == SECTION)]
+        return chosen
+
+    def _whole(self, place: int) -> bool | None:
+        """Whether a block at `place` repeats its length at its end; None while that is not in the buffer."""
+        data, end, order = self._blocks.data, self._blocks.end, self._order
+        if data[place : place + 4] == SECTION_BYTES:
+            order = BYTE_ORDERS.get(bytes(data[place + 8 : place + 12]), "")
+        if not order:
+            return False
+        number = struct.Struct(order + "I")
+        (length,) = number.unpack_from(data, place + 4)
+        if length < LEAST_BLOCK_BYTES or length > self._limits.max_packet_bytes or length & 3:
+            return False
+        if place + length > end:
+            return False if self._blocks.eof else None
+        return bool(number.unpack_from(data, place + length - 4)[0] == length)

@@ -102,6 +102,7 @@ def open_captures(paths: Sequence[str | os.PathLike[str]]) -> list[Source]:
             sources.extend(captures_in(name))
         else:
             source = Source(name, path)
-            probe(source)
+            if not (path.is_fifo() or path.is_char_device()):  # what is read from those is gone
+                probe(source)
             sources.append(source)
     return sources
