@@ -212,15 +212,12 @@ class PcapngWalker:
 
     def _whole(self, place: int) -> bool | None:
         """Whether a block at `place` repeats its length at its end; None while that is not in the buffer."""
-        data, end, order = self._blocks.data, self._blocks.end, self._order
+        data, end = self._blocks.data, self._blocks.end
+        (length,) = struct.unpack_from(self._order + "I", data, place + 4)
         if data[place : place + 4] == SECTION_BYTES:
-            order = BYTE_ORDERS.get(bytes(data[place + 8 : place + 12]), "")
-        if not order:
-            return False
-        number = struct.Struct(order + "I")
-        (length,) = number.unpack_from(data, place + 4)
+            length = self._section_bytes(place)
         if length < LEAST_BLOCK_BYTES or length > self._limits.max_packet_bytes or length & 3:
             return False
         if place + length > end:
             return False if self._blocks.eof else None
-        return bool(number.unpack_from(data, place + length - 4)[0] == length)
+        return data[place + 4 : place + 8] == data[place + length - 4 : place + length]
