@@ -81,7 +81,7 @@ def test_projection_by_hand() -> None:
 
 
 def project(value: Any, wanted: frozenset[str]) -> Any:
-    """What projection has to leave of a whole value, without lists and nulls whose inside was wanted and is not there."""
+    """What projection has to leave of a value, without lists and nulls whose wanted inside is not there."""
     if isinstance(value, list):
         return [project(one, wanted) for one in value]
     return {
