@@ -1,1 +1,41 @@
-"""Captures in, findings out."""
+"""Captures in, tables and findings out.
+
+import analyser
+with analyser.read("incident.pcapng") as analysis:
+    analysis.findings()
+    analysis.table("exchanges")
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from analyser.capture.errors import CaptureError
+from analyser.options import Progress, ProgressCallback, ReadOptions
+
+if TYPE_CHECKING:
+    from analyser.analysis import Analysis
+
+__all__ = ["CaptureError", "Progress", "ProgressCallback", "ReadOptions", "read"]
+
+
+def read(
+    paths: str | Path | Iterable[str | Path],
+    *,
+    options: ReadOptions | None = None,
+    tables: Iterable[str] | None = None,
+    progress: ProgressCallback | None = None,
+) -> Analysis:
+    """Read captures to their ends and give their tables.
+
+    paths: files (pcap, pcapng, also compressed), directories of captures, or "-" for standard input.
+    tables: names of the tables needed, None for all; what they need themselves is added. Fewer tables are quicker.
+    Raises CaptureError when no input could be read; inputs that could not be read beside others are in `unread`.
+    """
+    from analyser.reading import read_captures
+
+    given = [paths] if isinstance(paths, str | os.PathLike) else list(paths)
+    return read_captures(given, options or ReadOptions(), tables, progress)

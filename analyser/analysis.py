@@ -1,0 +1,318 @@
+"""What reading captures gives to callers: tables, findings, queries.
+
+In: decoded raw tables. Out: Arrow, pandas and Parquet by table name. Tables are finished on first use; large ones live
+in temporary Parquet files, small ones in memory, and DuckDB reads both within a fixed amount of memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Any
+
+import duckdb
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from analyser.build import Lookups, finish_batch
+from analyser.facts import captures_table, flows_table
+from analyser.options import ReadOptions
+from analyser.pipeline import Decoded, UnreadInput
+from analyser.tables import PANDAS_TYPES, TABLES, arrow_schema
+from dissectors.core.protocol import Dissector
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+SMALL_ROWS = 1 << 18
+BATCH_ROWS = 1 << 16
+DUCKDB_MEMORY = "192MB"
+_TIME_COLUMN = {"flows": "ts_first", "findings": "ts_first", "captures": ""}
+# Tables whose rows get columns from other rows, see analyser/context.py.
+_ENRICHED = ("kafka_offset_commits", "kafka_fetch_partitions")
+
+
+class UnknownTable(KeyError):
+    """No table of that name was asked for or exists."""
+
+
+class QueryError(ValueError):
+    """A condition or query that DuckDB refuses; the text is one sentence for the user."""
+
+
+class Analysis:
+    """The tables of some captures. Close it (or use `with`) to remove its temporary files."""
+
+    def __init__(
+        self, decoded: Decoded, wanted: Sequence[str], options: ReadOptions, dissectors: Iterable[Dissector]
+    ) -> None:
+        self.options = options
+        self.unread: list[UnreadInput] = decoded.unread
+        self.remarks = [f"{stats.file}: {remark.text}" for stats in decoded.captures for remark in stats.remarks]
+        self._decoded = decoded
+        self._wanted = tuple(name for name in TABLES if name in wanted)
+        self._dissectors = tuple(dissectors)
+        self._finished: set[str] = set()
+        self._connection: duckdb.DuckDBPyConnection | None = None
+        self._lookups: Lookups | None = None
+
+    def __enter__(self) -> Analysis:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Remove temporary files; the analysis cannot be used afterwards."""
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
+        self._decoded.store.close()
+
+    def tables(self) -> list[str]:
+        """Names of the tables that this analysis holds."""
+        return list(self._wanted)
+
+    @property
+    def connection(self) -> duckdb.DuckDBPyConnection:
+        """A DuckDB connection with a view of every table; it reaches no other files and no Python variables."""
+        for name in self._wanted:
+            self._ensure(name)
+        return self._con
+
+    def arrow(
+        self, name: str, columns: Sequence[str] | None = None, where: str | None = None, limit: int | None = None
+    ) -> pa.Table:
+        """A table as Arrow, in its registered order. Raises UnknownTable, QueryError."""
+        return pa.Table.from_batches(
+            list(self.batches(name, columns, where, limit)), self._output_schema(name, columns)
+        )
+
+    def table(self, name: str) -> pd.DataFrame:
+        """A table as pandas, with the registered types."""
+        frame: pd.DataFrame = self.arrow(name).to_pandas(
+            types_mapper=_pandas_type, timestamp_as_object=False, date_as_object=False
+        )
+        return frame.astype({column.name: PANDAS_TYPES[column.kind] for column in TABLES[name].columns})
+
+    def findings(self) -> pd.DataFrame:
+        """The findings table as pandas."""
+        return self.table("findings")
+
+    def batches(
+        self, name: str, columns: Sequence[str] | None = None, where: str | None = None, limit: int | None = None
+    ) -> Iterator[pa.RecordBatch]:
+        """A table in Arrow batches, in its registered order, within bounded memory."""
+        self._ensure(name)
+        schema = self._output_schema(name, columns)
+        try:
+            for batch in self._run(self._select(name, schema.names, where, limit)).to_arrow_reader(BATCH_ROWS):
+                yield batch.cast(schema)
+        except duckdb.Error as error:
+            raise QueryError(_sentence(error)) from error
+
+    def write_parquet(
+        self,
+        name: str,
+        path: str | Path,
+        columns: Sequence[str] | None = None,
+        where: str | None = None,
+        limit: int | None = None,
+    ) -> int:
+        """Write a table to a Parquet file (zstd); the number of rows written."""
+        count = 0
+        with pq.ParquetWriter(path, self._output_schema(name, columns), compression="zstd") as writer:
+            for batch in self.batches(name, columns, where, limit):
+                writer.write_batch(batch)
+                count += batch.num_rows
+        return count
+
+    def sql(self, query: str) -> pa.Table:
+        """One SELECT over all tables. Raises QueryError."""
+        _ = self.connection
+        return self._run(query).to_arrow_table()
+
+    # ------------------------------------------------------------------------------------------------------------------
+
+    @property
+    def _con(self) -> duckdb.DuckDBPyConnection:
+        if self._connection is None:
+            folder = str(self._decoded.store.folder)
+            self._connection = duckdb.connect(":memory:")
+            for setting, value in (
+                ("memory_limit", DUCKDB_MEMORY),
+                ("temp_directory", folder),
+                ("TimeZone", "UTC"),
+                ("preserve_insertion_order", False),
+                ("python_enable_replacements", False),
+                ("allowed_directories", [folder]),
+                ("enable_external_access", False),
+                ("lock_configuration", True),
+            ):
+                self._connection.execute(f"SET {setting} = {_literal(value)}")
+        return self._connection
+
+    def _output_schema(self, name: str, columns: Sequence[str] | None) -> pa.Schema:
+        self._check(name)
+        schema = arrow_schema(name)
+        if columns is None:
+            return schema
+        unknown = [column for column in columns if column not in schema.names]
+        if unknown:
+            raise QueryError(f"table {name} has no column {', '.join(unknown)}")
+        return pa.schema([schema.field(column) for column in columns])
+
+    def _check(self, name: str) -> None:
+        if name not in self._wanted:
+            raise UnknownTable(f"no table {name} in this analysis; there are {', '.join(self._wanted)}")
+
+    def _select(self, name: str, columns: Sequence[str], where: str | None, limit: int | None) -> str:
+        names = ", ".join(_quoted(column) for column in columns)
+        order = ", ".join(_quoted(column) for column in TABLES[name].order)
+        conditions = [*self._option_conditions(name), *([f"({where}\n)"] if where else [])]
+        text = f"SELECT {names} FROM {_quoted(name)}"
+        if conditions:
+            text += " WHERE " + " AND ".join(conditions)
+        return text + f" ORDER BY {order}" + ("" if limit is None else f" LIMIT {int(limit)}")
+
+    def _option_conditions(self, name: str) -> Iterator[str]:
+        time = _TIME_COLUMN.get(name, "ts")
+        if time and self.options.from_ns is not None:
+            yield f"epoch_ns({time}) >= {self.options.from_ns}"
+        if time and self.options.to_ns is not None:
+            yield f"epoch_ns({time}) < {self.options.to_ns}"
+        if self.options.protocols and "protocol" in TABLES[name].column_names():
+            yield "protocol IN (" + ", ".join(_literal(protocol) for protocol in self.options.protocols) + ")"
+        elif self.options.protocols and TABLES[name].protocol not in (None, *self.options.protocols):
+            yield "false"
+
+    def _run(self, query: str) -> duckdb.DuckDBPyRelation:
+        try:
+            statements = self._con.extract_statements(query)
+            if len(statements) != 1 or statements[0].type != duckdb.StatementType.SELECT:
+                raise QueryError("exactly one SELECT is possible here")
+            return self._con.sql(query)
+        except duckdb.Error as error:
+            raise QueryError(_sentence(error)) from error
+
+    def _ensure(self, name: str) -> None:
+        """Make the view of a table, and of those it needs, if it is not there yet."""
+        self._check(name)
+        if name in self._finished:
+            return
+        if name == "findings":
+            self._finish_findings()
+            return
+        self._finished.add(name)
+        if name == "captures":
+            self._register(name, captures_table(self._decoded.captures))
+        elif name == "flows":
+            self._register(name, self._known().flows)
+        else:
+            self._finish_table(name, self._known())
+            if name in _ENRICHED:
+                self._enrich()
+
+    def _known(self) -> Lookups:
+        """Lookups for finishing tables; clusters and topic names are found first, from the tables that tell them."""
+        if self._lookups is not None:
+            return self._lookups
+        from analyser.context import cluster_of_flows, topic_names
+
+        flows = flows_table(self._decoded.flows, self._decoded.endpoints)
+        files = [stats.file for stats in self._decoded.captures]
+        errors = {dissector.name: dissector.error_names for dissector in self._dissectors}
+        first = Lookups(flows, pa.nulls(flows.num_rows, pa.string()), {}, files, errors)
+        self._register("flows", flows)
+        self._finished.add("flows")
+        for name in ("kafka_brokers", "kafka_partitions"):
+            if name in self._decoded.store.tables:
+                self._finish_table(name, first)
+            else:
+                self._register(name, arrow_schema(name).empty_table())
+        topics = topic_names(self._con)
+        by_flow = cluster_of_flows(self._con)
+        clusters = pa.array([by_flow.get(flow) for flow in flows.column("flow_id").to_pylist()], pa.string())
+        self._lookups = Lookups(flows, clusters, topics, files, errors)
+        return self._lookups
+
+    def _finish_table(self, name: str, known: Lookups) -> None:
+        raw = self._decoded.store.tables[name]
+        batches: list[pa.RecordBatch] = []
+        path = self._decoded.store.folder / f"{name}.parquet"
+        writer: pq.ParquetWriter | None = None
+        rows = 0
+        for batch in raw.batches():
+            finished = finish_batch(name, batch, known)
+            rows += finished.num_rows
+            if writer is None and rows > SMALL_ROWS:
+                writer = pq.ParquetWriter(path, arrow_schema(name), compression="lz4")
+                for earlier in batches:
+                    writer.write_batch(earlier)
+                batches.clear()
+            if writer is None:
+                batches.append(finished)
+            else:
+                writer.write_batch(finished)
+        if writer is None:
+            self._register(name, pa.Table.from_batches(batches, arrow_schema(name)))
+        else:
+            writer.close()
+            self._con.execute(f"CREATE OR REPLACE VIEW {_quoted(name)} AS FROM read_parquet({_literal(str(path))})")
+
+    def _enrich(self) -> None:
+        from analyser.context import enrich
+
+        for name in _ENRICHED:
+            if name in self._wanted and name not in self._finished:
+                self._finished.add(name)
+                self._finish_table(name, self._known())
+        for name in ("kafka_assignments", "kafka_list_offsets", "kafka_group_events", "exchanges", "expert_infos"):
+            if name in self._wanted:
+                self._ensure(name)
+        enrich(self._con)
+
+    def _finish_findings(self) -> None:
+        from analyser.detectors import run_detectors
+        from analyser.findings import findings_table
+
+        for name in self._wanted:
+            if name != "findings":
+                self._ensure(name)
+        self._register("findings", findings_table(run_detectors(self._con)))
+        self._finished.add("findings")
+
+    def _register(self, name: str, table: pa.Table) -> None:
+        self._con.register(name, table)
+
+
+def _pandas_type(kind: pa.DataType) -> Any:
+    import pandas as pd
+
+    makers: dict[pa.DataType, Callable[[], Any]] = {
+        pa.int64(): pd.Int64Dtype,
+        pa.string(): pd.StringDtype,
+        pa.bool_(): pd.BooleanDtype,
+    }
+    maker = makers.get(kind)
+    return maker() if maker else None
+
+
+def _sentence(error: duckdb.Error) -> str:
+    """DuckDB's message without the query that it repeats."""
+    return str(error).split("\n\n", maxsplit=1)[0].strip()
+
+
+def _quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
+
+
+def _literal(value: object) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, list):
+        return "[" + ", ".join(_literal(item) for item in value) + "]"
+    return "'" + str(value).replace("'", "''") + "'"

@@ -1,0 +1,180 @@
+"""From raw rows to the registered tables.
+
+In: raw Arrow batches (dissector fields and a flow index) and what is known of the flows now. Out: Arrow batches with
+exactly the registered columns. Everything is done for whole columns; no row becomes a Python object here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from analyser.store import FLOW
+from analyser.tables import TABLES, Column, arrow_schema
+from dissectors.core.model import CORE_ROWS, PACKET_BITS
+from dissectors.core.protocol import Dissector
+
+_DIRECTIONS = pa.array(["client_to_server", "server_to_client"])
+_SIDES = pa.array(["c", "s"])
+_NS_PER_MS = 1e6
+
+
+@dataclass(frozen=True, slots=True)
+class Lookups:
+    """What is known when a table leaves the store.
+
+    flows: the registered `flows` table, row i is flow index i. clusters: cluster id per flow index. topics: topic id
+    to name. files: capture names by file index. error_names: protocol -> code -> name.
+    """
+
+    flows: pa.Table
+    clusters: pa.Array
+    topics: Mapping[str, str]
+    files: Sequence[str]
+    error_names: Mapping[str, Mapping[int, str]]
+
+
+def row_fields(dissectors: Mapping[str, Dissector]) -> dict[str, tuple[str, ...]]:
+    """Field names of the raw rows of every table that dissectors fill."""
+    fields = dict(CORE_ROWS)
+    for dissector in dissectors.values():
+        fields.update(dissector.rows)
+    return fields
+
+
+def field_kind(table: str, field: str) -> str:
+    """Type of a raw field: that of the column of the same name; helper fields are integers."""
+    if field in TABLES[table].column_names():
+        column = TABLES[table].column(field)
+        if column.source != "derived" or field == "error_name":
+            return column.kind
+    return "int64"
+
+
+def finish_batch(table: str, raw: pa.RecordBatch, known: Lookups) -> pa.RecordBatch:
+    """One raw batch with the registered columns of its table; context columns without a lookup are null."""
+    builder = _Builder(table, raw, known)
+    schema = arrow_schema(table)
+    arrays = [builder.column(column).cast(schema.field(column.name).type) for column in TABLES[table].columns]
+    return pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+
+class _Builder:
+    """The columns of one batch, made on demand."""
+
+    def __init__(self, table: str, raw: pa.RecordBatch, known: Lookups) -> None:
+        self.table = table
+        self.raw = raw
+        self.known = known
+        self.rows = raw.num_rows
+        self.flow = raw.column(FLOW)
+        self._names = set(raw.schema.names)
+
+    def column(self, column: Column) -> pa.Array:
+        """The array of a registered column."""
+        special = _SPECIAL.get((self.table, column.name)) or _SPECIAL.get(("", column.name))
+        if special is not None:
+            return special(self)
+        if column.source == "flow":
+            return self.of_flow(column.name)
+        if column.name in self._names:
+            return self.raw.column(column.name)
+        return pa.nulls(self.rows)
+
+    def of_flow(self, name: str) -> pa.Array:
+        """A column of the flow table, taken for every row."""
+        source = self.known.flows.column(name).combine_chunks()
+        return pc.take(source, self.flow)
+
+    def field(self, name: str) -> pa.Array:
+        """A raw field; nulls where the table has none of that name."""
+        return self.raw.column(name) if name in self._names else pa.nulls(self.rows, pa.int64())
+
+    def message_id(self, side: pa.Array | str, offset: pa.Array) -> pa.Array:
+        """flow id, direction letter and stream offset; null where the offset is null."""
+        letters = pa.scalar(side) if isinstance(side, str) else side
+        return pc.binary_join_element_wise(self.of_flow("flow_id"), letters, offset.cast(pa.string()), "-")
+
+    def request_id(self) -> pa.Array:
+        return self.message_id("c", self.field("request_offset"))
+
+    def response_id(self) -> pa.Array:
+        return self.message_id("s", self.field("response_offset"))
+
+    def exchange_id(self) -> pa.Array:
+        return pc.coalesce(self.request_id(), self.response_id())
+
+    def first_packet(self) -> pa.Array:
+        """The packed packet that names the row's file: of the request, else of the response."""
+        for names in (("packet_last",), ("request_packet", "response_packet"), ("packet",)):
+            if names[0] in self._names:
+                return pc.coalesce(*(self.raw.column(name) for name in names if name in self._names))
+        return pa.nulls(self.rows, pa.int64())
+
+    def file(self) -> pa.Array:
+        return pc.take(pa.array(self.known.files, pa.string()), pc.shift_right(self.first_packet(), PACKET_BITS))
+
+    def number(self, name: str) -> pa.Array:
+        return pc.bit_wise_and(self.field(name), (1 << PACKET_BITS) - 1)
+
+    def sides(self) -> pa.Array:
+        return pc.take(_SIDES, self.field("direction"))
+
+    def error_name(self) -> pa.Array:
+        if "error_name" in self._names:
+            return self.raw.column("error_name")
+        names = self.known.error_names.get(TABLES[self.table].protocol or "", {})
+        codes = pa.array(names.keys(), pa.int64())
+        return pc.take(pa.array(names.values(), pa.string()), pc.index_in(self.field("error_code"), codes))
+
+    def topic(self) -> pa.Array:
+        """The name on the wire, else the name that the topic id had elsewhere in the capture."""
+        if "topic" not in self._names:
+            return pa.nulls(self.rows, pa.string())
+        name = self.raw.column("topic")
+        if "topic_id" not in self._names or not self.known.topics or name.null_count == 0:
+            return name
+        ids = pa.array(self.known.topics.keys(), pa.string())
+        names = pa.array(self.known.topics.values(), pa.string())
+        return pc.coalesce(name, pc.take(names, pc.index_in(self.raw.column("topic_id"), ids)))
+
+    def from_client(self, of_client: str, of_server: str) -> pa.Array:
+        sent_by_client = pc.equal(self.field("direction"), 0)
+        return pc.if_else(sent_by_client, self.of_flow(of_client), self.of_flow(of_server))
+
+    def latency_ms(self) -> pa.Array:
+        gap = pc.subtract(self.field("ts_response"), self.field("ts"))
+        answered = pc.and_(pc.is_valid(self.field("request_offset")), pc.is_valid(self.field("response_offset")))
+        return pc.round(pc.divide(pc.if_else(answered, gap, None).cast(pa.float64()), _NS_PER_MS), 6)
+
+
+_Maker = Callable[[_Builder], pa.Array]
+
+# Columns that are not simply a raw field or a flow's column; "" stands for every table.
+_SPECIAL: dict[tuple[str, str], _Maker] = {
+    ("", "exchange_id"): _Builder.exchange_id,
+    ("", "file"): _Builder.file,
+    ("", "request_file"): _Builder.file,
+    ("", "request_packet"): lambda b: b.number("request_packet"),
+    ("", "response_packet"): lambda b: b.number("response_packet"),
+    ("", "packet_first"): lambda b: b.number("packet_first"),
+    ("", "packet_last"): lambda b: b.number("packet_last"),
+    ("expert_infos", "packet"): lambda b: b.number("packet"),
+    ("", "error_name"): _Builder.error_name,
+    ("", "topic"): _Builder.topic,
+    ("", "cluster_id"): lambda b: pc.take(b.known.clusters, b.flow),
+    ("messages", "message_id"): lambda b: b.message_id(b.sides(), b.field("stream_offset")),
+    ("expert_infos", "message_id"): lambda b: b.message_id(b.sides(), b.field("stream_offset")),
+    ("messages", "direction"): lambda b: pc.take(_DIRECTIONS, b.field("direction")),
+    ("messages", "src_address"): lambda b: b.from_client("client_address", "server_address"),
+    ("messages", "src_port"): lambda b: b.from_client("client_port", "server_port"),
+    ("messages", "dst_address"): lambda b: b.from_client("server_address", "client_address"),
+    ("messages", "dst_port"): lambda b: b.from_client("server_port", "client_port"),
+    ("exchanges", "request_message_id"): _Builder.request_id,
+    ("exchanges", "response_message_id"): _Builder.response_id,
+    ("exchanges", "latency_ms"): _Builder.latency_ms,
+    ("kafka_offset_commits", "response_message_id"): _Builder.response_id,
+}

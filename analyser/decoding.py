@@ -1,0 +1,278 @@
+"""From a flow's reassembled streams to rows: identification, framing, conversation.
+
+In: the runs and gaps that `analyser/flows.py` queued on a flow. Out: rows in a `Sink`. The frames of both directions
+are fed to the conversation in the order in which they became readable, so that the size of the batches never shows.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from operator import itemgetter
+
+from analyser.flows import Flow
+from analyser.identify import Identity, identify
+from analyser.streams import Gap, Run
+from dissectors.core.limits import Limits
+from dissectors.core.model import CLIENT_TO_SERVER, SERVER_TO_CLIENT, Frame
+from dissectors.core.protocol import Conversation, Cut, Dissector, Framer, Sink
+
+_BY_ORDER = itemgetter(0)
+
+
+@dataclass(slots=True)
+class _Rest:
+    """Stream bytes that no frame has used yet, and the segments they came in."""
+
+    pieces: list[bytes] = field(default_factory=list)
+    size: int = 0
+    need: int = 0
+    positions: list[int] = field(default_factory=list)
+    packets: list[int] = field(default_factory=list)
+    ts_ns: list[int] = field(default_factory=list)
+    order: list[int] = field(default_factory=list)
+
+
+class StreamCutter:
+    """Turns one direction's runs and gaps into frames, keeping what is incomplete for later."""
+
+    def __init__(self, direction: int, framer: Framer) -> None:
+        self._direction = direction
+        self._framer = framer
+        self._rest = _Rest()
+        self.offset = 0
+
+    def run(self, run: Run, out: Sink) -> list[Frame]:
+        """Frames that this run completes."""
+        rest = self._rest
+        if rest.size == 0:
+            positions, packets, ts_ns, order = run.positions, run.packets, run.ts_ns, run.order
+        else:
+            shift = rest.size
+            rest.positions.extend([position + shift for position in run.positions])
+            rest.packets.extend(run.packets)
+            rest.ts_ns.extend(run.ts_ns)
+            rest.order.extend(run.order)
+            positions, packets, ts_ns, order = rest.positions, rest.packets, rest.ts_ns, rest.order
+        size = rest.size + run.size
+        if size < rest.need:
+            rest.pieces.extend(map(bytes, run.pieces))
+            rest.positions, rest.packets, rest.ts_ns, rest.order = positions, packets, ts_ns, order
+            rest.size = size
+            return []
+        data = b"".join((*rest.pieces, *run.pieces))
+        cut = self._framer.feed(data, positions)
+        frames = _frames(self._direction, data, self.offset, cut, positions, packets, ts_ns, order)
+        for start, end, reason in cut.skipped:
+            at = bisect_right(positions, start) - 1
+            span = f"{self.offset + start}-{self.offset + end - 1}"
+            out.expert(
+                (
+                    self._direction,
+                    self.offset + start,
+                    packets[at],
+                    ts_ns[at],
+                    "warn",
+                    "framing",
+                    "skipped_bytes",
+                    f"{end - start} bytes skipped: {reason}",
+                    span,
+                )
+            )
+        self._keep(data, cut, positions, packets, ts_ns, order)
+        return frames
+
+    def gap(self, gap: Gap, out: Sink) -> list[Frame]:
+        """The next `gap.size` bytes are missing: what was begun is cut here."""
+        frames = self.cut_off(gap.order)
+        offset = self.offset + self._rest.size
+        out.expert(
+            (
+                self._direction,
+                None,
+                gap.order,
+                gap.ts_ns,
+                "warn",
+                "tcp",
+                "gap",
+                f"{gap.size} stream bytes are missing from the capture",
+                f"{offset}-{offset + gap.size - 1}",
+            )
+        )
+        self.offset = offset + gap.size
+        self._rest = _Rest()
+        self._framer.lost()
+        return frames
+
+    def cut_off(self, order: int | None = None) -> list[Frame]:
+        """The incomplete frame in hand, when the stream stops here."""
+        rest = self._rest
+        if rest.size == 0 or not self._framer.synchronised:
+            return []
+        return [
+            (
+                rest.order[-1] if order is None else order,
+                self._direction,
+                b"".join(rest.pieces),
+                0,
+                rest.size,
+                self.offset,
+                rest.packets[0],
+                max(rest.packets),
+                rest.ts_ns[-1],
+                False,
+            )
+        ]
+
+    def _keep(
+        self, data: bytes, cut: Cut, positions: list[int], packets: list[int], ts_ns: list[int], order: list[int]
+    ) -> None:
+        used, left = cut.position, len(data) - cut.position
+        self.offset += used
+        if left == 0:
+            self._rest = _Rest()
+            return
+        first = bisect_right(positions, used) - 1
+        self._rest = _Rest(
+            [data[used:]],
+            left,
+            cut.need,
+            [position - used for position in positions[first:]],
+            packets[first:],
+            ts_ns[first:],
+            order[first:],
+        )
+
+
+def _frames(
+    direction: int,
+    data: bytes,
+    offset: int,
+    cut: Cut,
+    positions: Sequence[int],
+    packets: Sequence[int],
+    ts_ns: Sequence[int],
+    order: Sequence[int],
+) -> list[Frame]:
+    """Frames with the packets they came in. A frame's last packet is the newest of its segments."""
+    frames: list[Frame] = []
+    add = frames.append
+    at, last_segment = 0, len(positions) - 1
+    for start, end in zip(cut.starts, cut.ends, strict=True):
+        while at < last_segment and positions[at + 1] <= start:
+            at += 1
+        first = newest = at
+        while at < last_segment and positions[at + 1] < end:
+            at += 1
+            if packets[at] > packets[newest]:
+                newest = at
+        add(
+            (
+                order[at],
+                direction,
+                data,
+                start,
+                end,
+                offset + start,
+                packets[first],
+                packets[newest],
+                ts_ns[newest],
+                True,
+            )
+        )
+    return frames
+
+
+@dataclass(slots=True)
+class _Undecided:
+    """What arrived before the protocol is known."""
+
+    items: list[tuple[bool, Run | Gap]] = field(default_factory=list)
+    size: list[int] = field(default_factory=lambda: [0, 0])
+    asked: int = -1
+
+
+class FlowDecoder:
+    """Decodes one flow. `from_low` tells the pair's endpoints apart until client and server are known."""
+
+    def __init__(
+        self,
+        dissectors: Mapping[str, Dissector],
+        forced: tuple[str, int] | None,
+        ports: tuple[int, int],
+        limits: Limits,
+    ) -> None:
+        self._dissectors = dissectors
+        self._forced = forced
+        self._ports = ports
+        self._limits = limits
+        self._undecided: _Undecided | None = _Undecided()
+        self._cutters: tuple[StreamCutter, StreamCutter] | None = None
+        self._conversation: Conversation | None = None
+
+    def consume(self, flow: Flow, out: Sink) -> bool:
+        """Take what the flow has queued; True when rows may have been added."""
+        queued = [(bool(from_low), item) for from_low, half in enumerate(flow.halves) for item in half.take()]
+        if self._undecided is not None:
+            queued = self._decide(flow, self._undecided, queued)
+        if self._conversation is None or self._cutters is None:
+            return False
+        frames: list[Frame] = []
+        directions = 0
+        for from_low, item in queued:
+            direction = CLIENT_TO_SERVER if from_low == flow.client_is_low else SERVER_TO_CLIENT
+            directions |= 1 << direction
+            cutter = self._cutters[direction]
+            frames += cutter.run(item, out) if isinstance(item, Run) else cutter.gap(item, out)
+        if flow.finished:
+            for cutter in self._cutters:
+                frames += cutter.cut_off()
+            directions = 3
+        if directions == 3:
+            frames.sort(key=_BY_ORDER)
+        self._conversation.feed(frames, out)
+        if flow.finished:
+            self._conversation.finish(out)
+            self._conversation = self._cutters = None
+        return True
+
+    def _decide(
+        self, flow: Flow, held: _Undecided, queued: list[tuple[bool, Run | Gap]]
+    ) -> list[tuple[bool, Run | Gap]]:
+        """Hold `queued` until the protocol is known; then give back everything held."""
+        for from_low, item in queued:
+            if isinstance(item, Run):
+                held.size[from_low] += item.size
+                item = item._replace(pieces=[b"".join(item.pieces)], positions=item.positions)
+            held.items.append((from_low, item))
+        enough = sum(min(self._limits.max_probe_bytes, size) for size in held.size)
+        final = flow.finished or max(held.size) >= self._limits.max_probe_bytes
+        if enough == held.asked and not final:
+            return []
+        held.asked = enough
+        identity = identify(flow, held.items, self._dissectors, self._forced, self._ports, self._limits)
+        if identity is None:
+            if final:
+                self._undecided = None
+            return []
+        self._begin(flow, identity)
+        self._undecided = None
+        return held.items
+
+    def _begin(self, flow: Flow, identity: Identity) -> None:
+        dissector = identity.dissector
+        flow.protocol, flow.identified_by = dissector.name, identity.by
+        flow.client_is_low = identity.client_is_low
+        whole = [half.isn is not None for half in flow.halves]
+        self._cutters = (
+            StreamCutter(
+                CLIENT_TO_SERVER,
+                dissector.framer(CLIENT_TO_SERVER, whole[identity.client_is_low], self._limits),
+            ),
+            StreamCutter(
+                SERVER_TO_CLIENT,
+                dissector.framer(SERVER_TO_CLIENT, whole[not identity.client_is_low], self._limits),
+            ),
+        )
+        self._conversation = dissector.conversation(self._limits)

@@ -1,0 +1,103 @@
+"""The way of the data from captures to raw tables.
+
+In: sources of packets. Out: raw rows in a `RawStore`, the flows, and the statistics of every capture. Offline files,
+live capture and archives differ only in who feeds the batches.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from analyser.build import field_kind, row_fields
+from analyser.capture import CaptureError, CaptureStats, EndpointTable, Source, read_batches
+from analyser.decoding import FlowDecoder
+from analyser.flows import Flow, FlowTable
+from analyser.options import Progress, ProgressCallback, ReadOptions
+from analyser.store import RawStore
+from dissectors.core.limits import Limits
+from dissectors.core.protocol import Dissector, Sink
+
+
+@dataclass(frozen=True, slots=True)
+class UnreadInput:
+    """An input that gave nothing, and why."""
+
+    path: str
+    reason: str
+
+
+@dataclass(slots=True)
+class Decoded:
+    """What reading captures gave."""
+
+    store: RawStore
+    endpoints: EndpointTable
+    flows: list[Flow]
+    captures: list[CaptureStats] = field(default_factory=list)
+    unread: list[UnreadInput] = field(default_factory=list)
+
+
+class Pipeline:
+    """Feeds captures through flows and dissectors into raw tables."""
+
+    def __init__(
+        self,
+        dissectors: Mapping[str, Dissector],
+        wanted: Iterable[str],
+        options: ReadOptions,
+        limits: Limits | None = None,
+    ) -> None:
+        self._dissectors = dissectors
+        self._options = options
+        self._limits = limits or Limits()
+        fields = row_fields(dissectors)
+        tables = [name for name in fields if name in set(wanted)]
+        self._sink = Sink(tables)
+        self._store = RawStore()
+        for name in tables:
+            kinds = [field_kind(name, field_name) for field_name in fields[name]]
+            self._store.add(name, fields[name], kinds, self._sink.tables()[name])
+        self._endpoints = EndpointTable()
+        self._flows = FlowTable(self._limits, self._consume)
+
+    def run(self, sources: Sequence[Source], progress: ProgressCallback | None = None) -> Decoded:
+        """Read all sources to their ends. A source that cannot be read is named in `unread`, the rest goes on."""
+        result = Decoded(self._store, self._endpoints, self._flows.flows)
+        for source in sources:
+            stats = CaptureStats(source.name)
+            self._flows.next_file(len(result.captures))
+            try:
+                self._read(source, stats, progress)
+            except CaptureError as error:
+                result.unread.append(UnreadInput(source.name, str(error)))
+                if not stats.packets:
+                    continue
+            result.captures.append(stats)
+        self._flows.finish()
+        return result
+
+    def _read(self, source: Source, stats: CaptureStats, progress: ProgressCallback | None) -> None:
+        total = source.path.stat().st_size if source.path is not None and source.path.is_file() else None
+        for batch in read_batches(source, self._endpoints, stats):
+            self._flows.feed(batch)
+            if progress is not None:
+                progress(Progress(source.name, stats.captured_bytes, total, stats.packets))
+
+    def _consume(self, flow: Flow) -> None:
+        if flow.decoder is None:
+            if flow.finished:
+                return
+            flow.decoder = self._decoder(flow)
+        if flow.decoder.consume(flow, self._sink):
+            self._store.mark(flow.index)
+        if flow.finished:
+            flow.decoder = None
+
+    def _decoder(self, flow: Flow) -> FlowDecoder:
+        pair = self._endpoints[flow.pair]
+        ports = (pair.high_port, pair.low_port)
+        forced = next(
+            ((self._options.decode_as[port], port) for port in ports if port in self._options.decode_as), None
+        )
+        return FlowDecoder(self._dissectors, forced, ports, self._limits)

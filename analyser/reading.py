@@ -1,0 +1,60 @@
+"""`analyser.read`: opens the inputs, decides which tables are needed, runs the pipeline."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from analyser.analysis import Analysis, UnknownTable
+from analyser.capture import CaptureError, Source, open_captures
+from analyser.options import ProgressCallback, ReadOptions
+from analyser.pipeline import Pipeline, UnreadInput
+from analyser.tables import TABLES
+from dissectors.registry import PROTOCOLS
+
+# What a table's context columns, or the detectors, are made from.
+_CONTEXT_SOURCES = ("flows", "kafka_brokers", "kafka_partitions")
+_OWNERSHIP_SOURCES = ("kafka_assignments", "kafka_group_events", "kafka_fetch_partitions", "kafka_list_offsets")
+_NEEDS: dict[str, tuple[str, ...]] = {
+    "kafka_offset_commits": _OWNERSHIP_SOURCES,
+    "kafka_fetch_partitions": ("kafka_group_events", "kafka_offset_commits", "kafka_assignments"),
+    "findings": tuple(name for name in TABLES if name not in ("findings", "messages")),
+}
+
+
+def read_captures(
+    paths: Sequence[str | Path],
+    options: ReadOptions,
+    tables: Iterable[str] | None,
+    progress: ProgressCallback | None,
+) -> Analysis:
+    """See `analyser.read`."""
+    wanted = _closure(TABLES if tables is None else tables)
+    sources: list[Source] = []
+    unread: list[UnreadInput] = []
+    for path in paths:
+        try:
+            sources += open_captures([path])
+        except CaptureError as error:
+            unread.append(UnreadInput(str(path), str(error)))
+    decoded = Pipeline(PROTOCOLS, wanted, options).run(sources, progress)
+    decoded.unread[:0] = unread
+    if not decoded.captures:
+        decoded.store.close()
+        raise CaptureError(" ".join(input_.reason for input_ in decoded.unread) or "No capture was given.")
+    return Analysis(decoded, wanted, options, PROTOCOLS.values())
+
+
+def _closure(names: Iterable[str]) -> list[str]:
+    """The tables asked for and those needed to make them, in registry order."""
+    found: set[str] = set()
+    waiting = list(names)
+    while waiting:
+        name = waiting.pop()
+        if name not in TABLES:
+            raise UnknownTable(f"no table {name}; there are {', '.join(TABLES)}")
+        if name not in found:
+            found.add(name)
+            waiting += _CONTEXT_SOURCES if name not in ("captures", "flows") else ()
+            waiting += _NEEDS.get(name, ())
+    return [name for name in TABLES if name in found]

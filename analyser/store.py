@@ -1,0 +1,121 @@
+"""Finished table rows on their way out of memory.
+
+In: lists of row tuples with the flow they belong to. Out: Arrow batches, held in memory up to a limit and in temporary
+Parquet files beyond it. Facts about a flow that are learned late (its id, who is the server, its cluster) are looked up
+when a table leaves the store, so that rows never wait for them.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from dissectors.core.model import Row
+
+FLOW = "_flow"
+CHUNK_ROWS = 1 << 16
+MAX_ROWS_IN_MEMORY = 1 << 18
+
+RAW_TYPES: dict[str, pa.DataType] = {
+    "string": pa.string(),
+    "int64": pa.int64(),
+    "bool": pa.bool_(),
+    "float64": pa.float64(),
+    "int64_list": pa.list_(pa.int64()),
+    "time": pa.int64(),
+}
+
+
+class RawTable:
+    """Rows of one table as they come from the dissectors: their fields and the index of their flow."""
+
+    def __init__(self, name: str, fields: Sequence[str], kinds: Sequence[str], rows: list[Row], folder: Path) -> None:
+        self.name = name
+        self.rows = rows
+        self._schema = pa.schema(
+            [*(pa.field(field, RAW_TYPES[kind]) for field, kind in zip(fields, kinds, strict=True)), (FLOW, pa.int32())]
+        )
+        self._flow_runs: list[tuple[int, int]] = []
+        self._counted = 0
+        self._batches: list[pa.RecordBatch] = []
+        self._in_memory = 0
+        self._path = folder / f"{name}.raw.parquet"
+        self._writer: pq.ParquetWriter | None = None
+        self.total_rows = 0
+
+    def mark(self, flow: int) -> None:
+        """Rows appended since the last mark belong to this flow."""
+        new = len(self.rows) - self._counted
+        if new:
+            self._flow_runs.append((flow, new))
+            self._counted = len(self.rows)
+            if self._counted >= CHUNK_ROWS:
+                self._pack()
+
+    def batches(self) -> Iterator[pa.RecordBatch]:
+        """All rows so far, in the order in which they came."""
+        self._pack()
+        if self._writer is not None:
+            self._writer.close()
+            self._writer = None
+        if self._path.exists():
+            with pq.ParquetFile(self._path) as spilled:
+                yield from spilled.iter_batches(CHUNK_ROWS)
+        yield from self._batches
+
+    def _pack(self) -> None:
+        if not self.rows:
+            return
+        columns: list[Any] = list(zip(*self.rows, strict=True))
+        arrays = [pa.array(column, field.type) for column, field in zip(columns, list(self._schema)[:-1], strict=True)]
+        flows = pa.array([flow for flow, count in self._flow_runs for _ in range(count)], pa.int32())
+        batch = pa.RecordBatch.from_arrays([*arrays, flows], schema=self._schema)
+        self.total_rows += len(self.rows)
+        self.rows.clear()
+        self._flow_runs.clear()
+        self._counted = 0
+        self._batches.append(batch)
+        self._in_memory += batch.num_rows
+        if self._in_memory > MAX_ROWS_IN_MEMORY:
+            self._spill()
+
+    def _spill(self) -> None:
+        if self._writer is None:
+            self._writer = pq.ParquetWriter(self._path, self._schema, compression="lz4")
+        for batch in self._batches:
+            self._writer.write_batch(batch)
+        self._batches.clear()
+        self._in_memory = 0
+
+
+class RawStore:
+    """The raw tables of one analysis, in a temporary folder that `close` removes."""
+
+    def __init__(self) -> None:
+        self._folder = tempfile.TemporaryDirectory(prefix="wirewitness-")
+        self.tables: dict[str, RawTable] = {}
+
+    @property
+    def folder(self) -> Path:
+        """Where temporary files go."""
+        return Path(self._folder.name)
+
+    def add(self, name: str, fields: Sequence[str], kinds: Sequence[str], rows: list[Row]) -> RawTable:
+        """A new table that takes over what is appended to `rows`."""
+        self.tables[name] = RawTable(name, fields, kinds, rows, self.folder)
+        return self.tables[name]
+
+    def mark(self, flow: int) -> None:
+        """Rows appended since the last mark belong to this flow."""
+        for table in self.tables.values():
+            if len(table.rows):
+                table.mark(flow)
+
+    def close(self) -> None:
+        """Remove the temporary files."""
+        self._folder.cleanup()

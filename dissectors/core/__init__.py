@@ -1,0 +1,1 @@
+"""What every protocol shares: the contract, the row fields, limits, framing by length."""

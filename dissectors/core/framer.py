@@ -1,0 +1,90 @@
+"""Framing by a length field, shared by protocols whose frames state their size up front."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+
+from dissectors.core.protocol import Cut, Skipped
+
+# (data, position, end) -> size of the frame at position; 0: more bytes needed to tell; -1: no frame starts here.
+Measure = Callable[[bytes, int, int], int]
+# (data, position, end) -> does a frame really start here? Used after a loss, so it may be slow and must be strict.
+# None: more bytes needed to tell.
+Plausible = Callable[[bytes, int, int], bool | None]
+# (data, position, end) -> positions worth asking Plausible about, rising.
+Candidates = Callable[[bytes, int, int], Iterable[int]]
+
+# A position that could be a boundary "if only more bytes were there" is waited for this long, then given up.
+MAX_WAIT_BYTES = 1 << 20
+
+
+class LengthFramer:
+    """Cuts frames whose size `measure` tells; after a loss, finds the next boundary that `plausible` accepts."""
+
+    __slots__ = ("_candidates", "_measure", "_plausible", "_synchronised")
+
+    def __init__(self, measure: Measure, plausible: Plausible, candidates: Candidates, synchronised: bool) -> None:
+        self._measure = measure
+        self._plausible = plausible
+        self._candidates = candidates
+        self._synchronised = synchronised
+
+    @property
+    def synchronised(self) -> bool:
+        """True while the next byte is known to start a frame."""
+        return self._synchronised
+
+    def lost(self) -> None:
+        """The stream has a gap before the next data."""
+        self._synchronised = False
+
+    def feed(self, data: bytes, hints: Sequence[int]) -> Cut:
+        """Cut `data` into frames; see `Framer.feed`."""
+        starts: list[int] = []
+        ends: list[int] = []
+        skipped: list[Skipped] = []
+        measure = self._measure
+        position = 0
+        end = len(data)
+        while True:
+            if not self._synchronised:
+                boundary, found = self._search(data, position, end, hints)
+                if boundary > position:
+                    skipped.append(Skipped(position, boundary, "no frame boundary"))
+                position = boundary
+                if not found:
+                    return Cut(starts, ends, position, 0, skipped)
+                self._synchronised = True
+            size = measure(data, position, end)
+            while size > 0:
+                after = position + size
+                if after > end:
+                    return Cut(starts, ends, position, size, skipped)
+                starts.append(position)
+                ends.append(after)
+                position = after
+                size = measure(data, position, end)
+            if size == 0:
+                return Cut(starts, ends, position, 0, skipped)
+            self._synchronised = False
+            skipped.append(Skipped(position, position + 1, "impossible frame length"))
+            position += 1
+
+    def _search(self, data: bytes, position: int, end: int, hints: Sequence[int]) -> tuple[int, bool]:
+        """Where the next frame plausibly starts, and whether that is certain enough to go on.
+
+        Segment starts are asked first: a sender's write usually begins there. When nothing fits, the position
+        returned is the first one that may yet fit when more bytes come, else the end.
+        """
+        plausible = self._plausible
+        for hint in hints:
+            if position <= hint < end and plausible(data, hint, end):
+                return hint, True
+        waiting = end
+        for candidate in self._candidates(data, position, end):
+            verdict = plausible(data, candidate, end)
+            if verdict:
+                return candidate, True
+            if verdict is None and waiting == end and end - candidate <= MAX_WAIT_BYTES:
+                waiting = candidate
+        return waiting, False

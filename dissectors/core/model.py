@@ -1,0 +1,73 @@
+"""The values that pass between framing, conversations and tables.
+
+Rows are plain tuples: a capture holds millions of them, and a tuple costs a tenth of an object with names. The names
+of a row's fields stand here (and in `dissectors/<protocol>/rows.py` for a protocol's own tables), in the order in
+which dissectors put them.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+CLIENT_TO_SERVER = 0
+SERVER_TO_CLIENT = 1
+
+Row = tuple[Any, ...]
+
+# One frame of one direction, uncopied: `data[start:end]` are its bytes.
+#   (order, direction, data, start, end, stream_offset, packet_first, packet_last, ts_ns, complete)
+# `order` is the packet at which the bytes became readable: frames of both directions are fed in this order.
+# Packet numbers carry the capture file in their upper bits, see `packet_of`.
+Frame = tuple[int, int, bytes, int, int, int, int, int, int, bool]
+
+PACKET_BITS = 40
+_PACKET_MASK = (1 << PACKET_BITS) - 1
+
+
+def packet_of(file_index: int, number: int) -> int:
+    """One integer for (capture file, packet number in it); sorts by file, then number."""
+    return (file_index << PACKET_BITS) | number
+
+
+def split_packet(packet: int) -> tuple[int, int]:
+    """(file index, packet number in that file) of `packet_of`."""
+    return packet >> PACKET_BITS, packet & _PACKET_MASK
+
+
+MESSAGE_FIELDS = (
+    "direction",
+    "stream_offset",
+    "length_bytes",
+    "packet_first",
+    "packet_last",
+    "ts",
+    "role",
+    "operation",
+    "version",
+    "correlation_id",
+    "client_id",
+    "complete",
+    "error",
+    "summary",
+)
+
+EXCHANGE_FIELDS = (
+    "request_offset",
+    "response_offset",
+    "request_packet",
+    "response_packet",
+    "ts",
+    "ts_response",
+    "operation",
+    "version",
+    "client_id",
+    "status",
+    "error_code",
+    "error_name",
+    "request_bytes",
+    "response_bytes",
+)
+
+EXPERT_FIELDS = ("direction", "stream_offset", "packet", "ts", "severity", "group", "code", "text", "span")
+
+CORE_ROWS = {"messages": MESSAGE_FIELDS, "exchanges": EXCHANGE_FIELDS, "expert_infos": EXPERT_FIELDS}

@@ -1,0 +1,120 @@
+"""The contract between the analyser and a protocol. One page; read it before adding a protocol.
+
+A protocol is a folder and one line in `dissectors.PROTOCOLS`. It gives a `Dissector`:
+
+    probe         do these first bytes of both directions look like the protocol? Says how sure, 0 to 100.
+    framer        makes the object that cuts ONE direction's stream into frames.
+    conversation  makes the object that turns the frames of BOTH directions of one flow into rows.
+
+The analyser reassembles streams, asks every probe, then feeds framers and the conversation. Frames of both directions
+reach the conversation in the order in which a listener could read them, whatever the size of the pieces they came in.
+Framers and conversations hold state of one flow only, do no I/O and are picklable, so that flows can move between
+processes. Nothing they do may raise on any bytes; what cannot be decoded becomes an expert info and an honest row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple, Protocol
+
+from dissectors.core.limits import Limits
+from dissectors.core.model import Frame, Row
+
+
+class Sink:
+    """Collects rows of the tables somebody asked for.
+
+    `rows(table)` is the list to append to, or None when nobody wants the table: then the rows need not be made at all.
+    """
+
+    __slots__ = ("_rows",)
+
+    def __init__(self, wanted: Sequence[str]) -> None:
+        self._rows: dict[str, list[Row]] = {table: [] for table in wanted}
+
+    def rows(self, table: str) -> list[Row] | None:
+        """The list of that table's rows, None when it is not wanted."""
+        return self._rows.get(table)
+
+    def tables(self) -> Mapping[str, list[Row]]:
+        """Every wanted table's list."""
+        return self._rows
+
+    def expert(self, row: Row) -> None:
+        """Add a remark (EXPERT_FIELDS)."""
+        rows = self._rows.get("expert_infos")
+        if rows is not None:
+            rows.append(row)
+
+
+class Skipped(NamedTuple):
+    """Bytes `start` to `end` (positions in the data fed) that belong to no frame, and why."""
+
+    start: int
+    end: int
+    reason: str
+
+
+class Cut(NamedTuple):
+    """What a framer made of the data: frames as parallel lists of positions, and where it stopped.
+
+    position: first byte not used up; the caller feeds it again with what follows.
+    need: bytes from `position` on that must be there before feeding again is worth while (0: any more will do).
+    """
+
+    starts: list[int]
+    ends: list[int]
+    position: int
+    need: int
+    skipped: list[Skipped]
+
+
+class Framer(Protocol):
+    """Cuts one direction of one flow into frames."""
+
+    @property
+    def synchronised(self) -> bool:
+        """True while the next byte is known to start a frame."""
+        ...
+
+    def feed(self, data: bytes, hints: Sequence[int]) -> Cut:
+        """Cut `data`, which starts where the last Cut stopped. `hints` are the positions where segments start."""
+        ...
+
+    def lost(self) -> None:
+        """Bytes are missing before the next feed: look for the next plausible boundary."""
+        ...
+
+
+class Conversation(Protocol):
+    """Decodes the frames of one flow and pairs requests with responses."""
+
+    def feed(self, frames: Sequence[Frame], out: Sink) -> None:
+        """Decode frames in the order given; append rows to `out`."""
+        ...
+
+    def finish(self, out: Sink) -> None:
+        """The flow or the capture ended: give the rows of what is still open."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Dissector:
+    """One protocol.
+
+    ports: usual server ports, a hint only.
+    probe: (client bytes, server bytes, start of both streams seen) -> certainty 0 to 100; 50 decides.
+    framer: (direction, stream starts at its beginning, limits) -> Framer.
+    conversation: limits -> Conversation.
+    rows: own tables -> names of the fields of their rows.
+    error_names: error code -> name.
+    """
+
+    name: str
+    ports: tuple[int, ...]
+    probe: Callable[[bytes, bytes, bool], int]
+    framer: Callable[[int, bool, Limits], Framer]
+    conversation: Callable[[Limits], Conversation]
+    rows: Mapping[str, tuple[str, ...]]
+    error_names: Mapping[int, str]

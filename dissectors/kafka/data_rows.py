@@ -1,0 +1,181 @@
+"""Rows of the data APIs: Produce, Fetch and ListOffsets.
+
+In: a request with its response (None when it was never answered). Out: rows appended to the sink.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from dissectors.core.limits import Limits
+from dissectors.core.protocol import Sink
+from dissectors.kafka.group_rows import topic_key
+from dissectors.kafka.records import BatchHeader, batch_headers
+from dissectors.kafka.rows import Request, Response, Value, exchange_key
+
+# topic name or id as text, partition
+PartitionKey = tuple[str | None, str | None, int]
+
+_NO_BATCH = (None,) * 7
+
+
+class ProducedPartition(NamedTuple):
+    """One partition of a Produce request; its batch headers are read while the request's bytes are at hand."""
+
+    key: PartitionKey
+    size: int
+    batches: list[BatchHeader]
+
+
+def produced(value: Value, data: bytes) -> list[ProducedPartition]:
+    """The partitions of a Produce request with the headers of their batches."""
+    found = []
+    for topic in value["topic_data"]:
+        names = topic_key(topic)
+        for partition in topic["partition_data"]:
+            span = partition["records"]
+            batches = [] if span is None else batch_headers(data, *span)
+            found.append(ProducedPartition((*names, partition["index"]), span[1] if span else 0, batches))
+    return found
+
+
+def produce_rows(request: Request, response: Response | None, out: Sink) -> None:
+    """kafka_produce_batches of a Produce."""
+    rows = out.rows("kafka_produce_batches")
+    value = request.value
+    if rows is None or value is None:
+        return
+    answers: dict[PartitionKey, Value] = {}
+    if response is not None and response.value is not None:
+        for topic in response.value["responses"]:
+            names = topic_key(topic)
+            for partition in topic["partition_responses"]:
+                answers[(*names, partition["index"])] = partition
+    head = (*exchange_key(request, response), request.client_id)
+    for produced_partition in request.extra or ():
+        answer = answers.get(produced_partition.key, {})
+        base_offset = answer.get("base_offset")
+        for batch in produced_partition.batches:
+            rows.append(
+                (
+                    *head,
+                    *produced_partition.key,
+                    base_offset,
+                    batch.records_count,
+                    batch.codec,
+                    batch.batch_bytes,
+                    batch.batch_bytes if batch.codec == "none" else None,
+                    batch.producer_id,
+                    batch.producer_epoch,
+                    batch.base_sequence,
+                    value["acks"],
+                    batch.transactional,
+                    answer.get("error_code"),
+                )
+            )
+            if base_offset is not None and base_offset >= 0 and batch.last_offset_delta is not None:
+                base_offset += batch.last_offset_delta + 1
+
+
+class FetchSessions:
+    """Fetch sessions of one flow (KIP-227): session id -> partition -> offset asked for last."""
+
+    __slots__ = ("_limits", "_sessions")
+
+    def __init__(self, limits: Limits) -> None:
+        self._limits = limits
+        self._sessions: dict[int, dict[PartitionKey, int]] = {}
+
+    def asked(self, value: Value) -> tuple[list[PartitionKey], dict[PartitionKey, int]]:
+        """(partitions named in this request, offsets of all partitions of the request or its session)."""
+        named: list[PartitionKey] = []
+        session_id, epoch = value.get("session_id", 0), value.get("session_epoch", -1)
+        offsets: dict[PartitionKey, int] = {}
+        if epoch > 0:
+            offsets = self._sessions.setdefault(session_id, {})
+        elif session_id:
+            self._sessions.pop(session_id, None)
+        for topic in value.get("forgotten_topics_data") or ():
+            names = topic_key(topic)
+            for partition in topic["partitions"]:
+                offsets.pop((*names, partition), None)
+        room = self._limits.max_fetch_session_partitions
+        for topic in value["topics"]:
+            names = topic_key(topic)
+            for partition in topic["partitions"]:
+                key = (*names, partition["partition"])
+                named.append(key)
+                if len(offsets) < room:
+                    offsets[key] = partition["fetch_offset"]
+        return named, offsets
+
+    def answered(self, session_id: int, offsets: dict[PartitionKey, int]) -> None:
+        """The broker opened or continued this session."""
+        if session_id:
+            if len(self._sessions) >= 16:
+                self._sessions.pop(next(iter(self._sessions)))
+            self._sessions[session_id] = offsets
+
+
+def fetch_rows(request: Request, response: Response | None, out: Sink) -> None:
+    """kafka_fetch_partitions of a Fetch: every partition that was named, in the request or in the answer."""
+    rows = out.rows("kafka_fetch_partitions")
+    value = request.value
+    if rows is None or value is None or request.extra is None:
+        return
+    named, offsets = request.extra
+    state = value.get("replica_state")
+    replica = value["replica_id"] if "replica_id" in value else (state["replica_id"] if state else -1)
+    head = (*exchange_key(request, response), request.client_id, replica)
+    seen: set[PartitionKey] = set()
+    if response is not None and response.value is not None:
+        for topic in response.value["responses"]:
+            names = topic_key(topic)
+            for partition in topic["partitions"]:
+                key = (*names, partition["partition_index"])
+                seen.add(key)
+                rows.append((*head, *key, offsets.get(key), *_fetched(partition, response.data)))
+    for key in named:
+        if key not in seen:
+            rows.append((*head, *key, offsets.get(key), *_NO_BATCH))
+
+
+def _fetched(partition: Value, data: bytes) -> tuple[int | None, ...]:
+    """high_watermark to error_code of one answered partition."""
+    span = partition["records"]
+    batches = [batch for batch in (batch_headers(data, *span) if span else ()) if not batch.partial]
+    counts = [batch.records_count for batch in batches if batch.records_count is not None]
+    last = batches[-1] if batches else None
+    after = None
+    if last is not None and last.last_offset_delta is not None:
+        after = last.base_offset + last.last_offset_delta + 1
+    return (
+        partition["high_watermark"],
+        partition.get("last_stable_offset"),
+        partition.get("log_start_offset"),
+        span[1] if span else 0,
+        sum(counts),
+        after,
+        partition["error_code"],
+    )
+
+
+def list_offsets_rows(request: Request, response: Response | None, out: Sink) -> None:
+    """kafka_list_offsets of a ListOffsets."""
+    rows = out.rows("kafka_list_offsets")
+    value = request.value
+    if rows is None or value is None:
+        return
+    answers: dict[tuple[str | None, int], Value] = {}
+    if response is not None and response.value is not None:
+        for topic in response.value["topics"]:
+            for partition in topic["partitions"]:
+                answers[(topic["name"], partition["partition_index"])] = partition
+    head = (*exchange_key(request, response), request.client_id, value["replica_id"])
+    for topic in value["topics"]:
+        for partition in topic["partitions"]:
+            index = partition["partition_index"]
+            answer = answers.get((topic["name"], index), {})
+            old = answer.get("old_style_offsets")
+            offset = answer["offset"] if "offset" in answer else (old[0] if old else None)
+            rows.append((*head, topic["name"], index, partition["timestamp"], offset, answer.get("error_code")))

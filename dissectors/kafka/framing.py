@@ -1,0 +1,164 @@
+"""Kafka on a stream: a 4-byte size, then that many bytes. Where frames start after a loss; is it Kafka at all?
+
+In: stream bytes. Out: frame sizes, plausibility, certainty of the probe.
+"""
+
+from __future__ import annotations
+
+import itertools
+import struct
+from collections.abc import Iterable, Iterator
+
+from dissectors.core.framer import LengthFramer
+from dissectors.core.limits import Limits
+from dissectors.core.model import CLIENT_TO_SERVER
+from dissectors.kafka.api_keys import API_KEYS
+from dissectors.kafka.compile import decoder
+from dissectors.kafka.headers import request_header
+from dissectors.kafka.primitives import DecodeError
+
+_size = struct.Struct(">i").unpack_from
+_size_and_id = struct.Struct(">ii").unpack_from
+
+MIN_REQUEST_BYTES = 8
+MIN_RESPONSE_BYTES = 4
+# Kafka adds a version or two to an API in a release; this much beyond the newest known one is still believable.
+NEWER_VERSIONS = 10
+NEWER_KEYS = 40
+MAX_CLIENT_ID_BYTES = 1000
+# After a loss only frames below this are believed at first sight.
+RESYNC_MAX_FRAME_BYTES = 1 << 26
+_SURE, _LIKELY, _WEAK = 100, 60, 30
+
+
+def framer(direction: int, synchronised: bool, limits: Limits) -> LengthFramer:
+    """The framer of one direction; `synchronised` when the stream is seen from its first byte."""
+    if direction == CLIENT_TO_SERVER:
+        measure = _Measure(MIN_REQUEST_BYTES, limits.max_frame_bytes)
+        return LengthFramer(measure, plausible_request, _zero_bytes, synchronised)
+    measure = _Measure(MIN_RESPONSE_BYTES, limits.max_frame_bytes)
+    return LengthFramer(measure, plausible_response, _zero_bytes, synchronised)
+
+
+class _Measure:
+    """Size of the frame at a position; a class, not a closure, so that framers can be pickled."""
+
+    __slots__ = ("_largest", "_smallest")
+
+    def __init__(self, smallest: int, largest: int) -> None:
+        self._smallest = smallest
+        self._largest = largest
+
+    def __call__(self, data: bytes, position: int, end: int) -> int:
+        if end - position < 4:
+            return 0
+        size: int = _size(data, position)[0]
+        return size + 4 if self._smallest <= size <= self._largest else -1
+
+
+def _zero_bytes(data: bytes, position: int, end: int) -> Iterable[int]:
+    """Frames below 16 MiB begin with a zero byte, so only zero bytes are worth a look."""
+    found = data.find(b"\0", position, end)
+    while found >= 0:
+        yield found
+        found = data.find(b"\0", found + 1, end)
+
+
+def plausible_request(data: bytes, position: int, end: int) -> bool | None:
+    """Does a request start here? Its header must make sense, and its body decode where it is all there."""
+    if end - position < 14:
+        return None if _could_be_size(data, position, end) else False
+    size = _size(data, position)[0]
+    if not MIN_REQUEST_BYTES <= size <= RESYNC_MAX_FRAME_BYTES:
+        return False
+    return _request_score(data, position, end, size) >= _LIKELY
+
+
+def _request_score(data: bytes, position: int, end: int, size: int) -> int:
+    """100: the body decodes to its last byte; 60: the header makes sense and more cannot be said; 0: no."""
+    frame_end = position + 4 + size
+    try:
+        api_key, version, correlation_id, client_id, body = request_header(data, position + 4, min(frame_end, end))
+    except DecodeError:
+        return 0
+    known = API_KEYS.get(api_key)
+    newest = known.newest if known else 0
+    if not 0 <= api_key <= max(API_KEYS) + NEWER_KEYS or not 0 <= version <= newest + NEWER_VERSIONS:
+        return 0
+    if correlation_id < 0 or (client_id is not None and not _looks_like_id(client_id)):
+        return 0
+    decode = decoder(api_key, version, "request")
+    if decode is None or frame_end > end:
+        return _LIKELY
+    try:
+        return _SURE if decode(data, body, frame_end)[1] == frame_end else 0
+    except DecodeError:
+        return 0
+
+
+def _looks_like_id(client_id: str) -> bool:
+    return len(client_id) <= MAX_CLIENT_ID_BYTES and client_id.isprintable()
+
+
+def _could_be_size(data: bytes, position: int, end: int) -> bool:
+    return data[position] == 0 and end > position
+
+
+def plausible_response(data: bytes, position: int, end: int) -> bool | None:
+    """Does a response start here? Only chains of frames tell: sizes that lead to a next frame or to the data's end.
+
+    Response bytes carry nothing but a size and a correlation id, so one frame alone proves little; two in a row with
+    close, rising ids, or one that ends exactly where the data ends, are believed.
+    """
+    frames = list(_chain(data, position, end, 3))
+    if not frames:
+        return None if end - position < 8 and _could_be_size(data, position, end) else False
+    ids = [frame[2] for frame in frames]
+    if any(not 0 <= later - earlier <= 1000 for earlier, later in itertools.pairwise(ids)):
+        return False
+    if frames[-1][1] == end or len(frames) >= 2:
+        return True
+    return None if frames[-1][1] > end else False
+
+
+def _chain(data: bytes, position: int, end: int, most: int) -> Iterator[tuple[int, int, int]]:
+    """Frames that follow each other from `position`: (start, end, correlation id)."""
+    for _ in range(most):
+        if end - position < 8:
+            return
+        size, correlation_id = _size_and_id(data, position)
+        if not MIN_RESPONSE_BYTES <= size <= RESYNC_MAX_FRAME_BYTES or correlation_id < 0:
+            return
+        yield position, position + 4 + size, correlation_id
+        position += 4 + size
+
+
+def probe(client: bytes, server: bytes, whole: bool) -> int:
+    """How sure it is that these are Kafka requests and responses, 0 to 100.
+
+    A request that decodes to its last byte is proof; a header that makes sense is nearly one. Without requests, rising
+    correlation ids in a chain of frames are a hint that needs the port's support.
+    """
+    if client:
+        if len(client) < 14:
+            return 0
+        position = 0 if whole else _first_request(client)
+        size = _size(client, position)[0]
+        if not MIN_REQUEST_BYTES <= size <= RESYNC_MAX_FRAME_BYTES:
+            return 0
+        return _request_score(client, position, len(client), size)
+    frames = list(_chain(server, 0, len(server), 4))
+    ids = [frame[2] for frame in frames]
+    if len(frames) >= 3 and all(0 < b - a <= 100 for a, b in itertools.pairwise(ids)):
+        return _WEAK
+    return 0
+
+
+def _first_request(client: bytes) -> int:
+    """Where the first plausible request starts in a stream that began mid-stream; 0 when none is found."""
+    if plausible_request(client, 0, len(client)):
+        return 0
+    for position in _zero_bytes(client, 0, len(client) - 14):
+        if plausible_request(client, position, len(client)):
+            return position
+    return 0

@@ -1,0 +1,171 @@
+"""The rows that the Kafka conversation makes: the names of their fields, in the order of the tuples."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+_EXCHANGE = ("request_offset", "response_offset", "ts", "ts_response")
+
+KAFKA_ROWS: dict[str, tuple[str, ...]] = {
+    "kafka_offset_commits": (
+        *_EXCHANGE,
+        "request_packet",
+        "response_packet",
+        "api",
+        "group_id",
+        "member_id",
+        "group_instance_id",
+        "generation",
+        "client_id",
+        "topic",
+        "topic_id",
+        "partition",
+        "committed_offset",
+        "leader_epoch",
+        "metadata",
+        "producer_id",
+        "producer_epoch",
+        "error_code",
+    ),
+    "kafka_offset_fetches": (
+        *_EXCHANGE,
+        "group_id",
+        "member_id",
+        "member_epoch",
+        "client_id",
+        "topic",
+        "topic_id",
+        "partition",
+        "committed_offset",
+        "leader_epoch",
+        "metadata",
+        "error_code",
+    ),
+    "kafka_fetch_partitions": (
+        *_EXCHANGE,
+        "client_id",
+        "replica_id",
+        "topic",
+        "topic_id",
+        "partition",
+        "fetch_offset",
+        "high_watermark",
+        "last_stable_offset",
+        "log_start_offset",
+        "records_bytes",
+        "records_count",
+        "next_offset",
+        "error_code",
+    ),
+    "kafka_produce_batches": (
+        *_EXCHANGE,
+        "client_id",
+        "topic",
+        "topic_id",
+        "partition",
+        "base_offset",
+        "records_count",
+        "codec",
+        "batch_bytes",
+        "uncompressed_bytes",
+        "producer_id",
+        "producer_epoch",
+        "base_sequence",
+        "acks",
+        "transactional",
+        "error_code",
+    ),
+    "kafka_group_events": (
+        *_EXCHANGE,
+        "group_id",
+        "event",
+        "member_id",
+        "group_instance_id",
+        "client_id",
+        "generation",
+        "protocol_type",
+        "protocol_name",
+        "leader_id",
+        "session_timeout_ms",
+        "rebalance_timeout_ms",
+        "topics",
+        "state",
+        "members",
+        "error_code",
+    ),
+    "kafka_assignments": (
+        *_EXCHANGE,
+        "group_id",
+        "generation",
+        "member_id",
+        "topic",
+        "topic_id",
+        "partition",
+        "source",
+    ),
+    "kafka_brokers": (
+        *_EXCHANGE,
+        "wire_cluster_id",
+        "node_id",
+        "host",
+        "port",
+        "rack",
+        "source",
+        "group_id",
+    ),
+    "kafka_partitions": (
+        *_EXCHANGE,
+        "topic",
+        "topic_id",
+        "partition",
+        "leader_id",
+        "leader_epoch",
+        "replicas",
+        "isr",
+        "error_code",
+    ),
+    "kafka_list_offsets": (
+        *_EXCHANGE,
+        "client_id",
+        "replica_id",
+        "topic",
+        "partition",
+        "timestamp",
+        "offset",
+        "error_code",
+    ),
+}
+
+Value = dict[str, Any]
+
+
+class Request(NamedTuple):
+    """A decoded request while it waits for its response. `value` is None where the body could not be decoded."""
+
+    api_key: int
+    version: int
+    correlation_id: int
+    client_id: str | None
+    offset: int
+    length: int
+    packet: int
+    ts_ns: int
+    value: Value | None
+    extra: Any = None
+
+
+class Response(NamedTuple):
+    """The response to it. `data` is the buffer that record spans in `value` point into."""
+
+    offset: int
+    packet: int
+    ts_ns: int
+    value: Value | None
+    data: bytes
+
+
+def exchange_key(request: Request, response: Response | None) -> tuple[int, int | None, int, int | None]:
+    """The first fields of every row: request_offset, response_offset, ts, ts_response."""
+    if response is None:
+        return request.offset, None, request.ts_ns, None
+    return request.offset, response.offset, request.ts_ns, response.ts_ns
