@@ -1,0 +1,62 @@
+# Targets for people: demo, test, lint, lab, lab-test, bench. Everything is installed into .venv, pinned by constraints.txt.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet --constraint constraints.txt
+INPUTS := pyproject.toml constraints.txt
+
+.PHONY: demo test lint lab lab-test bench clean help
+
+help:
+	@echo "make demo      install the command and analyse a sample capture"
+	@echo "make test      install what the tests need and run them"
+	@echo "make lint      ruff, mypy and import-linter"
+	@echo "make lab       remake the sample captures with a real broker and clients (root, Java, Maven, Go)"
+	@echo "make lab-test  run the tests that need the real broker"
+	@echo "make bench     measure speed and memory against tshark"
+
+demo: $(VENV)/.installed
+	$(BIN)/wirewitness analyse sample_pcaps/kafka_stale_commit.pcapng
+
+$(BIN)/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+		{ echo "Python 3.11 or newer is needed; $(PYTHON) is older. Name another with make PYTHON=python3.12"; exit 1; }
+	@$(PYTHON) -m venv $(VENV) || { echo "python3-venv is missing: apt-get install python3-venv"; rm -rf $(VENV); exit 1; }
+
+$(VENV)/.installed: $(INPUTS) | $(BIN)/python
+	$(PIP) --editable .
+	@touch $@
+
+$(VENV)/.installed-test: $(INPUTS) | $(BIN)/python
+	$(PIP) --editable '.[test]'
+	@touch $(VENV)/.installed $@
+
+$(VENV)/.installed-lab: $(VENV)/.installed-test
+	$(PIP) --editable '.[test,lab]'
+	@touch $@
+
+test: $(VENV)/.installed-test lint
+	@$(BIN)/python -m tests.support.programs tshark
+	$(BIN)/python -m pytest -m "not lab and not bench"
+
+lint: $(VENV)/.installed-test
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+lab: $(VENV)/.installed-lab
+	@$(BIN)/python -m tests.support.programs lab
+	$(BIN)/python -m tests.lab.make
+
+lab-test: $(VENV)/.installed-lab
+	@$(BIN)/python -m tests.support.programs lab
+	$(BIN)/python -m pytest -m lab
+
+bench: $(VENV)/.installed-test
+	@$(BIN)/python -m tests.support.programs tshark
+	$(BIN)/python -m tests.bench.run
+
+clean:
+	rm -rf $(VENV) bench-out tests/lab/.work
