@@ -13,7 +13,7 @@ class CaptureLimits:
     max_packet_bytes: no record is believed to be larger, whatever the snaplen of the file says.
     handover_ms: a block of a live source is handed on this long after its first byte, full or not.
     max_resyncs: how often reading goes on behind damage before the rest of the file is given up.
-    max_pairs: endpoint pairs kept; packets of further pairs count as undecoded.
+    max_pairs: endpoint pairs kept, for EndpointTable; packets of further pairs count as undecoded.
     max_remarks, max_interfaces: remarks and interfaces kept in the statistics; further ones are only counted.
     """
 

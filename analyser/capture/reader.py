@@ -15,6 +15,14 @@ from analyser.capture.segments import decode_records
 from analyser.capture.sources import Source, describe_bytes
 
 DEFAULT_LIMITS = CaptureLimits()
+# Reasons for undecoded packets that can hide TCP bytes of a whole capture; the others are counted without a remark
+UNDECODED_REMARKS = {
+    "unknown_link_type": "packets are of a link type that is not decoded ({})",
+    "unknown_interface": "packets name an interface that the capture does not describe",
+    "ip_fragment": "IP fragments are not put together; TCP bytes in them are missing",
+    "ip_tunnel": "packets are in an IP tunnel, which is not looked into",
+    "too_many_pairs": "TCP segments are left out because the table of endpoint pairs is full",
+}
 
 
 def read_batches(
@@ -38,7 +46,7 @@ def read_batches(
 def open_blocks(blocks: BlockBuffer, stats: CaptureStats, limits: CaptureLimits, name: str) -> BlockBuffer:
     """The blocks of the capture itself: decompressed when the first bytes say so."""
     blocks.need(FILE_HEADER_BYTES)
-    head = bytes(blocks.data[blocks.start : blocks.end])
+    head = bytes(blocks.data[blocks.start : min(blocks.end, blocks.start + 4)])
     compression = next((kind for magic, kind in COMPRESSIONS.items() if head.startswith(magic)), "")
     if not compression:
         return blocks
@@ -85,10 +93,8 @@ def _note_end(blocks: BlockBuffer, stats: CaptureStats, limits: CaptureLimits) -
         add_remark(stats, most, Remark("error", "read_failed", f"reading stopped: {blocks.error}", stats.packets, end))
     if not stats.packets:
         add_remark(stats, most, Remark("note", "no_packets", "the capture holds no packets", None, end))
-    if undecoded["unknown_link_type"]:
-        unknown = ", ".join(str(number) for number in stats.link_types if number not in LINK_LAYERS)
-        text = f"{undecoded['unknown_link_type']} packets are of a link type that is not decoded ({unknown})"
-        add_remark(stats, most, Remark("warn", "unknown_link_type", text, None, 0))
-    if undecoded["ip_fragment"]:
-        text = f"{undecoded['ip_fragment']} IP fragments are not put together; TCP bytes in them are missing"
-        add_remark(stats, most, Remark("warn", "ip_fragments", text, None, 0))
+    unknown = ", ".join(str(number) for number in stats.link_types if number not in LINK_LAYERS)
+    for reason, text in UNDECODED_REMARKS.items():
+        if undecoded[reason]:
+            text = f"{undecoded[reason]} {text.format(unknown)}"
+            add_remark(stats, most, Remark("warn", reason, text, None, 0))

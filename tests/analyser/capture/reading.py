@@ -38,8 +38,10 @@ def segments_of(batch: PacketBatch, endpoints: EndpointTable) -> list[Segment]:
 
 
 def read_source(source: Source, **limits: int) -> tuple[list[Segment], CaptureStats]:
-    endpoints, stats, found = EndpointTable(), CaptureStats(source.name), []
-    for batch in read_batches(source, endpoints, stats, CaptureLimits(**limits)):
+    limited = CaptureLimits(**limits)
+    endpoints, stats = EndpointTable(limited.max_pairs), CaptureStats(source.name)
+    found: list[Segment] = []
+    for batch in read_batches(source, endpoints, stats, limited):
         found.extend(segments_of(batch, endpoints))
     assert stats.packets == stats.tcp_segments + stats.other_packets + stats.undecoded_packets.total()
     assert len(found) == stats.tcp_segments

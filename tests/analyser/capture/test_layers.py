@@ -115,8 +115,12 @@ def test_what_is_not_decoded_is_counted(link_type: int, frame: bytes, verdict: s
 
 @pytest.mark.parametrize(
     ("link_type", "frame", "code"),
-    [(105, V4, "unknown_link_type"), (101, ipv4(HELLO, fragment=1), "ip_fragments")],
-    ids=["link type", "fragments"],
+    [
+        (105, V4, "unknown_link_type"),
+        (101, ipv4(HELLO, fragment=1), "ip_fragment"),
+        (101, ipv4(V4, protocol=4), "ip_tunnel"),
+    ],
+    ids=["link type", "fragments", "tunnel"],
 )
 def test_remarks_on_undecoded_packets(link_type: int, frame: bytes, code: str) -> None:
     _, stats = read_bytes(pcap([Captured(0, frame)], link_type=link_type))

@@ -1,0 +1,194 @@
+"""What the user names: files, directories, standard input, compressed files, and what cannot be read."""
+
+import gzip
+import io
+import os
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+import lz4.frame
+import pytest
+import zstandard
+
+from analyser.capture import CaptureError, CaptureStats, EndpointTable, Source, open_captures, read_batches
+from analyser.capture.sources import explain
+from tests.analyser.capture.reading import read_source
+from tests.support.packets import Captured, enhanced, ethernet, interface, ipv4, pcap, section, tcp
+
+FRAME = ethernet(ipv4(tcp(b"hello")))
+ONE = pcap([Captured(5_000_000_000, FRAME)])
+PACK: dict[str, Callable[[bytes], bytes]] = {
+    "gzip": gzip.compress,
+    "zstd": zstandard.compress,
+    "lz4": lz4.frame.compress,
+}
+
+NOT_CAPTURES = {
+    "empty": (b"", "is empty (0 bytes)"),
+    "zip": (b"PK\x03\x04" + bytes(40), "is not a capture: it looks like a zip archive"),
+    "text": (b"2026-11-20 12:00:00 INFO started", "is not a capture: it starts with the text '2026-11-20 12:00'"),
+    "zeros": (bytes(64), "is not a capture: it starts with the bytes 00 00 00 00 00 00 00 00"),
+    "short": (b"\xff\xfe", "is not a capture: it starts with the bytes ff fe"),
+    "snoop": (b"snoop\0\0\0" + bytes(40), "a Solaris snoop capture, which is not supported"),
+    "cut pcap header": (ONE[:23], "is cut inside its file header: only 23 bytes"),
+    "magic only": (ONE[:4], "is cut inside its file header: only 4 bytes"),
+    "cut pcapng header": (section()[:20], "is cut inside its file header: only 20 bytes"),
+    "gzip of text": (
+        gzip.compress(b"just some text here"),
+        "is not a capture: it starts with the text 'just some text h'",
+    ),
+    "gzip of nothing": (gzip.compress(b""), "gzip-compressed, but nothing can be unpacked"),
+    "damaged gzip": (b"\x1f\x8b" + b"\xff" * 60, "gzip-compressed, but nothing can be unpacked from it (Unknown"),
+    "damaged zstd": (b"\x28\xb5\x2f\xfd" + b"\xff" * 60, "zstd-compressed, but nothing can be unpacked"),
+    "damaged lz4": (b"\x04\x22\x4d\x18" + b"\xff" * 60, "lz4-compressed, but nothing can be unpacked"),
+}
+
+
+@pytest.mark.parametrize(("content", "message"), NOT_CAPTURES.values(), ids=NOT_CAPTURES.keys())
+def test_not_a_capture(tmp_path: Path, content: bytes, message: str) -> None:
+    path = tmp_path / "given.pcap"
+    path.write_bytes(content)
+    with pytest.raises(CaptureError) as caught:
+        open_captures([path])
+    text = str(caught.value)
+    assert text.startswith(str(path))
+    assert message in text
+    assert text.endswith(".")
+    with pytest.raises(CaptureError) as caught:
+        list(read_batches(Source("-", stream=io.BytesIO(content)), EndpointTable(), CaptureStats("-")))
+    assert message in str(caught.value)
+
+
+def test_missing_file(tmp_path: Path) -> None:
+    with pytest.raises(CaptureError, match=r"gone.pcap: no such file or directory\.$"):
+        open_captures([tmp_path / "gone.pcap"])
+
+
+@pytest.mark.parametrize(
+    ("error", "message"),
+    [
+        (PermissionError(13, "Permission denied"), "x: permission denied."),
+        (FileNotFoundError(2, "No such file"), "x: no such file or directory."),
+        (OSError(5, "Input/output error"), "x cannot be read: Input/output error."),
+    ],
+    ids=["permission", "missing", "other"],
+)
+def test_explained_errors(error: OSError, message: str) -> None:
+    assert explain("x", error) == message
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may read every file")
+def test_permission_denied(tmp_path: Path) -> None:
+    path = tmp_path / "locked.pcap"
+    path.write_bytes(ONE)
+    path.chmod(0)
+    with pytest.raises(CaptureError, match=r"permission denied\.$"):
+        open_captures([path])
+
+
+def test_directory_is_read_in_the_order_of_time(tmp_path: Path) -> None:
+    (tmp_path / "b.pcap").write_bytes(pcap([Captured(3_000_000_000, FRAME)]))
+    (tmp_path / "a.pcapng.gz").write_bytes(gzip.compress(section() + interface() + enhanced(FRAME, 4_000_000)))
+    (tmp_path / "capture.1").write_bytes(pcap([Captured(1_000_000_000, FRAME)], order=">"))
+    (tmp_path / "0 empty.pcap").write_bytes(pcap([]))
+    (tmp_path / "notes.txt").write_text("not a capture")
+    (tmp_path / "deeper").mkdir()
+    (tmp_path / "deeper" / "c.pcap").write_bytes(ONE)
+    sources = open_captures([tmp_path])
+    assert [Path(s.name).name for s in sources] == ["capture.1", "b.pcap", "a.pcapng.gz", "0 empty.pcap"]
+    assert [[s.ts_ns for s in read_source(source)[0]] for source in sources] == [
+        [1_000_000_000],
+        [3_000_000_000],
+        [4_000_000_000],
+        [],
+    ]
+
+
+def test_directory_without_captures(tmp_path: Path) -> None:
+    (tmp_path / "notes.txt").write_text("not a capture")
+    with pytest.raises(CaptureError, match=r"is a directory without captures\.$"):
+        open_captures([tmp_path])
+
+
+@pytest.mark.parametrize("compression", PACK)
+@pytest.mark.parametrize("block_bytes", [64, 1 << 20])
+def test_compressed(compression: str, block_bytes: int) -> None:
+    capture = pcap([Captured(n, FRAME) for n in range(500)], nanoseconds=True)
+    packed = PACK[compression](capture)
+    segments, stats = read_source(Source("x", stream=io.BytesIO(packed)), block_bytes=block_bytes)
+    assert [(s.packet, s.ts_ns, s.payload) for s in segments] == [(n + 1, n, b"hello") for n in range(500)]
+    assert (stats.compression, stats.remarks) == (compression, [])
+
+
+@pytest.mark.parametrize("compression", PACK)
+def test_compressed_in_several_members(compression: str) -> None:
+    capture = pcap([Captured(n, FRAME) for n in range(100)])
+    packed = PACK[compression](capture[:3000]) + PACK[compression](capture[3000:])
+    segments, stats = read_source(Source("x", stream=io.BytesIO(packed)))
+    assert (len(segments), stats.remarks) == (100, [])
+
+
+@pytest.mark.parametrize("compression", PACK)
+def test_cut_compressed_file_keeps_what_is_before(compression: str) -> None:
+    noise = [os.urandom(600) for _ in range(400)]
+    capture = pcap([Captured(n, ethernet(ipv4(tcp(part)))) for n, part in enumerate(noise)])
+    packed = PACK[compression](capture)
+    segments, stats = read_source(Source("x", stream=io.BytesIO(packed[: len(packed) - 9000])))
+    assert 0 < len(segments) < 400
+    assert [s.payload for s in segments] == noise[: len(segments)]
+    assert stats.remarks
+
+
+def test_a_stream_is_read_but_not_closed() -> None:
+    stream = io.BytesIO(ONE)
+    assert len(read_source(Source("mine", stream=stream))[0]) == 1
+    assert not stream.closed
+
+
+@pytest.mark.parametrize("buffered", [False, True], ids=["unbuffered", "buffered"])
+@pytest.mark.timeout(20)
+def test_a_live_source_is_handed_on_before_the_block_is_full(buffered: bool) -> None:
+    reading, writing = os.pipe()
+    goes_on = threading.Event()
+
+    def write() -> None:
+        os.write(writing, ONE + ONE[24:60])  # a packet and a part of the next
+        goes_on.wait(15)
+        os.write(writing, ONE[60:])
+        os.close(writing)
+
+    writer = threading.Thread(target=write)
+    writer.start()
+    with os.fdopen(reading, "rb", buffering=-1 if buffered else 0) as stream:
+        batches = read_batches(Source("-", stream=stream), EndpointTable(), CaptureStats("-"))
+        assert next(batches).packet.tolist() == [1]
+        goes_on.set()
+        assert next(batches).packet.tolist() == [2]
+        assert list(batches) == []
+    writer.join()
+
+
+@pytest.mark.timeout(20)
+def test_standard_input(monkeypatch: pytest.MonkeyPatch) -> None:
+    reading, writing = os.pipe()
+    os.write(writing, gzip.compress(ONE))
+    os.close(writing)
+    with os.fdopen(reading, "r") as stdin:
+        monkeypatch.setattr("sys.stdin", stdin)
+        (source,) = open_captures(["-"])
+        segments, stats = read_source(source)
+    assert (source.name, stats.compression) == ("-", "gzip")
+    assert [s.payload for s in segments] == [b"hello"]
+
+
+@pytest.mark.timeout(20)
+def test_a_named_pipe_is_not_read_ahead(tmp_path: Path) -> None:
+    path = tmp_path / "pipe"
+    os.mkfifo(path)
+    (source,) = open_captures([path])
+    writer = threading.Thread(target=path.write_bytes, args=(ONE,))
+    writer.start()
+    segments, _ = read_source(source)
+    writer.join()
+    assert [s.payload for s in segments] == [b"hello"]

@@ -1,0 +1,146 @@
+"""The same captures through tshark: packet numbers, sequence numbers, lengths and payload bytes agree."""
+
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+from scapy.layers.inet import ICMP, IP, TCP, UDP
+from scapy.layers.inet6 import IPv6, IPv6ExtHdrDestOpt, IPv6ExtHdrHopByHop
+from scapy.layers.l2 import ARP, CookedLinux, Dot1AD, Dot1Q, Ether, Loopback
+from scapy.packet import Packet
+from scapy.utils import PcapNgWriter, wrpcap
+
+from analyser.capture import open_captures
+from tests.analyser.capture.reading import read_source
+
+ROOT = Path(__file__).resolve().parents[3]
+FOREIGN = ROOT.parent / "shared" / "captures"
+FIELDS = ("frame.number", "tcp.seq_raw", "tcp.ack_raw", "tcp.flags", "tcp.window_size_value", "tcp.len", "tcp.payload")
+
+pytestmark = pytest.mark.skipif(shutil.which("tshark") is None, reason="tshark is not installed")
+
+
+def tshark_rows(path: Path) -> list[list[str]]:
+    command = ["tshark", "-n", "-r", str(path), "-Y", "tcp", "-T", "fields"]
+    # checksums are left to offloading in many captures; reassembly is not asked for
+    for preference in ("tcp.desegment_tcp_streams:FALSE", "tcp.check_checksum:FALSE", "ip.defragment:FALSE"):
+        command += ["-o", preference]
+    for field in FIELDS:
+        command += ["-e", field]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    return [line.split("\t") for line in done.stdout.splitlines()]
+
+
+def our_rows(path: Path) -> list[list[str]]:
+    segments, _ = read_source(open_captures([path])[0])
+    return [
+        [
+            str(s.packet),
+            str(s.seq),
+            str(s.ack),
+            f"0x{s.flags:04x}",
+            str(s.window),
+            str(s.wire_payload_bytes),
+            s.payload.hex(),
+        ]
+        for s in segments
+    ]
+
+
+def compare(path: Path) -> None:
+    ours, theirs = our_rows(path), tshark_rows(path)
+    assert len(ours) == len(theirs)
+    for mine, row in zip(ours, theirs, strict=True):
+        # the raw acknowledgment of a segment without ACK and empty trailing fields are not printed
+        row += [""] * (len(FIELDS) - len(row))
+        row[2] = row[2] or mine[2]
+        assert mine == row
+
+
+def tcp_packets(link: Packet, ip: Packet) -> list[Packet]:
+    """A short connection over the layers given, with options, an unrelated packet and zero-length segments."""
+    there = {"sport": 40000, "dport": 29092}
+    options = [("MSS", 1460), ("SAckOK", b""), ("WScale", 7)]
+    times = [("Timestamp", (1, 2))]
+    return [
+        link / ip / TCP(**there, flags="S", seq=2**32 - 3, options=options),
+        link / ip / TCP(**there, flags="A", seq=2**32 - 2, ack=7, window=4096),
+        link / ip / UDP(sport=1, dport=2) / b"not tcp",
+        link / ip / TCP(**there, flags="PA", seq=2**32 - 2, ack=7, options=times) / bytes(range(200)),
+        link / ip / TCP(**there, flags="PA", seq=198, ack=7) / b"x",
+        link / ip / TCP(**there, flags="FA", seq=199, ack=7),
+        link / ip / TCP(**there, flags="R", seq=200),
+    ]
+
+
+V4, V6 = IP(src="10.1.0.1", dst="10.1.0.2"), IPv6(src="2001:db8::1", dst="2001:db8::2")
+MAC = Ether(src="02:00:00:00:00:01", dst="02:00:00:00:00:02")
+BUILT: dict[str, list[Packet]] = {
+    "ethernet": tcp_packets(MAC, V4),
+    "ipv6": tcp_packets(MAC, V6),
+    "ip options": tcp_packets(MAC, IP(src="10.1.0.1", dst="10.1.0.2", options=[b"\x94\x04\0\0"])),
+    "extension headers": tcp_packets(MAC, V6 / IPv6ExtHdrHopByHop() / IPv6ExtHdrDestOpt()),
+    "vlan": tcp_packets(MAC / Dot1Q(vlan=100), V4),
+    "qinq": tcp_packets(MAC / Dot1AD(vlan=100) / Dot1Q(vlan=200), V6),
+    "cooked": tcp_packets(CookedLinux(), V4),
+    "loopback": tcp_packets(Loopback(type=2), V4),
+    "raw": [packet[IP] for packet in tcp_packets(MAC, V4)],
+    "others between": [MAC / ARP(), *tcp_packets(MAC, V4), MAC / V4 / ICMP(), *tcp_packets(MAC / Dot1Q(vlan=5), V6)],
+}
+
+
+def stamped(packets: list[Packet]) -> list[Packet]:
+    for number, packet in enumerate(packets):
+        packet.time = 1_700_000_000 + number / 1000
+    return packets
+
+
+@pytest.mark.parametrize("name", BUILT)
+def test_pcap_built_with_scapy(tmp_path: Path, name: str) -> None:
+    path = tmp_path / "built.pcap"
+    wrpcap(str(path), stamped(BUILT[name]))
+    assert len(our_rows(path)) >= 6
+    compare(path)
+
+
+@pytest.mark.parametrize("name", [name for name in BUILT if name != "loopback"])
+def test_pcapng_built_with_scapy(tmp_path: Path, name: str) -> None:
+    path = tmp_path / "built.pcapng"
+    with PcapNgWriter(str(path)) as writer:
+        for packet in stamped(BUILT[name]):
+            writer.write(packet)
+    assert len(our_rows(path)) >= 6
+    compare(path)
+
+
+@pytest.mark.parametrize("snaplen", [54, 60, 66, 80, 100])
+def test_cut_packets(tmp_path: Path, snaplen: int) -> None:
+    path = tmp_path / "built.pcap"
+    wrpcap(str(path), stamped(BUILT["ethernet"]))
+    cut = tmp_path / "cut.pcap"
+    subprocess.run(["editcap", "-F", "pcap", "-s", str(snaplen), str(path), str(cut)], check=True, capture_output=True)
+    ours = our_rows(cut)
+    theirs = tshark_rows(cut)
+    assert [row[:2] + row[5:6] for row in ours] == [row[:2] + row[5:6] for row in theirs]
+
+
+def foreign_captures() -> list[Path]:
+    return sorted(FOREIGN.glob("*.pcap")) if FOREIGN.is_dir() else []
+
+
+@pytest.mark.skipif(not FOREIGN.is_dir(), reason="the folder ../shared/captures is not there")
+@pytest.mark.parametrize("path", foreign_captures(), ids=lambda path: path.stem)
+def test_foreign_capture(path: Path) -> None:
+    assert our_rows(path)
+    compare(path)
+
+
+SAMPLES = sorted((ROOT / "sample_pcaps").glob("*.pcapng"))
+
+
+@pytest.mark.skipif(not SAMPLES, reason="sample_pcaps holds no captures")
+@pytest.mark.parametrize("path", SAMPLES, ids=lambda path: path.stem)
+def test_sample(path: Path) -> None:
+    assert our_rows(path)
+    compare(path)
