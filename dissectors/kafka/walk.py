@@ -54,9 +54,7 @@ class Walked(NamedTuple):
     error_at: int | None
 
 
-def walk(  # noqa: PLR0917 - the arguments of a decoder and its key, in the same order
-    api_key: int, version: int, direction: Direction, buf: bytes, pos: int, end: int
-) -> Walked:
+def walk(api_key: int, version: int, direction: Direction, buf: bytes, pos: int, end: int) -> Walked:
     """Read the message body at `pos` (0 <= pos <= end) in `buf`; `end` is where its frame stops. Never raises."""
     api = schema.api(api_key)
     if api is None or not api.versions.has(version):
