@@ -297,6 +297,7 @@ _OFFSET_COMMITS = Table(
         Column("owner_member_id", "string", "member the partition was assigned to at that time", "context"),
         Column("ownership_confidence", "string", "high from assignments, low from who fetches", "context"),
         Column("log_end_offset", "int64", "newest high watermark seen before that time", "context"),
+        Column("client_gap_ts", "time", "latest gap before that time in a flow of this address", "context", unit="UTC"),
         _FLOW_ID,
         Column("file", "string", "file of the request", "derived"),
         _packet("request_packet", "packet that completes the request"),
@@ -379,7 +380,9 @@ _PRODUCE_BATCHES = Table(
         Column("records_count", "int64", "records in the batch"),
         Column("codec", "string", "none, gzip, snappy, lz4, zstd"),
         Column("batch_bytes", "int64", "size of the batch", unit="bytes"),
-        Column("uncompressed_bytes", "int64", "size before compression where known without decompressing", unit="bytes"),
+        Column(
+            "uncompressed_bytes", "int64", "size before compression where known without decompressing", unit="bytes"
+        ),
         Column("producer_id", "int64", "-1 without idempotence"),
         Column("producer_epoch", "int64", "producer epoch"),
         Column("base_sequence", "int64", "sequence of the first record"),
