@@ -78,6 +78,7 @@ class EndpointTable:
         # secret odd factors: a sender cannot choose addresses that share a slot
         self._factors = [np.uint64(secrets.randbits(64) | 1) for _ in range(KEY_WORDS)]
         self._encapsulations: dict[str, int] = {"": 0}
+        self._encapsulation_texts = [""]
 
     def __len__(self) -> int:
         return self._count
@@ -88,12 +89,11 @@ class EndpointTable:
             raise IndexError(pair)
         low, high, tail, low_top, high_top = self._keys[:, pair].tolist()
         ports, encapsulation = tail >> 32, (tail & 0xFFFFFFFF) >> 1
-        text = next(name for name, number in self._encapsulations.items() if number == encapsulation)
         if tail & 1:
             ends = str(IPv6Address(low_top << 64 | low)), str(IPv6Address(high_top << 64 | high))
         else:
             ends = str(IPv4Address(low)), str(IPv4Address(high))
-        return Endpoints(ends[0], ports >> 16, ends[1], ports & 0xFFFF, text)
+        return Endpoints(ends[0], ports >> 16, ends[1], ports & 0xFFFF, self._encapsulation_texts[encapsulation])
 
     def encapsulation_id(self, text: str) -> int:
         """The number of an encapsulation ("" is 0), or -1 when the table is full."""
@@ -102,6 +102,7 @@ class EndpointTable:
             if self._count >= self._max_pairs:
                 return -1
             number = self._encapsulations[text] = len(self._encapsulations)
+            self._encapsulation_texts.append(text)
         return number
 
     def assign(self, addresses: Addresses) -> tuple[Ids, Flags]:

@@ -9,7 +9,9 @@ MIB = 1 << 20
 class CaptureLimits:
     """What a capture may cost.
 
-    block_bytes: how much is read, decoded and handed on at a time; a larger record makes the block grow.
+    block_bytes: how much is read, decoded and handed on at a time; a larger record makes the block grow. On small
+        packets this layer is fastest at 2 to 4 MiB, at 16 MiB a fifth slower with twice the memory; larger blocks spare
+        those who work per flow and batch.
     max_packet_bytes: no record is believed to be larger, whatever the snaplen of the file says.
     handover_ms: a block of a live source is handed on this long after its first byte, full or not.
     max_resyncs: how often reading goes on behind damage before the rest of the file is given up.
@@ -17,7 +19,7 @@ class CaptureLimits:
     max_remarks, max_interfaces: remarks and interfaces kept in the statistics; further ones are only counted.
     """
 
-    block_bytes: int = 16 * MIB
+    block_bytes: int = 8 * MIB
     max_packet_bytes: int = 64 * MIB
     handover_ms: int = 100
     max_resyncs: int = 1000

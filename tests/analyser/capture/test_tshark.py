@@ -13,10 +13,22 @@ from scapy.utils import PcapNgWriter, wrpcap
 
 from analyser.capture import open_captures
 from tests.analyser.capture.reading import read_source
+from tests.analyser.capture.test_damage import CAPTURES, FRAMES
+from tests.analyser.capture.test_layers import LINKS
+from tests.support.packets import Captured, block, enhanced, interface, old_packet, option, pcap, section
 
 ROOT = Path(__file__).resolve().parents[3]
 FOREIGN = ROOT.parent / "shared" / "captures"
-FIELDS = ("frame.number", "tcp.seq_raw", "tcp.ack_raw", "tcp.flags", "tcp.window_size_value", "tcp.len", "tcp.payload")
+FIELDS = (
+    "frame.number",
+    "frame.time_epoch",
+    "tcp.seq_raw",
+    "tcp.ack_raw",
+    "tcp.flags",
+    "tcp.window_size_value",
+    "tcp.len",
+    "tcp.payload",
+)
 
 pytestmark = pytest.mark.skipif(shutil.which("tshark") is None, reason="tshark is not installed")
 
@@ -37,6 +49,7 @@ def our_rows(path: Path) -> list[list[str]]:
     return [
         [
             str(s.packet),
+            f"{s.ts_ns // 10**9}.{s.ts_ns % 10**9:09d}",
             str(s.seq),
             str(s.ack),
             f"0x{s.flags:04x}",
@@ -54,7 +67,8 @@ def compare(path: Path) -> None:
     for mine, row in zip(ours, theirs, strict=True):
         # the raw acknowledgment of a segment without ACK and empty trailing fields are not printed
         row += [""] * (len(FIELDS) - len(row))
-        row[2] = row[2] or mine[2]
+        row[3] = row[3] or mine[3]
+        row[1] = row[1] or mine[1]  # a simple packet block has no time
         assert mine == row
 
 
@@ -122,7 +136,36 @@ def test_cut_packets(tmp_path: Path, snaplen: int) -> None:
     subprocess.run(["editcap", "-F", "pcap", "-s", str(snaplen), str(path), str(cut)], check=True, capture_output=True)
     ours = our_rows(cut)
     theirs = tshark_rows(cut)
-    assert [row[:2] + row[5:6] for row in ours] == [row[:2] + row[5:6] for row in theirs]
+    assert [row[:3] + row[6:7] for row in ours] == [row[:3] + row[6:7] for row in theirs]
+
+
+# captures in shapes that scapy does not write
+BYTES = {
+    **CAPTURES,
+    "pcapng numbered blocks": section()
+    + interface()
+    + enhanced(FRAMES[1])
+    + block(9, b"__REALTIME_TIMESTAMP=1\nMESSAGE=x\n")
+    + enhanced(FRAMES[2]),
+    "pcapng old packets": section(">") + interface(">") + old_packet(FRAMES[1], 5, ">") + old_packet(FRAMES[2], 9, ">"),
+    "pcapng resolution": section()
+    + interface(options=option(9, b"\x94"))
+    + enhanced(FRAMES[1], (1_700_000_000 << 20) + 777),
+    "pcapng offset": section() + interface(options=option(14, bytes([100] + [0] * 7))) + enhanced(FRAMES[1], 5_000_000),
+    **{
+        name: pcap([Captured(10**9, frame)] * 2, link_type=link_type)
+        for name, (link_type, frame, _) in LINKS.items()
+        if link_type != 1 and name != "null ipv6 linux"  # tshark knows the families of the BSDs only
+    },
+}
+
+
+@pytest.mark.parametrize("name", BYTES)
+def test_capture_of_our_builders(tmp_path: Path, name: str) -> None:
+    path = tmp_path / "built.pcap"
+    path.write_bytes(BYTES[name])
+    assert our_rows(path)
+    compare(path)
 
 
 def foreign_captures() -> list[Path]:

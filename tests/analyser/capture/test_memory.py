@@ -1,0 +1,71 @@
+"""Memory is bounded by the block, not by the capture."""
+
+import io
+import itertools
+import tracemalloc
+from typing import Any
+
+import pytest
+
+from analyser.capture import CaptureLimits, CaptureStats, EndpointTable, Source, read_batches
+from tests.support.packets import Captured, enhanced, ethernet, interface, ipv4, pcap, section, tcp
+
+FRAMES = [ethernet(ipv4(tcp(bytes(60), source_port=port))) for port in range(100)]
+FORMATS = {
+    "pcap": (pcap([]), b"".join(pcap([Captured(0, frame)])[24:] for frame in FRAMES)),
+    "pcapng": (section() + interface(), b"".join(enhanced(frame) for frame in FRAMES)),
+}
+BLOCK_BYTES = 1 << 19
+
+
+class Repeated(io.RawIOBase):
+    """A header and then the same records again and again, made as they are read."""
+
+    def __init__(self, header: bytes, records: bytes, times: int) -> None:
+        self._parts = itertools.chain([header], itertools.repeat(records, times))
+        self._part = memoryview(b"")
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, target: Any) -> int:
+        if not self._part:
+            self._part = memoryview(next(self._parts, b""))
+        count = min(len(target), len(self._part))
+        target[:count], self._part = self._part[:count], self._part[count:]
+        return count
+
+
+def peak_bytes(kind: str, times: int) -> int:
+    stats, endpoints = CaptureStats(kind), EndpointTable()
+    source: Any = Repeated(*FORMATS[kind], times)
+    tracemalloc.start()
+    try:
+        for _ in read_batches(Source(kind, stream=source), endpoints, stats, CaptureLimits(block_bytes=BLOCK_BYTES)):
+            pass
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert (stats.tcp_segments, len(endpoints)) == (times * len(FRAMES), len(FRAMES))
+    return peak
+
+
+@pytest.mark.parametrize("kind", FORMATS)
+def test_peak_memory_is_flat(kind: str) -> None:
+    once, fourfold = peak_bytes(kind, 200), peak_bytes(kind, 800)
+    assert once < 12 * BLOCK_BYTES
+    assert fourfold < once * 1.1
+
+
+@pytest.mark.parametrize("kind", FORMATS)
+def test_a_claimed_gigabyte_is_not_allocated(kind: str) -> None:
+    header, _ = FORMATS[kind]
+    claim = (2**30).to_bytes(4, "little")
+    capture = header + (bytes(8) + claim * 2 if kind == "pcap" else b"\6\0\0\0" + claim) + bytes(1000)
+    tracemalloc.start()
+    try:
+        list(read_batches(Source(kind, stream=io.BytesIO(capture)), EndpointTable(), CaptureStats(kind)))
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak < 3 * CaptureLimits().block_bytes
