@@ -4,8 +4,9 @@ In: the lines that logger `kafka.request.logger` writes at DEBUG, one per reques
 Out: LogRecord values in the log's order. The broker logs a request when its answer has been sent; on one connection
 the broker works on one request at a time, so the order within a connection is that of the wire.
 
-What the log does not say exactly: Produce requests show partitionSizes instead of records (RequestConvertToJson),
-Fetch responses show recordsSizeInBytes instead of records, a request with acks=0 has an empty response.
+What the log does not show: the records of a Produce request and of a Fetch response; `recordsSizeInBytes` stands in
+their place. A request that is not answered (acks=0) has no response. A Fetch response lists what was sent: inside a
+fetch session partitions without news are left out, as on the wire.
 """
 
 from __future__ import annotations

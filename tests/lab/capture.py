@@ -29,7 +29,7 @@ def check_nothing_lost(words: str) -> None:
 
 @contextlib.contextmanager
 def capturing(host: Host, path: Path, log_dir: Path) -> Iterator[None]:
-    """Capture all IP traffic of HOST's eth0 into PATH (pcapng) while the block runs; LabError if packets were lost."""
+    """Capture HOST's IPv4 traffic on eth0 into PATH (pcapng) while the block runs; LabError if packets were lost."""
     raw = log_dir / "capture.pcap"
     command = ["tcpdump", "-n", "-U", "-s", "0", "-B", str(BUFFER_KIB), "--time-stamp-precision=nano",
                "-Z", "root", "-i", "eth0", "-w", str(raw), "ip"]  # fmt: skip

@@ -44,11 +44,8 @@ def delete_namespace(namespace: str) -> None:
 
 
 def make_namespace(namespace: str) -> None:
-    """Make an empty namespace without IPv6, so that no router or multicast chatter gets into captures."""
+    """Make an empty namespace."""
     run(["ip", "netns", "add", namespace])
-    in_namespace(
-        namespace, "sysctl", "-q", "-w", "net.ipv6.conf.all.disable_ipv6=1", "net.ipv6.conf.default.disable_ipv6=1"
-    )
     in_namespace(namespace, "ip", "link", "set", "lo", "up")
 
 

@@ -14,7 +14,8 @@ import sys
 from typing import NamedTuple
 
 JAVA_MINIMUM = 17
-GO_MINIMUM = (1, 26)
+GO_MINIMUM = (1, 26)  # what the go.mod files of the clients ask for
+GO_THAT_FETCHES = (1, 21)  # from here on Go fetches the version that a go.mod asks for, unless GOTOOLCHAIN=local
 
 
 class Program(NamedTuple):
@@ -39,14 +40,36 @@ PROGRAMS = (
 APT_PACKAGES = tuple(dict.fromkeys(program.apt_package for program in PROGRAMS))
 
 
-def first_match(command: list[str], pattern: str) -> tuple[int, ...]:
-    """Return the integers of PATTERN's groups in the command's output, empty if it does not run or match."""
+def output_of(command: list[str]) -> str:
+    """Return what a command prints, empty if it is not there."""
     try:
         done = subprocess.run(command, capture_output=True, text=True, check=False)
     except OSError:
-        return ()
-    found = re.search(pattern, done.stdout + done.stderr)
-    return tuple(int(group) for group in found.groups()) if found else ()
+        return ""
+    return done.stdout + done.stderr
+
+
+def java_problem() -> str | None:
+    """Return a sentence if Java is there but too old."""
+    found = re.search(r'version "(\d+)', output_of(["java", "-version"]))
+    if found is None or int(found.group(1)) >= JAVA_MINIMUM:
+        return None
+    return (
+        f"java: version {found.group(1)} found, {JAVA_MINIMUM} needed, install the apt package openjdk-17-jdk-headless"
+    )
+
+
+def go_problem() -> str | None:
+    """Return a sentence if Go is there but too old and does not fetch a newer one by itself."""
+    found = re.search(r"go(\d+)\.(\d+)", output_of(["go", "version"]))
+    if found is None:
+        return None
+    version = (int(found.group(1)), int(found.group(2)))
+    fetches = version >= GO_THAT_FETCHES and output_of(["go", "env", "GOTOOLCHAIN"]).strip() != "local"
+    if version >= GO_MINIMUM or fetches:
+        return None
+    wanted = ".".join(map(str, GO_MINIMUM))
+    return f"go: version {found.group(1)}.{found.group(2)} found, {wanted} needed, install it from https://go.dev/dl"
 
 
 def find_missing() -> list[str]:
@@ -56,14 +79,7 @@ def find_missing() -> list[str]:
         for program in PROGRAMS
         if shutil.which(program.name) is None
     ]
-    java = first_match(["java", "-version"], r'version "(\d+)')
-    if java and java[0] < JAVA_MINIMUM:
-        missing.append(f"java: version {java[0]} found, {JAVA_MINIMUM} or newer needed (openjdk-17-jdk-headless)")
-    go = first_match(["go", "env", "GOVERSION"], r"go(\d+)\.(\d+)")
-    if go and go < GO_MINIMUM and first_match(["go", "env", "GOTOOLCHAIN"], r"(local)\b|$") != ():
-        missing.append(
-            f"go: version {go[0]}.{go[1]} found, {GO_MINIMUM[0]}.{GO_MINIMUM[1]} or newer needed (go.dev/dl)"
-        )
+    missing += [problem for problem in (java_problem(), go_problem()) if problem is not None]
     if os.geteuid() != 0:
         missing.append("root: network namespaces and captures need it, run as root")
     return missing

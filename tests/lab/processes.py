@@ -106,9 +106,13 @@ class Process:
         if status != 0:
             raise LabError(f"{self.name} ended with {status}\n{self._last_words()}")
 
+    def ask_to_end(self) -> None:
+        """Send SIGTERM and return at once."""
+        self._popen.send_signal(signal.SIGTERM)
+
     def terminate(self, timeout_s: float = 30) -> None:
         """Ask the child to end in order and wait for it; raise LabError unless it ends well."""
-        self._popen.send_signal(signal.SIGTERM)
+        self.ask_to_end()
         self.finish(timeout_s)
 
     def stop(self, timeout_s: float = 10) -> None:
@@ -123,6 +127,14 @@ class Process:
 
     def _last_words(self) -> str:
         return self.stderr_path.read_text(errors="replace")[-2000:]
+
+
+def terminate_all(*processes: Process) -> None:
+    """Ask all to end at once, so that none takes over what another leaves; raise LabError unless all end well."""
+    for process in processes:
+        process.ask_to_end()
+    for process in processes:
+        process.finish()
 
 
 @contextlib.contextmanager

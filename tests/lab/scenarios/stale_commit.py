@@ -14,7 +14,7 @@ from typing import Any
 
 from tests.lab import clients, commits
 from tests.lab.broker_log import LogRecord
-from tests.lab.processes import LabError, Process
+from tests.lab.processes import LabError, Process, terminate_all
 from tests.lab.runs import Run
 from tests.lab.scenarios.group_facts import group_facts
 
@@ -98,8 +98,7 @@ def _outlive_claims(run: Run) -> None:
         members[-1].wait_for_event("session")
         first.wait_for_event("late", number)
         time.sleep(SETTLED_COMMITS_S)
-    for member in reversed(members):
-        member.terminate()
+    terminate_all(*members)
 
 
 def facts(records: list[LogRecord], directory: Path) -> dict[str, Any]:
