@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from analyser.build import field_kind, row_fields
-from analyser.capture import CaptureError, CaptureStats, EndpointTable, Source, read_batches
+from analyser.capture import CaptureError, CaptureLimits, CaptureStats, EndpointTable, Source, read_batches
 from analyser.decoding import FlowDecoder
 from analyser.flows import Flow, FlowTable
 from analyser.options import Progress, ProgressCallback, ReadOptions
@@ -47,7 +47,9 @@ class Pipeline:
         wanted: Iterable[str],
         options: ReadOptions,
         limits: Limits | None = None,
+        capture_limits: CaptureLimits | None = None,
     ) -> None:
+        self._capture_limits = capture_limits or CaptureLimits()
         self._dissectors = dissectors
         self._options = options
         self._limits = limits or Limits()
@@ -79,7 +81,7 @@ class Pipeline:
 
     def _read(self, source: Source, stats: CaptureStats, progress: ProgressCallback | None) -> None:
         total = source.path.stat().st_size if source.path is not None and source.path.is_file() else None
-        for batch in read_batches(source, self._endpoints, stats):
+        for batch in read_batches(source, self._endpoints, stats, self._capture_limits):
             self._flows.feed(batch)
             if progress is not None:
                 progress(Progress(source.name, stats.captured_bytes, total, stats.packets))

@@ -12,7 +12,8 @@ from __future__ import annotations
 import struct
 from typing import NamedTuple
 
-from dissectors.kafka.primitives import DecodeError, text
+from dissectors.core.errors import DecodeError
+from dissectors.kafka.primitives import text
 
 
 class TopicPartitions(NamedTuple):

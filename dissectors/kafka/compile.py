@@ -15,10 +15,11 @@ from collections.abc import Callable
 from functools import lru_cache, partial
 from typing import Any, NamedTuple, cast
 
+from dissectors.core.errors import DecodeError
 from dissectors.kafka import schema
 from dissectors.kafka.compile_plan import plan
 from dissectors.kafka.compile_source import FunctionSource
-from dissectors.kafka.primitives import DecodeError, continue_uvarint, skip_tags, tag_head
+from dissectors.kafka.primitives import continue_uvarint, skip_tags, tag_head
 from dissectors.kafka.schema import Direction
 
 Decoder = Callable[[bytes, int, int], tuple[dict[str, Any], int]]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
+from dissectors.core.errors import DecodeError
 from dissectors.core.limits import Limits
 from dissectors.core.model import CLIENT_TO_SERVER, Frame
 from dissectors.core.protocol import Sink
@@ -17,7 +18,6 @@ from dissectors.kafka.compile import decoder
 from dissectors.kafka.error_codes import error_name
 from dissectors.kafka.errors_in import error_plan, first_error
 from dissectors.kafka.headers import correlation_id, decode_response, request_header, response_header
-from dissectors.kafka.primitives import DecodeError
 from dissectors.kafka.rows import Request, Response, Value
 from dissectors.kafka.summary import summary
 

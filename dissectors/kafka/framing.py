@@ -9,13 +9,13 @@ import itertools
 import struct
 from collections.abc import Iterable, Iterator
 
+from dissectors.core.errors import DecodeError
 from dissectors.core.framer import LengthFramer
 from dissectors.core.limits import Limits
 from dissectors.core.model import CLIENT_TO_SERVER
 from dissectors.kafka.api_keys import API_KEYS
 from dissectors.kafka.compile import decoder
 from dissectors.kafka.headers import request_header
-from dissectors.kafka.primitives import DecodeError
 
 _size = struct.Struct(">i").unpack_from
 _size_and_id = struct.Struct(">ii").unpack_from

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+from dissectors.core.errors import DecodeError
 from dissectors.core.protocol import Sink
 from dissectors.kafka.api_keys import api_name
 from dissectors.kafka.blobs import Assignment, Subscription, assignment, subscription
-from dissectors.kafka.primitives import DecodeError, uuid_text
+from dissectors.kafka.primitives import uuid_text
 from dissectors.kafka.rows import Request, Response, Value, exchange_key
 
 

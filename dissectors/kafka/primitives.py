@@ -8,11 +8,9 @@ from __future__ import annotations
 
 import base64
 
+from dissectors.core.errors import DecodeError
+
 NO_TOPIC_ID = bytes(16)  # the uuid field of a topic without an id
-
-
-class DecodeError(ValueError):
-    """The bytes are not what the protocol says. The text names what is wrong."""
 
 
 def continue_uvarint(buf: bytes, pos: int, first: int) -> tuple[int, int]:

@@ -12,8 +12,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+from dissectors.core.errors import DecodeError
 from dissectors.kafka import schema
-from dissectors.kafka.primitives import DecodeError, read_uvarint, text
+from dissectors.kafka.primitives import read_uvarint, text
 from dissectors.kafka.schema import Direction, Field
 
 NUMBERS = {

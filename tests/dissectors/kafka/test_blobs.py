@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dissectors.core.errors import DecodeError
 from dissectors.kafka.blobs import (
     Assignment,
     StickyUserData,
@@ -20,7 +21,6 @@ from dissectors.kafka.blobs import (
     sticky_user_data,
     subscription,
 )
-from dissectors.kafka.primitives import DecodeError
 from tests.support import kio_messages
 
 TOPICS = "00000002 0001 61 0002 6262"  # "a", "bb"

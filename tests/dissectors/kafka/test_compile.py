@@ -11,11 +11,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from dissectors.core.errors import DecodeError
 from dissectors.kafka import compile as kafka_compile
 from dissectors.kafka.compile import decoder
 from dissectors.kafka.compile_plan import Planned
 from dissectors.kafka.compile_source import MANY, FunctionSource
-from dissectors.kafka.primitives import DecodeError, continue_uvarint, read_uvarint, uuid_text
+from dissectors.kafka.primitives import continue_uvarint, read_uvarint, uuid_text
 from dissectors.kafka.schema import Direction
 from tests.support import kafka_encode
 

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dissectors.core.errors import DecodeError
 from dissectors.kafka.headers import correlation_id, decode_response, request_header, response_header
-from dissectors.kafka.primitives import DecodeError
 
 AFTER = b"\x00\x00\x00\x00\x00\x00\x00\x00"
 

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from dissectors.core.errors import DecodeError
 from dissectors.kafka.compile import decoder
-from dissectors.kafka.primitives import DecodeError
 from dissectors.kafka.schema import Direction
 from dissectors.kafka.walk import Node, walk
 from tests.support import kafka_encode

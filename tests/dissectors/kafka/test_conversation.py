@@ -1,0 +1,219 @@
+"""One Kafka connection, told as frames: what becomes of requests and responses."""
+
+from __future__ import annotations
+
+import pickle
+import struct
+from typing import Any
+
+import pytest
+
+from dissectors.core.limits import Limits
+from dissectors.core.model import CLIENT_TO_SERVER, EXCHANGE_FIELDS, MESSAGE_FIELDS, SERVER_TO_CLIENT, Frame
+from dissectors.core.protocol import Sink
+from dissectors.kafka.conversation import KafkaConversation
+from dissectors.kafka.rows import KAFKA_ROWS
+
+HEARTBEAT_V0 = bytes.fromhex("0001 67000000070001 6d")  # group "g", generation 7, member "m"
+HEARTBEAT_OK = bytes.fromhex("0000")
+HEARTBEAT_REBALANCE = bytes.fromhex("001b")
+# OffsetCommit v2: group g, generation 7, member m, retention -1, topic t: partition 3 at 100
+COMMIT_V2 = bytes.fromhex(
+    "0001 67000000070001 6dffffffffffffffff00000001 0001 7400000001 00000003 0000000000000064 ffff"
+)
+COMMIT_OK = bytes.fromhex("00000001 0001 7400000001 00000003 0000")
+COMMIT_FENCED = bytes.fromhex("00000001 0001 7400000001 00000003 0016")
+# Produce v3: no transactional id, acks, timeout 1 s, no topics
+PRODUCE_ACKS_0 = bytes.fromhex("ffff 0000 000003e8 00000000")
+
+
+class Wire:
+    """Feeds frames one by one and keeps what comes out."""
+
+    def __init__(self, limits: Limits | None = None) -> None:
+        self.out = Sink(["messages", "exchanges", "expert_infos", *KAFKA_ROWS])
+        self.conversation = KafkaConversation(limits or Limits())
+        self._at = [0, 0]
+        self._packet = 0
+
+    def request(self, key: int, version: int, correlation: int, body: bytes, *, complete: bool = True) -> Wire:
+        head = struct.pack(">hhih", key, version, correlation, 1) + b"c"
+        return self._frame(CLIENT_TO_SERVER, head + body, complete)
+
+    def response(self, correlation: int, body: bytes, *, complete: bool = True) -> Wire:
+        return self._frame(SERVER_TO_CLIENT, struct.pack(">i", correlation) + body, complete)
+
+    def raw(self, direction: int, frame: bytes) -> Wire:
+        return self._frame(direction, frame, True)
+
+    def finish(self) -> Wire:
+        self.conversation.finish(self.out)
+        return self
+
+    def _frame(self, direction: int, content: bytes, complete: bool) -> Wire:
+        self._packet += 1
+        data = b"noise" + struct.pack(">i", len(content)) + content + b"noise"
+        offset, size = self._at[direction], len(content) + 4
+        packet = self._packet
+        frame: Frame = (
+            packet, direction, data, 5, 5 + size, offset, packet, packet, packet * 1_000_000, complete
+        )  # fmt: skip
+        self._at[direction] += size
+        self.conversation.feed([frame], self.out)
+        return self
+
+    def rows(self, table: str, *columns: str) -> list[tuple[Any, ...]]:
+        names = {"messages": MESSAGE_FIELDS, "exchanges": EXCHANGE_FIELDS, **KAFKA_ROWS}[table]
+        places = [names.index(column) for column in columns]
+        return [tuple(row[place] for place in places) for row in self.out.rows(table) or ()]
+
+    def exchanges(self) -> list[tuple[Any, ...]]:
+        return self.rows("exchanges", "operation", "version", "status", "error_code", "error_name")
+
+    def remarks(self) -> list[str]:
+        return [row[6] for row in self.out.rows("expert_infos") or ()]
+
+
+def test_a_request_and_its_response_are_an_exchange() -> None:
+    wire = Wire().request(12, 0, 9, HEARTBEAT_V0).response(9, HEARTBEAT_OK)
+    assert wire.exchanges() == [("Heartbeat", "0", "ok", 0, "NONE")]
+    assert wire.rows("exchanges", "request_packet", "response_packet", "ts", "ts_response", "client_id") == [
+        (1, 2, 1_000_000, 2_000_000, "c")
+    ]
+    assert wire.rows("kafka_group_events", "event", "group_id", "member_id", "generation", "error_code") == [
+        ("heartbeat", "g", "m", 7, 0)
+    ]
+    assert wire.rows("messages", "role", "operation", "correlation_id", "client_id") == [
+        ("request", "Heartbeat", 9, "c"),
+        ("response", "Heartbeat", 9, "c"),
+    ]
+    assert wire.remarks() == []
+
+
+def test_pipelined_requests_pair_by_correlation_id() -> None:
+    wire = Wire().request(12, 0, 1, HEARTBEAT_V0).request(8, 2, 2, COMMIT_V2)
+    wire.response(1, HEARTBEAT_REBALANCE).response(2, COMMIT_FENCED)
+    assert wire.exchanges() == [
+        ("Heartbeat", "0", "error", 27, "REBALANCE_IN_PROGRESS"),
+        ("OffsetCommit", "2", "error", 22, "ILLEGAL_GENERATION"),
+    ]
+    columns = ("group_id", "member_id", "generation", "topic", "partition", "committed_offset", "error_code")
+    assert wire.rows("kafka_offset_commits", *columns) == [("g", "m", 7, "t", 3, 100, 22)]
+
+
+def test_a_commit_without_answer_is_a_row_without_error() -> None:
+    wire = Wire().request(8, 2, 2, COMMIT_V2).finish()
+    assert wire.exchanges() == [("OffsetCommit", "2", "unanswered", None, None)]
+    assert wire.rows("kafka_offset_commits", "committed_offset", "error_code", "ts_response") == [(100, None, None)]
+
+
+def test_a_response_without_request_is_an_orphan() -> None:
+    wire = Wire().response(4, COMMIT_OK).finish()
+    assert wire.exchanges() == [(None, None, "orphan", None, None)]
+    assert wire.rows("messages", "role", "operation", "error") == [
+        ("response", None, "the request is not in the capture")
+    ]
+
+
+def test_acks_0_has_no_response_by_design() -> None:
+    wire = Wire().request(0, 3, 5, PRODUCE_ACKS_0).finish()
+    assert wire.exchanges() == [("Produce", "3", "one_way", None, None)]
+
+
+def test_a_correlation_id_used_again_ends_the_older_request() -> None:
+    wire = Wire().request(12, 0, 1, HEARTBEAT_V0).request(8, 2, 1, COMMIT_V2).response(1, COMMIT_OK).finish()
+    assert [row[:3] for row in wire.exchanges()] == [
+        ("Heartbeat", "0", "unanswered"),
+        ("OffsetCommit", "2", "ok"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("key", "version", "operation", "code"),
+    [(200, 0, "Key 200", "unknown_api_key"), (8, 99, "OffsetCommit", "unknown_version")],
+    ids=["key", "version"],
+)
+def test_unknown_keys_and_versions_are_counted_and_never_guessed(
+    key: int, version: int, operation: str, code: str
+) -> None:
+    wire = Wire().request(key, version, 3, b"\0\x02\x03").response(3, b"\0" + b"\xff" * 9)
+    wire.request(key, version, 4, b"\0\x02\x03").response(4, b"\0" + b"\xff" * 9)
+    assert wire.exchanges() == [(operation, str(version), "ok", None, None)] * 2
+    assert wire.remarks() == [code]
+    assert wire.rows("kafka_offset_commits", "topic") == []
+
+
+def test_a_body_that_is_not_what_it_says_is_malformed_and_still_paired() -> None:
+    wire = Wire().request(8, 2, 3, b"\x7f\xff" + COMMIT_V2).response(3, COMMIT_OK)
+    assert wire.exchanges() == [("OffsetCommit", "2", "ok", 0, "NONE")]
+    assert wire.remarks() == ["malformed_message"]
+    assert wire.rows("messages", "error")[0][0]
+
+
+def test_bytes_behind_the_last_field_are_remarked() -> None:
+    wire = Wire().request(12, 0, 1, HEARTBEAT_V0 + b"\0\0").response(1, HEARTBEAT_OK)
+    assert wire.remarks() == ["trailing_bytes"]
+
+
+def test_a_cut_request_is_kept_with_what_its_header_says() -> None:
+    wire = Wire().request(8, 2, 3, COMMIT_V2[:20], complete=False).response(3, COMMIT_OK)
+    assert wire.exchanges() == [("OffsetCommit", "2", "ok", 0, "NONE")]
+    assert wire.rows("messages", "operation", "complete")[0] == ("OffsetCommit", False)
+    assert wire.remarks() == []
+
+
+@pytest.mark.parametrize("frame", [b"", b"\0", b"\0\x08\0\x02\0\0"], ids=["empty", "one byte", "half a header"])
+@pytest.mark.parametrize("direction", [CLIENT_TO_SERVER, SERVER_TO_CLIENT], ids=["request", "response"])
+def test_frames_too_short_for_a_header_do_not_raise(direction: int, frame: bytes) -> None:
+    wire = Wire().raw(direction, frame).request(12, 0, 1, HEARTBEAT_V0).response(1, HEARTBEAT_OK)
+    assert ("Heartbeat", "0", "ok", 0, "NONE") in wire.exchanges()
+
+
+def test_outstanding_requests_are_bounded() -> None:
+    wire = Wire(Limits(max_outstanding=10))
+    for correlation in range(25):
+        wire.request(12, 0, correlation, HEARTBEAT_V0)
+    assert len(wire.exchanges()) == 15
+    assert set(wire.remarks()) == {"outstanding_requests"}
+
+
+def test_a_conversation_travels_between_processes() -> None:
+    wire = Wire().request(8, 2, 2, COMMIT_V2)
+    wire.conversation = pickle.loads(pickle.dumps(wire.conversation))
+    wire.response(2, COMMIT_OK)
+    assert wire.exchanges() == [("OffsetCommit", "2", "ok", 0, "NONE")]
+
+
+FETCH_V7_FULL = bytes.fromhex(
+    "ffffffff 000001f4 00000001 03200000 00"  # replica -1, max wait 500 ms, min 1, max bytes, isolation
+    "00000000 00000000"  # no session yet
+    "00000001 0001 74 00000002"  # topic t
+    "00000000 0000000000000064 ffffffffffffffff 00100000"  # partition 0 from 100
+    "00000001 00000000000000c8 ffffffffffffffff 00100000"  # partition 1 from 200
+    "00000000"
+)
+FETCH_V7_SESSION = bytes.fromhex(
+    "ffffffff 000001f4 00000001 03200000 000000002a 000000010000000000000000"  # session 42, nothing new
+)
+
+
+def _fetched(*partitions: tuple[int, int]) -> bytes:
+    """A Fetch v7 response in session 42: (partition, high watermark), no records."""
+    body = bytes.fromhex("00000000 0000 0000002a") + struct.pack(">i", 1 if partitions else 0)
+    if partitions:
+        body += b"\0\x01t" + struct.pack(">i", len(partitions))
+    for index, watermark in partitions:
+        body += struct.pack(">ihqqqii", index, 0, watermark, watermark, 0, -1, 0)
+    return body
+
+
+def test_a_fetch_session_remembers_what_is_not_named_again() -> None:
+    wire = Wire().request(1, 7, 1, FETCH_V7_FULL).response(1, _fetched((0, 100), (1, 200)))
+    wire.request(1, 7, 2, FETCH_V7_SESSION).response(2, _fetched((1, 205)))
+    wire.request(1, 7, 3, FETCH_V7_SESSION).response(3, _fetched())
+    assert wire.rows("kafka_fetch_partitions", "partition", "fetch_offset", "high_watermark") == [
+        (0, 100, 100),
+        (1, 200, 200),
+        (1, 200, 205),
+    ]
+    assert wire.remarks() == []

@@ -1,0 +1,96 @@
+"""Cutting frames: the same at any split, back in step after a loss, never fooled into allocating."""
+
+from __future__ import annotations
+
+import itertools
+import pickle
+import struct
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dissectors.core.framer import LengthFramer
+from dissectors.core.limits import Limits
+from dissectors.core.model import CLIENT_TO_SERVER, SERVER_TO_CLIENT
+from dissectors.kafka.framing import framer, probe
+
+
+def heartbeat(correlation: int) -> bytes:
+    """Heartbeat v0 of client "c", group "g", member "m"."""
+    content = struct.pack(">hhih", 12, 0, correlation, 1) + b"c" + bytes.fromhex("0001 67 00000007 0001 6d")
+    return struct.pack(">i", len(content)) + content
+
+
+def answer(correlation: int) -> bytes:
+    """Response to it."""
+    return struct.pack(">iih", 6, correlation, 0)
+
+
+def cut_all(made: LengthFramer, pieces: list[bytes]) -> list[bytes]:
+    """Frames of a stream fed in pieces, as a stream cutter feeds them."""
+    rest, frames = b"", []
+    for piece in pieces:
+        data = rest + piece
+        cut = made.feed(data, [0])
+        frames += [data[a:b] for a, b in zip(cut.starts, cut.ends, strict=True)]
+        rest = data[cut.position :]
+    return frames
+
+
+@given(st.lists(st.integers(0, 400), max_size=12))
+def test_frames_do_not_depend_on_how_the_stream_is_split(splits: list[int]) -> None:
+    frames = [heartbeat(number) for number in range(12)]
+    stream = b"".join(frames)
+    places = sorted({0, len(stream), *(place % len(stream) for place in splits)})
+    pieces = [stream[a:b] for a, b in itertools.pairwise(places)]
+    assert cut_all(framer(CLIENT_TO_SERVER, True, Limits()), pieces) == frames
+
+
+def test_requests_are_found_again_after_a_loss() -> None:
+    made = framer(CLIENT_TO_SERVER, True, Limits())
+    made.lost()
+    data = heartbeat(1)[9:] + heartbeat(2) + heartbeat(3)
+    cut = made.feed(data, [0])
+    assert [data[a:b] for a, b in zip(cut.starts, cut.ends, strict=True)] == [heartbeat(2), heartbeat(3)]
+    assert cut.skipped[0][:2] == (0, len(heartbeat(1)) - 9)
+
+
+def test_responses_are_found_again_after_a_loss() -> None:
+    made = framer(SERVER_TO_CLIENT, True, Limits())
+    made.lost()
+    data = b"\xff" * 7 + answer(8) + answer(9)
+    cut = made.feed(data, [0])
+    assert [data[a:b] for a, b in zip(cut.starts, cut.ends, strict=True)] == [answer(8), answer(9)]
+
+
+def test_a_gigabyte_length_is_damage() -> None:
+    made = framer(CLIENT_TO_SERVER, True, Limits())
+    data = struct.pack(">i", 1 << 30) + bytes(40) + heartbeat(5)
+    cut = made.feed(data, [0])
+    assert [data[a:b] for a, b in zip(cut.starts, cut.ends, strict=True)] == [heartbeat(5)]
+    assert cut.skipped
+
+
+@given(st.binary(max_size=300), st.booleans(), st.sampled_from([CLIENT_TO_SERVER, SERVER_TO_CLIENT]))
+def test_any_bytes_are_cut_without_raising(data: bytes, synchronised: bool, direction: int) -> None:
+    cut = framer(direction, synchronised, Limits()).feed(data, [0])
+    assert 0 <= cut.position <= len(data)
+    places = [place for pair in zip(cut.starts, cut.ends, strict=True) for place in pair]
+    assert places == sorted(places)
+
+
+@given(st.binary(max_size=200), st.binary(max_size=200), st.booleans())
+def test_probing_any_bytes_does_not_raise(client: bytes, server: bytes, whole: bool) -> None:
+    assert 0 <= probe(client, server, whole) <= 100
+
+
+def test_probe_knows_kafka_by_its_bytes() -> None:
+    assert probe(heartbeat(1), b"", True) == 100
+    assert probe(heartbeat(1)[5:] + heartbeat(2), b"", False) == 100
+    assert probe(b"GET / HTTP/1.1\r\nHost: broker\r\n\r\n", b"", True) == 0
+    assert probe(bytes.fromhex("16030100c8010000c40303") + bytes(200), b"", True) == 0
+
+
+def test_a_framer_travels_between_processes() -> None:
+    made = pickle.loads(pickle.dumps(framer(CLIENT_TO_SERVER, True, Limits())))
+    assert cut_all(made, [heartbeat(1)]) == [heartbeat(1)]

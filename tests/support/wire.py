@@ -1,0 +1,138 @@
+"""Captures that tests change: read packets of a real one, build TCP conversations, apply damage, write them again."""
+
+from __future__ import annotations
+
+import io
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from scapy.utils import RawPcapNgReader, RawPcapReader
+
+from analyser.capture import CaptureLimits, Source
+from analyser.options import ReadOptions
+from analyser.pipeline import Decoded, Pipeline
+from dissectors.core.limits import Limits
+from dissectors.registry import PROTOCOLS
+from tests.support.packets import ACK, FIN, PSH, RST, SYN, Captured, ethernet, ipv4, pcap, tcp
+
+__all__ = ["ACK", "FIN", "PSH", "RST", "SYN", "Talk", "decode", "duplicated", "packets_of", "reordered", "thinned"]
+
+CLIENT, SERVER = ("10.0.0.1", 40000), ("10.0.0.2", 9092)
+_STEP_NS = 1_000_000
+
+
+@dataclass
+class Talk:
+    """Packets between one client and one server; offsets count from 0 behind each side's initial sequence number."""
+
+    client_isn: int = 1000
+    server_isn: int = 5000
+    client: tuple[str, int] = CLIENT
+    server: tuple[str, int] = SERVER
+    packets: list[Captured] = field(default_factory=list)
+    ts_ns: int = 1_700_000_000_000_000_000
+
+    def send(
+        self,
+        from_client: bool,
+        offset: int = 0,
+        payload: bytes = b"",
+        *,
+        flags: int = PSH | ACK,
+        ack: int | None = None,
+        cut: int = 0,
+    ) -> Talk:
+        """One packet; offset -1 is the SYN, `ack` an offset of the other side, `cut` bytes are not captured."""
+        mine, other = (self.client_isn, self.server_isn) if from_client else (self.server_isn, self.client_isn)
+        (source, source_port), (target, target_port) = (
+            (self.client, self.server) if from_client else (self.server, self.client)
+        )
+        segment = tcp(
+            payload,
+            source_port=source_port,
+            destination_port=target_port,
+            seq=(mine + 1 + offset) & 0xFFFFFFFF,
+            ack=0 if ack is None else (other + 1 + ack) & 0xFFFFFFFF,
+            flags=flags,
+        )
+        data = ethernet(ipv4(segment, source, target))
+        self.packets.append(Captured(self.ts_ns, data[: len(data) - cut], len(data)))
+        self.ts_ns += _STEP_NS
+        return self
+
+    def handshake(self) -> Talk:
+        """SYN, SYN-ACK, ACK."""
+        self.send(True, -1, flags=SYN)
+        self.send(False, -1, flags=SYN | ACK, ack=0)
+        return self.send(True, 0, flags=ACK, ack=0)
+
+    def wait(self, seconds: float) -> Talk:
+        """Let time pass."""
+        self.ts_ns += int(seconds * 1e9)
+        return self
+
+
+def packets_of(path: Path) -> list[Captured]:
+    """All packets of a pcap or Ethernet pcapng file."""
+    with path.open("rb") as file:
+        modern = file.read(4) == b"\n\r\r\n"
+    found = []
+    if modern:
+        with RawPcapNgReader(str(path)) as reader:
+            for data, meta in reader:
+                ticks = (meta.tshigh << 32) | meta.tslow
+                found.append(Captured(ticks * (1_000_000_000 // meta.tsresol), data, meta.wirelen))
+        return found
+    with RawPcapReader(str(path)) as reader:
+        unit_ns = 1 if reader.nano else 1000
+        for data, meta in reader:
+            found.append(Captured(meta.sec * 1_000_000_000 + meta.usec * unit_ns, data, meta.wirelen))
+    return found
+
+
+def decode(
+    packets: Sequence[Captured] | bytes | Path,
+    tables: Sequence[str],
+    *,
+    limits: Limits | None = None,
+    block_bytes: int = 16 << 20,
+    options: ReadOptions | None = None,
+) -> Decoded:
+    """Run packets (or the bytes of a capture, or a file) through the real pipeline."""
+    if isinstance(packets, Path):
+        source = Source(packets.name, packets)
+    else:
+        data = packets if isinstance(packets, bytes) else pcap(packets, nanoseconds=True)
+        source = Source("test.pcap", stream=io.BytesIO(data))
+    pipeline = Pipeline(PROTOCOLS, tables, options or ReadOptions(), limits, CaptureLimits(block_bytes=block_bytes))
+    return pipeline.run([source])
+
+
+def reordered(packets: Sequence[Captured], seed: int, distance: int = 3) -> list[Captured]:
+    """Packets displaced by a few places, as parallel receive queues do."""
+    dice = random.Random(seed)
+    keyed = [(place + dice.uniform(0, distance), place) for place in range(len(packets))]
+    return [packets[place] for _, place in sorted(keyed)]
+
+
+def duplicated(packets: Sequence[Captured], seed: int, share: float = 0.05) -> list[Captured]:
+    """Some packets twice in a row."""
+    dice = random.Random(seed)
+    found = []
+    for packet in packets:
+        found.append(packet)
+        if dice.random() < share:
+            found.append(packet)
+    return found
+
+
+def thinned(packets: Sequence[Captured], seed: int, share: float = 0.01, keep_first: int = 200) -> list[Captured]:
+    """Some packets lost, SYN packets and the first ones never."""
+    dice = random.Random(seed)
+    return [
+        packet
+        for place, packet in enumerate(packets)
+        if place < keep_first or packet.data[47] & SYN or dice.random() >= share
+    ]
