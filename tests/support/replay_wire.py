@@ -1,0 +1,174 @@
+"""TCP connections written to a pcap file, many at a time, packet by packet.
+
+In: for each connection an endless iterator of exchanges. Out: Ethernet packets with right lengths, checksums, sequence
+numbers and timestamps, connections interleaved in time as they would be on a real interface. Every connection opens
+with its handshake, correlation ids rise by one, and it closes after the exchange in which the wanted size is reached:
+all requests in the file are answered.
+"""
+
+from __future__ import annotations
+
+import heapq
+import struct
+from collections.abc import Callable, Generator, Iterator
+from dataclasses import dataclass
+from typing import BinaryIO
+
+from tests.support.lab_exchanges import CORRELATION_AT, Exchange
+
+FIN, SYN, PSH, ACK = 1, 2, 8, 16
+MSS_BYTES = 1448
+SEGMENTS_PER_ACK = 2
+SEGMENT_GAP_NS = 1_200  # 1,500 bytes at 10 Gbit/s
+ACK_DELAY_NS = 15_000
+THINK_NS = 150_000
+MAX_LATENCY_NS = 20_000_000
+SERVER = bytes((10, 77, 0, 2))
+SERVER_PORT = 9092
+
+_PCAP_HEADER = struct.pack("<IHHiIII", 0xA1B23C4D, 2, 4, 0, 0, 262144, 1)
+_RECORD = struct.Struct("<IIII").pack
+_PACKET = struct.Struct(">6s6sH BBHHHBBH4s4s HHIIBBHHH HBBII").pack
+_HEADERS_BYTES = 14 + 20 + 32
+
+
+class PcapWriter:
+    """Counts and writes packets in the order in which they come."""
+
+    def __init__(self, out: BinaryIO) -> None:
+        self._write = out.write
+        self._write(_PCAP_HEADER)
+        self.packets = 0
+        self.size_bytes = len(_PCAP_HEADER)
+
+    def add(self, now_ns: int, packet: bytes) -> None:
+        """Append one packet."""
+        length = len(packet)
+        self._write(_RECORD(now_ns // 1_000_000_000, now_ns % 1_000_000_000, length, length))
+        self._write(packet)
+        self.packets += 1
+        self.size_bytes += 16 + length
+
+
+class Side:
+    """One end of a connection: makes its packets and keeps its sequence number."""
+
+    def __init__(self, address: bytes, port: int, peer: bytes, peer_port: int, seed: int) -> None:
+        self._address, self._port, self._peer, self._peer_port = address, port, peer, peer_port
+        self._source_mac, self._target_mac = b"\x02\x77" + address, b"\x02\x77" + peer
+        self.seq = (seed * 2654435761) % (1 << 32)
+        self._identification = seed * 977 % (1 << 16)
+        self._clock_ms = seed * 7919 % (1 << 31)
+        words = struct.unpack(">4H", address + peer)
+        # Sums of the words that never change, for the two checksums: a sum modulo 65,535 is a one's complement sum.
+        self._ip_sum = 0x4500 + 0x4000 + 0x4006 + sum(words)
+        self._tcp_sum = sum(words) + 6 + port + peer_port + 502 + 0x0101 + 0x080A
+
+    def packet(self, now_ns: int, flags: int, ack: int, peer_clock_ms: int, payload: bytes = b"") -> bytes:
+        """The next packet of this side; seq moves on by what it carries."""
+        length = len(payload)
+        seq, total = self.seq, 52 + length
+        clock = self.clock_ms(now_ns)
+        self._identification = ident = (self._identification + 1) & 0xFFFF
+        payload_sum = int.from_bytes(payload if length & 1 == 0 else payload + b"\0", "big") % 0xFFFF
+        tcp_sum = self._tcp_sum + 32 + length + seq + ack + (0x8000 | flags) + clock + peer_clock_ms + payload_sum
+        header = _PACKET(
+            self._target_mac, self._source_mac, 0x0800,
+            0x45, 0, total, ident, 0x4000, 64, 6, -(self._ip_sum + total + ident) % 0xFFFF,
+            self._address, self._peer,
+            self._port, self._peer_port, seq, ack, 0x80, flags, 502, -tcp_sum % 0xFFFF, 0,
+            0x0101, 8, 10, clock, peer_clock_ms,
+        )  # fmt: skip
+        self.seq = (seq + length + (1 if flags & (SYN | FIN) else 0)) & 0xFFFFFFFF
+        return header + payload
+
+    def clock_ms(self, now_ns: int) -> int:
+        """The value of the TCP timestamp option."""
+        return (self._clock_ms + now_ns // 1_000_000) & 0xFFFFFFFF
+
+
+@dataclass(frozen=True, slots=True)
+class Client:
+    """A connection to be: where it comes from and what it says."""
+
+    address: bytes
+    port: int
+    exchanges: Iterator[Exchange]
+
+
+def write_connections(
+    clients: list[Client], out: BinaryIO, start_ns: int, is_enough: Callable[[PcapWriter], bool]
+) -> tuple[PcapWriter, int]:
+    """Write all connections until is_enough says so and each has closed; the writer and the number of exchanges."""
+    writer = PcapWriter(out)
+    talks = [_Connection(client, index + 1, writer, is_enough) for index, client in enumerate(clients)]
+    steps = [talk.run(start_ns + index * 1_037_011) for index, talk in enumerate(talks)]
+    waiting = [(next(step), index) for index, step in enumerate(steps)]
+    heapq.heapify(waiting)
+    while waiting:
+        index = waiting[0][1]
+        later = next(steps[index], None)
+        if later is None:
+            heapq.heappop(waiting)
+        else:
+            heapq.heapreplace(waiting, (later, index))
+    return writer, sum(talk.exchanges for talk in talks)
+
+
+class _Connection:
+    """One connection; `run` yields the time of its next packet before it writes it."""
+
+    def __init__(self, client: Client, seed: int, writer: PcapWriter, is_enough: Callable[[PcapWriter], bool]) -> None:
+        self._client = Side(client.address, client.port, SERVER, SERVER_PORT, 2 * seed)
+        self._server = Side(SERVER, SERVER_PORT, client.address, client.port, 2 * seed + 1)
+        self._script = client.exchanges
+        self._writer, self._is_enough = writer, is_enough
+        self._think_ns = THINK_NS + seed * 997
+        self.exchanges = 0
+
+    def run(self, now_ns: int) -> Iterator[int]:
+        """The whole life of the connection."""
+        client, server = self._client, self._server
+        now_ns = yield from self._send(now_ns, client, server, SYN)
+        now_ns = yield from self._send(now_ns, server, client, SYN | ACK)
+        now_ns = yield from self._send(now_ns, client, server, ACK)
+        for correlation, exchange in enumerate(self._script, 1):
+            request = _with_correlation(exchange.request, CORRELATION_AT["request"], correlation)
+            response = _with_correlation(exchange.response, CORRELATION_AT["response"], correlation)
+            now_ns = yield from self._message(now_ns, client, server, request, exchange.server_acks)
+            now_ns += min(max(exchange.latency_ns, ACK_DELAY_NS), MAX_LATENCY_NS)
+            now_ns = yield from self._message(now_ns, server, client, response, exchange.client_acks)
+            now_ns += self._think_ns
+            self.exchanges += 1
+            if self._is_enough(self._writer):
+                break
+        now_ns = yield from self._send(now_ns, client, server, FIN | ACK)
+        now_ns = yield from self._send(now_ns, server, client, FIN | ACK)
+        yield from self._send(now_ns, client, server, ACK)
+
+    def _message(
+        self, now_ns: int, source: Side, target: Side, message: bytes, acked: bool
+    ) -> Generator[int, None, int]:
+        """Segments of one message; the receiver acknowledges every second one, and the last one if ACKED."""
+        last = (len(message) - 1) // MSS_BYTES
+        for number, at in enumerate(range(0, len(message), MSS_BYTES)):
+            flags = PSH | ACK if number == last else ACK
+            yield now_ns
+            clock = target.clock_ms(now_ns)
+            self._writer.add(now_ns, source.packet(now_ns, flags, target.seq, clock, message[at : at + MSS_BYTES]))
+            now_ns += SEGMENT_GAP_NS
+            if acked if number == last else number % SEGMENTS_PER_ACK == SEGMENTS_PER_ACK - 1:
+                now_ns = yield from self._send(now_ns, target, source, ACK)
+        return now_ns
+
+    def _send(self, now_ns: int, source: Side, target: Side, flags: int) -> Generator[int, None, int]:
+        """One packet without payload."""
+        yield now_ns
+        opening = flags == SYN
+        ack, clock = (0, 0) if opening else (target.seq, target.clock_ms(now_ns))
+        self._writer.add(now_ns, source.packet(now_ns, flags, ack, clock))
+        return now_ns + (ACK_DELAY_NS if flags & (SYN | FIN) else SEGMENT_GAP_NS)
+
+
+def _with_correlation(message: bytes, at: int, correlation: int) -> bytes:
+    return b"%b%b%b" % (message[:at], correlation.to_bytes(4, "big"), message[at + 4 :])
