@@ -47,6 +47,7 @@ class Interface:
 class CaptureStats:
     """What is known about one capture; grows while it is read and is final when reading ends.
 
+    truncated_packets: packets cut by the snaplen, but for TCP segments whose payload is all there.
     packets == tcp_segments + other_packets + sum(undecoded_packets.values()). ts_* are None without packets.
     captured_bytes and wire_bytes count packets without record headers.
     """

@@ -59,8 +59,9 @@ class Networks:
     destination_low: Words
 
 
-def decode_ipv4(data: bytearray, start: Ints, end: Ints) -> Networks:
-    """Rows of IPv4 headers at `start`; `end` is where the captured bytes of each packet stop."""
+def decode_ipv4(data: bytearray, start: Ints, end: Ints, wire_end: Ints) -> Networks:
+    """Rows of IPv4 headers at `start`. `end` is where the captured bytes of each packet stop, `wire_end` where it would
+    stop had all of it been captured."""
     header = gather(data, start, IPV4_HEADER)
     version, length = header["version_length"] >> 4, (header["version_length"] & 15).astype(np.int64) * 4
     total = header["total_length"].astype(np.int64)
@@ -74,17 +75,17 @@ def decode_ipv4(data: bytearray, start: Ints, end: Ints) -> Networks:
     verdict[start + 20 > end] = Verdict.IP_HEADER_CUT
     none: Words = np.zeros(len(start), np.uint64)
     source, destination = header["source"].astype(np.uint64), header["destination"].astype(np.uint64)
-    stop = np.where(total == 0, end, start + total)
+    stop = np.where(total == 0, wire_end, start + total)
     return Networks(verdict, start + length, stop, none, source, none, destination)
 
 
-def decode_ipv6(data: bytearray, start: Ints, end: Ints) -> Networks:
-    """Rows of IPv6 headers at `start`; extension headers are followed packet by packet, they are rare."""
+def decode_ipv6(data: bytearray, start: Ints, end: Ints, wire_end: Ints) -> Networks:
+    """As decode_ipv4; extension headers are followed packet by packet, they are rare."""
     header = gather(data, start, IPV6_HEADER)
     following = header["next_header"].astype(np.int64)
     transport = start + 40
     payload = header["payload_length"].astype(np.int64)
-    stop = np.where(payload == 0, end, transport + payload)
+    stop = np.where(payload == 0, wire_end, transport + payload)
     verdict = np.zeros(len(start), np.uint8)
     verdict[header["version_flow"] >> 28 != 6] = Verdict.BAD_IP_HEADER
     verdict[transport > end] = Verdict.IP_HEADER_CUT

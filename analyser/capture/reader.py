@@ -75,7 +75,8 @@ def _walker(blocks: BlockBuffer, stats: CaptureStats, limits: CaptureLimits, nam
     whole = blocks.need(FILE_HEADER_BYTES)
     head = bytes(blocks.data[blocks.start : min(blocks.end, blocks.start + 64)])
     if not head:
-        raise CaptureError(f"{name} is empty (0 bytes), not a capture{_because(blocks)}.")
+        why = f"cannot be read: {blocks.error}" if blocks.error else "is empty (0 bytes), not a capture"
+        raise CaptureError(f"{name} {why}.")
     if head[:4] in MAGICS or head[:4] == SECTION_BYTES:
         if not whole:
             raise CaptureError(f"{name} is cut inside its file header: only {len(head)} bytes.")

@@ -11,6 +11,7 @@ from analyser.capture.model import Bytes, CaptureStats, Flags, Ints, PacketBatch
 from analyser.capture.network import Networks, decode_ipv4, decode_ipv6, join_networks
 
 TCP_HEADER_BYTES = 20
+MAX_OFFLOAD_BYTES = 1 << 20  # BIG TCP hands 512 KiB to the network card at most
 TCP_HEADER = np.dtype(
     [
         ("source_port", ">u2"),
@@ -42,6 +43,7 @@ def decode_records(data: bytearray, records: Records, endpoints: EndpointTable, 
     links.verdict[packets.row] = packets.networks.verdict
     batch = _decode_segments(data, records, packets, links.verdict, endpoints)
     _count(links.verdict, records, stats)
+    stats.truncated_packets += _truncated(records, batch)
     return batch
 
 
@@ -55,10 +57,12 @@ def _decode_networks(data: bytearray, records: Records, links: Links) -> Packets
         links.verdict[rest] = Verdict.OTHER
         for number, verdict in UNDECODED_ETHERTYPES.items():
             links.verdict[rest[links.ethertype[rest] == number]] = verdict
-    ipv4 = decode_ipv4(data, links.network[rows4], end[rows4])
+    # only used where the IP header has no length; a false wire length must not make a huge segment
+    wire_end = records.start + np.clip(records.wire, records.captured, records.captured + MAX_OFFLOAD_BYTES)
+    ipv4 = decode_ipv4(data, links.network[rows4], end[rows4], wire_end[rows4])
     if not len(rows6):
         return Packets(rows4, end[rows4], links.vlans[rows4], np.zeros(len(rows4), np.bool_), ipv4)
-    ipv6 = decode_ipv6(data, links.network[rows6], end[rows6])
+    ipv6 = decode_ipv6(data, links.network[rows6], end[rows6], wire_end[rows6])
     rows = np.concatenate((rows4, rows6))
     order = np.argsort(rows, kind="stable")
     rows = rows[order]
@@ -140,12 +144,21 @@ def _addresses(header: Rows, packets: Packets, endpoints: EndpointTable) -> Addr
     )
 
 
+def _truncated(records: Records, batch: PacketBatch) -> int:
+    """How many packets were cut. A TCP segment with its whole payload is not: what lacks is padding or a checksum."""
+    cut = records.captured < records.wire
+    if not cut.any():
+        return 0
+    whole = batch.payload_bytes == batch.wire_payload_bytes
+    cut[batch.packet[whole] - records.first_packet] = False
+    return int(np.count_nonzero(cut))
+
+
 def _count(verdict: Bytes, records: Records, stats: CaptureStats) -> None:
     count = len(verdict)
     stats.packets += count
     stats.captured_bytes += int(records.captured.sum())
     stats.wire_bytes += int(np.maximum(records.wire, records.captured).sum())
-    stats.truncated_packets += int(np.count_nonzero(records.captured < records.wire))
     for number, times in enumerate(np.bincount(verdict).tolist()):
         if number == Verdict.TCP:
             stats.tcp_segments += times

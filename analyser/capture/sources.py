@@ -79,6 +79,8 @@ def describe_bytes(head: bytes) -> str:
 
 def standard_input() -> Source:
     """Standard input without Python's buffer, so that a live source is handed on as it comes."""
+    if sys.stdin is None:
+        raise CaptureError("standard input is closed.")
     buffer: Any = sys.stdin.buffer
     return Source(STANDARD_INPUT, stream=getattr(buffer, "raw", buffer))
 

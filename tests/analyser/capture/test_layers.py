@@ -182,7 +182,25 @@ def test_mixed_families_keep_capture_order() -> None:
     ]
 
 
-def test_truncated_packets_are_counted() -> None:
-    packets = [Captured(0, ethernet(V4)[:50], 59), Captured(0, ethernet(V4))]
-    _, stats = read_bytes(pcap(packets))
-    assert (stats.truncated_packets, stats.captured_bytes, stats.wire_bytes) == (1, 50 + 59, 59 + 59)
+TRUNCATED = {
+    "whole": (ethernet(V4), None, 0),
+    "payload cut": (ethernet(V4)[:-1], 59, 1),
+    "tcp header cut": (ethernet(V4)[:50], 59, 1),
+    "not tcp": (ethernet(bytes(28), 0x0806), 60, 1),
+    "only the trailer is missing": (ethernet(V4), 63, 0),
+    "offloaded and cut": (ethernet(ipv4(HELLO, total_length=0))[:-1], 59, 1),
+    "wire length below the captured one": (ethernet(V4), 20, 0),
+}
+
+
+@pytest.mark.parametrize(("frame", "wire", "truncated"), TRUNCATED.values(), ids=TRUNCATED.keys())
+def test_truncated_packets_are_counted(frame: bytes, wire: int | None, truncated: int) -> None:
+    _, stats = read_bytes(pcap([Captured(0, frame, wire)] * 2))
+    assert stats.truncated_packets == 2 * truncated
+    assert (stats.captured_bytes, stats.wire_bytes) == (2 * len(frame), 2 * max(wire or 0, len(frame)))
+
+
+def test_wire_length_of_an_offloaded_packet() -> None:
+    frame = ethernet(ipv4(HELLO, total_length=0))
+    segments, _ = read_bytes(pcap([Captured(0, frame[:-2], wire) for wire in (59, 2**32 - 1)]))
+    assert [(s.payload, s.wire_payload_bytes) for s in segments] == [(b"hel", 5), (b"hel", 3 + (1 << 20))]
