@@ -8,8 +8,9 @@ from analyser.capture.endpoints import Endpoints, EndpointTable
 from analyser.capture.errors import CaptureError
 from analyser.capture.limits import CaptureLimits
 from analyser.capture.model import CaptureStats, Interface, PacketBatch, Remark
+from analyser.capture.opening import open_captures
 from analyser.capture.reader import read_batches
-from analyser.capture.sources import Source, open_captures
+from analyser.capture.sources import Source
 
 __all__ = [
     "CaptureError",

@@ -1,8 +1,6 @@
-"""What the user named. In: paths. Out: sources that can be opened, files of a directory in the order of their time."""
+"""One capture to read. In: a path or a stream. Out: an open stream, or a sentence that says why there is none."""
 
-import os
 import sys
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO, cast
@@ -83,28 +81,3 @@ def standard_input() -> Source:
         raise CaptureError("standard input is closed.")
     buffer: Any = sys.stdin.buffer
     return Source(STANDARD_INPUT, stream=getattr(buffer, "raw", buffer))
-
-
-def open_captures(paths: Sequence[str | os.PathLike[str]]) -> list[Source]:
-    """One source for each capture that the paths name, in their order.
-
-    "-" is standard input; a directory stands for the captures in it (not in its subdirectories), told by their first
-    bytes and sorted by the time of their first packet. Raises CaptureError with one sentence: no such file, permission
-    denied, not a capture (and what it looks like), a directory without captures.
-    """
-    from analyser.capture.probe import captures_in, probe
-
-    sources: list[Source] = []
-    for given in paths:
-        name = os.fspath(given)
-        path = Path(name)
-        if name == STANDARD_INPUT:
-            sources.append(standard_input())
-        elif path.is_dir():
-            sources.extend(captures_in(name))
-        else:
-            source = Source(name, path)
-            if not (path.is_fifo() or path.is_char_device()):  # what is read from those is gone
-                probe(source)
-            sources.append(source)
-    return sources

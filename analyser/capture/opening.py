@@ -1,6 +1,7 @@
-"""A look at the first block of a file. In: a source or a directory. Out: the time of the first packet, or the error."""
+"""What the user named. In: paths. Out: sources, the files of a directory in the order of their first packets."""
 
 import os
+from collections.abc import Sequence
 from pathlib import Path
 
 from analyser.capture.blocks import BlockBuffer
@@ -8,9 +9,32 @@ from analyser.capture.errors import CaptureError
 from analyser.capture.limits import CaptureLimits
 from analyser.capture.model import CaptureStats
 from analyser.capture.reader import open_blocks, read_records
-from analyser.capture.sources import Source, explain
+from analyser.capture.sources import STANDARD_INPUT, Source, explain, standard_input
 
 PROBE_LIMITS = CaptureLimits(block_bytes=1 << 16)
+
+
+def open_captures(paths: Sequence[str | os.PathLike[str]]) -> list[Source]:
+    """One source for each capture that the paths name, in their order.
+
+    "-" is standard input; a directory stands for the captures in it (not in its subdirectories), told by their first
+    bytes and sorted by the time of their first packet. Raises CaptureError with one sentence: no such file, permission
+    denied, not a capture (and what it looks like), a directory without captures.
+    """
+    sources: list[Source] = []
+    for given in paths:
+        name = os.fspath(given)
+        path = Path(name)
+        if name == STANDARD_INPUT:
+            sources.append(standard_input())
+        elif path.is_dir():
+            sources.extend(captures_in(name))
+        else:
+            source = Source(name, path)
+            if not (path.is_fifo() or path.is_char_device()):  # what is read from those is gone
+                probe(source)
+            sources.append(source)
+    return sources
 
 
 def probe(source: Source) -> int | None:
