@@ -1,0 +1,32 @@
+"""`--where` checked before hours of capture are read: DuckDB binds it against the table's columns without any row."""
+
+from __future__ import annotations
+
+from app.cli.failure import CallerError
+
+
+def check_condition(where: str | None, table: str) -> None:
+    """CallerError with DuckDB's sentence and the columns when the condition cannot be a condition of that table."""
+    if where is None:
+        return
+    import duckdb
+
+    from analyser.tables import arrow_schema
+
+    with duckdb.connect(":memory:") as con:
+        con.register(table, arrow_schema(table).empty_table())
+        for setting in ("python_enable_replacements = false", "enable_external_access = false"):
+            con.execute(f"SET {setting}")
+        try:
+            # The line break ends a comment in the condition; the brackets keep it one condition.
+            con.execute(f'SELECT count(*) FROM "{table}" WHERE ({where}\n)')
+        except duckdb.Error as error:
+            raise CallerError(condition_error(str(error), table)) from None
+
+
+def condition_error(message: str, table: str) -> str:
+    """DuckDB's message without its drawing of the query, and the columns there are."""
+    from analyser.tables import TABLES
+
+    sentence = " ".join(message.split("\n\n", maxsplit=1)[0].split())
+    return f"--where: {sentence}\ncolumns of {table}: {', '.join(TABLES[table].column_names())}"

@@ -1,0 +1,93 @@
+"""`wirewitness detectors`: the rules that findings come from. Without a code the list; with one its page."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from app.cli.failure import Status
+from app.cli.names import checked_name
+from app.cli.output import terminal_width, write_text
+
+if TYPE_CHECKING:
+    from analyser.detectors.framework import Detector
+
+
+@click.command(short_help="List the rules behind findings; with CODE the page of one.")
+@click.argument("code", required=False)
+@click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True)
+@click.option("--debug", is_flag=True, help="Show the trace when wirewitness itself fails.")
+def detectors(code: str | None, form: str, debug: bool) -> Status:
+    """List the detectors, or show the page of CODE: what it finds, how it decides, when it is wrong.
+
+    \b
+    Examples:
+      wirewitness detectors
+      wirewitness detectors KAF101
+      wirewitness detectors offset-regression --format json
+    """
+    known = {detector.code: detector for detector in _registered()}
+    selected = [known[_code(code, known)]] if code else list(known.values())
+    if form == "json":
+        write_text(json.dumps([_as_json(detector) for detector in selected], indent=2, ensure_ascii=False) + "\n")
+    else:
+        write_text(_page(selected[0]) if code else _list(selected))
+    return Status.DONE
+
+
+def _registered() -> list[Detector]:
+    from analyser.detectors import DETECTORS
+
+    return sorted(DETECTORS.values(), key=lambda detector: detector.code)
+
+
+def _code(text: str, known: dict[str, Detector]) -> str:
+    by_name = {detector.name: code for code, detector in known.items()}
+    if text.lower() in by_name:
+        return by_name[text.lower()]
+    return checked_name(text, known, "detector")
+
+
+def _list(selected: list[Detector]) -> str:
+    from reports.document import Cells, Paragraph, Section
+    from reports.text import render
+
+    rows = tuple((d.code, d.name, d.severity, _first_sentence(d)) for d in selected)
+    listing = Cells(("CODE", "NAME", "AT WORST", "FINDS"), rows, wrapped=(3,))
+    hint = Paragraph("wirewitness detectors CODE shows how one decides and when it is wrong.")
+    return render([Section("", (listing, hint))], terminal_width())
+
+
+def _page(detector: Detector) -> str:
+    from reports.pages import page_text
+
+    thresholds = [f"    {name} = {default}" for name, default in detector.thresholds.items()] or ["    none"]
+    reads = [f"    {table}: {', '.join(columns)}" for table, columns in detector.reads.items()]
+    lines = [detector.page, "", "Thresholds", *thresholds, "", "Reads", *reads]
+    return page_text("\n".join(lines), terminal_width())
+
+
+def _first_sentence(detector: Detector) -> str:
+    """What stands under "Finds", up to its first full stop."""
+    lines = detector.page.splitlines()
+    start = lines.index("Finds") + 1 if "Finds" in lines else 0
+    words: list[str] = []
+    for line in lines[start:]:
+        if not line.strip():
+            break
+        words.append(line.strip())
+    return " ".join(words).partition(". ")[0].rstrip(".")
+
+
+def _as_json(detector: Detector) -> dict[str, Any]:
+    return {
+        "code": detector.code,
+        "name": detector.name,
+        "severity": detector.severity,
+        "confidence": detector.confidence,
+        "thresholds": detector.thresholds,
+        "reads": {table: list(columns) for table, columns in detector.reads.items()},
+        "page": detector.page,
+    }

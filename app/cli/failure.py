@@ -1,0 +1,61 @@
+"""How the program ends: exit status and the one line on standard error that says why. No traceback without --debug."""
+
+from __future__ import annotations
+
+import sys
+import traceback
+from collections.abc import Callable
+from enum import IntEnum
+from typing import Any
+
+import click
+
+
+class Status(IntEnum):
+    """Exit statuses; part of the contract."""
+
+    DONE = 0
+    FAIL_ON_MET = 1
+    USAGE = 2
+    SOME_INPUT_UNREAD = 3
+    OWN_FAULT = 70
+    INTERRUPTED = 130
+
+
+class CallerError(click.ClickException):
+    """The caller's mistake: what to mend, in one clear line; further lines are hints."""
+
+    exit_code = Status.USAGE
+
+    def show(self, file: Any = None) -> None:
+        """The message on standard error."""
+        complain(self.message)
+
+
+def complain(text: str) -> None:
+    """One message on standard error, named as Unix tools do."""
+    click.echo(f"wirewitness: {text}", err=True)
+
+
+def guarded(run: Callable[[], Any], *, debug: bool) -> int:
+    """Exit status of `run`; every exception becomes a status and its line."""
+    try:
+        result = run()
+    except click.ClickException as error:
+        error.show()
+        return Status.USAGE
+    except (click.Abort, KeyboardInterrupt):
+        complain("interrupted")
+        return Status.INTERRUPTED
+    except Exception as error:  # the last resort: our own fault is a line and a status, not a traceback
+        return _own_fault(error, debug=debug)
+    return int(result) if isinstance(result, int) else Status.DONE
+
+
+def _own_fault(error: Exception, *, debug: bool) -> int:
+    if debug:
+        traceback.print_exception(error, file=sys.stderr)
+    first_line = (str(error).splitlines() or [""])[0]
+    hint = "" if debug else "; run again with --debug for the trace"
+    complain(f"internal error, please report it: {type(error).__name__}: {first_line}{hint}")
+    return Status.OWN_FAULT

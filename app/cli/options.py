@@ -1,0 +1,92 @@
+"""Options that commands which read captures share, checked here. In: text of the command line; out: `ReadOptions`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from app.cli.names import checked_name
+from app.cli.times import unix_ns
+
+if TYPE_CHECKING:
+    from analyser.options import ReadOptions
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+
+class TimeType(click.ParamType[int]):
+    """ISO 8601 to Unix ns."""
+
+    name = "time"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        """Unix ns, or a usage error that shows the format."""
+        if isinstance(value, int):
+            return value
+        try:
+            return unix_ns(str(value))
+        except ValueError as error:
+            self.fail(str(error), param, ctx)
+
+
+def reading_options(command: Command) -> Command:
+    """Adds the CAPTURE arguments' companions; the command takes them as keyword arguments (`**reading`)."""
+    for option in reversed(_READING_OPTIONS):
+        command = option(command)
+    return command
+
+
+_READING_OPTIONS = (
+    click.option("--decode-as", multiple=True, metavar="PORT=PROTOCOL",
+                 help="Read connections to this server port as PROTOCOL. Repeatable."),
+    click.option("--protocol", multiple=True, metavar="NAME", help="Show only this protocol. Repeatable."),
+    click.option("--enable", multiple=True, metavar="NAME", help="Switch on an optional dissector. Repeatable."),
+    click.option("--from", "from_ns", type=TimeType(),
+                 help="Rows from this time on: ISO 8601, up to 9 digits of fraction, UTC unless it names a zone."),
+    click.option("--to", "to_ns", type=TimeType(), help="Rows before this time. All packets are read in any case."),
+    click.option("--quiet", is_flag=True, help="No progress and no remarks; errors still show."),
+    click.option("--debug", is_flag=True, help="Show the trace when wirewitness itself fails."),
+)  # fmt: skip
+
+
+def read_options(
+    decode_as: tuple[str, ...],
+    protocol: tuple[str, ...],
+    enable: tuple[str, ...],
+    from_ns: int | None,
+    to_ns: int | None,
+) -> ReadOptions:
+    """The checked value. CallerError for an unknown name, a bad port, or times the wrong way round."""
+    from analyser.options import ReadOptions
+
+    if from_ns is not None and to_ns is not None and from_ns > to_ns:
+        raise click.UsageError("--from is later than --to: no row can be between them")
+    protocols = known_protocols() if decode_as or protocol else ()
+    return ReadOptions(
+        decode_as=dict(_port_and_protocol(text, protocols) for text in decode_as),
+        protocols=tuple(checked_name(name, protocols, "protocol") for name in protocol),
+        enable=tuple(checked_name(name, optional_protocols(), "optional dissector") for name in enable),
+        from_ns=from_ns,
+        to_ns=to_ns,
+    )
+
+
+def known_protocols() -> Collection[str]:
+    """Names of all protocols that have a dissector."""
+    from dissectors.registry import PROTOCOLS
+
+    return tuple(PROTOCOLS)
+
+
+def optional_protocols() -> Collection[str]:
+    """Names of the dissectors that are off unless asked for: none so far."""
+    return ()
+
+
+def _port_and_protocol(text: str, protocols: Collection[str]) -> tuple[int, str]:
+    port, equals, protocol = text.partition("=")
+    if not equals or not port.strip().isdecimal() or not 1 <= int(port) <= 65535:
+        raise click.UsageError(f"--decode-as {text}: write PORT=PROTOCOL, such as 29092=kafka; ports are 1 to 65535")
+    return int(port), checked_name(protocol.strip(), protocols, "protocol")

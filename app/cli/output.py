@@ -1,0 +1,129 @@
+"""Where results go: standard output or a file. Results are bytes; remarks never come here.
+
+A file is written beside its place under another name and renamed when whole, so that nobody reads half a result.
+A reader that closes the pipe has what it wanted: writing stops without a word and the status is that of the work done.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+import uuid
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from app.cli.failure import CallerError
+
+Write = Callable[[bytes], object]
+_DEFAULT_WIDTH = 100
+
+
+class _ReaderGoneError(Exception):
+    """Standard output was closed by who reads it."""
+
+
+@contextmanager
+def result_sink(output: str | None, *, text: bool = False) -> Iterator[Write]:
+    """A function that writes pieces of the result.
+
+    output: path of a file, or None for standard output. text: for people, so written in the terminal's encoding.
+    """
+    if output is None:
+        try:
+            yield _standard_output(text=text)
+            _flush_standard_output()
+        except _ReaderGoneError:
+            _silence_standard_output()
+        return
+    with whole_file(output) as path, path.open("wb") as file:
+        yield file.write
+
+
+@contextmanager
+def whole_file(output: str) -> Iterator[Path]:
+    """A path to write to; it becomes `output` at the end, or vanishes when writing fails."""
+    target = Path(os.path.realpath(output))
+    if target.exists() and not target.is_file():
+        yield target  # a device or a named pipe cannot be replaced
+        return
+    temporary = target.with_name(f".{target.name}.{uuid.uuid4().hex[:8]}.part")
+    try:
+        yield temporary
+        temporary.replace(target)
+    except BaseException:
+        with suppress(OSError):
+            temporary.unlink(missing_ok=True)
+        raise
+
+
+def check_output(output: str | None, captures: Sequence[str]) -> None:
+    """CallerError for a place that cannot be written or that is a capture; before the captures are read."""
+    if output is None:
+        return
+    target = Path(os.path.realpath(output))
+    if target.is_dir():
+        raise CallerError(f"--output {output}: that is a directory")
+    if not target.parent.is_dir():
+        raise CallerError(f"--output {output}: there is no directory {target.parent}")
+    writable = target if target.exists() and not target.is_file() else target.parent
+    if not os.access(writable, os.W_OK):
+        raise CallerError(f"--output {output}: no permission to write in {target.parent}")
+    if target.exists() and any(Path(c).exists() and target.samefile(c) for c in captures):
+        raise CallerError(f"--output {output}: that is one of the captures")
+
+
+def write_text(text: str) -> None:
+    """A whole result for people on standard output."""
+    with result_sink(None, text=True) as write:
+        write(text.encode("utf-8", "backslashreplace"))
+
+
+def terminal_width() -> int:
+    """Columns to write for: COLUMNS, else the terminal's, else 100."""
+    return max(shutil.get_terminal_size((_DEFAULT_WIDTH, 24)).columns, 40)
+
+
+def width_limit() -> int | None:
+    """Columns that rows have to fit; None where a program or a pager reads them."""
+    return terminal_width() if sys.stdout.isatty() or os.environ.get("COLUMNS", "").isdecimal() else None
+
+
+def colour_wanted(output: str | None) -> bool:
+    """Colours only for a terminal and only when NO_COLOR (https://no-color.org) is not set."""
+    refused = os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb"
+    return output is None and sys.stdout.isatty() and not refused
+
+
+def _standard_output(*, text: bool) -> Write:
+    stream = sys.stdout.buffer
+    encoding = sys.stdout.encoding.lower() if text else "utf-8"
+
+    def write(piece: bytes) -> None:
+        data = piece if encoding in {"utf-8", "utf8"} else piece.decode().encode(encoding, "backslashreplace")
+        _checked(lambda: stream.write(data))
+
+    return write
+
+
+def _flush_standard_output() -> None:
+    _checked(sys.stdout.flush)
+
+
+def _checked(action: Callable[[], object]) -> None:
+    try:
+        action()
+    except BrokenPipeError:
+        raise _ReaderGoneError from None
+    except OSError as error:
+        _silence_standard_output()
+        raise CallerError(f"cannot write to standard output: {error.strerror}") from error
+
+
+def _silence_standard_output() -> None:
+    """What is still buffered goes nowhere, or the interpreter would complain about it when it ends."""
+    with suppress(OSError, ValueError):
+        null = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(null, sys.stdout.fileno())
+        os.close(null)

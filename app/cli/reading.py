@@ -1,0 +1,84 @@
+"""Captures of the command line to an Analysis, with progress and remarks on standard error.
+
+In: paths and options as the commands got them. Out: an open Analysis and the status its unread inputs call for.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from app.cli.failure import CallerError, Status, complain
+from app.cli.options import read_options
+
+if TYPE_CHECKING:
+    from analyser.analysis import Analysis
+    from analyser.options import Progress
+
+
+@contextmanager
+def open_analysis(captures: Sequence[str], tables: Sequence[str], reading: dict[str, Any]) -> Iterator[Analysis]:
+    """The analysis of these captures; remarks are printed when reading is done.
+
+    tables: names of the tables that will be used. reading: values of `reading_options`. CallerError when no input
+    could be read or an option is wrong.
+    """
+    quiet, _ = reading.pop("quiet"), reading.pop("debug")
+    options = read_options(**reading)
+    if "-" in captures and sys.stdin.isatty():
+        raise CallerError("- reads a capture from standard input, but that is the terminal")
+    import analyser
+
+    with _progress(quiet) as progress:
+        try:
+            analysis = analyser.read(list(captures), options=options, tables=tables, progress=progress)
+        except analyser.CaptureError as error:
+            raise CallerError(str(error)) from error
+    with analysis:
+        _report_inputs(analysis, quiet=quiet)
+        yield analysis
+
+
+def status_of(analysis: Analysis) -> Status:
+    """DONE, or SOME_INPUT_UNREAD."""
+    return Status.SOME_INPUT_UNREAD if analysis.unread else Status.DONE
+
+
+def _report_inputs(analysis: Analysis, *, quiet: bool) -> None:
+    from reports.printable import visible
+
+    for unread in analysis.unread:
+        complain(f"cannot read {visible(unread.path)}: {visible(unread.reason)}")
+    if not quiet:
+        for remark in analysis.remarks:
+            click.echo(f"note: {visible(remark)}", err=True)
+
+
+def _progress(quiet: bool) -> AbstractContextManager[Callable[[Progress], None] | None]:
+    if quiet or not sys.stderr.isatty():
+        return nullcontext(None)
+    return _progress_bar()
+
+
+@contextmanager
+def _progress_bar() -> Iterator[Callable[[Progress], None]]:
+    """A bar by bytes read where the size is known, else a count of packets."""
+    from rich.console import Console
+    from rich.progress import BarColumn, SpinnerColumn, TextColumn, TimeRemainingColumn
+    from rich.progress import Progress as Bar
+
+    from reports.printable import visible
+
+    columns = (SpinnerColumn(), TextColumn("{task.description}", markup=False), BarColumn(), TimeRemainingColumn())
+    with Bar(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task("reading", total=None)
+
+        def show(progress: Progress) -> None:
+            text = f"{visible(progress.file)}  {progress.packets:,} packets"
+            bar.update(task, description=text, completed=progress.done_bytes, total=progress.total_bytes)
+
+        yield show

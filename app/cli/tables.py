@@ -1,0 +1,79 @@
+"""`wirewitness tables`: the registry of tables and columns, as text or JSON."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from app.cli.failure import Status
+from app.cli.names import checked_table
+from app.cli.output import terminal_width, write_text
+
+if TYPE_CHECKING:
+    from analyser.tables import Column, Table
+
+
+@click.command(short_help="List the tables; with NAME the columns of one.")
+@click.argument("name", required=False)
+@click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True)
+@click.option("--debug", is_flag=True, help="Show the trace when wirewitness itself fails.")
+def tables(name: str | None, form: str, debug: bool) -> Status:
+    """List the tables, or the columns of table NAME with type, unit and meaning.
+
+    \b
+    Examples:
+      wirewitness tables
+      wirewitness tables kafka_offset_commits
+      wirewitness tables --format json
+    """
+    from analyser.tables import SCHEMA_VERSION, TABLES
+
+    selected = [TABLES[checked_table(name)]] if name else list(TABLES.values())
+    if form == "json":
+        document = {"schema_version": SCHEMA_VERSION, "tables": [_table_json(table) for table in selected]}
+        write_text(json.dumps(document, indent=2) + "\n")
+    else:
+        write_text(_columns_text(selected[0]) if name else _tables_text(selected))
+    return Status.DONE
+
+
+def _tables_text(tables: list[Table]) -> str:
+    from reports.document import Cells, Paragraph, Section
+    from reports.text import render
+
+    rows = tuple((table.name, table.protocol or "", str(len(table.columns)), table.meaning) for table in tables)
+    listing = Cells(("TABLE", "PROTOCOL", "COLUMNS", "ROWS ARE"), rows, numbers=(2,), wrapped=(3,))
+    hint = Paragraph("wirewitness tables NAME shows the columns of one table.")
+    return render([Section("", (listing, hint))], terminal_width())
+
+
+def _columns_text(table: Table) -> str:
+    from reports.document import Cells, Paragraph, Section
+    from reports.text import render
+
+    rows = tuple((c.name, c.kind, c.unit, _meaning(c)) for c in table.columns)
+    listing = Cells(("COLUMN", "TYPE", "UNIT", "MEANING"), rows, wrapped=(3,))
+    order = Paragraph(f"Rows are in the order of {', '.join(table.order)}.")
+    return render([Section(f"{table.name}: {table.meaning}", (listing, order))], terminal_width())
+
+
+def _meaning(column: Column) -> str:
+    notes = [] if column.nullable else ["never null"]
+    if column.secret:
+        notes.append("masked")
+    return f"{column.meaning} ({', '.join(notes)})" if notes else column.meaning
+
+
+def _table_json(table: Table) -> dict[str, Any]:
+    return {
+        "name": table.name,
+        "meaning": table.meaning,
+        "protocol": table.protocol,
+        "order": list(table.order),
+        "columns": [
+            {"name": c.name, "type": c.kind, "unit": c.unit or None, "meaning": c.meaning, "nullable": c.nullable}
+            for c in table.columns
+        ],
+    }

@@ -1,0 +1,1 @@
+"""From an analysis to something a person or a program reads: one file per format."""

@@ -1,0 +1,163 @@
+"""Findings put together by cause. In: the findings table; out: causes, worst first.
+
+One fault usually shows on many partitions. Findings with the same code, group and committers are one cause, told
+once with the list of its partitions. A cause without committers (CAP codes) is told apart by its code and group.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from reports.source import Source, rows
+
+SEVERITIES = ("info", "warning", "critical")
+_CONFIDENCES = ("low", "medium", "high")
+
+# Parts of the names under which detectors count messages.
+_AT_STAKE = ("replay", "delta", "messages")
+
+_FINDINGS = """
+    select finding_id, code, name, severity, confidence, provisional, subject, sentence, next_step,
+           epoch_ns(ts_first) as first_ns, epoch_ns(ts_last) as last_ns, evidence, numbers
+    from findings order by code, subject, finding_id"""
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """A row of the findings table with evidence and numbers decoded; `*_ns` are Unix times of the evidence."""
+
+    finding_id: str
+    code: str
+    name: str
+    severity: str
+    confidence: str
+    provisional: bool
+    subject: str
+    sentence: str
+    next_step: str
+    first_ns: int | None
+    last_ns: int | None
+    evidence: tuple[Mapping[str, Any], ...]
+    numbers: Mapping[str, Any]
+
+    @property
+    def committers(self) -> tuple[Mapping[str, Any], ...]:
+        """Who took part, where the detector says so."""
+        found = self.numbers.get("committers")
+        return tuple(c for c in found if isinstance(c, Mapping)) if isinstance(found, list) else ()
+
+    @property
+    def topic_partition(self) -> tuple[str, int] | None:
+        """The partition it is about, where it is about one."""
+        topic, partition = self.numbers.get("topic"), self.numbers.get("partition")
+        return (str(topic), partition) if topic is not None and isinstance(partition, int) else None
+
+    @property
+    def at_stake(self) -> float:
+        """Messages delivered again or skipped at worst; 0 where the finding has no such number."""
+        named = (abs(value) for name, value in self.measures().items() if any(word in name for word in _AT_STAKE))
+        return float(max(named, default=0))
+
+    def measures(self) -> dict[str, int | float]:
+        """The plain numbers of the finding, those that name its subject left out."""
+        return {
+            key: value
+            for key, value in self.numbers.items()
+            if isinstance(value, int | float) and not isinstance(value, bool) and key != "partition"
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Cause:
+    """Findings of one cause; the worst one comes first."""
+
+    findings: tuple[Finding, ...]
+
+    @property
+    def worst(self) -> Finding:
+        """The finding that is told in full."""
+        return self.findings[0]
+
+    @property
+    def at_stake(self) -> float:
+        """The largest number of messages that one of its findings puts at stake; 0 where none says."""
+        return max(f.at_stake for f in self.findings)
+
+    @property
+    def confidence(self) -> str:
+        """The highest confidence among them."""
+        return max((f.confidence for f in self.findings), key=lambda c: _rank(c, _CONFIDENCES))
+
+    def partitions(self) -> list[tuple[str, int]]:
+        """Topics and partitions it was seen on, in order."""
+        return sorted({f.topic_partition for f in self.findings if f.topic_partition is not None})
+
+    def packets(self) -> dict[str, list[int]]:
+        """Evidence packets per file, in order."""
+        found: dict[str, set[int]] = {}
+        for finding in self.findings:
+            for item in finding.evidence:
+                if isinstance(item.get("packet"), int):
+                    found.setdefault(str(item.get("file") or ""), set()).add(item["packet"])
+        return {file: sorted(numbers) for file, numbers in sorted(found.items())}
+
+
+def findings(source: Source) -> list[Finding]:
+    """All findings in the order of their table."""
+    return [_finding(row) for row in rows(source, _FINDINGS)]
+
+
+def causes(found: Iterable[Finding]) -> list[Cause]:
+    """Findings by cause: critical first, then by the messages at stake, the number of findings and the code."""
+    by_key: dict[tuple[Any, ...], list[Finding]] = {}
+    for finding in found:
+        by_key.setdefault(_cause_key(finding), []).append(finding)
+    grouped = [Cause(tuple(sorted(group, key=_badness, reverse=True))) for group in by_key.values()]
+    return sorted(
+        grouped, key=lambda c: (-severity_rank(c.worst.severity), -c.at_stake, -len(c.findings), c.worst.code)
+    )
+
+
+def severity_rank(severity: str) -> int:
+    """0 for info, 2 for critical; -1 for a name that is none."""
+    return _rank(severity, SEVERITIES)
+
+
+def severity_reached(source: Source, at_least: str) -> bool:
+    """Whether there is a finding of that severity or above."""
+    present = rows(source, "select distinct severity from findings")
+    return any(severity_rank(row["severity"]) >= severity_rank(at_least) for row in present)
+
+
+def _finding(row: dict[str, Any]) -> Finding:
+    evidence, numbers = _decoded(row.pop("evidence")), _decoded(row.pop("numbers"))
+    items = evidence if isinstance(evidence, list) else []
+    return Finding(
+        **row,
+        evidence=tuple(item for item in items if isinstance(item, Mapping)),
+        numbers=numbers if isinstance(numbers, Mapping) else {},
+    )
+
+
+def _decoded(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except ValueError:
+        return None
+
+
+def _cause_key(finding: Finding) -> tuple[Any, ...]:
+    numbers = finding.numbers
+    identities = {(c.get("address"), c.get("client_id"), c.get("member_id")) for c in finding.committers}
+    return finding.code, numbers.get("cluster"), numbers.get("group"), frozenset(identities)
+
+
+def _badness(finding: Finding) -> tuple[int, int, float]:
+    return severity_rank(finding.severity), _rank(finding.confidence, _CONFIDENCES), finding.at_stake
+
+
+def _rank(name: str, order: tuple[str, ...]) -> int:
+    return order.index(name) if name in order else -1

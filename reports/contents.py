@@ -1,0 +1,72 @@
+"""What stands in a report, in which order. In: an analysis; out: sections without a format.
+
+The verdict comes first, then what the capture could show, then findings, groups, operations and clients: a reader
+who stops early has read what matters most.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+from reports.capture_section import capture_section
+from reports.causes import SEVERITIES, Cause, Finding, causes, findings
+from reports.document import Block, Paragraph, Section, severity_tone
+from reports.finding_section import cause_list, finding_section
+from reports.groups import groups
+from reports.operations import clients, operations
+from reports.quality import Quality, quality
+from reports.source import Source
+from reports.traffic_section import client_section, group_section, operation_section
+from reports.words import count
+
+
+def report(source: Source) -> list[Section]:
+    """The whole report."""
+    seen = quality(source)
+    found = findings(source)
+    by_cause = causes(found)
+    sections = [_verdict(found, by_cause, seen), capture_section(seen)]
+    if by_cause:
+        sections.append(finding_section(source, by_cause))
+    known_groups = groups(source)
+    if known_groups:
+        sections.append(group_section(known_groups))
+    known_operations = operations(source)
+    if known_operations:
+        sections += [operation_section(known_operations), client_section(clients(source))]
+    return sections
+
+
+def _verdict(found: Sequence[Finding], by_cause: Sequence[Cause], seen: Quality) -> Section:
+    blocks: list[Block] = [Paragraph(_counts(found, by_cause), tone="plain")]
+    if by_cause:
+        worst = by_cause[0].worst
+        blocks = [
+            Paragraph(_counts(found, by_cause), tone=severity_tone(worst.severity)),
+            Paragraph(worst.sentence, "worst"),
+        ]
+    if len(by_cause) > 1:
+        blocks.append(cause_list(by_cause))
+    if not any(f.protocol for f in seen.flows):
+        blocks.append(Paragraph(_nothing_known(seen)))
+    return Section("", tuple(blocks))
+
+
+def _counts(found: Sequence[Finding], by_cause: Sequence[Cause]) -> str:
+    if not found:
+        return "No findings."
+    severities = Counter(finding.severity for finding in found)
+    parts = [f"{severities[name]} {name}" for name in reversed(SEVERITIES) if severities[name]]
+    grouped = f" of {count(len(by_cause), 'cause')}" if len(by_cause) < len(found) else ""
+    return f"{count(len(found), 'finding')}{grouped}: {', '.join(parts)}."
+
+
+def _nothing_known(seen: Quality) -> str:
+    flows = sum(f.flows for f in seen.flows)
+    if flows == 0:
+        return f"There is no TCP connection in {count(seen.packets, 'packet')}."
+    return (
+        f"No Kafka, MQTT or MongoDB traffic was recognised in {count(flows, 'connection')}. "
+        "If you know better, name the server's port: --decode-as PORT=PROTOCOL."
+    )

@@ -1,0 +1,85 @@
+"""A report without a format: sections of blocks. The text, HTML and Markdown formats are made from these values.
+
+Strings may come straight from the wire: every format makes them safe in its own way.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+Tone = Literal["plain", "critical", "warning", "info", "quiet"]
+
+
+@dataclass(frozen=True, slots=True)
+class Heading:
+    """A title inside a section; its tone is the severity of what it stands over."""
+
+    text: str
+    tone: Tone = "plain"
+
+
+@dataclass(frozen=True, slots=True)
+class Paragraph:
+    """Running text. `label` stands before it and the text is indented under itself."""
+
+    text: str
+    label: str = ""
+    tone: Tone = "plain"
+
+
+@dataclass(frozen=True, slots=True)
+class Copy:
+    """One line that readers copy: never wrapped, never cut."""
+
+    label: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Cells:
+    """A small table of text.
+
+    numbers: positions of columns aligned to the right. wrapped: columns whose text may take several lines.
+    shortened: columns with long ids, whose middle may be left out when the full form is given below.
+    """
+
+    header: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    numbers: tuple[int, ...] = ()
+    wrapped: tuple[int, ...] = ()
+    shortened: tuple[int, ...] = ()
+
+
+def without_empty(cells: Cells) -> Cells:
+    """The table without the columns that have no value in any row."""
+    kept = [i for i in range(len(cells.header)) if any(row[i] for row in cells.rows)]
+    place = {old: new for new, old in enumerate(kept)}
+
+    def moved(positions: tuple[int, ...]) -> tuple[int, ...]:
+        return tuple(place[i] for i in positions if i in place)
+
+    return Cells(
+        tuple(cells.header[i] for i in kept),
+        tuple(tuple(row[i] for i in kept) for row in cells.rows),
+        moved(cells.numbers),
+        moved(cells.wrapped),
+        moved(cells.shortened),
+    )
+
+
+def severity_tone(severity: str) -> Tone:
+    """The tone of a severity; plain for a name that is none."""
+    tones: dict[str, Tone] = {"critical": "critical", "warning": "warning", "info": "info"}
+    return tones.get(severity, "plain")
+
+
+Block = Heading | Paragraph | Copy | Cells
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """A titled part of the report; an empty title is a part without one."""
+
+    title: str
+    blocks: tuple[Block, ...]

@@ -1,0 +1,196 @@
+"""The findings of a report, one block per cause: what, who, which offsets, which packets, what to do next."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from reports.causes import Cause, Finding
+from reports.document import Block, Cells, Copy, Heading, Paragraph, Section, severity_tone, without_empty
+from reports.source import Source, all_rows
+from reports.words import count, display_filter, partition_list
+
+_CAUSES_LISTED = 20
+_PACKETS_SHOWN = 24
+_PARTITIONS_MEASURED = 8
+_MEASURES_SHOWN = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Connection:
+    """Ports and addresses of a flow."""
+
+    client: str
+    server: str
+
+
+def finding_section(source: Source, causes: Sequence[Cause]) -> Section:
+    """All causes, worst first."""
+    wanted = {str(c["flow_id"]) for cause in causes for c in cause.worst.committers if c.get("flow_id")}
+    connections = _connections(source, wanted)
+    blocks: list[Block] = []
+    for cause in causes:
+        blocks.extend(_cause(cause, connections))
+    return Section("FINDINGS", tuple(blocks))
+
+
+def cause_list(causes: Sequence[Cause]) -> Cells:
+    """One row per cause: how bad, what, where, who."""
+    table = tuple(
+        (
+            cause.worst.severity.upper(),
+            f"{cause.worst.code} {cause.worst.name}",
+            _plain(cause.worst.numbers.get("group")),
+            partition_list(cause.partitions()) or count(len(cause.findings), "finding"),
+            ", ".join(_committer_names(cause)),
+        )
+        for cause in causes[:_CAUSES_LISTED]
+    )
+    header = ("SEVERITY", "FINDING", "GROUP", "WHERE", "WHO")
+    return without_empty(Cells(header, table, wrapped=(1, 2, 3, 4)))
+
+
+def _committer_names(cause: Cause) -> list[str]:
+    names = (f"{c.get('client_id') or '(no client id)'}@{c.get('address') or '?'}" for c in cause.worst.committers)
+    return list(dict.fromkeys(names))
+
+
+def _cause(cause: Cause, connections: Mapping[str, Connection]) -> Iterable[Block]:
+    worst = cause.worst
+    yield Heading(_title(cause), severity_tone(worst.severity))
+    yield Paragraph(worst.sentence)
+    partitions = cause.partitions()
+    if len(cause.findings) > 1:
+        where = f": {partition_list(partitions)}" if partitions else ""
+        yield Paragraph(f"{count(len(cause.findings), 'finding')} with this cause{where}", "where")
+        measured = _measures(cause.findings)
+        if measured is not None:
+            yield measured
+    if worst.committers:
+        which = f"who wrote {_partition(worst)}, the worst:" if len(cause.findings) > 1 else "who wrote it:"
+        yield Paragraph(which)
+        yield _committers(worst, connections)
+    yield from _evidence(cause)
+    yield Paragraph(worst.next_step, "next")
+    yield Paragraph(f"confidence {cause.confidence}{_provisional(worst)}, id {worst.finding_id}", "about", "quiet")
+
+
+def _title(cause: Cause) -> str:
+    worst = cause.worst
+    title = f"{worst.severity.upper()} {worst.code} {worst.name}"
+    group = worst.numbers.get("group")
+    if group is not None:
+        title += f", group {group}"
+    partitions = cause.partitions()
+    if len(partitions) == 1:
+        return f"{title}, partition {_partition(worst)}"
+    return f"{title}, {len(partitions)} partitions" if partitions else title
+
+
+def _partition(finding: Finding) -> str:
+    """topic-partition, as Kafka's own tools write it."""
+    located = finding.topic_partition
+    return f"{located[0]}-{located[1]}" if located else "it"
+
+
+def _provisional(finding: Finding) -> str:
+    return ", provisional: later packets could overturn it" if finding.provisional else ""
+
+
+def _committers(finding: Finding, connections: Mapping[str, Connection]) -> Cells:
+    """The two (or more) who wrote the partition, side by side."""
+    header = ("ADDRESS", "CLIENT ID", "MEMBER ID", "GENERATION", "CONNECTION", "OFFSETS", "COMMITS", "PACKETS")
+    table = tuple(_committer(committer, connections) for committer in finding.committers)
+    return Cells(header, table, numbers=(3, 6), shortened=(2,))
+
+
+def _committer(committer: Mapping[str, Any], connections: Mapping[str, Connection]) -> tuple[str, ...]:
+    flow = str(committer.get("flow_id") or "")
+    connection = connections.get(flow)
+    packets = (committer.get("first_packet"), committer.get("last_packet"))
+    return (
+        _plain(committer.get("address")),
+        _plain(committer.get("client_id")) or "(none)",
+        _plain(committer.get("member_id")) or "(none)",
+        _plain(committer.get("generation")),
+        f"{connection.client} > {connection.server} flow {flow}" if connection else flow,
+        _offsets(committer.get("offsets")),
+        _plain(committer.get("commits")),
+        " to ".join(dict.fromkeys(str(p) for p in packets if p is not None)),
+    )
+
+
+def _plain(value: Any) -> str:
+    return "" if value is None else str(value)
+
+
+def _offsets(value: Any) -> str:
+    """`1200`, `7000 to 7900`, or with the last one where that is not the highest: `500 to 1010, last 500`."""
+    numbers = [v for v in value if isinstance(v, int)] if isinstance(value, list) else []
+    if not numbers:
+        return _plain(value)
+    low, high, last = min(numbers), max(numbers), numbers[-1]
+    if low == high:
+        return str(low)
+    return f"{low} to {high}" if last == high else f"{low} to {high}, last {last}"
+
+
+def _measures(findings: Sequence[Finding]) -> Cells | None:
+    """What was measured on the worst partitions; None when the findings share no numbers."""
+    located = [f for f in findings if f.topic_partition is not None]
+    if not located:
+        return None
+    names = [name for name in located[0].measures() if all(name in f.measures() for f in located)][:_MEASURES_SHOWN]
+    if not names:
+        return None
+    shown = located[:_PARTITIONS_MEASURED]
+    table = tuple((_partition(finding), *(_number(finding.measures()[name]) for name in names)) for finding in shown)
+    title = f"WORST {len(shown)} OF {len(located)}" if len(shown) < len(located) else "PARTITION"
+    return Cells((title, *(n.replace("_", " ").upper() for n in names)), table, numbers=tuple(range(1, len(names) + 1)))
+
+
+def _number(value: float) -> str:
+    return f"{value:,}" if isinstance(value, int) else f"{value:,.3f}"
+
+
+def _evidence(cause: Cause) -> Iterable[Block]:
+    """Packets per file, with a filter to copy into Wireshark."""
+    by_file = cause.packets()
+    for file, packets in by_file.items():
+        shown = _spread(packets, _PACKETS_SHOWN)
+        name = f" of {file}" if file else ""
+        some = f"{len(shown)} of " if len(shown) < len(packets) else ""
+        yield Paragraph(f"{some}{count(len(packets), 'packet')}{name}", "evidence")
+        yield Copy("wireshark", display_filter(shown))
+
+
+def _spread(packets: list[int], limit: int) -> list[int]:
+    """The first and the last ones, when there are more than `limit`."""
+    if len(packets) <= limit:
+        return packets
+    half = limit // 2
+    return [*packets[:half], *packets[-half:]]
+
+
+def _connections(source: Source, flow_ids: Iterable[str]) -> dict[str, Connection]:
+    """Endpoints of these flows; ids are quoted as SQL strings."""
+    listed = ", ".join("'" + flow_id.replace("'", "''") + "'" for flow_id in sorted(flow_ids))
+    if not listed:
+        return {}
+    found = all_rows(
+        source,
+        "select flow_id, client_address, client_port, server_address, server_port from flows "
+        f"where flow_id in ({listed})",
+    )
+    return {
+        row["flow_id"]: Connection(
+            _endpoint(row["client_address"], row["client_port"]), _endpoint(row["server_address"], row["server_port"])
+        )
+        for row in found
+    }
+
+
+def _endpoint(address: str | None, port: int | None) -> str:
+    host = f"[{address}]" if address and ":" in address else address or "?"
+    return f"{host}:{port if port is not None else '?'}"

@@ -1,0 +1,68 @@
+"""Numbers in words of a report: counts, sizes, spans, lists of packets and partitions. In: numbers; out: short text."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from itertools import groupby
+
+_UNITS = (("GB", 1_000_000_000), ("MB", 1_000_000), ("kB", 1_000))
+
+
+def count(number: int, one: str, many: str | None = None) -> str:
+    """`1 packet`, `2,500 packets`."""
+    return f"{number:,} {one if number == 1 else many or one + 's'}"
+
+
+def size(number_bytes: int) -> str:
+    """Bytes in the largest decimal unit that leaves a whole digit."""
+    for unit, scale in _UNITS:
+        if number_bytes >= scale:
+            return f"{number_bytes / scale:.1f} {unit}"
+    return count(number_bytes, "byte")
+
+
+def span(duration_ns: int) -> str:
+    """A duration in at most two units."""
+    seconds = duration_ns / 1e9
+    if seconds < 60:
+        return f"{seconds:.3f} s"
+    minutes, rest = divmod(round(seconds), 60)
+    if minutes < 60:
+        return f"{minutes} min {rest} s"
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours} h {minutes} min"
+
+
+def share(part: int, whole: int) -> str:
+    """A percentage without decimals that is 0 or 100 only when it is exactly that."""
+    if whole == 0:
+        return "none"
+    percent = 100 * part / whole
+    if 0 < part < whole:
+        percent = min(max(percent, 1), 99)
+    return f"{percent:.0f} %"
+
+
+def ranges(numbers: Iterable[int], dash: str = "-", at_least: int = 3) -> list[str]:
+    """Numbers with runs of `at_least` or more neighbours written as first-last."""
+    parts: list[str] = []
+    for _, run in groupby(enumerate(sorted(set(numbers))), lambda pair: pair[1] - pair[0]):
+        values = [value for _, value in run]
+        if len(values) >= at_least:
+            parts.append(f"{values[0]}{dash}{values[-1]}")
+        else:
+            parts.extend(map(str, values))
+    return parts
+
+
+def partition_list(partitions: Sequence[tuple[str, int]]) -> str:
+    """`orders 0-3, 7; payments 2` for (topic, partition) pairs."""
+    by_topic: dict[str, list[int]] = {}
+    for topic, partition in partitions:
+        by_topic.setdefault(topic, []).append(partition)
+    return "; ".join(f"{topic} {', '.join(ranges(numbers))}" for topic, numbers in by_topic.items())
+
+
+def display_filter(packets: Sequence[int]) -> str:
+    """Wireshark display filter for these packets of one file."""
+    return f"frame.number in {{{', '.join(ranges(packets, dash='..'))}}}"

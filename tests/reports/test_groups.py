@@ -1,0 +1,92 @@
+"""Consumer groups from commits, group events and log ends."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from analyser.options import ReadOptions
+from reports.groups import groups
+from tests.support.analysis_from_rows import RowsAnalysis
+
+
+def commit(ts: int, offset: int, **changes: Any) -> dict[str, Any]:
+    return {
+        "ts": ts, "exchange_id": f"x{ts}", "api": "OffsetCommit", "cluster_id": "c", "group_id": "g", "topic": "t",
+        "partition": 0, "committed_offset": offset, "error_code": 0, "member_id": "m1", "client_id": "app",
+        "client_address": "10.0.0.1", "generation": 3, "request_packet": ts, "flow_id": "f", **changes,
+    }  # fmt: skip
+
+
+def state_of(rows: dict[str, list[dict[str, Any]]], options: ReadOptions | None = None) -> Any:
+    return groups(RowsAnalysis(rows, options))[0].partitions[0]
+
+
+def test_the_last_accepted_commit_and_its_writer() -> None:
+    state = state_of(
+        {"kafka_offset_commits": [commit(1, 100), commit(2, 40, member_id="m2", client_address="10.0.0.2")]}
+    )
+    assert (state.committed_offset, state.member_id, state.client_address) == (40, "m2", "10.0.0.2")
+    assert (state.accepted, state.refused, state.committers) == (2, 0, 2)
+
+
+def test_a_refused_commit_stores_nothing() -> None:
+    state = state_of({"kafka_offset_commits": [commit(1, 100), commit(2, 40, error_code=22)]})
+    assert (state.committed_offset, state.accepted, state.refused) == (100, 1, 1)
+
+
+def test_an_unanswered_commit_is_neither() -> None:
+    state = state_of({"kafka_offset_commits": [commit(1, 100, error_code=None)]})
+    assert (state.committed_offset, state.accepted, state.refused, state.lag) == (None, 0, 0, None)
+
+
+def test_two_commits_at_one_time_are_ordered_by_packet() -> None:
+    first, second = commit(5, 10, request_packet=8), commit(5, 20, request_packet=7)
+    assert state_of({"kafka_offset_commits": [first, second]}).committed_offset == 10
+
+
+def test_the_log_end_is_the_newest_that_was_told() -> None:
+    rows = {
+        "kafka_offset_commits": [commit(1, 100, log_end_offset=150)],
+        "kafka_fetch_partitions": [
+            {"ts": 5, "cluster_id": "c", "topic": "t", "partition": 0, "high_watermark": 180},
+            {"ts": 9, "cluster_id": "other", "topic": "t", "partition": 0, "high_watermark": 999},
+        ],
+        "kafka_list_offsets": [
+            {"ts": 7, "cluster_id": "c", "topic": "t", "partition": 0, "timestamp": -1, "offset": 200},
+            {"ts": 8, "cluster_id": "c", "topic": "t", "partition": 0, "timestamp": -2, "offset": 3},
+        ],
+    }
+    state = state_of(rows)
+    assert (state.log_end_offset, state.lag) == (200, 100)
+
+
+def test_without_fetches_the_log_end_of_the_commit_counts() -> None:
+    state = state_of({"kafka_offset_commits": [commit(1, 100, log_end_offset=150)]})
+    assert (state.log_end_offset, state.lag) == (150, 50)
+
+
+def test_members_join_and_commit() -> None:
+    rows = {
+        "kafka_offset_commits": [commit(4, 100), commit(5, 1, member_id="")],
+        "kafka_group_events": [
+            {"ts": 1, "cluster_id": "c", "group_id": "g", "event": "join", "member_id": "m1", "generation": 2},
+            {"ts": 2, "cluster_id": "c", "group_id": "g", "event": "join", "member_id": "", "generation": -1},
+        ],
+    }
+    (member,) = groups(RowsAnalysis(rows))[0].members
+    assert (member.member_id, member.first_generation, member.last_generation) == ("m1", 2, 3)
+    assert (member.committed_partitions, member.first_ns, member.last_ns) == (1, 1, 4)
+
+
+def test_clusters_do_not_share_groups() -> None:
+    rows = {"kafka_offset_commits": [commit(1, 1), commit(2, 2, cluster_id="d"), commit(3, 3, cluster_id=None)]}
+    assert [(g.cluster_id, g.partitions[0].committed_offset) for g in groups(RowsAnalysis(rows))] == [
+        (None, 3), ("c", 1), ("d", 2),
+    ]  # fmt: skip
+
+
+def test_the_options_select_rows_by_time_and_protocol() -> None:
+    rows = {"kafka_offset_commits": [commit(1, 100), commit(5, 200), commit(9, 300)]}
+    assert state_of(rows, ReadOptions(from_ns=2, to_ns=9)).committed_offset == 200
+    assert groups(RowsAnalysis(rows, ReadOptions(protocols=("mqtt",)))) == []
+    assert len(groups(RowsAnalysis(rows, ReadOptions(protocols=("kafka",))))) == 1

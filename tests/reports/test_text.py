@@ -1,0 +1,127 @@
+"""The text report: what a reader must find in it, at any width."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pytest
+
+from reports.contents import report
+from reports.text import render
+from tests.reports.incident import LIVE, STALE, incident_rows
+from tests.support.analysis_from_rows import RowsAnalysis
+
+WIDTHS = [60, 80, 200]
+
+
+def text_of(rows: dict[str, list[dict[str, Any]]], width: int = 80, *, colour: bool = False) -> str:
+    return render(report(RowsAnalysis(rows)), width, colour=colour)
+
+
+def words(text: str) -> str:
+    return " ".join(text.split())
+
+
+def test_the_verdict_comes_first() -> None:
+    lines = text_of(incident_rows()).splitlines()
+    assert lines[0] == "5 findings of 2 causes: 4 critical, 1 info."
+    assert lines[1].startswith("worst      The committed offset of payments 7 in group billing went back")
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_both_committers_are_named(width: int) -> None:
+    shown = words(text_of(incident_rows(), width))
+    for fact in (
+        LIVE, STALE, "10.11.0.21:45678 > 10.11.0.9:9092", "10.11.0.22:51234 > 10.11.0.9:9092", "flow f2bbbbbbbbbbbbbb",
+        "7000 to 7900", "812 to 9315", "payments 3, 5-7", "frame.number in {812, 815..817, 903, 905..907}",
+        "Stop the process at 10.11.0.22",
+    ):  # fmt: skip
+        assert fact in shown, fact
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_lines_fit_the_width(width: int) -> None:
+    long = [line for line in text_of(incident_rows(), width).splitlines() if len(line) > width]
+    assert all(LIVE in line or STALE in line or "frame.number" in line for line in long), long
+
+
+def test_one_cause_is_one_block() -> None:
+    shown = text_of(incident_rows())
+    assert shown.count("KAF103 offset-regression") == 1
+    assert "4 findings with this cause" in shown
+    assert "payments-3  6,803" in shown
+
+
+def test_groups_show_lag_and_committer() -> None:
+    shown = text_of(incident_rows(), 120)
+    assert re.search(r"payments +3 +1200 +9003 +7803 +2 +2 +payments-app@10\.11\.0\.22\n", shown)
+    assert re.search(r"payments +4 +8004 +9004 +1000 +1 +1 +payments-app@10\.11\.0\.21\n", shown)
+    assert re.search(r"payments +7 +1200 +- +- +2", shown)
+
+
+def test_quality_says_what_is_missing() -> None:
+    shown = words(text_of(incident_rows()))
+    assert "12,345 packets in 1 file, 1 min 3 s: 2026-11-18T11:06:40.000000000Z to 2026-11-18T11:07:43" in shown
+    assert "1 (50 %)" in shown
+    assert "1.4 kB missing from 1 flow" in shown
+    assert "undecoded 1 message: kafka Key 97 version 2: unknown API key 97" in shown
+
+
+def test_operations_have_errors_and_latencies() -> None:
+    shown = text_of(incident_rows(), 120)
+    assert re.search(r"kafka +Fetch +20 +5 +20\.500 +39\.120 +39\.500", shown)
+    assert "errors     Fetch: NOT_LEADER_OR_FOLLOWER 5" in shown
+
+
+def test_no_escape_sequences_without_colour() -> None:
+    assert "\x1b" not in text_of(incident_rows())
+
+
+def test_colours_add_nothing_but_colours() -> None:
+    plain, painted = text_of(incident_rows()), text_of(incident_rows(), colour=True)
+    assert "\x1b[1;31m" in painted
+    assert re.sub(r"\x1b\[[\d;]*m", "", painted) == plain
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_hostile_names_do_not_reach_the_terminal(width: int) -> None:
+    rows = incident_rows()
+    rows["exchanges"][0]["client_id"] = "\x1b]0;owned\x07\u202e"
+    rows["kafka_offset_commits"][2]["client_id"] = "app\x1b[2J\nFINDINGS"
+    rows["findings"][0]["sentence"] = "group a\x1b[31mb\x9b31m"
+    shown = text_of(rows, width)
+    assert not any(ord(char) < 32 and char != "\n" for char in shown)
+    assert not re.search("[\x7f-\x9f\u202e]", shown)
+    assert "\\x1b[2J\\x0aFINDINGS" in shown
+
+
+def test_a_healthy_capture_says_so() -> None:
+    rows = incident_rows()
+    rows["findings"], rows["messages"], rows["flows"] = [], [], rows["flows"][:1]
+    lines = text_of(rows).splitlines()
+    assert lines[0] == "No findings."
+    assert "  complete   no gaps, no one-sided flows, every message decoded." in lines
+
+
+def test_an_unknown_protocol_names_the_option() -> None:
+    rows = incident_rows()
+    flows = [{**flow, "protocol": None} for flow in rows["flows"]]
+    shown = words(text_of({"captures": rows["captures"], "flows": flows}))
+    assert "No Kafka, MQTT or MongoDB traffic was recognised in 2 connections." in shown
+    assert "--decode-as PORT=PROTOCOL" in shown
+
+
+def test_an_empty_capture() -> None:
+    capture = {**incident_rows()["captures"][0], "packets": 0, "ts_first": None, "ts_last": None}
+    shown = words(text_of({"captures": [capture]}))
+    assert "There is no TCP connection in 0 packets." in shown
+
+
+def test_many_partitions_are_cut_with_a_pointer_to_the_rest() -> None:
+    rows = incident_rows()
+    commit = rows["kafka_offset_commits"][0]
+    rows["kafka_offset_commits"] = [{**commit, "partition": p} for p in range(200)]
+    shown = text_of(rows)
+    assert "and 160 more partitions; all rows: wirewitness table kafka_offset_commits CAPTURE..." in words(shown)
+    assert shown.count("\n") < 200

@@ -1,0 +1,33 @@
+"""An Analysis made from plain rows instead of a capture: real DuckDB, real Arrow schemas, no reading of packets.
+
+In: {table: [row, ...]}, missing columns null, missing tables empty. Out: what reports read from `analyser.Analysis`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pyarrow as pa
+
+from analyser.options import ReadOptions
+from analyser.tables import TABLES, arrow_schema
+from tests.support.rows import Rows, connection_from_rows
+
+
+class RowsAnalysis:
+    """The part of `analyser.Analysis` that reports use, over rows."""
+
+    def __init__(self, rows: Rows, options: ReadOptions | None = None) -> None:
+        self.options = options or ReadOptions()
+        self._connection = connection_from_rows(rows)
+
+    def batches(self, name: str) -> Iterator[pa.RecordBatch]:
+        """All rows of a table in its order."""
+        order = ", ".join(f'"{column}"' for column in TABLES[name].order)
+        table = self.sql(f'select * from "{name}" order by {order}')
+        nullable = pa.schema([field.with_nullable(True) for field in arrow_schema(name)])
+        yield from table.cast(nullable).to_batches()
+
+    def sql(self, query: str) -> pa.Table:
+        """Any query over the tables."""
+        return self._connection.sql(query).to_arrow_table()
