@@ -1,0 +1,71 @@
+"""Who owned a partition, when: intervals per (cluster, group, topic, partition), as SQL.
+
+In: views `kafka_assignments` and `kafka_group_events`. Out: the text of a SELECT with the columns
+`cluster, group_id, topic, partition, member_id, began, ended` (Unix ns; ended is null while the interval is open).
+
+- Classic groups: a SyncGroup answer begins intervals (the leader's request carries the plan of the whole group, an
+  answer one member's part). They end when a later generation is heard of first.
+- KIP-848: an answer with an assignment is that member's whole assignment, so it ends the member's intervals before it
+  and begins new ones. So does leaving.
+- Describe answers begin intervals that end at the group's next generation, at the next describe answer, or when the
+  same member's assignment changes.
+
+A partition that a member must give up (cooperative rebalancing, KIP-848) has no owner until another member gets it,
+so commits while it is being revoked are nobody's fault.
+"""
+
+from __future__ import annotations
+
+OWNERSHIP_SQL = """
+WITH known AS (
+    SELECT coalesce(cluster_id, '') AS cluster, group_id, coalesce(topic, topic_id) AS topic, partition, member_id,
+           generation, source, exchange_id, epoch_ns(ts) AS at_ns
+    FROM kafka_assignments WHERE group_id IS NOT NULL AND member_id IS NOT NULL
+),
+events AS (
+    SELECT coalesce(cluster_id, '') AS cluster, group_id, member_id, generation, event, exchange_id,
+           epoch_ns(coalesce(ts_response, ts)) AS at_ns
+    FROM kafka_group_events WHERE group_id IS NOT NULL AND error_code = 0
+),
+begins AS (
+    SELECT cluster, group_id, generation, min(at_ns) AS began FROM (
+        SELECT cluster, group_id, generation, at_ns FROM known WHERE source IN ('sync_leader', 'sync_answer')
+        UNION ALL
+        SELECT cluster, group_id, generation, at_ns FROM events WHERE event = 'join')
+    WHERE generation >= 0 GROUP BY ALL
+),
+generations AS (
+    SELECT *, lead(began) OVER (PARTITION BY cluster, group_id ORDER BY began, generation) AS ended FROM begins
+),
+changes AS (
+    SELECT cluster, group_id, member_id, exchange_id, min(at_ns) AS at_ns FROM known
+    WHERE source = 'consumer_heartbeat' GROUP BY ALL
+    UNION ALL
+    SELECT cluster, group_id, member_id, exchange_id, at_ns FROM events
+    WHERE member_id IS NOT NULL AND (event = 'leave' OR (event = 'consumer_heartbeat' AND generation < 0))
+),
+turns AS (
+    SELECT *, lead(at_ns) OVER (PARTITION BY cluster, group_id, member_id ORDER BY at_ns, exchange_id) AS ended
+    FROM changes
+),
+looks AS (
+    SELECT *, lead(at_ns) OVER (PARTITION BY cluster, group_id ORDER BY at_ns, exchange_id) AS ended
+    FROM (SELECT DISTINCT cluster, group_id, exchange_id, at_ns FROM known WHERE source = 'describe')
+)
+SELECT known.cluster, known.group_id, known.topic, known.partition, known.member_id, known.at_ns AS began,
+       CASE source
+           WHEN 'consumer_heartbeat' THEN turns.ended
+           WHEN 'describe' THEN least(
+               looks.ended,
+               (SELECT min(began) FROM generations g
+                WHERE g.cluster = known.cluster AND g.group_id = known.group_id AND g.began > known.at_ns),
+               (SELECT min(c.at_ns) FROM changes c WHERE c.cluster = known.cluster AND c.group_id = known.group_id
+                AND c.member_id = known.member_id AND c.at_ns > known.at_ns))
+           ELSE generations.ended
+       END AS ended
+FROM known
+LEFT JOIN generations USING (cluster, group_id, generation)
+LEFT JOIN turns USING (cluster, group_id, member_id, exchange_id)
+LEFT JOIN looks USING (cluster, group_id, exchange_id)
+WHERE known.partition IS NOT NULL AND known.topic IS NOT NULL
+"""

@@ -1,0 +1,62 @@
+"""The table of contents of all detectors: one line each, in the order in which they run.
+
+`run_detectors` runs them on a connection whose views are enriched by `analyser/context`; the page of a detector is
+the docstring of its module (`DETECTORS[code].page`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import duckdb
+
+from analyser.detectors import (
+    cap101_gaps,
+    cap102_one_sided_flows,
+    cap107_undecoded_messages,
+    kaf101_dual_committer,
+    kaf102_stuck_committer,
+    kaf103_offset_regression,
+    kaf104_non_owner_commit,
+    kaf105_fenced_commits,
+    kaf106_simple_consumer,
+    kaf118_commit_rejected,
+)
+from analyser.detectors.framework import Detector, Failure, run
+from analyser.findings import Finding
+
+DETECTORS: dict[str, Detector] = {
+    detector.code: detector
+    for detector in (
+        cap101_gaps.DETECTOR,
+        cap102_one_sided_flows.DETECTOR,
+        cap107_undecoded_messages.DETECTOR,
+        kaf101_dual_committer.DETECTOR,
+        kaf102_stuck_committer.DETECTOR,
+        kaf103_offset_regression.DETECTOR,
+        kaf104_non_owner_commit.DETECTOR,
+        kaf105_fenced_commits.DETECTOR,
+        kaf106_simple_consumer.DETECTOR,
+        kaf118_commit_rejected.DETECTOR,
+    )
+}
+
+
+def run_detectors(
+    con: duckdb.DuckDBPyConnection,
+    codes: Iterable[str] | None = None,
+    failures: list[Failure] | None = None,
+) -> list[Finding]:
+    """Findings of the detectors with these codes (None: all), on views named like the registered tables.
+
+    A detector that raises costs its findings of that one partition and is added to `failures`; without such a list
+    the error is raised. KeyError for an unknown code.
+    """
+    chosen = list(DETECTORS.values()) if codes is None else [DETECTORS[code] for code in codes]
+    return run(con, chosen, failures)
+
+
+def tables_needed(codes: Iterable[str] | None = None) -> frozenset[str]:
+    """Tables that these detectors read (None: all detectors). KeyError for an unknown code."""
+    chosen = list(DETECTORS.values()) if codes is None else [DETECTORS[code] for code in codes]
+    return frozenset(table for detector in chosen for table in detector.reads)

@@ -1,0 +1,27 @@
+"""Rows of flows and messages as plain dicts, for the rules about the capture itself.
+
+In: a frame of a detector. Out: dicts with None for null and times as Unix ns; words for a flow's endpoints.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pandas as pd
+
+from analyser.detectors.commits import values
+
+# So many flows are named in the numbers of one finding; the rest is counted.
+MOST_NAMED = 20
+
+
+def rows_of(frame: pd.DataFrame) -> list[dict[str, Any]]:
+    """One dict per row."""
+    columns = {str(name): values(frame[name]) for name in frame.columns}
+    return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+
+
+def endpoints_text(flow: dict[str, Any]) -> str:
+    """`10.0.0.1:50000 and 10.0.0.9:9092 (kafka)`."""
+    client, server = (f"{flow[f'{side}_address']}:{flow[f'{side}_port']}" for side in ("client", "server"))
+    return f"{client} and {server} ({flow['protocol'] or 'unknown protocol'})"

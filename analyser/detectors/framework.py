@@ -1,0 +1,237 @@
+"""What a detector is, and the machine that runs them.
+
+In: a DuckDB connection with a view for every registered table. Out: findings. A detector declares the tables and
+columns that it reads and the key that cuts them into partitions; it sees one partition at a time, sorted by time, as a
+mapping of table name to DataFrame, and nothing else. So the same function runs here, on Spark and in a test.
+
+One statement per detector: its tables are put under each other, sorted by key and time by DuckDB (which spills), and
+the Arrow stream is cut where the key changes. Memory holds one partition and one batch.
+"""
+
+from __future__ import annotations
+
+import inspect
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Any
+
+import duckdb
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+import pyarrow as pa
+
+from analyser.findings import Confidence, Finding, Severity
+from analyser.tables import PANDAS_TYPES, TABLES
+
+Frames = Mapping[str, pd.DataFrame]
+
+PAGE_SECTIONS = ("Finds", "Why it matters", "How it decides", "False alarms", "References")
+
+# How a key column is read. A topic without a known name is told from others by its id.
+_KEY_SQL = {"topic": "coalesce(topic, topic_id)"}
+_TABLE_TAG = "@table"
+_BATCH_ROWS = 65_536
+
+
+@dataclass(frozen=True, slots=True)
+class Detector:
+    """One rule.
+
+    severity, confidence: the highest that its findings may have.
+    reads: table -> columns. Columns of `partition_by` are given in any case.
+    partition_by: key columns; every table in `reads` has them. Empty: the whole capture is one partition.
+    detect: (frames, **thresholds) -> findings; pure. Its keyword-only arguments are the thresholds with their defaults.
+    rows: table -> SQL boolean, which of its rows are wanted.
+    suspects: a SELECT of the key columns over `r_<table>` (the rows wanted, key columns included): only partitions
+        that it names are looked at. It must name every partition that could give a finding with the default thresholds.
+    """
+
+    code: str
+    name: str
+    severity: Severity
+    confidence: Confidence
+    reads: Mapping[str, tuple[str, ...]]
+    partition_by: tuple[str, ...]
+    detect: Callable[..., Iterable[Finding]]
+    rows: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+    suspects: str | None = None
+
+    @property
+    def thresholds(self) -> dict[str, Any]:
+        """Name -> default of every threshold."""
+        parameters = inspect.signature(self.detect).parameters.values()
+        return {p.name: p.default for p in parameters if p.kind is inspect.Parameter.KEYWORD_ONLY}
+
+    @property
+    def page(self) -> str:
+        """The page for people: the docstring of the detector's module."""
+        return inspect.cleandoc(sys.modules[self.detect.__module__].__doc__ or "")
+
+    def columns(self, table: str) -> tuple[str, ...]:
+        """Columns of that table's frame: the key first."""
+        return (*self.partition_by, *(c for c in self.reads[table] if c not in self.partition_by))
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """A detector that broke on one partition. Our own fault, never the capture's."""
+
+    code: str
+    key: tuple[Any, ...]
+    error: Exception
+
+
+def run(
+    con: duckdb.DuckDBPyConnection,
+    detectors: Iterable[Detector],
+    failures: list[Failure] | None = None,
+) -> list[Finding]:
+    """Run detectors over all partitions.
+
+    A detector that raises loses its findings on that partition only: the error is appended to `failures` (with an empty
+    key when its rows could not be read). Without such a list the error is raised, as tests want it.
+    """
+    findings: list[Finding] = []
+    for detector in detectors:
+        try:
+            for key, frames in partitions(con, detector):
+                findings.extend(_findings(detector, key, frames, failures))
+        except duckdb.Error as error:
+            _failed(failures, Failure(detector.code, (), error))
+    return findings
+
+
+def _findings(
+    detector: Detector, key: tuple[Any, ...], frames: Frames, failures: list[Failure] | None
+) -> Sequence[Finding]:
+    try:
+        return list(detector.detect(frames))
+    except Exception as error:
+        _failed(failures, Failure(detector.code, key, error))
+        return ()
+
+
+def _failed(failures: list[Failure] | None, failure: Failure) -> None:
+    if failures is None:
+        raise failure.error
+    failures.append(failure)
+
+
+def partitions(
+    con: duckdb.DuckDBPyConnection, detector: Detector
+) -> Iterator[tuple[tuple[Any, ...], dict[str, pd.DataFrame]]]:
+    """Key and frames of every partition that `suspects` names, in the order of the keys."""
+    reader = con.sql(partitions_sql(detector)).to_arrow_reader(_BATCH_ROWS)
+    key: tuple[Any, ...] | None = None
+    held: list[pd.DataFrame] = []
+    for batch in reader:
+        frame = _with_registered_types(batch, detector)
+        for start, end in _runs(frame, detector.partition_by):
+            piece = frame.iloc[start:end]
+            piece_key = tuple(None if pd.isna(v) else v for v in piece.iloc[0][list(detector.partition_by)])
+            if key is not None and piece_key != key:
+                yield key, _by_table(held, detector)
+                held = []
+            key = piece_key
+            held.append(piece)
+    if key is not None:
+        yield key, _by_table(held, detector)
+
+
+def partitions_sql(detector: Detector) -> str:
+    """The statement behind `partitions`: all rows wanted, sorted by key, table and time."""
+    keys = [_quoted(column) for column in detector.partition_by]
+    steps = [f"r_{table} AS ({_rows_sql(detector, table)})" for table in detector.reads]
+    semi_join = ""
+    if detector.suspects is not None:
+        steps.append(f"suspects AS (SELECT DISTINCT {', '.join(keys)} FROM ({detector.suspects}))")
+        same = " AND ".join(f"r.{key} IS NOT DISTINCT FROM suspects.{key}" for key in keys)
+        semi_join = f" SEMI JOIN suspects ON {same}"
+    parts: list[str] = []
+    order: list[str] = [f"{key} NULLS FIRST" for key in keys] + [_quoted(_TABLE_TAG)]
+    for table in detector.reads:
+        own = _own_columns(detector, table)
+        columns = ", ".join([*keys, *(f"{_quoted(c)} AS {_quoted(f'{table}.{c}')}" for c in own)])
+        parts.append(f"SELECT '{table}' AS {_quoted(_TABLE_TAG)}, {columns} FROM r_{table} AS r{semi_join}")
+        order += [f"{_quoted(f'{table}.{c}')} NULLS FIRST" for c in TABLES[table].order if c in own]
+    return f"WITH {', '.join(steps)} {' UNION ALL BY NAME '.join(parts)} ORDER BY {', '.join(order)}"
+
+
+def _rows_sql(detector: Detector, table: str) -> str:
+    has_id = "topic_id" in TABLES[table].column_names()
+    columns = [
+        f"{_KEY_SQL[c] if c in _KEY_SQL and has_id else _quoted(c)} AS {_quoted(c)}" for c in detector.partition_by
+    ]
+    for name in _own_columns(detector, table):
+        is_time = TABLES[table].column(name).kind == "time"
+        columns.append(f"epoch_ns({_quoted(name)}) AS {_quoted(name)}" if is_time else _quoted(name))
+    where = f" WHERE {detector.rows[table]}" if table in detector.rows else ""
+    return f"SELECT {', '.join(columns)} FROM {table}{where}"
+
+
+def _own_columns(detector: Detector, table: str) -> list[str]:
+    """Columns besides the key: those declared, and those that the table is ordered by."""
+    wanted = dict.fromkeys((*detector.reads[table], *TABLES[table].order))
+    return [column for column in wanted if column not in detector.partition_by]
+
+
+def _quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
+
+
+def _with_registered_types(batch: pa.RecordBatch, detector: Detector) -> pd.DataFrame:
+    """The batch as a DataFrame whose columns have the types of the registry."""
+    frame: pd.DataFrame = batch.to_pandas(types_mapper=_PANDAS_OF_ARROW.get)
+    times = [
+        f"{table}.{column}"
+        for table in detector.reads
+        for column in _own_columns(detector, table)
+        if TABLES[table].column(column).kind == "time"
+    ]
+    for name in times:
+        frame[name] = pd.to_datetime(frame[name], unit="ns", utc=True)
+    return frame
+
+
+_PANDAS_OF_ARROW: dict[pa.DataType, Any] = {
+    pa.string(): pd.StringDtype(),
+    pa.int64(): pd.Int64Dtype(),
+    pa.bool_(): pd.BooleanDtype(),
+}
+
+
+def _runs(frame: pd.DataFrame, keys: Sequence[str]) -> list[tuple[int, int]]:
+    """(start, end) of every run of rows with one key."""
+    if len(frame) == 0:
+        return []
+    changed: npt.NDArray[np.bool_] = np.zeros(len(frame), dtype=bool)
+    for key in keys:
+        codes = pd.factorize(frame[key], use_na_sentinel=True)[0]
+        changed[1:] |= codes[1:] != codes[:-1]
+    starts = [0, *np.flatnonzero(changed).tolist()]
+    return list(zip(starts, [*starts[1:], len(frame)], strict=True))
+
+
+def _by_table(pieces: list[pd.DataFrame], detector: Detector) -> dict[str, pd.DataFrame]:
+    """One partition's rows, cut into one frame per table with that table's own column names."""
+    whole = pieces[0] if len(pieces) == 1 else pd.concat(pieces)
+    tags = whole[_TABLE_TAG].to_numpy()
+    frames: dict[str, pd.DataFrame] = {}
+    for table in detector.reads:
+        columns = detector.columns(table)
+        names = [c if c in detector.partition_by else f"{table}.{c}" for c in columns]
+        frames[table] = whole.loc[tags == table, names].set_axis(columns, axis=1).reset_index(drop=True)
+    return frames
+
+
+def empty_frames(detector: Detector) -> dict[str, pd.DataFrame]:
+    """Frames without rows, with the registered column types."""
+    return {
+        table: pd.DataFrame(
+            {c: pd.Series(dtype=PANDAS_TYPES[TABLES[table].column(c).kind]) for c in detector.columns(table)}
+        )
+        for table in detector.reads
+    }
