@@ -6,19 +6,20 @@ Brokers answer the requests of one connection in order, so a correlation id that
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
 
 from dissectors.core.errors import DecodeError
 from dissectors.core.limits import Limits
-from dissectors.core.model import CLIENT_TO_SERVER, Frame
+from dissectors.core.model import CLIENT_TO_SERVER, Frame, Row
 from dissectors.core.protocol import Sink
 from dissectors.kafka import cluster_rows, data_rows, group_rows
-from dissectors.kafka.api_keys import API_KEYS, api_name
-from dissectors.kafka.compile import decoder
-from dissectors.kafka.error_codes import error_name
-from dissectors.kafka.errors_in import error_plan, first_error
-from dissectors.kafka.headers import correlation_id, decode_response, request_header, response_header
-from dissectors.kafka.rows import Request, Response, Value
+from dissectors.kafka.error_codes import ERROR_NAMES
+from dissectors.kafka.errors_in import error_finder
+from dissectors.kafka.headers import API_VERSIONS, decode_response, request_header, response_header
+from dissectors.kafka.operation import Operation, operation
+from dissectors.kafka.rows import KAFKA_ROWS, Request, Response, Value
 from dissectors.kafka.summary import summary
 
 PRODUCE, FETCH, METADATA = 0, 1, 3
@@ -43,8 +44,24 @@ ROW_MAKERS: Mapping[int, RowMaker] = {
     69: group_rows.consumer_describe_rows,
 }
 
-_VERSIONS = tuple(str(version) for version in range(64))
-_NAMES = {key: known.name for key, known in API_KEYS.items()}
+CUT = "cut: the capture lacks the rest of this message"
+ORPHAN = "the request is not in the capture"
+
+_read_correlation_id = struct.Struct(">i").unpack_from
+
+
+class _Output(NamedTuple):
+    """Where the rows of one feed go; None for tables nobody wants. kafka: are any of Kafka's own tables wanted?"""
+
+    sink: Sink
+    exchanges: list[Row] | None
+    messages: list[Row] | None
+    kafka: bool
+
+
+def _output(sink: Sink) -> _Output:
+    kafka = any(sink.rows(table) is not None for table in KAFKA_ROWS)
+    return _Output(sink, sink.rows("exchanges"), sink.rows("messages"), kafka)
 
 
 class KafkaConversation:
@@ -62,223 +79,232 @@ class KafkaConversation:
 
     def feed(self, frames: Sequence[Frame], out: Sink) -> None:
         """Decode frames in the order given; see `Conversation.feed`."""
+        output = _output(out)
+        request, response = self._request, self._response
         for frame in frames:
             if frame[1] == CLIENT_TO_SERVER:
-                self._request(frame, out)
+                request(frame, output)
             else:
-                self._response(frame, out)
+                response(frame, output)
 
     def finish(self, out: Sink) -> None:
         """Give the requests that were never answered."""
+        output = _output(out)
         for request in self._outstanding.values():
-            self._exchange(request, None, "unanswered", None, 0, out)
+            self._exchange(request, None, "unanswered", None, output)
         self._outstanding = {}
 
-    def _request(self, frame: Frame, out: Sink) -> None:
+    def _request(self, frame: Frame, out: _Output) -> None:
         _, _, data, start, end, offset, _, last, ts_ns, complete = frame
         try:
-            api_key, version, correlation, client_id, body = request_header(data, start + 4, end)
+            api_key, version, correlation_id, client_id, body = request_header(data, start + 4, end)
         except DecodeError as error:
-            self._message(frame, out, "request", None, None, None, None, str(error), None)
-            self._malformed(frame, out, "request header", str(error))
+            self._unreadable(frame, out, "request", str(error))
             return
-        value, error_text = self._body(frame, out, api_key, version, body)
-        self._message(frame, out, "request", api_key, version, correlation, client_id, error_text, value)
-        if not complete and error_text is not None:
-            # What a gap cut is no request that anybody answers to this capture's knowledge, but it may be answered.
-            value = None
-        request = Request(api_key, version, correlation, client_id, offset, end - start, last, ts_ns, value)
-        if value is not None:
-            if api_key == PRODUCE:
-                request = self._produced(request, data, out)
-                if value["acks"] == 0:
-                    self._exchange(request, None, "one_way", None, 0, out)
-                    return
-            elif api_key == FETCH:
-                request = request._replace(extra=self._sessions.asked(value))
-        outstanding = self._outstanding
-        older = outstanding.pop(correlation, None)
-        if older is not None:
-            self._exchange(older, None, "unanswered", None, 0, out)
-        elif len(outstanding) >= self._limits.max_outstanding:
-            oldest = outstanding.pop(next(iter(outstanding)))
-            self._exchange(oldest, None, "unanswered", None, 0, out)
-            self._remark(frame, out, "note", "limit", "outstanding_requests", "too many requests wait for a response")
-        outstanding[correlation] = request
-
-    def _body(self, frame: Frame, out: Sink, api_key: int, version: int, body: int) -> tuple[Value | None, str | None]:
-        """(value, why there is none) of a request's body."""
-        data, end, complete = frame[2], frame[4], frame[9]
-        decode = decoder(api_key, version, "request")
-        if decode is None:
-            return None, self._undecoded(frame, out, api_key, version)
-        try:
-            value, behind = decode(data, body, end)
-        except DecodeError as error:
-            text = str(error) if complete else "cut: the capture lacks the rest of this message"
-            if complete:
-                self._malformed(frame, out, f"{api_name(api_key)} v{version} request", text)
-            return None, text
-        if behind != end:
-            self._trailing(frame, out, f"{api_name(api_key)} v{version} request", end - behind)
-        return value, None
-
-    def _response(self, frame: Frame, out: Sink) -> None:
-        _, _, data, start, end, offset, _, last, ts_ns, complete = frame
-        try:
-            correlation = correlation_id(data, start + 4, end)
-        except DecodeError as error:
-            self._message(frame, out, "response", None, None, None, None, str(error), None)
-            self._malformed(frame, out, "response header", str(error))
-            return
-        request = self._outstanding.pop(correlation, None)
-        if request is None:
-            text = "the request is not in the capture"
-            self._message(frame, out, "response", None, None, correlation, None, text, None)
-            self._orphan(frame, out)
-            return
-        api_key, version = request.api_key, request.version
+        known = operation(api_key, version)
         value: Value | None = None
         error_text: str | None = None
-        error_code: int | None = None
-        try:
-            _, body = response_header(api_key, version, data, start + 4, end)
-            decoded = decode_response(api_key, version, data, body, end)
-            if decoded is None:
-                error_text = "no schema for this API and version"
-            else:
-                value, behind, form = decoded
-                error_code = first_error(value, error_plan(api_key, form))
+        if known.request is None:
+            error_text = self._undecoded(frame, out, api_key, version, known)
+        else:
+            try:
+                value, behind = known.request(data, body, end)
                 if behind != end:
-                    self._trailing(frame, out, f"{api_name(api_key)} v{version} response", end - behind)
-        except DecodeError as error:
-            error_text = str(error) if complete else "cut: the capture lacks the rest of this message"
-            if complete:
-                self._malformed(frame, out, f"{api_name(api_key)} v{version} response", error_text)
-        self._message(frame, out, "response", api_key, version, correlation, request.client_id, error_text, value)
-        response = Response(offset, last, ts_ns, value, data)
-        self._exchange(request, response, "error" if error_code else "ok", error_code, end - start, out)
+                    self._trailing(frame, out, known, "request", end - behind)
+            except DecodeError as error:
+                error_text = self._malformed(frame, out, known, "request", error) if complete else CUT
+        if out.messages is not None:
+            line = summary(value, None)
+            _add_message(out.messages, frame, "request", known, correlation_id, client_id, error_text, line)
+        request = Request(
+            api_key,
+            version,
+            correlation_id,
+            client_id,
+            offset,
+            end - start,
+            last,
+            ts_ns,
+            value,
+            self._extra(api_key, value, data) if out.kafka and value is not None else None,
+        )
+        if api_key == PRODUCE and value is not None and value["acks"] == 0:
+            self._exchange(request, None, "one_way", None, out)
+            return
+        outstanding = self._outstanding
+        if correlation_id in outstanding:
+            self._exchange(outstanding.pop(correlation_id), None, "unanswered", None, out)
+        elif len(outstanding) >= self._limits.max_outstanding:
+            self._exchange(outstanding.pop(next(iter(outstanding))), None, "unanswered", None, out)
+            self._remark(frame, out, "note", "limit", "outstanding_requests", "too many requests wait for a response")
+        outstanding[correlation_id] = request
 
-    def _produced(self, request: Request, data: bytes, out: Sink) -> Request:
-        if request.value is None or out.rows("kafka_produce_batches") is None:
-            return request
-        return request._replace(extra=data_rows.produced(request.value, data))
+    def _response(self, frame: Frame, out: _Output) -> None:
+        _, _, data, start, end, offset, _, last, ts_ns, complete = frame
+        if end - start < 8:
+            self._unreadable(frame, out, "response", "the frame ends inside the response header")
+            return
+        correlation_id: int = _read_correlation_id(data, start + 4)[0]
+        request = self._outstanding.pop(correlation_id, None)
+        if request is None:
+            self._orphan(frame, out, correlation_id)
+            return
+        known = operation(request.api_key, request.version)
+        value: Value | None = None
+        error_code: int | None = None
+        error_text: str | None = None
+        try:
+            value, behind, error_code = _decode_answer(request, known, data, start + 4, end)
+            if value is None:
+                error_text = known.undecoded[1]
+            elif behind != end:
+                self._trailing(frame, out, known, "response", end - behind)
+        except DecodeError as error:
+            error_text = self._malformed(frame, out, known, "response", error) if complete else CUT
+        if out.messages is not None:
+            line = summary(value, error_code)
+            client_id = request.client_id
+            _add_message(out.messages, frame, "response", known, correlation_id, client_id, error_text, line)
+        response = Response(offset, end - start, last, ts_ns, value, data)
+        self._exchange(request, response, "error" if error_code else "ok", error_code, out)
+
+    def _extra(self, api_key: int, value: Value, data: bytes) -> Any:
+        """What the rows of an exchange need beside the request's value, read while its bytes are at hand."""
+        if api_key == PRODUCE:
+            return data_rows.produced(value, data)
+        return self._sessions.asked(value) if api_key == FETCH else None
 
     def _exchange(
-        self,
-        request: Request,
-        response: Response | None,
-        status: str,
-        error_code: int | None,
-        response_bytes: int,
-        out: Sink,
+        self, request: Request, response: Response | None, status: str, error_code: int | None, out: _Output
     ) -> None:
-        rows = out.rows("exchanges")
-        api_key, version = request.api_key, request.version
-        if rows is not None:
-            rows.append(
+        if out.exchanges is not None:
+            known = operation(request.api_key, request.version)
+            answer = _NO_ANSWER if response is None else response
+            out.exchanges.append(
                 (
                     request.offset,
-                    None if response is None else response.offset,
+                    answer[0],
                     request.packet,
-                    None if response is None else response.packet,
+                    answer[2],
                     request.ts_ns,
-                    None if response is None else response.ts_ns,
-                    _NAMES.get(api_key) or api_name(api_key),
-                    _version(version),
+                    answer[3],
+                    known.name,
+                    known.version,
                     request.client_id,
                     status,
                     error_code,
-                    None if error_code is None else error_name(error_code),
+                    None if error_code is None else ERROR_NAMES.get(error_code),
                     request.length,
-                    None if response is None else response_bytes,
+                    answer[1],
                 )
             )
+        if out.kafka:
+            self._kafka_rows(request, response, out.sink)
+
+    def _kafka_rows(self, request: Request, response: Response | None, sink: Sink) -> None:
+        api_key = request.api_key
         if api_key == METADATA:
-            cluster_rows.metadata_rows(request, response, out, self._known)
+            cluster_rows.metadata_rows(request, response, sink, self._known)
             return
         if api_key == FETCH and request.extra is not None and response is not None and response.value is not None:
             self._sessions.answered(response.value.get("session_id", 0), request.extra[1])
         maker = ROW_MAKERS.get(api_key)
         if maker is not None:
-            maker(request, response, out)
+            maker(request, response, sink)
 
-    def _orphan(self, frame: Frame, out: Sink) -> None:
-        rows = out.rows("exchanges")
-        if rows is not None:
+    def _orphan(self, frame: Frame, out: _Output, correlation_id: int) -> None:
+        if out.messages is not None:
+            _add_message(out.messages, frame, "response", None, correlation_id, None, ORPHAN, None)
+        if out.exchanges is not None:
             _, _, _, start, end, offset, _, last, ts_ns, _ = frame
-            rows.append(
+            out.exchanges.append(
                 (None, offset, None, last, ts_ns, ts_ns, None, None, None, "orphan", None, None, None, end - start)
             )
 
-    def _message(
-        self,
-        frame: Frame,
-        out: Sink,
-        role: str,
-        api_key: int | None,
-        version: int | None,
-        correlation: int | None,
-        client_id: str | None,
-        error: str | None,
-        value: Value | None,
-    ) -> None:
-        rows = out.rows("messages")
-        if rows is None:
-            return
-        _, direction, _, start, end, offset, first, last, ts_ns, complete = frame
-        known = api_key is not None and version is not None
-        line = summary(api_key, version, value, role == "response") if known else None  # type: ignore[arg-type]
-        rows.append(
-            (
-                direction,
-                offset,
-                end - start,
-                first,
-                last,
-                ts_ns,
-                role,
-                None if api_key is None else api_name(api_key),
-                None if version is None else _version(version),
-                correlation,
-                client_id,
-                complete,
-                error,
-                line,
-            )
-        )
+    def _unreadable(self, frame: Frame, out: _Output, role: str, text: str) -> None:
+        """A frame without even a header."""
+        if out.messages is not None:
+            _add_message(out.messages, frame, role, None, None, None, text, None)
+        self._remark(frame, out, "error", "malformed", "malformed_message", f"{role} header: {text}")
 
-    def _undecoded(self, frame: Frame, out: Sink, api_key: int, version: int) -> str:
-        """Why a body stays bytes; said once for each API and version of a flow."""
-        known = API_KEYS.get(api_key)
-        if known is None:
-            code, text = "unknown_api_key", f"API key {api_key} is not known"
-        elif version > known.newest:
-            code, text = "unknown_version", f"{known.name} v{version} is newer than v{known.newest}, the newest known"
-        else:
-            code, text = "undecoded_body", f"the body of {known.name} v{version} is not decoded"
+    def _undecoded(self, frame: Frame, out: _Output, api_key: int, version: int, known: Operation) -> str:
+        """Why a body stays bytes; remarked once for each API and version of a flow."""
+        code, text = known.undecoded
         if (api_key, version) not in self._told:
             self._told.add((api_key, version))
             self._remark(frame, out, "note", "undecoded", code, text)
         return text
 
-    def _malformed(self, frame: Frame, out: Sink, what: str, text: str) -> None:
-        self._remark(frame, out, "error", "malformed", "malformed_message", f"{what}: {text}")
+    def _malformed(self, frame: Frame, out: _Output, known: Operation, role: str, error: DecodeError) -> str:
+        text = str(error)
+        what = f"{known.name} v{known.version} {role}: {text}"
+        self._remark(frame, out, "error", "malformed", "malformed_message", what)
+        return text
 
-    def _trailing(self, frame: Frame, out: Sink, what: str, count: int) -> None:
-        self._remark(frame, out, "warn", "malformed", "trailing_bytes", f"{what}: {count} bytes behind the last field")
+    def _trailing(self, frame: Frame, out: _Output, known: Operation, role: str, count: int) -> None:
+        text = f"{known.name} v{known.version} {role}: {count} bytes behind the last field"
+        self._remark(frame, out, "warn", "malformed", "trailing_bytes", text)
 
-    def _remark(self, frame: Frame, out: Sink, severity: str, group: str, code: str, text: str) -> None:
+    def _remark(self, frame: Frame, out: _Output, severity: str, group: str, code: str, text: str) -> None:
         self._remarks += 1
         if self._remarks > self._limits.max_expert_infos:
             return
         _, direction, _, start, end, offset, _, last, ts_ns, _ = frame
         span = f"{offset}-{offset + end - start - 1}"
-        out.expert((direction, offset, last, ts_ns, severity, group, code, text, span))
+        out.sink.expert((direction, offset, last, ts_ns, severity, group, code, text, span))
 
 
-def _version(version: int) -> str:
-    return _VERSIONS[version] if 0 <= version < len(_VERSIONS) else str(version)
+_NO_ANSWER = (None, None, None, None)
+
+
+def _decode_answer(
+    request: Request, known: Operation, data: bytes, position: int, end: int
+) -> tuple[Value | None, int, int | None]:
+    """(value, position behind it, first error code) of a response; no value where no schema covers it."""
+    if known.response is None:
+        return None, end, None
+    body = position + 4
+    if known.tagged_response:
+        body = response_header(request.api_key, request.version, data, position, end)[1]
+    if request.api_key == API_VERSIONS:
+        decoded = decode_response(request.api_key, request.version, data, body, end)
+        if decoded is None:
+            return None, end, None
+        value, behind, form = decoded
+        return value, behind, error_finder(request.api_key, form)(value)
+    value, behind = known.response(data, body, end)
+    return value, behind, known.first_error(value)
+
+
+def _add_message(
+    rows: list[Row],
+    frame: Frame,
+    role: str,
+    known: Operation | None,
+    correlation_id: int | None,
+    client_id: str | None,
+    error: str | None,
+    line: str | None,
+) -> None:
+    _, direction, _, start, end, offset, first, last, ts_ns, complete = frame
+    rows.append(
+        (
+            direction,
+            offset,
+            end - start,
+            first,
+            last,
+            ts_ns,
+            role,
+            None if known is None else known.name,
+            None if known is None else known.version,
+            correlation_id,
+            client_id,
+            complete,
+            error,
+            line,
+        )
+    )
 
 
 def conversation(limits: Limits) -> KafkaConversation:

@@ -1,58 +1,50 @@
-"""Error codes inside a response: where a schema has them, and the first that is not 0."""
+"""Error codes inside a response: in, a decoded response; out, the first code that is not 0.
+
+A response has its codes where its schema says; the function that looks there is written once for each API and version,
+because every response passes through it.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from functools import lru_cache
-from typing import NamedTuple
+from typing import cast
 
 from dissectors.kafka import schema
 from dissectors.kafka.rows import Value
 
-
-class ErrorPlan(NamedTuple):
-    """Fields of one struct that hold an error code, and the fields in which to look on."""
-
-    own: tuple[str, ...]
-    nested: tuple[tuple[str, bool, ErrorPlan], ...]
+ErrorFinder = Callable[[Value], int]
 
 
-_NOTHING = ErrorPlan((), ())
+def _no_error(value: Value) -> int:
+    return 0
 
 
 @lru_cache(maxsize=1024)
-def error_plan(api_key: int, version: int) -> ErrorPlan:
-    """Where the responses of an API and version hold error codes."""
+def error_finder(api_key: int, version: int) -> ErrorFinder:
+    """The function that gives the first error code that is not 0, outer ones first; 0 when there is none."""
     api = schema.api(api_key)
-    return _NOTHING if api is None else _plan(api.response, version)
+    if api is None:
+        return _no_error
+    body = list(_lines(api.response, version, "value", 1))
+    if not body:
+        return _no_error
+    scope: dict[str, object] = {}
+    exec("\n".join(["def find(value):", *body, "    return 0"]), scope)
+    return cast(ErrorFinder, scope["find"])
 
 
-def _plan(fields: tuple[schema.Field, ...], version: int) -> ErrorPlan:
-    own = []
-    nested = []
-    for field in fields:
-        if not field.versions.has(version):
-            continue
-        if field.name.endswith("error_code") and field.type == "int16":
-            own.append(field.name)
-        elif field.fields:
-            inner = _plan(field.fields, version)
-            if inner != _NOTHING:
-                nested.append((field.name, field.array, inner))
-    return ErrorPlan(tuple(own), tuple(nested))
-
-
-def first_error(value: Value, plan: ErrorPlan) -> int:
-    """The first error code that is not 0, outer ones before inner ones; 0 when there is none."""
-    for name in plan.own:
-        code: int = value[name]
-        if code:
-            return code
-    for name, array, inner in plan.nested:
-        found = value[name]
-        if not found:
-            continue
-        for item in found if array else (found,):
-            code = first_error(item, inner)
-            if code:
-                return code
-    return 0
+def _lines(fields: tuple[schema.Field, ...], version: int, holder: str, depth: int) -> Iterator[str]:
+    """Source lines that look at the error codes of one struct, then into its nested structs."""
+    pad = "    " * depth
+    present = [field for field in fields if field.versions.has(version)]
+    for field in present:
+        if field.name.endswith("error_code") and field.type == "int16" and not field.array:
+            yield f"{pad}if {holder}[{field.name!r}]:"
+            yield f"{pad}    return {holder}[{field.name!r}]"
+    for field in present:
+        inner = list(_lines(field.fields, version, f"v{depth}", depth + 1))
+        if inner:
+            found = f"{holder}[{field.name!r}]"
+            yield f"{pad}for v{depth} in {found + ' or ()' if field.array else f'({found},) if {found} else ()'}:"
+            yield from inner

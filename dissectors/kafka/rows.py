@@ -158,6 +158,7 @@ class Response(NamedTuple):
     """The response to it. `data` is the buffer that record spans in `value` point into."""
 
     offset: int
+    length: int
     packet: int
     ts_ns: int
     value: Value | None

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dissectors.kafka.error_codes import error_name
-from dissectors.kafka.errors_in import error_plan, first_error
 from dissectors.kafka.group_rows import topic_key
 from dissectors.kafka.rows import Value
 
@@ -22,8 +21,8 @@ _WORDS = (
 _MAX_TOPICS = 3
 
 
-def summary(api_key: int, version: int, value: Value | None, is_response: bool) -> str | None:
-    """What a reader wants to know first: group, member, topics with partition counts, error."""
+def summary(value: Value | None, error_code: int | None) -> str | None:
+    """What a reader wants to know first: group, member, topics with partition counts, and the error of a response."""
     if value is None:
         return None
     words = [f"{name}={value[name]}" for name in _WORDS if value.get(name) not in (None, "")]
@@ -33,9 +32,8 @@ def summary(api_key: int, version: int, value: Value | None, is_response: bool) 
             words += [_topic(topic) for topic in topics[:_MAX_TOPICS]]
             if len(topics) > _MAX_TOPICS:
                 words.append(f"and {len(topics) - _MAX_TOPICS} more topics")
-    if is_response:
-        code = first_error(value, error_plan(api_key, version))
-        words.append(f"error={code} {error_name(code) or ''}".rstrip())
+    if error_code is not None:
+        words.append(f"error={error_code} {error_name(error_code) or ''}".rstrip())
     return " ".join(words) or None
 
 

@@ -1,0 +1,51 @@
+"""All that is known about one API in one version, looked up once and kept: what every message of it needs."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import NamedTuple
+
+from dissectors.kafka.api_keys import API_KEYS, api_name
+from dissectors.kafka.compile import Decoder, decoder
+from dissectors.kafka.errors_in import ErrorFinder, error_finder
+from dissectors.kafka.headers import API_VERSIONS
+
+
+class Operation(NamedTuple):
+    """One API in one version.
+
+    request, response: decoders, None where no schema covers the version. tagged_response: its header may hold tagged
+    fields. first_error: finds the error code in a decoded response. undecoded: why there is no decoder, and the code
+    of that remark; empty where there is one.
+    """
+
+    name: str
+    version: str
+    request: Decoder | None
+    response: Decoder | None
+    tagged_response: bool
+    first_error: ErrorFinder
+    undecoded: tuple[str, str]
+
+
+@lru_cache(maxsize=1024)
+def operation(api_key: int, version: int) -> Operation:
+    """The operation; never fails, whatever a hostile header claims."""
+    request = decoder(api_key, version, "request")
+    known = API_KEYS.get(api_key)
+    if known is None:
+        undecoded = ("unknown_api_key", f"API key {api_key} is not known")
+    elif version > known.newest:
+        undecoded = ("unknown_version", f"{known.name} v{version} is newer than v{known.newest}, the newest known")
+    else:
+        undecoded = ("undecoded_body", f"the body of {known.name} v{version} is not decoded")
+    flexible = known is not None and known.flexible is not None and version >= known.flexible
+    return Operation(
+        api_name(api_key),
+        str(version),
+        request,
+        decoder(api_key, version, "response"),
+        flexible and api_key != API_VERSIONS,
+        error_finder(api_key, version),
+        ("", "") if request else undecoded,
+    )
