@@ -18,7 +18,6 @@ from analyser.options import ReadOptions
 from analyser.pipeline import Pipeline
 from dissectors.core.limits import Limits
 from dissectors.core.model import CLIENT_TO_SERVER, SERVER_TO_CLIENT
-from dissectors.core.protocol import Sink
 from dissectors.kafka.conversation import KafkaConversation
 from dissectors.kafka.dissector import KAFKA
 from dissectors.kafka.rows import Request, Response
@@ -108,17 +107,9 @@ class _RecordingConversation(KafkaConversation):
         self._flow = flow
         self._seen = seen
 
-    def _exchange(
-        self,
-        request: Request,
-        response: Response | None,
-        status: str,
-        error_code: int | None,
-        response_bytes: int,
-        out: Sink,
-    ) -> None:
+    def _exchange(self, request: Request, response: Response | None, status: str, *rest: Any) -> None:
         self._seen.append((self._flow, request, response, status))
-        super()._exchange(request, response, status, error_code, response_bytes, out)
+        super()._exchange(request, response, status, *rest)
 
 
 def _ends(flow: Flow, endpoints: EndpointTable) -> tuple[End, End]:
