@@ -1,0 +1,1 @@
+"""Measurements of speed and memory beside tshark: `python -m tests.bench.run`."""
