@@ -24,7 +24,7 @@ import pandas as pd
 import pyarrow as pa
 
 from analyser.findings import Confidence, Finding, Severity
-from analyser.tables import PANDAS_TYPES, TABLES
+from analyser.tables import ARROW_TYPES, PANDAS_TYPES, TABLES
 
 Frames = Mapping[str, pd.DataFrame]
 
@@ -184,15 +184,18 @@ def _quoted(name: str) -> str:
 
 def _with_registered_types(batch: pa.RecordBatch, detector: Detector) -> pd.DataFrame:
     """The batch as a DataFrame whose columns have the types of the registry."""
-    frame: pd.DataFrame = batch.to_pandas(types_mapper=_PANDAS_OF_ARROW.get)
-    times = [
+    times = {
         f"{table}.{column}"
         for table in detector.reads
         for column in _own_columns(detector, table)
         if TABLES[table].column(column).kind == "time"
+    }
+    columns = [
+        column.cast(ARROW_TYPES["time"]) if name in times else column
+        for name, column in zip(batch.schema.names, batch.columns, strict=True)
     ]
-    for name in times:
-        frame[name] = pd.to_datetime(frame[name], unit="ns", utc=True)
+    typed = pa.RecordBatch.from_arrays(columns, names=batch.schema.names)
+    frame: pd.DataFrame = typed.to_pandas(types_mapper=_PANDAS_OF_ARROW.get)
     return frame
 
 
