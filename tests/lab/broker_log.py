@@ -6,7 +6,8 @@ the broker works on one request at a time, so the order within a connection is t
 
 What the log does not show: the records of a Produce request and of a Fetch response; `recordsSizeInBytes` stands in
 their place. A request that is not answered (acks=0) has no response. A Fetch response lists what was sent: inside a
-fetch session partitions without news are left out, as on the wire.
+fetch session partitions without news are left out, as on the wire. A request whose connection was closed before its
+answer was ready is not logged at all.
 """
 
 from __future__ import annotations

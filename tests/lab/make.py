@@ -16,8 +16,6 @@ import tomllib
 from pathlib import Path
 from typing import Any
 
-import tomli_w
-
 from tests.lab import broker, broker_log, prerequisites, runs
 from tests.lab.processes import LabError, ending_on_signals, run
 
@@ -73,6 +71,8 @@ def manifest_entry(name: str, outcome: runs.Outcome) -> dict[str, Any]:
 
 def write_manifest(entries: list[dict[str, Any]]) -> None:
     """Write MANIFEST.toml with these entries in place of older ones of the same file."""
+    import tomli_w  # only the making of samples needs it, not the tests that read them
+
     known = tomllib.loads(MANIFEST.read_text())["sample"] if MANIFEST.exists() else []
     by_file = {entry["file"]: entry for entry in [*known, *entries]}
     ordered = [by_file[file] for file in sorted(by_file)]
@@ -104,14 +104,18 @@ def main(names: list[str]) -> int:
     if prerequisites.find_missing():
         return prerequisites.main()
     directory = Path(tempfile.mkdtemp(prefix="wirewitness-lab-"))
+    keep = False
     try:
         with ending_on_signals():
             for name in names or runs.SCENARIOS:
                 make_sample(name, directory / name)
     except LabError as error:
+        keep = True
         print(f"{error}\nlogs are in {directory}", file=sys.stderr)
         return 3
-    shutil.rmtree(directory)
+    finally:
+        if not keep:
+            shutil.rmtree(directory)
     return 0
 
 

@@ -7,15 +7,17 @@ from __future__ import annotations
 
 import importlib.metadata
 import os
+import re
 import sys
 from pathlib import Path
 
 from tests.lab import broker
-from tests.lab.processes import run
+from tests.lab.processes import LabError, run
 
 CLIENTS_DIR = Path(__file__).parent
 BINARIES = broker.WORK_DIR / "bin"
 JAVA_CLASSES = broker.WORK_DIR / "java-classes"
+CONSTRAINTS = Path(__file__).parents[3] / "constraints.txt"
 PYTHON_DIR = CLIENTS_DIR / "python"
 
 
@@ -46,6 +48,30 @@ def python_command(script: str, *words: str) -> list[str]:
     return [sys.executable, str(PYTHON_DIR / f"{script}.py"), *words]
 
 
-def python_version(distribution: str) -> str:
-    """Return the installed version of a Python client."""
-    return importlib.metadata.version(distribution)
+def python_pin(distribution: str) -> str:
+    """Return "NAME VERSION" of a Python client as constraints.txt pins it."""
+    version = _found(rf"^{distribution}==(\S+)", CONSTRAINTS)
+    return f"{distribution} {version}"
+
+
+def go_pin(program: str, module: str) -> str:
+    """Return "NAME VERSION" of a Go client as its program's go.mod pins it."""
+    version = _found(rf"{re.escape(module)} (v\S+)", CLIENTS_DIR / program / "go.mod")
+    return f"{module.removeprefix('github.com/')} {version}"
+
+
+def check_python_client(distribution: str) -> None:
+    """Raise LabError unless the pinned version of a Python client is installed."""
+    try:
+        installed = importlib.metadata.version(distribution)
+    except importlib.metadata.PackageNotFoundError:
+        installed = "none"
+    if f"{distribution} {installed}" != python_pin(distribution):
+        raise LabError(f"{python_pin(distribution)} is needed, installed is {installed} (make installs the extra lab)")
+
+
+def _found(pattern: str, path: Path) -> str:
+    match = re.search(pattern, path.read_text(), re.MULTILINE)
+    if match is None:
+        raise LabError(f"{path.name} has no line like {pattern}")
+    return match.group(1)

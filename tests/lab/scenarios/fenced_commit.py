@@ -18,7 +18,7 @@ from tests.lab.scenarios.group_facts import group_facts
 
 SHOWS = "commits with the generation of a claim that is over, refused with 22 ILLEGAL_GENERATION; no offset goes back"
 HOSTS = ("ledger-a", "ledger-b", "shop")
-CLIENTS = ("IBM/sarama v1.61.1",)
+CLIENTS = (clients.go_pin("go_sarama", "github.com/IBM/sarama"),)
 EXPECTED = ("KAF105",)
 
 GROUP, TOPIC = "payments-ledger", "payments"
@@ -68,5 +68,6 @@ def facts(records: list[LogRecord], directory: Path) -> dict[str, Any]:
         raise LabError(f"refused commits: {len(refused)} of kinds {kinds}")
     if commits.regressions(rows):
         raise LabError("an accepted offset went back")
+    payments = group_facts(rows, GROUP, directory, ("ledger-a", "ledger-b"))
     fault = "a member commits with a generation that is over"
-    return {"group": [{"fault": fault, **group_facts(rows, GROUP, directory, ("ledger-a", "ledger-b"))}]}
+    return {"group": [{"fault": fault, "expected_detectors": ["KAF105"], **payments}]}

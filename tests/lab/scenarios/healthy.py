@@ -18,11 +18,11 @@ from tests.lab.runs import Run
 
 SHOWS = "ordinary work of the Java client, librdkafka, kafka-python and franz-go: codecs, rebalances, transactions"
 HOSTS = ("java-a", "java-b", "rdkafka-a", "rdkafka-b", "python-a", "python-b", "go-a", "go-b", "feeds", "admin")
+PYTHON_CLIENTS = ("confluent-kafka", "kafka-python")
 CLIENTS = (
     f"kafka-clients {broker.version()}",
-    f"confluent-kafka {clients.python_version('confluent-kafka')}",
-    f"kafka-python {clients.python_version('kafka-python')}",
-    "twmb/franz-go v1.22.2",
+    *map(clients.python_pin, PYTHON_CLIENTS),
+    clients.go_pin("go_franz", "github.com/twmb/franz-go"),
 )
 EXPECTED: tuple[str, ...] = ()
 
@@ -59,6 +59,8 @@ TRANSACTION_GROUPS = {JAVA_TRANSACTIONS: "events", RDKAFKA_TRANSACTIONS: "clicks
 
 def prepare() -> None:
     """Build the clients."""
+    for distribution in PYTHON_CLIENTS:
+        clients.check_python_client(distribution)
     clients.go_program("go_franz")
     clients.java_command()
 

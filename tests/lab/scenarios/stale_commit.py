@@ -20,7 +20,7 @@ from tests.lab.scenarios.group_facts import group_facts
 
 SHOWS = "stored offsets that go back: concurrent commits of one member, and a member that commits what it lost"
 HOSTS = ("billing-a", "ledger-a", "ledger-b", "ledger-c", "labels-a", "shop")
-CLIENTS = ("IBM/sarama v1.43.2", "IBM/sarama v1.61.1")
+CLIENTS = tuple(clients.go_pin(program, "github.com/IBM/sarama") for program in ("go_sarama_old", "go_sarama"))
 EXPECTED = ("KAF101", "KAF102", "KAF103", "KAF104")
 
 REORDERED_GROUP, LEDGER_GROUP, HEALTHY_GROUP = "orders-billing", "payments-ledger", "shipments-labels"
@@ -115,7 +115,15 @@ def facts(records: list[LogRecord], directory: Path) -> dict[str, Any]:
     return {
         "healthy_groups": [HEALTHY_GROUP],
         "group": [
-            {"fault": "concurrent commits of one member overtake each other", **billing},
-            {"fault": "a member commits partitions that another member owns", **payments},
+            {
+                "fault": "concurrent commits of one member overtake each other",
+                "expected_detectors": ["KAF103"],
+                **billing,
+            },
+            {
+                "fault": "a member commits partitions that another member owns",
+                "expected_detectors": ["KAF101", "KAF102", "KAF103", "KAF104"],
+                **payments,
+            },
         ],
     }

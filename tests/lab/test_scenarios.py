@@ -1,0 +1,56 @@
+"""The scenarios with a real broker and real clients (make lab-test)."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.lab import broker, broker_log, make, runs
+from tests.lab.processes import run
+from tests.lab.shared_runs import outcome_of, require_lab
+
+# The first run fetches the broker and the clients' modules.
+pytestmark = [pytest.mark.lab, pytest.mark.timeout(1500)]
+
+
+def namespaces_of(process: int) -> list[str]:
+    return [line for line in run(["ip", "netns"]).splitlines() if line.startswith(f"wwlab{process}x")]
+
+
+@pytest.mark.parametrize("name", runs.SCENARIOS)
+def test_a_run_shows_what_it_should_and_leaves_nothing_behind(name: str) -> None:
+    outcome = outcome_of(name)
+    scenario = runs.load_scenario(name)
+    assert 0 < outcome.pcap.stat().st_size <= make.SAMPLE_LIMIT_BYTES
+    assert scenario.facts(broker_log.load(outcome.broker_log, broker.PORT), outcome.broker_log.parent) == outcome.facts
+    assert namespaces_of(os.getpid()) == []
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT], ids=["SIGTERM", "SIGINT"])
+def test_an_interrupted_run_cleans_up(number: signal.Signals, tmp_path: Path) -> None:
+    require_lab()
+    process = subprocess.Popen(
+        [sys.executable, "-m", "tests.lab.make", "fenced_commit"],
+        cwd=make.SAMPLES.parent,
+        env={**os.environ, "TMPDIR": str(tmp_path)},
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    deadline = time.monotonic() + 600
+    while not list(tmp_path.glob("*/fenced_commit/1/ledger-a.out")):
+        assert process.poll() is None, "the run ended by itself"
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
+    assert namespaces_of(process.pid) != []
+    before = (make.SAMPLES / "kafka_fenced_commit.pcapng").stat().st_mtime_ns
+    process.send_signal(number)
+    assert process.wait(60) != 0
+    assert namespaces_of(process.pid) == []
+    assert list(tmp_path.iterdir()) == []
+    assert (make.SAMPLES / "kafka_fenced_commit.pcapng").stat().st_mtime_ns == before
