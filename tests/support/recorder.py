@@ -10,14 +10,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from analyser.capture import EndpointTable, open_captures
 from analyser.flows import Flow
 from analyser.options import ReadOptions
 from analyser.pipeline import Pipeline
 from dissectors.core.limits import Limits
-from dissectors.core.model import CLIENT_TO_SERVER, SERVER_TO_CLIENT
+from dissectors.core.model import CLIENT_TO_SERVER, EXCHANGE_FIELDS, SERVER_TO_CLIENT, Frame
+from dissectors.core.protocol import Sink
 from dissectors.kafka.conversation import KafkaConversation
 from dissectors.kafka.dissector import KAFKA
 from dissectors.kafka.rows import Request, Response
@@ -41,57 +42,49 @@ class Recorded(NamedTuple):
 
 
 class Recording(NamedTuple):
-    """What the pipeline gave: exchanges in the order in which they ended; raw rows as dicts, `_flow` is their flow."""
+    """What the pipeline gave: exchanges in the order in which they ended, and all flows by index."""
 
     exchanges: list[Recorded]
     flows: list[Flow]
-    endpoints: EndpointTable
-    messages: list[dict[str, Any]]
-    expert_infos: list[dict[str, Any]]
 
-    def ends(self, flow: int) -> tuple[End, End]:
-        """(client, server) of a flow whose protocol is known."""
-        return _ends(self.flows[flow], self.endpoints)
+
+class _Seen(NamedTuple):
+    """Kept while the pipeline runs; a message is named by (flow, direction, stream offset)."""
+
+    exchanges: list[tuple[int, Request, Response | None]]
+    statuses: dict[tuple[int, int], str]  # by flow and offset of the request
+    cut: set[tuple[int, int, int]]
 
 
 def record(paths: Sequence[str | Path], options: ReadOptions | None = None) -> Recording:
     """Run captures through the pipeline and keep every exchange. Raises CaptureError."""
     pipeline = _RecordingPipeline(options or ReadOptions())
     decoded = pipeline.run([source for path in paths for source in open_captures([path])])
-    try:
-        rows = {name: decoded.store.tables[name] for name in ("messages", "expert_infos")}
-        raw = {name: [row for batch in table.batches() for row in batch.to_pylist()] for name, table in rows.items()}
-    finally:
-        decoded.store.close()
-    cut = {(row["_flow"], row["direction"], row["stream_offset"]) for row in raw["messages"] if not row["complete"]}
+    decoded.store.close()
+    seen = pipeline.seen
+    assert len(seen.exchanges) == len(seen.statuses), "an exchange passed the recorder unseen"
     exchanges = [
         Recorded(
             flow,
             *_ends(decoded.flows[flow], decoded.endpoints),
             request,
             response,
-            status,
-            _is_whole(flow, request, response, cut),
+            seen.statuses[flow, request.offset],
+            _is_whole(flow, request, response, seen.cut),
         )
-        for flow, request, response, status in pipeline.seen
+        for flow, request, response in seen.exchanges
     ]
-    return Recording(exchanges, decoded.flows, decoded.endpoints, raw["messages"], raw["expert_infos"])
-
-
-def _is_whole(flow: int, request: Request, response: Response | None, cut: set[tuple[int, int, int]]) -> bool:
-    if response is not None and (flow, SERVER_TO_CLIENT, response.offset) in cut:
-        return False
-    return (flow, CLIENT_TO_SERVER, request.offset) not in cut
+    return Recording(exchanges, decoded.flows)
 
 
 class _RecordingPipeline(Pipeline):
-    """The pipeline with a conversation that keeps values; `seen` has (flow, request, response, status)."""
+    """The pipeline with a conversation that keeps values."""
 
     def __init__(self, options: ReadOptions) -> None:
-        self.seen: list[tuple[int, Request, Response | None, str]] = []
+        self.seen = _Seen([], {}, set())
         self._flow = -1
         dissector = replace(KAFKA, conversation=self._conversation)
-        super().__init__({KAFKA.name: dissector}, ("messages", "exchanges", "expert_infos"), options)
+        super().__init__({KAFKA.name: dissector}, ("exchanges", *KAFKA.rows), options)
 
     def _consume(self, flow: Flow) -> None:
         self._flow = flow.index  # a conversation begins while its flow is consumed
@@ -102,14 +95,39 @@ class _RecordingPipeline(Pipeline):
 
 
 class _RecordingConversation(KafkaConversation):
-    def __init__(self, limits: Limits, flow: int, seen: list[tuple[int, Request, Response | None, str]]) -> None:
+    def __init__(self, limits: Limits, flow: int, seen: _Seen) -> None:
         super().__init__(limits)
         self._flow = flow
         self._seen = seen
 
-    def _exchange(self, request: Request, response: Response | None, status: str, *rest: Any) -> None:
-        self._seen.append((self._flow, request, response, status))
-        super()._exchange(request, response, status, *rest)
+    def feed(self, frames: Sequence[Frame], out: Sink) -> None:
+        for _, direction, _, _, _, offset, _, _, _, complete in frames:
+            if not complete:
+                self._seen.cut.add((self._flow, direction, offset))
+        before = len(out.rows("exchanges") or ())
+        super().feed(frames, out)
+        self._keep_statuses(before, out)
+
+    def finish(self, out: Sink) -> None:
+        before = len(out.rows("exchanges") or ())
+        super().finish(out)
+        self._keep_statuses(before, out)
+
+    def _keep_statuses(self, before: int, out: Sink) -> None:
+        for row in (out.rows("exchanges") or [])[before:]:
+            named = dict(zip(EXCHANGE_FIELDS, row, strict=True))
+            if named["request_offset"] is not None:
+                self._seen.statuses[self._flow, named["request_offset"]] = named["status"]
+
+    def _kafka_rows(self, request: Request, response: Response | None, sink: Sink) -> None:
+        self._seen.exchanges.append((self._flow, request, response))  # every exchange passes here with its values
+        super()._kafka_rows(request, response, sink)
+
+
+def _is_whole(flow: int, request: Request, response: Response | None, cut: set[tuple[int, int, int]]) -> bool:
+    if response is not None and (flow, SERVER_TO_CLIENT, response.offset) in cut:
+        return False
+    return (flow, CLIENT_TO_SERVER, request.offset) not in cut
 
 
 def _ends(flow: Flow, endpoints: EndpointTable) -> tuple[End, End]:

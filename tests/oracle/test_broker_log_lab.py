@@ -1,0 +1,26 @@
+"""The lab's scenarios run afresh: the broker's request log equals our decode of the capture made a moment ago.
+
+The samples are frozen; here clients, timing and identifiers are new in every run.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.lab import broker, broker_log, runs
+from tests.lab.shared_runs import outcome_of
+from tests.oracle.test_broker_log import check_amount, compare, damage
+from tests.support.recorder import record
+
+pytestmark = [pytest.mark.lab, pytest.mark.timeout(1200)]
+
+
+@pytest.mark.parametrize("scenario", runs.SCENARIOS)
+def test_fresh_run_equals_the_broker_log(scenario: str) -> None:
+    outcome = outcome_of(scenario)
+    log = broker_log.load(outcome.broker_log, broker.PORT)
+    found = compare(log, record([outcome.pcap]).exchanges)
+    print(f"{scenario}: {found}")
+    assert found.differences == []
+    check_amount(found, len(log))
+    assert damage(outcome.pcap) == []
