@@ -25,9 +25,9 @@ from dissectors.core.protocol import Dissector
 if TYPE_CHECKING:
     import pandas as pd
 
-SMALL_ROWS = 1 << 18
-BATCH_ROWS = 1 << 16
-DUCKDB_MEMORY = "192MB"
+SMALL_ROWS = 1 << 17
+BATCH_ROWS = 1 << 15
+DUCKDB_MEMORY = "160MB"
 _TIME_COLUMN = {"flows": "ts_first", "findings": "ts_first", "captures": ""}
 # Tables whose rows get columns from other rows, see analyser/context.py.
 _ENRICHED = ("kafka_offset_commits", "kafka_fetch_partitions")
@@ -123,9 +123,15 @@ class Analysis:
         limit: int | None = None,
     ) -> int:
         """Write a table to a Parquet file (zstd); the number of rows written."""
+        schema = self._output_schema(name, columns)
+        batches: Iterator[pa.RecordBatch]
+        if self._passes_through(name, where, limit):
+            batches = iter(batch.select(schema.names) for batch in self._finished_batches(name, self._known()))
+        else:
+            batches = self.batches(name, columns, where, limit)
         count = 0
-        with pq.ParquetWriter(path, self._output_schema(name, columns), compression="zstd") as writer:
-            for batch in self.batches(name, columns, where, limit):
+        with pq.ParquetWriter(path, schema, compression="zstd") as writer:
+            for batch in batches:
                 writer.write_batch(batch)
                 count += batch.num_rows
         return count
@@ -146,7 +152,7 @@ class Analysis:
                 ("memory_limit", DUCKDB_MEMORY),
                 ("temp_directory", folder),
                 ("TimeZone", "UTC"),
-                ("preserve_insertion_order", False),
+                ("threads", 2),
                 ("python_enable_replacements", False),
                 ("allowed_directories", [folder]),
                 ("enable_external_access", False),
@@ -169,14 +175,26 @@ class Analysis:
         if name not in self._wanted:
             raise UnknownTable(f"no table {name} in this analysis; there are {', '.join(self._wanted)}")
 
+    def _passes_through(self, name: str, where: str | None, limit: int | None) -> bool:
+        """True when a table's rows can go straight from decoding to the output."""
+        return (
+            name in self._decoded.store.tables
+            and name not in self._finished
+            and name not in _ENRICHED
+            and where is None
+            and limit is None
+            and not list(self._option_conditions(name))
+        )
+
     def _select(self, name: str, columns: Sequence[str], where: str | None, limit: int | None) -> str:
         names = ", ".join(_quoted(column) for column in columns)
-        order = ", ".join(_quoted(column) for column in TABLES[name].order)
         conditions = [*self._option_conditions(name), *([f"({where}\n)"] if where else [])]
         text = f"SELECT {names} FROM {_quoted(name)}"
         if conditions:
             text += " WHERE " + " AND ".join(conditions)
-        return text + f" ORDER BY {order}" + ("" if limit is None else f" LIMIT {int(limit)}")
+        if name in _ENRICHED:  # joins lose the order in which tables are kept
+            text += " ORDER BY " + ", ".join(_quoted(column) for column in TABLES[name].order)
+        return text + ("" if limit is None else f" LIMIT {int(limit)}")
 
     def _option_conditions(self, name: str) -> Iterator[str]:
         time = _TIME_COLUMN.get(name, "ts")
@@ -210,7 +228,7 @@ class Analysis:
         if name == "captures":
             self._register(name, captures_table(self._decoded.captures))
         elif name == "flows":
-            self._register(name, self._known().flows)
+            self._known()
         else:
             self._finish_table(name, self._known())
             if name in _ENRICHED:
@@ -226,7 +244,7 @@ class Analysis:
         files = [stats.file for stats in self._decoded.captures]
         errors = {dissector.name: dissector.error_names for dissector in self._dissectors}
         first = Lookups(flows, pa.nulls(flows.num_rows, pa.string()), {}, files, errors)
-        self._register("flows", flows)
+        self._register("flows", flows.sort_by([(column, "ascending") for column in TABLES["flows"].order]))
         self._finished.add("flows")
         for name in ("kafka_brokers", "kafka_partitions"):
             if name in self._decoded.store.tables:
@@ -239,14 +257,17 @@ class Analysis:
         self._lookups = Lookups(flows, clusters, topics, files, errors)
         return self._lookups
 
+    def _finished_batches(self, name: str, known: Lookups) -> Iterator[pa.RecordBatch]:
+        for batch in self._decoded.store.tables[name].batches(self._con):
+            yield finish_batch(name, batch, known)
+
     def _finish_table(self, name: str, known: Lookups) -> None:
-        raw = self._decoded.store.tables[name]
+        """Make the view of a table: in memory while it is small, else a temporary Parquet file."""
         batches: list[pa.RecordBatch] = []
         path = self._decoded.store.folder / f"{name}.parquet"
         writer: pq.ParquetWriter | None = None
         rows = 0
-        for batch in raw.batches():
-            finished = finish_batch(name, batch, known)
+        for finished in self._finished_batches(name, known):
             rows += finished.num_rows
             if writer is None and rows > SMALL_ROWS:
                 writer = pq.ParquetWriter(path, arrow_schema(name), compression="lz4")

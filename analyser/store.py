@@ -12,14 +12,17 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+import duckdb
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from dissectors.core.model import Row
 
 FLOW = "_flow"
-CHUNK_ROWS = 1 << 16
-MAX_ROWS_IN_MEMORY = 1 << 18
+ROW = "_row"
+CHUNK_ROWS = 1 << 15
+MAX_ROWS_IN_MEMORY = 1 << 17
 
 RAW_TYPES: dict[str, pa.DataType] = {
     "string": pa.string(),
@@ -38,7 +41,11 @@ class RawTable:
         self.name = name
         self.rows = rows
         self._schema = pa.schema(
-            [*(pa.field(field, RAW_TYPES[kind]) for field, kind in zip(fields, kinds, strict=True)), (FLOW, pa.int32())]
+            [
+                *(pa.field(field, RAW_TYPES[kind]) for field, kind in zip(fields, kinds, strict=True)),
+                (FLOW, pa.int32()),
+                (ROW, pa.int64()),
+            ]
         )
         self._flow_runs: list[tuple[int, int]] = []
         self._counted = 0
@@ -57,24 +64,34 @@ class RawTable:
             if self._counted >= CHUNK_ROWS:
                 self._pack()
 
-    def batches(self) -> Iterator[pa.RecordBatch]:
-        """All rows so far, in the order in which they came."""
+    def batches(self, connection: duckdb.DuckDBPyConnection) -> Iterator[pa.RecordBatch]:
+        """All rows, sorted by time, then flow, then the order in which the flow gave them. No rows may follow."""
         self._pack()
         if self._writer is not None:
+            self._spill()
             self._writer.close()
             self._writer = None
+        cursor = connection.cursor()
         if self._path.exists():
-            with pq.ParquetFile(self._path) as spilled:
-                yield from spilled.iter_batches(CHUNK_ROWS)
-        yield from self._batches
+            source = f"read_parquet('{self._path}')"
+        else:
+            source = "raw"
+            cursor.register(source, pa.Table.from_batches(self._batches, self._schema))
+        query = f"SELECT * EXCLUDE ({ROW}) FROM {source} ORDER BY ts, {FLOW}, {ROW}"
+        try:
+            yield from cursor.sql(query).to_arrow_reader(CHUNK_ROWS)
+        finally:
+            cursor.close()
 
     def _pack(self) -> None:
         if not self.rows:
             return
         columns: list[Any] = list(zip(*self.rows, strict=True))
-        arrays = [pa.array(column, field.type) for column, field in zip(columns, list(self._schema)[:-1], strict=True)]
-        flows = pa.array([flow for flow, count in self._flow_runs for _ in range(count)], pa.int32())
-        batch = pa.RecordBatch.from_arrays([*arrays, flows], schema=self._schema)
+        arrays = [pa.array(column, field.type) for column, field in zip(columns, list(self._schema)[:-2], strict=True)]
+        flows, counts = zip(*self._flow_runs, strict=True)
+        arrays.append(pa.array(np.repeat(np.array(flows, np.int32), counts)))
+        arrays.append(pa.array(np.arange(self.total_rows, self.total_rows + len(self.rows))))
+        batch = pa.RecordBatch.from_arrays(arrays, schema=self._schema)
         self.total_rows += len(self.rows)
         self.rows.clear()
         self._flow_runs.clear()

@@ -91,7 +91,7 @@ class KafkaConversation:
         """Give the requests that were never answered."""
         output = _output(out)
         for request in self._outstanding.values():
-            self._exchange(request, None, "unanswered", None, output)
+            self._no_response(request, "unanswered", output)
         self._outstanding = {}
 
     def _request(self, frame: Frame, out: _Output) -> None:
@@ -129,13 +129,13 @@ class KafkaConversation:
             self._extra(api_key, value, data) if out.kafka and value is not None else None,
         )
         if api_key == PRODUCE and value is not None and value["acks"] == 0:
-            self._exchange(request, None, "one_way", None, out)
+            self._no_response(request, "one_way", out)
             return
         outstanding = self._outstanding
         if correlation_id in outstanding:
-            self._exchange(outstanding.pop(correlation_id), None, "unanswered", None, out)
+            self._no_response(outstanding.pop(correlation_id), "unanswered", out)
         elif len(outstanding) >= self._limits.max_outstanding:
-            self._exchange(outstanding.pop(next(iter(outstanding))), None, "unanswered", None, out)
+            self._no_response(outstanding.pop(next(iter(outstanding))), "unanswered", out)
             self._remark(frame, out, "note", "limit", "outstanding_requests", "too many requests wait for a response")
         outstanding[correlation_id] = request
 
@@ -154,19 +154,31 @@ class KafkaConversation:
         error_code: int | None = None
         error_text: str | None = None
         try:
-            value, behind, error_code = _decode_answer(request, known, data, start + 4, end)
-            if value is None:
+            if known.response is None:
                 error_text = known.undecoded[1]
-            elif behind != end:
-                self._trailing(frame, out, known, "response", end - behind)
+            else:
+                body = start + 8
+                if known.tagged_response:
+                    body = response_header(request.api_key, request.version, data, start + 4, end)[1]
+                if request.api_key == API_VERSIONS:
+                    value, behind, error_code = _decode_api_versions(request.version, known, data, body, end)
+                else:
+                    value, behind = known.response(data, body, end)
+                    error_code = known.first_error(value)
+                if behind != end:
+                    self._trailing(frame, out, known, "response", end - behind)
         except DecodeError as error:
             error_text = self._malformed(frame, out, known, "response", error) if complete else CUT
         if out.messages is not None:
             line = summary(value, error_code)
             client_id = request.client_id
             _add_message(out.messages, frame, "response", known, correlation_id, client_id, error_text, line)
-        response = Response(offset, end - start, last, ts_ns, value, data)
-        self._exchange(request, response, "error" if error_code else "ok", error_code, out)
+        status = "error" if error_code else "ok"
+        if out.exchanges is not None:
+            answer = (offset, end - start, last, ts_ns)
+            out.exchanges.append(_exchange_row(request, known, status, error_code, answer))
+        if out.kafka:
+            self._kafka_rows(request, Response(offset, last, ts_ns, value, data), out.sink)
 
     def _extra(self, api_key: int, value: Value, data: bytes) -> Any:
         """What the rows of an exchange need beside the request's value, read while its bytes are at hand."""
@@ -174,32 +186,13 @@ class KafkaConversation:
             return data_rows.produced(value, data)
         return self._sessions.asked(value) if api_key == FETCH else None
 
-    def _exchange(
-        self, request: Request, response: Response | None, status: str, error_code: int | None, out: _Output
-    ) -> None:
+    def _no_response(self, request: Request, status: str, out: _Output) -> None:
+        """The exchange of a request that has no response: unanswered, or one_way by design."""
         if out.exchanges is not None:
             known = operation(request.api_key, request.version)
-            answer = _NO_ANSWER if response is None else response
-            out.exchanges.append(
-                (
-                    request.offset,
-                    answer[0],
-                    request.packet,
-                    answer[2],
-                    request.ts_ns,
-                    answer[3],
-                    known.name,
-                    known.version,
-                    request.client_id,
-                    status,
-                    error_code,
-                    None if error_code is None else ERROR_NAMES.get(error_code),
-                    request.length,
-                    answer[1],
-                )
-            )
+            out.exchanges.append(_exchange_row(request, known, status, None, _NO_ANSWER))
         if out.kafka:
-            self._kafka_rows(request, response, out.sink)
+            self._kafka_rows(request, None, out.sink)
 
     def _kafka_rows(self, request: Request, response: Response | None, sink: Sink) -> None:
         api_key = request.api_key
@@ -254,26 +247,39 @@ class KafkaConversation:
         out.sink.expert((direction, offset, last, ts_ns, severity, group, code, text, span))
 
 
+# offset, length, packet and time of the response
+_Answer = tuple[int, int, int, int] | tuple[None, None, None, None]
 _NO_ANSWER = (None, None, None, None)
 
 
-def _decode_answer(
-    request: Request, known: Operation, data: bytes, position: int, end: int
-) -> tuple[Value | None, int, int | None]:
-    """(value, position behind it, first error code) of a response; no value where no schema covers it."""
-    if known.response is None:
-        return None, end, None
-    body = position + 4
-    if known.tagged_response:
-        body = response_header(request.api_key, request.version, data, position, end)[1]
-    if request.api_key == API_VERSIONS:
-        decoded = decode_response(request.api_key, request.version, data, body, end)
-        if decoded is None:
-            return None, end, None
-        value, behind, form = decoded
-        return value, behind, error_finder(request.api_key, form)(value)
-    value, behind = known.response(data, body, end)
-    return value, behind, known.first_error(value)
+def _exchange_row(request: Request, known: Operation, status: str, error_code: int | None, answer: _Answer) -> Row:
+    """EXCHANGE_FIELDS."""
+    _, _, _, client_id, offset, length, packet, ts_ns, _, _ = request
+    return (
+        offset,
+        answer[0],
+        packet,
+        answer[2],
+        ts_ns,
+        answer[3],
+        known.name,
+        known.version,
+        client_id,
+        status,
+        error_code,
+        None if error_code is None else ERROR_NAMES.get(error_code),
+        length,
+        answer[1],
+    )
+
+
+def _decode_api_versions(version: int, known: Operation, data: bytes, body: int, end: int) -> tuple[Value, int, int]:
+    """(value, position behind it, error code): the answer may have the form of version 0 (KIP-511)."""
+    decoded = decode_response(API_VERSIONS, version, data, body, end)
+    if decoded is None:
+        raise DecodeError(known.undecoded[1])
+    value, behind, form = decoded
+    return value, behind, error_finder(API_VERSIONS, form)(value)
 
 
 def _add_message(

@@ -158,7 +158,6 @@ class Response(NamedTuple):
     """The response to it. `data` is the buffer that record spans in `value` point into."""
 
     offset: int
-    length: int
     packet: int
     ts_ns: int
     value: Value | None
