@@ -14,8 +14,7 @@ import sys
 from typing import NamedTuple
 
 JAVA_MINIMUM = 17
-GO_MINIMUM = (1, 26)  # what the go.mod files of the clients ask for
-GO_THAT_FETCHES = (1, 21)  # from here on Go fetches the version that a go.mod asks for, unless GOTOOLCHAIN=local
+GO_MINIMUM = (1, 19)  # old enough for the distributions; it fetches the Go that the clients need
 
 
 class Program(NamedTuple):
@@ -60,13 +59,9 @@ def java_problem() -> str | None:
 
 
 def go_problem() -> str | None:
-    """Return a sentence if Go is there but too old and does not fetch a newer one by itself."""
+    """Return a sentence if Go is there but too old to fetch the one that the clients need."""
     found = re.search(r"go(\d+)\.(\d+)", output_of(["go", "version"]))
-    if found is None:
-        return None
-    version = (int(found.group(1)), int(found.group(2)))
-    fetches = version >= GO_THAT_FETCHES and output_of(["go", "env", "GOTOOLCHAIN"]).strip() != "local"
-    if version >= GO_MINIMUM or fetches:
+    if found is None or (int(found.group(1)), int(found.group(2))) >= GO_MINIMUM:
         return None
     wanted = ".".join(map(str, GO_MINIMUM))
     return f"go: version {found.group(1)}.{found.group(2)} found, {wanted} needed, install it from https://go.dev/dl"

@@ -19,7 +19,7 @@ def fake_program(folder: Path, name: str, prints: str) -> None:
     ("name", "prints", "said"),
     [
         pytest.param("go", "go version go1.26.8 linux/amd64", None, id="go new enough"),
-        pytest.param("go", "go version go1.19.8 linux/amd64", "go: version 1.19", id="go too old"),
+        pytest.param("go", "go version go1.15.15 linux/amd64", "go: version 1.15", id="go too old"),
         pytest.param("java", 'openjdk version "17.0.15" 2025-04-15', None, id="java 17"),
         pytest.param("java", 'openjdk version "11.0.2" 2019-01-15', "java: version 11", id="java too old"),
     ],

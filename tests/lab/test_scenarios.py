@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.lab import broker, broker_log, make, runs
+from tests.lab import broker, broker_log, go_toolchain, make, runs
 from tests.lab.processes import run
 from tests.lab.shared_runs import outcome_of, require_lab
 
@@ -54,3 +54,8 @@ def test_an_interrupted_run_cleans_up(number: signal.Signals, tmp_path: Path) ->
     assert namespaces_of(process.pid) == []
     assert list(tmp_path.iterdir()) == []
     assert (make.SAMPLES / "kafka_fenced_commit.pcapng").stat().st_mtime_ns == before
+
+
+def test_a_fetched_go_is_new_enough() -> None:
+    require_lab()
+    assert go_toolchain.version_of(go_toolchain.fetch_toolchain()) >= go_toolchain.WANTED

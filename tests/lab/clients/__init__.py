@@ -12,6 +12,7 @@ import sys
 from pathlib import Path
 
 from tests.lab import broker
+from tests.lab.go_toolchain import go_command
 from tests.lab.processes import LabError, run
 
 CLIENTS_DIR = Path(__file__).parent
@@ -25,8 +26,8 @@ def go_program(name: str) -> str:
     """Build clients/NAME (go build does nothing when it is up to date) and return the binary's path."""
     binary = BINARIES / name
     # CGO is not needed by any client, so no C compiler is either.
-    env = {**os.environ, "CGO_ENABLED": "0"}
-    run(["go", "build", "-trimpath", "-o", str(binary), "."], cwd=CLIENTS_DIR / name, env=env)
+    env = {**os.environ, "CGO_ENABLED": "0", "GOTOOLCHAIN": "local"}
+    run([go_command(), "build", "-trimpath", "-o", str(binary), "."], cwd=CLIENTS_DIR / name, env=env)
     return str(binary)
 
 

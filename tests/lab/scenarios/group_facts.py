@@ -13,14 +13,17 @@ from tests.lab import commits
 from tests.lab.processes import read_events
 
 
-def affected_partition(partition: int, pairs: list[tuple[commits.Commit, commits.Commit]]) -> dict[str, Any]:
+def affected_partition(partition: int, accepted: list[commits.Commit]) -> dict[str, Any]:
     """Return what went back on one partition; the first time with what names its request on the wire."""
-    mine = [(before, after) for before, after in pairs if after.partition == partition]
+    rows = [row for row in accepted if row.partition == partition]
+    mine = commits.regressions(rows)
     before, after = mine[0]
     return {
         "partition": partition,
         "regressions": len(mine),
         "stale_offsets": sorted({after.offset for _, after in mine}),
+        "highest_offset": max(row.offset for row in rows),
+        "last_offset": rows[-1].offset,
         "first": {
             "offset_before": before.offset,
             "offset_after": after.offset,
@@ -51,12 +54,13 @@ def group_facts(rows: list[commits.Commit], group: str, directory: Path, clients
     """Return a group's commits, committers, assignments and the partitions whose stored offset went back."""
     mine = [row for row in rows if row.group == group]
     pairs = commits.regressions(mine)
+    accepted = [row for row in mine if not row.error_code]
     refused = [row for row in mine if row.error_code]
     affected = sorted({after.partition for _, after in pairs})
     return {
         "group": group,
         "topic": mine[0].topic,
-        "commits_accepted": len(mine) - len(refused),
+        "commits_accepted": len(accepted),
         "commits_refused": len(refused),
         "refused_error_codes": sorted({row.error_code for row in refused}),
         "refused_partitions": sorted({row.partition for row in refused}),
@@ -66,5 +70,5 @@ def group_facts(rows: list[commits.Commit], group: str, directory: Path, clients
         "stale_committer": commits.committers(after for _, after in pairs),
         "refused_committer": commits.committers(refused),
         "assignment": assignments(directory, clients, mine[0].topic),
-        "affected": [affected_partition(partition, pairs) for partition in affected],
+        "affected": [affected_partition(partition, accepted) for partition in affected],
     }
