@@ -49,8 +49,8 @@ def detect(frames: Frames, *, gap_bytes_least: int = 1) -> Iterator[Finding]:
         subject=subject_text(capture="all"),
         sentence=(
             f"{count_text(missing, 'stream byte')} of {count_text(len(worst), 'flow')} are missing from the capture; "
-            f"most ({worst[0]['gap_bytes']}) between {endpoints_text(worst[0])}. What was seen stands; what was not seen there "
-            "proves nothing."
+            f"most ({worst[0]['gap_bytes']}) between {endpoints_text(worst[0])}. What was seen stands; what was not "
+            "seen there proves nothing."
         ),
         next_step=(
             "Capture again with a larger buffer (tcpdump -B), a tighter filter, or nearer to the broker, if a "

@@ -52,8 +52,8 @@ def detect(frames: Frames, *, flows_least: int = 1) -> Iterator[Finding]:
         subject=subject_text(capture="all"),
         sentence=(
             f"Of {count_text(len(one_sided), 'flow')} only one direction is in the capture ({len(no_answer)} without "
-            f"any byte from the server), for example between {endpoints_text(one_sided[0])}. Whether these requests were "
-            "accepted is not known."
+            f"any byte from the server), for example between {endpoints_text(one_sided[0])}. Whether these "
+            "requests were accepted is not known."
         ),
         next_step="Capture both directions: check the mirror port, the routing, and the capture filter.",
         ts_first_ns=min(m["ts"] for m in messages),

@@ -29,7 +29,7 @@ from analyser.findings import Evidence, Finding, some_evidence, subject_text
 
 
 def detect(frames: Frames, *, messages_least: int = 1) -> Iterator[Finding]:
-    """At most one finding for the protocol, operation and version of this partition."""
+    """At most one finding for this protocol, operation and version, from `messages_least` messages on."""
     messages = rows_of(frames["messages"])
     if not messages or len(messages) < messages_least:
         return

@@ -219,7 +219,7 @@ def _next_step(last: Commit, overtaken: bool) -> str:
         )
     return (
         f"Look at the process behind {committer_text(last)}: it holds an old offset of this partition and commits it "
-        "on a timer. Restart it to stop the damage; then search for its own offset store or for commits sent out of order."
+        "on a timer. Restart it to stop the damage; then search for its own offset store or for commits out of order."
     )
 
 

@@ -113,7 +113,7 @@ def _finding(cluster: str | None, refused: Sequence[Commit], requests: int, stan
     is_zombie = standing >= zombie
     key = committer_key(cluster, last)
     outcome = (
-        "None of them got through later: it works on partitions that are no longer its own"
+        "Not one got through later: it works on partitions that are no longer its own"
         if is_zombie
         else "The offset is safe, the broker kept the stored one"
     )
@@ -130,7 +130,7 @@ def _finding(cluster: str | None, refused: Sequence[Commit], requests: int, stan
         ),
         next_step=(
             f"Restart the process behind {committer_text(last)} and look why it missed the rebalance: processing "
-            "longer than max.poll.interval.ms, a pause longer than the session timeout, or commits with a kept generation."
+            "longer than max.poll.interval.ms, a pause longer than the session timeout, or a generation that is kept."
             if is_zombie
             else "Nothing to do if it happened once around a rebalance."
         ),

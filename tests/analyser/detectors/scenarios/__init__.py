@@ -1,0 +1,13 @@
+"""Scenarios as plain rows: what happens, and exactly which findings must come of it.
+
+`FIRES` has at least one scenario per detector that gives this code and no other, `NEAR_MISSES` at least one per
+detector that looks alike and stays silent (no finding above the severity named), `FAULTS` the ways in which stored
+offsets go wrong in practice, with all codes that they give.
+"""
+
+from tests.analyser.detectors.scenarios.faults import FAULTS
+from tests.analyser.detectors.scenarios.fires import FIRES
+from tests.analyser.detectors.scenarios.near_misses import NEAR_MISSES
+from tests.analyser.detectors.scenarios.scenario import Scenario
+
+__all__ = ["FAULTS", "FIRES", "NEAR_MISSES", "Scenario"]

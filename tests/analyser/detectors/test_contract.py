@@ -1,0 +1,203 @@
+"""What every registered detector must be: documented, pure, deterministic, blind outside its partition."""
+
+from __future__ import annotations
+
+import inspect
+import json
+import random
+import re
+from dataclasses import replace
+from functools import cache
+
+import duckdb
+import pandas as pd
+import pytest
+
+from analyser.context import enrich
+from analyser.detectors import DETECTORS, run_detectors, tables_needed
+from analyser.detectors.framework import PAGE_SECTIONS, Detector, Failure, empty_frames, partitions, run
+from analyser.findings import SEVERITIES, Finding, confidence_rank, findings_table, severity_rank
+from analyser.tables import PANDAS_TYPES, TABLES, arrow_schema
+from tests.analyser.detectors.scenarios import FAULTS, FIRES, Scenario
+from tests.support.rows import connection_from_rows
+
+EACH = pytest.mark.parametrize("detector", DETECTORS.values(), ids=lambda d: d.code)
+ALL = [*FIRES, *FAULTS]
+EACH_SCENARIO = pytest.mark.parametrize("index", range(len(ALL)), ids=lambda n: str(ALL[n]))
+
+
+def key(finding: Finding) -> str:
+    return repr(finding)
+
+
+def connection(scenario: Scenario) -> duckdb.DuckDBPyConnection:
+    con = connection_from_rows(scenario.rows)
+    enrich(con)
+    return con
+
+
+@cache
+def shared(index: int) -> duckdb.DuckDBPyConnection:
+    """The connection of a scenario for tests that only read."""
+    return connection(ALL[index])
+
+
+@cache
+def found_in(index: int) -> list[Finding]:
+    return run_detectors(shared(index))
+
+
+@EACH
+def test_page_has_the_fixed_sections_in_order(detector: Detector) -> None:
+    headings = [line for line in detector.page.splitlines() if line and not line.startswith(" ")]
+    assert headings[0].startswith(f"{detector.code} {detector.name}: ")
+    assert tuple(headings[1:]) == PAGE_SECTIONS
+    bodies = re.split(r"\n\n(?=\S)", detector.page)[1:]
+    assert all(len(body.splitlines()) > 1 for body in bodies)
+
+
+@EACH
+def test_thresholds_have_defaults_and_the_page_or_docstring_names_them(detector: Detector) -> None:
+    for name, default in detector.thresholds.items():
+        assert default is not inspect.Parameter.empty, name
+        assert name in detector.page or name in (inspect.getdoc(detector.detect) or ""), name
+
+
+@EACH
+def test_declared_tables_and_columns_exist(detector: Detector) -> None:
+    for table, columns in detector.reads.items():
+        names = set(TABLES[table].column_names())
+        assert set(columns) <= names
+        assert set(detector.partition_by) <= names
+    assert set(detector.rows) <= set(detector.reads)
+    assert "cluster_id" in detector.partition_by or not detector.code.startswith("KAF")
+    assert detector.severity in SEVERITIES
+
+
+@EACH
+def test_silent_on_empty_frames_and_empty_tables(detector: Detector) -> None:
+    assert list(detector.detect(empty_frames(detector))) == []
+    assert run(connection_from_rows({}), [detector]) == []
+
+
+@EACH_SCENARIO
+def test_findings_are_valid(index: int) -> None:
+    found = found_in(index)
+    assert found
+    for finding in found:
+        detector = DETECTORS[finding.code]
+        assert finding.name == detector.name
+        assert severity_rank(finding.severity) <= severity_rank(detector.severity)
+        assert confidence_rank(finding.confidence) <= confidence_rank(detector.confidence)
+        assert finding.evidence
+        assert all(e.packet is not None or e.message_id is not None for e in finding.evidence)
+        assert finding.ts_first_ns is not None
+        assert finding.ts_last_ns is not None
+        assert finding.ts_first_ns <= finding.ts_last_ns
+        assert finding.sentence.endswith(".")
+        assert finding.next_step.endswith(".")
+        assert "None" not in finding.sentence + finding.next_step + finding.subject
+    table = findings_table(found)
+    assert table.schema == arrow_schema("findings")
+    for row in table.to_pylist():
+        evidence, numbers = json.loads(row["evidence"]), json.loads(row["numbers"])
+        assert all(set(item) == {"file", "packet", "message_id"} for item in evidence)
+        assert isinstance(numbers, dict)
+    assert len({f.finding_id for f in found}) == len(found)
+
+
+@EACH_SCENARIO
+def test_same_findings_twice_and_from_shuffled_rows(index: int) -> None:
+    expected = list(map(key, found_in(index)))
+    assert list(map(key, run_detectors(shared(index)))) == expected
+    shuffled = {table: list(rows) for table, rows in ALL[index].rows.items()}
+    for rows in shuffled.values():
+        random.Random(index).shuffle(rows)
+    assert list(map(key, run_detectors(connection(replace(ALL[index], rows=shuffled))))) == expected
+
+
+@EACH_SCENARIO
+def test_findings_do_not_depend_on_how_the_rows_are_split(index: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("analyser.detectors.framework._BATCH_ROWS", 7)
+    assert list(map(key, run_detectors(shared(index)))) == list(map(key, found_in(index)))
+
+
+@EACH_SCENARIO
+def test_detectors_leave_their_input_alone(index: int) -> None:
+    for detector in DETECTORS.values():
+        for _, frames in partitions(shared(index), detector):
+            before = {table: frame.copy(deep=True) for table, frame in frames.items()}
+            first = list(map(key, detector.detect(frames)))
+            for table, frame in frames.items():
+                pd.testing.assert_frame_equal(frame, before[table])
+            assert list(map(key, detector.detect(frames))) == first
+
+
+@EACH_SCENARIO
+def test_frames_are_typed_sorted_and_of_one_key(index: int) -> None:
+    for detector in DETECTORS.values():
+        keys = []
+        for partition_key, frames in partitions(shared(index), detector):
+            keys.append(partition_key)
+            assert set(frames) == set(detector.reads)
+            for table, frame in frames.items():
+                assert tuple(frame.columns) == detector.columns(table)
+                for column in frame.columns:
+                    assert str(frame[column].dtype) == PANDAS_TYPES[TABLES[table].column(column).kind]
+                for name, value in zip(detector.partition_by, partition_key, strict=True):
+                    assert frame[name].isna().all() if value is None else (frame[name] == value).all()
+                if "ts" in frame:
+                    assert frame["ts"].is_monotonic_increasing
+        assert len(set(keys)) == len(keys)
+
+
+@EACH_SCENARIO
+def test_suspects_name_every_partition_that_has_findings(index: int) -> None:
+    """The prefilter may only save work: without it the findings are the same."""
+    con = shared(index)
+    for detector in DETECTORS.values():
+        everywhere = run(con, [replace(detector, suspects=None)])
+        assert list(map(key, run(con, [detector]))) == list(map(key, everywhere))
+
+
+@pytest.mark.parametrize(
+    "index", [n for n, s in enumerate(ALL) if s.code.startswith("KAF")], ids=lambda n: str(ALL[n])
+)
+def test_clusters_never_mix(index: int) -> None:
+    """The same rows in an unknown, and in two known clusters give the same findings three times, each for itself."""
+    scenario = ALL[index]
+    alone = [(f.code, f.severity) for f in found_in(index)]
+    rows = {
+        table: [dict(row) | {"cluster_id": cluster} for row in held for cluster in (None, "c1", "c2")]
+        for table, held in scenario.rows.items()
+    }
+    found = run_detectors(connection(replace(scenario, rows=rows)))
+    for cluster in (None, "c1", "c2"):
+        own = [(f.code, f.severity) for f in found if f.numbers["cluster"] == cluster]
+        assert own == alone
+
+
+def test_a_failing_detector_does_not_lose_the_others() -> None:
+    def broken(frames: object) -> list[Finding]:
+        raise ValueError("broken on purpose")
+
+    con = connection(FAULTS[1])
+    healthy = DETECTORS["KAF101"]
+    failing = replace(healthy, code="KAF999", detect=broken)
+    unreadable = replace(healthy, code="KAF998", suspects="SELECT nothing FROM nowhere")
+    failures: list[Failure] = []
+    found = run(con, [failing, unreadable, healthy], failures)
+    assert [f.code for f in found] == ["KAF101"]
+    assert [f.code for f in failures] == ["KAF999", "KAF998"]
+    assert failures[0].key == ("c1", "billing", "payments", 0)
+    with pytest.raises(ValueError, match="broken on purpose"):
+        run(con, [failing])
+
+
+def test_codes_choose_detectors() -> None:
+    con = connection(FAULTS[1])
+    assert {f.code for f in run_detectors(con, ["KAF104"])} == {"KAF104"}
+    with pytest.raises(KeyError):
+        run_detectors(con, ["KAF000"])
+    assert tables_needed(["KAF101"]) == {"kafka_offset_commits"}
+    assert tables_needed() >= {"flows", "messages", "expert_infos", "kafka_fetch_partitions"}

@@ -1,0 +1,61 @@
+"""Every detector fires where it must, with exactly its code, and stays silent on its near misses."""
+
+from __future__ import annotations
+
+import pytest
+
+from analyser.context import enrich
+from analyser.detectors import DETECTORS, run_detectors
+from analyser.findings import Finding
+from tests.analyser.detectors.scenarios import FAULTS, FIRES, NEAR_MISSES, Scenario
+from tests.support.rows import connection_from_rows
+
+
+def findings_of(scenario: Scenario) -> list[Finding]:
+    con = connection_from_rows(scenario.rows)
+    enrich(con)
+    return run_detectors(con)
+
+
+@pytest.mark.parametrize("scenario", [*FIRES, *NEAR_MISSES, *FAULTS], ids=str)
+def test_scenario_gives_exactly_these_findings(scenario: Scenario) -> None:
+    found = findings_of(scenario)
+    assert {(f.code, f.severity) for f in found} == scenario.expected, [f.sentence for f in found]
+
+
+@pytest.mark.parametrize("code", DETECTORS)
+def test_every_detector_has_a_scenario_and_a_near_miss(code: str) -> None:
+    assert any(s.code == code for s in FIRES)
+    assert any(s.code == code for s in NEAR_MISSES)
+    worst = {severity for s in (*FIRES, *FAULTS) for c, severity in s.expected if c == code}
+    assert DETECTORS[code].severity in worst, "no scenario reaches the severity that the detector declares"
+
+
+def test_out_of_order_commits_name_the_one_member() -> None:
+    found = {(f.code, f.numbers["partition"]): f for f in findings_of(FAULTS[0])}
+    assert set(found) == {("KAF103", 0), ("KAF102", 1), ("KAF103", 1)}
+    step = found["KAF103", 0]
+    assert step.numbers["same_committer"] is True
+    assert step.numbers["sent_before_answer"] == step.numbers["steps_back"] >= 6
+    assert step.numbers["worst_delta"] == 5
+    assert "billing-1" in step.sentence
+    assert "sarama" in step.next_step
+    assert found["KAF102", 1].numbers["stuck_offset"] == 1500
+
+
+def test_stale_store_names_both_committers_and_what_is_lost() -> None:
+    found = {f.code: f for f in findings_of(FAULTS[1])}
+    for code in ("KAF101", "KAF102", "KAF103", "KAF104"):
+        finding = found[code]
+        committers = {c["member_id"]: c for c in finding.numbers["committers"]}
+        assert set(committers) == {"m1", "m2"}
+        assert committers["m1"]["address"] == "10.1.0.1"
+        assert committers["m1"]["generation"] == 6
+        assert finding.numbers["partition"] == 0
+        for named in ("10.1.0.1", "billing-1", "m1", "generation 6", "payments-0"):
+            assert named in finding.sentence
+    assert found["KAF101"].numbers["last_offset"] == 480
+    assert found["KAF101"].numbers["replay_now"] == 790 - 480
+    assert "310 messages" in found["KAF101"].sentence
+    assert found["KAF103"].confidence == "high"
+    assert found["KAF104"].numbers["owner_member_id"] == "m2"

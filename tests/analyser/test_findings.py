@@ -1,0 +1,93 @@
+"""The finding itself: stable ids, words, the table."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import pytest
+
+from analyser.findings import (
+    MAX_EVIDENCE,
+    Evidence,
+    Finding,
+    confidence_rank,
+    findings_table,
+    severity_rank,
+    some_evidence,
+    subject_text,
+)
+from analyser.tables import arrow_schema
+
+FINDING = Finding(
+    code="KAF101",
+    name="dual-committer",
+    severity="critical",
+    confidence="high",
+    provisional=False,
+    subject="cluster=c group=g topic=t partition=0",
+    sentence="Two.",
+    next_step="Look.",
+    ts_first_ns=1_790_000_000_123_456_789,
+    ts_last_ns=1_790_000_001_000_000_001,
+    evidence=(Evidence("a.pcap", 7, "f-c1"), Evidence("a.pcap", 9, None)),
+    numbers={"partition": 0, "topic": "t", "committers": [{"address": "10.0.0.1"}]},
+)
+
+
+@pytest.mark.parametrize(
+    ("change", "same"),
+    [
+        ({"sentence": "Other words."}, True),
+        ({"severity": "info", "numbers": {}}, True),
+        ({"evidence": (Evidence("b.pcap", 3, "f-c1"),)}, True),
+        ({"evidence": (Evidence("a.pcap", 7, "f-c2"),)}, False),
+        ({"subject": "cluster=c group=g topic=t partition=1"}, False),
+        ({"code": "KAF103"}, False),
+    ],
+    ids=["sentence", "severity", "another file", "another message", "another subject", "another code"],
+)
+def test_id_is_made_of_code_subject_and_first_evidence(change: dict[str, object], same: bool) -> None:
+    assert (replace(FINDING, **change).finding_id == FINDING.finding_id) is same
+
+
+def test_id_without_message_ids_uses_file_and_packet() -> None:
+    one = replace(FINDING, evidence=(Evidence("a.pcap", 7, None),))
+    assert one.finding_id != replace(one, evidence=(Evidence("a.pcap", 8, None),)).finding_id
+
+
+@pytest.mark.parametrize(
+    ("parts", "expected"),
+    [
+        ({"topic": "a", "partition": 0}, "topic=a partition=0"),
+        ({"cluster": None, "group": "two words"}, 'cluster=? group="two words"'),
+        ({"group": 'q"='}, 'group="q\\"="'),
+        ({"group": ""}, 'group=""'),
+    ],
+)
+def test_subject_text(parts: dict[str, object], expected: str) -> None:
+    assert subject_text(**parts) == expected
+
+
+def test_evidence_is_kept_short_with_both_ends_and_without_repeats() -> None:
+    many = [Evidence("a", n // 2, None) for n in range(1000)]
+    kept = some_evidence(many)
+    assert len(kept) == MAX_EVIDENCE
+    assert (kept[0].packet, kept[-1].packet) == (0, 499)
+    assert some_evidence(many[:4]) == (Evidence("a", 0, None), Evidence("a", 1, None))
+
+
+def test_table_has_the_registered_schema_order_and_nanoseconds() -> None:
+    table = findings_table([replace(FINDING, subject="z"), FINDING, replace(FINDING, code="CAP101")])
+    assert table.schema == arrow_schema("findings")
+    assert table.column("code").to_pylist() == ["CAP101", "KAF101", "KAF101"]
+    assert table.column("ts_first").cast("int64").to_pylist()[0] == 1_790_000_000_123_456_789
+    assert json.loads(table.column("evidence").to_pylist()[0])[1] == {"file": "a.pcap", "packet": 9, "message_id": None}
+    assert findings_table([]).schema == arrow_schema("findings")
+
+
+def test_ranks() -> None:
+    assert severity_rank("info") < severity_rank("warning") < severity_rank("critical")
+    assert confidence_rank("low") < confidence_rank("medium") < confidence_rank("high")
+    with pytest.raises(ValueError, match="fatal"):
+        severity_rank("fatal")
