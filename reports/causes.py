@@ -1,7 +1,9 @@
 """Findings put together by cause. In: the findings table; out: causes, worst first.
 
-One fault usually shows on many partitions. Findings with the same code, group and committers are one cause, told
-once with the list of its partitions. A cause without committers (CAP codes) is told apart by its code and group.
+One fault shows on many partitions and to several detectors: a stale committer is a second committer, is stuck, and
+makes the offset go back. Findings on one partition belong together, and partitions of one group with the same
+committers too: one cause, told once with all its codes and partitions. Findings that name no committers (CAP codes)
+are of one cause when they have one code and group.
 """
 
 from __future__ import annotations
@@ -18,6 +20,9 @@ _CONFIDENCES = ("low", "medium", "high")
 
 # Parts of the names under which detectors count messages.
 _AT_STAKE = ("replay", "delta", "messages")
+
+# Address, client id, member id.
+Identity = tuple[Any, Any, Any]
 
 _FINDINGS = """
     select finding_id, code, name, severity, confidence, provisional, subject, sentence, next_step,
@@ -54,6 +59,18 @@ class Finding:
         """The partition it is about, where it is about one."""
         topic, partition = self.numbers.get("topic"), self.numbers.get("partition")
         return (str(topic), partition) if topic is not None and isinstance(partition, int) else None
+
+    def identities(self) -> set[Identity]:
+        """Its committers without generation and numbers."""
+        return {(c.get("address"), c.get("client_id"), c.get("member_id")) for c in self.committers}
+
+    def partitions(self) -> list[tuple[str, int]]:
+        """The partitions it is about: its own one, or those that a finding about a whole member lists."""
+        if self.topic_partition is not None:
+            return [self.topic_partition]
+        listed = self.numbers.get("partitions")
+        names = [str(name).rpartition("-") for name in listed] if isinstance(listed, list) else []
+        return [(topic, int(number)) for topic, _, number in names if number.isdecimal()]
 
     @property
     def at_stake(self) -> float:
@@ -93,16 +110,27 @@ class Cause:
 
     def partitions(self) -> list[tuple[str, int]]:
         """Topics and partitions it was seen on, in order."""
-        return sorted({f.topic_partition for f in self.findings if f.topic_partition is not None})
+        return sorted({place for finding in self.findings for place in finding.partitions()})
+
+    def by_code(self) -> dict[str, list[Finding]]:
+        """Findings of each detector; codes and findings with the worst first."""
+        found: dict[str, list[Finding]] = {}
+        for finding in self.findings:
+            found.setdefault(finding.code, []).append(finding)
+        return found
+
+    def fullest(self) -> Finding:
+        """Of the findings on the worst one's partition the one that names most committers."""
+        beside = [f for f in self.findings if f.topic_partition == self.worst.topic_partition]
+        return max(beside, key=lambda f: len(f.committers))
 
     def packets(self) -> dict[str, list[int]]:
         """Evidence packets per file, in order."""
-        found: dict[str, set[int]] = {}
-        for finding in self.findings:
-            for item in finding.evidence:
-                if isinstance(item.get("packet"), int):
-                    found.setdefault(str(item.get("file") or ""), set()).add(item["packet"])
-        return {file: sorted(numbers) for file, numbers in sorted(found.items())}
+        return _packets(self.findings)
+
+    def worst_packets(self) -> dict[str, list[int]]:
+        """Evidence packets of the worst finding alone."""
+        return _packets(self.findings[:1])
 
 
 def findings(source: Source) -> list[Finding]:
@@ -112,9 +140,14 @@ def findings(source: Source) -> list[Finding]:
 
 def causes(found: Iterable[Finding]) -> list[Cause]:
     """Findings by cause: critical first, then by the messages at stake, the number of findings and the code."""
+    found = list(found)
+    committers: dict[tuple[Any, ...], set[Identity]] = {}
+    for finding in found:
+        committers.setdefault(_partition_key(finding), set()).update(finding.identities())
     by_key: dict[tuple[Any, ...], list[Finding]] = {}
     for finding in found:
-        by_key.setdefault(_cause_key(finding), []).append(finding)
+        key = _cause_key(finding, frozenset(committers[_partition_key(finding)]))
+        by_key.setdefault(key, []).append(finding)
     grouped = [Cause(tuple(sorted(group, key=_badness, reverse=True))) for group in by_key.values()]
     return sorted(
         grouped, key=lambda c: (-severity_rank(c.worst.severity), -c.at_stake, -len(c.findings), c.worst.code)
@@ -130,6 +163,14 @@ def severity_reached(source: Source, at_least: str) -> bool:
     """Whether there is a finding of that severity or above."""
     present = rows(source, "select distinct severity from findings")
     return any(severity_rank(row["severity"]) >= severity_rank(at_least) for row in present)
+
+
+def _packets(found: Iterable[Finding]) -> dict[str, list[int]]:
+    packets: dict[str, set[int]] = {}
+    for item in (item for finding in found for item in finding.evidence):
+        if isinstance(item.get("packet"), int):
+            packets.setdefault(str(item.get("file") or ""), set()).add(item["packet"])
+    return {file: sorted(numbers) for file, numbers in sorted(packets.items())}
 
 
 def _finding(row: dict[str, Any]) -> Finding:
@@ -149,10 +190,16 @@ def _decoded(text: str) -> Any:
         return None
 
 
-def _cause_key(finding: Finding) -> tuple[Any, ...]:
+def _partition_key(finding: Finding) -> tuple[Any, ...]:
+    """What the finding is about as narrowly as it says."""
     numbers = finding.numbers
-    identities = {(c.get("address"), c.get("client_id"), c.get("member_id")) for c in finding.committers}
-    return finding.code, numbers.get("cluster"), numbers.get("group"), frozenset(identities)
+    place = finding.topic_partition or (finding.code, finding.finding_id)
+    return numbers.get("cluster"), numbers.get("group"), place
+
+
+def _cause_key(finding: Finding, committers: frozenset[Identity]) -> tuple[Any, ...]:
+    group = (finding.numbers.get("cluster"), finding.numbers.get("group"))
+    return (*group, committers) if committers else (*group, finding.code)
 
 
 def _badness(finding: Finding) -> tuple[int, int, float]:

@@ -27,7 +27,7 @@ class Connection:
 
 def finding_section(source: Source, causes: Sequence[Cause]) -> Section:
     """All causes, worst first."""
-    wanted = {str(c["flow_id"]) for cause in causes for c in cause.worst.committers if c.get("flow_id")}
+    wanted = {str(c["flow_id"]) for cause in causes for c in cause.fullest().committers if c.get("flow_id")}
     connections = _connections(source, wanted)
     blocks: list[Block] = []
     for cause in causes:
@@ -40,52 +40,64 @@ def cause_list(causes: Sequence[Cause]) -> Cells:
     table = tuple(
         (
             cause.worst.severity.upper(),
-            f"{cause.worst.code} {cause.worst.name}",
+            " ".join(cause.by_code()) if len(cause.by_code()) > 1 else _names(cause)[0],
             _plain(cause.worst.numbers.get("group")),
-            partition_list(cause.partitions()) or count(len(cause.findings), "finding"),
+            partition_list(cause.partitions()),
             ", ".join(_committer_names(cause)),
         )
         for cause in causes[:_CAUSES_LISTED]
     )
-    header = ("SEVERITY", "FINDING", "GROUP", "WHERE", "WHO")
+    header = ("SEVERITY", "FINDINGS", "GROUP", "WHERE", "WHO")
     return without_empty(Cells(header, table, wrapped=(1, 2, 3, 4)))
 
 
+def _names(cause: Cause) -> list[str]:
+    """`KAF101 dual-committer` for every code of the cause."""
+    return [f"{code} {found[0].name}" for code, found in cause.by_code().items()]
+
+
 def _committer_names(cause: Cause) -> list[str]:
-    names = (f"{c.get('client_id') or '(no client id)'}@{c.get('address') or '?'}" for c in cause.worst.committers)
+    names = (f"{c.get('client_id') or '(no client id)'}@{c.get('address') or '?'}" for c in cause.fullest().committers)
     return list(dict.fromkeys(names))
 
 
 def _cause(cause: Cause, connections: Mapping[str, Connection]) -> Iterable[Block]:
-    worst = cause.worst
-    yield Heading(_title(cause), severity_tone(worst.severity))
-    yield Paragraph(worst.sentence)
-    partitions = cause.partitions()
-    if len(cause.findings) > 1:
-        where = f": {partition_list(partitions)}" if partitions else ""
-        yield Paragraph(f"{count(len(cause.findings), 'finding')} with this cause{where}", "where")
-        measured = _measures(cause.findings)
-        if measured is not None:
-            yield measured
-    if worst.committers:
-        which = f"who wrote {_partition(worst)}, the worst:" if len(cause.findings) > 1 else "who wrote it:"
-        yield Paragraph(which)
-        yield _committers(worst, connections)
+    yield Heading(_title(cause), severity_tone(cause.worst.severity))
+    for found in cause.by_code().values():
+        yield from _told(found)
+    who = cause.fullest()
+    if who.committers:
+        yield Paragraph(f"committers of {_partition(who)}:" if who.topic_partition else "committers:")
+        yield _committers(who, connections)
     yield from _evidence(cause)
-    yield Paragraph(worst.next_step, "next")
-    yield Paragraph(f"confidence {cause.confidence}{_provisional(worst)}, id {worst.finding_id}", "about", "quiet")
+    yield Paragraph(cause.worst.next_step, "next")
+    ids = [found[0].finding_id for found in cause.by_code().values()]
+    yield Paragraph(f"confidence {cause.confidence}{_provisional(cause.worst)}, id {', '.join(ids)}", "about", "quiet")
+
+
+def _told(found: Sequence[Finding]) -> Iterable[Block]:
+    """The findings of one code: the worst one's sentence, and how many more there are and where."""
+    worst = found[0]
+    yield Paragraph(worst.sentence, worst.code)
+    if len(found) == 1:
+        return
+    places = sorted({place for finding in found for place in finding.partitions()})
+    where = f", on {count(len(places), 'partition')}: {partition_list(places)}" if places else ""
+    yield Paragraph(f"the worst of {len(found)} such findings{where}", "", "quiet")
+    measured = _measures(found)
+    if measured is not None:
+        yield measured
 
 
 def _title(cause: Cause) -> str:
-    worst = cause.worst
-    title = f"{worst.severity.upper()} {worst.code} {worst.name}"
-    group = worst.numbers.get("group")
+    title = f"{cause.worst.severity.upper()}  {', '.join(_names(cause))}"
+    group = cause.worst.numbers.get("group")
     if group is not None:
-        title += f", group {group}"
+        title += f"; group {group}"
     partitions = cause.partitions()
-    if len(partitions) == 1:
-        return f"{title}, partition {_partition(worst)}"
-    return f"{title}, {len(partitions)} partitions" if partitions else title
+    if len(partitions) > 1:
+        return f"{title}, {len(partitions)} partitions"
+    return f"{title}, {partitions[0][0]}-{partitions[0][1]}" if partitions else title
 
 
 def _partition(finding: Finding) -> str:
@@ -155,22 +167,20 @@ def _number(value: float) -> str:
 
 
 def _evidence(cause: Cause) -> Iterable[Block]:
-    """Packets per file, with a filter to copy into Wireshark."""
-    by_file = cause.packets()
-    for file, packets in by_file.items():
-        shown = _spread(packets, _PACKETS_SHOWN)
-        name = f" of {file}" if file else ""
+    """Packets per file, with a filter to copy into Wireshark; those of the worst finding when all are too many."""
+    every = cause.packets()
+    for file, packets in every.items():
+        shown = packets if len(packets) <= _PACKETS_SHOWN else cause.worst_packets().get(file, packets)
+        shown = _spread(shown, _PACKETS_SHOWN)
         some = f"{len(shown)} of " if len(shown) < len(packets) else ""
-        yield Paragraph(f"{some}{count(len(packets), 'packet')}{name}", "evidence")
+        yield Paragraph(f"{some}{count(len(packets), 'packet')} of {file or 'the capture'}", "evidence")
         yield Copy("wireshark", display_filter(shown))
 
 
 def _spread(packets: list[int], limit: int) -> list[int]:
     """The first and the last ones, when there are more than `limit`."""
-    if len(packets) <= limit:
-        return packets
     half = limit // 2
-    return [*packets[:half], *packets[-half:]]
+    return packets if len(packets) <= limit else [*packets[:half], *packets[-half:]]
 
 
 def _connections(source: Source, flow_ids: Iterable[str]) -> dict[str, Connection]:

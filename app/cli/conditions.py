@@ -18,8 +18,10 @@ def check_condition(where: str | None, table: str) -> None:
         for setting in ("python_enable_replacements = false", "enable_external_access = false"):
             con.execute(f"SET {setting}")
         try:
-            # The line break ends a comment in the condition; the brackets keep it one condition.
-            con.execute(f'SELECT count(*) FROM "{table}" WHERE ({where}\n)')
+            # The line break ends a comment in the condition. Only what is right with and without brackets is one
+            # condition: `a) or (b` and `a order by b` are not.
+            for condition in (f"({where}\n)", f"{where}\n"):
+                con.execute(f'SELECT count(*) FROM "{table}" WHERE {condition}')
         except duckdb.Error as error:
             raise CallerError(condition_error(str(error), table)) from None
 

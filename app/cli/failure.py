@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import sys
 import traceback
 from collections.abc import Callable
+from contextlib import suppress
 from enum import IntEnum
 from typing import Any
 
@@ -34,7 +34,13 @@ class CallerError(click.ClickException):
 
 def complain(text: str) -> None:
     """One message on standard error, named as Unix tools do."""
-    click.echo(f"wirewitness: {text}", err=True)
+    say(f"wirewitness: {text}")
+
+
+def say(text: str) -> None:
+    """A line on standard error; when nobody reads it any more, that is no reason to fail."""
+    with suppress(OSError):
+        click.echo(text, err=True)
 
 
 def guarded(run: Callable[[], Any], *, debug: bool) -> int:
@@ -44,6 +50,8 @@ def guarded(run: Callable[[], Any], *, debug: bool) -> int:
     except click.ClickException as error:
         error.show()
         return Status.USAGE
+    except SystemExit:
+        return Status.DONE  # click's own ending when help was written to a closed pipe
     except (click.Abort, KeyboardInterrupt):
         complain("interrupted")
         return Status.INTERRUPTED
@@ -54,7 +62,7 @@ def guarded(run: Callable[[], Any], *, debug: bool) -> int:
 
 def _own_fault(error: Exception, *, debug: bool) -> int:
     if debug:
-        traceback.print_exception(error, file=sys.stderr)
+        say("".join(traceback.format_exception(error)).rstrip())
     first_line = (str(error).splitlines() or [""])[0]
     hint = "" if debug else "; run again with --debug for the trace"
     complain(f"internal error, please report it: {type(error).__name__}: {first_line}{hint}")

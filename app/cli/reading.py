@@ -10,9 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import TYPE_CHECKING, Any
 
-import click
-
-from app.cli.failure import CallerError, Status, complain
+from app.cli.failure import CallerError, Status, complain, say
 from app.cli.options import read_options
 
 if TYPE_CHECKING:
@@ -52,10 +50,14 @@ def _report_inputs(analysis: Analysis, *, quiet: bool) -> None:
     from reports.printable import visible
 
     for unread in analysis.unread:
-        complain(f"cannot read {visible(unread.path)}: {visible(unread.reason)}")
+        complain(f"cannot read {visible(_named(unread.path, unread.reason))}")
     if not quiet:
         for remark in analysis.remarks:
-            click.echo(f"note: {visible(remark)}", err=True)
+            say(f"note: {visible(remark)}")
+
+
+def _named(path: str, reason: str) -> str:
+    return reason if reason.startswith(path) else f"{path}: {reason}"
 
 
 def _progress(quiet: bool) -> AbstractContextManager[Callable[[Progress], None] | None]:

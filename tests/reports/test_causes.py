@@ -38,7 +38,18 @@ B = [{"address": "10.0.0.2", "client_id": "c", "member_id": "m2", "generation": 
         pytest.param([finding(1, who=A), finding(2, who=A)], [["id2", "id1"]], id="same committers, worst first"),
         pytest.param([finding(1, who=A), finding(2, who=A_LATER)], [["id2", "id1"]], id="generations do not part them"),
         pytest.param([finding(1, who=A), finding(2, who=B)], [["id2"], ["id1"]], id="other committers"),
-        pytest.param([finding(1, who=A), finding(2, who=A, code="KAF101")], [["id2"], ["id1"]], id="other code"),
+        pytest.param([finding(1, who=A), finding(2, who=A, code="KAF101")], [["id2", "id1"]], id="other code"),
+        pytest.param(
+            [finding(1, code="CAP101"), finding(2, code="CAP102")], [["id2"], ["id1"]], id="other code, no committers"
+        ),
+        pytest.param(
+            [finding(1, code="CAP107"), finding(2, code="CAP107")], [["id2", "id1"]], id="one code, no committers"
+        ),
+        pytest.param(
+            [finding(1, who=A), finding(2, who=A + B, numbers={"partition": 1}), finding(3, who=A)],
+            [["id3"], ["id2", "id1"]],
+            id="one partition, some committers each",
+        ),
         pytest.param(
             [finding(1, who=A), finding(2, who=A, numbers={"group": "h"})], [["id2"], ["id1"]], id="other group"
         ),

@@ -48,9 +48,28 @@ def test_lines_fit_the_width(width: int) -> None:
 
 def test_one_cause_is_one_block() -> None:
     shown = text_of(incident_rows())
-    assert shown.count("KAF103 offset-regression") == 1
-    assert "4 findings with this cause" in shown
+    assert shown.count("CRITICAL  KAF103 offset-regression; group billing, 4 partitions") == 1
+    assert "the worst of 4 such findings, on 4 partitions: payments 3, 5-7" in shown
     assert "payments-3  6,803" in shown
+
+
+def test_codes_about_the_same_committers_are_one_block() -> None:
+    rows = incident_rows()
+    rows["findings"].append(
+        {
+            **rows["findings"][0],
+            "code": "KAF101",
+            "name": "dual-committer",
+            "finding_id": "d",
+            "sentence": "Two write it.",
+        }
+    )
+    shown = words(text_of(rows))
+    assert "6 findings of 2 causes: 5 critical, 1 info." in shown
+    assert "KAF103 offset-regression, KAF101 dual-committer; group billing, 4 partitions" in shown
+    assert "KAF101 Two write it." in shown
+    assert shown.count("committers of payments-7:") == 1
+    assert shown.count("frame.number in") == 1
 
 
 def test_groups_show_lag_and_committer() -> None:

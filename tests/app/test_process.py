@@ -1,0 +1,212 @@
+"""The program as a process: pipes, terminals, signals, widths, start-up time."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import re
+import select
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.app.captures import write_capture
+from tests.app.program import COMMAND, environment, run
+from tests.support.packets import pcap
+
+
+@pytest.fixture(scope="module")
+def capture(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_capture(tmp_path_factory.mktemp("captures") / "many.pcap", exchanges=3000)
+
+
+def shell(script: str, **env: str) -> subprocess.CompletedProcess[bytes]:
+    """A bash script in which `ww` is the program; its status is that of the first failing program of a pipe."""
+    program = f"ww() {{ {sys.executable} -c 'from app.cli.main import main; main()' \"$@\"; }}; set -o pipefail; "
+    return subprocess.run(
+        ["bash", "-c", program + script], capture_output=True, env=environment(**env), timeout=120, check=False
+    )
+
+
+def on_terminal(arguments: list[str], **env: str) -> str:
+    """What the program shows when standard output and error are a terminal."""
+    leader, follower = pty.openpty()
+    process = subprocess.Popen(
+        [*COMMAND, *arguments], stdin=subprocess.DEVNULL, stdout=follower, stderr=follower, env=environment(**env)
+    )
+    os.close(follower)
+    shown = b""
+    while select.select([leader], [], [], 60)[0]:
+        try:
+            piece = os.read(leader, 65536)
+        except OSError:  # Linux says so when the other side is closed
+            break
+        if not piece:
+            break
+        shown += piece
+    os.close(leader)
+    assert process.wait(timeout=60) == 0, shown
+    return shown.decode()
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        pytest.param("table messages {} --format csv", id="csv"),
+        pytest.param("table messages {} --format jsonl", id="jsonl"),
+        pytest.param("table messages {}", id="aligned"),
+        pytest.param("analyse {}", id="report"),
+        pytest.param("analyse {} --format json", id="json report"),
+        pytest.param("tables --format json", id="tables"),
+        pytest.param("--help", id="help"),
+    ],
+)
+def test_a_closed_pipe_ends_quietly(capture: Path, command: str) -> None:
+    result = shell(f"ww {command.format(capture)} | true")
+    assert (result.returncode, result.stderr) == (0, b"")
+
+
+def test_a_closed_pipe_keeps_the_status(capture: Path) -> None:
+    result = shell(f"ww table messages {capture} /no/such.pcap --format csv 2>/dev/null | head -c 10")
+    assert result.returncode == 3
+
+
+def test_a_closed_standard_error_is_no_failure(capture: Path) -> None:
+    assert shell(f"ww table flows {capture} /no/such.pcap --columns protocol 2> >(true)").returncode == 3
+
+
+def test_a_full_disk_is_said() -> None:
+    result = shell("ww tables --format json > /dev/full")
+    assert result.returncode == 2
+    assert result.stderr == b"wirewitness: cannot write to standard output: No space left on device\n"
+
+
+def test_an_interrupt_is_one_line_and_leaves_nothing(tmp_path: Path) -> None:
+    process = subprocess.Popen(
+        [*COMMAND, "table", "flows", "-", "--output", str(tmp_path / "out")],
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment(TMPDIR=str(tmp_path)),
+    )  # fmt: skip
+    assert process.stdin is not None
+    process.stdin.write(pcap([]))
+    process.stdin.flush()
+    deadline = time.monotonic() + 20
+    while not list(tmp_path.iterdir()) and time.monotonic() < deadline:
+        time.sleep(0.05)  # reading has begun when its temporary folder is there
+    time.sleep(0.2)
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=30)
+    assert (process.returncode, out, err.strip()) == (130, b"", b"wirewitness: interrupted")
+    assert not (tmp_path / "out").exists()
+
+
+def test_standard_input_is_a_capture(capture: Path) -> None:
+    result = run("table", "captures", "-", "--columns", "file,packets", "--format", "csv", stdin=capture.read_bytes())
+    assert (result.returncode, result.stdout) == (0, b"file,packets\n-,6002\n")
+
+
+def test_a_cut_record_keeps_the_rest(tmp_path: Path) -> None:
+    path = write_capture(tmp_path / "cut.pcap")
+    path.write_bytes(path.read_bytes()[:-5])
+    result = run("table", "exchanges", path, "--columns", "status", "--format", "csv")
+    assert (result.returncode, result.stdout.count(b"\n")) == (0, 4)
+    assert b"cut.pcap" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("content", "status"),
+    [
+        pytest.param(b"", 2, id="empty file"),
+        pytest.param(b"PK\x03\x04" + bytes(100), 2, id="not a capture"),
+        pytest.param(bytes(range(256)) * 40, 2, id="random bytes"),
+        pytest.param(pcap([]), 0, id="header only"),
+        pytest.param(pcap([])[:20], 2, id="cut header"),
+    ],
+)
+def test_bad_input(tmp_path: Path, content: bytes, status: int) -> None:
+    path = tmp_path / "bad\x1b[31m.pcap"
+    path.write_bytes(content)
+    result = run("analyse", path)
+    assert result.returncode == status, result.stderr
+    assert b"Traceback" not in result.stderr
+    assert b"\x1b" not in result.stderr + result.stdout
+    assert result.stderr.count(b"\n") == 1
+
+
+@pytest.mark.parametrize("width", [60, 80, 200])
+def test_the_report_keeps_the_width(capture: Path, width: int) -> None:
+    lines = run("analyse", capture, COLUMNS=str(width)).stdout.decode().splitlines()
+    assert max(len(line.replace(str(capture), "")) for line in lines) <= width
+
+
+def test_colours_only_on_a_terminal(capture: Path) -> None:
+    arguments = ["analyse", str(capture), "--quiet"]
+    assert "\x1b[1m" in on_terminal(arguments)
+    assert "\x1b" not in on_terminal(arguments, NO_COLOR="1")
+    assert "\x1b" not in on_terminal(arguments, TERM="dumb")
+    assert b"\x1b" not in run(*arguments).stdout
+
+
+def test_progress_shows_on_a_terminal_and_goes_away(capture: Path) -> None:
+    shown = on_terminal(["analyse", str(capture)], COLUMNS="100", NO_COLOR="1")
+    assert "\x1b[?25l" in shown
+    assert "CAPTURE" in shown.rsplit("\x1b[?25h", 1)[1]
+
+
+def test_file_output_has_no_colours(capture: Path, tmp_path: Path) -> None:
+    on_terminal(["analyse", str(capture), "--output", str(tmp_path / "report.txt"), "--quiet"])
+    assert "\x1b" not in (tmp_path / "report.txt").read_text()
+
+
+def test_json_goes_to_standard_output_alone(capture: Path, tmp_path: Path) -> None:
+    result = run("analyse", capture, tmp_path / "gone.pcap", "--format", "json")
+    assert result.returncode == 3
+    assert json.loads(result.stdout)["operations"][0]["exchanges"] == 3000
+    assert b"gone.pcap" in result.stderr
+
+
+def test_another_encoding_loses_nothing(tmp_path: Path) -> None:
+    path = write_capture(tmp_path / "a.pcap", client_id="支付-é")
+    columns = ("--columns", "client_id")
+    shown = run("table", "exchanges", path, *columns, PYTHONIOENCODING="latin-1")
+    assert shown.stdout.splitlines()[1] == "\\u652f\\u4ed8-é".encode("latin-1")
+    data = run("table", "exchanges", path, *columns, "--format", "csv", PYTHONIOENCODING="latin-1")
+    assert data.stdout.splitlines()[1].decode("utf-8") == "支付-é"
+
+
+def test_client_ids_cannot_drive_the_terminal(tmp_path: Path) -> None:
+    path = write_capture(tmp_path / "a.pcap", client_id="\x1b]0;owned\x07app")
+    for arguments in (["analyse", str(path)], ["table", "exchanges", str(path)]):
+        shown = run(*arguments, "--decode-as", "9092=kafka").stdout.decode()
+        assert "\x1b" not in shown
+        assert "\\x1b]0;owned\\x07app" in shown
+
+
+def test_help_comes_at_once() -> None:
+    times = []
+    for _ in range(5):
+        start = time.monotonic()
+        assert run("--help").returncode == 0
+        times.append(time.monotonic() - start)
+    assert min(times) < 0.25
+
+
+def test_help_imports_nothing_heavy() -> None:
+    code = (
+        "import sys; from app.cli.main import cli\n"
+        "try: cli(['--help'])\n"
+        "except SystemExit: pass\n"
+        "print([m for m in ('pyarrow', 'pandas', 'numpy', 'duckdb', 'rich', 'dissectors') if m in sys.modules])"
+    )
+    result = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, env=environment(), check=True, timeout=60
+    )
+    assert result.stdout.decode().splitlines()[-1] == "[]"
+
+
+def test_version() -> None:
+    assert re.fullmatch(r"wirewitness (\d+\.\d+.*|\(not installed.*\))\n", run("--version").stdout.decode())

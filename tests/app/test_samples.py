@@ -1,0 +1,82 @@
+"""The report on the sample captures names what their manifest knows from the clients and the broker."""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from functools import cache
+from typing import Any
+
+import pytest
+
+from tests.app.program import ROOT, run
+
+SAMPLES = ROOT / "sample_pcaps"
+MANIFEST: list[dict[str, Any]] = tomllib.loads((SAMPLES / "MANIFEST.toml").read_text())["sample"]
+FAULTS = [
+    pytest.param(sample["file"], group, id=f"{sample['file']}:{group['group']}")
+    for sample in MANIFEST
+    for group in sample["facts"]["group"]
+    if group.get("stale_committer")
+]
+GROUPS = [
+    pytest.param(sample["file"], group, id=f"{sample['file']}:{group['group']}")
+    for sample in MANIFEST
+    for group in sample["facts"]["group"]
+    if "partitions_committed" in group
+]
+
+
+@cache
+def text_report(file: str, width: str) -> str:
+    result = run("analyse", SAMPLES / file, COLUMNS=width)
+    assert result.returncode == 0, result.stderr
+    return result.stdout.decode()
+
+
+@cache
+def json_report(file: str) -> Any:
+    result = run("analyse", SAMPLES / file, "--format", "json")
+    assert result.returncode == 0, result.stderr
+    return json.loads(result.stdout)
+
+
+@pytest.mark.parametrize("width", ["80", "200"])
+@pytest.mark.parametrize(("file", "group"), FAULTS)
+def test_the_text_names_the_stale_committer(file: str, group: dict[str, Any], width: str) -> None:
+    shown = text_report(file, width)
+    heading = next(p for p in shown.split("CRITICAL  ")[1:] if f"group {group['group']}," in " ".join(p.split()))
+    block = " ".join(heading.split())
+    for committer in group["stale_committer"]:
+        for fact in (committer["client_id"], committer["address"], committer["member_id"]):
+            assert fact in block
+    assert "frame.number in {" in block
+
+
+@pytest.mark.parametrize(("file", "group"), FAULTS)
+def test_the_json_names_the_partitions(file: str, group: dict[str, Any]) -> None:
+    about = [f["numbers"] for f in json_report(file)["findings"] if f["numbers"].get("group") == group["group"]]
+    assert {n["partition"] for n in about if n.get("partition") is not None} == set(group["partitions_affected"])
+    stale = {committer["member_id"] for committer in group["stale_committer"]}
+    assert all(stale & {c["member_id"] for c in numbers["committers"]} for numbers in about)
+
+
+@pytest.mark.parametrize(("file", "group"), GROUPS)
+def test_groups_count_the_commits(file: str, group: dict[str, Any]) -> None:
+    (found,) = (g for g in json_report(file)["groups"] if g["group_id"] == group["group"])
+    assert sum(p["accepted"] for p in found["partitions"]) == group["commits_accepted"]
+    assert sum(p["refused"] for p in found["partitions"]) == group["commits_refused"]
+    assert [p["partition"] for p in found["partitions"]] == sorted(group["partitions_committed"])
+    assert {c["member_id"] for c in group["committer"]} <= {m["member_id"] for m in found["members"]}
+
+
+@pytest.mark.parametrize("sample", MANIFEST, ids=lambda sample: str(sample["file"]))
+def test_fail_on_tells_faults_from_health(sample: dict[str, Any]) -> None:
+    result = run("analyse", SAMPLES / sample["file"], "--fail-on", "warning", "--quiet")
+    expected = 1 if any(code.startswith("KAF") for code in sample["expected_detectors"]) else 0
+    assert (result.returncode, result.stderr) == (expected, b"")
+
+
+@pytest.mark.parametrize("sample", MANIFEST, ids=lambda sample: str(sample["file"]))
+def test_packets_are_counted(sample: dict[str, Any]) -> None:
+    assert json_report(sample["file"])["quality"]["packets"] == sample["packets"]
