@@ -31,7 +31,7 @@ BUSY_SHAPE = ("-width", "3", "-burst", "4")
 BUSY_ROUNDS, BATCHES, ENOUGH_REGRESSIONS = 20, 8, 20
 # range assignment: with members a, b partition 4 goes from a to b; with a, b, c partition 2 goes from a to b.
 FIRST_LOST, SECOND_LOST = 4, 2
-SETTLED_COMMITS_S = 3.0
+SETTLED_COMMITS_S = 5.0
 
 
 def prepare() -> None:
