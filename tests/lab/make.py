@@ -8,6 +8,7 @@ Exit status 1 with a list when programs are missing, 2 for an unknown name, 3 wh
 from __future__ import annotations
 
 import hashlib
+import importlib.util
 import shutil
 import sys
 import tempfile
@@ -103,6 +104,9 @@ def main(names: list[str]) -> int:
         return 2
     if prerequisites.find_missing():
         return prerequisites.main()
+    if importlib.util.find_spec("tomli_w") is None:
+        print("the Python package tomli-w is missing (extra lab)", file=sys.stderr)
+        return 1
     directory = Path(tempfile.mkdtemp(prefix="wirewitness-lab-"))
     keep = False
     try:
