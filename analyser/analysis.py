@@ -27,8 +27,10 @@ if TYPE_CHECKING:
 
 SMALL_ROWS = 1 << 17
 BATCH_ROWS = 1 << 15
+ROW_GROUP_ROWS = 1 << 16
 DUCKDB_MEMORY = "160MB"
 _TIME_COLUMN = {"flows": "ts_first", "findings": "ts_first", "captures": ""}
+_UNIQUE_COLUMNS = ("exchange_id", "message_id", "request_message_id", "response_message_id", "ts", "ts_response")
 # Tables whose rows get columns from other rows, see analyser/context.py.
 _ENRICHED = ("kafka_offset_commits", "kafka_fetch_partitions")
 
@@ -129,11 +131,13 @@ class Analysis:
             batches = iter(batch.select(schema.names) for batch in self._finished_batches(name, self._known()))
         else:
             batches = self.batches(name, columns, where, limit)
+        # Ids differ in every row: a dictionary of them is work for nothing.
+        repeated = [column for column in schema.names if column not in _UNIQUE_COLUMNS]
         count = 0
-        with pq.ParquetWriter(path, schema, compression="zstd") as writer:
-            for batch in batches:
-                writer.write_batch(batch)
-                count += batch.num_rows
+        with pq.ParquetWriter(path, schema, compression="zstd", use_dictionary=repeated) as writer:
+            for group in _row_groups(batches):
+                writer.write_table(pa.Table.from_batches(group, schema))
+                count += sum(batch.num_rows for batch in group)
         return count
 
     def sql(self, query: str) -> pa.Table:
@@ -320,6 +324,18 @@ def _pandas_type(kind: pa.DataType) -> Any:
     }
     maker = makers.get(kind)
     return maker() if maker else None
+
+
+def _row_groups(batches: Iterator[pa.RecordBatch]) -> Iterator[list[pa.RecordBatch]]:
+    """Batches in lists of about ROW_GROUP_ROWS rows: many small row groups cost time and space."""
+    group: list[pa.RecordBatch] = []
+    for batch in batches:
+        group.append(batch)
+        if sum(held.num_rows for held in group) >= ROW_GROUP_ROWS:
+            yield group
+            group = []
+    if group:
+        yield group
 
 
 def _sentence(error: duckdb.Error) -> str:

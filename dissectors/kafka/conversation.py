@@ -19,29 +19,41 @@ from dissectors.kafka.error_codes import ERROR_NAMES
 from dissectors.kafka.errors_in import error_finder
 from dissectors.kafka.headers import API_VERSIONS, decode_response, request_header, response_header
 from dissectors.kafka.operation import Operation, operation
-from dissectors.kafka.rows import KAFKA_ROWS, Request, Response, Value
+from dissectors.kafka.rows import Request, Response, Value
 from dissectors.kafka.summary import summary
 
 PRODUCE, FETCH, METADATA = 0, 1, 3
 
 RowMaker = Callable[[Request, Response | None, Sink], None]
 
-# API key -> what makes the rows of its exchanges.
-ROW_MAKERS: Mapping[int, RowMaker] = {
-    0: data_rows.produce_rows,
-    1: data_rows.fetch_rows,
-    2: data_rows.list_offsets_rows,
-    8: group_rows.commit_rows,
-    9: group_rows.offset_fetch_rows,
-    10: cluster_rows.coordinator_rows,
-    11: group_rows.join_rows,
-    12: group_rows.heartbeat_rows,
-    13: group_rows.leave_rows,
-    14: group_rows.sync_rows,
-    15: group_rows.describe_rows,
-    28: group_rows.commit_rows,
-    68: group_rows.consumer_heartbeat_rows,
-    69: group_rows.consumer_describe_rows,
+
+class Rows(NamedTuple):
+    """What makes the rows of an API's exchanges, and the tables they are for."""
+
+    make: RowMaker | None
+    tables: tuple[str, ...]
+
+
+_EVENTS = ("kafka_group_events", "kafka_assignments")
+
+API_ROWS: Mapping[int, Rows] = {
+    PRODUCE: Rows(data_rows.produce_rows, ("kafka_produce_batches",)),
+    FETCH: Rows(data_rows.fetch_rows, ("kafka_fetch_partitions",)),
+    2: Rows(data_rows.list_offsets_rows, ("kafka_list_offsets",)),
+    METADATA: Rows(
+        None, ("kafka_brokers", "kafka_partitions")
+    ),  # made by the conversation, which knows earlier answers
+    8: Rows(group_rows.commit_rows, ("kafka_offset_commits",)),
+    9: Rows(group_rows.offset_fetch_rows, ("kafka_offset_fetches",)),
+    10: Rows(cluster_rows.coordinator_rows, ("kafka_brokers",)),
+    11: Rows(group_rows.join_rows, _EVENTS),
+    12: Rows(group_rows.heartbeat_rows, _EVENTS),
+    13: Rows(group_rows.leave_rows, _EVENTS),
+    14: Rows(group_rows.sync_rows, _EVENTS),
+    15: Rows(group_rows.describe_rows, _EVENTS),
+    28: Rows(group_rows.commit_rows, ("kafka_offset_commits",)),
+    68: Rows(group_rows.consumer_heartbeat_rows, _EVENTS),
+    69: Rows(group_rows.consumer_describe_rows, _EVENTS),
 }
 
 CUT = "cut: the capture lacks the rest of this message"
@@ -51,17 +63,17 @@ _read_correlation_id = struct.Struct(">i").unpack_from
 
 
 class _Output(NamedTuple):
-    """Where the rows of one feed go; None for tables nobody wants. kafka: are any of Kafka's own tables wanted?"""
+    """Where the rows of one feed go; None for tables nobody wants. apis: keys of which Kafka's own rows are wanted."""
 
     sink: Sink
     exchanges: list[Row] | None
     messages: list[Row] | None
-    kafka: bool
+    apis: frozenset[int]
 
 
 def _output(sink: Sink) -> _Output:
-    kafka = any(sink.rows(table) is not None for table in KAFKA_ROWS)
-    return _Output(sink, sink.rows("exchanges"), sink.rows("messages"), kafka)
+    wanted = [key for key, rows in API_ROWS.items() if any(sink.rows(table) is not None for table in rows.tables)]
+    return _Output(sink, sink.rows("exchanges"), sink.rows("messages"), frozenset(wanted))
 
 
 class KafkaConversation:
@@ -126,7 +138,7 @@ class KafkaConversation:
             last,
             ts_ns,
             value,
-            self._extra(api_key, value, data) if out.kafka and value is not None else None,
+            self._extra(api_key, value, data) if api_key in out.apis and value is not None else None,
         )
         if api_key == PRODUCE and value is not None and value["acks"] == 0:
             self._no_response(request, "one_way", out)
@@ -177,7 +189,7 @@ class KafkaConversation:
         if out.exchanges is not None:
             answer = (offset, end - start, last, ts_ns)
             out.exchanges.append(_exchange_row(request, known, status, error_code, answer))
-        if out.kafka:
+        if request.api_key in out.apis:
             self._kafka_rows(request, Response(offset, last, ts_ns, value, data), out.sink)
 
     def _extra(self, api_key: int, value: Value, data: bytes) -> Any:
@@ -191,7 +203,7 @@ class KafkaConversation:
         if out.exchanges is not None:
             known = operation(request.api_key, request.version)
             out.exchanges.append(_exchange_row(request, known, status, None, _NO_ANSWER))
-        if out.kafka:
+        if request.api_key in out.apis:
             self._kafka_rows(request, None, out.sink)
 
     def _kafka_rows(self, request: Request, response: Response | None, sink: Sink) -> None:
@@ -201,9 +213,9 @@ class KafkaConversation:
             return
         if api_key == FETCH and request.extra is not None and response is not None and response.value is not None:
             self._sessions.answered(response.value.get("session_id", 0), request.extra[1])
-        maker = ROW_MAKERS.get(api_key)
-        if maker is not None:
-            maker(request, response, sink)
+        make = API_ROWS[api_key].make
+        if make is not None:
+            make(request, response, sink)
 
     def _orphan(self, frame: Frame, out: _Output, correlation_id: int) -> None:
         if out.messages is not None:
