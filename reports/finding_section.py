@@ -67,7 +67,8 @@ def _cause(cause: Cause, connections: Mapping[str, Connection]) -> Iterable[Bloc
         yield from _told(found)
     who = cause.fullest()
     if who.committers:
-        yield Paragraph(f"committers of {_partition(who)}:" if who.topic_partition else "committers:")
+        label = "committer" if len(who.committers) == 1 else "committers"
+        yield Paragraph(f"{label} of {_partition(who)}:" if who.topic_partition else f"{label}:")
         yield _committers(who, connections)
     yield from _evidence(cause)
     yield Paragraph(cause.worst.next_step, "next")
@@ -83,7 +84,7 @@ def _told(found: Sequence[Finding]) -> Iterable[Block]:
         return
     places = sorted({place for finding in found for place in finding.partitions()})
     where = f", on {count(len(places), 'partition')}: {partition_list(places)}" if places else ""
-    yield Paragraph(f"the worst of {len(found)} such findings{where}", "", "quiet")
+    yield Paragraph(f"the worst of {len(found)} findings like it{where}", "where")
     measured = _measures(found)
     if measured is not None:
         yield measured

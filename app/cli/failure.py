@@ -10,6 +10,9 @@ from typing import Any
 
 import click
 
+# What DuckDB raises when Ctrl-C comes while it runs a query.
+_DUCKDB_INTERRUPTED = "Query interrupted"
+
 
 class Status(IntEnum):
     """Exit statuses; part of the contract."""
@@ -56,6 +59,9 @@ def guarded(run: Callable[[], Any], *, debug: bool) -> int:
         complain("interrupted")
         return Status.INTERRUPTED
     except Exception as error:  # the last resort: our own fault is a line and a status, not a traceback
+        if isinstance(error, RuntimeError) and str(error) == _DUCKDB_INTERRUPTED:
+            complain("interrupted")
+            return Status.INTERRUPTED
         return _own_fault(error, debug=debug)
     return int(result) if isinstance(result, int) else Status.DONE
 

@@ -25,6 +25,7 @@ def end(how: str, debug: bool) -> Status | None:
         "caller": CallerError("no such thing\nhint"),
         "usage": click.UsageError("wrong"),
         "interrupt": KeyboardInterrupt(),
+        "duckdb": RuntimeError("Query interrupted"),
         "file": click.FileError("x", "gone"),
     }
     if how in endings:
@@ -38,7 +39,16 @@ def ended(*arguments: str) -> Result:
 
 @pytest.mark.parametrize(
     ("how", "status"),
-    [("well", 0), ("unread", 3), ("fault", 70), ("caller", 2), ("usage", 2), ("file", 2), ("interrupt", 130)],
+    [
+        ("well", 0),
+        ("unread", 3),
+        ("fault", 70),
+        ("caller", 2),
+        ("usage", 2),
+        ("file", 2),
+        ("interrupt", 130),
+        ("duckdb", 130),
+    ],
 )
 def test_statuses(how: str, status: int) -> None:
     result = ended("end", how)

@@ -49,7 +49,7 @@ def test_lines_fit_the_width(width: int) -> None:
 def test_one_cause_is_one_block() -> None:
     shown = text_of(incident_rows())
     assert shown.count("CRITICAL  KAF103 offset-regression; group billing, 4 partitions") == 1
-    assert "the worst of 4 such findings, on 4 partitions: payments 3, 5-7" in shown
+    assert "where      the worst of 4 findings like it, on 4 partitions: payments 3, 5-7" in shown
     assert "payments-3  6,803" in shown
 
 
