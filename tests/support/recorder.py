@@ -1,43 +1,48 @@
-"""Decoded values of a capture, taken out of the real pipeline while it runs.
+"""Decoded values of a capture, by way of the real pipeline.
 
-In: paths of captures. Out: one `Recorded` for each exchange, with the values that the decoders gave for request and
-response and the endpoints of its connection. The conversation is the product's own; it only keeps a copy of what it
-passes on.
+In: paths of captures. Out: one `Recorded` for each exchange, with all that the decoders give for request and response.
+Streams, frames, pairing and exchange rows are the product's own; the recorder stands between framing and conversation,
+keeps each frame's bytes, and decodes them with the product's decoders once the rows tell what belongs together.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from analyser.capture import EndpointTable, open_captures
 from analyser.flows import Flow
 from analyser.options import ReadOptions
 from analyser.pipeline import Pipeline
+from dissectors.core.errors import DecodeError
 from dissectors.core.limits import Limits
 from dissectors.core.model import CLIENT_TO_SERVER, EXCHANGE_FIELDS, SERVER_TO_CLIENT, Frame
-from dissectors.core.protocol import Sink
-from dissectors.kafka.conversation import KafkaConversation
+from dissectors.core.protocol import Conversation, Sink
+from dissectors.kafka.compile import decoder
 from dissectors.kafka.dissector import KAFKA
-from dissectors.kafka.rows import Request, Response
+from dissectors.kafka.headers import decode_response, request_header, response_header
+from dissectors.kafka.rows import Value
 
 End = tuple[str, int]
 
 
 class Recorded(NamedTuple):
-    """One exchange. `status` is that of the exchanges table; orphans, having no request, are not recorded.
+    """One exchange that has a request.
 
-    whole: request and response, as far as there are any, are complete messages.
+    row: the raw row of the exchanges table, by name. request, response: the bodies; None where there is no schema, no
+    response or no whole message. whole: all messages of the exchange are complete.
     """
 
     flow: int
     client: End
     server: End
-    request: Request
-    response: Response | None
-    status: str
+    api_key: int
+    correlation_id: int
+    row: dict[str, Any]
+    request: Value | None
+    response: Value | None
     whole: bool
 
 
@@ -48,12 +53,13 @@ class Recording(NamedTuple):
     flows: list[Flow]
 
 
-class _Seen(NamedTuple):
-    """Kept while the pipeline runs; a message is named by (flow, direction, stream offset)."""
+@dataclass(frozen=True, slots=True)
+class _Kept:
+    """Of one flow: frames (bytes, complete) by direction and stream offset, and rows of the exchanges table."""
 
-    exchanges: list[tuple[int, Request, Response | None]]
-    statuses: dict[tuple[int, int], str]  # by flow and offset of the request
-    cut: set[tuple[int, int, int]]
+    flow: int
+    frames: dict[tuple[int, int], tuple[bytes, bool]]
+    rows: list[dict[str, Any]]
 
 
 def record(paths: Sequence[str | Path], options: ReadOptions | None = None) -> Recording:
@@ -61,73 +67,86 @@ def record(paths: Sequence[str | Path], options: ReadOptions | None = None) -> R
     pipeline = _RecordingPipeline(options or ReadOptions())
     decoded = pipeline.run([source for path in paths for source in open_captures([path])])
     decoded.store.close()
-    seen = pipeline.seen
-    assert len(seen.exchanges) == len(seen.statuses), "an exchange passed the recorder unseen"
     exchanges = [
-        Recorded(
-            flow,
-            *_ends(decoded.flows[flow], decoded.endpoints),
-            request,
-            response,
-            seen.statuses[flow, request.offset],
-            _is_whole(flow, request, response, seen.cut),
-        )
-        for flow, request, response in seen.exchanges
+        _recorded(kept, row, _ends(decoded.flows[kept.flow], decoded.endpoints))
+        for kept in pipeline.kept
+        for row in kept.rows
+        if row["request_offset"] is not None
     ]
     return Recording(exchanges, decoded.flows)
 
 
 class _RecordingPipeline(Pipeline):
-    """The pipeline with a conversation that keeps values."""
+    """The pipeline, with something that listens to every Kafka conversation."""
 
     def __init__(self, options: ReadOptions) -> None:
-        self.seen = _Seen([], {}, set())
+        self.kept: list[_Kept] = []
         self._flow = -1
         dissector = replace(KAFKA, conversation=self._conversation)
-        super().__init__({KAFKA.name: dissector}, ("exchanges", *KAFKA.rows), options)
+        super().__init__({KAFKA.name: dissector}, ("exchanges",), options)
 
     def _consume(self, flow: Flow) -> None:
         self._flow = flow.index  # a conversation begins while its flow is consumed
         super()._consume(flow)
 
-    def _conversation(self, limits: Limits) -> KafkaConversation:
-        return _RecordingConversation(limits, self._flow, self.seen)
+    def _conversation(self, limits: Limits) -> Conversation:
+        self.kept.append(_Kept(self._flow, {}, []))
+        return _Listener(KAFKA.conversation(limits), self.kept[-1])
 
 
-class _RecordingConversation(KafkaConversation):
-    def __init__(self, limits: Limits, flow: int, seen: _Seen) -> None:
-        super().__init__(limits)
-        self._flow = flow
-        self._seen = seen
+class _Listener:
+    """Passes everything on to a conversation."""
+
+    def __init__(self, conversation: Conversation, kept: _Kept) -> None:
+        self._conversation = conversation
+        self._kept = kept
 
     def feed(self, frames: Sequence[Frame], out: Sink) -> None:
-        for _, direction, _, _, _, offset, _, _, _, complete in frames:
-            if not complete:
-                self._seen.cut.add((self._flow, direction, offset))
+        """See `Conversation.feed`."""
+        for _, direction, data, start, end, offset, _, _, _, complete in frames:
+            self._kept.frames[direction, offset] = data[start:end], complete
         before = len(out.rows("exchanges") or ())
-        super().feed(frames, out)
-        self._keep_statuses(before, out)
+        self._conversation.feed(frames, out)
+        self._keep_rows(before, out)
 
     def finish(self, out: Sink) -> None:
+        """See `Conversation.finish`."""
         before = len(out.rows("exchanges") or ())
-        super().finish(out)
-        self._keep_statuses(before, out)
+        self._conversation.finish(out)
+        self._keep_rows(before, out)
 
-    def _keep_statuses(self, before: int, out: Sink) -> None:
+    def _keep_rows(self, before: int, out: Sink) -> None:
         for row in (out.rows("exchanges") or [])[before:]:
-            named = dict(zip(EXCHANGE_FIELDS, row, strict=True))
-            if named["request_offset"] is not None:
-                self._seen.statuses[self._flow, named["request_offset"]] = named["status"]
-
-    def _kafka_rows(self, request: Request, response: Response | None, sink: Sink) -> None:
-        self._seen.exchanges.append((self._flow, request, response))  # every exchange passes here with its values
-        super()._kafka_rows(request, response, sink)
+            self._kept.rows.append(dict(zip(EXCHANGE_FIELDS, row, strict=True)))
 
 
-def _is_whole(flow: int, request: Request, response: Response | None, cut: set[tuple[int, int, int]]) -> bool:
-    if response is not None and (flow, SERVER_TO_CLIENT, response.offset) in cut:
-        return False
-    return (flow, CLIENT_TO_SERVER, request.offset) not in cut
+def _recorded(kept: _Kept, row: dict[str, Any], ends: tuple[End, End]) -> Recorded:
+    asked, whole = kept.frames[CLIENT_TO_SERVER, row["request_offset"]]
+    api_key, version, correlation_id, _, body = request_header(asked, 4, len(asked))
+    request = _request(asked, api_key, version, body)
+    response = None
+    if row["response_offset"] is not None:
+        answer, answer_whole = kept.frames[SERVER_TO_CLIENT, row["response_offset"]]
+        whole = whole and answer_whole
+        response = _response(answer, api_key, version)
+    return Recorded(kept.flow, *ends, api_key, correlation_id, row, request, response, whole)
+
+
+def _request(data: bytes, api_key: int, version: int, body: int) -> Value | None:
+    decode = decoder(api_key, version, "request")
+    try:
+        return None if decode is None else decode(data, body, len(data))[0]
+    except DecodeError:
+        return None
+
+
+def _response(data: bytes, api_key: int, version: int) -> Value | None:
+    try:
+        body = response_header(api_key, version, data, 4, len(data))[1]
+        decoded = decode_response(api_key, version, data, body, len(data))
+    except DecodeError:
+        return None
+    return None if decoded is None else decoded[0]
 
 
 def _ends(flow: Flow, endpoints: EndpointTable) -> tuple[End, End]:
