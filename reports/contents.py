@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
+from analyser.options import ReadOptions
 from reports.capture_section import capture_section
 from reports.causes import SEVERITIES, Cause, Finding, causes, findings
 from reports.document import Block, Paragraph, Section, severity_tone
@@ -18,6 +19,7 @@ from reports.operations import clients, operations
 from reports.quality import Quality, quality
 from reports.source import Source
 from reports.traffic_section import client_section, group_section, operation_section
+from reports.values import time_text
 from reports.words import count
 
 
@@ -26,7 +28,7 @@ def report(source: Source) -> list[Section]:
     seen = quality(source)
     found = findings(source)
     by_cause = causes(found)
-    sections = [_verdict(found, by_cause, seen), capture_section(seen)]
+    sections = [_verdict(found, by_cause, seen, source.options), capture_section(seen)]
     if by_cause:
         sections.append(finding_section(source, by_cause))
     known_groups = groups(source)
@@ -38,7 +40,7 @@ def report(source: Source) -> list[Section]:
     return sections
 
 
-def _verdict(found: Sequence[Finding], by_cause: Sequence[Cause], seen: Quality) -> Section:
+def _verdict(found: Sequence[Finding], by_cause: Sequence[Cause], seen: Quality, options: ReadOptions) -> Section:
     blocks: list[Block] = [Paragraph(_counts(found, by_cause), tone="plain")]
     if by_cause:
         worst = by_cause[0].worst
@@ -50,7 +52,18 @@ def _verdict(found: Sequence[Finding], by_cause: Sequence[Cause], seen: Quality)
         blocks.append(cause_list(by_cause))
     if not any(f.protocol for f in seen.flows):
         blocks.append(Paragraph(_nothing_known(seen)))
+    if options.from_ns is not None or options.to_ns is not None:
+        blocks.append(Paragraph(_window(options), "selected"))
     return Section("", tuple(blocks))
+
+
+def _window(options: ReadOptions) -> str:
+    parts = ["rows"]
+    if options.from_ns is not None:
+        parts.append(f"from {time_text(options.from_ns)}")
+    if options.to_ns is not None:
+        parts.append(f"before {time_text(options.to_ns)}")
+    return f"{' '.join(parts)}. The findings are drawn from the whole capture and shown when they begin in that time."
 
 
 def _counts(found: Sequence[Finding], by_cause: Sequence[Cause]) -> str:

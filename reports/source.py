@@ -23,7 +23,8 @@ REPORT_TABLES = (
     "kafka_fetch_partitions",
     "kafka_list_offsets",
 )
-_TIME_COLUMNS = {"captures": None, "flows": "ts_first", "findings": "ts_first"}
+# First and last time of a row where it is not `ts`: a flow is selected when some of it lies between the times.
+_TIME_COLUMNS = {"captures": ("", ""), "flows": ("ts_first", "ts_last"), "findings": ("ts_first", "ts_first")}
 
 
 class Source(Protocol):
@@ -68,11 +69,11 @@ def _with_selection(query: str, narrowed: list[tuple[str, str]]) -> str:
 def _selection(name: str, options: ReadOptions) -> str:
     """SQL condition for the rows that the options select; empty for all. Protocol names are checked before."""
     conditions = []
-    time = _TIME_COLUMNS.get(name, "ts")
-    if time and options.from_ns is not None:
-        conditions.append(f"epoch_ns({time}) >= {options.from_ns}")
-    if time and options.to_ns is not None:
-        conditions.append(f"epoch_ns({time}) < {options.to_ns}")
+    first, last = _TIME_COLUMNS.get(name, ("ts", "ts"))
+    if last and options.from_ns is not None:
+        conditions.append(f"epoch_ns({last}) >= {options.from_ns}")
+    if first and options.to_ns is not None:
+        conditions.append(f"epoch_ns({first}) < {options.to_ns}")
     table = TABLES[name]
     if options.protocols and "protocol" in table.column_names():
         conditions.append(f"protocol in ({', '.join(map(_literal, options.protocols))})")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from app.cli.failure import CallerError
 
 
@@ -31,4 +33,15 @@ def condition_error(message: str, table: str) -> str:
     from analyser.tables import TABLES
 
     sentence = " ".join(message.split("\n\n", maxsplit=1)[0].split())
-    return f"--where: {sentence}\ncolumns of {table}: {', '.join(TABLES[table].column_names())}"
+    columns = ", ".join(TABLES[table].column_names())
+    return f"--where: {sentence}{_quoting_hint(sentence, table)}\ncolumns of {table}: {columns}"
+
+
+def _quoting_hint(sentence: str, table: str) -> str:
+    """A column whose name is a word of SQL, such as `group`, needs double quotes."""
+    from analyser.tables import TABLES
+
+    near = re.search(r'at or near "(\w+)"', sentence)
+    if near is None or near[1].lower() not in TABLES[table].column_names():
+        return ""
+    return f'; as a column write it in double quotes: "{near[1].lower()}"'

@@ -7,9 +7,10 @@ from typing import Any
 
 import pytest
 
+from analyser.options import ReadOptions
 from reports.contents import report
 from reports.text import render
-from tests.reports.incident import LIVE, STALE, incident_rows
+from tests.reports.incident import LIVE, STALE, START_NS, incident_rows
 from tests.support.analysis_from_rows import RowsAnalysis
 
 WIDTHS = [60, 80, 200]
@@ -144,3 +145,13 @@ def test_many_partitions_are_cut_with_a_pointer_to_the_rest() -> None:
     shown = text_of(rows)
     assert "and 160 more partitions; all rows: wirewitness table kafka_offset_commits CAPTURE..." in words(shown)
     assert shown.count("\n") < 200
+
+
+def test_a_time_window_is_said_and_keeps_flows_that_reach_into_it() -> None:
+    options = ReadOptions(from_ns=START_NS + 20, to_ns=START_NS + 30)
+    shown = words(render(report(RowsAnalysis(incident_rows(), options)), 80))
+    assert "No findings." in shown
+    assert "rows from 2026-11-18T11:06:40.000000020Z before 2026-11-18T11:06:40.000000030Z." in shown
+    assert "There is no TCP connection" not in shown
+    assert "kafka 2 1,200 1 (50 %)" in shown
+    assert "10.11.0.21 payments-app kafka 1 10 1" in shown

@@ -1,0 +1,71 @@
+"""What the capture could show."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from reports.capture_section import capture_section
+from reports.quality import quality
+from reports.text import render
+from tests.reports.incident import START_NS, incident_rows
+from tests.support.analysis_from_rows import RowsAnalysis
+
+CAPTURE = incident_rows()["captures"][0]
+FLOW = incident_rows()["flows"][0]
+
+
+def section_text(**rows: Any) -> str:
+    shown = render([capture_section(quality(RowsAnalysis({"captures": [CAPTURE], **rows})))], 200)
+    return " ".join(shown.split())
+
+
+@pytest.mark.parametrize(
+    ("rows", "sentence"),
+    [
+        pytest.param({"captures": [CAPTURE | {"dropped_packets": 7}]}, "dropped 7 packets dropped while", id="drops"),
+        pytest.param({"captures": [CAPTURE | {"truncated_packets": 1}]}, "1 packet cut by the snap", id="snap length"),
+        pytest.param({"captures": [CAPTURE | {"undecoded_packets": 3}]}, "3 packets whose layers", id="layers"),
+        pytest.param({"captures": [CAPTURE | {"remarks": "the last block is cut"}]}, "last block is cut", id="remark"),
+        pytest.param({"flows": [FLOW | {"duplicate_packets": 5}]}, "5 packets captured twice", id="doubled"),
+        pytest.param({"flows": [FLOW | {"bytes_to_client": 0}]}, "1 flow with one direction only", id="one-sided"),
+        pytest.param({"flows": [FLOW | {"gap_bytes": 10}]}, "10 bytes missing from 1 flow", id="gap"),
+        pytest.param({"messages": [{"complete": False}]}, "1 of 1 message cut", id="cut message"),
+        pytest.param({"flows": [FLOW | {"protocol": None}]}, "not identified 1 600", id="unknown protocol"),
+    ],
+)
+def test_limits_are_said(rows: dict[str, Any], sentence: str) -> None:
+    shown = section_text(**rows)
+    assert sentence in shown
+    assert ("complete no gaps" in shown) == (sentence.startswith("not identified"))
+
+
+def test_a_flow_without_bytes_is_not_one_sided() -> None:
+    assert "complete" in section_text(flows=[FLOW | {"bytes_to_client": 0, "bytes_to_server": 0}])
+
+
+def test_cut_messages_are_not_undecoded_ones() -> None:
+    assert "undecoded" not in section_text(messages=[{"complete": False, "error": "cut"}])
+
+
+def test_undecoded_messages_by_kind() -> None:
+    messages = [
+        {"protocol": "kafka", "operation": "Key 97", "version": version, "complete": True, "error": "unknown"}
+        for version in ("1", "1", "2")
+    ]
+    found = quality(RowsAnalysis({"messages": messages})).undecoded
+    assert [(u.operation, u.version, u.messages) for u in found] == [("Key 97", "1", 2), ("Key 97", "2", 1)]
+
+
+def test_several_files_span_the_time_of_all() -> None:
+    later = CAPTURE | {"file": "b.pcap", "ts_first": START_NS + 10, "ts_last": START_NS + 100 * 10**9}
+    seen = quality(RowsAnalysis({"captures": [later, CAPTURE]}))
+    assert [c.file for c in seen.captures] == ["incident.pcapng", "b.pcap"]
+    assert seen.span_ns == (START_NS, START_NS + 100 * 10**9)
+    assert seen.packets == 24690
+
+
+def test_many_files_are_cut() -> None:
+    files = [CAPTURE | {"file": f"{n:03}.pcap"} for n in range(30)]
+    assert "and 20 more files" in section_text(captures=files)
