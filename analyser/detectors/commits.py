@@ -25,6 +25,7 @@ COMMIT_COLUMNS = (
     "ownership_confidence", "log_end_offset", "client_gap_ts", "flow_id", "file", "request_packet",
 )  # fmt: skip
 MAX_OFFSETS = 40
+_NOT_A_TIME = pd.NaT.value
 
 # The same identity in SQL, for `suspects`: member id, else client.
 IDENTITY_SQL = (
@@ -88,9 +89,10 @@ class Commit(NamedTuple):
 def values(column: pd.Series) -> list[Any]:
     """A column as plain Python values: None for null, times as Unix ns."""
     if isinstance(column.dtype, pd.DatetimeTZDtype):
-        stamps = column.array.asi8.tolist()
-        return [None if missing else stamp for stamp, missing in zip(stamps, column.isna(), strict=True)]
-    return [None if v is pd.NA or v is None or v != v else v for v in column.astype(object).to_list()]  # noqa: PLR0124
+        stamps: list[int] = column.array.asi8.tolist()
+        return [None if stamp == _NOT_A_TIME else stamp for stamp in stamps]
+    found: list[Any] = column.array.to_numpy(dtype=object, na_value=None).tolist()
+    return found
 
 
 def first_value(frame: pd.DataFrame, column: str) -> Any:

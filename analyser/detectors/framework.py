@@ -14,6 +14,7 @@ import inspect
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from types import MappingProxyType
 from typing import Any
 
@@ -124,21 +125,17 @@ def partitions(
     con: duckdb.DuckDBPyConnection, detector: Detector
 ) -> Iterator[tuple[tuple[Any, ...], dict[str, pd.DataFrame]]]:
     """Key and frames of every partition that `suspects` names, in the order of the keys."""
-    reader = con.sql(partitions_sql(detector)).to_arrow_reader(_BATCH_ROWS)
     key: tuple[Any, ...] | None = None
-    held: list[pd.DataFrame] = []
-    for batch in reader:
-        frame = _with_registered_types(batch, detector)
-        for start, end in _runs(frame, detector.partition_by):
-            piece = frame.iloc[start:end]
-            piece_key = tuple(None if pd.isna(v) else v for v in piece.iloc[0][list(detector.partition_by)])
+    held: dict[str, list[pd.DataFrame]] = {}
+    for batch in con.sql(partitions_sql(detector)).to_arrow_reader(_BATCH_ROWS):
+        for piece_key, table, piece in _pieces(_with_registered_types(batch, detector), detector):
             if key is not None and piece_key != key:
-                yield key, _by_table(held, detector)
-                held = []
+                yield key, _frames(held, detector)
+                held = {}
             key = piece_key
-            held.append(piece)
+            held.setdefault(table, []).append(piece)
     if key is not None:
-        yield key, _by_table(held, detector)
+        yield key, _frames(held, detector)
 
 
 def partitions_sql(detector: Detector) -> str:
@@ -206,35 +203,55 @@ _PANDAS_OF_ARROW: dict[pa.DataType, Any] = {
 }
 
 
-def _runs(frame: pd.DataFrame, keys: Sequence[str]) -> list[tuple[int, int]]:
-    """(start, end) of every run of rows with one key."""
-    if len(frame) == 0:
-        return []
+def _pieces(frame: pd.DataFrame, detector: Detector) -> Iterator[tuple[tuple[Any, ...], str, pd.DataFrame]]:
+    """(key, table, rows) of every run of rows with one key and table; the rows with the table's own columns.
+
+    The columns of each table are picked once for the whole batch: a slice of rows is cheap, one of columns is not.
+    """
+    tags = frame[_TABLE_TAG].to_numpy()
+    rows_of = {table: np.flatnonzero(tags == table) for table in detector.reads}
+    own: dict[str, pd.DataFrame] = {}
+    for table, rows in rows_of.items():
+        names = [c if c in detector.partition_by else f"{table}.{c}" for c in detector.columns(table)]
+        own[table] = frame[names].iloc[rows].set_axis(detector.columns(table), axis=1)
+    starts = _run_starts(frame, [*detector.partition_by, _TABLE_TAG])
+    heads = frame[list(detector.partition_by)].iloc[starts]
+    columns = [heads[name].array.to_numpy(dtype=object, na_value=None).tolist() for name in detector.partition_by]
+    for number, (start, end) in enumerate(pairwise([*starts, len(frame)])):
+        table = str(tags[start])
+        first, last = np.searchsorted(rows_of[table], (start, end))
+        yield tuple(column[number] for column in columns), table, own[table].iloc[first:last]
+
+
+def _run_starts(frame: pd.DataFrame, names: Sequence[str]) -> list[int]:
+    """Positions at which a row differs from the one before it in any of these columns."""
     changed: npt.NDArray[np.bool_] = np.zeros(len(frame), dtype=bool)
-    for key in keys:
-        codes = pd.factorize(frame[key], use_na_sentinel=True)[0]
+    changed[:1] = True
+    for name in names:
+        codes = pd.factorize(frame[name], use_na_sentinel=True)[0]
         changed[1:] |= codes[1:] != codes[:-1]
-    starts = [0, *np.flatnonzero(changed).tolist()]
-    return list(zip(starts, [*starts[1:], len(frame)], strict=True))
+    return np.flatnonzero(changed).tolist()
 
 
-def _by_table(pieces: list[pd.DataFrame], detector: Detector) -> dict[str, pd.DataFrame]:
-    """One partition's rows, cut into one frame per table with that table's own column names."""
-    whole = pieces[0] if len(pieces) == 1 else pd.concat(pieces)
-    tags = whole[_TABLE_TAG].to_numpy()
+def _frames(held: Mapping[str, list[pd.DataFrame]], detector: Detector) -> dict[str, pd.DataFrame]:
+    """One frame per table, the pieces of each put together; empty ones for tables without rows."""
     frames: dict[str, pd.DataFrame] = {}
     for table in detector.reads:
-        columns = detector.columns(table)
-        names = [c if c in detector.partition_by else f"{table}.{c}" for c in columns]
-        frames[table] = whole.loc[tags == table, names].set_axis(columns, axis=1).reset_index(drop=True)
+        pieces = held.get(table)
+        if not pieces:
+            frames[table] = _empty(detector, table)
+            continue
+        frame = pieces[0] if len(pieces) == 1 else pd.concat(pieces)
+        frame.index = pd.RangeIndex(len(frame))
+        frames[table] = frame
     return frames
 
 
 def empty_frames(detector: Detector) -> dict[str, pd.DataFrame]:
     """Frames without rows, with the registered column types."""
-    return {
-        table: pd.DataFrame(
-            {c: pd.Series(dtype=PANDAS_TYPES[TABLES[table].column(c).kind]) for c in detector.columns(table)}
-        )
-        for table in detector.reads
-    }
+    return {table: _empty(detector, table) for table in detector.reads}
+
+
+def _empty(detector: Detector, table: str) -> pd.DataFrame:
+    kinds = {column: TABLES[table].column(column).kind for column in detector.columns(table)}
+    return pd.DataFrame({column: pd.Series(dtype=PANDAS_TYPES[kind]) for column, kind in kinds.items()})
