@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 SMALL_ROWS = 1 << 17
 BATCH_ROWS = 1 << 15
 ROW_GROUP_ROWS = 1 << 16
-DUCKDB_MEMORY = "160MB"
+DUCKDB_MEMORY = "128MB"
 _TIME_COLUMN = {"flows": "ts_first", "findings": "ts_first", "captures": ""}
 _UNIQUE_COLUMNS = ("exchange_id", "message_id", "request_message_id", "response_message_id", "ts", "ts_response")
 # Tables whose rows get columns from other rows, see analyser/context.py.
@@ -262,7 +262,7 @@ class Analysis:
         return self._lookups
 
     def _finished_batches(self, name: str, known: Lookups) -> Iterator[pa.RecordBatch]:
-        for batch in self._decoded.store.tables[name].batches(self._con):
+        for batch in self._decoded.store.tables[name].batches():
             yield finish_batch(name, batch, known)
 
     def _finish_table(self, name: str, known: Lookups) -> None:

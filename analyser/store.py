@@ -23,6 +23,7 @@ FLOW = "_flow"
 ROW = "_row"
 CHUNK_ROWS = 1 << 15
 MAX_ROWS_IN_MEMORY = 1 << 17
+SORT_MEMORY = "64MB"
 
 RAW_TYPES: dict[str, pa.DataType] = {
     "string": pa.string(),
@@ -64,24 +65,29 @@ class RawTable:
             if self._counted >= CHUNK_ROWS:
                 self._pack()
 
-    def batches(self, connection: duckdb.DuckDBPyConnection) -> Iterator[pa.RecordBatch]:
+    def batches(self) -> Iterator[pa.RecordBatch]:
         """All rows, sorted by time, then flow, then the order in which the flow gave them. No rows may follow."""
         self._pack()
         if self._writer is not None:
             self._spill()
             self._writer.close()
             self._writer = None
-        cursor = connection.cursor()
+        config: dict[str, str | bool | int | float | list[str]] = {
+            "memory_limit": SORT_MEMORY,
+            "threads": 2,
+            "temp_directory": str(self._path.parent),
+        }
+        connection = duckdb.connect(":memory:", config=config)
         if self._path.exists():
             source = f"read_parquet('{self._path}')"
         else:
             source = "raw"
-            cursor.register(source, pa.Table.from_batches(self._batches, self._schema))
+            connection.register(source, pa.Table.from_batches(self._batches, self._schema))
         query = f"SELECT * EXCLUDE ({ROW}) FROM {source} ORDER BY ts, {FLOW}, {ROW}"
         try:
-            yield from cursor.sql(query).to_arrow_reader(CHUNK_ROWS)
+            yield from connection.sql(query).to_arrow_reader(CHUNK_ROWS)
         finally:
-            cursor.close()
+            connection.close()
 
     def _pack(self) -> None:
         if not self.rows:
