@@ -6,6 +6,7 @@ In: stream bytes. Out: frame sizes, plausibility, certainty of the probe.
 from __future__ import annotations
 
 import itertools
+import re
 import struct
 from collections.abc import Iterable, Iterator
 
@@ -28,7 +29,11 @@ NEWER_KEYS = 40
 MAX_CLIENT_ID_BYTES = 1000
 # After a loss only frames below this are believed at first sight.
 RESYNC_MAX_FRAME_BYTES = 1 << 26
+# Mid-stream, a probe looks at this many places that could be a header; Kafka shows itself long before.
+MAX_PROBED_STARTS = 2000
 _SURE, _LIKELY, _WEAK = 100, 60, 30
+# A size below 16 MiB, small API key and version, a correlation id that is not negative.
+_HEADER_LIKE = re.compile(rb"(?=\0[\s\S]{3}\0[\s\S]\0[\s\S][\0-\x7f])")
 
 
 def framer(direction: int, synchronised: bool, limits: Limits) -> LengthFramer:
@@ -65,17 +70,41 @@ def _zero_bytes(data: bytes, position: int, end: int) -> Iterable[int]:
 
 
 def plausible_request(data: bytes, position: int, end: int) -> bool | None:
-    """Does a request start here? Its header must make sense, and its body decode where it is all there."""
+    """Does a request start here? Its header must make sense, and its body decode where it is all there.
+
+    A request without a client id is mostly zero bytes, as other data is: it is believed only when all of it is there.
+    """
     if end - position < 14:
         return None if _could_be_size(data, position, end) else False
-    size = _size(data, position)[0]
-    if not MIN_REQUEST_BYTES <= size <= RESYNC_MAX_FRAME_BYTES:
-        return False
-    return _request_score(data, position, end, size) >= _LIKELY
+    return _requests_score(data, position, end) >= _LIKELY
+
+
+def _requests_score(data: bytes, position: int, end: int) -> int:
+    """How sure it is that requests follow each other from `position`; those that are cut by `end` count as well.
+
+    100: the first one is proven, or two are likely; else the best one's score, and at most 30 when what follows is no
+    request.
+    """
+    best = likely = 0
+    for _ in range(3):
+        if end - position < 14:
+            break
+        size = _size(data, position)[0]
+        score = _request_score(data, position, end, size)
+        if score == 0:
+            return min(best, _WEAK)
+        likely += score >= _LIKELY
+        best = max(best, score)
+        if best == _SURE or likely == 2:
+            return _SURE
+        position += 4 + size
+    return best
 
 
 def _request_score(data: bytes, position: int, end: int, size: int) -> int:
-    """100: the body decodes to its last byte; 60: the header makes sense and more cannot be said; 0: no."""
+    """100: it has a client id and the body decodes to its last byte; 60: one of both; 30: a header at least; 0: no."""
+    if not MIN_REQUEST_BYTES <= size <= RESYNC_MAX_FRAME_BYTES:
+        return 0
     frame_end = position + 4 + size
     try:
         api_key, version, correlation_id, client_id, body = request_header(data, position + 4, min(frame_end, end))
@@ -89,11 +118,12 @@ def _request_score(data: bytes, position: int, end: int, size: int) -> int:
         return 0
     decode = decoder(api_key, version, "request")
     if decode is None or frame_end > end:
-        return _LIKELY
+        return _LIKELY if client_id else _WEAK
     try:
-        return _SURE if decode(data, body, frame_end)[1] == frame_end else 0
+        whole = decode(data, body, frame_end)[1] == frame_end
     except DecodeError:
         return 0
+    return (_SURE if client_id else _LIKELY) if whole else 0
 
 
 def _looks_like_id(client_id: str) -> bool:
@@ -136,17 +166,13 @@ def _chain(data: bytes, position: int, end: int, most: int) -> Iterator[tuple[in
 def probe(client: bytes, server: bytes, whole: bool) -> int:
     """How sure it is that these are Kafka requests and responses, 0 to 100.
 
-    A request that decodes to its last byte is proof; a header that makes sense is nearly one. Without requests, rising
-    correlation ids in a chain of frames are a hint that needs the port's support.
+    A request that decodes to its last byte is proof; a header with a client id is nearly one. Mid-stream, where the
+    first request may lie behind the rest of another one, only proof counts, and anything less is a hint that needs the
+    port's support; so are, without requests, rising correlation ids in a chain of frames.
     """
     if client:
-        if len(client) < 14:
-            return 0
-        position = 0 if whole else _first_request(client)
-        size = _size(client, position)[0]
-        if not MIN_REQUEST_BYTES <= size <= RESYNC_MAX_FRAME_BYTES:
-            return 0
-        return _request_score(client, position, len(client), size)
+        at_start = _requests_score(client, 0, len(client))
+        return at_start if whole or at_start >= _LIKELY else max(at_start, _score_inside(client))
     frames = list(_chain(server, 0, len(server), 4))
     ids = [frame[2] for frame in frames]
     if len(frames) >= 3 and all(0 < b - a <= 100 for a, b in itertools.pairwise(ids)):
@@ -154,11 +180,14 @@ def probe(client: bytes, server: bytes, whole: bool) -> int:
     return 0
 
 
-def _first_request(client: bytes) -> int:
-    """Where the first plausible request starts in a stream that began mid-stream; 0 when none is found."""
-    if plausible_request(client, 0, len(client)):
-        return 0
-    for position in _zero_bytes(client, 0, len(client) - 14):
-        if plausible_request(client, position, len(client)):
-            return position
-    return 0
+def _score_inside(client: bytes) -> int:
+    """100 when requests certainly start somewhere in a stream that began mid-stream, 30 when they may, else 0."""
+    best = 0
+    starts = (match.start() for match in _HEADER_LIKE.finditer(client, 1))
+    for position in itertools.islice(starts, MAX_PROBED_STARTS):
+        score = _requests_score(client, position, len(client))
+        if score == _SURE:
+            return _SURE
+        if score:
+            best = _WEAK
+    return best
