@@ -70,9 +70,18 @@ def table(
     selection = Selection(selected, checked_columns(columns, selected), where, limit)
     check_condition(where, selected)
     check_output(output, captures)
-    with open_analysis(captures, [selected], reading) as analysis:
+    with open_analysis(captures, _needed(selected), reading) as analysis:
         _write(analysis, selection, form, output)
         return status_of(analysis)
+
+
+def _needed(name: str) -> list[str]:
+    """Tables to read for a table; the findings need all that detectors look at."""
+    if name != "findings":
+        return [name]
+    from analyser.detectors import tables_needed
+
+    return [name, *sorted(tables_needed())]
 
 
 def _write(analysis: Analysis, selection: Selection, form: str, output: str | None) -> None:

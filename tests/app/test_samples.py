@@ -80,3 +80,9 @@ def test_fail_on_tells_faults_from_health(sample: dict[str, Any]) -> None:
 @pytest.mark.parametrize("sample", MANIFEST, ids=lambda sample: str(sample["file"]))
 def test_packets_are_counted(sample: dict[str, Any]) -> None:
     assert json_report(sample["file"])["quality"]["packets"] == sample["packets"]
+
+
+@pytest.mark.parametrize("sample", MANIFEST, ids=lambda sample: str(sample["file"]))
+def test_the_findings_table_equals_the_report(sample: dict[str, Any]) -> None:
+    rows = run("table", "findings", SAMPLES / sample["file"], "--format", "jsonl").stdout.decode().splitlines()
+    assert [json.loads(row) for row in rows] == json_report(sample["file"])["findings"]
