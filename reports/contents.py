@@ -15,12 +15,14 @@ from reports.causes import SEVERITIES, Cause, Finding, causes, findings
 from reports.document import Block, Paragraph, Section, severity_tone
 from reports.finding_section import cause_list, finding_section
 from reports.groups import groups
-from reports.operations import clients, operations
+from reports.operations import client_count, clients, operations
 from reports.quality import Quality, quality
 from reports.source import Source
 from reports.traffic_section import client_section, group_section, operation_section
 from reports.values import time_text
 from reports.words import count
+
+_CLIENTS_SHOWN = 30
 
 
 def report(source: Source) -> list[Section]:
@@ -33,10 +35,14 @@ def report(source: Source) -> list[Section]:
         sections.append(finding_section(source, by_cause))
     known_groups = groups(source)
     if known_groups:
-        sections.append(group_section(known_groups))
+        about = {str(f.numbers.get("group")) for f in found}
+        sections.append(group_section(known_groups, about))
     known_operations = operations(source)
     if known_operations:
-        sections += [operation_section(known_operations), client_section(clients(source))]
+        sections += [
+            operation_section(known_operations),
+            client_section(clients(source, _CLIENTS_SHOWN), client_count(source)),
+        ]
     return sections
 
 
@@ -49,7 +55,7 @@ def _verdict(found: Sequence[Finding], by_cause: Sequence[Cause], seen: Quality,
             Paragraph(worst.sentence, "worst"),
         ]
     if len(by_cause) > 1:
-        blocks.append(cause_list(by_cause))
+        blocks.extend(cause_list(by_cause))
     if not any(f.protocol for f in seen.flows):
         blocks.append(Paragraph(_nothing_known(seen)))
     if options.from_ns is not None or options.to_ns is not None:

@@ -12,6 +12,8 @@ from reports.source import Source, all_rows
 from reports.words import count, display_filter, partition_list
 
 _CAUSES_LISTED = 20
+_CAUSES_TOLD = 50
+_COMMITTERS_SHOWN = 12
 _PACKETS_SHOWN = 24
 _PARTITIONS_MEASURED = 8
 _MEASURES_SHOWN = 4
@@ -27,16 +29,22 @@ class Connection:
 
 def finding_section(source: Source, causes: Sequence[Cause]) -> Section:
     """All causes, worst first."""
-    wanted = {str(c["flow_id"]) for cause in causes for c in cause.fullest().committers if c.get("flow_id")}
+    wanted = {
+        str(c["flow_id"]) for cause in causes[:_CAUSES_TOLD] for c in cause.fullest().committers if c.get("flow_id")
+    }
     connections = _connections(source, wanted)
     blocks: list[Block] = []
-    for cause in causes:
+    for cause in causes[:_CAUSES_TOLD]:
         blocks.extend(_cause(cause, connections))
+    if len(causes) > _CAUSES_TOLD:
+        blocks.append(
+            Paragraph(f"and {count(len(causes) - _CAUSES_TOLD, 'more cause')}: wirewitness table findings CAPTURE...")
+        )
     return Section("FINDINGS", tuple(blocks))
 
 
-def cause_list(causes: Sequence[Cause]) -> Cells:
-    """One row per cause: how bad, what, where, who."""
+def cause_list(causes: Sequence[Cause]) -> list[Block]:
+    """A table with one row per cause: how bad, what, where, who."""
     table = tuple(
         (
             cause.worst.severity.upper(),
@@ -48,7 +56,10 @@ def cause_list(causes: Sequence[Cause]) -> Cells:
         for cause in causes[:_CAUSES_LISTED]
     )
     header = ("SEVERITY", "FINDINGS", "GROUP", "WHERE", "WHO")
-    return without_empty(Cells(header, table, wrapped=(1, 2, 3, 4)))
+    blocks: list[Block] = [without_empty(Cells(header, table, wrapped=(1, 2, 3, 4)))]
+    if len(causes) > _CAUSES_LISTED:
+        blocks.append(Paragraph(f"and {count(len(causes) - _CAUSES_LISTED, 'more cause')}"))
+    return blocks
 
 
 def _names(cause: Cause) -> list[str]:
@@ -58,7 +69,9 @@ def _names(cause: Cause) -> list[str]:
 
 def _committer_names(cause: Cause) -> list[str]:
     names = (f"{c.get('client_id') or '(no client id)'}@{c.get('address') or '?'}" for c in cause.fullest().committers)
-    return list(dict.fromkeys(names))
+    distinct = list(dict.fromkeys(names))
+    more = [f"{len(distinct) - _COMMITTERS_SHOWN} more"] if len(distinct) > _COMMITTERS_SHOWN else []
+    return distinct[:_COMMITTERS_SHOWN] + more
 
 
 def _cause(cause: Cause, connections: Mapping[str, Connection]) -> Iterable[Block]:
@@ -70,6 +83,8 @@ def _cause(cause: Cause, connections: Mapping[str, Connection]) -> Iterable[Bloc
         label = "committer" if len(who.committers) == 1 else "committers"
         yield Paragraph(f"{label} of {_partition(who)}:" if who.topic_partition else f"{label}:")
         yield _committers(who, connections)
+        if len(who.committers) > _COMMITTERS_SHOWN:
+            yield Paragraph(f"and {len(who.committers) - _COMMITTERS_SHOWN} more in this finding's numbers")
     yield from _evidence(cause)
     yield Paragraph(cause.worst.next_step, "next")
     ids = [found[0].finding_id for found in cause.by_code().values()]
@@ -114,7 +129,7 @@ def _provisional(finding: Finding) -> str:
 def _committers(finding: Finding, connections: Mapping[str, Connection]) -> Cells:
     """The two (or more) who wrote the partition, side by side."""
     header = ("ADDRESS", "CLIENT ID", "MEMBER ID", "GENERATION", "CONNECTION", "OFFSETS", "COMMITS", "PACKETS")
-    table = tuple(_committer(committer, connections) for committer in finding.committers)
+    table = tuple(_committer(committer, connections) for committer in finding.committers[:_COMMITTERS_SHOWN])
     return Cells(header, table, numbers=(3, 6), shortened=(2,))
 
 

@@ -26,7 +26,10 @@ _CLIENTS = """
            count(*) filter (status = 'error') as errors,
            epoch_ns(min(ts)) as first_ns, epoch_ns(max(ts)) as last_ns
     from exchanges group by client_address, client_id, protocol
-    order by exchanges desc, client_address, client_id"""
+    order by exchanges desc, client_address, client_id limit {limit}"""
+
+_CLIENT_COUNT = """
+    select count(*) as clients from (select distinct client_address, client_id, protocol from exchanges)"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +73,11 @@ def operations(source: Source) -> list[Operation]:
     ]
 
 
-def clients(source: Source) -> list[Client]:
-    """Clients, busiest first."""
-    return [Client(**row) for row in rows(source, _CLIENTS)]
+def clients(source: Source, limit: int) -> list[Client]:
+    """The busiest clients, at most `limit`: client ids are whatever was sent, there may be millions."""
+    return [Client(**row) for row in rows(source, _CLIENTS.format(limit=int(limit)))]
+
+
+def client_count(source: Source) -> int:
+    """How many clients there are."""
+    return int(rows(source, _CLIENT_COUNT)[0]["clients"])

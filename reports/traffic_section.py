@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from reports.document import Block, Cells, Heading, Paragraph, Section, without_empty
 from reports.groups import Group, Member, PartitionState
@@ -10,15 +10,21 @@ from reports.operations import Client, Operation
 from reports.values import ms_text
 from reports.words import count
 
+_GROUPS_SHOWN = 20
 _PARTITIONS_SHOWN = 40
 _MEMBERS_SHOWN = 20
 _ROWS_SHOWN = 30
+_ERRORS_SHOWN = 12
 
 
-def group_section(groups: Sequence[Group]) -> Section:
-    """Consumer groups: members, then partitions with the committer of their last accepted commit."""
+def group_section(groups: Sequence[Group], first: Collection[str]) -> Section:
+    """Consumer groups: members, then partitions with the committer of their last accepted commit.
+
+    first: ids of the groups that findings are about; when there are too many groups these are shown.
+    """
     blocks: list[Block] = []
-    for group in groups:
+    ordered = sorted(groups, key=lambda group: group.group_id not in first)
+    for group in ordered[:_GROUPS_SHOWN]:
         blocks.append(Heading(_group_title(group)))
         if group.members:
             blocks.append(_members(group.members[:_MEMBERS_SHOWN]))
@@ -28,6 +34,7 @@ def group_section(groups: Sequence[Group]) -> Section:
             shown = by_lag[:_PARTITIONS_SHOWN]
             blocks.append(_partitions(sorted(shown, key=lambda p: (p.topic or "", p.partition))))
             blocks.extend(_more(len(by_lag) - _PARTITIONS_SHOWN, "partition", "kafka_offset_commits"))
+    blocks.extend(_more(len(groups) - _GROUPS_SHOWN, "group", "kafka_group_events"))
     return Section("CONSUMER GROUPS", tuple(blocks))
 
 
@@ -62,11 +69,13 @@ def operation_section(operations: Sequence[Operation]) -> Section:
 
 
 def _counted(names: Mapping[str, int]) -> str:
-    return ", ".join(f"{name} {number:,}" for name, number in names.items())
+    shown = [f"{name} {number:,}" for name, number in list(names.items())[:_ERRORS_SHOWN]]
+    more = [f"{len(names) - _ERRORS_SHOWN} more names"] if len(names) > _ERRORS_SHOWN else []
+    return ", ".join(shown + more)
 
 
-def client_section(clients: Sequence[Client]) -> Section:
-    """Who sent requests."""
+def client_section(clients: Sequence[Client], total: int) -> Section:
+    """Who sent requests: the busiest of `total` clients."""
     table = tuple(
         (
             c.client_address or "?",
@@ -76,11 +85,11 @@ def client_section(clients: Sequence[Client]) -> Section:
             f"{c.exchanges:,}",
             f"{c.errors:,}" if c.errors else "",
         )
-        for c in clients[:_ROWS_SHOWN]
+        for c in clients
     )
     header = ("ADDRESS", "CLIENT ID", "PROTOCOL", "FLOWS", "REQUESTS", "ERRORS")
     blocks: list[Block] = [Cells(header, table, numbers=(3, 4, 5), shortened=(1,))]
-    blocks.extend(_more(len(clients) - _ROWS_SHOWN, "client", "exchanges"))
+    blocks.extend(_more(total - len(clients), "client", "exchanges"))
     return Section("CLIENTS", tuple(blocks))
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from itertools import groupby
 
+_TOPICS_LISTED = 20
 _UNITS = (("GB", 1_000_000_000), ("MB", 1_000_000), ("kB", 1_000))
 
 
@@ -60,7 +61,9 @@ def partition_list(partitions: Sequence[tuple[str, int]]) -> str:
     by_topic: dict[str, list[int]] = {}
     for topic, partition in partitions:
         by_topic.setdefault(topic, []).append(partition)
-    return "; ".join(f"{topic} {', '.join(ranges(numbers))}" for topic, numbers in by_topic.items())
+    parts = [f"{topic} {', '.join(ranges(numbers))}" for topic, numbers in by_topic.items()]
+    more = [f"{count(len(parts) - _TOPICS_LISTED, 'more topic')}"] if len(parts) > _TOPICS_LISTED else []
+    return "; ".join(parts[:_TOPICS_LISTED] + more)
 
 
 def display_filter(packets: Sequence[int]) -> str:

@@ -155,3 +155,19 @@ def test_a_time_window_is_said_and_keeps_flows_that_reach_into_it() -> None:
     assert "There is no TCP connection" not in shown
     assert "kafka 2 1,200 1 (50 %)" in shown
     assert "10.11.0.21 payments-app kafka 1 10 1" in shown
+
+
+def test_a_capture_full_of_everything_gives_a_report_of_readable_length() -> None:
+    rows = incident_rows()
+    commit, finding, exchange = rows["kafka_offset_commits"][0], rows["findings"][0], rows["exchanges"][0]
+    rows["kafka_offset_commits"] += [{**commit, "group_id": f"g{n}"} for n in range(300)]
+    rows["exchanges"] += [{**exchange, "client_id": f"c{n}", "error_name": f"E{n}"} for n in range(300)]
+    rows["findings"] += [
+        {**finding, "code": f"X{n}", "finding_id": f"x{n}", "severity": "info", "numbers": '{"topic": "t"}'}
+        for n in range(300)
+    ]
+    shown = text_of(rows)
+    assert shown.count("\n") < 1000
+    for rest in ("252 more causes", "281 more groups", "271 more clients", "289 more names"):
+        assert rest in words(shown), rest
+    assert "billing:" in shown
