@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from app.cli.failure import Status
-from app.cli.options import reading_options
+from app.cli.options import output_option, reading_options
 from app.cli.output import check_output, colour_wanted, result_sink, terminal_width
 from app.cli.reading import open_analysis, status_of
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 @click.command(short_help="Explain what happened: findings, capture quality, groups, latencies.")
 @click.argument("captures", nargs=-1, required=True, metavar="CAPTURE...")
 @click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True)
-@click.option("--output", metavar="FILE", help="Write to FILE instead of standard output.")
+@output_option
 @click.option("--fail-on", type=click.Choice(["info", "warning", "critical"]),
               help="Exit with 1 when there is a finding of this severity or above.")  # fmt: skip
 @reading_options

@@ -51,6 +51,15 @@ _READING_OPTIONS = (
 )  # fmt: skip
 
 
+def _file_or_none(_: click.Context, __: click.Parameter, value: str | None) -> str | None:
+    return None if value == "-" else value
+
+
+output_option = click.option(
+    "--output", metavar="FILE", callback=_file_or_none, help="Write to FILE instead of standard output (-)."
+)
+
+
 def read_options(
     decode_as: tuple[str, ...],
     protocol: tuple[str, ...],

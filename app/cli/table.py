@@ -10,7 +10,7 @@ import click
 from app.cli.conditions import check_condition, condition_error
 from app.cli.failure import CallerError, Status
 from app.cli.names import checked_columns, checked_table
-from app.cli.options import reading_options
+from app.cli.options import output_option, reading_options
 from app.cli.output import check_output, result_sink, whole_file, width_limit
 from app.cli.reading import open_analysis, status_of
 
@@ -41,7 +41,7 @@ class Selection(NamedTuple):
 @click.option("--columns", metavar="A,B", help="Only these columns, in this order.")
 @click.option("--where", metavar="CONDITION", help="Only rows for which this DuckDB SQL condition holds.")
 @click.option("--limit", type=click.IntRange(min=0), metavar="N", help="At most N rows.")
-@click.option("--output", metavar="FILE", help="Write to FILE instead of standard output.")
+@output_option
 @reading_options
 def table(
     *,

@@ -67,6 +67,11 @@ def test_parquet_holds_the_registered_types(capture: Path, tmp_path: Path) -> No
     assert read.schema.equals(arrow_schema("exchanges"))
 
 
+def test_output_dash_is_standard_output(capture: Path) -> None:
+    columns = ("--columns", "operation")
+    assert invoke("table", "exchanges", capture, *columns, "--output", "-").stdout.count("ApiVersions") == 3
+
+
 @pytest.mark.parametrize("form", ["table", "csv", "jsonl"])
 def test_output_file_equals_standard_output(capture: Path, tmp_path: Path, form: str) -> None:
     target = tmp_path / "rows"
@@ -116,6 +121,9 @@ def test_options_select_rows(capture: Path, options: list[str], rows: int) -> No
         ),
         pytest.param(["table", "flows", "x", "--limit", "-1"], ["--limit"], id="limit"),
         pytest.param(["table", "flows", "x", "--format", "parquet"], ["needs --output"], id="parquet to a terminal"),
+        pytest.param(
+            ["table", "flows", "x", "--format", "parquet", "--output", "-"], ["needs --output"], id="parquet to -"
+        ),
         pytest.param(["table", "flows", "x", "--output", "/no/such/dir/y"], ["there is no directory"], id="output"),
         pytest.param(["table", "flows"], ["CAPTURE"], id="no capture"),
         pytest.param(["table", __file__, "flows"], ["table's name comes first"], id="arguments the wrong way round"),
