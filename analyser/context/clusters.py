@@ -7,8 +7,8 @@ or offsets, so an endpoint joins a cluster only by what clients were told:
    from there say the same id.
 2. All brokers of one answer are one cluster: they and the answering endpoint are joined. A broker that two cluster ids
    claim (`localhost:9092`, a name that resolves differently per network) joins nothing.
-3. A flow to an endpoint whose address nobody advertised (brokers are told of by name) belongs to the one cluster that
-   advertised its port to this client; with two such clusters it stays alone.
+3. Brokers are often told of by name, and names are not in the packets. A flow to an endpoint that nobody advertised
+   belongs to the one cluster that advertised names with its port to this client; with two such clusters it stays alone.
 
 A component without any id is called `component:` and a digest of its endpoints.
 """
@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from hashlib import blake2b
+from ipaddress import ip_address
 from typing import NamedTuple
 
 import duckdb
@@ -126,7 +127,7 @@ def _join_by_port(flows: Iterable[_Flow], told: list[_Told], sets: _Sets) -> Non
     advertised = {item.broker for item in told}
     answering = {item.answered_by for item in told}
     by_client: dict[tuple[str | None, int], set[Endpoint]] = {}
-    for item in told:
+    for item in (item for item in told if not _is_address(item.broker[0])):
         by_client.setdefault((item.client, item.broker[1]), set()).add(item.answered_by)
     for flow in flows:
         if flow.server in advertised or flow.server in answering:
@@ -134,6 +135,14 @@ def _join_by_port(flows: Iterable[_Flow], told: list[_Told], sets: _Sets) -> Non
         roots = {sets.find(endpoint) for endpoint in by_client.get((flow.client, flow.server[1]), ())}
         if len(roots) == 1:
             sets.join(flow.server, roots.pop())
+
+
+def _is_address(host: str) -> bool:
+    try:
+        ip_address(host)
+    except ValueError:
+        return False
+    return True
 
 
 def _name(members: list[Endpoint], ids: dict[object, set[str]]) -> str:

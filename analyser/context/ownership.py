@@ -1,7 +1,8 @@
 """Who owned a partition, when: intervals per (cluster, group, topic, partition), as SQL.
 
-In: views `kafka_assignments` and `kafka_group_events`. Out: the text of a SELECT with the columns
-`cluster, group_id, topic, partition, member_id, began, ended` (Unix ns; ended is null while the interval is open).
+In: views `in_kafka_assignments` and `in_kafka_group_events` (`enrich.py` makes them of the tables of these names). Out:
+the text of a SELECT with the columns `cluster, group_id, topic, partition, member_id, began, ended` (Unix ns; ended is
+null while the interval is open).
 
 - Classic groups: a SyncGroup answer begins intervals (the leader's request carries the plan of the whole group, an
   answer one member's part). They end when a later generation is heard of first.
@@ -20,12 +21,12 @@ OWNERSHIP_SQL = """
 WITH known AS (
     SELECT coalesce(cluster_id, '') AS cluster, group_id, coalesce(topic, topic_id) AS topic, partition, member_id,
            generation, source, exchange_id, epoch_ns(ts) AS at_ns
-    FROM kafka_assignments WHERE group_id IS NOT NULL AND member_id IS NOT NULL
+    FROM in_kafka_assignments WHERE group_id IS NOT NULL AND member_id IS NOT NULL
 ),
 events AS (
     SELECT coalesce(cluster_id, '') AS cluster, group_id, member_id, generation, event, exchange_id,
            epoch_ns(coalesce(ts_response, ts)) AS at_ns
-    FROM kafka_group_events WHERE group_id IS NOT NULL AND error_code = 0
+    FROM in_kafka_group_events WHERE group_id IS NOT NULL AND error_code = 0
 ),
 begins AS (
     SELECT cluster, group_id, generation, min(at_ns) AS began FROM (

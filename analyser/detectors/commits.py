@@ -106,10 +106,15 @@ def commits_of(frame: pd.DataFrame) -> list[Commit]:
     return sorted((Commit(*row) for row in zip(*columns, strict=True)), key=broker_order)
 
 
-def broker_order(commit: Commit) -> tuple[int, int, int, int]:
-    """Sort key: response, request, packet, place in the stream (the tail of the message id)."""
-    tail = re.search(r"(\d+)$", commit.exchange_id or "")
-    return commit.done_ns, commit.ts, commit.request_packet or 0, int(tail[1]) if tail else 0
+def broker_order(commit: Commit) -> tuple[int, int, int, int, str, int]:
+    """Sort key: response, request, packet, place in the stream (the tail of the message id).
+
+    What is left equal is one request that names a partition twice; it is read as rising.
+    """
+    exchange = commit.exchange_id or ""
+    tail = re.search(r"(\d+)$", exchange)
+    place = int(tail[1]) if tail else 0
+    return commit.done_ns, commit.ts, commit.request_packet or 0, place, exchange, commit.committed_offset
 
 
 def racing(first: Commit, second: Commit) -> bool:

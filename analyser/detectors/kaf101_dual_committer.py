@@ -36,7 +36,7 @@ References
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from statistics import median
 from typing import Any, NamedTuple
 
@@ -130,7 +130,8 @@ def _dual(cluster: str | None, commits: Sequence[Commit], turns: Sequence[_Turn]
     own = {i: [c for c in commits if c.identity == i] for i in identities}
     stale = min(own.values(), key=lambda some: (some[-1].committed_offset, max(c.committed_offset for c in some)))
     last, highest = commits[-1], max(c.committed_offset for c in commits)
-    lowest_return = min(min(t.other.committed_offset, t.again.committed_offset) for t in turns)
+    furthest = accumulate((c.committed_offset for c in commits), max)
+    worst = max(reached - c.committed_offset for reached, c in zip(furthest, commits, strict=True))
     who = "; ".join(
         f"{committer_text(some[-1])} wrote {offsets_text(some)} in {count_text(len(some), 'commit')}"
         for some in own.values()
@@ -140,8 +141,7 @@ def _dual(cluster: str | None, commits: Sequence[Commit], turns: Sequence[_Turn]
     sentence = (
         f"Group {last.group_id or '?'}: {len(own)} committers write {partition_text(last)} in turn, {state}: {who}. "
         f"The broker accepted all of it, and the last one wins: the stored offset is {last.committed_offset}, the "
-        f"highest was {highest}, so a restart now delivers {count_text(replay, 'message')} again "
-        f"(up to {highest - lowest_return} at the worst moment)."
+        f"highest was {highest}. {_replay_text(replay, worst)}"
     )
     return _finding(
         cluster,
@@ -157,9 +157,18 @@ def _dual(cluster: str | None, commits: Sequence[Commit], turns: Sequence[_Turn]
             "highest_offset": highest,
             "last_offset": last.committed_offset,
             "replay_now": replay,
-            "replay_worst": highest - lowest_return,
+            "replay_worst": worst,
         },
     )
+
+
+def _replay_text(now: int, worst: int) -> str:
+    if worst == 0:
+        return "So far no offset went back."
+    again = f"delivered {count_text(worst, 'message')} again"
+    if now == 0:
+        return f"A restart now delivers nothing again; at the worst moment it would have {again}."
+    return f"A restart now delivers {count_text(now, 'message')} again; at the worst moment it would have {again}."
 
 
 def _next_step(stale: Commit) -> str:

@@ -18,8 +18,8 @@ How it decides
     admin reset (info): no member id, by a client that commits the partition once.
     stale: everything else. The same member wrote an older offset of its own (commits built at the same time and sent
         out of order), or another member wrote an old one. warning; critical from `repeated` times on.
-    transaction (info): one of the two is a TxnOffsetCommit of the same committer; an aborted transaction starts again
-        at the older offset.
+    transaction (info): the commit before is a TxnOffsetCommit; when its transaction was aborted, work starts again at
+        the older offset.
     Confidence is high when this client's fetches of the partition are in the capture without a gap between the two
     commits, when the later commit was on its way before the earlier one was answered (no client can seek that fast), or
     when the assignments say that another member owns the partition; else medium: a seek cannot be excluded.
@@ -109,7 +109,7 @@ def _cause(before: Commit, after: Commit, reads: Reads, once: bool) -> Cause:
         return "admin reset"
     if explained_by_reading(reads, before, after):
         return "seek"
-    if before.identity == after.identity and "TxnOffsetCommit" in (before.api, after.api):
+    if before.api == "TxnOffsetCommit":
         return "transaction"
     return "stale"
 
@@ -177,7 +177,7 @@ def _sentence(steps: Sequence[_Step], worst: _Step, same: bool, reads: Reads) ->
     if worst.cause == "admin reset":
         return f"{head}: {who} set it, as an admin tool does; before it {committer_text(before)} had committed."
     if worst.cause == "transaction":
-        return f"{head}: {who} committed it in a transaction after an earlier one, which may have been aborted."
+        return f"{head}: the offset before {who} was committed in a transaction, which may have been aborted."
     doubt = "" if reads.sees_fetches(after.client) else " (its fetches of this partition are not in the capture)"
     if same:
         return f"{head}: {who} wrote an older offset of its own after a newer one and did not seek{doubt}."

@@ -1,0 +1,220 @@
+"""Owners, log ends, groups of fetches and gaps, as of the time of each row."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import duckdb
+import pytest
+
+from analyser.context import enrich
+from analyser.tables import TABLES
+from tests.analyser.detectors.scenarios.build import (
+    Row,
+    assigned,
+    at,
+    commit,
+    fetch,
+    flow,
+    group_event,
+    remark,
+    simple_commit,
+)
+from tests.support.rows import connection_from_rows
+
+
+def context(**rows: list[Row]) -> duckdb.DuckDBPyConnection:
+    con = connection_from_rows(rows)
+    enrich(con)
+    return con
+
+
+def owners(commits: list[Row], **rows: list[Row]) -> list[tuple[Any, ...]]:
+    """(owner, confidence) of each commit, in their order."""
+    con = context(kafka_offset_commits=commits, **rows)
+    return con.sql("SELECT owner_member_id, ownership_confidence FROM kafka_offset_commits ORDER BY ts").fetchall()
+
+
+HIGH1, HIGH2, UNKNOWN = ("m1", "high"), ("m2", "high"), (None, None)
+LOW1 = ("m1", "low")
+
+
+@pytest.mark.parametrize(
+    ("commits", "rows", "expected"),
+    [
+        (
+            [commit(1, 10), commit(5, 20), commit(9, 30)],
+            {"kafka_assignments": [*assigned(2, 5, {"m1": [0], "m2": [1]}), *assigned(8, 6, {"m1": [1], "m2": [0]})]},
+            [UNKNOWN, HIGH1, HIGH2],
+        ),
+        (
+            [commit(5, 20), commit(7.5, 20)],
+            {
+                "kafka_assignments": assigned(2, 5, {"m1": [0]}),
+                "kafka_group_events": [group_event(7, "join", "m2", generation=6)],
+            },
+            [HIGH1, UNKNOWN],
+        ),
+        (
+            [commit(5, 20)],
+            {
+                "kafka_assignments": assigned(2, 5, {"m1": [0]}),
+                "kafka_group_events": [
+                    group_event(3, "join", "m1", generation=5),
+                    group_event(4, "join", "m2", generation=-1, error_code=79),
+                    group_event(4, "heartbeat", "m1", generation=5),
+                ],
+            },
+            [HIGH1],
+        ),
+        (
+            [commit(5, 20), commit(9, 30)],
+            {
+                "kafka_assignments": [
+                    *assigned(2, 5, {"m1": [0]}, "sync_answer"),
+                    *assigned(8, 6, {"m2": [1]}, "sync_answer"),
+                ]
+            },
+            [HIGH1, UNKNOWN],
+        ),
+        (
+            [commit(3, 1), commit(5, 2), commit(7, 3), commit(9, 4)],
+            {
+                "kafka_assignments": [
+                    *assigned(2, 5, {"m1": [0, 1]}, "consumer_heartbeat"),
+                    *assigned(4, 6, {"m1": [1]}, "consumer_heartbeat"),
+                    *assigned(6, 7, {"m2": [0]}, "consumer_heartbeat"),
+                ],
+                "kafka_group_events": [group_event(8, "consumer_heartbeat", "m2", generation=-1)],
+            },
+            [HIGH1, UNKNOWN, HIGH2, UNKNOWN],
+        ),
+        (
+            [commit(3, 1), commit(5, 2)],
+            {
+                "kafka_assignments": [
+                    *assigned(2, 5, {"m1": [0]}, "consumer_heartbeat"),
+                    *assigned(4, 6, {"m1": []}, "consumer_heartbeat"),
+                ]
+            },
+            [HIGH1, UNKNOWN],
+        ),
+        (
+            [commit(3, 1), commit(5, 2), commit(7, 2)],
+            {
+                "kafka_assignments": [
+                    *assigned(2, None, {"m1": [0]}, "describe"),
+                    *assigned(6, 6, {"m2": [0]}),
+                ],
+                "kafka_group_events": [group_event(4, "join", "m2", generation=6)],
+            },
+            [HIGH1, UNKNOWN, HIGH2],
+        ),
+        (
+            [commit(5, 20, cluster_id="c2"), commit(6, 20, group_id="audit"), commit(7, 20, partition=3)],
+            {"kafka_assignments": assigned(2, 5, {"m1": [0]})},
+            [UNKNOWN, UNKNOWN, UNKNOWN],
+        ),
+        (
+            [commit(5, 20, cluster_id=None)],
+            {"kafka_assignments": [row | {"cluster_id": None} for row in assigned(2, 5, {"m1": [0]})]},
+            [HIGH1],
+        ),
+        (
+            [commit(5, 20, topic=None, topic_id="id1"), commit(6, 20, topic=None, topic_id="id2")],
+            {"kafka_assignments": [row | {"topic": None, "topic_id": "id1"} for row in assigned(2, 5, {"m1": [0]})]},
+            [HIGH1, UNKNOWN],
+        ),
+        (
+            [commit(5, 20), commit(6, 20, "m2"), commit(60, 20, "m2")],
+            {"kafka_fetch_partitions": [fetch(4, 20)]},
+            [LOW1, LOW1, UNKNOWN],
+        ),
+        (
+            [commit(5, 20), commit(6, 20, "m2")],
+            {"kafka_fetch_partitions": [fetch(4, 20), fetch(5.5, 20, "m2"), fetch(5.9, 20)]},
+            [LOW1, ("m2", "low")],
+        ),
+        (
+            [commit(5, 20), commit(5.1, 20, group_id="other")],
+            {"kafka_fetch_partitions": [fetch(4, 20)]},
+            [UNKNOWN, UNKNOWN],
+        ),
+        ([simple_commit(5, 20)], {"kafka_assignments": assigned(2, 5, {"m1": [0]})}, [HIGH1]),
+    ],
+    ids=[
+        "a new plan moves the partition",
+        "the plan is over once somebody joined a later generation",
+        "a join that must be repeated and heartbeats end nothing",
+        "one member's answer says nothing of the others' partitions",
+        "KIP-848: whole assignments replace each other, leaving ends them",
+        "KIP-848: a member is given nothing",
+        "describe, until the next generation",
+        "other cluster, group, partition",
+        "an unknown cluster is one of its own",
+        "topics without names",
+        "who fetches, for some seconds",
+        "both fetch: the committer is believed",
+        "a client of two groups",
+        "a simple consumer's commit has an owner too",
+    ],
+)
+def test_owner(commits: list[Row], rows: dict[str, list[Row]], expected: list[tuple[Any, ...]]) -> None:
+    assert owners(commits, **rows) == expected
+
+
+def test_log_end_is_the_newest_one_known_before_the_commit() -> None:
+    con = context(
+        kafka_offset_commits=[commit(n, n) for n in (1, 3, 5, 7)],
+        kafka_fetch_partitions=[
+            fetch(2, 0, high_watermark=100), fetch(2.5, 0, high_watermark=-1),
+            fetch(4, 0, high_watermark=200),
+            fetch(4, 0, partition=1, high_watermark=999), fetch(4, 0, cluster_id="c2", high_watermark=999),
+            fetch(6.9, 0, high_watermark=300, ts_response=at(8)),
+        ],
+        kafka_list_offsets=[
+            {"ts": at(4.5), "cluster_id": "c1", "topic": "payments", "partition": 0, "timestamp": -1, "offset": 250},
+            {"ts": at(4.6), "cluster_id": "c1", "topic": "payments", "partition": 0, "timestamp": -2, "offset": 3},
+        ],
+    )  # fmt: skip
+    found = con.sql("SELECT log_end_offset FROM kafka_offset_commits ORDER BY ts").fetchall()
+    assert [end for (end,) in found] == [None, 100, 250, 250]
+
+
+def test_fetches_get_the_group_of_their_client() -> None:
+    con = context(
+        kafka_offset_commits=[commit(1, 10), commit(2, 10, "m2"), commit(3, 10, "m2", group_id="audit")],
+        kafka_group_events=[group_event(1, "heartbeat", "m3"), group_event(1, "describe", "m1", group_id="looked-at")],
+        kafka_fetch_partitions=[fetch(1, 1), fetch(2, 1, "m2"), fetch(3, 1, "m3"), fetch(4, 1, cluster_id="c2")],
+    )
+    found = con.sql("SELECT group_id FROM kafka_fetch_partitions ORDER BY ts").fetchall()
+    assert [group for (group,) in found] == ["billing", None, "billing", None]
+
+
+def test_gaps_of_the_clients_flows() -> None:
+    con = context(
+        kafka_offset_commits=[commit(1, 10), commit(3, 10), commit(3.5, 10, "m2")],
+        flows=[flow("data"), flow("other", client_address="10.1.0.77")],
+        expert_infos=[remark("data", 2, "tcp", "gap"), remark("other", 2, "tcp", "gap"), remark("data", 0, "x", "gap")],
+    )
+    found = con.sql("SELECT epoch_ns(client_gap_ts) FROM kafka_offset_commits ORDER BY ts").fetchall()
+    assert [gap for (gap,) in found] == [None, at(2), None]
+
+
+def test_columns_types_and_rows_stay() -> None:
+    rows = {"kafka_offset_commits": [commit(n, n) for n in range(5)], "kafka_fetch_partitions": [fetch(1, 1)]}
+    con = connection_from_rows(rows)
+    before = {name: con.sql(f"DESCRIBE {name}").fetchall() for name in rows}
+    enrich(con)
+    for name, columns in before.items():
+        assert con.sql(f"DESCRIBE {name}").fetchall() == columns
+        assert len(columns) == len(TABLES[name].columns)
+        assert con.sql(f"SELECT count(*) FROM {name}").fetchall() == [(len(rows[name]),)]
+
+
+def test_missing_tables_are_empty_ones() -> None:
+    con = connection_from_rows({"kafka_offset_commits": [commit(1, 10)]})
+    for name in ("kafka_assignments", "kafka_group_events", "kafka_list_offsets", "kafka_fetch_partitions", "flows"):
+        con.execute(f"DROP VIEW {name}")
+    enrich(con)
+    assert con.sql("SELECT owner_member_id FROM kafka_offset_commits").fetchall() == [(None,)]
