@@ -6,9 +6,12 @@ does it from the wire. Connections with an answer that is not wholly in the capt
 
 from __future__ import annotations
 
+import base64
+import struct
 from collections import Counter
 from collections.abc import Callable, Iterator
 from functools import cache
+from io import BytesIO
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -36,10 +39,10 @@ class Log(NamedTuple):
             if entry.api_key in api_keys and entry.response is not None:
                 yield entry, (entry.client.host, entry.client.port, entry.client_id)
 
-    def topic(self, struct: dict[str, Any]) -> str:
+    def topic(self, fields: dict[str, Any]) -> str:
         """The name of a topic struct, whether it carries the name or the id."""
-        name = struct.get("name") or struct.get("topic")
-        return name if name is not None else self.names[struct["topicId"]]
+        name = fields.get("name") or fields.get("topic")
+        return name if name is not None else self.names[fields["topicId"]]
 
 
 @cache
@@ -54,12 +57,12 @@ def log_of(name: str) -> Log:
 
 @cache
 def our_rows(name: str, table: str) -> list[dict[str, Any]]:
-    """Rows of a table with the client's port, which not every table has."""
+    """Rows of a table with the client's address and port, which not every table has."""
     with analyser.read(SAMPLES / f"{name}.pcapng", tables=["flows", table]) as analysis:
-        ports = {flow["flow_id"]: flow["client_port"] for flow in analysis.arrow("flows").to_pylist()}
+        flows = {flow["flow_id"]: flow for flow in analysis.arrow("flows").to_pylist()}
         rows: list[dict[str, Any]] = analysis.arrow(table).to_pylist()
     for row in rows:
-        row["client_port"] = ports[row["flow_id"]]
+        row |= {column: flows[row["flow_id"]][column] for column in ("client_address", "client_port")}
     left_out = log_of(name).left_out
     return [row for row in rows if (row["client_address"], row["client_port"]) not in left_out]
 
@@ -148,6 +151,69 @@ def fetched(log: Log) -> Iterator[Row]:
                 yield (*who, *where, at[where], *marks, part["recordsSizeInBytes"], part["errorCode"])
 
 
+def events(log: Log) -> Iterator[Row]:
+    for entry, who in log.of(11, 12, 13, 14, 15, 68, 69):
+        asked, answer = entry.request, entry.response or {}
+        member, group, code = asked.get("memberId"), asked.get("groupId"), answer.get("errorCode")
+        if entry.api_key == 11:
+            yield ("join", *who, group, answer["memberId"] or member, answer["generationId"], code)
+        elif entry.api_key in (12, 14):
+            yield ({12: "heartbeat", 14: "sync"}[entry.api_key], *who, group, member, asked["generationId"], code)
+        elif entry.api_key == 13:
+            members = [(one["memberId"], one["errorCode"]) for one in answer.get("members", ())] or [(member, code)]
+            for leaver, own_code in members:
+                yield ("leave", *who, group, leaver, None, code or own_code)
+        elif entry.api_key == 68:
+            epoch = asked["memberEpoch"] if asked["memberEpoch"] < 0 else answer["memberEpoch"]
+            yield ("consumer_heartbeat", *who, group, answer["memberId"] or member, epoch, code)
+        else:
+            for one in answer["groups"]:
+                yield ("describe", *who, one["groupId"], None, one.get("groupEpoch"), one["errorCode"])
+
+
+def assignments(log: Log) -> Iterator[Row]:
+    """Who was given what: plans that the coordinator took, answers, epochs of the newer protocol, descriptions."""
+    for entry, who in log.of(14, 15, 68, 69):
+        asked, answer = entry.request, entry.response or {}
+        group, generation = asked.get("groupId"), asked.get("generationId")
+        if entry.api_key == 14 and answer["errorCode"] == 0:
+            for plan in asked["assignments"]:
+                for part in blob_parts(plan["assignment"]):
+                    yield (*who[:2], group, generation, plan["memberId"], *part, "sync_leader")
+            for part in blob_parts(answer["assignment"]):
+                yield (*who[:2], group, generation, asked["memberId"], *part, "sync_answer")
+        elif entry.api_key == 68 and answer.get("assignment") is not None:
+            for part in id_parts(log, answer["assignment"]):
+                yield (*who[:2], group, answer["memberEpoch"], answer["memberId"], *part, "consumer_heartbeat")
+        for one in answer.get("groups", ()):
+            for member in one["members"]:
+                newer = entry.api_key == 69
+                parts = id_parts(log, member["assignment"]) if newer else blob_parts(member["memberAssignment"])
+                for part in parts:
+                    epoch = member.get("memberEpoch")
+                    yield (*who[:2], one["groupId"], epoch, member["memberId"], *part, "describe")
+
+
+def blob_parts(text: str) -> list[Row]:
+    """(topic, partition) of an assignment as members write it: version, topics, partitions; nulls if it has none."""
+    blob = BytesIO(base64.b64decode(text))
+    if not blob.getvalue():
+        return []
+    _, topics = struct.unpack(">hi", blob.read(6))
+    parts: list[Row] = []
+    for _ in range(topics):
+        topic = blob.read(*struct.unpack(">h", blob.read(2))).decode()
+        (count,) = struct.unpack(">i", blob.read(4))
+        parts += [(topic, partition) for partition in struct.unpack(f">{count}i", blob.read(4 * count))]
+    return parts or [(None, None)]
+
+
+def id_parts(log: Log, given: dict[str, Any]) -> list[Row]:
+    """(topic, partition) of an assignment by topic ids."""
+    parts: list[Row] = [(log.topic(topic), part) for topic in given["topicPartitions"] for part in topic["partitions"]]
+    return parts or [(None, None)]
+
+
 class Case(NamedTuple):
     """A table, the columns compared, and the rows that the log makes of them."""
 
@@ -169,6 +235,12 @@ CASES = (
     Case("kafka_offset_fetches", (*WHO, "group_id", *_WHERE, *_STORED, "error_code"), offset_fetches),
     Case("kafka_list_offsets", (*WHO, *_WHERE, "timestamp", "offset", "error_code"), list_offsets),
     Case("kafka_produce_batches", (*WHO, *_WHERE, "base_offset", "batch_bytes", "acks", "error_code"), produced),
+    Case("kafka_group_events", ("event", *WHO, "group_id", "member_id", "generation", "error_code"), events),
+    Case(
+        "kafka_assignments",
+        ("client_address", "client_port", "group_id", "generation", "member_id", *_WHERE, "source"),
+        assignments,
+    ),
     Case("kafka_fetch_partitions", (*WHO, *_WHERE, "fetch_offset", *_MARKS, "records_bytes", "error_code"), fetched),
 )
 
