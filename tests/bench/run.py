@@ -1,6 +1,6 @@
 """Speed and memory beside tshark, over captures that replay lab bytes.
 
-    python -m tests.bench.run            about 15 minutes, a quiet machine and 2 GB of disk
+    python -m tests.bench.run            about 8 minutes on a quiet machine, 2 GB of disk
     python -m tests.bench.run --quick    a smoke run; its figures say little
 
 For each profile: runs of both programs in turn over the same capture from a warm cache, output to a file each; then
