@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections import Counter, defaultdict
 from functools import cache
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
@@ -20,7 +21,7 @@ from tests.conftest import SAMPLES
 from tests.support.tshark import KafkaPacket, kafka_packets
 
 PORT = 9092
-CAPTURES = sorted(path.name for path in SAMPLES.glob("kafka_*.pcapng"))
+CAPTURES = sorted(SAMPLES.glob("kafka_*.pcapng"))
 TOO_NEW = re.compile(r"Unsupported \w+ version\. Supports v[\d-]+\.|Unknown \d+ API key")
 # Versions that it does know, and still reads wrongly: it takes the 4-byte length of a blob for a 2-byte one, finds it
 # empty and calls the blob's bytes left over. Only before the flexible versions, and only where there is a blob.
@@ -36,8 +37,8 @@ class Ours(NamedTuple):
 
 
 @cache
-def our_rows(name: str) -> Ours:
-    with analyser.read(SAMPLES / name, tables=["messages", "exchanges"]) as analysis:
+def our_rows(path: Path) -> Ours:
+    with analyser.read(path, tables=["messages", "exchanges"]) as analysis:
         messages = analysis.arrow("messages", where=f"{PORT} IN (src_port, dst_port)").to_pylist()
         exchanges = analysis.arrow("exchanges", where=f"server_port = {PORT}").to_pylist()
     by_packet: dict[int, list[dict[str, Any]]] = defaultdict(list)
@@ -53,11 +54,11 @@ def our_rows(name: str) -> Ours:
 
 
 @cache
-def their_packets(tshark: str, name: str) -> list[KafkaPacket]:
-    return kafka_packets(tshark, SAMPLES / name, PORT)
+def their_packets(tshark: str, path: Path) -> list[KafkaPacket]:
+    return kafka_packets(tshark, path, PORT)
 
 
-@pytest.fixture(params=CAPTURES, ids=lambda name: name.removesuffix(".pcapng"))
+@pytest.fixture(params=CAPTURES, ids=lambda path: path.stem)
 def both(request: pytest.FixtureRequest, tshark: str) -> tuple[Ours, list[KafkaPacket]]:
     return our_rows(request.param), their_packets(tshark, request.param)
 

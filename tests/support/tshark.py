@@ -14,6 +14,7 @@ from typing import NamedTuple
 FIELDS = (
     "frame.number",
     "tcp.stream",
+    "tcp.srcport",
     "tcp.dstport",
     "kafka.len",
     "kafka.correlation_id",
@@ -30,7 +31,7 @@ SEPARATOR = "|"
 
 
 class KafkaPacket(NamedTuple):
-    """One packet: number, tcp.stream and destination port; then per message in order of the stream.
+    """One packet: number, tcp.stream and ports; then per message in order of the stream.
 
     sizes, correlation_ids: of every message; a size is without its own 4 bytes. api_keys, versions: of every request,
     and of the responses whose request tshark knows. request_packets: where these requests are. requests_missing: number
@@ -39,6 +40,7 @@ class KafkaPacket(NamedTuple):
 
     number: int
     stream: int
+    from_port: int
     to_port: int
     sizes: tuple[int, ...]
     correlation_ids: tuple[int, ...]
@@ -48,6 +50,10 @@ class KafkaPacket(NamedTuple):
     requests_missing: int
     malformed: bool
     remarks: tuple[str, ...]
+
+    def client_port(self, server_port: int) -> int:
+        """The port that is not the server's."""
+        return self.from_port if self.to_port == server_port else self.to_port
 
 
 def kafka_packets(tshark: str, capture: Path, port: int) -> list[KafkaPacket]:
@@ -64,11 +70,14 @@ def kafka_packets(tshark: str, capture: Path, port: int) -> list[KafkaPacket]:
 
 def _packet(columns: list[str]) -> KafkaPacket:
     columns += [""] * (len(FIELDS) - len(columns))
-    number, stream, to_port, sizes, ids, asked, answered, versions, known, requests, missing, bad, remarks = columns
+    number, stream, source, target, sizes, ids, asked, answered, versions, known, requests, missing, bad, remarks = (
+        columns
+    )
     return KafkaPacket(
         int(number),
         int(stream),
-        int(to_port),
+        int(source),
+        int(target),
         _numbers(sizes),
         _numbers(ids),
         _numbers(asked) or _numbers(answered),
