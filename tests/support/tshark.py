@@ -70,7 +70,7 @@ def kafka_packets(tshark: str, capture: Path, port: int) -> list[KafkaPacket]:
 
 def _packet(columns: list[str]) -> KafkaPacket:
     columns += [""] * (len(FIELDS) - len(columns))
-    number, stream, source, target, sizes, ids, asked, answered, versions, known, requests, missing, bad, remarks = (
+    number, stream, source, target, sizes, ids, asked, answered, versions, known, requests, missing, bad, notes = (
         columns
     )
     return KafkaPacket(
@@ -85,7 +85,7 @@ def _packet(columns: list[str]) -> KafkaPacket:
         _numbers(requests),
         len(missing.split(SEPARATOR)) if missing else 0,
         bool(bad),
-        tuple(remarks.split(SEPARATOR)) if remarks else (),
+        tuple(notes.split(SEPARATOR)) if notes else (),
     )
 
 
