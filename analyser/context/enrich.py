@@ -37,11 +37,28 @@ _SQL_TYPES = {
     "int64_list": "BIGINT[]",
 }
 
-# Every step makes one temporary table; `in_<table>` is the view of a table before this stage.
+# Every step makes one temporary table; `in_<table>` is the view of a table before this stage. Keys become numbers
+# (`part` for a partition of a group, `log` for a partition) and rows are joined by number, so that what must be sorted
+# is narrow: whole rows through five joins would not fit into a small memory limit.
 _STEPS = {
-    "context_committed": """
-        SELECT DISTINCT coalesce(cluster_id, '') AS cluster, group_id, coalesce(topic, topic_id) AS topic, partition
-        FROM in_kafka_offset_commits""",
+    "context_base": "FROM in_kafka_offset_commits",
+    "context_parts": """
+        SELECT row_number() OVER () AS part, dense_rank() OVER (ORDER BY cluster, topic, partition) AS log, *
+        FROM (SELECT DISTINCT coalesce(cluster_id, '') AS cluster, coalesce(group_id, '') AS group_id,
+                     coalesce(topic, topic_id, '') AS topic, partition FROM context_base)""",
+    "context_keys": """
+        SELECT base.rowid AS row, part, log, epoch_ns(ts) AS at_ns
+        FROM context_base AS base JOIN context_parts AS parts
+            ON coalesce(base.cluster_id, '') = parts.cluster AND coalesce(base.group_id, '') = parts.group_id
+            AND coalesce(base.topic, base.topic_id, '') = parts.topic AND base.partition = parts.partition""",
+    "context_ownership": f"""
+        SELECT part, began, min(member_id) AS member_id, arg_min(coalesce(ended, {2**63 - 1}), member_id) AS ended
+        FROM ({OWNERSHIP_SQL}) JOIN context_parts USING (cluster, group_id, topic, partition) GROUP BY part, began""",
+    "context_owners": """
+        SELECT keys.row, owners.member_id
+        FROM context_keys AS keys ASOF JOIN context_ownership AS owners
+            ON keys.part = owners.part AND keys.at_ns >= owners.began
+        WHERE keys.at_ns < owners.ended""",
     # Clients that belong to one group only: their Fetch requests, which name no group, are this group's.
     "context_clients": """
         SELECT cluster, coalesce(client_address, '') AS address, coalesce(client_id, '') AS client_id,
@@ -49,72 +66,82 @@ _STEPS = {
         FROM (
             SELECT coalesce(cluster_id, '') AS cluster, client_address, client_id, group_id,
                    nullif(member_id, '') AS member_id
-            FROM in_kafka_offset_commits
+            FROM context_base
             UNION ALL
             SELECT coalesce(cluster_id, ''), client_address, client_id, group_id, nullif(member_id, '')
             FROM in_kafka_group_events WHERE event <> 'describe')
         WHERE group_id IS NOT NULL
         GROUP BY 1, 2, 3 HAVING count(DISTINCT group_id) = 1""",
-    "context_owners": f"""
-        SELECT cluster, group_id, topic, partition, began, min(member_id) AS member_id,
-               arg_min(coalesce(ended, {2**63 - 1}), member_id) AS ended
-        FROM ({OWNERSHIP_SQL}) GROUP BY ALL""",
-    # What is read of partitions that somebody commits: log ends, and consumers that are one member of one group.
-    "context_fetches": """
-        SELECT cluster, topic, partition, epoch_ns(ts) AS asked, epoch_ns(coalesce(ts_response, ts)) AS answered,
-               high_watermark, replica_id, coalesce(client_address, '') AS address, coalesce(client_id, '') AS client_id
-        FROM (SELECT * REPLACE (coalesce(topic, topic_id) AS topic), coalesce(cluster_id, '') AS cluster
-              FROM in_kafka_fetch_partitions)
-        SEMI JOIN (SELECT DISTINCT cluster, topic, partition FROM context_committed)
-            USING (cluster, topic, partition)""",
-    "context_log_ends": """
-        SELECT cluster, topic, partition, at_ns, max(log_end) AS log_end FROM (
-            SELECT cluster, topic, partition, answered AS at_ns, high_watermark AS log_end
-            FROM context_fetches WHERE high_watermark >= 0
-            UNION ALL
-            SELECT coalesce(cluster_id, ''), topic, partition, epoch_ns(ts), "offset"
-            FROM in_kafka_list_offsets WHERE "timestamp" = -1 AND "offset" >= 0)
-        GROUP BY ALL""",
+    # Only for commits whose owner no assignment tells: consumers that are one member of the group, and what they fetch.
+    "context_unowned": """
+        SELECT keys.*, nullif(base.member_id, '') AS member_id
+        FROM context_keys AS keys JOIN context_base AS base ON keys.row = base.rowid
+        ANTI JOIN context_owners AS owners ON keys.row = owners.row""",
     "context_fetchers": """
-        SELECT DISTINCT cluster, group_id, topic, partition, member_id, asked AS at_ns
-        FROM context_fetches JOIN context_clients USING (cluster, address, client_id)
-        WHERE coalesce(replica_id, -1) < 0 AND member_id IS NOT NULL""",
+        SELECT DISTINCT part, clients.member_id, epoch_ns(ts) AS at_ns
+        FROM in_kafka_fetch_partitions AS fetches
+        JOIN context_clients AS clients
+            ON coalesce(fetches.cluster_id, '') = clients.cluster AND clients.member_id IS NOT NULL
+            AND coalesce(fetches.client_address, '') = clients.address
+            AND coalesce(fetches.client_id, '') = clients.client_id
+        JOIN (FROM context_parts SEMI JOIN context_unowned USING (part)) AS parts
+            ON clients.cluster = parts.cluster AND clients.group_id = parts.group_id
+            AND coalesce(fetches.topic, fetches.topic_id, '') = parts.topic AND fetches.partition = parts.partition
+        WHERE coalesce(replica_id, -1) < 0""",
+    "context_readers": f"""
+        SELECT keys.row, CASE WHEN own.at_ns >= keys.at_ns - {FETCHED_LATELY_NS} THEN keys.member_id
+                              ELSE others.member_id END AS member_id
+        FROM context_unowned AS keys
+        ASOF JOIN (SELECT part, at_ns, min(member_id) AS member_id FROM context_fetchers GROUP BY ALL) AS others
+            ON keys.part = others.part AND keys.at_ns >= others.at_ns
+        ASOF LEFT JOIN context_fetchers AS own
+            ON keys.part = own.part AND keys.member_id = own.member_id AND keys.at_ns >= own.at_ns
+        WHERE others.at_ns >= keys.at_ns - {FETCHED_LATELY_NS}""",
+    # A log end counts from the answer that told it; an answer that repeats the last one known changes nothing.
+    "context_known_ends": """
+        SELECT log, at_ns, max(log_end) AS log_end FROM (
+            SELECT log, epoch_ns(coalesce(ts_response, ts)) AS at_ns, high_watermark AS log_end
+            FROM in_kafka_fetch_partitions AS fetches
+            JOIN (SELECT DISTINCT log, cluster, topic, partition FROM context_parts) AS logs
+                ON coalesce(fetches.cluster_id, '') = logs.cluster AND fetches.partition = logs.partition
+                AND coalesce(fetches.topic, fetches.topic_id, '') = logs.topic
+            WHERE high_watermark >= 0
+            UNION ALL
+            SELECT log, epoch_ns(ts), "offset"
+            FROM in_kafka_list_offsets AS answers
+            JOIN (SELECT DISTINCT log, cluster, topic, partition FROM context_parts) AS logs
+                ON coalesce(answers.cluster_id, '') = logs.cluster AND answers.partition = logs.partition
+                AND coalesce(answers.topic, '') = logs.topic
+            WHERE "timestamp" = -1 AND "offset" >= 0)
+        GROUP BY log, at_ns""",
+    "context_log_ends": """
+        SELECT keys.row, ends.log_end
+        FROM context_keys AS keys ASOF JOIN context_known_ends AS ends
+            ON keys.log = ends.log AND keys.at_ns >= ends.at_ns""",
     "context_gaps": """
         SELECT DISTINCT flows.client_address AS address, epoch_ns(gaps.ts) AS at_ns, gaps.ts
         FROM in_expert_infos AS gaps JOIN in_flows AS flows USING (flow_id)
         WHERE gaps."group" = 'tcp' AND gaps.code = 'gap' AND gaps.ts IS NOT NULL""",
+    "context_client_gaps": """
+        SELECT keys.row, gaps.ts
+        FROM (SELECT keys.row, keys.at_ns, base.client_address AS address
+              FROM context_keys AS keys JOIN context_base AS base ON keys.row = base.rowid
+              WHERE EXISTS (FROM context_gaps)) AS keys
+        ASOF JOIN context_gaps AS gaps ON keys.address = gaps.address AND keys.at_ns >= gaps.at_ns""",
+    "context_commits": """
+        SELECT base.* REPLACE (
+            coalesce(owners.member_id, readers.member_id) AS owner_member_id,
+            CASE WHEN owners.row IS NOT NULL THEN 'high' WHEN readers.row IS NOT NULL THEN 'low' END
+                AS ownership_confidence,
+            ends.log_end AS log_end_offset,
+            gaps.ts::TIMESTAMPTZ_NS AS client_gap_ts)
+        FROM context_base AS base
+        LEFT JOIN context_owners AS owners ON base.rowid = owners.row
+        LEFT JOIN context_readers AS readers ON base.rowid = readers.row
+        LEFT JOIN context_log_ends AS ends ON base.rowid = ends.row
+        LEFT JOIN context_client_gaps AS gaps ON base.rowid = gaps.row""",
 }
-
-_COMMITS = f"""
-SELECT commits.* EXCLUDE (cluster_key, topic_key, at_ns) REPLACE (
-    CASE
-        WHEN commits.at_ns < owners.ended THEN owners.member_id
-        WHEN own.at_ns >= commits.at_ns - {FETCHED_LATELY_NS} THEN commits.member_id
-        WHEN fetchers.at_ns >= commits.at_ns - {FETCHED_LATELY_NS} THEN fetchers.member_id
-    END AS owner_member_id,
-    CASE
-        WHEN commits.at_ns < owners.ended THEN 'high'
-        WHEN greatest(own.at_ns, fetchers.at_ns) >= commits.at_ns - {FETCHED_LATELY_NS} THEN 'low'
-    END AS ownership_confidence,
-    log_ends.log_end AS log_end_offset,
-    gaps.ts::TIMESTAMPTZ_NS AS client_gap_ts)
-FROM (SELECT *, coalesce(cluster_id, '') AS cluster_key, coalesce(topic, topic_id) AS topic_key, epoch_ns(ts) AS at_ns
-      FROM in_kafka_offset_commits) AS commits
-ASOF LEFT JOIN context_owners AS owners
-    ON commits.cluster_key = owners.cluster AND commits.group_id = owners.group_id
-    AND commits.topic_key = owners.topic AND commits.partition = owners.partition AND commits.at_ns >= owners.began
-ASOF LEFT JOIN context_fetchers AS own
-    ON commits.cluster_key = own.cluster AND commits.group_id = own.group_id AND commits.topic_key = own.topic
-    AND commits.partition = own.partition AND commits.member_id = own.member_id AND commits.at_ns >= own.at_ns
-ASOF LEFT JOIN context_fetchers AS fetchers
-    ON commits.cluster_key = fetchers.cluster AND commits.group_id = fetchers.group_id
-    AND commits.topic_key = fetchers.topic AND commits.partition = fetchers.partition
-    AND commits.at_ns >= fetchers.at_ns
-ASOF LEFT JOIN context_log_ends AS log_ends
-    ON commits.cluster_key = log_ends.cluster AND commits.topic_key = log_ends.topic
-    AND commits.partition = log_ends.partition AND commits.at_ns >= log_ends.at_ns
-ASOF LEFT JOIN context_gaps AS gaps ON commits.client_address = gaps.address AND commits.at_ns >= gaps.at_ns
-"""
+_KEPT = ("context_clients", "context_commits")
 
 _FETCHES = """
 SELECT fetches.* REPLACE (clients.group_id AS group_id)
@@ -132,14 +159,13 @@ def enrich(con: duckdb.DuckDBPyConnection) -> None:
         _set_aside(con, table, table in there)
     for name, query in _STEPS.items():
         con.execute(f"CREATE TEMP TABLE {name} AS {query}")
+    for name in _STEPS:
+        if name not in _KEPT:
+            con.execute(f"DROP TABLE {name}")
     if "kafka_offset_commits" in there:
-        con.execute(f"CREATE TEMP TABLE context_commits AS {_COMMITS}")
         con.execute("CREATE TEMP VIEW kafka_offset_commits AS FROM context_commits")
     if "kafka_fetch_partitions" in there:
         con.execute(f"CREATE TEMP VIEW kafka_fetch_partitions AS {_FETCHES}")
-    for name in _STEPS:
-        if name != "context_clients":
-            con.execute(f"DROP TABLE {name}")
 
 
 def _set_aside(con: duckdb.DuckDBPyConnection, table: str, there: bool) -> None:

@@ -34,7 +34,7 @@ PAGE_SECTIONS = ("Finds", "Why it matters", "How it decides", "False alarms", "R
 # How a key column is read. A topic without a known name is told from others by its id.
 _KEY_SQL = {"topic": "coalesce(topic, topic_id)"}
 _TABLE_TAG = "@table"
-_BATCH_ROWS = 65_536
+_BATCH_ROWS = 16_384
 
 
 @dataclass(frozen=True, slots=True)
