@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from analyser.build import Lookups, finish_batch
-from analyser.facts import captures_table, flows_table
+from analyser.facts import captures_table, file_label, flows_table
 from analyser.options import ReadOptions
 from analyser.pipeline import Decoded, UnreadInput
 from analyser.tables import PANDAS_TYPES, TABLES, arrow_schema
@@ -51,7 +51,7 @@ class Analysis:
     ) -> None:
         self.options = options
         self.unread: list[UnreadInput] = decoded.unread
-        self.remarks = [f"{stats.file}: {remark.text}" for stats in decoded.captures for remark in stats.remarks]
+        self.remarks = [f"{file_label(stats.file)}: {remark.text}" for stats in decoded.captures for remark in stats.remarks]
         self._decoded = decoded
         self._wanted = tuple(name for name in TABLES if name in wanted)
         self._dissectors = tuple(dissectors)
@@ -245,7 +245,7 @@ class Analysis:
         from analyser.context import cluster_of_flows, topic_names
 
         flows = flows_table(self._decoded.flows, self._decoded.endpoints)
-        files = [stats.file for stats in self._decoded.captures]
+        files = [file_label(stats.file) for stats in self._decoded.captures]
         errors = {dissector.name: dissector.error_names for dissector in self._dissectors}
         first = Lookups(flows, pa.nulls(flows.num_rows, pa.string()), {}, files, errors)
         self._register("flows", flows.sort_by([(column, "ascending") for column in TABLES["flows"].order]))

@@ -168,7 +168,7 @@ _SPECIAL: dict[tuple[str, str], _Maker] = {
     ("", "cluster_id"): lambda b: pc.take(b.known.clusters, b.flow),
     ("messages", "message_id"): lambda b: b.message_id(b.sides(), b.field("stream_offset")),
     ("expert_infos", "message_id"): lambda b: b.message_id(b.sides(), b.field("stream_offset")),
-    ("messages", "direction"): lambda b: pc.take(_DIRECTIONS, b.field("direction")),
+    ("", "direction"): lambda b: pc.take(_DIRECTIONS, b.field("direction")),
     ("messages", "src_address"): lambda b: b.from_client("client_address", "server_address"),
     ("messages", "src_port"): lambda b: b.from_client("client_port", "server_port"),
     ("messages", "dst_address"): lambda b: b.from_client("server_address", "client_address"),

@@ -43,8 +43,8 @@ class StreamCutter:
         self._rest = _Rest()
         self.offset = 0
 
-    def run(self, run: Run, out: Sink) -> list[Frame]:
-        """Frames that this run completes."""
+    def run(self, run: Run, conversation: Conversation, upcoming: Sequence[Frame], out: Sink) -> list[Frame]:
+        """Frames that this run completes. `upcoming`: frames of the other direction not fed to the conversation yet."""
         rest = self._rest
         if rest.size == 0:
             positions, packets, ts_ns, order = run.positions, run.packets, run.ts_ns, run.order
@@ -62,7 +62,12 @@ class StreamCutter:
             rest.size = size
             return []
         data = b"".join((*rest.pieces, *run.pieces))
-        cut = self._framer.feed(data, positions)
+
+        def plausible(position: int) -> bool | None:
+            hinted = positions[bisect_right(positions, position) - 1] == position
+            return conversation.boundary(self._direction, data, position, hinted, upcoming)
+
+        cut = self._framer.feed(data, positions, plausible)
         frames = _frames(self._direction, data, self.offset, cut, positions, packets, ts_ns, order)
         for start, end, reason in cut.skipped:
             at = bisect_right(positions, start) - 1
@@ -220,11 +225,16 @@ class FlowDecoder:
             return False
         frames: list[Frame] = []
         directions = 0
+        # Requests first: after a loss, responses are told by the requests that they answer.
+        queued.sort(key=lambda entry: entry[0] != flow.client_is_low)
         for from_low, item in queued:
             direction = CLIENT_TO_SERVER if from_low == flow.client_is_low else SERVER_TO_CLIENT
             directions |= 1 << direction
             cutter = self._cutters[direction]
-            frames += cutter.run(item, out) if isinstance(item, Run) else cutter.gap(item, out)
+            if isinstance(item, Run):
+                frames += cutter.run(item, self._conversation, frames, out)
+            else:
+                frames += cutter.gap(item, out)
         if flow.finished:
             for cutter in self._cutters:
                 frames += cutter.cut_off()

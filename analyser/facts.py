@@ -25,6 +25,11 @@ LINK_NAMES = {
 }
 
 
+def file_label(name: str) -> str:
+    """A path as text that every format can hold: bytes that are not UTF-8 are shown as \\xNN."""
+    return name.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
+
+
 def captures_table(captures: Sequence[CaptureStats]) -> pa.Table:
     """One row per capture file."""
     rows = [_capture_row(stats) for stats in captures]
@@ -36,7 +41,7 @@ def _capture_row(stats: CaptureStats) -> dict[str, Any]:
         count for interface in stats.interfaces for count in (interface.if_drop, interface.os_drop) if count is not None
     ]
     return {
-        "file": stats.file,
+        "file": file_label(stats.file),
         "format": stats.format + (f" ({stats.compression})" if stats.compression else ""),
         "link_types": ", ".join(LINK_NAMES.get(number, f"link type {number}") for number in stats.link_types),
         "packets": stats.packets,

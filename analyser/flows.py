@@ -49,6 +49,7 @@ class Flow:
     client_is_low: bool | None = None
     syn_seen: list[bool] = field(default_factory=lambda: [False, False])
     closed_by_low: bool | None = None
+    first_close_ns: int | None = None
     closed_ts_ns: int | None = None
     protocol: str | None = None
     identified_by: str | None = None
@@ -122,7 +123,7 @@ class FlowTable:
             for run in runs or ():
                 flow.halves[run.from_low].append_run(columns.run(run))
             flow.packets += last - first
-            flow.ts_last_ns = int(ts_sorted[last - 1])
+            flow.ts_last_ns = max(flow.ts_last_ns, int(ts_sorted[first:last].max()))
             flow.last_packet = int(columns.packet[order[last - 1]])
             self._consume(flow)
 
@@ -165,6 +166,7 @@ class FlowTable:
                     self._consume(flow)
                 flow = self._open(pair, packet, ts_ns)
             flow.packets += 1
+            flow.ts_first_ns = min(flow.ts_first_ns, ts_ns)
             flow.ts_last_ns = max(flow.ts_last_ns, ts_ns)
             flow.last_packet = packet
             if flow.closed_ts_ns is not None and ts_ns - flow.closed_ts_ns > LINGER_NS:
@@ -208,8 +210,8 @@ def _handshake(flow: Flow, from_low: bool, seq: int, flags: int) -> None:
 
 
 def _close(flow: Flow, from_low: bool, flags: int, end_seq: int, ts_ns: int) -> None:
-    if flow.closed_by_low is None:
-        flow.closed_by_low = from_low
+    if flow.first_close_ns is None or ts_ns < flow.first_close_ns:
+        flow.closed_by_low, flow.first_close_ns = from_low, ts_ns
     if flags & FIN:
         flow.halves[from_low].finish_at(end_seq)
     if flags & RST or all(half.fin_seq is not None for half in flow.halves):

@@ -235,6 +235,7 @@ _EXPERT_INFOS = Table(
     (
         Column("message_id", "string", "the message it is about, where there is one", "derived"),
         Column("flow_id", "string", "the flow it is about", "flow"),
+        Column("direction", "string", "client_to_server or server_to_client: whose bytes", "derived"),
         Column("file", "string", "capture file", "derived"),
         _packet("packet", "packet"),
         Column("ts", "time", "time of that packet", unit="UTC"),
@@ -304,7 +305,7 @@ _OFFSET_COMMITS = Table(
         _packet("response_packet", "packet that completes the response"),
         Column("response_message_id", "string", "messages.message_id of the response", "derived"),
     ),
-    ("ts", "file", "request_packet", "exchange_id"),
+    ("ts", "file", "request_packet", "exchange_id", "topic", "partition"),
     "kafka",
 )
 

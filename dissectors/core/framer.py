@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Callable, Iterable, Sequence
+from heapq import merge
 
-from dissectors.core.protocol import Cut, Skipped
+from dissectors.core.protocol import Cut, Plausible, Skipped
 
 # (data, position, end) -> size of the frame at position; 0: more bytes needed to tell; -1: no frame starts here.
 Measure = Callable[[bytes, int, int], int]
-# (data, position, end) -> does a frame really start here? Used after a loss, so it may be slow and must be strict.
-# None: more bytes needed to tell.
-Plausible = Callable[[bytes, int, int], bool | None]
-# (data, position, end) -> positions worth asking Plausible about, rising.
+# (data, position, end) -> positions worth asking about, rising.
 Candidates = Callable[[bytes, int, int], Iterable[int]]
 
 # A position that could be a boundary "if only more bytes were there" is waited for this long, then given up.
@@ -19,13 +18,12 @@ MAX_WAIT_BYTES = 1 << 20
 
 
 class LengthFramer:
-    """Cuts frames whose size `measure` tells; after a loss, finds the next boundary that `plausible` accepts."""
+    """Cuts frames whose size `measure` tells; after a loss, finds the next boundary that the conversation accepts."""
 
-    __slots__ = ("_candidates", "_measure", "_plausible", "_synchronised")
+    __slots__ = ("_candidates", "_measure", "_synchronised")
 
-    def __init__(self, measure: Measure, plausible: Plausible, candidates: Candidates, synchronised: bool) -> None:
+    def __init__(self, measure: Measure, candidates: Candidates, synchronised: bool) -> None:
         self._measure = measure
-        self._plausible = plausible
         self._candidates = candidates
         self._synchronised = synchronised
 
@@ -38,7 +36,7 @@ class LengthFramer:
         """The stream has a gap before the next data."""
         self._synchronised = False
 
-    def feed(self, data: bytes, hints: Sequence[int]) -> Cut:
+    def feed(self, data: bytes, hints: Sequence[int], plausible: Plausible) -> Cut:
         """Cut `data` into frames; see `Framer.feed`."""
         starts: list[int] = []
         ends: list[int] = []
@@ -48,7 +46,7 @@ class LengthFramer:
         end = len(data)
         while True:
             if not self._synchronised:
-                boundary, found = self._search(data, position, end, hints)
+                boundary, found = self._search(data, position, hints, plausible)
                 if boundary > position:
                     skipped.append(Skipped(position, boundary, "no frame boundary"))
                 position = boundary
@@ -70,19 +68,16 @@ class LengthFramer:
             skipped.append(Skipped(position, position + 1, "impossible frame length"))
             position += 1
 
-    def _search(self, data: bytes, position: int, end: int, hints: Sequence[int]) -> tuple[int, bool]:
+    def _search(self, data: bytes, position: int, hints: Sequence[int], plausible: Plausible) -> tuple[int, bool]:
         """Where the next frame plausibly starts, and whether that is certain enough to go on.
 
-        Segment starts are asked first: a sender's write usually begins there. When nothing fits, the position
-        returned is the first one that may yet fit when more bytes come, else the end.
+        When nothing fits, the position returned is the first one that may yet fit when more bytes come, else the end.
         """
-        plausible = self._plausible
-        for hint in hints:
-            if position <= hint < end and plausible(data, hint, end):
-                return hint, True
+        end = len(data)
         waiting = end
-        for candidate in self._candidates(data, position, end):
-            verdict = plausible(data, candidate, end)
+        segments = hints[bisect_left(hints, position) : bisect_left(hints, end)]
+        for candidate in merge(segments, self._candidates(data, position, end)):
+            verdict = plausible(candidate)
             if verdict:
                 return candidate, True
             if verdict is None and waiting == end and end - candidate <= MAX_WAIT_BYTES:

@@ -70,6 +70,10 @@ class Cut(NamedTuple):
     skipped: list[Skipped]
 
 
+# position in the data -> does a frame start there? None: more bytes needed to tell.
+Plausible = Callable[[int], bool | None]
+
+
 class Framer(Protocol):
     """Cuts one direction of one flow into frames."""
 
@@ -78,8 +82,11 @@ class Framer(Protocol):
         """True while the next byte is known to start a frame."""
         ...
 
-    def feed(self, data: bytes, hints: Sequence[int]) -> Cut:
-        """Cut `data`, which starts where the last Cut stopped. `hints` are the positions where segments start."""
+    def feed(self, data: bytes, hints: Sequence[int], plausible: Plausible) -> Cut:
+        """Cut `data`, which starts where the last Cut stopped. `hints` are the positions where segments start.
+
+        `plausible` is the conversation's judgement of a boundary, asked only while not synchronised.
+        """
         ...
 
     def lost(self) -> None:
@@ -92,6 +99,16 @@ class Conversation(Protocol):
 
     def feed(self, frames: Sequence[Frame], out: Sink) -> None:
         """Decode frames in the order given; append rows to `out`."""
+        ...
+
+    def boundary(
+        self, direction: int, data: bytes, position: int, hinted: bool, upcoming: Sequence[Frame]
+    ) -> bool | None:
+        """Does a frame start at this position of a stream that lost bytes? Strict: no message may be made up.
+
+        hinted: a segment starts here. upcoming: frames of the other direction that were cut but not fed yet.
+        None: more bytes are needed to tell.
+        """
         ...
 
     def finish(self, out: Sink) -> None:

@@ -17,6 +17,12 @@ from dissectors.core.protocol import Sink
 from dissectors.kafka import cluster_rows, data_rows, group_rows
 from dissectors.kafka.error_codes import ERROR_NAMES
 from dissectors.kafka.errors_in import error_finder
+from dissectors.kafka.framing import (
+    MIN_RESPONSE_BYTES,
+    RESYNC_MAX_FRAME_BYTES,
+    plausible_request,
+    rising_responses,
+)
 from dissectors.kafka.headers import API_VERSIONS, decode_response, request_header, response_header
 from dissectors.kafka.operation import Operation, operation
 from dissectors.kafka.rows import Request, Response, Value
@@ -57,9 +63,13 @@ API_ROWS: Mapping[int, Rows] = {
 }
 
 CUT = "cut: the capture lacks the rest of this message"
+# Packets that several queues or capture points put out of order are this close together.
+EARLY_NS = 1_000_000_000
+MAX_EARLY = 64
 ORPHAN = "the request is not in the capture"
 
 _read_correlation_id = struct.Struct(">i").unpack_from
+_read_size_and_id = struct.Struct(">ii").unpack_from
 
 
 class _Output(NamedTuple):
@@ -79,11 +89,12 @@ def _output(sink: Sink) -> _Output:
 class KafkaConversation:
     """Pairs and decodes the messages of one flow. Picklable; holds no input or output."""
 
-    __slots__ = ("_known", "_limits", "_outstanding", "_remarks", "_sessions", "_told")
+    __slots__ = ("_early", "_known", "_limits", "_outstanding", "_remarks", "_sessions", "_told")
 
     def __init__(self, limits: Limits) -> None:
         self._limits = limits
         self._outstanding: dict[int, Request] = {}
+        self._early: dict[int, Frame] = {}
         self._sessions = data_rows.FetchSessions(limits)
         self._known = cluster_rows.KnownPartitions(limits)
         self._remarks = 0
@@ -99,12 +110,47 @@ class KafkaConversation:
             else:
                 response(frame, output)
 
+    def boundary(
+        self, direction: int, data: bytes, position: int, hinted: bool, upcoming: Sequence[Frame]
+    ) -> bool | None:
+        """See `Conversation.boundary`. A response is believed only if the request it names is known and it decodes."""
+        if direction == CLIENT_TO_SERVER:
+            return plausible_request(data, position, hinted)
+        if len(data) - position < 8:
+            return None if data[position] == 0 else False
+        size, correlation_id = _read_size_and_id(data, position)
+        if not MIN_RESPONSE_BYTES <= size <= RESYNC_MAX_FRAME_BYTES:
+            return False
+        asked = self._asked(correlation_id, upcoming)
+        if asked is None:
+            return rising_responses(data, position, hinted)
+        end = position + 4 + size
+        if end > len(data):
+            return True if hinted else None
+        return _decodes(asked, data, position + 4, end)
+
+    def _asked(self, correlation_id: int, upcoming: Sequence[Frame]) -> tuple[int, int] | None:
+        """(API key, version) of the request that waits, or will have been sent, with this correlation id."""
+        request = self._outstanding.get(correlation_id)
+        if request is not None:
+            return request.api_key, request.version
+        for frame in upcoming:
+            try:
+                api_key, version, found, _, _ = request_header(frame[2], frame[3] + 4, frame[4])
+            except DecodeError:
+                continue
+            if found == correlation_id:
+                return api_key, version
+        return None
+
     def finish(self, out: Sink) -> None:
         """Give the requests that were never answered."""
         output = _output(out)
+        for correlation_id, frame in self._early.items():
+            self._orphan(frame, output, correlation_id)
         for request in self._outstanding.values():
             self._no_response(request, "unanswered", output)
-        self._outstanding = {}
+        self._early, self._outstanding = {}, {}
 
     def _request(self, frame: Frame, out: _Output) -> None:
         _, _, data, start, end, offset, _, last, ts_ns, complete = frame
@@ -150,6 +196,8 @@ class KafkaConversation:
             self._no_response(outstanding.pop(next(iter(outstanding))), "unanswered", out)
             self._remark(frame, out, "note", "limit", "outstanding_requests", "too many requests wait for a response")
         outstanding[correlation_id] = request
+        if self._early:
+            self._answer_early(correlation_id, ts_ns, out)
 
     def _response(self, frame: Frame, out: _Output) -> None:
         _, _, data, start, end, offset, _, last, ts_ns, complete = frame
@@ -159,7 +207,7 @@ class KafkaConversation:
         correlation_id: int = _read_correlation_id(data, start + 4)[0]
         request = self._outstanding.pop(correlation_id, None)
         if request is None:
-            self._orphan(frame, out, correlation_id)
+            self._keep_early(frame, out, correlation_id)
             return
         known = operation(request.api_key, request.version)
         value: Value | None = None
@@ -212,10 +260,32 @@ class KafkaConversation:
             cluster_rows.metadata_rows(request, response, sink, self._known)
             return
         if api_key == FETCH and request.extra is not None and response is not None and response.value is not None:
-            self._sessions.answered(response.value.get("session_id", 0), request.extra[1])
+            self._sessions.answered(response.value.get("session_id", 0), request.extra.session)
         make = API_ROWS[api_key].make
         if make is not None:
             make(request, response, sink)
+
+    def _keep_early(self, frame: Frame, out: _Output, correlation_id: int) -> None:
+        """Hold a response without request: a capture may hold it before its request (several receive queues)."""
+        order, direction, data, start, end, *rest = frame
+        held = (order, direction, data[start:end], 0, end - start, *rest)
+        older = self._early.pop(correlation_id, None)
+        if older is not None:
+            self._orphan(older, out, correlation_id)
+        elif len(self._early) >= MAX_EARLY:
+            oldest = next(iter(self._early))
+            self._orphan(self._early.pop(oldest), out, oldest)
+        self._early[correlation_id] = held  # type: ignore[assignment]
+
+    def _answer_early(self, correlation_id: int, ts_ns: int, out: _Output) -> None:
+        """The request whose response may have come before it."""
+        frame = self._early.pop(correlation_id, None)
+        if frame is None:
+            return
+        if abs(frame[8] - ts_ns) <= EARLY_NS:
+            self._response(frame, out)
+        else:
+            self._orphan(frame, out, correlation_id)
 
     def _orphan(self, frame: Frame, out: _Output, correlation_id: int) -> None:
         if out.messages is not None:
@@ -283,6 +353,17 @@ def _exchange_row(request: Request, known: Operation, status: str, error_code: i
         length,
         answer[1],
     )
+
+
+def _decodes(asked: tuple[int, int], data: bytes, position: int, end: int) -> bool:
+    """Do these bytes decode to their last one as a response to (API key, version)?"""
+    api_key, version = asked
+    try:
+        _, body = response_header(api_key, version, data, position, end)
+        decoded = decode_response(api_key, version, data, body, end)
+    except DecodeError:
+        return False
+    return decoded is not None and decoded[1] == end
 
 
 def _decode_api_versions(version: int, known: Operation, data: bytes, body: int, end: int) -> tuple[Value, int, int]:

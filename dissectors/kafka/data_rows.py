@@ -16,6 +16,7 @@ from dissectors.kafka.rows import Request, Response, Value, exchange_key
 # topic name or id as text, partition
 PartitionKey = tuple[str | None, str | None, int]
 
+MAX_SESSIONS = 16
 _NO_BATCH = (None,) * 7
 
 
@@ -77,6 +78,13 @@ def produce_rows(request: Request, response: Response | None, out: Sink) -> None
                 base_offset += batch.last_offset_delta + 1
 
 
+class Asked(NamedTuple):
+    """Offsets a Fetch asks for: of the partitions it names, and of all in its session, which later requests change."""
+
+    named: dict[PartitionKey, int]
+    session: dict[PartitionKey, int]
+
+
 class FetchSessions:
     """Fetch sessions of one flow (KIP-227): session id -> partition -> offset asked for last."""
 
@@ -86,9 +94,9 @@ class FetchSessions:
         self._limits = limits
         self._sessions: dict[int, dict[PartitionKey, int]] = {}
 
-    def asked(self, value: Value) -> tuple[list[PartitionKey], dict[PartitionKey, int]]:
-        """(partitions named in this request, offsets of all partitions of the request or its session)."""
-        named: list[PartitionKey] = []
+    def asked(self, value: Value) -> Asked:
+        """What the request asks for, itself and through its session."""
+        named: dict[PartitionKey, int] = {}
         session_id, epoch = value.get("session_id", 0), value.get("session_epoch", -1)
         offsets: dict[PartitionKey, int] = {}
         if epoch > 0:
@@ -104,17 +112,24 @@ class FetchSessions:
             names = topic_key(topic)
             for partition in topic["partitions"]:
                 key = (*names, partition["partition"])
-                named.append(key)
+                named[key] = partition["fetch_offset"]
                 if len(offsets) < room:
                     offsets[key] = partition["fetch_offset"]
-        return named, offsets
+        return Asked(named, offsets)
 
     def answered(self, session_id: int, offsets: dict[PartitionKey, int]) -> None:
         """The broker opened or continued this session."""
-        if session_id:
-            if len(self._sessions) >= 16:
+        if not session_id:
+            return
+        known = self._sessions.get(session_id)
+        if known is None:
+            if len(self._sessions) >= MAX_SESSIONS:
                 self._sessions.pop(next(iter(self._sessions)))
             self._sessions[session_id] = offsets
+        elif known is not offsets:
+            # The next request of the session was captured before this answer: what it named is newer.
+            for key, offset in offsets.items():
+                known.setdefault(key, offset)
 
 
 def fetch_rows(request: Request, response: Response | None, out: Sink) -> None:
@@ -123,7 +138,7 @@ def fetch_rows(request: Request, response: Response | None, out: Sink) -> None:
     value = request.value
     if rows is None or value is None or request.extra is None:
         return
-    named, offsets = request.extra
+    asked: Asked = request.extra
     state = value.get("replica_state")
     replica = value["replica_id"] if "replica_id" in value else (state["replica_id"] if state else -1)
     head = (*exchange_key(request, response), request.client_id, replica)
@@ -134,10 +149,11 @@ def fetch_rows(request: Request, response: Response | None, out: Sink) -> None:
             for partition in topic["partitions"]:
                 key = (*names, partition["partition_index"])
                 seen.add(key)
-                rows.append((*head, *key, offsets.get(key), *_fetched(partition, response.data)))
-    for key in named:
+                offset = asked.named.get(key, asked.session.get(key))
+                rows.append((*head, *key, offset, *_fetched(partition, response.data)))
+    for key, offset in asked.named.items():
         if key not in seen:
-            rows.append((*head, *key, offsets.get(key), *_NO_BATCH))
+            rows.append((*head, *key, offset, *_NO_BATCH))
 
 
 def _fetched(partition: Value, data: bytes) -> tuple[int | None, ...]:

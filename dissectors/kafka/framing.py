@@ -8,7 +8,7 @@ from __future__ import annotations
 import itertools
 import re
 import struct
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 
 from dissectors.core.errors import DecodeError
 from dissectors.core.framer import LengthFramer
@@ -23,6 +23,7 @@ _size_and_id = struct.Struct(">ii").unpack_from
 
 MIN_REQUEST_BYTES = 8
 MIN_RESPONSE_BYTES = 4
+MIN_HEADER_BYTES = 14
 # Kafka adds a version or two to an API in a release; this much beyond the newest known one is still believable.
 NEWER_VERSIONS = 10
 NEWER_KEYS = 40
@@ -40,9 +41,9 @@ def framer(direction: int, synchronised: bool, limits: Limits) -> LengthFramer:
     """The framer of one direction; `synchronised` when the stream is seen from its first byte."""
     if direction == CLIENT_TO_SERVER:
         measure = _Measure(MIN_REQUEST_BYTES, limits.max_frame_bytes)
-        return LengthFramer(measure, plausible_request, _zero_bytes, synchronised)
+        return LengthFramer(measure, _zero_bytes, synchronised)
     measure = _Measure(MIN_RESPONSE_BYTES, limits.max_frame_bytes)
-    return LengthFramer(measure, plausible_response, _zero_bytes, synchronised)
+    return LengthFramer(measure, _zero_bytes, synchronised)
 
 
 class _Measure:
@@ -69,14 +70,18 @@ def _zero_bytes(data: bytes, position: int, end: int) -> Iterable[int]:
         found = data.find(b"\0", found + 1, end)
 
 
-def plausible_request(data: bytes, position: int, end: int) -> bool | None:
-    """Does a request start here? Its header must make sense, and its body decode where it is all there.
+def plausible_request(data: bytes, position: int, hinted: bool) -> bool | None:
+    """Does a request start here? Proof is one that decodes to its last byte, or two that follow each other.
 
-    A request without a client id is mostly zero bytes, as other data is: it is believed only when all of it is there.
+    Less is believed where a segment starts (`hinted`); elsewhere what is not all there waits for more bytes.
     """
-    if end - position < 14:
-        return None if _could_be_size(data, position, end) else False
-    return _requests_score(data, position, end) >= _LIKELY
+    end = len(data)
+    if end - position < MIN_HEADER_BYTES:
+        return None if data[position] == 0 else False
+    score = _requests_score(data, position, end)
+    if score >= _LIKELY and (hinted or score == _SURE):
+        return True
+    return None if score and position + 4 + _size(data, position)[0] > end else False
 
 
 def _requests_score(data: bytes, position: int, end: int) -> int:
@@ -87,7 +92,7 @@ def _requests_score(data: bytes, position: int, end: int) -> int:
     """
     best = likely = 0
     for _ in range(3):
-        if end - position < 14:
+        if end - position < MIN_HEADER_BYTES:
             break
         size = _size(data, position)[0]
         score = _request_score(data, position, end, size)
@@ -130,37 +135,22 @@ def _looks_like_id(client_id: str) -> bool:
     return len(client_id) <= MAX_CLIENT_ID_BYTES and client_id.isprintable()
 
 
-def _could_be_size(data: bytes, position: int, end: int) -> bool:
-    return data[position] == 0 and end > position
+def rising_responses(data: bytes, position: int, hinted: bool) -> bool:
+    """Do three frames with close, rising correlation ids follow each other from this start of a segment?
 
-
-def plausible_response(data: bytes, position: int, end: int) -> bool | None:
-    """Does a response start here? Only chains of frames tell: sizes that lead to a next frame or to the data's end.
-
-    Response bytes carry nothing but a size and a correlation id, so one frame alone proves little; two in a row with
-    close, rising ids, or one that ends exactly where the data ends, are believed.
+    That is all there is to tell responses by whose requests are not in the capture.
     """
-    frames = list(_chain(data, position, end, 3))
-    if not frames:
-        return None if end - position < 8 and _could_be_size(data, position, end) else False
-    ids = [frame[2] for frame in frames]
-    if any(not 0 <= later - earlier <= 1000 for earlier, later in itertools.pairwise(ids)):
+    if not hinted:
         return False
-    if frames[-1][1] == end or len(frames) >= 2:
-        return True
-    return None if frames[-1][1] > end else False
-
-
-def _chain(data: bytes, position: int, end: int, most: int) -> Iterator[tuple[int, int, int]]:
-    """Frames that follow each other from `position`: (start, end, correlation id)."""
-    for _ in range(most):
-        if end - position < 8:
-            return
+    ids: list[int] = []
+    end = len(data)
+    while len(ids) < 3 and end - position >= 8:
         size, correlation_id = _size_and_id(data, position)
         if not MIN_RESPONSE_BYTES <= size <= RESYNC_MAX_FRAME_BYTES or correlation_id < 0:
-            return
-        yield position, position + 4 + size, correlation_id
+            return False
+        ids.append(correlation_id)
         position += 4 + size
+    return len(ids) == 3 and all(0 < later - earlier <= 100 for earlier, later in itertools.pairwise(ids))
 
 
 def probe(client: bytes, server: bytes, whole: bool) -> int:
@@ -173,11 +163,7 @@ def probe(client: bytes, server: bytes, whole: bool) -> int:
     if client:
         at_start = _requests_score(client, 0, len(client))
         return at_start if whole or at_start >= _LIKELY else max(at_start, _score_inside(client))
-    frames = list(_chain(server, 0, len(server), 4))
-    ids = [frame[2] for frame in frames]
-    if len(frames) >= 3 and all(0 < b - a <= 100 for a, b in itertools.pairwise(ids)):
-        return _WEAK
-    return 0
+    return _WEAK if server and rising_responses(server, 0, True) else 0
 
 
 def _score_inside(client: bytes) -> int:

@@ -12,6 +12,8 @@ from hypothesis import strategies as st
 from dissectors.core.framer import LengthFramer
 from dissectors.core.limits import Limits
 from dissectors.core.model import CLIENT_TO_SERVER, SERVER_TO_CLIENT
+from dissectors.core.protocol import Plausible, Sink
+from dissectors.kafka.conversation import KafkaConversation
 from dissectors.kafka.framing import framer, probe
 
 
@@ -26,12 +28,26 @@ def answer(correlation: int) -> bytes:
     return struct.pack(">iih", 6, correlation, 0)
 
 
+def nowhere(position: int) -> bool | None:
+    """No frame starts anywhere: for framers that are synchronised."""
+    return False
+
+
+def boundary(direction: int, data: bytes) -> Plausible:
+    """The judgement of a conversation that has sent heartbeats 8 and 9 and waits for their answers."""
+    conversation = KafkaConversation(Limits())
+    for number in (8, 9):
+        sent = heartbeat(number)
+        conversation.feed([(1, CLIENT_TO_SERVER, sent, 0, len(sent), 0, 1, 1, 0, True)], Sink([]))
+    return lambda position: conversation.boundary(direction, data, position, position == 0, [])
+
+
 def cut_all(made: LengthFramer, pieces: list[bytes]) -> list[bytes]:
     """Frames of a stream fed in pieces, as a stream cutter feeds them."""
     rest, frames = b"", []
     for piece in pieces:
         data = rest + piece
-        cut = made.feed(data, [0])
+        cut = made.feed(data, [0], nowhere)
         frames += [data[a:b] for a, b in zip(cut.starts, cut.ends, strict=True)]
         rest = data[cut.position :]
     return frames
@@ -50,30 +66,30 @@ def test_requests_are_found_again_after_a_loss() -> None:
     made = framer(CLIENT_TO_SERVER, True, Limits())
     made.lost()
     data = heartbeat(1)[9:] + heartbeat(2) + heartbeat(3)
-    cut = made.feed(data, [0])
+    cut = made.feed(data, [0], boundary(CLIENT_TO_SERVER, data))
     assert [data[a:b] for a, b in zip(cut.starts, cut.ends, strict=True)] == [heartbeat(2), heartbeat(3)]
     assert cut.skipped[0][:2] == (0, len(heartbeat(1)) - 9)
 
 
-def test_responses_are_found_again_after_a_loss() -> None:
+def test_responses_are_found_again_by_the_requests_they_answer() -> None:
     made = framer(SERVER_TO_CLIENT, True, Limits())
     made.lost()
-    data = b"\xff" * 7 + answer(8) + answer(9)
-    cut = made.feed(data, [0])
+    data = b"\xff" * 7 + answer(0) + answer(8) + answer(9)
+    cut = made.feed(data, [0], boundary(SERVER_TO_CLIENT, data))
     assert [data[a:b] for a, b in zip(cut.starts, cut.ends, strict=True)] == [answer(8), answer(9)]
 
 
 def test_a_gigabyte_length_is_damage() -> None:
     made = framer(CLIENT_TO_SERVER, True, Limits())
     data = struct.pack(">i", 1 << 30) + bytes(40) + heartbeat(5)
-    cut = made.feed(data, [0])
+    cut = made.feed(data, [0], boundary(CLIENT_TO_SERVER, data))
     assert [data[a:b] for a, b in zip(cut.starts, cut.ends, strict=True)] == [heartbeat(5)]
     assert cut.skipped
 
 
 @given(st.binary(max_size=300), st.booleans(), st.sampled_from([CLIENT_TO_SERVER, SERVER_TO_CLIENT]))
 def test_any_bytes_are_cut_without_raising(data: bytes, synchronised: bool, direction: int) -> None:
-    cut = framer(direction, synchronised, Limits()).feed(data, [0])
+    cut = framer(direction, synchronised, Limits()).feed(data, [0], boundary(direction, data))
     assert 0 <= cut.position <= len(data)
     places = [place for pair in zip(cut.starts, cut.ends, strict=True) for place in pair]
     assert places == sorted(places)
