@@ -17,6 +17,7 @@ from dissectors.core.protocol import Sink
 from dissectors.kafka import cluster_rows, data_rows, group_rows
 from dissectors.kafka.error_codes import ERROR_NAMES
 from dissectors.kafka.errors_in import error_finder
+from dissectors.kafka.fetch_sessions import FetchSessions
 from dissectors.kafka.framing import (
     MIN_RESPONSE_BYTES,
     RESYNC_MAX_FRAME_BYTES,
@@ -95,7 +96,7 @@ class KafkaConversation:
         self._limits = limits
         self._outstanding: dict[int, Request] = {}
         self._early: dict[int, Frame] = {}
-        self._sessions = data_rows.FetchSessions(limits)
+        self._sessions = FetchSessions(limits)
         self._known = cluster_rows.KnownPartitions(limits)
         self._remarks = 0
         self._told: set[tuple[int, int]] = set()
@@ -260,7 +261,7 @@ class KafkaConversation:
             cluster_rows.metadata_rows(request, response, sink, self._known)
             return
         if api_key == FETCH and request.extra is not None and response is not None and response.value is not None:
-            self._sessions.answered(response.value.get("session_id", 0), request.extra.session)
+            self._sessions.answered(response.value.get("session_id", 0), request.extra)
         make = API_ROWS[api_key].make
         if make is not None:
             make(request, response, sink)

@@ -7,16 +7,12 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from dissectors.core.limits import Limits
 from dissectors.core.protocol import Sink
+from dissectors.kafka.fetch_sessions import Asked, PartitionKey
 from dissectors.kafka.group_rows import topic_key
 from dissectors.kafka.records import BatchHeader, batch_headers
 from dissectors.kafka.rows import Request, Response, Value, exchange_key
 
-# topic name or id as text, partition
-PartitionKey = tuple[str | None, str | None, int]
-
-MAX_SESSIONS = 16
 _NO_BATCH = (None,) * 7
 
 
@@ -78,60 +74,6 @@ def produce_rows(request: Request, response: Response | None, out: Sink) -> None
                 base_offset += batch.last_offset_delta + 1
 
 
-class Asked(NamedTuple):
-    """Offsets a Fetch asks for: of the partitions it names, and of all in its session, which later requests change."""
-
-    named: dict[PartitionKey, int]
-    session: dict[PartitionKey, int]
-
-
-class FetchSessions:
-    """Fetch sessions of one flow (KIP-227): session id -> partition -> offset asked for last."""
-
-    __slots__ = ("_limits", "_sessions")
-
-    def __init__(self, limits: Limits) -> None:
-        self._limits = limits
-        self._sessions: dict[int, dict[PartitionKey, int]] = {}
-
-    def asked(self, value: Value) -> Asked:
-        """What the request asks for, itself and through its session."""
-        named: dict[PartitionKey, int] = {}
-        session_id, epoch = value.get("session_id", 0), value.get("session_epoch", -1)
-        offsets: dict[PartitionKey, int] = {}
-        if epoch > 0:
-            offsets = self._sessions.setdefault(session_id, {})
-        elif session_id:
-            self._sessions.pop(session_id, None)
-        for topic in value.get("forgotten_topics_data") or ():
-            names = topic_key(topic)
-            for partition in topic["partitions"]:
-                offsets.pop((*names, partition), None)
-        room = self._limits.max_fetch_session_partitions
-        for topic in value["topics"]:
-            names = topic_key(topic)
-            for partition in topic["partitions"]:
-                key = (*names, partition["partition"])
-                named[key] = partition["fetch_offset"]
-                if len(offsets) < room:
-                    offsets[key] = partition["fetch_offset"]
-        return Asked(named, offsets)
-
-    def answered(self, session_id: int, offsets: dict[PartitionKey, int]) -> None:
-        """The broker opened or continued this session."""
-        if not session_id:
-            return
-        known = self._sessions.get(session_id)
-        if known is None:
-            if len(self._sessions) >= MAX_SESSIONS:
-                self._sessions.pop(next(iter(self._sessions)))
-            self._sessions[session_id] = offsets
-        elif known is not offsets:
-            # The next request of the session was captured before this answer: what it named is newer.
-            for key, offset in offsets.items():
-                known.setdefault(key, offset)
-
-
 def fetch_rows(request: Request, response: Response | None, out: Sink) -> None:
     """kafka_fetch_partitions of a Fetch: every partition that was named, in the request or in the answer."""
     rows = out.rows("kafka_fetch_partitions")
@@ -149,8 +91,7 @@ def fetch_rows(request: Request, response: Response | None, out: Sink) -> None:
             for partition in topic["partitions"]:
                 key = (*names, partition["partition_index"])
                 seen.add(key)
-                offset = asked.named.get(key, asked.session.get(key))
-                rows.append((*head, *key, offset, *_fetched(partition, response.data)))
+                rows.append((*head, *key, asked.offset(key), *_fetched(partition, response.data)))
     for key, offset in asked.named.items():
         if key not in seen:
             rows.append((*head, *key, offset, *_NO_BATCH))
