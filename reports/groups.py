@@ -30,11 +30,13 @@ _MEMBERS = """
     group by cluster_id, group_id, member_id
     order by cluster_id, group_id, first_ns, member_id"""
 
+# Which commit is the stored one is decided by the answers: two requests on different connections may cross.
 # The end of a partition: the newest high watermark that a Fetch or a ListOffsets (timestamp -1: latest) was told.
 _PARTITIONS = """
     with ends as (
         select cluster_id, topic, partition, arg_max(log_end, ts) as log_end from (
-            select cluster_id, topic, partition, high_watermark as log_end, ts from kafka_fetch_partitions
+            select cluster_id, topic, partition, high_watermark as log_end, coalesce(ts_response, ts) as ts
+            from kafka_fetch_partitions
             where high_watermark >= 0
             union all
             select cluster_id, topic, partition, "offset", ts from kafka_list_offsets
@@ -44,7 +46,7 @@ _PARTITIONS = """
         select cluster_id, group_id, coalesce(topic, topic_id) as topic, partition,
                max_by(struct_pack(o := committed_offset, e := log_end_offset, m := member_id, c := client_id,
                                   a := client_address, w := owner_member_id, g := generation),
-                      struct_pack(t := ts, p := request_packet)) filter (error_code = 0) as last,
+                      struct_pack(t := coalesce(ts_response, ts), p := response_packet, q := request_packet)) filter (error_code = 0) as last,
                count(*) filter (error_code = 0) as accepted,
                count(*) filter (error_code <> 0) as refused,
                count(distinct struct_pack(a := client_address, c := client_id, m := member_id))

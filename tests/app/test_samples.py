@@ -68,6 +68,9 @@ def test_groups_count_the_commits(file: str, group: dict[str, Any]) -> None:
     assert sum(p["refused"] for p in found["partitions"]) == group["commits_refused"]
     assert [p["partition"] for p in found["partitions"]] == sorted(group["partitions_committed"])
     assert {c["member_id"] for c in group["committer"]} <= {m["member_id"] for m in found["members"]}
+    stands = {p["partition"]: p["committed_offset"] for p in found["partitions"]}
+    for affected in group.get("affected", []):
+        assert stands[affected["partition"]] == affected["last_offset"]
 
 
 @pytest.mark.parametrize("sample", MANIFEST, ids=lambda sample: str(sample["file"]))
