@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 from analyser.capture import EndpointTable, open_captures
 from analyser.flows import Flow
@@ -91,7 +91,7 @@ class _RecordingPipeline(Pipeline):
 
     def _conversation(self, limits: Limits) -> Conversation:
         self.kept.append(_Kept(self._flow, {}, []))
-        return _Listener(KAFKA.conversation(limits), self.kept[-1])
+        return cast(Conversation, _Listener(KAFKA.conversation(limits), self.kept[-1]))
 
 
 class _Listener:
@@ -114,6 +114,10 @@ class _Listener:
         before = len(out.rows("exchanges") or ())
         self._conversation.finish(out)
         self._keep_rows(before, out)
+
+    def __getattr__(self, name: str) -> Any:
+        """What else a conversation can do, it does itself."""
+        return getattr(self._conversation, name)
 
     def _keep_rows(self, before: int, out: Sink) -> None:
         for row in (out.rows("exchanges") or [])[before:]:
