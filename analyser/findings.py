@@ -58,6 +58,11 @@ class Finding:
     evidence: tuple[Evidence, ...]
     numbers: Mapping[str, Any] = field(hash=False)
 
+    def __post_init__(self) -> None:
+        """Sentences hold names from the wire."""
+        object.__setattr__(self, "sentence", printable(self.sentence))
+        object.__setattr__(self, "next_step", printable(self.next_step))
+
     @property
     def finding_id(self) -> str:
         """16 hex digits from code, subject and first evidence; equal for equal packets in any file or order."""
@@ -85,9 +90,21 @@ def _subject_value(value: object) -> str:
     if value is None:
         return "?"
     text = str(value)
-    if not text or any(c.isspace() or c in '="' for c in text):
-        return json.dumps(text, ensure_ascii=False)
+    if not text or not text.isprintable() or any(c.isspace() or c in '="' for c in text):
+        return json.dumps(text, ensure_ascii=not text.isprintable())
     return text
+
+
+def printable(text: str, most: int | None = None) -> str:
+    """The text with control and direction characters as escapes, cut after `most` characters.
+
+    Names come from the wire: a client id must not be able to write on a terminal.
+    """
+    if most is not None and len(text) > most:
+        text = text[: most - 1] + "…"
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text)
 
 
 def some_evidence(evidence: Iterable[Evidence], limit: int = MAX_EVIDENCE) -> tuple[Evidence, ...]:

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 import pandas as pd
 
-from analyser.findings import Evidence
+from analyser.findings import Evidence, printable
 
 COMMITS = "kafka_offset_commits"
 COMMIT_COLUMNS = (
@@ -25,6 +25,8 @@ COMMIT_COLUMNS = (
     "ownership_confidence", "log_end_offset", "client_gap_ts", "flow_id", "file", "request_packet",
 )  # fmt: skip
 MAX_OFFSETS = 40
+# Longer names are cut in sentences; a member id is a client id and a UUID.
+MAX_NAME = 160
 _NOT_A_TIME = pd.NaT.value
 
 # The same identity in SQL, for `suspects`: member id, else client.
@@ -162,11 +164,12 @@ def partitions_text(commits: Iterable[Commit], most: int = 5) -> str:
 
 def committer_text(commit: Commit) -> str:
     """Who: client id, address, member id, generation, in words."""
-    who = f"client {commit.client_id or '(no client id)'} at {commit.client_address or '(unknown address)'}"
+    client = printable(commit.client_id, MAX_NAME) if commit.client_id else "(no client id)"
+    who = f"client {client} at {commit.client_address or '(unknown address)'}"
     if not commit.member_id:
         return f"{who} (no member id)"
     generation = "unknown" if commit.generation is None else commit.generation
-    return f"{who} (member {commit.member_id}, generation {generation})"
+    return f"{who} (member {printable(commit.member_id, MAX_NAME)}, generation {generation})"
 
 
 def partition_key(cluster: str | None, commit: Commit) -> dict[str, Any]:
@@ -209,7 +212,12 @@ def committer_numbers(commits: Sequence[Commit]) -> dict[str, Any]:
 
 def partition_text(commit: Commit) -> str:
     """topic-partition, as Kafka's own tools write it."""
-    return f"{commit.topic or '(unknown topic)'}-{commit.partition}"
+    return f"{printable(commit.topic, MAX_NAME) if commit.topic else '(unknown topic)'}-{commit.partition}"
+
+
+def group_text(commit: Commit) -> str:
+    """`Group billing`, to begin a sentence."""
+    return f"Group {printable(commit.group_id, MAX_NAME) if commit.group_id else '?'}"
 
 
 def offsets_text(commits: Sequence[Commit]) -> str:

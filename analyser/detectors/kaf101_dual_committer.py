@@ -52,6 +52,7 @@ from analyser.detectors.commits import (
     count_text,
     evidence_of,
     first_value,
+    group_text,
     offsets_text,
     partition_key,
     partition_text,
@@ -139,7 +140,7 @@ def _dual(cluster: str | None, commits: Sequence[Commit], turns: Sequence[_Turn]
     state = "while they were members at the same time" if together else "and no membership of theirs is on the wire"
     replay = highest - last.committed_offset
     sentence = (
-        f"Group {last.group_id or '?'}: {len(own)} committers write {partition_text(last)} in turn, {state}: {who}. "
+        f"{group_text(last)}: {len(own)} committers write {partition_text(last)} in turn, {state}: {who}. "
         f"The broker accepted all of it, and the last one wins: the stored offset is {last.committed_offset}, the "
         f"highest was {highest}. {_replay_text(replay, worst)}"
     )
@@ -186,7 +187,7 @@ def _hand_over(cluster: str | None, commits: Sequence[Commit], turns: Sequence[_
     other, again = turns[-1]
     times = "" if len(turns) == 1 else f" (the committer changed {len(turns)} times)"
     sentence = (
-        f"Group {again.group_id or '?'}: commits of {partition_text(again)} went over from {committer_text(other)}, "
+        f"{group_text(again)}: commits of {partition_text(again)} went over from {committer_text(other)}, "
         f"last at {other.committed_offset}, to {committer_text(again)}, first at {again.committed_offset}{times}."
     )
     return _finding(

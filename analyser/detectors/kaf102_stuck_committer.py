@@ -50,6 +50,7 @@ from analyser.detectors.commits import (
     count_text,
     evidence_of,
     first_value,
+    group_text,
     partition_key,
     partition_text,
 )
@@ -206,7 +207,7 @@ def _sentence(last: Commit, value: int, times: int, worst: _Return) -> str:
     else:
         ahead = f"although {committer_text(worst.ahead)} had committed {worst.position}"
     return (
-        f"Group {last.group_id or '?'}: {committer_text(last)} wrote offset {value} of {partition_text(last)} "
+        f"{group_text(last)}: {committer_text(last)} wrote offset {value} of {partition_text(last)} "
         f"{times} times {ahead}. Whoever starts at {value} gets {count_text(worst.position - value, 'message')} again."
     )
 

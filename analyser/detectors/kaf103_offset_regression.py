@@ -13,8 +13,8 @@ How it decides
     Accepted commits (error 0) of one partition are put into broker order: on one connection the order of the stream,
     between connections the time of the response. Commits on different connections that were open at the same time are
     not compared. Each step back belongs to the committer that made it:
-    seek (info): between the two commits this client fetched at or below the lower offset; or, if it sent no Fetch in
-        that time, ListOffsets or OffsetFetch told it such an offset.
+    seek (info): between the two commits this client fetched at or below the lower offset, or ListOffsets or OffsetFetch
+        told it that very offset (any below it too, if it sent no Fetch in that time).
     admin reset (info): no member id, by a client that commits the partition once.
     stale: everything else. The same member wrote an older offset of its own (commits built at the same time and sent
         out of order), or another member wrote an old one. warning; critical from `repeated` times on.
@@ -51,6 +51,7 @@ from analyser.detectors.commits import (
     count_text,
     evidence_of,
     first_value,
+    group_text,
     partition_key,
     partition_text,
     racing,
@@ -170,7 +171,7 @@ def _sentence(steps: Sequence[_Step], worst: _Step, same: bool, reads: Reads) ->
     after, before = worst.after, worst.before
     times = "once" if len(steps) == 1 else f"{len(steps)} times"
     step = f"at worst from {before.committed_offset} to {after.committed_offset} ({count_text(worst.delta, 'message')})"
-    head = f"Group {after.group_id or '?'}: the stored offset of {partition_text(after)} went back {times}, {step}"
+    head = f"{group_text(after)}: the stored offset of {partition_text(after)} went back {times}, {step}"
     who = committer_text(after)
     if worst.cause == "seek":
         return f"{head}, because {who} turned back by itself: it read at or below that offset before it committed."

@@ -37,6 +37,7 @@ from analyser.detectors.commits import (
     count_text,
     evidence_of,
     first_value,
+    group_text,
     offsets_text,
     partition_key,
     partition_text,
@@ -74,7 +75,7 @@ def _finding(cluster: str | None, commits: Sequence[Commit], foreign: Sequence[C
         provisional=False,
         subject=subject_text(**key),
         sentence=(
-            f"Group {last.group_id or '?'}: {committer_text(last)} committed {offsets_text(foreign)} for "
+            f"{group_text(last)}: {committer_text(last)} committed {offsets_text(foreign)} for "
             f"{partition_text(last)} in {count_text(len(foreign), 'commit')}, but the partition {how} {named}. The "
             "broker took it: it does not check who owns a partition."
         ),

@@ -40,6 +40,7 @@ from analyser.detectors.commits import (
     count_text,
     evidence_of,
     first_value,
+    group_text,
     partitions_text,
     requests_of,
 )
@@ -125,7 +126,7 @@ def _finding(cluster: str | None, refused: Sequence[Commit], requests: int, stan
         provisional=True,
         subject=subject_text(**key, error=code, generation=last.generation),
         sentence=(
-            f"Group {last.group_id or '?'}: the broker refused {count_text(requests, 'commit')} of "
+            f"{group_text(last)}: the broker refused {count_text(requests, 'commit')} of "
             f"{committer_text(last)} for {partitions_text(refused)} with error {code} ({MEANINGS[code]}). {outcome}."
         ),
         next_step=(

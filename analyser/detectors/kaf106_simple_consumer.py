@@ -38,6 +38,7 @@ from analyser.detectors.commits import (
     count_text,
     evidence_of,
     first_value,
+    group_text,
     partitions_text,
     requests_of,
     values,
@@ -87,7 +88,7 @@ def _finding(cluster: str | None, commits: Sequence[Commit], *, accepted: bool, 
         confidence="high",
         provisional=False,
         subject=subject_text(**key, outcome="accepted" if accepted else "refused"),
-        sentence=f"Group {last.group_id or '?'}: {committer_text(last)} {what}",
+        sentence=f"{group_text(last)}: {committer_text(last)} {what}",
         next_step=(
             "If this was a planned offset reset, nothing. Otherwise give the process its own group id, or let it "
             "subscribe instead of assigning partitions by hand."

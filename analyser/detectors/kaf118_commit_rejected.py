@@ -38,6 +38,7 @@ from analyser.detectors.commits import (
     count_text,
     evidence_of,
     first_value,
+    group_text,
     partitions_text,
     requests_of,
 )
@@ -92,7 +93,7 @@ def _finding(cluster: str | None, rejected: Sequence[Commit], requests: int, tot
         provisional=True,
         subject=subject_text(**key, error=code),
         sentence=(
-            f"Group {last.group_id or '?'}: the broker rejected {count_text(requests, 'commit')} of {total} of "
+            f"{group_text(last)}: the broker rejected {count_text(requests, 'commit')} of {total} of "
             f"{committer_text(last)} for {partitions_text(rejected)} with error {code} ({name}). {outcome}."
         ),
         next_step=advice,

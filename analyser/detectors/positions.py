@@ -33,12 +33,14 @@ class Reads(NamedTuple):
     def went_back(self, client: Identity, after_ns: int, before_ns: int, offset: int) -> bool:
         """The client itself turned to a position not above `offset` between the two times.
 
-        A Fetch there decides. Without any Fetch in that time an offset it was told (ListOffsets, OffsetFetch) does.
+        A Fetch there decides, and so does an answer (ListOffsets, OffsetFetch) with that very offset. Without any Fetch
+        in that time a lower answer is enough.
         """
         fetched = _between(self.fetches.get(client, ()), after_ns, before_ns)
+        told = _between(self.asked.get(client, ()), after_ns, before_ns)
         if fetched:
-            return min(fetched) <= offset
-        return any(position <= offset for position in _between(self.asked.get(client, ()), after_ns, before_ns))
+            return min(fetched) <= offset or offset in told
+        return any(position <= offset for position in told)
 
     def position_at(self, client: Identity, at_ns: int) -> int | None:
         """Where the client fetched last, not later than that time; None when it was not seen fetching."""
