@@ -30,7 +30,8 @@ def decoder(api_key: int, version: int, direction: Direction, fields: frozenset[
     """The function `decode(buf, pos, end) -> (value, position behind it)`, or None where no schema covers the version.
 
     The value is a dict by field name with the fields of that version: numbers, str, bool, 16 bytes for a uuid, bytes,
-    lists and dicts; `records` as (start, length) in `buf`; None for null and for a tagged field that is not there.
+    lists and dicts; `records` as (start, length) in `buf`; None for null and for a tagged field that is not there. A
+    secret is MASKED, never its own value; its length is still checked.
     Tagged fields without a schema are skipped. Bytes between the position and `end` are the caller's to judge.
     `fields` names what is wanted (projection): a struct named keeps all inside, one not named is kept for what is
     wanted inside it; the rest is skipped, with its lengths still checked. decode raises DecodeError and nothing else

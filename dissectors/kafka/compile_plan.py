@@ -33,6 +33,7 @@ class Planned:
     keep: bool
     fields: tuple[Planned, ...]
     size: int
+    secret: bool = False
 
     @property
     def format(self) -> str:
@@ -60,7 +61,9 @@ def _planned(
             inner = _planned(field.fields, version, flexible, None if whole else wanted)
             keep = whole or any(one.keep for one in inner)
             nullable, size = field.nullable(version), _size(field.type, inner, flexible)
-            found.append(Planned(field.name, field.type, field.array, nullable, field.tag, keep, inner, size))
+            found.append(
+                Planned(field.name, field.type, field.array, nullable, field.tag, keep, inner, size, field.secret)
+            )
     return tuple(found)
 
 

@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from dissectors.kafka.compile_plan import FORMATS, Planned
+from dissectors.kafka.schema import MASKED
 
 # From this many elements on, one iter_unpack with a comprehension beats a loop of unpack_from (measured, CPython 3.11).
 MANY = 4
@@ -178,6 +179,9 @@ class FunctionSource:
     def cut(self, field: Planned, number: str, value: str) -> None:
         start, stop = self.here(), self.here(-1 if self.flexible else 0) + f" + {number}"
         if not field.keep:
+            self.line(f"p = {stop}")
+        elif field.secret:
+            self.line(f"{value} = {MASKED[field.type]!r}")
             self.line(f"p = {stop}")
         elif field.type == "records":
             self.line(f"{value} = ({start}, {number}{' - 1' if self.flexible else ''})")

@@ -3,11 +3,12 @@
 A file holds comments (`#`), one line `api KEY NAME  versions A-B  flexible C+` (or `flexible none`), then the blocks
 `request` and `response`. A field is one line, indented by two spaces more than its parent:
 
-    name  type  versions  null VERSIONS  tag NUMBER
+    name  type  versions  null VERSIONS  tag NUMBER  secret
 
 Types: bool int8 int16 int32 int64 uint16 uint32 float64 uuid string bytes records struct, `[type]` for an array. A `?`
 at the end says that the value may be null (in all versions of the field; `null 2-7` narrows it). Versions are `4`,
 `2-4`, `6+`, or left out for all that the parent has. `tag` makes it a tagged field; those need flexible versions.
+`secret` marks strings and bytes that prove who somebody is: decoders give MASKED in their place.
 """
 
 from __future__ import annotations
@@ -24,11 +25,14 @@ Direction = Literal["request", "response"]
 SCALARS = frozenset({"bool", "int8", "int16", "int32", "int64", "uint16", "uint32", "float64", "uuid"})
 SIZED = frozenset({"string", "bytes", "records"})
 NULLABLE = SIZED | {"struct"}
+# What stands for a secret value, whatever it was; null stays null.
+MASKED: dict[str, str | bytes] = {"string": "***", "bytes": b"***"}
 MAX_DEPTH = 8
 
 _API = re.compile(r"api (\d+) ([A-Z]\w*) +versions (\d+)(?:-(\d+))? +flexible (?:(\d+)\+|none)")
 _FIELD = re.compile(
-    r"([a-z]\w*) +(\[?)([a-z]\w*)(\]?)(\??)(?: +(\d+(?:\+|-\d+)?))?(?: +null (\d+(?:\+|-\d+)?))?(?: +tag (\d+))?"
+    r"([a-z]\w*) +(\[?)([a-z]\w*)(\]?)(\??)"
+    r"(?: +(\d+(?:\+|-\d+)?))?(?: +null (\d+(?:\+|-\d+)?))?(?: +tag (\d+))?( +secret)?"
 )
 
 
@@ -51,7 +55,7 @@ class Versions(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """One field: where it exists, whether it may be null there, and what is inside when it is a struct."""
+    """One field: where it exists, whether it may be null there, what is inside when it is a struct."""
 
     name: str
     type: str
@@ -60,6 +64,7 @@ class Field:
     null: Versions | None
     tag: int | None
     fields: tuple[Field, ...]
+    secret: bool = False
 
     def nullable(self, version: int) -> bool:
         return self.null is not None and self.null.has(version)
@@ -171,8 +176,8 @@ def _field(lines: list[_Line], at: int, outer: Versions, where: str) -> tuple[Fi
     line = lines[at]
     match = _FIELD.fullmatch(line.text)
     if match is None:
-        raise _error(where, line, "expected `name  type  versions  null VERSIONS  tag NUMBER`")
-    name, opened, base, closed, mark, versions_text, null_text, tag = match.groups()
+        raise _error(where, line, "expected `name  type  versions  null VERSIONS  tag NUMBER  secret`")
+    name, opened, base, closed, mark, versions_text, null_text, tag, secret = match.groups()
     versions = _versions(versions_text, outer)
     null = _versions(null_text, versions) if mark or null_text else None
     if base not in SCALARS | SIZED | {"struct"} or bool(opened) != bool(closed):
@@ -183,10 +188,12 @@ def _field(lines: list[_Line], at: int, outer: Versions, where: str) -> tuple[Fi
         raise _error(where, line, "versions reach beyond those of the parent or the field")
     if null is not None and not opened and base not in NULLABLE:
         raise _error(where, line, f"{base} has no null")
+    if secret and base not in MASKED:
+        raise _error(where, line, f"{base} cannot be secret")
     nested, after = _fields(lines, at + 1, line.depth + 1, versions, where)
     if (base == "struct") != bool(nested):
         raise _error(where, line, "a struct, and only a struct, has fields inside")
-    return Field(name, base, bool(opened), versions, null, int(tag) if tag else None, nested), after
+    return Field(name, base, bool(opened), versions, null, int(tag) if tag else None, nested, bool(secret)), after
 
 
 def _versions(source: str | None, outer: Versions) -> Versions:

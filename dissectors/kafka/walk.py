@@ -122,6 +122,8 @@ class _Walker:
             return None
         start = self.pos
         raw = self.take(size)
+        if one.secret:
+            return schema.MASKED[one.type]
         if one.type == "records":
             return (start, size)
         return text(raw) if one.type == "string" else raw

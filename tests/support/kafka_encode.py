@@ -36,7 +36,7 @@ MESSAGES: list[tuple[int, int, Direction]] = [
 
 
 def message(api_key: int, version: int, direction: Direction, random: Random) -> tuple[bytes, dict[str, Any]]:
-    """Bytes of a message body, and its value with records as bytes."""
+    """Bytes of a message body, and its value with records as bytes and secrets masked."""
     api = schema.api(api_key)
     assert api is not None
     return _Encoder(version, api.is_flexible(version), random).struct(api.fields(direction))
@@ -101,6 +101,9 @@ class _Encoder:
             if one.type in ("bool", "float64"):
                 raw = struct.pack(format_, self.random.random() < 0.5)
             return raw, struct.unpack(format_, raw)[0]
+        if one.secret:
+            raw = self.random.randbytes(self.random.choice([0, 1, 20, 127, 128]))
+            return self.size("h" if one.type == "string" else "i", len(raw)) + raw, schema.MASKED[one.type]
         if one.type == "string":
             text = "".join(self.random.choices("ab.-é漢", k=self.random.choice([0, 1, 9, 60, 127, 200])))
             return self.size("h", len(text.encode())) + text.encode(), text

@@ -32,9 +32,29 @@ RENAMED = {
     "heartbeat_interval": "heartbeat_interval_ms",
     "log_append_time": "log_append_time_ms",
     "retention_time": "retention_time_ms",
+    "session_lifetime": "session_lifetime_ms",
+    "max_lifetime": "max_lifetime_ms",
+    "renew_period": "renew_period_ms",
+    "expiry_time_period": "expiry_time_period_ms",
+    "transaction_start_time": "transaction_start_time_ms",
+    "push_interval": "push_interval_ms",
+    "acquisition_lock_timeout": "acquisition_lock_timeout_ms",
+    "task_offset_interval": "task_offset_interval_ms",
+    "id_": "id",
+    "k_raft_version_feature": "kraft_version_feature",
 }
-# kio follows the definitions of Kafka 4.3, ours those of 4.4.
-RENAMED_SINCE = {("TxnOffsetCommitRequest", "generation_id"): "generation_id_or_member_epoch"}
+# The same, where other messages have the name without a unit; and kio follows the definitions of Kafka 4.3, ours 4.4.
+RENAMED_IN = {
+    ("CreateDelegationTokenResponse", "issue_timestamp"): "issue_timestamp_ms",
+    ("CreateDelegationTokenResponse", "expiry_timestamp"): "expiry_timestamp_ms",
+    ("CreateDelegationTokenResponse", "max_timestamp"): "max_timestamp_ms",
+    ("RenewDelegationTokenResponse", "expiry_timestamp"): "expiry_timestamp_ms",
+    ("ExpireDelegationTokenResponse", "expiry_timestamp"): "expiry_timestamp_ms",
+    ("StreamsGroupHeartbeatResponse", "acceptable_recovery_lag"): "acceptable_recovery_lag_legacy",
+    ("TxnOffsetCommitRequest", "generation_id"): "generation_id_or_member_epoch",
+}
+# What no decoder gives away.
+SECRETS = {"auth_bytes", "hmac", "salt", "salted_password"}
 INTEGERS = {
     "int8": (-(2**7), 2**7 - 1),
     "int16": (-(2**15), 2**15 - 1),
@@ -71,14 +91,16 @@ def encode(entity: Any) -> bytes:
 
 
 def expected(entity: Any) -> dict[str, Any]:
-    """The dict that our decoder has to give for the bytes of `entity`, with records as bytes."""
+    """The dict that our decoder has to give for the bytes of `entity`, with records as bytes and secrets masked."""
     found: dict[str, Any] = {}
     for field in fields(entity):
         name = RENAMED.get(field.name, field.name)
-        name = RENAMED_SINCE.get((type(entity).__name__, name), name)
+        name = RENAMED_IN.get((type(entity).__name__, name), name)
         value = getattr(entity, field.name)
         if "tag" in field.metadata and value == get_tagged_field_default(field):
             found[name] = None  # kio leaves it out, so it is not on the wire
+        elif field.name in SECRETS:
+            found[name] = b"***"
         else:
             found[name] = _plain(value, field.metadata.get("kafka_type"))
     return found

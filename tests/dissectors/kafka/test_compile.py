@@ -17,7 +17,7 @@ from dissectors.kafka.compile import decoder
 from dissectors.kafka.compile_plan import Planned
 from dissectors.kafka.compile_source import MANY, FunctionSource
 from dissectors.kafka.primitives import continue_uvarint, read_uvarint, uuid_text
-from dissectors.kafka.schema import Direction
+from dissectors.kafka.schema import MASKED, Direction
 from tests.support import kafka_encode
 
 messages = st.sampled_from(kafka_encode.MESSAGES)
@@ -152,6 +152,37 @@ def test_any_bytes_raise_nothing_but_decode_error(message: tuple[int, int, Direc
 def test_text_that_is_not_utf8_stays_readable() -> None:
     value = decode((12, 0, "request"), bytes.fromhex("0003 67ff70 00000001 0002 c3a9"))
     assert value == {"group_id": "g\\xffp", "generation_id": 1, "member_id": "é"}
+
+
+PLAIN = b"\0alice\0open-sesame"
+HMAC = b"hmac-of-a-token"
+TOKEN_V1 = b"\0\0" + b"\0\4User\0\5alice" + bytes(24) + b"\0\4tk-1" + b"\0\0\0\x0f" + HMAC + b"\0\0\0\7"
+
+
+@pytest.mark.parametrize(
+    ("message", "body", "name", "secret"),
+    [
+        pytest.param((36, 0, "request"), b"\0\0\0\x12" + PLAIN, "auth_bytes", PLAIN, id="password"),
+        pytest.param((36, 2, "request"), b"\x13" + PLAIN + b"\0", "auth_bytes", PLAIN, id="password, compact"),
+        pytest.param((36, 0, "request"), b"\0\0\0\0", "auth_bytes", PLAIN, id="nothing"),
+        pytest.param((38, 1, "response"), TOKEN_V1, "hmac", HMAC, id="token"),
+    ],
+)
+def test_secrets_stay_in_the_buffer(message: tuple[int, int, Direction], body: bytes, name: str, secret: bytes) -> None:
+    """A secret is checked for its length as any value is, but only its mask comes out."""
+    for fields in (None, frozenset({name})):
+        value = decode(message, body, fields)
+        assert value[name] == MASKED["bytes"] == b"***"
+        assert repr(secret)[2:-1] not in repr(value)
+    function = decoder(*message)
+    assert function is not None
+    with pytest.raises(DecodeError):
+        function(body[:-1], 0, len(body) - 1)
+
+
+def test_fields_around_a_secret() -> None:
+    value = decode((38, 1, "response"), TOKEN_V1)
+    assert (value["principal_name"], value["token_id"], value["throttle_time_ms"]) == ("alice", "tk-1", 7)
 
 
 HUGE = "7fffffff"

@@ -159,6 +159,22 @@ def test_broken_message_keeps_what_was_readable(body: bytes, value: dict[str, An
     assert (walked.value, walked.error, walked.error_at) == (value, error, at)
 
 
+SASL_PLAIN = bytes.fromhex("00000012 00") + b"alice\0open-sesame"
+
+
+@pytest.mark.parametrize("cut", [len(SASL_PLAIN), len(SASL_PLAIN) - 1, 9])
+def test_secrets_are_masked_in_the_tree(cut: int) -> None:
+    """Their length shows in the span only, and a broken message shows nothing of them either."""
+    walked = walk(36, 0, "request", SASL_PLAIN, 0, cut)
+    assert "open" not in repr(walked)
+    assert "alice" not in repr(walked)
+    if cut == len(SASL_PLAIN):
+        assert walked.nodes == [Node("auth_bytes", 0, 22, b"***")]
+        assert walked.value == {"auth_bytes": b"***"}
+    else:
+        assert walked.error == "the message ends inside a field"
+
+
 def test_no_schema_is_an_error_not_a_guess() -> None:
     assert walk(12, 99, "request", HEARTBEAT_V0, 0, 15).error == "no schema for API key 12 version 99"
     assert walk(999, 0, "request", HEARTBEAT_V0, 0, 15).error == "no schema for API key 999 version 0"
