@@ -51,7 +51,9 @@ class Analysis:
     ) -> None:
         self.options = options
         self.unread: list[UnreadInput] = decoded.unread
-        self.remarks = [f"{file_label(stats.file)}: {remark.text}" for stats in decoded.captures for remark in stats.remarks]
+        self.remarks = [
+            f"{file_label(stats.file)}: {remark.text}" for stats in decoded.captures for remark in stats.remarks
+        ]
         self._decoded = decoded
         self._wanted = tuple(name for name in TABLES if name in wanted)
         self._dissectors = tuple(dissectors)

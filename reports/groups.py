@@ -46,7 +46,8 @@ _PARTITIONS = """
         select cluster_id, group_id, coalesce(topic, topic_id) as topic, partition,
                max_by(struct_pack(o := committed_offset, e := log_end_offset, m := member_id, c := client_id,
                                   a := client_address, w := owner_member_id, g := generation),
-                      struct_pack(t := coalesce(ts_response, ts), p := response_packet, q := request_packet)) filter (error_code = 0) as last,
+                      struct_pack(t := coalesce(ts_response, ts), p := response_packet, q := request_packet))
+                   filter (error_code = 0) as last,
                count(*) filter (error_code = 0) as accepted,
                count(*) filter (error_code <> 0) as refused,
                count(distinct struct_pack(a := client_address, c := client_id, m := member_id))

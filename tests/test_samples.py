@@ -90,7 +90,7 @@ def test_evidence_leads_to_the_commits() -> None:
 
 
 def test_burrow_says_ok_where_the_stale_committer_is_named() -> None:
-    """Asked after every commit, Burrow nearly always says OK: it judges the newest stored offsets, not who wrote them."""
+    """Asked after every commit, Burrow nearly always says OK: it judges stored offsets, not who wrote them."""
     commits = tables(STALE)["kafka_offset_commits"]
     named = {
         (row["numbers"]["group"], row["numbers"]["topic"], row["numbers"]["partition"])

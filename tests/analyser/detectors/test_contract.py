@@ -160,9 +160,7 @@ def test_suspects_name_every_partition_that_has_findings(index: int) -> None:
         assert list(map(key, run(con, [detector]))) == list(map(key, everywhere))
 
 
-@pytest.mark.parametrize(
-    "index", [n for n, s in enumerate(ALL) if s.code.startswith("KAF")], ids=lambda n: str(ALL[n])
-)
+@pytest.mark.parametrize("index", [n for n, s in enumerate(ALL) if s.code.startswith("KAF")], ids=lambda n: str(ALL[n]))
 def test_clusters_never_mix(index: int) -> None:
     """The same rows in an unknown, and in two known clusters give the same findings three times, each for itself."""
     scenario = ALL[index]

@@ -135,4 +135,3 @@ FIRES: list[Scenario] = [
         kafka_offset_commits=[commit(n, 100, error_code=15) for n in range(2)],
     ),
 ]  # fmt: skip
-
