@@ -16,6 +16,8 @@ class CaptureLimits:
     handover_ms: a block of a live source is handed on this long after its first byte, full or not.
     max_resyncs: how often reading goes on behind damage before the rest of the file is given up.
     max_pairs: endpoint pairs kept, for EndpointTable; packets of further pairs count as undecoded.
+    fragment_timeout_s: fragments of one IP packet come within this time of the capture's clock.
+    max_fragment_bytes, max_datagrams: unfinished IP packets kept, in memory and in number; the oldest are given up.
     max_remarks, max_interfaces: remarks and interfaces kept in the statistics; further ones are only counted.
     """
 
@@ -24,5 +26,8 @@ class CaptureLimits:
     handover_ms: int = 100
     max_resyncs: int = 1000
     max_pairs: int = 4_000_000
+    fragment_timeout_s: int = 30
+    max_fragment_bytes: int = 16 * MIB
+    max_datagrams: int = 10_000
     max_remarks: int = 200
     max_interfaces: int = 10_000

@@ -48,7 +48,8 @@ class CaptureStats:
     """What is known about one capture; grows while it is read and is final when reading ends.
 
     truncated_packets: packets cut by the snaplen, but for TCP segments whose payload is all there.
-    packets == tcp_segments + other_packets + sum(undecoded_packets.values()). ts_* are None without packets.
+    packets == tcp_segments + other_packets + sum(undecoded_packets.values()). ts_* are None without packets. Fragments
+    that were put together are other packets, but for the last one, whose verdict is that of the whole.
     captured_bytes and wire_bytes count packets without record headers.
     """
 
@@ -93,8 +94,9 @@ class Records:
 class PacketBatch:
     """TCP segments of one block in capture order.
 
-    data is the block itself, not a copy: it is overwritten when the next batch is asked for, so whoever keeps payload
-    bytes longer copies them (`bytes(data[a:b])`). The arrays are the batch's own and stay valid.
+    data is the block itself or, where IP fragments were put together, a copy with their bytes behind it. It is
+    overwritten when the next batch is asked for, so whoever keeps payload bytes copies them (`bytes(data[a:b])`). The
+    arrays are the batch's own and stay valid.
 
     packet: number in this file from 1, counting all packets as Wireshark does.
     pair, from_low: id from the EndpointTable; True where the sender is the pair's low endpoint.
@@ -102,6 +104,10 @@ class PacketBatch:
     flags: low byte as on the wire (FIN 1, SYN 2, RST 4, PSH 8, ACK 16, URG 32, ECE 64, CWR 128).
     window: as on the wire, not scaled.
     payload_start: index into data; payload_bytes of it are there, wire_payload_bytes (never fewer) were sent.
+    ip_id, ttl: of the IP header that carries the segment; ip_id is -1 in IPv6. Two copies of one packet have the same
+        ip_id (where the sender counts it), a retransmission has not; a copy taken behind a router has a lower ttl.
+
+    A segment in IP fragments has the number, time, ip_id and ttl of the packet that completes it.
     """
 
     data: memoryview
@@ -116,6 +122,8 @@ class PacketBatch:
     payload_start: Ints
     payload_bytes: Ids
     wire_payload_bytes: Ids
+    ip_id: Ids
+    ttl: Bytes
 
     def __len__(self) -> int:
         return len(self.packet)

@@ -6,6 +6,7 @@ from analyser.capture.blocks import BlockBuffer
 from analyser.capture.compression import COMPRESSIONS, decompressed
 from analyser.capture.endpoints import EndpointTable
 from analyser.capture.errors import CaptureError
+from analyser.capture.fragments import Fragments
 from analyser.capture.limits import CaptureLimits
 from analyser.capture.link import LINK_LAYERS
 from analyser.capture.model import CaptureStats, PacketBatch, Records, Remark, add_remark
@@ -19,8 +20,10 @@ DEFAULT_LIMITS = CaptureLimits()
 UNDECODED_REMARKS = {
     "unknown_link_type": "packets are of a link type that is not decoded ({})",
     "unknown_interface": "packets name an interface that the capture does not describe",
-    "ip_fragment": "IP fragments are not put together; TCP bytes in them are missing",
-    "ip_tunnel": "packets are in an IP tunnel, which is not looked into",
+    "ip_fragment": "IP fragments belong to packets that are not whole; TCP bytes in them are missing",
+    "ip_tunnel": "packets are in a kind of GRE tunnel that is not looked into",
+    "mpls": "packets behind MPLS labels are neither IP nor Ethernet",
+    "too_many_headers": "packets are wrapped in too many headers",
     "too_many_pairs": "TCP segments are left out because the table of endpoint pairs is full",
 }
 
@@ -35,8 +38,9 @@ def read_batches(
     """
     with source.open() as stream:
         blocks = open_blocks(BlockBuffer(stream, limits), stats, limits, source.name)
+        fragments = Fragments(limits, stats)
         for records in read_records(blocks, stats, limits, source.name):
-            batch = decode_records(blocks.data, records, endpoints, stats)
+            batch = decode_records(blocks.data, records, endpoints, stats, fragments)
             if len(batch):
                 yield batch
             del batch

@@ -46,12 +46,14 @@ def ipv4(
     options: bytes = b"",
     total_length: int | None = None,
     fragment: int = 0,
+    ip_id: int = 1,
+    ttl: int = 64,
 ) -> bytes:
-    """An IPv4 packet; total_length overrides the true one."""
+    """An IPv4 packet; total_length overrides the true one, fragment is the whole field with its flags."""
     length = 20 + len(options)
     total = length + len(body) if total_length is None else total_length
     addresses = ipaddress.IPv4Address(source).packed + ipaddress.IPv4Address(destination).packed
-    head = struct.pack(">BBHHHBBH", 0x40 | length // 4, 0, total, 1, fragment, 64, protocol, 0)
+    head = struct.pack(">BBHHHBBH", 0x40 | length // 4, 0, total, ip_id, fragment, ttl, protocol, 0)
     return head + addresses + options + body
 
 
@@ -62,11 +64,12 @@ def ipv6(
     *,
     next_header: int = 6,
     payload_length: int | None = None,
+    hop_limit: int = 64,
 ) -> bytes:
     """An IPv6 packet; extension headers belong to `body`."""
     length = len(body) if payload_length is None else payload_length
     addresses = ipaddress.IPv6Address(source).packed + ipaddress.IPv6Address(destination).packed
-    return struct.pack(">IHBB", 0x6000_0000, length, next_header, 64) + addresses + body
+    return struct.pack(">IHBB", 0x6000_0000, length, next_header, hop_limit) + addresses + body
 
 
 def ethernet(
@@ -87,6 +90,72 @@ def cooked(body: bytes, ethertype: int = 0x0800) -> bytes:
 def cooked2(body: bytes, ethertype: int = 0x0800) -> bytes:
     """Linux cooked v2."""
     return struct.pack(">HHIHBB8s", ethertype, 0, 2, 1, 0, 6, bytes(8)) + body
+
+
+def udp(body: bytes, destination_port: int, *, source_port: int = 51234) -> bytes:
+    """A UDP datagram without a checksum."""
+    return struct.pack(">HHHH", source_port, destination_port, 8 + len(body), 0) + body
+
+
+def mpls(body: bytes, *labels: int) -> bytes:
+    """A label stack, the outermost first."""
+    last = len(labels) - 1
+    return b"".join(struct.pack(">I", n << 12 | (i == last) << 8 | 64) for i, n in enumerate(labels)) + body
+
+
+def pppoe(body: bytes, session: int, *, protocol: bytes = b"\x00\x21", version_code: int = 0x1100) -> bytes:
+    """A PPPoE session packet around a PPP protocol number (two bytes, or one) and its packet."""
+    return struct.pack(">HHH", version_code, session, len(protocol) + len(body)) + protocol + body
+
+
+def vxlan(frame: bytes, number: int, *, flags: int = 8) -> bytes:
+    """A VXLAN header and an Ethernet frame."""
+    return struct.pack(">II", flags << 24, number << 8) + frame
+
+
+def geneve(body: bytes, number: int, *, protocol: int = 0x6558, options: bytes = b"", version: int = 0) -> bytes:
+    """A GENEVE header with options of a multiple of four bytes."""
+    return struct.pack(">BBHI", version << 6 | len(options) // 4, 0, protocol, number << 8) + options + body
+
+
+def gre(body: bytes, protocol: int = 0x0800, *, flags: int = 0) -> bytes:
+    """A GRE header with the fields that the flags name (checksum, key, sequence number), all zero."""
+    return struct.pack(">HH", flags, protocol) + bytes(4) * (flags >> 12 & 0xB).bit_count() + body
+
+
+def erspan2(frame: bytes, session: int) -> bytes:
+    """An ERSPAN II header and an Ethernet frame, to be put in GRE 0x88be with a sequence number."""
+    return struct.pack(">HHI", 0x1000 | 7, 0xA000 | session, 3) + frame
+
+
+def erspan3(body: bytes, session: int, *, frame_type: int = 0, platform: bytes = b"") -> bytes:
+    """An ERSPAN III header and what it carries, to be put in GRE 0x22eb; `platform` is empty or eight bytes."""
+    last = frame_type << 10 | (1 if platform else 0)
+    return struct.pack(">HHIHH", 0x2000 | 7, 0xA000 | session, 12345, 0, last) + platform + body
+
+
+def ipv4_fragments(body: bytes, size: int, *, protocol: int = 6, ip_id: int = 77) -> list[bytes]:
+    """IPv4 packets that carry `body` in parts of `size` bytes, a multiple of eight."""
+    return [
+        ipv4(
+            body[at : at + size],
+            protocol=protocol,
+            ip_id=ip_id,
+            fragment=at // 8 | (0x2000 if at + size < len(body) else 0),
+        )
+        for at in range(0, len(body), size)
+    ]
+
+
+def ipv6_fragments(body: bytes, size: int, *, next_header: int = 6, number: int = 77) -> list[bytes]:
+    """IPv6 packets that carry `body` in parts of `size` bytes, a multiple of eight."""
+    return [
+        ipv6(
+            struct.pack(">BBHI", next_header, 0, at | (at + size < len(body)), number) + body[at : at + size],
+            next_header=44,
+        )
+        for at in range(0, len(body), size)
+    ]
 
 
 def pcap(

@@ -17,6 +17,8 @@ class Segment(NamedTuple):
     window: int
     payload: bytes
     wire_payload_bytes: int
+    ip_id: int
+    ttl: int
 
 
 def segments_of(batch: PacketBatch, endpoints: EndpointTable) -> list[Segment]:
@@ -32,6 +34,8 @@ def segments_of(batch: PacketBatch, endpoints: EndpointTable) -> list[Segment]:
             int(batch.window[i]),
             bytes(batch.data[batch.payload_start[i] : batch.payload_start[i] + batch.payload_bytes[i]]),
             int(batch.wire_payload_bytes[i]),
+            int(batch.ip_id[i]),
+            int(batch.ttl[i]),
         )
         for i in range(len(batch))
     ]

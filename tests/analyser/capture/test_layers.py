@@ -30,6 +30,7 @@ LINKS = {
     "priority tag only": (1, ethernet(V4, tags=[(0x8100, 0xE000)]), ""),
     "qinq": (1, ethernet(V4, tags=[(0x88A8, 100), (0x8100, 200)]), "vlan 100/200"),
     "old qinq": (1, ethernet(V6, IPV6, tags=[(0x9100, 1), (0x8100, 4095)]), "vlan 1/4095"),
+    "sixteen tags": (1, ethernet(V4, tags=[(0x8100, 1)] * 16), "vlan " + "/".join("1" * 16)),
     "four tags": (1, ethernet(V4, tags=[(0x8100, n) for n in (1, 2, 3, 4)]), "vlan 1/2/3/4"),
     "cooked": (113, cooked(V4), ""),
     "cooked vlan": (113, cooked(struct.pack(">HH", 7, 0x0800) + V4, 0x8100), "vlan 7"),
@@ -43,6 +44,9 @@ LINKS = {
     "null ipv6 freebsd": (0, loopback(V6, 28, "<"), ""),
     "null ipv6 openbsd": (0, loopback(V6, 24, ">"), ""),
     "null ipv6 linux": (0, loopback(V6, 10, "<"), ""),
+    "ppp": (9, b"\x00\x21" + V4, ""),
+    "ppp with address": (9, b"\xff\x03\x00\x57" + V6, ""),
+    "ppp with a short protocol": (50, b"\xff\x03\x21" + V4, ""),
     "loop": (108, loopback(V4, 2, ">"), ""),
     "loop ipv6": (108, loopback(V6, 24, ">"), ""),
     **{f"raw {number}": (number, V4, "") for number in (12, 14, 101, 228)},
@@ -78,9 +82,7 @@ NOT_TCP = {
     "ethernet header cut": (1, ethernet(V4)[:13], "link_header_cut"),
     "vlan header cut": (1, ethernet(V4, tags=[(0x8100, 1)])[:16], "link_header_cut"),
     "empty packet": (101, b"", "link_header_cut"),
-    "five tags": (1, ethernet(V4, tags=[(0x8100, 1)] * 5), "vlan_too_deep"),
-    "mpls": (1, ethernet(bytes(40), 0x8847), "mpls"),
-    "pppoe": (1, ethernet(bytes(40), 0x8864), "pppoe"),
+    "seventeen tags": (1, ethernet(V4, tags=[(0x8100, 1)] * 17), "too_many_headers"),
     "ipv4 header cut": (1, ethernet(V4)[:33], "ip_header_cut"),
     "ipv6 header cut": (1, ethernet(V6, IPV6)[:53], "ip_header_cut"),
     "ipv4 in an ipv6 frame": (1, ethernet(V4, IPV6), "bad_ip_header"),
@@ -92,9 +94,6 @@ NOT_TCP = {
     "ipv6 fragment": (1, ethernet(ipv6(b"\6\0\0\x01" + bytes(4) + HELLO, next_header=44), IPV6), "ip_fragment"),
     "extension header cut": (1, ethernet(ipv6(b"\0" * 7, next_header=0), IPV6), "ip_header_cut"),
     "endless extension headers": (1, ethernet(ipv6(padded(0, 1, 0) * 40, next_header=0), IPV6), "bad_ip_header"),
-    "ip in ip": (1, ethernet(ipv4(V4, protocol=4)), "ip_tunnel"),
-    "gre": (1, ethernet(ipv4(bytes(40), protocol=47)), "ip_tunnel"),
-    "ipv6 in ipv6": (1, ethernet(ipv6(V6, next_header=41), IPV6), "ip_tunnel"),
     "tcp header cut by the snaplen": (1, ethernet(V4)[:53], "tcp_header_cut"),
     "tcp header beyond the total length": (1, ethernet(ipv4(HELLO, total_length=39)), "bad_tcp_header"),
     "tcp offset too small": (1, ethernet(ipv4(HELLO[:12] + b"\x40" + HELLO[13:])), "bad_tcp_header"),
@@ -118,7 +117,7 @@ def test_what_is_not_decoded_is_counted(link_type: int, frame: bytes, verdict: s
     [
         (105, V4, "unknown_link_type"),
         (101, ipv4(HELLO, fragment=1), "ip_fragment"),
-        (101, ipv4(V4, protocol=4), "ip_tunnel"),
+        (101, ipv4(struct.pack(">HH", 0x2001, 0x880B) + bytes(40), protocol=47), "ip_tunnel"),
     ],
     ids=["link type", "fragments", "tunnel"],
 )
@@ -169,6 +168,16 @@ def test_tcp_fields() -> None:
     assert (found.seq, found.ack, found.flags, found.window) == (2**32 - 1, 2**31, 0xFF, 65535)
     assert found.ends == ("1.2.3.4", 1, "255.0.0.1", 65535, "")
     assert not found.from_low
+
+
+def test_ip_id_and_ttl() -> None:
+    frames = [
+        ethernet(ipv4(HELLO, ip_id=0, ttl=255)),
+        ethernet(ipv6(HELLO, hop_limit=7), IPV6),
+        ethernet(ipv4(HELLO, ip_id=65535, ttl=1)),
+    ]
+    found = read_bytes(pcap([Captured(0, frame) for frame in frames]))[0]
+    assert [(s.ip_id, s.ttl) for s in found] == [(0, 255), (-1, 7), (65535, 1)]
 
 
 def test_mixed_families_keep_capture_order() -> None:
