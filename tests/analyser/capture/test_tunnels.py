@@ -55,7 +55,7 @@ TUNNELS = {
     "mpls two labels": (ethernet(mpls(V4, 1000, 2001), 0x8847), "mpls"),
     "mpls ipv6": (ethernet(mpls(V6, 1000), 0x8847), "mpls"),
     "mpls multicast ethertype": (ethernet(mpls(V4, 16), 0x8848), "mpls"),
-    "mpls pseudowire": (ethernet(mpls(IN4, 1000, 17), 0x8847), "mpls"),
+    "mpls pseudowire": (ethernet(mpls(IN4, 1000, 18), 0x8847), "mpls"),
     "mpls pseudowire control word": (ethernet(mpls(bytes(4) + IN4, 1000, 17), 0x8847), "mpls"),
     "mpls pseudowire vlan": (
         ethernet(mpls(bytes(4) + ethernet(V4, tags=[(0x8100, 3)]), 17), 0x8847),
