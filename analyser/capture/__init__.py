@@ -7,7 +7,7 @@ for each block of bytes, with dense ids for endpoint pairs; CaptureStats say wha
 from analyser.capture.endpoints import Endpoints, EndpointTable
 from analyser.capture.errors import CaptureError
 from analyser.capture.limits import CaptureLimits
-from analyser.capture.model import CaptureStats, Interface, PacketBatch, Remark
+from analyser.capture.model import CaptureStats, Comment, Interface, PacketBatch, Remark, Secret, TimeBackwards
 from analyser.capture.opening import open_captures
 from analyser.capture.reader import read_batches
 from analyser.capture.sources import Source
@@ -16,12 +16,15 @@ __all__ = [
     "CaptureError",
     "CaptureLimits",
     "CaptureStats",
+    "Comment",
     "EndpointTable",
     "Endpoints",
     "Interface",
     "PacketBatch",
     "Remark",
+    "Secret",
     "Source",
+    "TimeBackwards",
     "open_captures",
     "read_batches",
 ]

@@ -6,12 +6,13 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from analyser.capture.link import NO_INTERFACE
-from analyser.capture.model import Ids, Interface, Ints, Words
+from analyser.capture.model import Flags, Ids, Interface, Ints, Words
 from analyser.capture.options import read_options, text_option
 
 IF_NAME, IF_DESCRIPTION, IF_TSRESOL, IF_TSOFFSET = 2, 3, 9, 14
 DEFAULT_TSRESOL = 6
 NANOSECONDS = 9
+LAST_NS = 2**63 - 1
 
 
 def decode_interface(body: bytes, order: str) -> tuple[Interface, int]:
@@ -31,28 +32,38 @@ def decode_interface(body: bytes, order: str) -> tuple[Interface, int]:
     return interface, offset_s
 
 
-def to_nanoseconds(units: Words, tsresol: int, offset_s: int) -> Ints:
-    """Timestamps in units of `tsresol` as ns since 1970. What exceeds 64 bits wraps, it is no time of any capture."""
+def to_nanoseconds(units: Words, tsresol: int, offset_s: int) -> tuple[Ints, Flags | None]:
+    """Timestamps in units of `tsresol` as ns since 1970, from 0 to the largest 64-bit number (in the year 2262); and
+    where the nearest of these stands for a time outside, None when that is nowhere."""
     power = tsresol & 0x7F
     if tsresol & 0x80:
-        ns = _from_binary(units, power)
+        ns, absurd = _from_binary(units, power)
     elif power <= NANOSECONDS:
-        ns = units * np.uint64(10 ** (NANOSECONDS - power))
+        factor = 10 ** (NANOSECONDS - power)
+        ns, absurd = units * np.uint64(factor), units > np.uint64(LAST_NS // factor)
     else:
         ns = units // np.uint64(10 ** min(power - NANOSECONDS, 19))
-    shift = (offset_s * 1_000_000_000) & 0xFFFF_FFFF_FFFF_FFFF
-    return (ns + np.uint64(shift)).astype(np.int64)
+        absurd = ns > np.uint64(LAST_NS)
+    if not offset_s and not absurd.any():
+        return ns.astype(np.int64), None
+    shift_ns = max(min(offset_s * 1_000_000_000, LAST_NS), -LAST_NS)
+    result = np.where(absurd, LAST_NS, ns.astype(np.int64))
+    late = absurd | (result > LAST_NS - max(shift_ns, 0))
+    result = np.where(late & (shift_ns >= 0), LAST_NS, result + min(shift_ns, 0) + np.where(late, 0, max(shift_ns, 0)))
+    absurd = late | (result < 0)
+    return np.maximum(result, 0), absurd if absurd.any() else None
 
 
-def _from_binary(units: Words, power: int) -> Words:
+def _from_binary(units: Words, power: int) -> tuple[Words, Flags]:
     """Units of 2**-power seconds; the fraction keeps 32 bits so that its product with 10**9 fits."""
     if power > 63:
-        return np.zeros_like(units)
+        return np.zeros_like(units), np.zeros(len(units), np.bool_)
     seconds = units >> np.uint64(power)
     fraction = units & np.uint64((1 << power) - 1)
     kept = min(power, 32)
     fraction >>= np.uint64(power - kept)
-    return seconds * np.uint64(1_000_000_000) + ((fraction * np.uint64(1_000_000_000)) >> np.uint64(kept))
+    ns = seconds * np.uint64(1_000_000_000) + ((fraction * np.uint64(1_000_000_000)) >> np.uint64(kept))
+    return ns, seconds >= np.uint64(LAST_NS // 1_000_000_000)
 
 
 @dataclass(slots=True)
@@ -69,14 +80,19 @@ class InterfaceTable:
         self.clock.append((interface.tsresol, offset_s))
         self.snaplen.append(interface.snaplen)
 
-    def resolve(self, index: Ints, units: Words) -> tuple[Ids, Ints]:
-        """Link type and ts_ns for packets of the interfaces `index`; NO_INTERFACE rows are taken as microseconds."""
+    def resolve(self, index: Ints, units: Words) -> tuple[Ids, Ints, Flags | None]:
+        """Link type, ts_ns and where that is absurd (see to_nanoseconds) for packets of the interfaces `index`;
+        NO_INTERFACE rows are taken as microseconds."""
+        absurd: Flags | None = None
         link_type = np.full(len(index), NO_INTERFACE, np.int32)
         ts_ns: Ints = np.zeros(len(index), np.int64)
         used = np.unique(index).tolist()
         for number in used:
             rows = slice(None) if len(used) == 1 else np.flatnonzero(index == number)
             clock = (DEFAULT_TSRESOL, 0) if number == NO_INTERFACE else self.clock[number]
-            ts_ns[rows] = to_nanoseconds(units[rows], *clock)
+            ts_ns[rows], odd = to_nanoseconds(units[rows], *clock)
+            if odd is not None:
+                absurd = np.zeros(len(index), np.bool_) if absurd is None else absurd
+                absurd[rows] = odd
             link_type[rows] = NO_INTERFACE if number == NO_INTERFACE else self.link_type[number]
-        return link_type, ts_ns
+        return link_type, ts_ns, absurd

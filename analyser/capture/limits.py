@@ -18,7 +18,9 @@ class CaptureLimits:
     max_pairs: endpoint pairs kept, for EndpointTable; packets of further pairs count as undecoded.
     fragment_timeout_s: fragments of one IP packet come within this time of the capture's clock.
     max_fragment_bytes, max_datagrams: unfinished IP packets kept, in memory and in number; the oldest are given up.
-    max_remarks, max_interfaces: remarks and interfaces kept in the statistics; further ones are only counted.
+    clock_back_s, clock_forward_s: steps of the capture's clock that get a remark.
+    max_remarks, max_interfaces, max_comments, max_names, max_secrets, max_secrets_bytes: what is kept in the
+        statistics; further remarks and comments are counted.
     """
 
     block_bytes: int = 8 * MIB
@@ -31,3 +33,9 @@ class CaptureLimits:
     max_datagrams: int = 10_000
     max_remarks: int = 200
     max_interfaces: int = 10_000
+    max_comments: int = 1000
+    max_names: int = 10_000
+    max_secrets: int = 1000
+    max_secrets_bytes: int = 16 * MIB
+    clock_back_s: int = 1
+    clock_forward_s: int = 86_400

@@ -43,6 +43,33 @@ class Interface:
     os_drop: int | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class Comment:
+    """What somebody wrote into a pcapng file, of one packet or (packet is None) of the file or a part of it."""
+
+    packet: int | None
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Secret:
+    """Keys for decryption that a pcapng file brings along. The bytes are credentials: they stay out of every output."""
+
+    kind: str
+    data: bytes
+
+    def __repr__(self) -> str:
+        return f"Secret(kind={self.kind!r}, {len(self.data)} bytes)"
+
+
+@dataclass(slots=True)
+class TimeBackwards:
+    """How many packets lie before the packet in front of them in time, and by how much at most."""
+
+    count: int = 0
+    largest_ns: int = 0
+
+
 @dataclass(slots=True)
 class CaptureStats:
     """What is known about one capture; grows while it is read and is final when reading ends.
@@ -50,7 +77,7 @@ class CaptureStats:
     truncated_packets: packets cut by the snaplen, but for TCP segments whose payload is all there.
     packets == tcp_segments + other_packets + sum(undecoded_packets.values()). ts_* are None without packets. Fragments
     that were put together are other packets, but for the last one, whose verdict is that of the whole.
-    captured_bytes and wire_bytes count packets without record headers.
+    captured_bytes and wire_bytes count packets without record headers. names: name of each address, from pcapng.
     """
 
     file: str
@@ -71,6 +98,11 @@ class CaptureStats:
     hardware: str = ""
     os: str = ""
     application: str = ""
+    time_backwards: TimeBackwards = field(default_factory=TimeBackwards)
+    names: dict[str, str] = field(default_factory=dict)
+    secrets: list[Secret] = field(default_factory=list)
+    comments: list[Comment] = field(default_factory=list)
+    comments_dropped: int = 0
     remarks: list[Remark] = field(default_factory=list)
     remarks_dropped: int = 0
 

@@ -1,6 +1,7 @@
 """pcap files. In: a block buffer at the start of a pcap file. Out: the records of each block.
 
-Source: draft-ietf-opsawg-pcap; the variant with longer record headers (a1b2cd34) is libpcap's sf-pcap.c.
+Sources: draft-ietf-opsawg-pcap; libpcap's sf-pcap.c for longer record headers (a1b2cd34) and old versions; Wireshark's
+wiretap/libpcap.h for IXIA's files (1c0001ab, 1c0001ac), whose header is followed by the size of all records.
 """
 
 import struct
@@ -13,24 +14,31 @@ from analyser.capture.limits import CaptureLimits
 from analyser.capture.model import CaptureStats, Interface, Ints, Records, Remark, add_remark
 
 FILE_HEADER_BYTES = 24
-# magic: byte order, nanoseconds in one fraction unit, bytes of a record header
+# magic: byte order, nanoseconds in one fraction unit, bytes of a record header, bytes behind the file header
 MAGICS = {
-    b"\xd4\xc3\xb2\xa1": ("<", 1000, 16),
-    b"\xa1\xb2\xc3\xd4": (">", 1000, 16),
-    b"\x4d\x3c\xb2\xa1": ("<", 1, 16),
-    b"\xa1\xb2\x3c\x4d": (">", 1, 16),
-    b"\x34\xcd\xb2\xa1": ("<", 1000, 24),
-    b"\xa1\xb2\xcd\x34": (">", 1000, 24),
+    b"\xd4\xc3\xb2\xa1": ("<", 1000, 16, 0),
+    b"\xa1\xb2\xc3\xd4": (">", 1000, 16, 0),
+    b"\x4d\x3c\xb2\xa1": ("<", 1, 16, 0),
+    b"\xa1\xb2\x3c\x4d": (">", 1, 16, 0),
+    b"\x34\xcd\xb2\xa1": ("<", 1000, 24, 0),
+    b"\xa1\xb2\xcd\x34": (">", 1000, 24, 0),
+    b"\xab\x01\x00\x1c": ("<", 1000, 16, 4),
+    b"\x1c\x00\x01\xab": (">", 1000, 16, 4),
+    b"\xac\x01\x00\x1c": ("<", 1, 16, 4),
+    b"\x1c\x00\x01\xac": (">", 1, 16, 4),
 }
+FIRST_ORDERED_VERSION = (2, 3)  # files of older versions, and of DG/UX, have the two lengths of a packet swapped
+DG_UX_VERSION = (543, 0)
 # libpcap believes no record of these link types to be longer, and some writers exceed the snaplen they state
 USUAL_SNAPLEN = 262_144
 RESYNC_WINDOW_S = 86_400  # a record found behind damage lies at most this far from the last good one in time
 FIRST_SCAN_BYTES, LAST_SCAN_BYTES = 1 << 12, 1 << 20
 
 
-def record_layout(order: str) -> "np.dtype[np.void]":
+def record_layout(order: str, swapped: bool) -> "np.dtype[np.void]":
     """The part of a record header that all variants share."""
-    return np.dtype([(name, order + "u4") for name in ("seconds", "fraction", "captured", "wire")])
+    lengths = ("wire", "captured") if swapped else ("captured", "wire")
+    return np.dtype([(name, order + "u4") for name in ("seconds", "fraction", *lengths)])
 
 
 class PcapWalker:
@@ -40,16 +48,19 @@ class PcapWalker:
         """Read the file header, which must be complete."""
         self._blocks, self._stats, self._limits = blocks, stats, limits
         magic = bytes(blocks.data[blocks.start : blocks.start + 4])
-        self._order, self._unit_ns, self._header_bytes = MAGICS[magic]
+        self._order, self._unit_ns, self._header_bytes, extra_bytes = MAGICS[magic]
         snaplen, network = struct.unpack_from(self._order + "II", blocks.data, blocks.start + 16)
         self._link_type = network & 0x03FFFFFF  # the upper bits tell the length of a frame check sequence
         self._max_captured = min(max(snaplen, USUAL_SNAPLEN), limits.max_packet_bytes)
-        self._layout = record_layout(self._order)
-        self._captured_at = struct.Struct(self._order + "8xI").unpack_from
+        version = struct.unpack_from(self._order + "HH", blocks.data, blocks.start + 4)
+        swapped = version < FIRST_ORDERED_VERSION or version == DG_UX_VERSION
+        self._layout = record_layout(self._order, swapped)
+        self._captured_at = struct.Struct(self._order + ("12xI" if swapped else "8xI")).unpack_from
         self._packets = self._resyncs = 0
         self._seconds: int | None = None
         self._searching = False
-        blocks.start += FILE_HEADER_BYTES
+        blocks.need(FILE_HEADER_BYTES + extra_bytes)
+        blocks.start = min(blocks.start + FILE_HEADER_BYTES + extra_bytes, blocks.end)
         resolution = 6 if self._unit_ns == 1000 else 9
         stats.format, stats.snaplen = "pcap", snaplen
         stats.link_types.append(self._link_type)

@@ -8,19 +8,26 @@ import struct
 import numpy as np
 
 from analyser.capture.blocks import BlockBuffer
+from analyser.capture.descriptions import (
+    add_comment,
+    read_comments,
+    read_names,
+    read_secrets,
+    read_section,
+    read_statistics,
+)
 from analyser.capture.gather import gather
 from analyser.capture.interfaces import InterfaceTable, decode_interface
 from analyser.capture.limits import CaptureLimits
 from analyser.capture.model import CaptureStats, Flags, Ints, Records, Remark, add_remark
-from analyser.capture.options import read_options, text_option
+from analyser.capture.pcapng_comments import packet_comments
 from analyser.capture.pcapng_packets import PACKET_BLOCKS, Epoch, decode_packets
 
-SECTION, INTERFACE, STATISTICS = 0x0A0D0D0A, 1, 5
+SECTION, INTERFACE, NAMES, STATISTICS, SECRETS = 0x0A0D0D0A, 1, 4, 5, 10
 SECTION_BYTES = b"\x0a\x0d\x0d\x0a"
 BYTE_ORDERS = {b"\x4d\x3c\x2b\x1a": "<", b"\x1a\x2b\x3c\x4d": ">"}
-KNOWN_BLOCKS = (SECTION, INTERFACE, 4, STATISTICS, 7, 8, 10, *PACKET_BLOCKS)
+KNOWN_BLOCKS = (SECTION, INTERFACE, NAMES, STATISTICS, 7, 8, SECRETS, *PACKET_BLOCKS)
 LEAST_BLOCK_BYTES, LEAST_SECTION_BYTES = 12, 28
-SHB_HARDWARE, SHB_OS, SHB_APPLICATION, ISB_IFDROP, ISB_OSDROP = 2, 3, 4, 5, 7
 SCAN_BYTES = 1 << 16
 
 
@@ -33,7 +40,7 @@ class PcapngWalker:
         self._order, self._base, self._known = "<", 0, 0
         self._expected = 0  # the block before the first is the zeroed lead of the buffer
         self._packets = self._resyncs = 0
-        self._searching = False
+        self._searching = self._absurd_times = False
         self._last_ts_ns = 0
         stats.format = "pcapng"
 
@@ -99,22 +106,19 @@ class PcapngWalker:
         if kind == SECTION:
             self._order = BYTE_ORDERS[body[:4]]
             self._base, self._known = len(self._interfaces.link_type), 0
-            self._read_section_options(body)
+            read_section(body, self._order, self._stats, self._limits)
         elif kind == INTERFACE and len(body) >= 8 and len(self._interfaces.link_type) < self._limits.max_interfaces:
             self._read_interface(body)
         elif kind == STATISTICS and len(body) >= 12:
             self._read_statistics(body)
-
-    def _read_section_options(self, body: bytes) -> None:
-        stats = self._stats
-        for code, value in read_options(body[16:], self._order):
-            text = text_option(value)
-            stats.hardware = text if code == SHB_HARDWARE else stats.hardware
-            stats.os = text if code == SHB_OS else stats.os
-            stats.application = text if code == SHB_APPLICATION else stats.application
+        elif kind == NAMES:
+            read_names(body, self._order, self._stats, self._limits)
+        elif kind == SECRETS and len(body) >= 8:
+            read_secrets(body, self._order, self._stats, self._limits)
 
     def _read_interface(self, body: bytes) -> None:
         interface, offset_s = decode_interface(body, self._order)
+        read_comments(body[8:], self._order, self._stats, self._limits)
         self._interfaces.add(interface, offset_s)
         self._known += 1
         stats = self._stats
@@ -125,13 +129,9 @@ class PcapngWalker:
 
     def _read_statistics(self, body: bytes) -> None:
         (number,) = struct.unpack_from(self._order + "I", body)
-        if number >= self._known:
-            return
-        interface = self._stats.interfaces[self._base + number]
-        for code, value in read_options(body[12:], self._order):
-            if code in (ISB_IFDROP, ISB_OSDROP) and len(value) == 8:
-                (count,) = struct.unpack(self._order + "Q", value)
-                setattr(interface, "if_drop" if code == ISB_IFDROP else "os_drop", count)
+        if number < self._known:
+            read_statistics(body[12:], self._order, self._stats.interfaces[self._base + number])
+            read_comments(body[12:], self._order, self._stats, self._limits)
 
     def _records(self, starts: list[int], epochs: list[Epoch]) -> Records:
         position: Ints = np.fromiter(starts, dtype=np.int64, count=len(starts))
@@ -140,6 +140,10 @@ class PcapngWalker:
             packet, offset = self._packets + columns.overlong + 1, self._blocks.offset(starts[columns.overlong])
             text = f"packet {packet} claims more captured bytes than its block at byte {offset} has"
             add_remark(self._stats, self._limits.max_remarks, Remark("warn", "overlong_packet", text, packet, offset))
+        if columns.absurd_time is not None:
+            self._note_absurd_time(starts[columns.absurd_time], self._packets + columns.absurd_time + 1)
+        for row, comment in packet_comments(self._blocks.data, columns.options):
+            add_comment(self._stats, self._limits, self._packets + row + 1, comment)
         self._fill_times(columns.ts_ns, columns.has_time)
         link_type = columns.link_type
         uniform = len(link_type) > 0 and bool((link_type == link_type[0]).all())
@@ -151,6 +155,16 @@ class PcapngWalker:
             columns.ts_ns,
             int(link_type[0]) if uniform else link_type,
         )
+
+    def _note_absurd_time(self, position: int, packet: int) -> None:
+        if self._absurd_times:
+            return
+        self._absurd_times = True
+        offset = self._blocks.offset(position)
+        text = (
+            f"the time of packet {packet} is outside the years 1970 to 2262; such times are set to the nearest of these"
+        )
+        add_remark(self._stats, self._limits.max_remarks, Remark("warn", "absurd_time", text, packet, offset))
 
     def _fill_times(self, ts_ns: Ints, has_time: Flags) -> None:
         """Blocks without a time take that of the packet before them, 0 at the start."""

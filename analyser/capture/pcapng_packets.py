@@ -12,6 +12,7 @@ from analyser.capture.gather import gather
 from analyser.capture.interfaces import InterfaceTable
 from analyser.capture.link import NO_INTERFACE, NO_PACKET
 from analyser.capture.model import Flags, Ids, Ints, Rows, Words
+from analyser.capture.pcapng_comments import OptionPlaces
 
 OLD_PACKET, SIMPLE_PACKET, PACKET = 2, 3, 6
 NUMBERED_BLOCKS = (9, 0xBAD, 0x40000BAD, 0x204, 0x216, 0x221)
@@ -33,7 +34,8 @@ class Epoch:
 @dataclass(slots=True)
 class PacketColumns:
     """One row for each block. has_time: False where the block has no timestamp. overlong: the first row that claims
-    more captured bytes than its block has, None if there is none."""
+    more captured bytes than its block has, absurd_time: whose time was out of range; None if there is none.
+    options: where the options of packets begin and end."""
 
     start: Ints
     captured: Ints
@@ -42,6 +44,8 @@ class PacketColumns:
     link_type: Ids
     has_time: Flags
     overlong: int | None
+    absurd_time: int | None
+    options: OptionPlaces
 
 
 def packet_layout(order: str) -> "np.dtype[np.void]":
@@ -75,12 +79,22 @@ def decode_packets(data: bytearray, position: Ints, epochs: list[Epoch], interfa
     room = np.maximum(room, 0)
     overlong = np.flatnonzero(has_time & (captured > room))
     captured = np.minimum(captured, room)
+    options = _place_options(start, captured, position + rows["length"] - TRAILER_BYTES, has_time, is_little)
     captured[bare] = wire[bare] = 0
     index = np.where(number < known, base + number, NO_INTERFACE)
-    link_type, ts_ns = interfaces.resolve(index, units)
+    link_type, ts_ns, absurd = interfaces.resolve(index, units)
+    absurd_rows = np.flatnonzero(absurd & has_time) if absurd is not None else position[:0]
     link_type[bare] = NO_PACKET
     start = np.where(captured > 0, start, position)
-    return PacketColumns(start, captured, wire, ts_ns, link_type, has_time, int(overlong[0]) if len(overlong) else None)
+    first_overlong, first_absurd = (int(found[0]) if len(found) else None for found in (overlong, absurd_rows))
+    return PacketColumns(start, captured, wire, ts_ns, link_type, has_time, first_overlong, first_absurd, options)
+
+
+def _place_options(start: Ints, captured: Ints, end: Ints, has_options: Flags, is_little: Flags) -> OptionPlaces:
+    """Options stand behind the packet's bytes, which are padded to four."""
+    begin = start + ((captured + 3) & ~3)
+    rows = np.flatnonzero(has_options & (begin < end))
+    return OptionPlaces(rows, begin[rows], end[rows], is_little[rows])
 
 
 def _read_rows(data: bytearray, position: Ints, is_little: Flags) -> Rows:

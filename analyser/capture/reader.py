@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 from analyser.capture.blocks import BlockBuffer
+from analyser.capture.clock import Clock
 from analyser.capture.compression import COMPRESSIONS, decompressed
 from analyser.capture.endpoints import EndpointTable
 from analyser.capture.errors import CaptureError
@@ -38,8 +39,9 @@ def read_batches(
     """
     with source.open() as stream:
         blocks = open_blocks(BlockBuffer(stream, limits), stats, limits, source.name)
-        fragments = Fragments(limits, stats)
+        fragments, clock = Fragments(limits, stats), Clock(limits, stats)
         for records in read_records(blocks, stats, limits, source.name):
+            clock.watch(records)
             batch = decode_records(blocks.data, records, endpoints, stats, fragments)
             if len(batch):
                 yield batch

@@ -198,18 +198,35 @@ def interface(order: str = "<", *, link_type: int = 1, snaplen: int = 0, options
     return block(1, struct.pack(order + "HHI", link_type, 0, snaplen) + options, order)
 
 
-def enhanced(data: bytes, units: int = 0, order: str = "<", *, number: int = 0, wire: int | None = None) -> bytes:
+def enhanced(
+    data: bytes,
+    units: int = 0,
+    order: str = "<",
+    *,
+    number: int = 0,
+    wire: int | None = None,
+    options: bytes = b"",
+) -> bytes:
     """An enhanced packet block; `units` is the timestamp in units of the interface."""
     head = struct.pack(
         order + "IIIII", number, units >> 32, units & 0xFFFFFFFF, len(data), len(data) if wire is None else wire
     )
-    return block(6, head + data, order)
+    return block(6, head + data + (bytes(-len(data) % 4) + options if options else b""), order)
 
 
-def old_packet(data: bytes, units: int = 0, order: str = "<", *, number: int = 0, wire: int | None = None) -> bytes:
+def old_packet(
+    data: bytes,
+    units: int = 0,
+    order: str = "<",
+    *,
+    number: int = 0,
+    wire: int | None = None,
+    options: bytes = b"",
+) -> bytes:
     """An obsolete packet block."""
     sizes = len(data), len(data) if wire is None else wire
-    return block(2, struct.pack(order + "HHIIII", number, 0, units >> 32, units & 0xFFFFFFFF, *sizes) + data, order)
+    head = struct.pack(order + "HHIIII", number, 0, units >> 32, units & 0xFFFFFFFF, *sizes)
+    return block(2, head + data + (bytes(-len(data) % 4) + options if options else b""), order)
 
 
 def simple(data: bytes, order: str = "<", *, wire: int | None = None) -> bytes:

@@ -142,9 +142,9 @@ def test_pcap_goes_on_behind_an_impossible_length(block_bytes: int, captured: in
 @pytest.mark.parametrize("block_bytes", [64, 500, 1 << 20])
 @pytest.mark.parametrize("length", [0xFFFFFFFC, 0, 8, 13], ids=hex)
 def test_pcapng_goes_on_behind_an_impossible_length(block_bytes: int, length: int) -> None:
-    head = section() + interface() + b"".join(enhanced(data, TS_NS) for data in FRAMES[:10])
+    head = section() + interface() + b"".join(enhanced(data, TS_NS // 1000) for data in FRAMES[:10])
     bad = struct.pack("<II", 6, length) + enhanced(FRAMES[10])[8:]
-    tail = b"".join(enhanced(data, TS_NS) for data in FRAMES[11:])
+    tail = b"".join(enhanced(data, TS_NS // 1000) for data in FRAMES[11:])
     segments, stats = read_bytes(head + bad + tail, block_bytes=block_bytes)
     assert [s.seq for s in segments] == [n for n in range(23) if n % 5 != 3 and n != 10]
     (remark,) = stats.remarks

@@ -1,6 +1,7 @@
 """The same captures through tshark: packet numbers, sequence numbers, lengths and payload bytes agree."""
 
 import shutil
+import struct
 import subprocess
 from pathlib import Path
 
@@ -139,6 +140,7 @@ def test_cut_packets(tmp_path: Path, snaplen: int) -> None:
     assert [row[:3] + row[6:7] for row in ours] == [row[:3] + row[6:7] for row in theirs]
 
 
+PCAP_RECORDS = {order: pcap([Captured(10**18, frame) for frame in FRAMES], order=order)[24:] for order in "<>"}
 # captures in shapes that scapy does not write
 BYTES = {
     **CAPTURES,
@@ -148,6 +150,15 @@ BYTES = {
     + block(9, b"__REALTIME_TIMESTAMP=1\nMESSAGE=x\n")
     + enhanced(FRAMES[2]),
     "pcapng old packets": section(">") + interface(">") + old_packet(FRAMES[1], 5, ">") + old_packet(FRAMES[2], 9, ">"),
+    "pcapng comments": section()
+    + interface()
+    + enhanced(FRAMES[1], 10**15, options=option(1, b"a comment") + bytes(4))
+    + block(4, option(1, b"\x0a\0\0\1name\0") + bytes(4))
+    + block(10, struct.pack("<II", 0x544C534B, 4) + b"#abc")
+    + old_packet(FRAMES[2], 10**15 + 1, options=option(2, bytes(4))),
+    "pcap ixia": struct.pack("<IHHiIIII", 0x1C0001AB, 2, 4, 0, 0, 65535, 1, 0) + PCAP_RECORDS["<"],
+    "pcap ixia big-endian": struct.pack(">IHHiIIII", 0x1C0001AB, 2, 4, 0, 0, 65535, 1, 0) + PCAP_RECORDS[">"],
+    "pcap version 2.2": struct.pack("<IHHiIII", 0xA1B2C3D4, 2, 2, 0, 0, 65535, 1) + PCAP_RECORDS["<"],
     "pcapng resolution": section()
     + interface(options=option(9, b"\x94"))
     + enhanced(FRAMES[1], (1_700_000_000 << 20) + 777),

@@ -1,0 +1,52 @@
+"""The clock of a capture. In: the times of its packets in capture order. Out: odd steps, in the statistics.
+
+Packets of several interfaces or queues lie a little out of order in every busy capture, so that is only counted; a
+remark is made of steps that mean that somebody set the clock.
+"""
+
+import numpy as np
+
+from analyser.capture.limits import CaptureLimits
+from analyser.capture.model import CaptureStats, Ints, Records, Remark, add_remark
+
+MAX_JUMP_REMARKS = 10
+SECOND_NS = 1_000_000_000
+
+
+class Clock:
+    """Compares the time of each packet of one capture with that of the packet before."""
+
+    def __init__(self, limits: CaptureLimits, stats: CaptureStats) -> None:
+        self._limits, self._stats = limits, stats
+        self._last_ns: int | None = None
+        self._jumps = 0
+
+    def watch(self, records: Records) -> None:
+        """Note the steps in the records of one block, at least one."""
+        before = int(records.ts_ns[0]) if self._last_ns is None else self._last_ns
+        steps: Ints = np.diff(records.ts_ns, prepend=before)
+        self._last_ns = int(records.ts_ns[-1])
+        least = int(steps.min())
+        if least < 0:
+            backwards = self._stats.time_backwards
+            backwards.count += int(np.count_nonzero(steps < 0))
+            backwards.largest_ns = max(backwards.largest_ns, -least)
+        back_ns, forward_ns = (s * SECOND_NS for s in (self._limits.clock_back_s, self._limits.clock_forward_s))
+        if least <= -back_ns or int(steps.max()) >= forward_ns:
+            for row in np.flatnonzero((steps <= -back_ns) | (steps >= forward_ns)).tolist():
+                self._note(records.first_packet + row, int(steps[row]))
+                if self._jumps >= MAX_JUMP_REMARKS:
+                    break
+
+    def _note(self, packet: int, step_ns: int) -> None:
+        if self._jumps >= MAX_JUMP_REMARKS:
+            return
+        self._jumps += 1
+        seconds = abs(step_ns) / SECOND_NS
+        if step_ns < 0:
+            text = f"the time of packet {packet} lies {seconds:.6f} s before that of the packet in front of it"
+            remark = Remark("warn", "time_backwards", text, packet, 0)
+        else:
+            text = f"{seconds:.0f} s pass before packet {packet}: the capture stood still, or its clock was set"
+            remark = Remark("note", "time_jump", text, packet, 0)
+        add_remark(self._stats, self._limits.max_remarks, remark)
