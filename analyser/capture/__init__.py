@@ -8,7 +8,7 @@ from analyser.capture.endpoints import Endpoints, EndpointTable
 from analyser.capture.errors import CaptureError
 from analyser.capture.limits import CaptureLimits
 from analyser.capture.model import CaptureStats, Comment, Interface, PacketBatch, Remark, Secret, TimeBackwards
-from analyser.capture.opening import open_captures
+from analyser.capture.opening import in_time_order, open_captures
 from analyser.capture.reader import read_batches
 from analyser.capture.sources import Source
 
@@ -25,6 +25,7 @@ __all__ = [
     "Secret",
     "Source",
     "TimeBackwards",
+    "in_time_order",
     "open_captures",
     "read_batches",
 ]

@@ -11,10 +11,10 @@ import stat
 import time
 from typing import Any, BinaryIO, cast
 
+from analyser.capture.growing import IDLE_S, Growing
 from analyser.capture.limits import CaptureLimits
 
 LEAD = 4  # bytes before `start` that stay readable: pcapng repeats the length of a block behind it
-IDLE_S = 0.01
 SLACK = 256  # bytes behind `end` that fixed-width header gathers may touch; their content means nothing
 
 
@@ -46,6 +46,7 @@ class BlockBuffer:
         self._failures: tuple[type[Exception], ...] = (OSError, ValueError, *failures)
         self._limits = limits
         self._live = live_descriptor(stream)
+        self._in_haste = self._live is not None or isinstance(stream, Growing)
 
     def offset(self, index: int) -> int:
         """Offset in the stream of data[index]."""
@@ -56,13 +57,14 @@ class BlockBuffer:
         self.start, self.eof = self.end, True
 
     def fill(self) -> bool:
-        """Read until the block is full, the stream ends or a live source's time is up; False when nothing came."""
+        """Read until the block is full, the stream ends or the time of a live source or growing file is up; False when
+        nothing came."""
         self._make_room()
         capacity = len(self.data) - SLACK
         before, deadline = self.end, 0.0
         with memoryview(self.data) as view:
             while self.end < capacity and not self.eof:
-                if self._live is not None and self.end > before and not self._ready(deadline):
+                if self._in_haste and self.end > before and not self._ready(deadline):
                     break
                 count = self._read_some(view[self.end : capacity])
                 if self.end == before:
@@ -78,11 +80,13 @@ class BlockBuffer:
 
     def rest_of_stream(self) -> BinaryIO:
         """The whole stream again, for another reader, with what this buffer holds put back in front."""
+        if isinstance(self._stream, Growing):
+            self._stream.waits = True
         return cast(BinaryIO, Rejoined(bytes(self.data[self.start : self.end]), self._stream))
 
     def _ready(self, deadline: float) -> bool:
         left = deadline - time.monotonic()
-        return left > 0 and bool(select.select([self._stream], [], [], left)[0])
+        return left > 0 and (self._live is None or bool(select.select([self._stream], [], [], left)[0]))
 
     def _read_some(self, target: memoryview) -> int:
         try:
@@ -90,7 +94,7 @@ class BlockBuffer:
         except self._failures as failure:
             self.error = str(failure) or type(failure).__name__
             count = 0
-        if count is None:  # a non-blocking source has nothing yet
+        if count is None:  # a non-blocking source or a growing file has nothing yet
             time.sleep(IDLE_S)
             return 0
         self.eof = count == 0

@@ -1,25 +1,27 @@
 """What the user named. In: paths. Out: sources, the files of a directory in the order of their first packets."""
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from analyser.capture.blocks import BlockBuffer
 from analyser.capture.errors import CaptureError
 from analyser.capture.limits import CaptureLimits
-from analyser.capture.model import CaptureStats
+from analyser.capture.model import CaptureStats, Remark
 from analyser.capture.reader import open_blocks, read_records
 from analyser.capture.sources import STANDARD_INPUT, Source, explain, standard_input
+from analyser.capture.trees import files_below
 
 PROBE_LIMITS = CaptureLimits(block_bytes=1 << 16)
 
 
 def open_captures(paths: Sequence[str | os.PathLike[str]]) -> list[Source]:
-    """One source for each capture that the paths name, in their order.
+    """One source for each capture that the paths name, in time order (see in_time_order).
 
-    "-" is standard input; a directory stands for the captures in it (not in its subdirectories), told by their first
-    bytes and sorted by the time of their first packet. Raises CaptureError with one sentence: no such file, permission
-    denied, not a capture (and what it looks like), a directory without captures.
+    "-" is standard input; a directory stands for the captures in it and below it, told by their first bytes. Raises
+    CaptureError with one sentence: no such file, permission denied, not a capture (and what it looks like), a directory
+    without captures.
     """
     sources: list[Source] = []
     for given in paths:
@@ -29,12 +31,18 @@ def open_captures(paths: Sequence[str | os.PathLike[str]]) -> list[Source]:
             sources.append(standard_input())
         elif path.is_dir():
             sources.extend(captures_in(name))
+        elif path.is_fifo() or path.is_char_device():  # what is read from those is gone
+            sources.append(Source(name, path))
         else:
             source = Source(name, path)
-            if not (path.is_fifo() or path.is_char_device()):  # what is read from those is gone
-                probe(source)
-            sources.append(source)
-    return sources
+            sources.append(replace(source, first_ns=probe(source)))
+    return in_time_order(sources)
+
+
+def in_time_order(sources: Iterable[Source]) -> list[Source]:
+    """Sorted by the time of the first packet, so that rotated files follow each other whatever their names are; those
+    without a known time stay last, in their order."""
+    return sorted(sources, key=lambda source: (source.first_ns is None, source.first_ns or 0))
 
 
 def probe(source: Source) -> int | None:
@@ -48,20 +56,35 @@ def probe(source: Source) -> int | None:
 
 
 def captures_in(directory: str) -> list[Source]:
-    """The captures in a directory by the time of their first packet, those without packets last; other files are
-    passed over. CaptureError when there is none or the directory cannot be read."""
+    """The captures in a directory tree in time order; other files are passed over, the first source has a remark on
+    them. CaptureError when there is no capture or the directory cannot be read."""
     try:
-        paths = sorted(entry for entry in Path(directory).iterdir() if entry.is_file())
+        tree = files_below(Path(directory))
     except OSError as error:
         raise CaptureError(explain(directory, error)) from error
-    found: list[tuple[bool, int, str, Source]] = []
-    for path in paths:
+    found: list[Source] = []
+    foreign: list[Path] = []
+    unreadable = tree.unreadable
+    for path in tree.files:
         source = Source(os.fspath(path), path)
         try:
-            first_ns = probe(source)
-        except CaptureError:
-            continue
-        found.append((first_ns is None, first_ns or 0, source.name, source))
+            found.append(replace(source, first_ns=probe(source)))
+        except CaptureError as error:
+            (unreadable if isinstance(error.__cause__, OSError) else foreign).append(path)
     if not found:
         raise CaptureError(f"{directory} is a directory without captures.")
-    return [source for *_, source in sorted(found, key=lambda row: row[:3])]
+    found = in_time_order(sorted(found, key=lambda source: source.name))
+    found[0] = replace(found[0], remarks=_remarks_on(directory, foreign, unreadable))
+    return found
+
+
+def _remarks_on(directory: str, foreign: list[Path], unreadable: list[Path]) -> tuple[Remark, ...]:
+    """What was passed over in a directory tree."""
+    remarks = []
+    if foreign:
+        text = f"{directory}: passed over what is no capture: {len(foreign)} (the first is {foreign[0]})"
+        remarks.append(Remark("note", "foreign_files", text, None, 0))
+    if unreadable:
+        text = f"{directory}: files or folders that cannot be read: {len(unreadable)} (the first is {unreadable[0]})"
+        remarks.append(Remark("warn", "unreadable_files", text, None, 0))
+    return tuple(remarks)

@@ -37,6 +37,8 @@ def read_batches(
     A batch's `data` is valid until the next batch is requested; a block without segments yields none. Raises
     CaptureError when the source cannot be opened or is no capture; damage further on is a remark in `stats`.
     """
+    for remark in source.remarks:
+        add_remark(stats, limits.max_remarks, remark)
     with source.open() as stream:
         blocks = open_blocks(BlockBuffer(stream, limits), stats, limits, source.name)
         fragments, clock = Fragments(limits, stats), Clock(limits, stats)
@@ -105,3 +107,5 @@ def _note_end(blocks: BlockBuffer, stats: CaptureStats, limits: CaptureLimits) -
         if undecoded[reason]:
             text = f"{undecoded[reason]} {text.format(unknown)}"
             add_remark(stats, most, Remark("warn", reason, text, None, 0))
+    # in the order of the packets, not of the blocks they were found in
+    stats.remarks.sort(key=lambda remark: (remark.packet is None, remark.packet or 0, remark.code))

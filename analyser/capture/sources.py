@@ -1,11 +1,14 @@
 """One capture to read. In: a path or a stream. Out: an open stream, or a sentence that says why there is none."""
 
 import sys
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO, cast
 
 from analyser.capture.errors import CaptureError
+from analyser.capture.growing import Growing
+from analyser.capture.model import Remark
 
 STANDARD_INPUT = "-"
 # first bytes of what people hand over by mistake
@@ -37,11 +40,20 @@ class Unclosed:
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """One capture: a file, or a binary stream that is read once and not closed. `name` is what the user wrote."""
+    """One capture: a file, or a binary stream that is read once and not closed. `name` is what the user wrote.
+
+    follow: the file still grows: at its end reading waits for more until this says True. It is asked about a hundred
+        times a second while nothing comes. What has come is handed on as from a live source, but a compressed file is
+        handed on in blocks.
+    first_ns: the time of the first packet, where it is known. remarks: what to note in the statistics of this capture.
+    """
 
     name: str
     path: Path | None = None
     stream: BinaryIO | None = None
+    follow: Callable[[], bool] | None = None
+    first_ns: int | None = None
+    remarks: tuple[Remark, ...] = ()
 
     def open(self) -> "BinaryIO | Unclosed":
         """A context manager that gives an unbuffered stream at the start; CaptureError when that is not possible."""
@@ -50,7 +62,8 @@ class Source:
                 raise CaptureError(f"{self.name} has nothing to read from.")
             return Unclosed(self.stream)
         try:
-            return cast(BinaryIO, self.path.open("rb", buffering=0))
+            file = cast(BinaryIO, self.path.open("rb", buffering=0))
+            return cast(BinaryIO, Growing(file, self.follow)) if self.follow else file
         except OSError as error:
             raise CaptureError(explain(self.name, error)) from error
 

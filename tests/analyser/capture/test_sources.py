@@ -93,8 +93,6 @@ def test_directory_is_read_in_the_order_of_time(tmp_path: Path) -> None:
     (tmp_path / "capture.1").write_bytes(pcap([Captured(1_000_000_000, FRAME)], order=">"))
     (tmp_path / "0 empty.pcap").write_bytes(pcap([]))
     (tmp_path / "notes.txt").write_text("not a capture")
-    (tmp_path / "deeper").mkdir()
-    (tmp_path / "deeper" / "c.pcap").write_bytes(ONE)
     sources = open_captures([tmp_path])
     assert [Path(s.name).name for s in sources] == ["capture.1", "b.pcap", "a.pcapng.gz", "0 empty.pcap"]
     assert [[s.ts_ns for s in read_source(source)[0]] for source in sources] == [
@@ -192,3 +190,105 @@ def test_a_named_pipe_is_not_read_ahead(tmp_path: Path) -> None:
     segments, _ = read_source(source)
     writer.join()
     assert [s.payload for s in segments] == [b"hello"]
+
+
+def test_directory_tree(tmp_path: Path) -> None:
+    days = {"2026-11-19/a/late.pcap": 9, "2026-11-20/early.pcap": 2, "top.pcap": 5, "2026-11-19/b.pcap": 7}
+    for name, second in days.items():
+        path = tmp_path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(pcap([Captured(second * 10**9, FRAME)]))
+    (tmp_path / "2026-11-19" / "README").write_text("foreign")
+    (tmp_path / "zero.pcap").write_bytes(b"")
+    (tmp_path / "2026-11-20" / "circle").symlink_to(tmp_path)
+    (tmp_path / "again.pcap").symlink_to(tmp_path / "top.pcap")
+    (tmp_path / "nowhere.pcap").symlink_to(tmp_path / "gone")
+    os.mkfifo(tmp_path / "pipe")
+    sources = open_captures([tmp_path])
+    assert [source.first_ns for source in sources] == [n * 10**9 for n in (2, 5, 7, 9)]
+    counts = [read_source(source)[1] for source in sources]
+    assert [stats.packets for stats in counts] == [1, 1, 1, 1]
+    (remark,) = counts[0].remarks
+    assert (remark.severity, remark.code) == ("note", "foreign_files")
+    assert "passed over what is no capture: 2 " in remark.text
+    assert "README" in remark.text
+    assert all(not stats.remarks for stats in counts[1:])
+
+
+def test_a_linked_directory_is_followed(tmp_path: Path) -> None:
+    (tmp_path / "real").mkdir()
+    (tmp_path / "real" / "x.pcap").write_bytes(ONE)
+    (tmp_path / "given").mkdir()
+    (tmp_path / "given" / "link").symlink_to(tmp_path / "real")
+    assert len(open_captures([tmp_path / "given"])) == 1
+
+
+def test_unreadable_files_in_a_directory(tmp_path: Path) -> None:
+    """A link to itself cannot be read by anybody; for others than root a locked file stands beside it."""
+    (tmp_path / "good.pcap").write_bytes(ONE)
+    (tmp_path / "itself.pcap").symlink_to(tmp_path / "itself.pcap")
+    (tmp_path / "locked.pcap").write_bytes(pcap([Captured(9 * 10**9, FRAME)]))
+    (tmp_path / "locked.pcap").chmod(0)
+    source, *others = open_captures([tmp_path])
+    assert [r.code for r in source.remarks] == ["unreadable_files"]
+    assert f"cannot be read: {1 if os.geteuid() == 0 else 2} " in source.remarks[0].text
+    assert len(others) == (1 if os.geteuid() == 0 else 0)
+
+
+def test_several_files_come_in_time_order(tmp_path: Path) -> None:
+    seconds = {"ring10": 10, "ring2": 2, "ring1": 1}
+    for name, second in seconds.items():
+        (tmp_path / name).write_bytes(pcap([Captured(second * 10**9, FRAME)]))
+    (tmp_path / "ring0").write_bytes(pcap([]))
+    sources = open_captures([tmp_path / name for name in ("ring0", "ring10", "ring2", "ring1")])
+    assert [Path(source.name).name for source in sources] == ["ring1", "ring2", "ring10", "ring0"]
+
+
+FORMS = {"pcap": ONE[:24], "pcapng": section() + interface()}
+RECORDS = {"pcap": ONE[24:], "pcapng": enhanced(FRAME, 5_000_000)}
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.timeout(20)
+def test_a_growing_file_is_followed_until_it_is_said_to_end(tmp_path: Path, form: str) -> None:
+    """The file starts empty and grows in pieces that end anywhere; each whole packet is handed on as it comes."""
+    path, record = tmp_path / "growing", RECORDS[form]
+    stop = threading.Event()
+    with path.open("wb", buffering=0) as file:
+        stats = CaptureStats("x")
+        source = Source("x", path, follow=stop.is_set)
+        batches = read_batches(source, EndpointTable(), stats)
+        threading.Timer(0.1, lambda: file.write(FORMS[form] + record + record[:20])).start()
+        assert next(batches).packet.tolist() == [1]
+        file.write(record[20:])
+        assert next(batches).packet.tolist() == [2]
+        threading.Timer(0.1, lambda: (file.write(record * 2), stop.set())).start()
+        assert [number for batch in batches for number in batch.packet.tolist()] == [3, 4]
+    assert (stats.packets, stats.remarks) == (4, [])
+
+
+@pytest.mark.timeout(20)
+def test_a_growing_file_that_ends_within_a_packet(tmp_path: Path) -> None:
+    path = tmp_path / "growing"
+    path.write_bytes(ONE + ONE[24:60])
+    segments, stats = read_source(Source("x", path, follow=lambda: True))
+    assert [s.packet for s in segments] == [1]
+    assert [r.code for r in stats.remarks] == ["cut_record"]
+
+
+@pytest.mark.parametrize("compression", PACK)
+@pytest.mark.timeout(20)
+def test_a_growing_compressed_file(tmp_path: Path, compression: str) -> None:
+    path = tmp_path / "growing"
+    packed = PACK[compression](ONE + ONE[24:] * 1000)
+    path.write_bytes(packed[:20])
+    stop = threading.Event()
+
+    def write() -> None:
+        with path.open("ab") as file:
+            file.write(packed[20:])
+        stop.set()
+
+    threading.Timer(0.2, write).start()
+    segments, stats = read_source(Source("x", path, follow=stop.is_set))
+    assert (len(segments), stats.compression, stats.remarks) == (1001, compression, [])

@@ -214,3 +214,10 @@ def test_damaged_tunnels_never_raise(name: str, data: st.DataObject) -> None:
     cut = data.draw(st.integers(0, len(frame)))
     _, stats = read_bytes(pcap([Captured(0, bytes(frame)), Captured(0, bytes(frame[:cut]))]))
     assert stats.packets == 2
+
+
+@given(st.permutations(sorted(TUNNELS)), st.integers(64, 6000))
+@settings(max_examples=40, deadline=None)
+def test_block_size_changes_nothing(names: list[str], block_bytes: int) -> None:
+    capture = pcap([Captured(n, TUNNELS[name][0]) for n, name in enumerate(names)])
+    assert read_bytes(capture, block_bytes=block_bytes) == read_bytes(capture)
