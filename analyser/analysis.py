@@ -25,6 +25,8 @@ from dissectors.core.protocol import Dissector
 if TYPE_CHECKING:
     import pandas as pd
 
+    from analyser.detectors.framework import Failure
+
 SMALL_ROWS = 1 << 17
 BATCH_ROWS = 1 << 15
 ROW_GROUP_ROWS = 1 << 16
@@ -54,6 +56,8 @@ class Analysis:
         self.remarks = [
             f"{file_label(stats.file)}: {remark.text}" for stats in decoded.captures for remark in stats.remarks
         ]
+        # One rule's fault costs no other rule's findings; whoever shows findings must say that some may be missing.
+        self.failures: list[Failure] = []
         self._decoded = decoded
         self._wanted = tuple(name for name in TABLES if name in wanted)
         self._dissectors = tuple(dissectors)
@@ -309,7 +313,7 @@ class Analysis:
         for name in self._wanted:
             if name != "findings":
                 self._ensure(name)
-        self._register("findings", findings_table(run_detectors(self._con)))
+        self._register("findings", findings_table(run_detectors(self._con, failures=self.failures)))
         self._finished.add("findings")
 
     def _register(self, name: str, table: pa.Table) -> None:

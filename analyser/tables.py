@@ -220,7 +220,12 @@ _EXCHANGES = Table(
         _ts(_REQUEST_TIME + " (of the response for an orphan)"),
         Column("ts_response", "time", "time of the packet that completes the response", unit="UTC"),
         Column("latency_ms", "float64", "ts_response minus ts", "derived", unit="ms"),
-        Column("status", "string", "ok, error, unanswered, orphan or one_way", nullable=False),
+        Column(
+            "status",
+            "string",
+            "ok (answered; an answer not decoded has no error_code), error, unanswered, orphan, one_way",
+            nullable=False,
+        ),
         Column("error_code", "int64", "first error code that is not 0, else 0; null when unanswered or undecoded"),
         _ERROR_NAME,
         Column("request_bytes", "int64", "size of the request, length prefix included", unit="bytes"),

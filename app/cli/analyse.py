@@ -38,9 +38,10 @@ def analyse(*, captures: tuple[str, ...], form: str, output: str | None, fail_on
     with open_analysis(captures, REPORT_TABLES, reading) as analysis:
         _write(analysis, form, output)
         # Unread input is said on standard error anyway; a finding is what --fail-on was asked for.
+        status = status_of(analysis)
         if fail_on is not None and severity_reached(analysis, fail_on):
             return Status.FAIL_ON_MET
-        return status_of(analysis)
+        return status
 
 
 def _write(analysis: Analysis, form: str, output: str | None) -> None:

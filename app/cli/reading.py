@@ -42,7 +42,11 @@ def open_analysis(captures: Sequence[str], tables: Sequence[str], reading: dict[
 
 
 def status_of(analysis: Analysis) -> Status:
-    """DONE, or SOME_INPUT_UNREAD."""
+    """DONE, SOME_INPUT_UNREAD, or OWN_FAULT when a detector broke: the output stands, but findings may be missing."""
+    for failure in analysis.failures:
+        complain(f"detector {failure.code} broke and may have missed findings, please report it: {failure.error!r}")
+    if analysis.failures:
+        return Status.OWN_FAULT
     return Status.SOME_INPUT_UNREAD if analysis.unread else Status.DONE
 
 

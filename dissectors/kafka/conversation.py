@@ -63,7 +63,7 @@ API_ROWS: Mapping[int, Rows] = {
     69: Rows(group_rows.consumer_describe_rows, _EVENTS),
 }
 
-CUT = "cut: the capture lacks the rest of this message"
+CUT = "cut: the rest of this message is not in the capture"
 # Packets that several queues or capture points put out of order are this close together.
 EARLY_NS = 1_000_000_000
 MAX_EARLY = 64
