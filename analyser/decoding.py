@@ -16,6 +16,7 @@ from analyser.identify import Identity, identify
 from analyser.streams import Gap, Run
 from dissectors.core.limits import Limits
 from dissectors.core.model import CLIENT_TO_SERVER, SERVER_TO_CLIENT, Frame
+from dissectors.core.options import DecodeOptions
 from dissectors.core.protocol import Conversation, Cut, Dissector, Framer, Sink
 
 _BY_ORDER = itemgetter(0)
@@ -207,11 +208,13 @@ class FlowDecoder:
         forced: tuple[str, int] | None,
         ports: tuple[int, int],
         limits: Limits,
+        options: DecodeOptions,
     ) -> None:
         self._dissectors = dissectors
         self._forced = forced
         self._ports = ports
         self._limits = limits
+        self._options = options
         self._undecided: _Undecided | None = _Undecided()
         self._cutters: tuple[StreamCutter, StreamCutter] | None = None
         self._conversation: Conversation | None = None
@@ -285,4 +288,4 @@ class FlowDecoder:
                 dissector.framer(SERVER_TO_CLIENT, whole[not identity.client_is_low], self._limits),
             ),
         )
-        self._conversation = dissector.conversation(self._limits)
+        self._conversation = dissector.conversation(self._limits, self._options)

@@ -14,12 +14,14 @@ class ReadOptions:
     decode_as: server port -> protocol name; overrules what the bytes look like.
     protocols: show only these protocols; empty for all. Rows of other protocols never enter the tables.
     enable: optional dissectors to switch on.
+    payload: keep what applications sent (keys, values, headers of records) in tables; sizes are there in any case.
     from_ns, to_ns: Unix time in ns; select output rows by their `ts`, never input packets.
     """
 
     decode_as: Mapping[int, str] = field(default_factory=lambda: MappingProxyType({}))
     protocols: tuple[str, ...] = ()
     enable: tuple[str, ...] = ()
+    payload: bool = False
     from_ns: int | None = None
     to_ns: int | None = None
 

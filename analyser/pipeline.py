@@ -10,6 +10,7 @@ import gc
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 
 from analyser.build import field_kind, row_fields
 from analyser.capture import CaptureError, CaptureLimits, CaptureStats, EndpointTable, Source, read_batches
@@ -18,6 +19,7 @@ from analyser.flows import Flow, FlowTable
 from analyser.options import Progress, ProgressCallback, ReadOptions
 from analyser.store import RawStore
 from dissectors.core.limits import Limits
+from dissectors.core.options import DecodeOptions
 from dissectors.core.protocol import Dissector, Sink
 
 
@@ -67,6 +69,7 @@ class Pipeline:
         self._dissectors = dissectors
         self._options = options
         self._limits = limits or Limits()
+        self._decode_options = DecodeOptions(payload=options.payload)
         fields = row_fields(dissectors)
         tables = [name for name in fields if name in set(wanted)]
         self._sink = Sink(tables)
@@ -109,6 +112,7 @@ class Pipeline:
             if flow.finished:
                 return
             flow.decoder = self._decoder(flow)
+        self._sink.drain = partial(self._store.drain, flow.index)
         if flow.decoder.consume(flow, self._sink):
             self._store.mark(flow.index)
         if flow.finished:
@@ -120,4 +124,4 @@ class Pipeline:
         forced = next(
             ((self._options.decode_as[port], port) for port in ports if port in self._options.decode_as), None
         )
-        return FlowDecoder(self._dissectors, forced, ports, self._limits)
+        return FlowDecoder(self._dissectors, forced, ports, self._limits, self._decode_options)

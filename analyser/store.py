@@ -23,6 +23,7 @@ FLOW = "_flow"
 ROW = "_row"
 CHUNK_ROWS = 1 << 15
 MAX_ROWS_IN_MEMORY = 1 << 17
+MAX_BYTES_IN_MEMORY = 64 << 20
 SORT_MEMORY = "64MB"
 
 RAW_TYPES: dict[str, pa.DataType] = {
@@ -52,6 +53,7 @@ class RawTable:
         self._counted = 0
         self._batches: list[pa.RecordBatch] = []
         self._in_memory = 0
+        self._bytes_in_memory = 0
         self._path = folder / f"{name}.raw.parquet"
         self._writer: pq.ParquetWriter | None = None
         self.total_rows = 0
@@ -63,11 +65,11 @@ class RawTable:
             self._flow_runs.append((flow, new))
             self._counted = len(self.rows)
             if self._counted >= CHUNK_ROWS:
-                self._pack()
+                self.pack()
 
     def batches(self) -> Iterator[pa.RecordBatch]:
         """All rows, sorted by time, then flow, then the order in which the flow gave them. No rows may follow."""
-        self._pack()
+        self.pack()
         if self._writer is not None:
             self._spill()
             self._writer.close()
@@ -89,7 +91,8 @@ class RawTable:
         finally:
             connection.close()
 
-    def _pack(self) -> None:
+    def pack(self) -> None:
+        """Turn the marked rows into Arrow; all rows must be marked."""
         if not self.rows:
             return
         columns: list[Any] = list(zip(*self.rows, strict=True))
@@ -104,7 +107,8 @@ class RawTable:
         self._counted = 0
         self._batches.append(batch)
         self._in_memory += batch.num_rows
-        if self._in_memory > MAX_ROWS_IN_MEMORY:
+        self._bytes_in_memory += batch.nbytes
+        if self._in_memory > MAX_ROWS_IN_MEMORY or self._bytes_in_memory > MAX_BYTES_IN_MEMORY:
             self._spill()
 
     def _spill(self) -> None:
@@ -113,7 +117,7 @@ class RawTable:
         for batch in self._batches:
             self._writer.write_batch(batch)
         self._batches.clear()
-        self._in_memory = 0
+        self._in_memory = self._bytes_in_memory = 0
 
 
 class RawStore:
@@ -138,6 +142,11 @@ class RawStore:
         for table in self.tables.values():
             if len(table.rows):
                 table.mark(flow)
+
+    def drain(self, flow: int, table: str) -> None:
+        """Rows of one table leave their list at once; what was appended since the last mark belongs to this flow."""
+        self.tables[table].mark(flow)
+        self.tables[table].pack()
 
     def close(self) -> None:
         """Remove the temporary files."""

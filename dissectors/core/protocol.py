@@ -20,18 +20,25 @@ from typing import NamedTuple, Protocol
 
 from dissectors.core.limits import Limits
 from dissectors.core.model import Frame, Row
+from dissectors.core.options import DecodeOptions
+
+# Rows of one table that wait in a list, by what `Sink.grow` was told.
+MAX_HELD_BYTES = 8 * 1024 * 1024
 
 
 class Sink:
     """Collects rows of the tables somebody asked for.
 
     `rows(table)` is the list to append to, or None when nobody wants the table: then the rows need not be made at all.
+    `drain(table)` takes away its rows so far; `grow` calls it, since one message may give more than memory should hold.
     """
 
-    __slots__ = ("_rows",)
+    __slots__ = ("_held_bytes", "_rows", "drain")
 
     def __init__(self, wanted: Sequence[str]) -> None:
         self._rows: dict[str, list[Row]] = {table: [] for table in wanted}
+        self._held_bytes: dict[str, int] = {}
+        self.drain: Callable[[str], None] = _keep
 
     def rows(self, table: str) -> list[Row] | None:
         """The list of that table's rows, None when it is not wanted."""
@@ -41,11 +48,23 @@ class Sink:
         """Every wanted table's list."""
         return self._rows
 
+    def grow(self, table: str, size_bytes: int) -> None:
+        """Rows of about this size were appended; for tables whose rows can be large or come in masses."""
+        held = self._held_bytes.get(table, 0) + size_bytes
+        if held >= MAX_HELD_BYTES:
+            held = 0
+            self.drain(table)
+        self._held_bytes[table] = held
+
     def expert(self, row: Row) -> None:
         """Add a remark (EXPERT_FIELDS)."""
         rows = self._rows.get("expert_infos")
         if rows is not None:
             rows.append(row)
+
+
+def _keep(_: str) -> None:
+    """Nobody takes rows away."""
 
 
 class Skipped(NamedTuple):
@@ -123,7 +142,7 @@ class Dissector:
     ports: usual server ports, a hint only.
     probe: (client bytes, server bytes, start of both streams seen) -> certainty 0 to 100; 50 decides.
     framer: (direction, stream starts at its beginning, limits) -> Framer.
-    conversation: limits -> Conversation.
+    conversation: (limits, options) -> Conversation.
     rows: own tables -> names of the fields of their rows.
     error_names: error code -> name.
     """
@@ -132,6 +151,6 @@ class Dissector:
     ports: tuple[int, ...]
     probe: Callable[[bytes, bytes, bool], int]
     framer: Callable[[int, bool, Limits], Framer]
-    conversation: Callable[[Limits], Conversation]
+    conversation: Callable[[Limits, DecodeOptions], Conversation]
     rows: Mapping[str, tuple[str, ...]]
     error_names: Mapping[int, str]

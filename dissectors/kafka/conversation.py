@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 from dissectors.core.errors import DecodeError
 from dissectors.core.limits import Limits
 from dissectors.core.model import CLIENT_TO_SERVER, Frame, Row
+from dissectors.core.options import DecodeOptions
 from dissectors.core.protocol import Sink
 from dissectors.kafka import cluster_rows, data_rows, group_rows
 from dissectors.kafka.error_codes import ERROR_NAMES
@@ -90,10 +91,11 @@ def _output(sink: Sink) -> _Output:
 class KafkaConversation:
     """Pairs and decodes the messages of one flow. Picklable; holds no input or output."""
 
-    __slots__ = ("_early", "_known", "_limits", "_outstanding", "_remarks", "_sessions", "_told")
+    __slots__ = ("_early", "_known", "_limits", "_options", "_outstanding", "_remarks", "_sessions", "_told")
 
-    def __init__(self, limits: Limits) -> None:
+    def __init__(self, limits: Limits, options: DecodeOptions | None = None) -> None:
         self._limits = limits
+        self._options = options or DecodeOptions()
         self._outstanding: dict[int, Request] = {}
         self._early: dict[int, Frame] = {}
         self._sessions = FetchSessions(limits)
@@ -407,6 +409,6 @@ def _add_message(
     )
 
 
-def conversation(limits: Limits) -> KafkaConversation:
+def conversation(limits: Limits, options: DecodeOptions) -> KafkaConversation:
     """A new conversation, see `Dissector.conversation`."""
-    return KafkaConversation(limits)
+    return KafkaConversation(limits, options)

@@ -19,6 +19,7 @@ from analyser.pipeline import Pipeline
 from dissectors.core.errors import DecodeError
 from dissectors.core.limits import Limits
 from dissectors.core.model import CLIENT_TO_SERVER, EXCHANGE_FIELDS, SERVER_TO_CLIENT, Frame
+from dissectors.core.options import DecodeOptions
 from dissectors.core.protocol import Conversation, Sink
 from dissectors.kafka.compile import decoder
 from dissectors.kafka.dissector import KAFKA
@@ -89,9 +90,9 @@ class _RecordingPipeline(Pipeline):
         self._flow = flow.index  # a conversation begins while its flow is consumed
         super()._consume(flow)
 
-    def _conversation(self, limits: Limits) -> Conversation:
+    def _conversation(self, limits: Limits, options: DecodeOptions) -> Conversation:
         self.kept.append(_Kept(self._flow, {}, []))
-        return cast(Conversation, _Listener(KAFKA.conversation(limits), self.kept[-1]))
+        return cast(Conversation, _Listener(KAFKA.conversation(limits, options), self.kept[-1]))
 
 
 class _Listener:
