@@ -136,10 +136,7 @@ class PcapngWalker:
     def _records(self, starts: list[int], epochs: list[Epoch]) -> Records:
         position: Ints = np.fromiter(starts, dtype=np.int64, count=len(starts))
         columns = decode_packets(self._blocks.data, position, epochs, self._interfaces)
-        if columns.overlong is not None:
-            packet, offset = self._packets + columns.overlong + 1, self._blocks.offset(starts[columns.overlong])
-            text = f"packet {packet} claims more captured bytes than its block at byte {offset} has"
-            add_remark(self._stats, self._limits.max_remarks, Remark("warn", "overlong_packet", text, packet, offset))
+        self._note_overlong(columns.overlong.tolist(), starts)
         if columns.absurd_time is not None:
             self._note_absurd_time(starts[columns.absurd_time], self._packets + columns.absurd_time + 1)
         for row, comment in packet_comments(self._blocks.data, columns.options):
@@ -155,6 +152,14 @@ class PcapngWalker:
             columns.ts_ns,
             int(link_type[0]) if uniform else link_type,
         )
+
+    def _note_overlong(self, rows: list[int], starts: list[int]) -> None:
+        most = self._limits.max_remarks
+        for row in rows[:most]:
+            packet, offset = self._packets + row + 1, self._blocks.offset(starts[row])
+            text = f"packet {packet} claims more captured bytes than its block at byte {offset} has"
+            add_remark(self._stats, most, Remark("warn", "overlong_packet", text, packet, offset))
+        self._stats.remarks_dropped += len(rows[most:])
 
     def _note_absurd_time(self, position: int, packet: int) -> None:
         if self._absurd_times:

@@ -33,8 +33,8 @@ class Epoch:
 
 @dataclass(slots=True)
 class PacketColumns:
-    """One row for each block. has_time: False where the block has no timestamp. overlong: the first row that claims
-    more captured bytes than its block has, absurd_time: whose time was out of range; None if there is none.
+    """One row for each block. has_time: False where the block has no timestamp. overlong: the rows that claim more
+    captured bytes than their block has. absurd_time: the first row whose time was out of range, None if there is none.
     options: where the options of packets begin and end."""
 
     start: Ints
@@ -43,7 +43,7 @@ class PacketColumns:
     ts_ns: Ints
     link_type: Ids
     has_time: Flags
-    overlong: int | None
+    overlong: Ints
     absurd_time: int | None
     options: OptionPlaces
 
@@ -86,8 +86,8 @@ def decode_packets(data: bytearray, position: Ints, epochs: list[Epoch], interfa
     absurd_rows = np.flatnonzero(absurd & has_time) if absurd is not None else position[:0]
     link_type[bare] = NO_PACKET
     start = np.where(captured > 0, start, position)
-    first_overlong, first_absurd = (int(found[0]) if len(found) else None for found in (overlong, absurd_rows))
-    return PacketColumns(start, captured, wire, ts_ns, link_type, has_time, first_overlong, first_absurd, options)
+    first_absurd = int(absurd_rows[0]) if len(absurd_rows) else None
+    return PacketColumns(start, captured, wire, ts_ns, link_type, has_time, overlong, first_absurd, options)
 
 
 def _place_options(start: Ints, captured: Ints, end: Ints, has_options: Flags, is_little: Flags) -> OptionPlaces:

@@ -46,9 +46,11 @@ def read_source(source: Source, **limits: int) -> tuple[list[Segment], CaptureSt
     endpoints, stats = EndpointTable(limited.max_pairs), CaptureStats(source.name)
     found: list[Segment] = []
     for batch in read_batches(source, endpoints, stats, limited):
+        assert not len(batch) or int((batch.payload_start + batch.payload_bytes).max()) <= len(batch.data)
         found.extend(segments_of(batch, endpoints))
     assert stats.packets == stats.tcp_segments + stats.other_packets + stats.undecoded_packets.total()
     assert len(found) == stats.tcp_segments
+    assert all(len(segment.payload) <= segment.wire_payload_bytes for segment in found)
     return found, stats
 
 
