@@ -12,8 +12,8 @@ from dataclasses import dataclass
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from analyser.store import FLOW
 from analyser.tables import TABLES, Column, arrow_schema
+from analyser.timeorder import FLOW
 from dissectors.core.model import CORE_ROWS, PACKET_BITS
 from dissectors.core.protocol import Dissector
 

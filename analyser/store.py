@@ -1,30 +1,26 @@
 """Finished table rows on their way out of memory.
 
 In: lists of row tuples with the flow they belong to. Out: Arrow batches, held in memory up to a limit and in temporary
-Parquet files beyond it. Facts about a flow that are learned late (its id, who is the server, its cluster) are looked up
-when a table leaves the store, so that rows never wait for them.
+files beyond it. Facts about a flow that are learned late (its id, who is the server, its cluster) are looked up when a
+table leaves the store, so that rows never wait for them.
 """
 
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-import duckdb
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 
+from analyser.timeorder import FLOW, ROW, Chunk, in_time_order, sorted_chunk
 from dissectors.core.model import Row
 
-FLOW = "_flow"
-ROW = "_row"
 CHUNK_ROWS = 1 << 15
 MAX_ROWS_IN_MEMORY = 1 << 17
 MAX_BYTES_IN_MEMORY = 64 << 20
-SORT_MEMORY = "64MB"
 
 RAW_TYPES: dict[str, pa.DataType] = {
     "string": pa.string(),
@@ -54,8 +50,9 @@ class RawTable:
         self._batches: list[pa.RecordBatch] = []
         self._in_memory = 0
         self._bytes_in_memory = 0
-        self._path = folder / f"{name}.raw.parquet"
-        self._writer: pq.ParquetWriter | None = None
+        self._chunks: list[Chunk] = []
+        self._path = folder / f"{name}.raw.arrow"
+        self._writer: pa.ipc.RecordBatchFileWriter | None = None
         self.total_rows = 0
 
     def mark(self, flow: int) -> None:
@@ -70,26 +67,17 @@ class RawTable:
     def batches(self) -> Iterator[pa.RecordBatch]:
         """All rows, sorted by time, then flow, then the order in which the flow gave them. No rows may follow."""
         self.pack()
-        if self._writer is not None:
-            self._spill()
-            self._writer.close()
-            self._writer = None
-        config: dict[str, str | bool | int | float | list[str]] = {
-            "memory_limit": SORT_MEMORY,
-            "threads": 2,
-            "temp_directory": str(self._path.parent),
-        }
-        connection = duckdb.connect(":memory:", config=config)
-        if self._path.exists():
-            source = f"read_parquet('{self._path}')"
-        else:
-            source = "raw"
-            connection.register(source, pa.Table.from_batches(self._batches, self._schema))
-        query = f"SELECT * EXCLUDE ({ROW}) FROM {source} ORDER BY ts, {FLOW}, {ROW}"
-        try:
-            yield from connection.sql(query).to_arrow_reader(CHUNK_ROWS)
-        finally:
-            connection.close()
+        if self._writer is None:
+            yield from self._in_order(self._batches.__getitem__)
+            return
+        self._spill()
+        self._writer.close()
+        with pa.OSFile(str(self._path), "rb") as file, pa.ipc.open_file(file) as spilled:
+            yield from self._in_order(spilled.get_batch)
+
+    def _in_order(self, read: Callable[[int], pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in in_time_order(self._chunks, read, CHUNK_ROWS):
+            yield batch.select(self._schema.names[:-1])
 
     def pack(self) -> None:
         """Turn the marked rows into Arrow; all rows must be marked."""
@@ -100,12 +88,13 @@ class RawTable:
         flows, counts = zip(*self._flow_runs, strict=True)
         arrays.append(pa.array(np.repeat(np.array(flows, np.int32), counts)))
         arrays.append(pa.array(np.arange(self.total_rows, self.total_rows + len(self.rows))))
-        batch = pa.RecordBatch.from_arrays(arrays, schema=self._schema)
+        batch, chunk = sorted_chunk(pa.RecordBatch.from_arrays(arrays, schema=self._schema))
         self.total_rows += len(self.rows)
         self.rows.clear()
         self._flow_runs.clear()
         self._counted = 0
         self._batches.append(batch)
+        self._chunks.append(chunk)
         self._in_memory += batch.num_rows
         self._bytes_in_memory += batch.nbytes
         if self._in_memory > MAX_ROWS_IN_MEMORY or self._bytes_in_memory > MAX_BYTES_IN_MEMORY:
@@ -113,7 +102,8 @@ class RawTable:
 
     def _spill(self) -> None:
         if self._writer is None:
-            self._writer = pq.ParquetWriter(self._path, self._schema, compression="lz4")
+            options = pa.ipc.IpcWriteOptions(compression="lz4")
+            self._writer = pa.ipc.new_file(str(self._path), self._schema, options=options)
         for batch in self._batches:
             self._writer.write_batch(batch)
         self._batches.clear()

@@ -24,10 +24,9 @@ ROW_BUFFERS = {
     "analyser.analysis": ("SMALL_ROWS", "BATCH_ROWS", "ROW_GROUP_ROWS"),
 }
 # Allocators keep some slack. The larger captures are at least 25 MB larger than the smaller ones: bytes or rows that
-# stayed would show in what reading takes. Writing sorts in DuckDB, which may use 64 MB (store.SORT_MEMORY) and needs
-# most of 32 MB to work at all, so that these small captures cannot reach its plateau; `make bench` shows it.
+# stayed would show.
 READ_GROWTH_MIB = 16
-WRITE_GROWTH_MIB = 40
+WRITE_GROWTH_MIB = 24
 
 # VmHWM is the peak of this program alone; ru_maxrss would count the process that started it.
 READER = """
