@@ -15,7 +15,7 @@ from dissectors.core.limits import Limits
 from dissectors.core.model import CLIENT_TO_SERVER, Frame, Row
 from dissectors.core.options import DecodeOptions
 from dissectors.core.protocol import Sink
-from dissectors.kafka import cluster_rows, data_rows, group_rows
+from dissectors.kafka import admin_rows, cluster_rows, data_rows, group_rows, transaction_rows
 from dissectors.kafka.error_codes import ERROR_NAMES
 from dissectors.kafka.errors_in import error_finder
 from dissectors.kafka.fetch_sessions import FetchSessions
@@ -29,8 +29,10 @@ from dissectors.kafka.headers import API_VERSIONS, decode_response, request_head
 from dissectors.kafka.operation import Operation, operation
 from dissectors.kafka.rows import Request, Response, Value
 from dissectors.kafka.summary import summary
+from dissectors.kafka.version_rows import ConnectionVersions
 
 PRODUCE, FETCH, METADATA = 0, 1, 3
+DESCRIBE_TOPIC_PARTITIONS = 75
 
 RowMaker = Callable[[Request, Response | None, Sink], None]
 
@@ -42,15 +44,28 @@ class Rows(NamedTuple):
     tables: tuple[str, ...]
 
 
+def _both(first: RowMaker, second: RowMaker) -> RowMaker:
+    """Rows of two kinds for one API."""
+
+    def make(request: Request, response: Response | None, out: Sink) -> None:
+        first(request, response, out)
+        second(request, response, out)
+
+    return make
+
+
 _EVENTS = ("kafka_group_events", "kafka_assignments")
+_CLUSTER = ("kafka_brokers", "kafka_partitions")
+_TRANSACTIONS = ("kafka_transactions",)
+
+_ADMIN = {key: Rows(admin_rows.change_rows, ("kafka_admin_changes",)) for key in admin_rows.CHANGES}
 
 API_ROWS: Mapping[int, Rows] = {
+    **_ADMIN,
     PRODUCE: Rows(data_rows.produce_rows, ("kafka_produce_batches",)),
     FETCH: Rows(data_rows.fetch_rows, ("kafka_fetch_partitions",)),
     2: Rows(data_rows.list_offsets_rows, ("kafka_list_offsets",)),
-    METADATA: Rows(
-        None, ("kafka_brokers", "kafka_partitions")
-    ),  # made by the conversation, which knows earlier answers
+    METADATA: Rows(None, _CLUSTER),  # made by the conversation, which knows earlier answers
     8: Rows(group_rows.commit_rows, ("kafka_offset_commits",)),
     9: Rows(group_rows.offset_fetch_rows, ("kafka_offset_fetches",)),
     10: Rows(cluster_rows.coordinator_rows, ("kafka_brokers",)),
@@ -59,9 +74,21 @@ API_ROWS: Mapping[int, Rows] = {
     13: Rows(group_rows.leave_rows, _EVENTS),
     14: Rows(group_rows.sync_rows, _EVENTS),
     15: Rows(group_rows.describe_rows, _EVENTS),
-    28: Rows(group_rows.commit_rows, ("kafka_offset_commits",)),
+    19: Rows(
+        _both(cluster_rows.created_topic_rows, admin_rows.change_rows), ("kafka_partitions", "kafka_admin_changes")
+    ),
+    22: Rows(transaction_rows.init_rows, _TRANSACTIONS),
+    24: Rows(transaction_rows.add_partitions_rows, _TRANSACTIONS),
+    25: Rows(transaction_rows.add_offsets_rows, _TRANSACTIONS),
+    26: Rows(transaction_rows.end_rows, _TRANSACTIONS),
+    27: Rows(transaction_rows.marker_rows, _TRANSACTIONS),
+    28: Rows(
+        _both(group_rows.commit_rows, transaction_rows.offset_commit_rows), ("kafka_offset_commits", *_TRANSACTIONS)
+    ),
+    60: Rows(cluster_rows.describe_cluster_rows, ("kafka_brokers",)),
     68: Rows(group_rows.consumer_heartbeat_rows, _EVENTS),
     69: Rows(group_rows.consumer_describe_rows, _EVENTS),
+    DESCRIBE_TOPIC_PARTITIONS: Rows(None, ("kafka_partitions",)),  # as Metadata
 }
 
 CUT = "cut: the rest of this message is not in the capture"
@@ -91,7 +118,17 @@ def _output(sink: Sink) -> _Output:
 class KafkaConversation:
     """Pairs and decodes the messages of one flow. Picklable; holds no input or output."""
 
-    __slots__ = ("_early", "_known", "_limits", "_options", "_outstanding", "_remarks", "_sessions", "_told")
+    __slots__ = (
+        "_early",
+        "_known",
+        "_limits",
+        "_options",
+        "_outstanding",
+        "_remarks",
+        "_sessions",
+        "_told",
+        "_versions",
+    )
 
     def __init__(self, limits: Limits, options: DecodeOptions | None = None) -> None:
         self._limits = limits
@@ -102,6 +139,7 @@ class KafkaConversation:
         self._known = cluster_rows.KnownPartitions(limits)
         self._remarks = 0
         self._told: set[tuple[int, int]] = set()
+        self._versions = ConnectionVersions()
 
     def feed(self, frames: Sequence[Frame], out: Sink) -> None:
         """Decode frames in the order given; see `Conversation.feed`."""
@@ -154,6 +192,7 @@ class KafkaConversation:
         for request in self._outstanding.values():
             self._no_response(request, "unanswered", output)
         self._early, self._outstanding = {}, {}
+        self._versions.finish(out)
 
     def _request(self, frame: Frame, out: _Output) -> None:
         _, _, data, start, end, offset, _, last, ts_ns, complete = frame
@@ -189,6 +228,7 @@ class KafkaConversation:
             value,
             self._extra(api_key, value, data) if api_key in out.apis and value is not None else None,
         )
+        self._versions.requested(request)
         if api_key == PRODUCE and value is not None and value["acks"] == 0:
             self._no_response(request, "one_way", out)
             return
@@ -240,6 +280,8 @@ class KafkaConversation:
         if out.exchanges is not None:
             answer = (offset, end - start, last, ts_ns)
             out.exchanges.append(_exchange_row(request, known, status, error_code, answer))
+        if request.api_key == API_VERSIONS:
+            self._versions.answered(request, Response(offset, last, ts_ns, value, data))
         if request.api_key in out.apis:
             self._kafka_rows(request, Response(offset, last, ts_ns, value, data), out.sink)
 
@@ -261,6 +303,9 @@ class KafkaConversation:
         api_key = request.api_key
         if api_key == METADATA:
             cluster_rows.metadata_rows(request, response, sink, self._known)
+            return
+        if api_key == DESCRIBE_TOPIC_PARTITIONS:
+            cluster_rows.describe_partitions_rows(request, response, sink, self._known)
             return
         if api_key == FETCH and request.extra is not None and response is not None and response.value is not None:
             self._sessions.answered(response.value.get("session_id", 0), request.extra)
@@ -308,6 +353,8 @@ class KafkaConversation:
     def _undecoded(self, frame: Frame, out: _Output, api_key: int, version: int, known: Operation) -> str:
         """Why a body stays bytes; remarked once for each API and version of a flow."""
         code, text = known.undecoded
+        offer = self._versions.offer(api_key)
+        text = text if offer is None else f"{text}; {offer}"
         if (api_key, version) not in self._told:
             self._told.add((api_key, version))
             self._remark(frame, out, "note", "undecoded", code, text)

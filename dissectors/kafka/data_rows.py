@@ -135,4 +135,16 @@ def list_offsets_rows(request: Request, response: Response | None, out: Sink) ->
             answer = answers.get((topic["name"], index), {})
             old = answer.get("old_style_offsets")
             offset = answer["offset"] if "offset" in answer else (old[0] if old else None)
-            rows.append((*head, topic["name"], index, partition["timestamp"], offset, answer.get("error_code")))
+            rows.append(
+                (
+                    *head,
+                    topic["name"],
+                    index,
+                    partition["timestamp"],
+                    offset,
+                    answer.get("error_code"),
+                    value.get("isolation_level"),
+                    answer.get("timestamp"),
+                    answer.get("leader_epoch"),
+                )
+            )
