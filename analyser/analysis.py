@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 SMALL_ROWS = 1 << 17
 BATCH_ROWS = 1 << 15
 ROW_GROUP_ROWS = 1 << 16
-DUCKDB_MEMORY = "128MB"
+DUCKDB_MEMORY = "1GB"
 _TIME_COLUMN = {"flows": "ts_first", "findings": "ts_first", "captures": ""}
 _UNIQUE_COLUMNS = ("exchange_id", "message_id", "request_message_id", "response_message_id", "ts", "ts_response")
 # Tables whose rows get columns from other rows, see analyser/context.py.
@@ -163,6 +163,7 @@ class Analysis:
                 ("temp_directory", folder),
                 ("TimeZone", "UTC"),
                 ("threads", 2),
+                ("enable_progress_bar", False),
                 ("python_enable_replacements", False),
                 ("allowed_directories", [folder]),
                 ("enable_external_access", False),
