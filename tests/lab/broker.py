@@ -1,13 +1,13 @@
-"""A real Apache Kafka broker: fetched by Maven, formatted, started on a lab host, stopped.
+"""Real Apache Kafka brokers: fetched by Maven, formatted, started on lab hosts, stopped.
 
-In: a host and a directory. Out: a running single-node KRaft broker and its request log.
+In: hosts, a directory and a Setup. Out: a running KRaft cluster, most often of one node, and its request logs.
 """
 
 from __future__ import annotations
 
 import contextlib
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from string import Template
 from typing import NamedTuple
@@ -20,16 +20,10 @@ WORK_DIR = LAB_DIR / ".work"
 POM = LAB_DIR / "broker" / "pom.xml"
 LIBRARIES = WORK_DIR / "broker-libs"
 PORT = 9092
+CONTROLLER_PORT = 9093
 # Fixed, so that samples that are made again differ only where a run must differ.
 CLUSTER_ID = "d2lyZXdpdG5lc3MtbGFiMQ"
 START_S = 60
-
-
-class Broker(NamedTuple):
-    """A running broker."""
-
-    endpoint: str
-    request_log: Path
 
 
 def version() -> str:
@@ -40,48 +34,142 @@ def version() -> str:
     return found.group(1)
 
 
-def fetch() -> None:
-    """Let Maven copy the broker and what it needs to LIBRARIES, unless this pom's jars are there already."""
-    stamp = LIBRARIES / "pom.stamp"
-    if stamp.exists() and stamp.read_text() == POM.read_text():
+class Setup(NamedTuple):
+    """What a scenario wants of its brokers; nothing said: one broker of the pinned version."""
+
+    version: str = version()
+    brokers: int = 1
+    settings: tuple[str, ...] = ()  # lines of server.properties that replace the template's
+    format_words: tuple[tuple[str, ...], ...] = ()  # of each node, for StorageTool format
+    started: int | None = None  # how many nodes run from the beginning; None: all
+
+
+def libraries(wanted: str) -> Path:
+    """Return the folder of a Kafka version's jars."""
+    return LIBRARIES if wanted == version() else LIBRARIES.with_name(f"{LIBRARIES.name}-{wanted}")
+
+
+def copy_jars(pom: Path, target: Path, *properties: str) -> None:
+    """Let Maven copy what a pom names to TARGET, unless this pom's jars are there already."""
+    stamp, content = target / "pom.stamp", pom.read_text() + "".join(properties)
+    if stamp.exists() and stamp.read_text() == content:
         return
-    run(["mvn", "-B", "-q", "-f", str(POM), "dependency:copy-dependencies",
-         f"-DoutputDirectory={LIBRARIES}", "-DincludeScope=runtime"])  # fmt: skip
-    stamp.write_text(POM.read_text())
+    run(["mvn", "-B", "-q", "-f", str(pom), *properties, "dependency:copy-dependencies",
+         f"-DoutputDirectory={target}", "-DincludeScope=runtime"])  # fmt: skip
+    stamp.write_text(content)
 
 
-def java(main_class: str, *words: str, options: tuple[str, ...] = ()) -> list[str]:
+def fetch(wanted: str | None = None) -> None:
+    """Fetch the broker of a version (None: the pinned one) and what it needs."""
+    if wanted is None or wanted == version():
+        copy_jars(POM, LIBRARIES)
+    else:
+        copy_jars(POM, libraries(wanted), f"-Dkafka.version={wanted}")
+
+
+def java(jars: Path, main_class: str, *words: str, options: tuple[str, ...] = ()) -> list[str]:
     """Return the command that runs a main class of the broker's jars."""
-    return ["java", "-Xms128m", "-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", *options,
-            "-cp", f"{LIBRARIES}/*", main_class, *words]  # fmt: skip
+    return ["java", "-Xms128m", "-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", *options,
+            "-cp", f"{jars}/*", main_class, *words]  # fmt: skip
 
 
-def write_config(host: Host, run_dir: Path) -> Path:
-    """Fill the templates of broker/ for this run and return the path of server.properties."""
-    values = {"address": host.address, "port": str(PORT), "run_dir": str(run_dir)}
-    for name in ("server.properties", "log4j2.yaml"):
-        template = Template((POM.parent / name).read_text())
-        (run_dir / name).write_text(template.substitute(values))
-    return run_dir / "server.properties"
+class Node:
+    """One broker with its controller: its files and its process, which can be stopped and started again."""
 
+    def __init__(self, number: int, hosts: Sequence[Host], run_dir: Path, setup: Setup) -> None:
+        self.number = number
+        self.host = hosts[number - 1]
+        self.endpoint = f"{self.host.address}:{PORT}"
+        self.request_log = run_dir / "requests.log"
+        self._dir = run_dir
+        self._setup = setup
+        self._process: Process | None = None
+        # A single node's controller stays on loopback; several meet on the lab's network.
+        self._controllers = [host.address for host in hosts] if len(hosts) > 1 else ["127.0.0.1"]
 
-@contextlib.contextmanager
-def running(host: Host, run_dir: Path) -> Iterator[Broker]:
-    """Hold a fresh broker on HOST; its data, logs and request log are in RUN_DIR."""
-    fetch()
-    config = write_config(host, run_dir)
-    run(java("kafka.tools.StorageTool", "format", "-t", CLUSTER_ID, "-c", str(config)))
-    options = (f"-Dlog4j2.configurationFile={run_dir / 'log4j2.yaml'}",)
-    process = Process("broker", host.command(*java("kafka.Kafka", str(config), options=options)), run_dir)
-    server_log = run_dir / "server.log"
-    try:
+    def format(self) -> None:
+        """Fill the templates of broker/ for this run and format the node's storage."""
+        self._dir.mkdir(parents=True, exist_ok=True)
+        voters = ",".join(f"{n}@{address}:{CONTROLLER_PORT}" for n, address in enumerate(self._controllers, 1))
+        values = {"address": self.host.address, "port": str(PORT), "run_dir": str(self._dir), "voters": voters,
+                  "node": str(self.number), "controller": self._controllers[self.number - 1]}  # fmt: skip
+        for name in ("server.properties", "log4j2.yaml"):
+            (self._dir / name).write_text(Template((POM.parent / name).read_text()).substitute(values))
+        config = self._dir / "server.properties"
+        config.write_text(with_settings(config.read_text(), self._setup.settings, values))
+        words = self._setup.format_words[self.number - 1] if self._setup.format_words else ()
+        run(self._java("kafka.tools.StorageTool", "format", "-t", CLUSTER_ID, "-c", str(config), *words))
+
+    def start(self) -> None:
+        """Start the node and return when it is ready."""
+        began = self._log_text().count("Kafka Server started")
+        options = (f"-Dlog4j2.configurationFile={self._dir / 'log4j2.yaml'}",)
+        command = self._java("kafka.Kafka", str(self._dir / "server.properties"), options=options)
+        self._process = process = Process("broker", self.host.command(*command), self._dir)
 
         def ready() -> bool:
             process.check_alive("the broker was ready")
-            return server_log.exists() and "Kafka Server started" in server_log.read_text(errors="replace")
+            return self._log_text().count("Kafka Server started") > began
 
-        wait_until(ready, f"the broker is ready, see {server_log}", START_S)
-        yield Broker(f"{host.address}:{PORT}", run_dir / "requests.log")
-        process.stop(timeout_s=30)
+        wait_until(ready, f"the broker is ready, see {self._dir / 'server.log'}", START_S)
+
+    def stop(self, timeout_s: float = 30) -> None:
+        """Stop the node in order, or by force when that takes too long."""
+        if self._process is not None:
+            self._process.stop(timeout_s)
+
+    def _java(self, main_class: str, *words: str, options: tuple[str, ...] = ()) -> list[str]:
+        return java(libraries(self._setup.version), main_class, *words, options=options)
+
+    def _log_text(self) -> str:
+        path = self._dir / "server.log"
+        return path.read_text(errors="replace") if path.exists() else ""
+
+
+def with_settings(text: str, settings: Sequence[str], values: dict[str, str]) -> str:
+    """Return a properties file with SETTINGS, $names filled in, instead of lines of the same names; "name=" drops."""
+    lines = [Template(line).substitute(values) for line in settings]
+    names = {line.partition("=")[0] for line in lines}
+    kept = [line for line in text.splitlines() if line.partition("=")[0] not in names]
+    return "\n".join([*kept, *(line for line in lines if line.partition("=")[2])]) + "\n"
+
+
+class Cluster(NamedTuple):
+    """Running brokers."""
+
+    nodes: tuple[Node, ...]
+
+    @property
+    def endpoint(self) -> str:
+        """Where clients find the first broker."""
+        return self.nodes[0].endpoint
+
+    @property
+    def request_logs(self) -> tuple[Path, ...]:
+        """The request log of each node that ever ran."""
+        return tuple(node.request_log for node in self.nodes if node.request_log.exists())
+
+
+def host_names(setup: Setup) -> tuple[str, ...]:
+    """Return the names of the brokers' hosts."""
+    return ("broker", *(f"broker{number}" for number in range(2, setup.brokers + 1)))
+
+
+@contextlib.contextmanager
+def running(hosts: Sequence[Host], run_dir: Path, setup: Setup) -> Iterator[Cluster]:
+    """Hold fresh brokers on HOSTS; data, logs and request log of each are in RUN_DIR, of several in a folder each."""
+    fetch(setup.version)
+    alone = len(hosts) == 1
+    numbers = range(1, len(hosts) + 1)
+    nodes = tuple(Node(n, hosts, run_dir if alone else run_dir / f"broker{n}", setup) for n in numbers)
+    for node in nodes:
+        node.format()
+    try:
+        for node in nodes[: setup.started]:
+            node.start()
+        yield Cluster(nodes)
+        for node in reversed(nodes):
+            node.stop()
     finally:
-        process.stop(timeout_s=5)
+        for node in nodes:
+            node.stop(timeout_s=5)

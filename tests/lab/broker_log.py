@@ -7,7 +7,8 @@ the broker works on one request at a time, so the order within a connection is t
 What the log does not show: the records of a Produce request and of a Fetch response; `recordsSizeInBytes` stands in
 their place. A request that is not answered (acks=0) has no response. A Fetch response lists what was sent: inside a
 fetch session partitions without news are left out, as on the wire. A request whose connection was closed before its
-answer was ready is not logged at all.
+answer was ready is not logged at all. A request that a broker forwards to the controller crosses the wire inside an
+Envelope; the controller logs the inner request in its place (`forwarded`).
 """
 
 from __future__ import annotations
@@ -42,6 +43,7 @@ class LogRecord(NamedTuple):
     server: Endpoint
     client: Endpoint
     latency_ms: float  # from the request's arrival to the sent response
+    forwarded: bool = False  # what an Envelope held
 
 
 def endpoint(text: str) -> Endpoint:
@@ -50,8 +52,8 @@ def endpoint(text: str) -> Endpoint:
     return Endpoint(host, int(port))
 
 
-def record_from_line(line: str) -> tuple[LogRecord, bool] | None:
-    """Read one log line; the flag tells a request that a broker forwarded to its controller. None: another line."""
+def record_from_line(line: str) -> LogRecord | None:
+    """Read one log line; None: a line of another kind."""
     time_text, mark, body = line.partition(MARK)
     if not mark:
         return None
@@ -59,7 +61,7 @@ def record_from_line(line: str) -> tuple[LogRecord, bool] | None:
     header = entry["requestHeader"]
     server, client, *_ = entry["connection"].split("-")
     response = entry.get("response")
-    record = LogRecord(
+    return LogRecord(
         int(time_text),
         header["requestApiKey"],
         header["requestApiKeyName"],
@@ -71,32 +73,33 @@ def record_from_line(line: str) -> tuple[LogRecord, bool] | None:
         endpoint(server),
         endpoint(client),
         entry["totalTimeMs"],
+        bool(entry.get("isForwarded")),
     )
-    return record, bool(entry.get("isForwarded"))
 
 
-def read_request_log(lines: Iterable[str], port: int | None = None) -> Iterator[LogRecord]:
-    """Yield the records of a request log; with PORT only what clients on other hosts sent to that broker port.
+def read_request_log(lines: Iterable[str], on_wire: bool = False) -> Iterator[LogRecord]:
+    """Yield the records of a request log; with ON_WIRE only what came from another host.
 
-    A broker also asks itself over its own listener (transaction markers): that never crosses the captured interface.
+    A broker also asks itself (transaction markers, its own controller): that never crosses the captured interface.
     """
     for line in lines:
-        found = record_from_line(line)
-        if found is None:
-            continue
-        record, forwarded = found
-        from_client = record.server.port == port and record.client.host != record.server.host
-        if port is None or (from_client and not forwarded):
+        record = record_from_line(line)
+        if record is not None and not (on_wire and record.client.host == record.server.host):
             yield record
 
 
-def load(path: Path, port: int | None = None) -> list[LogRecord]:
+def load(path: Path, on_wire: bool = False) -> list[LogRecord]:
     """Read a request log file, or a .jsonl.gz that save() wrote."""
     if path.suffix != ".gz":
         with path.open(encoding="utf-8") as lines:
-            return list(read_request_log(lines, port))
+            return list(read_request_log(lines, on_wire))
     with gzip.open(path, "rt", encoding="utf-8") as lines:
         return [_record_from_json(json.loads(line)) for line in lines]
+
+
+def load_all(paths: Iterable[Path], on_wire: bool = False) -> list[LogRecord]:
+    """Read the request logs of several brokers into one list, by time."""
+    return sorted((one for path in paths for one in load(path, on_wire)), key=lambda record: record.logged_ms)
 
 
 def save(records: Iterable[LogRecord], path: Path) -> None:

@@ -1,6 +1,6 @@
-"""Capturing at the broker's interface.
+"""Capturing at an interface: the only broker's, or the switch that several brokers share.
 
-In: the broker's host and a file name. Out: a pcapng file with every packet whole and nanosecond times.
+In: the host and a file name. Out: a pcapng file with every packet whole and nanosecond times.
 tcpdump captures; editcap changes the container from pcap to pcapng and leaves the packets as they are.
 """
 
@@ -28,11 +28,11 @@ def check_nothing_lost(words: str) -> None:
 
 
 @contextlib.contextmanager
-def capturing(host: Host, path: Path, log_dir: Path) -> Iterator[None]:
-    """Capture HOST's IPv4 traffic on eth0 into PATH (pcapng) while the block runs; LabError if packets were lost."""
+def capturing(host: Host, path: Path, log_dir: Path, interface: str = "eth0") -> Iterator[None]:
+    """Capture HOST's IPv4 traffic on INTERFACE into PATH (pcapng) during the block; LabError if packets were lost."""
     raw = log_dir / "capture.pcap"
     command = ["tcpdump", "-n", "-U", "-s", "0", "-B", str(BUFFER_KIB), "--time-stamp-precision=nano",
-               "-Z", "root", "-i", "eth0", "-w", str(raw), "ip"]  # fmt: skip
+               "-Z", "root", "-i", interface, "-w", str(raw), "ip"]  # fmt: skip
     process = Process("tcpdump", host.command(*command), log_dir)
     try:
 

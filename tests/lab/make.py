@@ -14,10 +14,11 @@ import sys
 import tempfile
 import time
 import tomllib
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from tests.lab import broker, broker_log, prerequisites, runs
+from tests.lab import broker_log, prerequisites, runs
 from tests.lab.processes import LabError, ending_on_signals, run
 
 SAMPLES = Path(__file__).parents[2] / "sample_pcaps"
@@ -32,11 +33,11 @@ HEAD = """\
 """
 
 
-def keep_broker_log(name: str, request_log: Path) -> str | None:
-    """Store what clients asked (a run's request log) if it is small; return its path below sample_pcaps."""
+def keep_broker_log(name: str, request_logs: Iterable[Path]) -> str | None:
+    """Store what was asked over the wire (a run's request logs) if it is small; return its path below sample_pcaps."""
     target = SAMPLES / "broker_logs" / f"kafka_{name}.jsonl.gz"
     target.parent.mkdir(exist_ok=True)
-    broker_log.save(broker_log.load(request_log, broker.PORT), target)
+    broker_log.save(broker_log.load_all(request_logs, on_wire=True), target)
     if target.stat().st_size > BROKER_LOG_LIMIT_BYTES:
         target.unlink()
         return None
@@ -58,7 +59,7 @@ def manifest_entry(name: str, outcome: runs.Outcome) -> dict[str, Any]:
         "shows": scenario.SHOWS,
         "scenario": f"tests.lab.scenarios.{name}",
         "made_by": f"python -m tests.lab.make {name}",
-        "broker": f"Apache Kafka {broker.version()}",
+        "broker": f"Apache Kafka {runs.setup_of(scenario).version}",
         "clients": list(scenario.CLIENTS),
         "packets": count_packets(outcome.pcap),
         "size_bytes": len(content),
@@ -66,7 +67,7 @@ def manifest_entry(name: str, outcome: runs.Outcome) -> dict[str, Any]:
         "expected_detectors": list(scenario.EXPECTED),
         "facts": outcome.facts,
     }
-    log = keep_broker_log(name, outcome.broker_log)
+    log = keep_broker_log(name, outcome.broker_logs)
     return entry if log is None else {**entry, "broker_log": log}
 
 

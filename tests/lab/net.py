@@ -15,6 +15,7 @@ from typing import NamedTuple
 from tests.lab.processes import LabError, run
 
 SUBNET = "10.77.0"
+FIRST_BROKER = 2
 FIRST_CLIENT = 11
 OFFLOADS = ("tx", "rx", "tso", "gso", "gro", "lro")
 _run_numbers = count(1)
@@ -64,12 +65,16 @@ def plug_in(host: Host, switch: str, port: str) -> None:
 
 @contextlib.contextmanager
 def network(names: Sequence[str]) -> Iterator[dict[str, Host]]:
-    """Hold a network of the named hosts; "broker" gets address .2, the others .11 and up in their order."""
+    """Hold a network of the named hosts; brokers get addresses from .2 on, the others from .11 on, in their order.
+
+    One more Host, "switch", is where all traffic passes: a capture of its br0 sees each packet once.
+    """
     prefix = f"wwlab{os.getpid()}x{next(_run_numbers)}"
     switch = f"{prefix}-switch"
-    clients = [name for name in names if name != "broker"]
-    hosts = {name: Host(name, f"{prefix}-{name}", f"{SUBNET}.{FIRST_CLIENT + i}") for i, name in enumerate(clients)}
-    hosts["broker"] = Host("broker", f"{prefix}-broker", f"{SUBNET}.2")
+    brokers = [name for name in names if name.startswith("broker")]
+    clients = [name for name in names if name not in brokers]
+    numbers = [*zip(brokers, count(FIRST_BROKER), strict=False), *zip(clients, count(FIRST_CLIENT), strict=False)]
+    hosts = {name: Host(name, f"{prefix}-{name}", f"{SUBNET}.{number}") for name, number in numbers}
     try:
         make_namespace(switch)
         in_namespace(switch, "ip", "link", "add", "br0", "type", "bridge", "forward_delay", "0")
@@ -77,7 +82,7 @@ def network(names: Sequence[str]) -> Iterator[dict[str, Host]]:
         for number, host in enumerate(hosts.values()):
             make_namespace(host.namespace)
             plug_in(host, switch, f"port{number}")
-        yield hosts
+        yield {**hosts, "switch": Host("switch", switch, "")}
     finally:
         for namespace in [*(host.namespace for host in hosts.values()), switch]:
             delete_namespace(namespace)

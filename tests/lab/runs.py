@@ -15,7 +15,7 @@ from tests.lab import broker, broker_log, capture, net
 from tests.lab.processes import LabError, Process
 
 # In the order in which they are made; each is a module of tests.lab.scenarios.
-SCENARIOS = ("stale_commit", "fenced_commit", "healthy")
+SCENARIOS = ("stale_commit", "fenced_commit", "healthy", "admin")
 
 
 # A race can go the other way on a busy machine: a run that did not show what it should is made again.
@@ -29,6 +29,7 @@ class Scenario(Protocol):
     HOSTS: tuple[str, ...]  # client hosts
     CLIENTS: tuple[str, ...]  # client programs and their versions, for the manifest
     EXPECTED: tuple[str, ...]  # detector codes that must fire above info
+    # SETUP: broker.Setup, where one broker of the pinned version is not what the scenario needs
 
     def prepare(self) -> None:
         """Build the clients, before any network exists."""
@@ -44,18 +45,19 @@ class Outcome(NamedTuple):
     """What a run leaves behind."""
 
     pcap: Path
-    broker_log: Path
+    broker_logs: tuple[Path, ...]  # one of each broker
     facts: dict[str, Any]
 
 
 class Run:
-    """The world of a scenario while it runs: hosts, the broker's endpoint, child processes."""
+    """The world of a scenario while it runs: hosts, brokers, the first broker's endpoint, child processes."""
 
-    def __init__(self, directory: Path, hosts: dict[str, net.Host], running: broker.Broker, stack: ExitStack) -> None:
+    def __init__(self, directory: Path, hosts: dict[str, net.Host], cluster: broker.Cluster, stack: ExitStack) -> None:
         self.directory = directory
         self.hosts = hosts
-        self.endpoint = running.endpoint
-        self._request_log = running.request_log
+        self.nodes = cluster.nodes
+        self.endpoint = cluster.endpoint
+        self._cluster = cluster
         self._stack = stack
 
     def start(self, name: str, host: str, *command: str, env: dict[str, str] | None = None) -> Process:
@@ -66,7 +68,7 @@ class Run:
 
     def records(self) -> list[broker_log.LogRecord]:
         """Return what clients have asked of the broker so far, from its request log."""
-        return broker_log.load(self._request_log, broker.PORT)
+        return broker_log.load_all(self._cluster.request_logs, on_wire=True)
 
     def call(self, name: str, host: str, *command: str, timeout_s: float = 60) -> Process:
         """Run a client program on a host to its end."""
@@ -81,21 +83,31 @@ def load_scenario(name: str) -> Scenario:
     return module  # type: ignore[no-any-return]
 
 
+def setup_of(scenario: Scenario) -> broker.Setup:
+    """Return what a scenario's SETUP asks of its brokers; without one it is the default."""
+    setup = getattr(scenario, "SETUP", broker.Setup())
+    assert isinstance(setup, broker.Setup)
+    return setup
+
+
 def run_scenario(name: str, directory: Path) -> Outcome:
     """Run a scenario in DIRECTORY (made if needed) and return what it left there; raises LabError when it fails."""
     scenario = load_scenario(name)
+    setup = setup_of(scenario)
+    names = broker.host_names(setup)
     directory.mkdir(parents=True, exist_ok=True)
     pcap = directory / f"kafka_{name}.pcapng"
     scenario.prepare()
-    with (
-        net.network(("broker", *scenario.HOSTS)) as hosts,
-        broker.running(hosts["broker"], directory) as running,
-        capture.capturing(hosts["broker"], pcap, directory),  # outlives the clients: it sees how they leave
-        ExitStack() as stack,
-    ):
-        scenario.drive(Run(directory, hosts, running, stack))
-    facts = scenario.facts(broker_log.load(running.request_log, broker.PORT), directory)
-    return Outcome(pcap, running.request_log, facts)
+    with net.network((*names, *scenario.HOSTS)) as hosts:
+        point = (hosts["broker"], "eth0") if len(names) == 1 else (hosts["switch"], "br0")
+        with (
+            broker.running([hosts[one] for one in names], directory, setup) as cluster,
+            capture.capturing(point[0], pcap, directory, point[1]),  # outlives the clients: it sees how they leave
+            ExitStack() as stack,
+        ):
+            scenario.drive(Run(directory, hosts, cluster, stack))
+    facts = scenario.facts(broker_log.load_all(cluster.request_logs, on_wire=True), directory)
+    return Outcome(pcap, cluster.request_logs, facts)
 
 
 def run_until_good(name: str, directory: Path, attempts: int = ATTEMPTS) -> Outcome:

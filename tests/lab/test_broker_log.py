@@ -46,6 +46,7 @@ def test_a_line_becomes_a_record() -> None:
         server=Endpoint("10.0.0.2", 9092),
         client=Endpoint("10.0.0.11", 40000),
         latency_ms=1.25,
+        forwarded=False,
     )
 
 
@@ -53,14 +54,26 @@ def test_a_line_becomes_a_record() -> None:
     ("line", "kept"),
     [
         pytest.param(log_line(), True, id="a client's own request"),
-        pytest.param(log_line(forwarded=True), False, id="forwarded to the controller"),
-        pytest.param(log_line(connection="127.0.0.1:9093-127.0.0.1:5-0-0"), False, id="another listener"),
+        pytest.param(log_line(connection="127.0.0.1:9093-127.0.0.1:5-0-0"), False, id="the loopback listener"),
         pytest.param(log_line(connection="10.0.0.2:9092-10.0.0.2:5-0-0"), False, id="the broker to itself"),
         pytest.param("1795171918282 something else\n", False, id="another kind of line"),
     ],
 )
-def test_a_port_keeps_what_crossed_the_wire(line: str, kept: bool) -> None:
-    assert len(list(broker_log.read_request_log([line], port=9092))) == kept
+def test_only_what_crossed_the_wire_is_kept(line: str, kept: bool) -> None:
+    assert len(list(broker_log.read_request_log([line], on_wire=True))) == kept
+
+
+def test_what_an_envelope_held_is_marked() -> None:
+    forwarded = list(broker_log.read_request_log([log_line(), log_line(forwarded=True)], on_wire=True))
+    assert [record.forwarded for record in forwarded] == [False, True]
+
+
+def test_logs_of_several_brokers_are_in_order_of_time(tmp_path: Path) -> None:
+    line = log_line()
+    (tmp_path / "a").write_text(line.replace("1795171918282", "3"))
+    (tmp_path / "b").write_text(line.replace("1795171918282", "2") + line.replace("1795171918282", "4"))
+    records = broker_log.load_all([tmp_path / "a", tmp_path / "b"])
+    assert [record.logged_ms for record in records] == [2, 3, 4]
 
 
 @pytest.mark.parametrize("response", ["", None], ids=["empty text", "null"])

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.lab import broker, broker_log, commits, everyday, make, runs
+from tests.lab import broker_log, commits, everyday, make, runs
 
 ENTRIES: list[dict[str, Any]] = tomllib.loads(make.MANIFEST.read_text())["sample"]
 BY_FILE = [pytest.param(entry, id=entry["file"]) for entry in ENTRIES]
@@ -34,8 +34,9 @@ def test_bytes_are_those_that_the_run_left(entry: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize("entry", BY_FILE)
 def test_versions_are_those_of_the_build_files(entry: dict[str, Any]) -> None:
-    assert entry["broker"] == f"Apache Kafka {broker.version()}"
-    assert entry["clients"] == list(runs.load_scenario(entry["scenario"].rpartition(".")[2]).CLIENTS)
+    scenario = runs.load_scenario(entry["scenario"].rpartition(".")[2])
+    assert entry["broker"] == f"Apache Kafka {runs.setup_of(scenario).version}"
+    assert entry["clients"] == list(scenario.CLIENTS)
 
 
 @pytest.mark.parametrize("entry", BY_FILE)
@@ -45,7 +46,7 @@ def test_partitions_that_went_back_are_those_in_the_broker_log(entry: dict[str, 
     told = {
         (group["group"], group["topic"], partition)
         for group in entry["facts"]["group"]
-        for partition in group.get("partitions_affected", [])
+        for partition in (*group.get("partitions_affected", ()), *group.get("partitions_reset", ()))
     }
     assert found == told
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.lab import broker, broker_log, go_toolchain, make, runs
+from tests.lab import broker_log, go_toolchain, make, runs
 from tests.lab.processes import run
 from tests.lab.shared_runs import outcome_of, require_lab
 
@@ -28,7 +28,7 @@ def test_a_run_shows_what_it_should_and_leaves_nothing_behind(name: str) -> None
     outcome = outcome_of(name)
     scenario = runs.load_scenario(name)
     assert 0 < outcome.pcap.stat().st_size <= make.SAMPLE_LIMIT_BYTES
-    assert scenario.facts(broker_log.load(outcome.broker_log, broker.PORT), outcome.broker_log.parent) == outcome.facts
+    assert scenario.facts(broker_log.load_all(outcome.broker_logs, on_wire=True), outcome.pcap.parent) == outcome.facts
     assert namespaces_of(os.getpid()) == []
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.lab import broker, broker_log, runs
+from tests.lab import broker_log, runs
 from tests.lab.shared_runs import outcome_of
 from tests.oracle.test_broker_log import check_amount, compare, damage
 from tests.support.recorder import record
@@ -18,7 +18,7 @@ pytestmark = [pytest.mark.lab, pytest.mark.timeout(1200)]
 @pytest.mark.parametrize("scenario", runs.SCENARIOS)
 def test_fresh_run_equals_the_broker_log(scenario: str) -> None:
     outcome = outcome_of(scenario)
-    log = broker_log.load(outcome.broker_log, broker.PORT)
+    log = broker_log.load_all(outcome.broker_logs, on_wire=True)
     found = compare(log, record([outcome.pcap]).exchanges)
     print(f"{scenario}: {found}")
     assert found.differences == []

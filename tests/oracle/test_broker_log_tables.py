@@ -243,6 +243,8 @@ CASES = (
     ),
     Case("kafka_fetch_partitions", (*WHO, *_WHERE, "fetch_offset", *_MARKS, "records_bytes", "error_code"), fetched),
 )
+# Captures of groups at work fill every table; in others some may have little or nothing to show.
+EVERYDAY = ("kafka_fenced_commit", "kafka_healthy", "kafka_stale_commit")
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.table)
@@ -257,7 +259,7 @@ def test_rows_equal_the_broker_log(path: Path, case: Case) -> None:
     assert not logged - ours
     assert not ours - logged
     print(f"{case.table}: {ours.total()} rows of {len(case.columns)} columns")
-    assert ours.total() >= 10
+    assert ours.total() >= 10 or name not in EVERYDAY
 
 
 def test_little_is_left_out() -> None:

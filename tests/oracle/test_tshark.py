@@ -26,6 +26,8 @@ TOO_NEW = re.compile(r"Unsupported \w+ version\. Supports v[\d-]+\.|Unknown \d+ 
 # Versions that it does know, and still reads wrongly: it takes the 4-byte length of a blob for a 2-byte one, finds it
 # empty and calls the blob's bytes left over. Only before the flexible versions, and only where there is a blob.
 WRONG_INSIDE = {("JoinGroup", str(version)) for version in range(6)} | {("SyncGroup", str(v)) for v in range(4)}
+# A null array, which stands for "all", it cannot read.
+NULL_ARRAY = {("ElectLeaders", "2"), ("ListPartitionReassignments", "0")}
 
 
 class Ours(NamedTuple):
@@ -73,7 +75,7 @@ def test_there_are_captures() -> None:
 def test_messages_and_their_packets(both: Both) -> None:
     """The same packets complete messages, and in each the same ones: size, correlation id, direction."""
     ours, theirs = both
-    assert len(theirs) > 500
+    assert len(theirs) > 250
     assert {packet.number for packet in theirs} == set(ours.messages)
     for packet in theirs:
         mine = sorted(ours.messages[packet.number], key=lambda message: message["stream_offset"])
@@ -136,6 +138,7 @@ def test_limits_of_tshark_are_known(both: Both) -> None:
         kind = "too new" if too_new else "wrong inside"
         kinds[f"{message['operation']} v{message['version']} {message['role']}: {kind}"] += 1
         left_over = "Dissected message does not end at the pdu length offset" in packet.remarks
-        assert too_new or (left_over and (message["operation"], message["version"]) in WRONG_INSIDE)
+        asked = (message["operation"], message["version"])
+        assert too_new or (left_over and asked in WRONG_INSIDE) or asked in NULL_ARRAY
         assert message["error"] is None or "not decoded" in message["error"]
     print(*sorted(kinds.items()), sep="\n")

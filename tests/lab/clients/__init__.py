@@ -40,7 +40,8 @@ def java_command(*words: str) -> list[str]:
         broker.fetch()
         run(["javac", "-Xlint:all", "-d", str(JAVA_CLASSES), "-cp", libraries, *map(str, sources)])
         stamp.touch()
-    return ["java", "-Xms64m", "-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1",
+    # The client's own errors would stand in the lines of standard output.
+    return ["java", "-Xms64m", "-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Dlog4j2.level=OFF",
             "-cp", f"{JAVA_CLASSES}:{libraries}", "Lab", *words]  # fmt: skip
 
 

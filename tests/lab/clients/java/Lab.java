@@ -1,12 +1,14 @@
 import java.util.Arrays;
 import java.util.HashMap;
+import java.util.List;
 import java.util.Map;
 import java.util.Properties;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.TimeUnit;
 
 /**
- * The lab's clients on the Java client of the broker's own version: topics, produce, consume, transact, describe.
+ * The lab's clients on the Java client of the broker's own version: topics, produce, consume,
+ * transact, describe, administer.
  *
  * In: a command, then NAME=VALUE words; every name with a dot is a client setting. Out: JSON lines on standard output.
  * SIGTERM ends a command in order.
@@ -28,6 +30,11 @@ public final class Lab {
                 throw new IllegalArgumentException("missing " + name + "=");
             }
             return value;
+        }
+
+        /** The numbers of NAME=1,2,3. */
+        List<Integer> numbers(String name) {
+            return Arrays.stream(get(name).split(",")).map(Integer::valueOf).toList();
         }
 
         Properties settings() {
@@ -62,7 +69,7 @@ public final class Lab {
 
     public static void main(String[] args) throws Exception {
         Map<String, Command> commands = Map.of(
-            "topics", Admins::createTopics, "describe", Admins::describe, "produce", Producers::produce,
+            "administer", AdminWork::administer, "topics", Admins::createTopics, "describe", Admins::describe, "produce", Producers::produce,
             "consume", Consumers::consume, "transact", Transactions::transact);
         Thread worker = Thread.currentThread();
         boolean[] failed = {false};
