@@ -619,6 +619,36 @@ _ADMIN_CHANGES = Table(
     "kafka",
 )
 
+_AUTHENTICATIONS = Table(
+    "kafka_authentications",
+    "one row per SASL authentication of a connection",
+    (
+        Column("exchange_id", "string", "its last exchange (exchanges.exchange_id)", "derived"),
+        _ts("time of that request"),
+        Column("ts_response", "time", "time of the packet that completes the response", unit="UTC"),
+        _CLUSTER,
+        _CLIENT_ID,
+        _CLIENT_ADDRESS,
+        _CLIENT_PORT,
+        _SERVER_ADDRESS,
+        _SERVER_PORT,
+        Column("mechanism", "string", "SASL mechanism of the handshake; without one, as the first token shows it"),
+        Column("user_name", "string", "user of PLAIN and SCRAM; other mechanisms do not show it"),
+        Column("delegation_token", "bool", "user_name is the id of a delegation token (KIP-48)"),
+        Column("form", "string", "sasl_authenticate, or bare_tokens without Kafka headers", nullable=False),
+        Column("round_trips", "int64", "tokens that were answered", nullable=False),
+        Column("accepted", "bool", "the client is in; null where nothing tells"),
+        Column("session_lifetime_ms", "int64", "time until it has to authenticate again (KIP-368)", unit="ms"),
+        Column("reauthentication", "bool", "the connection was authenticated before", nullable=False),
+        _ERROR_CODE,
+        _ERROR_NAME,
+        Column("error_message", "string", "the broker's words"),
+        _FLOW_ID,
+    ),
+    ("ts", "exchange_id"),
+    "kafka",
+)
+
 TABLES: dict[str, Table] = {
     table.name: table
     for table in (
@@ -640,5 +670,6 @@ TABLES: dict[str, Table] = {
         _TRANSACTIONS,
         _API_VERSIONS,
         _ADMIN_CHANGES,
+        _AUTHENTICATIONS,
     )
 }

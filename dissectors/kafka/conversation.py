@@ -22,12 +22,15 @@ from dissectors.kafka.fetch_sessions import FetchSessions
 from dissectors.kafka.framing import (
     MIN_RESPONSE_BYTES,
     RESYNC_MAX_FRAME_BYTES,
+    is_request,
     plausible_request,
     rising_responses,
 )
 from dissectors.kafka.headers import API_VERSIONS, decode_response, request_header, response_header
-from dissectors.kafka.operation import Operation, operation
+from dissectors.kafka.operation import TOKEN, Operation, operation
 from dissectors.kafka.rows import Request, Response, Value
+from dissectors.kafka.sasl import SASL_AUTHENTICATE, SASL_HANDSHAKE, SaslTalk
+from dissectors.kafka.sasl_tokens import auth_bytes, gssapi_token
 from dissectors.kafka.summary import summary
 from dissectors.kafka.version_rows import ConnectionVersions
 
@@ -95,6 +98,10 @@ CUT = "cut: the rest of this message is not in the capture"
 # Packets that several queues or capture points put out of order are this close together.
 EARLY_NS = 1_000_000_000
 MAX_EARLY = 64
+# Text or a bare SASL token read as a header shows versions far above this; then its client id is none either.
+MAX_VERSION = 1000
+# Bare tokens that may wait for an answer; clients send one at a time.
+MAX_TOKENS = 16
 ORPHAN = "the request is not in the capture"
 
 _read_correlation_id = struct.Struct(">i").unpack_from
@@ -125,6 +132,7 @@ class KafkaConversation:
         "_options",
         "_outstanding",
         "_remarks",
+        "_sasl",
         "_sessions",
         "_told",
         "_versions",
@@ -140,6 +148,7 @@ class KafkaConversation:
         self._remarks = 0
         self._told: set[tuple[int, int]] = set()
         self._versions = ConnectionVersions()
+        self._sasl = SaslTalk()
 
     def feed(self, frames: Sequence[Frame], out: Sink) -> None:
         """Decode frames in the order given; see `Conversation.feed`."""
@@ -192,12 +201,18 @@ class KafkaConversation:
         for request in self._outstanding.values():
             self._no_response(request, "unanswered", output)
         self._early, self._outstanding = {}, {}
+        self._end_of_tokens(output, went_on=False)
         self._versions.finish(out)
 
     def _request(self, frame: Frame, out: _Output) -> None:
         _, _, data, start, end, offset, _, last, ts_ns, complete = frame
+        sasl = self._sasl
+        if (sasl.bare or offset == 0) and self._token(frame, out):
+            return
         try:
             api_key, version, correlation_id, client_id, body = request_header(data, start + 4, end)
+            if version > MAX_VERSION:
+                raise DecodeError(f"version {version} is beyond belief")
         except DecodeError as error:
             self._unreadable(frame, out, "request", str(error))
             return
@@ -229,6 +244,12 @@ class KafkaConversation:
             self._extra(api_key, value, data) if api_key in out.apis and value is not None else None,
         )
         self._versions.requested(request)
+        if api_key == SASL_HANDSHAKE:
+            sasl.handshake(request, out.sink)
+        elif api_key == SASL_AUTHENTICATE:
+            sasl.authenticate(request, auth_bytes(version, data, body, end))
+        elif sasl.active:
+            self._end_of_tokens(out, went_on=True)
         if api_key == PRODUCE and value is not None and value["acks"] == 0:
             self._no_response(request, "one_way", out)
             return
@@ -244,10 +265,13 @@ class KafkaConversation:
 
     def _response(self, frame: Frame, out: _Output) -> None:
         _, _, data, start, end, offset, _, last, ts_ns, complete = frame
+        correlation_id: int = _read_correlation_id(data, start + 4)[0] if end - start >= 8 else -1
+        if self._sasl.waiting and correlation_id not in self._outstanding:
+            self._token_answer(frame, out)
+            return
         if end - start < 8:
             self._unreadable(frame, out, "response", "the frame ends inside the response header")
             return
-        correlation_id: int = _read_correlation_id(data, start + 4)[0]
         request = self._outstanding.pop(correlation_id, None)
         if request is None:
             self._keep_early(frame, out, correlation_id)
@@ -282,6 +306,10 @@ class KafkaConversation:
             out.exchanges.append(_exchange_row(request, known, status, error_code, answer))
         if request.api_key == API_VERSIONS:
             self._versions.answered(request, Response(offset, last, ts_ns, value, data))
+        elif request.api_key == SASL_HANDSHAKE:
+            self._sasl.handshake_answered(request, Response(offset, last, ts_ns, value, data), out.sink)
+        elif request.api_key == SASL_AUTHENTICATE:
+            self._sasl.authenticated(request, Response(offset, last, ts_ns, value, data), out.sink)
         if request.api_key in out.apis:
             self._kafka_rows(request, Response(offset, last, ts_ns, value, data), out.sink)
 
@@ -312,6 +340,45 @@ class KafkaConversation:
         make = API_ROWS[api_key].make
         if make is not None:
             make(request, response, sink)
+
+    def _token(self, frame: Frame, out: _Output) -> bool:
+        """Take a frame that is a bare SASL token; False for one that is a request."""
+        _, _, data, start, end, offset, _, last, ts_ns, _ = frame
+        sasl = self._sasl
+        if not sasl.bare and not gssapi_token(data, start + 4, end):
+            return False
+        if is_request(data, start, end):
+            self._end_of_tokens(out, went_on=True)
+            return False
+        request = Request(-1, -1, -1, sasl.client_id, offset, end - start, last, ts_ns, None)
+        if len(sasl.waiting) >= MAX_TOKENS:
+            self._no_token_answer(sasl.waiting.pop(0), "unanswered", out)
+        sasl.token(request, data[start + 4 : end])
+        self._token_message(frame, out, "request")
+        return True
+
+    def _token_answer(self, frame: Frame, out: _Output) -> None:
+        """A frame of the server while a bare token waits: its answer, whatever is in it."""
+        _, _, _, start, end, offset, _, last, ts_ns, _ = frame
+        request = self._sasl.token_answered(Response(offset, last, ts_ns, None, b""))
+        self._token_message(frame, out, "response")
+        if out.exchanges is not None:
+            out.exchanges.append(_exchange_row(request, TOKEN, "ok", None, (offset, end - start, last, ts_ns)))
+
+    def _token_message(self, frame: Frame, out: _Output, role: str) -> None:
+        if out.messages is not None:
+            words = (("mechanism", self._sasl.mechanism), ("user_name", self._sasl.user_name))
+            line = " ".join(f"{name}={value}" for name, value in words if value is not None)
+            _add_message(out.messages, frame, role, TOKEN, None, self._sasl.client_id, None, line or None)
+
+    def _end_of_tokens(self, out: _Output, *, went_on: bool) -> None:
+        """An authentication is over. A token that was not answered although the client went on needed no answer."""
+        for request in self._sasl.end(out.sink, went_on=went_on):
+            self._no_token_answer(request, "one_way" if went_on else "unanswered", out)
+
+    def _no_token_answer(self, request: Request, status: str, out: _Output) -> None:
+        if out.exchanges is not None:
+            out.exchanges.append(_exchange_row(request, TOKEN, status, None, _NO_ANSWER))
 
     def _keep_early(self, frame: Frame, out: _Output, correlation_id: int) -> None:
         """Hold a response without request: a capture may hold it before its request (several receive queues)."""

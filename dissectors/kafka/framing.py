@@ -17,11 +17,14 @@ from dissectors.core.model import CLIENT_TO_SERVER
 from dissectors.kafka.api_keys import API_KEYS
 from dissectors.kafka.compile import decoder
 from dissectors.kafka.headers import request_header
+from dissectors.kafka.sasl_tokens import gssapi_token
 
 _size = struct.Struct(">i").unpack_from
 _size_and_id = struct.Struct(">ii").unpack_from
 
 MIN_REQUEST_BYTES = 8
+# Bare SASL tokens may be as short as nothing. A connection has a few of them; more are damage.
+MAX_SHORT_FRAMES = 16
 MIN_RESPONSE_BYTES = 4
 MIN_HEADER_BYTES = 14
 # Kafka adds a version or two to an API in a release; this much beyond the newest known one is still believable.
@@ -40,26 +43,36 @@ _HEADER_LIKE = re.compile(rb"(?=\0[\s\S]{3}\0[\s\S]\0[\s\S][\0-\x7f])")
 def framer(direction: int, synchronised: bool, limits: Limits) -> LengthFramer:
     """The framer of one direction; `synchronised` when the stream is seen from its first byte."""
     if direction == CLIENT_TO_SERVER:
-        measure = _Measure(MIN_REQUEST_BYTES, limits.max_frame_bytes)
+        measure = _Measure(MIN_REQUEST_BYTES, limits.max_frame_bytes, synchronised)
         return LengthFramer(measure, _zero_bytes, synchronised)
-    measure = _Measure(MIN_RESPONSE_BYTES, limits.max_frame_bytes)
+    measure = _Measure(MIN_RESPONSE_BYTES, limits.max_frame_bytes, synchronised)
     return LengthFramer(measure, _zero_bytes, synchronised)
 
 
 class _Measure:
     """Size of the frame at a position; a class, not a closure, so that framers can be pickled."""
 
-    __slots__ = ("_largest", "_smallest")
+    __slots__ = ("_largest", "_short", "_smallest")
 
-    def __init__(self, smallest: int, largest: int) -> None:
+    def __init__(self, smallest: int, largest: int, from_first_byte: bool) -> None:
         self._smallest = smallest
         self._largest = largest
+        self._short = MAX_SHORT_FRAMES if from_first_byte else 0
 
     def __call__(self, data: bytes, position: int, end: int) -> int:
         if end - position < 4:
             return 0
         size: int = _size(data, position)[0]
-        return size + 4 if self._smallest <= size <= self._largest else -1
+        if self._smallest <= size <= self._largest:
+            return size + 4
+        return self._short_frame(size, end - position - 4)
+
+    def _short_frame(self, size: int, there: int) -> int:
+        """A frame too short for a header: a bare token, as long as there are few. Counted when it is whole."""
+        if not 0 <= size < self._smallest or not self._short:
+            return -1
+        self._short -= size <= there
+        return size + 4
 
 
 def _zero_bytes(data: bytes, position: int, end: int) -> Iterable[int]:
@@ -104,6 +117,11 @@ def _requests_score(data: bytes, position: int, end: int) -> int:
             return _SURE
         position += 4 + size
     return best
+
+
+def is_request(data: bytes, position: int, end: int) -> bool:
+    """Is the frame at `position` (its size first) likely a request? So bare SASL tokens and requests are told apart."""
+    return _request_score(data, position, end, end - position - 4) >= _LIKELY
 
 
 def _request_score(data: bytes, position: int, end: int, size: int) -> int:
@@ -161,6 +179,8 @@ def probe(client: bytes, server: bytes, whole: bool) -> int:
     port's support; so are, without requests, rising correlation ids in a chain of frames.
     """
     if client:
+        if whole and len(client) >= 4 and gssapi_token(client, 4, 4 + _size(client, 0)[0]):
+            return _LIKELY
         at_start = _requests_score(client, 0, len(client))
         return at_start if whole or at_start >= _LIKELY else max(at_start, _score_inside(client))
     return _WEAK if server and rising_responses(server, 0, True) else 0

@@ -20,12 +20,16 @@ class Operation(NamedTuple):
     """
 
     name: str
-    version: str
+    version: str | None
     request: Decoder | None
     response: Decoder | None
     tagged_response: bool
     first_error: ErrorFinder
     undecoded: tuple[str, str]
+
+
+# What a bare SASL token counts as: an operation without version, of which nothing is decoded.
+TOKEN = Operation("SaslToken", None, None, None, False, lambda value: 0, ("sasl_token", "a SASL token is not decoded"))
 
 
 @lru_cache(maxsize=1024)
