@@ -14,7 +14,7 @@ COMMENT = 1
 SHB_HARDWARE, SHB_OS, SHB_APPLICATION, ISB_IFDROP, ISB_OSDROP = 2, 3, 4, 5, 7
 NAME_IPV4, NAME_IPV6 = 1, 2
 ADDRESS_BYTES = {NAME_IPV4: 4, NAME_IPV6: 16}
-MAX_COMMENT_CHARACTERS = 4096
+MAX_COMMENT_CHARACTERS, MAX_NAME_CHARACTERS = 4096, 255
 SECRET_KINDS = {
     0x544C534B: "TLS key log",
     0x5353484B: "SSH key log",
@@ -69,7 +69,7 @@ def read_names(body: bytes, order: str, stats: CaptureStats, limits: CaptureLimi
             continue
         packed = value[:size]
         address = str(IPv4Address(packed) if kind == NAME_IPV4 else IPv6Address(packed))
-        stats.names.setdefault(address, name[:MAX_COMMENT_CHARACTERS])
+        stats.names.setdefault(address, name[:MAX_NAME_CHARACTERS])
     read_comments(body[position + 4 :], order, stats, limits)
 
 

@@ -64,6 +64,11 @@ def read_ppp(data: bytearray, start: Ints) -> tuple[Ints, Ints]:
     return ethertype, start + np.where(short, 1, 2)
 
 
+def _hdlc(data: bytearray, start: Ints) -> tuple[Ints, Ints]:
+    """Cisco HDLC: address, control, ethertype."""
+    return read_shorts(data, start + 2), start + 4
+
+
 def _pppoe(data: bytearray, start: Ints) -> tuple[Ints, Ints]:
     return np.full(len(start), PPPOE, np.int64), start.copy()
 
@@ -77,6 +82,7 @@ LINK_LAYERS: dict[int, Callable[[bytearray, Ints], tuple[Ints, Ints]]] = {
     9: read_ppp,
     50: read_ppp,
     51: _pppoe,
+    104: _hdlc,
     **dict.fromkeys((12, 14, 101, 228, 229), _raw),
 }
 

@@ -10,6 +10,7 @@ from analyser.capture.errors import CaptureError
 from analyser.capture.fragments import Fragments
 from analyser.capture.limits import CaptureLimits
 from analyser.capture.link import LINK_LAYERS
+from analyser.capture.link_names import link_name
 from analyser.capture.model import CaptureStats, PacketBatch, Records, Remark, add_remark
 from analyser.capture.pcap import FILE_HEADER_BYTES, MAGICS, PcapWalker
 from analyser.capture.pcapng import SECTION_BYTES, PcapngWalker
@@ -102,7 +103,7 @@ def _note_end(blocks: BlockBuffer, stats: CaptureStats, limits: CaptureLimits) -
         add_remark(stats, most, Remark("error", "read_failed", f"reading stopped: {blocks.error}", stats.packets, end))
     if not stats.packets:
         add_remark(stats, most, Remark("note", "no_packets", "the capture holds no packets", None, end))
-    unknown = ", ".join(str(number) for number in stats.link_types if number not in LINK_LAYERS)
+    unknown = ", ".join(link_name(number) for number in stats.link_types if number not in LINK_LAYERS)
     for reason, text in UNDECODED_REMARKS.items():
         if undecoded[reason]:
             text = f"{undecoded[reason]} {text.format(unknown)}"

@@ -5,7 +5,19 @@ import struct
 import pytest
 
 from tests.analyser.capture.reading import read_bytes
-from tests.support.packets import Captured, cooked, cooked2, ethernet, ipv4, ipv6, pcap, tcp
+from tests.support.packets import (
+    Captured,
+    cooked,
+    cooked2,
+    enhanced,
+    ethernet,
+    interface,
+    ipv4,
+    ipv6,
+    pcap,
+    section,
+    tcp,
+)
 
 HELLO = tcp(b"hello")
 V4, V6 = ipv4(HELLO), ipv6(HELLO)
@@ -47,6 +59,7 @@ LINKS = {
     "ppp": (9, b"\x00\x21" + V4, ""),
     "ppp with address": (9, b"\xff\x03\x00\x57" + V6, ""),
     "ppp with a short protocol": (50, b"\xff\x03\x21" + V4, ""),
+    "cisco hdlc": (104, b"\x0f\0\x08\0" + V4, ""),
     "loop": (108, loopback(V4, 2, ">"), ""),
     "loop ipv6": (108, loopback(V6, 24, ">"), ""),
     **{f"raw {number}": (number, V4, "") for number in (12, 14, 101, 228)},
@@ -124,6 +137,19 @@ def test_what_is_not_decoded_is_counted(link_type: int, frame: bytes, verdict: s
 def test_remarks_on_undecoded_packets(link_type: int, frame: bytes, code: str) -> None:
     _, stats = read_bytes(pcap([Captured(0, frame)], link_type=link_type))
     assert [r.code for r in stats.remarks] == [code]
+
+
+def test_unknown_link_types_are_named_and_the_others_go_on() -> None:
+    head = section() + interface() + interface(link_type=127) + interface(link_type=4321)
+    capture = head + b"".join(enhanced(ethernet(V4), n, number=n % 3) for n in range(6))
+    segments, stats = read_bytes(capture)
+    assert [s.packet for s in segments] == [1, 4]
+    assert stats.undecoded_packets == {"unknown_link_type": 4}
+    assert stats.link_types == [1, 127, 4321]
+    (remark,) = stats.remarks
+    assert remark.text == (
+        "4 packets are of a link type that is not decoded (127 IEEE 802.11 with radiotap header, 4321)"
+    )
 
 
 OPTIONS = bytes.fromhex("020405b4 0402 080a 0000000100000002 01 030307")
