@@ -16,10 +16,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from analyser.build import Lookups, finish_batch
-from analyser.facts import captures_table, file_label, flows_table
+from analyser.facts import captures_table, file_label
 from analyser.options import ReadOptions
 from analyser.pipeline import Decoded, UnreadInput
 from analyser.tables import PANDAS_TYPES, TABLES, arrow_schema
+from analyser.timeorder import FLOW
 from dissectors.core.protocol import Dissector
 
 if TYPE_CHECKING:
@@ -54,7 +55,8 @@ class Analysis:
         self.options = options
         self.unread: list[UnreadInput] = decoded.unread
         self.remarks = [
-            f"{file_label(stats.file)}: {remark.text}" for stats in decoded.captures for remark in stats.remarks
+            *decoded.remarks,
+            *(f"{file_label(stats.file)}: {remark.text}" for stats in decoded.captures for remark in stats.remarks),
         ]
         # One rule's fault costs no other rule's findings; whoever shows findings must say that some may be missing.
         self.failures: list[Failure] = []
@@ -251,11 +253,12 @@ class Analysis:
             return self._lookups
         from analyser.context import cluster_of_flows, topic_names
 
-        flows = flows_table(self._decoded.flows, self._decoded.endpoints)
+        flows = self._decoded.flows_table()
         files = [file_label(stats.file) for stats in self._decoded.captures]
         errors = {dissector.name: dissector.error_names for dissector in self._dissectors}
         first = Lookups(flows, pa.nulls(flows.num_rows, pa.string()), {}, files, errors)
-        self._register("flows", flows.sort_by([(column, "ascending") for column in TABLES["flows"].order]))
+        order = [(column, "ascending") for column in TABLES["flows"].order]
+        self._register("flows", flows.drop_columns([FLOW]).sort_by(order))
         self._finished.add("flows")
         for name in ("kafka_brokers", "kafka_partitions"):
             if name in self._decoded.store.tables:

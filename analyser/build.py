@@ -1,7 +1,8 @@
 """From raw rows to the registered tables.
 
-In: raw Arrow batches (dissector fields and a flow index) and what is known of the flows now. Out: Arrow batches with
-exactly the registered columns. Everything is done for whole columns; no row becomes a Python object here.
+In: raw Arrow batches (dissector fields and the first packet of the flow) and what is known of the flows now. Out:
+Arrow batches with exactly the registered columns. Everything is done for whole columns; no row becomes a Python object
+here.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -26,8 +28,8 @@ _NS_PER_MS = 1e6
 class Lookups:
     """What is known when a table leaves the store.
 
-    flows: the registered `flows` table, row i is flow index i. clusters: cluster id per flow index. topics: topic id
-    to name. files: capture names by file index. error_names: protocol -> code -> name.
+    flows: the registered `flows` table with the column FLOW, by which it is sorted. clusters: cluster id per row of
+    flows. topics: topic id to name. files: capture names by file index. error_names: protocol -> code -> name.
     """
 
     flows: pa.Table
@@ -70,7 +72,7 @@ class _Builder:
         self.raw = raw
         self.known = known
         self.rows = raw.num_rows
-        self.flow = raw.column(FLOW)
+        self.flow = _positions(known.flows.column(FLOW), raw.column(FLOW))
         self._names = set(raw.schema.names)
 
     def column(self, column: Column) -> pa.Array:
@@ -149,6 +151,11 @@ class _Builder:
         gap = pc.subtract(self.field("ts_response"), self.field("ts"))
         answered = pc.and_(pc.is_valid(self.field("request_offset")), pc.is_valid(self.field("response_offset")))
         return pc.round(pc.divide(pc.if_else(answered, gap, None).cast(pa.float64()), _NS_PER_MS), 6)
+
+
+def _positions(keys: pa.ChunkedArray, wanted: pa.Array) -> pa.Array:
+    """Where each wanted key stands among the sorted keys."""
+    return pa.array(np.searchsorted(keys.to_numpy(), wanted.to_numpy()))
 
 
 _Maker = Callable[[_Builder], pa.Array]

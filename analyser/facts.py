@@ -10,6 +10,7 @@ import pyarrow as pa
 from analyser.capture import CaptureStats, EndpointTable
 from analyser.flows import Flow, flow_id
 from analyser.tables import arrow_schema
+from analyser.timeorder import FLOW
 
 LINK_NAMES = {
     0: "BSD loopback",
@@ -60,9 +61,11 @@ def _capture_row(stats: CaptureStats) -> dict[str, Any]:
 
 
 def flows_table(flows: Sequence[Flow], endpoints: EndpointTable) -> pa.Table:
-    """One row per flow, row i for flow index i."""
-    rows = [_flow_row(flow, endpoints) for flow in flows]
-    return pa.Table.from_pylist(rows, schema=arrow_schema("flows"))
+    """One row per flow, with its first packet in the column FLOW and sorted by that."""
+    ordered = sorted(flows, key=lambda flow: flow.first_packet)
+    rows = [_flow_row(flow, endpoints) for flow in ordered]
+    keys = pa.array([flow.first_packet for flow in ordered], pa.int64())
+    return pa.Table.from_pylist(rows, schema=arrow_schema("flows")).append_column(FLOW, keys)
 
 
 def _flow_row(flow: Flow, endpoints: EndpointTable) -> dict[str, Any]:

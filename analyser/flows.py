@@ -35,12 +35,15 @@ IntArray = npt.NDArray[np.int64]
 class Flow:
     """One TCP connection. `halves[0]` is what the pair's high endpoint sent, `halves[1]` what the low one sent.
 
+    first_packet: the packet that opened it, in the order of the capture; no two flows share one, and it does not depend
+        on how packets were batched or shared among processes, so rows name their flow by it.
     client_is_low: None until the handshake or the protocol tells. closed_by_low likewise.
     decoder: what consumes the streams; None once the flow is finished.
     """
 
     index: int
     pair: int
+    first_packet: int
     ts_first_ns: int
     ts_last_ns: int
     last_packet: int
@@ -150,7 +153,7 @@ class FlowTable:
         current = int(self._current[pair])
         if current >= 0:
             self._finish(self.flows[current])
-        flow = Flow(len(self.flows), pair, ts_ns, ts_ns, packet)
+        flow = Flow(len(self.flows), pair, packet, ts_ns, ts_ns, packet)
         self.flows.append(flow)
         self._current[pair] = flow.index
         return flow

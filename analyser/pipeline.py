@@ -12,9 +12,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 
+import pyarrow as pa
+
 from analyser.build import field_kind, row_fields
 from analyser.capture import CaptureError, CaptureLimits, CaptureStats, EndpointTable, Source, read_batches
 from analyser.decoding import FlowDecoder
+from analyser.facts import flows_table
 from analyser.flows import Flow, FlowTable
 from analyser.options import Progress, ProgressCallback, ReadOptions
 from analyser.store import RawStore
@@ -45,13 +48,24 @@ class UnreadInput:
 
 @dataclass(slots=True)
 class Decoded:
-    """What reading captures gave."""
+    """What reading captures gave. flows, endpoints: those of this process; `flows_table` has all.
+
+    remarks: about the reading as a whole, for people.
+    """
 
     store: RawStore
     endpoints: EndpointTable
     flows: list[Flow]
     captures: list[CaptureStats] = field(default_factory=list)
     unread: list[UnreadInput] = field(default_factory=list)
+    flow_facts: pa.Table | None = None
+    remarks: list[str] = field(default_factory=list)
+
+    def flows_table(self) -> pa.Table:
+        """The registered columns of all flows and FLOW, sorted by that; made once, when reading is over."""
+        if self.flow_facts is None:
+            self.flow_facts = flows_table(self.flows, self.endpoints)
+        return self.flow_facts
 
 
 class Pipeline:
@@ -112,9 +126,9 @@ class Pipeline:
             if flow.finished:
                 return
             flow.decoder = self._decoder(flow)
-        self._sink.drain = partial(self._store.drain, flow.index)
+        self._sink.drain = partial(self._store.drain, flow.first_packet)
         if flow.decoder.consume(flow, self._sink):
-            self._store.mark(flow.index)
+            self._store.mark(flow.first_packet)
         if flow.finished:
             flow.decoder = None
 

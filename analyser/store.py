@@ -1,21 +1,24 @@
 """Finished table rows on their way out of memory.
 
-In: lists of row tuples with the flow they belong to. Out: Arrow batches, held in memory up to a limit and in temporary
-files beyond it. Facts about a flow that are learned late (its id, who is the server, its cluster) are looked up when a
-table leaves the store, so that rows never wait for them.
+In: lists of row tuples with the flow they belong to, named by its first packet. Out: Arrow batches, held in memory up
+to a limit and in temporary files beyond it. Facts about a flow that are learned late (its id, who is the server, its
+cluster) are looked up when a table leaves the store, so that rows never wait for them. Rows that another process made
+are taken over as files.
 """
 
 from __future__ import annotations
 
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
-from analyser.timeorder import FLOW, ROW, Chunk, in_time_order, sorted_chunk
+from analyser.timeorder import CHUNKS_HELD, FLOW, ROW, Chunk, in_time_order, sorted_chunk
 from dissectors.core.model import Row
 
 CHUNK_ROWS = 1 << 15
@@ -32,8 +35,16 @@ RAW_TYPES: dict[str, pa.DataType] = {
 }
 
 
+class HandedOver(NamedTuple):
+    """Rows of one table that a process leaves to another: a file of batches, what each holds, and how many rows."""
+
+    path: Path
+    chunks: list[Chunk]
+    rows: int
+
+
 class RawTable:
-    """Rows of one table as they come from the dissectors: their fields and the index of their flow."""
+    """Rows of one table as they come from the dissectors: their fields and the first packet of their flow."""
 
     def __init__(self, name: str, fields: Sequence[str], kinds: Sequence[str], rows: list[Row], folder: Path) -> None:
         self.name = name
@@ -41,7 +52,7 @@ class RawTable:
         self._schema = pa.schema(
             [
                 *(pa.field(field, RAW_TYPES[kind]) for field, kind in zip(fields, kinds, strict=True)),
-                (FLOW, pa.int32()),
+                (FLOW, pa.int64()),
                 (ROW, pa.int64()),
             ]
         )
@@ -53,6 +64,7 @@ class RawTable:
         self._chunks: list[Chunk] = []
         self._path = folder / f"{name}.raw.arrow"
         self._writer: pa.ipc.RecordBatchFileWriter | None = None
+        self._adopted: list[HandedOver] = []
         self.total_rows = 0
 
     def mark(self, flow: int) -> None:
@@ -64,20 +76,37 @@ class RawTable:
             if self._counted >= CHUNK_ROWS:
                 self.pack()
 
+    def adopt(self, others: HandedOver) -> None:
+        """Take over rows of another process; their flows are none of this table's."""
+        self._adopted.append(others)
+        self.total_rows += others.rows
+
+    def hand_over(self) -> HandedOver:
+        """Write all rows to a file for `adopt`. No rows may follow."""
+        self.pack()
+        self._spill()
+        self._close()
+        return HandedOver(self._path, self._chunks, self.total_rows)
+
     def batches(self) -> Iterator[pa.RecordBatch]:
         """All rows, sorted by time, then flow, then the order in which the flow gave them. No rows may follow."""
         self.pack()
-        if self._writer is None:
-            yield from self._in_order(self._batches.__getitem__)
-            return
-        self._spill()
-        self._writer.close()
-        with pa.OSFile(str(self._path), "rb") as file, pa.ipc.open_file(file) as spilled:
-            yield from self._in_order(spilled.get_batch)
-
-    def _in_order(self, read: Callable[[int], pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for batch in in_time_order(self._chunks, read, CHUNK_ROWS):
-            yield batch.select(self._schema.names[:-1])
+        with ExitStack() as opened:
+            if self._writer is None:
+                readers: list[Callable[[], pa.RecordBatch]] = [
+                    partial(self._batches.__getitem__, place) for place in range(len(self._chunks))
+                ]
+            else:
+                self._spill()
+                self._close()
+                readers = _readers(opened, HandedOver(self._path, self._chunks, 0))
+            chunks = list(self._chunks)
+            for others in self._adopted:
+                chunks += others.chunks
+                readers += _readers(opened, others)
+            held = CHUNKS_HELD * (1 + len(self._adopted))
+            for batch in in_time_order(chunks, lambda place: readers[place](), CHUNK_ROWS, held):
+                yield batch.select(self._schema.names[:-1])
 
     def pack(self) -> None:
         """Turn the marked rows into Arrow; all rows must be marked."""
@@ -86,7 +115,7 @@ class RawTable:
         columns: list[Any] = list(zip(*self.rows, strict=True))
         arrays = [pa.array(column, field.type) for column, field in zip(columns, list(self._schema)[:-2], strict=True)]
         flows, counts = zip(*self._flow_runs, strict=True)
-        arrays.append(pa.array(np.repeat(np.array(flows, np.int32), counts)))
+        arrays.append(pa.array(np.repeat(np.array(flows, np.int64), counts)))
         arrays.append(pa.array(np.arange(self.total_rows, self.total_rows + len(self.rows))))
         batch, chunk = sorted_chunk(pa.RecordBatch.from_arrays(arrays, schema=self._schema))
         self.total_rows += len(self.rows)
@@ -100,6 +129,10 @@ class RawTable:
         if self._in_memory > MAX_ROWS_IN_MEMORY or self._bytes_in_memory > MAX_BYTES_IN_MEMORY:
             self._spill()
 
+    def _close(self) -> None:
+        if self._writer is not None:
+            self._writer.close()
+
     def _spill(self) -> None:
         if self._writer is None:
             options = pa.ipc.IpcWriteOptions(compression="lz4")
@@ -110,17 +143,25 @@ class RawTable:
         self._in_memory = self._bytes_in_memory = 0
 
 
+def _readers(opened: ExitStack, rows: HandedOver) -> list[Callable[[], pa.RecordBatch]]:
+    """What reads each batch of a file of rows, which `opened` closes."""
+    if not rows.chunks:
+        return []
+    file = opened.enter_context(pa.OSFile(str(rows.path), "rb"))
+    spilled = opened.enter_context(pa.ipc.open_file(file))
+    return [partial(spilled.get_batch, place) for place in range(len(rows.chunks))]
+
+
 class RawStore:
-    """The raw tables of one analysis, in a temporary folder that `close` removes."""
+    """The raw tables of one analysis, in a temporary folder that `close` removes.
 
-    def __init__(self) -> None:
-        self._folder = tempfile.TemporaryDirectory(prefix="wirewitness-")
+    folder: one that somebody else removes, None for an own one.
+    """
+
+    def __init__(self, folder: Path | None = None) -> None:
+        self._own = tempfile.TemporaryDirectory(prefix="wirewitness-") if folder is None else None
+        self.folder = Path(self._own.name) if self._own is not None else Path(folder or "")
         self.tables: dict[str, RawTable] = {}
-
-    @property
-    def folder(self) -> Path:
-        """Where temporary files go."""
-        return Path(self._folder.name)
 
     def add(self, name: str, fields: Sequence[str], kinds: Sequence[str], rows: list[Row]) -> RawTable:
         """A new table that takes over what is appended to `rows`."""
@@ -128,7 +169,7 @@ class RawStore:
         return self.tables[name]
 
     def mark(self, flow: int) -> None:
-        """Rows appended since the last mark belong to this flow."""
+        """Rows appended since the last mark belong to the flow with this first packet."""
         for table in self.tables.values():
             if len(table.rows):
                 table.mark(flow)
@@ -140,4 +181,5 @@ class RawStore:
 
     def close(self) -> None:
         """Remove the temporary files."""
-        self._folder.cleanup()
+        if self._own is not None:
+            self._own.cleanup()

@@ -40,12 +40,13 @@ def sorted_chunk(batch: pa.RecordBatch) -> tuple[pa.RecordBatch, Chunk]:
 
 
 def in_time_order(
-    chunks: Sequence[Chunk], read: Callable[[int], pa.RecordBatch], batch_rows: int
+    chunks: Sequence[Chunk], read: Callable[[int], pa.RecordBatch], batch_rows: int, chunks_held: int = CHUNKS_HELD
 ) -> Iterator[pa.RecordBatch]:
-    """All rows in batches of about `batch_rows`. `read(i)` gives the rows of chunk i again."""
+    """All rows in batches of about `batch_rows`. `read(i)` gives the rows of chunk i again; `chunks_held` of them stay
+    in memory."""
     if not chunks:
         return
-    held = _Held(read)
+    held = _Held(read, chunks_held)
     edges = _edges(chunks, batch_rows)
     for start, end in zip(edges[:-1].tolist(), edges[1:].tolist(), strict=True):
         overlapping = [place for place, chunk in enumerate(chunks) if chunk.first < end and chunk.last >= start]
@@ -75,8 +76,8 @@ def _edges(chunks: Sequence[Chunk], batch_rows: int) -> Times:
 class _Held:
     """The chunks read last, with their times."""
 
-    def __init__(self, read: Callable[[int], pa.RecordBatch]) -> None:
-        self._read = read
+    def __init__(self, read: Callable[[int], pa.RecordBatch], most: int) -> None:
+        self._read, self._most = read, most
         self._chunks: OrderedDict[int, tuple[pa.RecordBatch, Times]] = OrderedDict()
 
     def between(self, place: int, start: int, end: int) -> pa.RecordBatch:
@@ -84,7 +85,7 @@ class _Held:
         if place not in self._chunks:
             batch = self._read(place)
             self._chunks[place] = batch, _numbers(batch, TIME)
-            if len(self._chunks) > CHUNKS_HELD:
+            if len(self._chunks) > self._most:
                 self._chunks.popitem(last=False)
         self._chunks.move_to_end(place)
         batch, times = self._chunks[place]
