@@ -80,7 +80,7 @@ def alter_quotas(asked: Value, answer: Value | None) -> Iterator[Change]:
     errors = {_entity(one): error_of(one) for one in (answer or {}).get("entries") or ()}
     for entry in asked["entries"]:
         name = _entity(entry)
-        ops = [f"remove {op['key']}" if op["remove"] else f"set {op['key']}={op['value']:g}" for op in entry["ops"]]
+        ops = [f"remove {op['key']}" if op["remove"] else f"set {op['key']}={op['value']:.15g}" for op in entry["ops"]]
         yield Change("quota", name, ", ".join(ops), *errors.get(name, _NO_ERROR))
 
 

@@ -226,7 +226,7 @@ CASES = [
             (
                 "quota",
                 "client-id=<default>,user=bob",
-                "set producer_byte_rate=1.04858e+06, remove request_percentage",
+                "set producer_byte_rate=1048576, remove request_percentage",
                 0,
                 None,
             )
