@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from analyser.tables import TABLES, Column, arrow_schema
-from analyser.timeorder import FLOW
+from analyser.timeorder import FLOW, NO_FLOW
 from dissectors.core.model import CORE_ROWS, PACKET_BITS
 from dissectors.core.protocol import Dissector
 
@@ -154,8 +154,9 @@ class _Builder:
 
 
 def _positions(keys: pa.ChunkedArray, wanted: pa.Array) -> pa.Array:
-    """Where each wanted key stands among the sorted keys."""
-    return pa.array(np.searchsorted(keys.to_numpy(), wanted.to_numpy()))
+    """Where each wanted key stands among the sorted keys; null for NO_FLOW."""
+    numbers = wanted.to_numpy()
+    return pa.array(np.searchsorted(keys.to_numpy(), numbers), mask=numbers == NO_FLOW)
 
 
 _Maker = Callable[[_Builder], pa.Array]

@@ -11,9 +11,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from operator import itemgetter
 
-from analyser.flows import Flow
-from analyser.identify import Identity, identify
+from analyser.flow import Flow
+from analyser.identify import Identity, head, identify
 from analyser.streams import Gap, Run
+from analyser.tls import encryption
 from dissectors.core.limits import Limits
 from dissectors.core.model import CLIENT_TO_SERVER, SERVER_TO_CLIENT, Frame
 from dissectors.core.options import DecodeOptions
@@ -131,6 +132,20 @@ class StreamCutter:
             )
         ]
 
+    @property
+    def held_bytes(self) -> int:
+        """Bytes kept for frames that are not complete."""
+        return self._rest.size
+
+    def drop(self) -> list[Frame]:
+        """Let go of what is held: the frame in hand is cut here, and a boundary is looked for in what follows."""
+        frames = self.cut_off()
+        if self._rest.size:
+            self.offset += self._rest.size
+            self._rest = _Rest()
+            self._framer.lost()
+        return frames
+
     def _keep(
         self, data: bytes, cut: Cut, positions: list[int], packets: list[int], ts_ns: list[int], order: list[int]
     ) -> None:
@@ -219,6 +234,13 @@ class FlowDecoder:
         self._cutters: tuple[StreamCutter, StreamCutter] | None = None
         self._conversation: Conversation | None = None
 
+    @property
+    def held_bytes(self) -> int:
+        """Stream bytes kept until the protocol is known or a frame is complete."""
+        if self._cutters is not None:
+            return self._cutters[0].held_bytes + self._cutters[1].held_bytes
+        return 0 if self._undecided is None else sum(self._undecided.size)
+
     def consume(self, flow: Flow, out: Sink) -> bool:
         """Take what the flow has queued; True when rows may have been added."""
         queued = [(bool(from_low), item) for from_low, half in enumerate(flow.halves) for item in half.take()]
@@ -238,9 +260,9 @@ class FlowDecoder:
                 frames += cutter.run(item, self._conversation, frames, out)
             else:
                 frames += cutter.gap(item, out)
-        if flow.finished:
+        if flow.finished or flow.let_go:
             for cutter in self._cutters:
-                frames += cutter.cut_off()
+                frames += cutter.drop()
             directions = 3
         if directions == 3:
             frames.sort(key=_BY_ORDER)
@@ -260,18 +282,29 @@ class FlowDecoder:
                 item = item._replace(pieces=[b"".join(item.pieces)], positions=item.positions)
             held.items.append((from_low, item))
         enough = sum(min(self._limits.max_probe_bytes, size) for size in held.size)
-        final = flow.finished or max(held.size) >= self._limits.max_probe_bytes
+        final = flow.finished or flow.let_go or max(held.size) >= self._limits.max_probe_bytes
         if enough == held.asked and not final:
             return []
         held.asked = enough
         identity = identify(flow, held.items, self._dissectors, self._forced, self._ports, self._limits)
         if identity is None:
-            if final:
+            if self._is_encrypted(flow, held, final) or final:
                 self._undecided = None
             return []
         self._begin(flow, identity)
         self._undecided = None
         return held.items
+
+    def _is_encrypted(self, flow: Flow, held: _Undecided, final: bool) -> bool:
+        """True when the flow speaks TLS and has said all that can be read of it."""
+        low, high = (head(held.items, side, self._limits.max_probe_bytes) for side in (True, False))
+        found = encryption(low, high)
+        if found is None or not (found.complete or final):
+            return False
+        flow.encrypted, flow.sni = True, found.sni
+        if flow.client_is_low is None:
+            flow.client_is_low = found.from_first
+        return True
 
     def _begin(self, flow: Flow, identity: Identity) -> None:
         dissector = identity.dissector

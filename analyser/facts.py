@@ -1,4 +1,4 @@
-"""The `captures` and `flows` tables, made from what the capture layer and the flow table counted."""
+"""Rows of the `captures` and `flows` tables, made from what the capture layer and the flow table counted."""
 
 from __future__ import annotations
 
@@ -7,10 +7,11 @@ from typing import Any
 
 import pyarrow as pa
 
-from analyser.capture import CaptureStats, EndpointTable
-from analyser.flows import Flow, flow_id
+from analyser.capture import CaptureStats, Endpoints, EndpointTable
+from analyser.flow import Flow, flow_id
 from analyser.tables import arrow_schema
-from analyser.timeorder import FLOW
+
+_NS_PER_MS = 1e6
 
 LINK_NAMES = {
     0: "BSD loopback",
@@ -60,26 +61,22 @@ def _capture_row(stats: CaptureStats) -> dict[str, Any]:
     }
 
 
-def flows_table(flows: Sequence[Flow], endpoints: EndpointTable) -> pa.Table:
-    """One row per flow, with its first packet in the column FLOW and sorted by that."""
-    ordered = sorted(flows, key=lambda flow: flow.first_packet)
-    rows = [_flow_row(flow, endpoints) for flow in ordered]
-    keys = pa.array([flow.first_packet for flow in ordered], pa.int64())
-    return pa.Table.from_pylist(rows, schema=arrow_schema("flows")).append_column(FLOW, keys)
+def client_is_low(flow: Flow, ends: Endpoints) -> bool:
+    """Is the pair's low endpoint the client? Where nothing tells: servers listen on the lower port more often."""
+    return ends.low_port > ends.high_port if flow.client_is_low is None else flow.client_is_low
 
 
-def _flow_row(flow: Flow, endpoints: EndpointTable) -> dict[str, Any]:
+def flow_row(flow: Flow, endpoints: EndpointTable) -> dict[str, Any]:
+    """The columns of `flows` that a flow tells by itself."""
     pair = endpoints[flow.pair]
     low, high = (pair.low_address, pair.low_port), (pair.high_address, pair.high_port)
-    client_is_low = flow.client_is_low
-    if client_is_low is None:
-        # Nothing told the sides apart: servers listen on the lower port more often than not.
-        client_is_low = pair.low_port > pair.high_port
-    client, server = (low, high) if client_is_low else (high, low)
-    to_server, to_client = flow.halves[client_is_low], flow.halves[not client_is_low]
-    closed_by = None
-    if flow.closed_by_low is not None:
-        closed_by = "client" if flow.closed_by_low == client_is_low else "server"
+    low_is_client = client_is_low(flow, pair)
+    client, server = (low, high) if low_is_client else (high, low)
+    to_server, to_client = flow.halves[low_is_client], flow.halves[not low_is_client]
+
+    def side(is_low: bool | None) -> str | None:
+        return None if is_low is None else "client" if is_low == low_is_client else "server"
+
     return {
         "flow_id": flow_id(flow, endpoints),
         "protocol": flow.protocol,
@@ -92,13 +89,26 @@ def _flow_row(flow: Flow, endpoints: EndpointTable) -> dict[str, Any]:
         "ts_first": flow.ts_first_ns,
         "ts_last": flow.ts_last_ns,
         "packets": flow.packets,
+        "data_segments": flow.data_segments,
         "bytes_to_server": to_server.stream_bytes,
         "bytes_to_client": to_client.stream_bytes,
-        "handshake_seen": all(flow.syn_seen),
-        "closed_by": closed_by,
-        "gap_bytes": sum(half.gap_bytes for half in flow.halves),
-        "retransmitted_segments": sum(half.retransmitted for half in flow.halves),
-        "out_of_order_segments": sum(half.out_of_order for half in flow.halves),
-        "duplicate_packets": None,
-        "truncated_packets": sum(half.truncated for half in flow.halves),
+        "handshake_seen": flow.handshake == "complete",
+        "handshake": flow.handshake,
+        "handshake_ms": _ms(flow.syn_ns, flow.syn_ack_ns),
+        "closed_by": side(flow.closed_by_low),
+        "reset_by": side(flow.reset_by_low),
+        "gap_bytes": to_server.gap_bytes + to_client.gap_bytes,
+        "retransmitted_segments": to_server.retransmitted + to_client.retransmitted,
+        "retransmitted_bytes": to_server.retransmitted_bytes + to_client.retransmitted_bytes,
+        "out_of_order_segments": to_server.out_of_order + to_client.out_of_order,
+        "duplicate_packets": flow.duplicates,
+        "truncated_packets": to_server.truncated + to_client.truncated,
+        "client_zero_window_ms": to_server.zero_window_ns / _NS_PER_MS,
+        "server_zero_window_ms": to_client.zero_window_ns / _NS_PER_MS,
+        "encrypted": flow.encrypted,
+        "sni": flow.sni,
     }
+
+
+def _ms(first_ns: int | None, last_ns: int | None) -> float | None:
+    return None if first_ns is None or last_ns is None else max(last_ns - first_ns, 0) / _NS_PER_MS

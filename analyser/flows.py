@@ -1,98 +1,80 @@
 """From packet batches to flows with reassembled streams.
 
 In: `PacketBatch` (arrays of TCP segments). Out: for every flow a batch touched, runs of stream bytes and gaps, handed
-to a callback before the batch's buffer is used again.
+to a callback before the batch's buffer is used again; and every flow once more when it has ended and leaves memory.
 
 A flow whose segments simply continue both streams is taken with array arithmetic and one join per direction. Start,
-end, disorder, loss and cut packets send a flow's packets of that batch through the careful path, one by one.
+end, disorder, loss, closed windows and cut packets send a flow's packets of that batch through the careful path, one
+by one. Nothing depends on how packets were batched, unless a limit on the whole of all flows is reached.
 """
 
 from __future__ import annotations
 
-import hashlib
+from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass, field
-from itertools import accumulate
-from typing import Any
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
+from analyser.batches import BatchColumns, FlagArray, IntArray, PacketRow, ReadyRun
 from analyser.capture import EndpointTable, PacketBatch
-from analyser.streams import Half, Run
+from analyser.copies import Copies
+from analyser.flow import ACK, FIN, MASK, RST, SYN, Flow, close, handshake, starts_anew
+from analyser.half_open import Attempt, HalfOpen
+from analyser.streams import HISTORY_BYTES, Half, Note
 from dissectors.core.limits import Limits
-from dissectors.core.model import packet_of
 
-FIN, SYN, RST, ACK = 1, 2, 4, 16
 _SPECIAL = FIN | SYN | RST
 LINGER_NS = 60_000_000_000
-_MASK = (1 << 32) - 1
-
-IntArray = npt.NDArray[np.int64]
-
-
-@dataclass(slots=True)
-class Flow:
-    """One TCP connection. `halves[0]` is what the pair's high endpoint sent, `halves[1]` what the low one sent.
-
-    first_packet: the packet that opened it, in the order of the capture; no two flows share one, and it does not depend
-        on how packets were batched or shared among processes, so rows name their flow by it.
-    client_is_low: None until the handshake or the protocol tells. closed_by_low likewise.
-    decoder: what consumes the streams; None once the flow is finished.
-    """
-
-    index: int
-    pair: int
-    first_packet: int
-    ts_first_ns: int
-    ts_last_ns: int
-    last_packet: int
-    packets: int = 0
-    halves: tuple[Half, Half] = field(default_factory=lambda: (Half(), Half()))
-    client_is_low: bool | None = None
-    syn_seen: list[bool] = field(default_factory=lambda: [False, False])
-    closed_by_low: bool | None = None
-    first_close_ns: int | None = None
-    closed_ts_ns: int | None = None
-    protocol: str | None = None
-    identified_by: str | None = None
-    decoder: Any = None
-    finished: bool = False
-
+_NONE, _ENDED = -1, -2
 
 FlowCallback = Callable[[Flow], None]
 
 
-def flow_id(flow: Flow, endpoints: EndpointTable) -> str:
-    """Digest of endpoints, encapsulation and both initial sequence numbers (design: content, never a counter or time).
+class _Groups(NamedTuple):
+    """Packets of one batch sorted by pair: `order[firsts[i]:lasts[i]]` are those of `pairs[i]`."""
 
-    A direction that starts mid-stream gives the first sequence number seen instead of the initial one.
-    """
-    names = endpoints[flow.pair]
-    starts = [half.isn if half.isn is not None else half.first_seq for half in flow.halves]
-    text = "|".join(
-        str(part)
-        for part in (
-            names.low_address,
-            names.low_port,
-            names.high_address,
-            names.high_port,
-            names.encapsulation,
-            *("" if start is None else start & _MASK for start in starts),
-        )
-    )
-    return hashlib.blake2b(text.encode(), digest_size=8).hexdigest()
+    order: npt.NDArray[np.intp]
+    pairs: list[int]
+    firsts: list[int]
+    lasts: list[int]
+    special: list[int]
+    syns: list[int]
+    copies: list[int]
+    ts_first_ns: list[int]
+    ts_last_ns: list[int]
 
 
 class FlowTable:
-    """All flows of an analysis. `consume(flow)` is called whenever a flow may have queued runs, in batch order."""
+    """The open flows of an analysis.
 
-    def __init__(self, limits: Limits, consume: FlowCallback) -> None:
-        self.flows: list[Flow] = []
+    consume(flow): called whenever a flow may have queued runs, in batch order. ended(flow): called once, after the last
+    `consume`; the table forgets the flow then. Indices count from 0 in the order in which flows were opened.
+    """
+
+    def __init__(self, limits: Limits, endpoints: EndpointTable, consume: FlowCallback, ended: FlowCallback) -> None:
+        self.stray_packets = 0
         self._limits = limits
+        self._endpoints = endpoints
         self._consume = consume
-        self._current: npt.NDArray[np.int32] = np.full(1024, -1, np.int32)
+        self._ended = ended
+        self._open: dict[int, Flow] = {}
+        self._opened = 0
+        self._half_open = HalfOpen(limits.max_half_open)
+        self._half_open_rows = 0
+        self._copies = Copies()
+        self._closed: deque[tuple[int, int]] = deque()
+        self._current: npt.NDArray[np.int32] = np.full(1024, _NONE, np.int32)
+        self._end_seq: npt.NDArray[np.int64] = np.full((1024, 2), -1, np.int64)
+        self._history_bytes = HISTORY_BYTES
+        self._held_bytes = 0
         self._file_index = 0
+        self._now_ns = 0
+
+    def __len__(self) -> int:
+        """Flows opened so far."""
+        return self._opened
 
     def next_file(self, index: int) -> None:
         """Packets that follow come from the capture with this index."""
@@ -103,213 +85,244 @@ class FlowTable:
         if len(batch) == 0:
             return
         self._grow(int(batch.pair.max()) + 1)
-        columns = _Columns(batch, self._file_index)
-        order = np.argsort(batch.pair, kind="stable")
-        pairs = batch.pair[order]
-        bounds = np.flatnonzero(np.diff(pairs)) + 1
-        firsts = np.concatenate(([0], bounds))
-        lasts = np.concatenate((bounds, [len(pairs)]))
-        special = np.add.reduceat((batch.flags[order] & _SPECIAL) != 0, firsts)
-        ready = columns.runs(batch)
-        ts_sorted = batch.ts_ns[order]
-        for pair, first, last, unusual in zip(
-            pairs[firsts].tolist(), firsts.tolist(), lasts.tolist(), special.tolist(), strict=True
-        ):
+        copies = self._copies.mark(batch, self._file_index)
+        columns = BatchColumns(batch, self._file_index, copies, self._now_ns)
+        groups = _grouped(batch, copies)
+        self._history_bytes = min(HISTORY_BYTES, self._limits.max_history_bytes // (2 * len(self._open) + 1))
+        ready = columns.runs()
+        for pair, first, last, special, syns, copied, ts_first_ns, ts_last_ns in zip(*groups[1:], strict=True):
             current = int(self._current[pair])
-            flow = self.flows[current] if current >= 0 else None
+            flow = self._open[current] if current >= 0 else None
             runs = ready.get(pair)
-            if flow is None or unusual or not _continues(flow, runs):
-                self._careful(columns.rows(order[first:last]), pair)
+            if flow is None and syns == last - first:
+                self._attempts(pair, columns.rows(groups.order[first:last]))
                 continue
-            if flow.finished:
-                runs = ()
+            if flow is None or special or not _continues(flow, runs):
+                self._careful(columns.rows(groups.order[first:last]), pair)
+                continue
             for run in runs or ():
-                flow.halves[run.from_low].append_run(columns.run(run))
+                flow.halves[run.from_low].append_run(columns.run(run), self._history_bytes)
+                flow.data_segments += run.last - run.first
             flow.packets += last - first
-            flow.ts_last_ns = max(flow.ts_last_ns, int(ts_sorted[first:last].max()))
-            flow.last_packet = int(columns.packet[order[last - 1]])
-            self._consume(flow)
+            flow.duplicates += copied
+            flow.ts_first_ns = min(flow.ts_first_ns, ts_first_ns)
+            flow.ts_last_ns = max(flow.ts_last_ns, ts_last_ns)
+            flow.last_packet = int(columns.packet[groups.order[last - 1]])
+            self._pass_on(flow)
+        self._now_ns = int(columns.now_ns[-1])
+        self._forget_closed()
+        self._keep_within_limits()
 
     def finish(self) -> None:
-        """No packets follow: flush and finish every flow."""
-        for flow in self.flows:
+        """No packets follow: flush and end every flow."""
+        for attempt in self._half_open.take_all():
+            self._give_up(attempt)
+        for flow in list(self._open.values()):
             self._finish(flow)
 
+    def remarks(self) -> list[Note]:
+        """What is to be said of no single flow. Complete after `finish`."""
+        found = []
+        if self._half_open.uncounted_rows:
+            found.append(Note("half_open_flows", self._half_open.summary(), 0, self._now_ns, None, "warn", "limit"))
+        return found
+
+    # ------------------------------------------------------------------------------------------------------------------
+
     def _finish(self, flow: Flow) -> None:
-        if flow.finished:
-            return
         for half in flow.halves:
             half.flush(flow.last_packet, flow.ts_last_ns)
         flow.finished = True
         self._consume(flow)
+        self._held_bytes -= flow.held_bytes
+        self._end_seq[flow.pair] = [half.next_seq & MASK if half.started else -1 for half in flow.halves]
+        if self._current[flow.pair] == flow.index:
+            self._current[flow.pair] = _ENDED
+        del self._open[flow.index]
+        self._ended(flow)
+
+    def _pass_on(self, flow: Flow) -> None:
+        self._consume(flow)
+        held = flow.halves[0].pending_bytes + flow.halves[1].pending_bytes
+        if flow.decoder is not None:
+            held += flow.decoder.held_bytes
+        self._held_bytes += held - flow.held_bytes
+        flow.held_bytes = held
+
+    def _forget_closed(self) -> None:
+        """End flows that closed long ago; whatever their pair sends later is told by `_begins`."""
+        while self._closed and self._now_ns - self._closed[0][0] > LINGER_NS:
+            flow = self._open.get(self._closed.popleft()[1])
+            if flow is not None:
+                self._finish(flow)
+
+    def _keep_within_limits(self) -> None:
+        limits = self._limits
+        if len(self._open) > limits.max_open_flows:
+            idle = sorted(self._open.values(), key=lambda flow: (flow.closed_ts_ns is None, flow.ts_last_ns))
+            text = f"more than {limits.max_open_flows} flows were open; this one was idle long and is taken as ended"
+            for flow in idle[: len(self._open) - limits.max_open_flows * 9 // 10]:
+                self._limit_note(flow, "open_flows", text)
+                self._finish(flow)
+        if self._held_bytes > limits.max_held_bytes:
+            text = f"all flows together held more than {limits.max_held_bytes} bytes; this one let go of {{}}"
+            for flow in sorted(self._open.values(), key=lambda flow: -flow.held_bytes):
+                if self._held_bytes <= limits.max_held_bytes * 3 // 4:
+                    break
+                self._limit_note(flow, "held_bytes", text.format(flow.held_bytes))
+                for half in flow.halves:
+                    half.give_up(flow.last_packet, flow.ts_last_ns)
+                flow.let_go = True
+                self._pass_on(flow)
+                flow.let_go = False
+
+    def _limit_note(self, flow: Flow, code: str, text: str) -> None:
+        note = Note(code, text, flow.last_packet, flow.ts_last_ns, None, "warn", "limit")
+        half = flow.halves[0]
+        half.notes = [*(half.notes or ()), note]
 
     def _grow(self, pairs: int) -> None:
-        if pairs > len(self._current):
-            grown = np.full(max(pairs, 2 * len(self._current)), -1, np.int32)
-            grown[: len(self._current)] = self._current
-            self._current = grown
+        have = len(self._current)
+        if pairs > have:
+            size = max(pairs, 2 * have)
+            current, end_seq = np.full(size, _NONE, np.int32), np.full((size, 2), -1, np.int64)
+            current[:have], end_seq[:have] = self._current, self._end_seq
+            self._current, self._end_seq = current, end_seq
 
-    def _open(self, pair: int, packet: int, ts_ns: int) -> Flow:
-        current = int(self._current[pair])
-        if current >= 0:
-            self._finish(self.flows[current])
-        flow = Flow(len(self.flows), pair, packet, ts_ns, ts_ns, packet)
-        self.flows.append(flow)
+    def _start(self, pair: int, packet: int, ts_ns: int) -> Flow:
+        halves = tuple(Half(notes_left=self._limits.max_tcp_remarks) for _ in range(2))
+        flow = Flow(self._opened, pair, packet, ts_ns, ts_ns, packet, (halves[0], halves[1]))
+        self._opened += 1
+        self._open[flow.index] = flow
         self._current[pair] = flow.index
         return flow
 
-    def _careful(self, rows: list[tuple[Any, ...]], pair: int) -> None:
-        """All packets of one pair in one batch, one by one in capture order."""
-        limits = self._limits
-        current = int(self._current[pair])
-        flow = self.flows[current] if current >= 0 else None
-        for packet, ts_ns, from_low, seq, ack, flags, payload, wire_bytes in rows:
-            if flow is None or (flags & SYN and _starts_anew(flow, from_low, seq)):
-                if flow is not None:
-                    self._consume(flow)
-                flow = self._open(pair, packet, ts_ns)
-            flow.packets += 1
-            flow.ts_first_ns = min(flow.ts_first_ns, ts_ns)
-            flow.ts_last_ns = max(flow.ts_last_ns, ts_ns)
-            flow.last_packet = packet
-            if flow.closed_ts_ns is not None and ts_ns - flow.closed_ts_ns > LINGER_NS:
-                self._finish(flow)
-            if flow.finished:
+    def _begins(self, row: PacketRow, pair: int) -> bool:
+        """Does this packet begin a flow on a pair that has none, or does it come late for one that ended?"""
+        if self._current[pair] == _NONE or row.flags & SYN:
+            return not row.copy
+        end = int(self._end_seq[pair][int(row.from_low)])
+        behind = (end - row.seq) & MASK
+        return row.wire_bytes > 0 and not row.copy and (end < 0 or behind == 0 or behind >= 1 << 31)
+
+    def _attempts(self, pair: int, rows: list[PacketRow]) -> None:
+        """Nothing but SYNs on a pair without a flow."""
+        for row in rows:
+            attempt = self._half_open.get(pair)
+            if attempt is not None and (attempt.from_low, attempt.seq) == (row.from_low, row.seq):
+                attempt.again(row.packet, row.ts_ns, row.copy)
                 continue
-            sender, receiver = flow.halves[from_low], flow.halves[not from_low]
-            if sender.first_seq is None:
-                sender.first_seq = seq
-            if flags & SYN:
-                _handshake(flow, from_low, seq, flags)
-                seq += 1
-            if flags & ACK:
-                receiver.acknowledged(ack)
-            if wire_bytes:
-                sender.segment(seq, payload, wire_bytes, packet, ts_ns)
-            if flags & (FIN | RST):
-                _close(flow, from_low, flags, seq + wire_bytes, ts_ns)
-            for half in flow.halves:
-                if half.pending:
-                    half.after_packet(packet, ts_ns, limits)
+            if attempt is not None:
+                self._give_up(self._half_open.pop(pair))
+            fresh = Attempt(pair, row.from_low, row.seq, row.packet, row.ts_ns, row.ts_ns, row.packet)
+            self._give_up(self._half_open.add(fresh))
+
+    def _give_up(self, attempt: Attempt | None) -> None:
+        """An attempt that nobody answered: a flow of its own, or only counted."""
+        if attempt is None:
+            return
+        if self._half_open_rows < self._limits.max_half_open:
+            self._half_open_rows += 1
+            self._finish(self._from_attempt(attempt))
+        else:
+            self._half_open.count(attempt, self._endpoints[attempt.pair])
+
+    def _from_attempt(self, attempt: Attempt) -> Flow:
+        flow = self._start(attempt.pair, attempt.packet, attempt.ts_ns)
+        flow.last_packet, flow.ts_last_ns = attempt.last_packet, attempt.ts_last_ns
+        flow.packets, flow.duplicates = attempt.packets, attempt.duplicates
+        flow.halves[attempt.from_low].first_seq = attempt.seq
+        handshake(flow, attempt.from_low, attempt.seq, SYN, attempt.ts_ns)
+        return flow
+
+    def _flow_of(self, pair: int) -> Flow | None:
+        current = int(self._current[pair])
+        if current >= 0:
+            return self._open[current]
+        attempt = self._half_open.pop(pair) if pair in self._half_open else None
+        return None if attempt is None else self._from_attempt(attempt)
+
+    def _careful(self, rows: list[PacketRow], pair: int) -> None:
+        """All packets of one pair in one batch, one by one in capture order."""
+        flow = self._flow_of(pair)
+        for row in rows:
+            if flow is not None and flow.closed_ts_ns is not None and row.now_ns - flow.closed_ts_ns > LINGER_NS:
+                self._finish(flow)
+                flow = None
+            if flow is None and not self._begins(row, pair):
+                self.stray_packets += 1
+                continue
+            if flow is not None and row.flags & SYN and not row.copy and starts_anew(flow, row.from_low, row.seq):
+                self._finish(flow)
+                flow = None
+            if flow is None:
+                flow = self._start(pair, row.packet, row.ts_ns)
+            was_closed = flow.closed_ts_ns is not None
+            _take(flow, row, self._limits)
+            if flow.closed_ts_ns is not None and not was_closed:
+                self._closed.append((flow.closed_ts_ns, flow.index))
         if flow is not None:
-            self._consume(flow)
+            self._pass_on(flow)
 
 
-def _starts_anew(flow: Flow, from_low: bool, seq: int) -> bool:
-    """Does this SYN begin another connection on the same endpoints (port reuse), or belong to the one known?"""
-    half = flow.halves[from_low]
-    if half.isn is not None:
-        return half.isn & _MASK != seq
-    return half.started
+def _take(flow: Flow, row: PacketRow, limits: Limits) -> None:
+    """One packet of a flow."""
+    packet, ts_ns, now_ns, from_low, seq, ack, flags, window, payload, wire_bytes, copy = row
+    flow.packets += 1
+    flow.ts_first_ns = min(flow.ts_first_ns, ts_ns)
+    flow.ts_last_ns = max(flow.ts_last_ns, ts_ns)
+    flow.last_packet = packet
+    if copy:
+        flow.duplicates += 1
+        return
+    sender, receiver = flow.halves[from_low], flow.halves[not from_low]
+    if sender.first_seq is None:
+        sender.first_seq = seq
+    if flags & SYN:
+        handshake(flow, from_low, seq, flags, ts_ns)
+        seq += 1
+    elif not flags & RST:
+        sender.window(window, packet, ts_ns)
+    if flags & ACK:
+        receiver.acknowledged(ack)
+    if wire_bytes:
+        flow.data_segments += 1
+        sender.segment(seq, payload, wire_bytes, packet, ts_ns)
+    if flags & (FIN | RST):
+        close(flow, from_low, flags, seq + wire_bytes, packet, ts_ns, now_ns)
+    for half in flow.halves:
+        if half.pending:
+            half.after_packet(packet, ts_ns, limits)
 
 
-def _handshake(flow: Flow, from_low: bool, seq: int, flags: int) -> None:
-    half = flow.halves[from_low]
-    if not half.started:
-        half.start(seq + 1, isn=seq)
-    flow.syn_seen[from_low] = True
-    if flow.client_is_low is None:
-        flow.client_is_low = from_low != bool(flags & ACK)
-
-
-def _close(flow: Flow, from_low: bool, flags: int, end_seq: int, ts_ns: int) -> None:
-    if flow.first_close_ns is None or ts_ns < flow.first_close_ns:
-        flow.closed_by_low, flow.first_close_ns = from_low, ts_ns
-    if flags & FIN:
-        flow.halves[from_low].finish_at(end_seq)
-    if flags & RST or all(half.fin_seq is not None for half in flow.halves):
-        flow.closed_ts_ns = ts_ns
-
-
-@dataclass(slots=True)
-class _ReadyRun:
-    """Consecutive data segments of one direction in one batch: rows `first` to `last` of the sorted columns."""
-
-    from_low: int
-    first: int
-    last: int
-    seq: int
-    in_order: bool
-
-
-def _continues(flow: Flow, runs: tuple[_ReadyRun, ...] | None) -> bool:
+def _continues(flow: Flow, runs: tuple[ReadyRun, ...] | None) -> bool:
     """True when every run of the flow in this batch continues its stream exactly."""
-    if flow.closed_ts_ns is not None and not flow.finished:
-        return False
-    if any(half.pending for half in flow.halves):
+    if flow.unsettled:
         return False
     for run in runs or ():
         half = flow.halves[run.from_low]
-        if not (run.in_order and half.started and half.next_seq & _MASK == run.seq):
+        if not (run.in_order and half.started and half.next_seq & MASK == run.seq):
             return False
     return True
 
 
-class _Columns:
-    """A batch's columns in the shapes the two paths need."""
-
-    def __init__(self, batch: PacketBatch, file_index: int) -> None:
-        self._batch = batch
-        self._data = batch.data
-        self.packet: IntArray = batch.packet + packet_of(file_index, 0)
-        self._starts: list[int] = []
-        self._ends: list[int] = []
-        self._packets: list[int] = []
-        self._ts_ns: list[int] = []
-
-    def runs(self, batch: PacketBatch) -> dict[int, tuple[_ReadyRun, ...]]:
-        """Data segments sorted by pair, direction and capture order, cut into one run per pair and direction."""
-        data = np.flatnonzero(batch.wire_payload_bytes > 0)
-        if len(data) == 0:
-            return {}
-        key = batch.pair[data].astype(np.int64) * 2 + batch.from_low[data]
-        by_key = np.argsort(key, kind="stable")
-        rows = data[by_key]
-        key = key[by_key]
-        seq, size = batch.seq[rows], batch.payload_bytes[rows].astype(np.int64)
-        starts = batch.payload_start[rows]
-        self._starts, self._ends = starts.tolist(), (starts + size).tolist()
-        self._packets, self._ts_ns = self.packet[rows].tolist(), batch.ts_ns[rows].tolist()
-        new_run = np.concatenate(([True], key[1:] != key[:-1]))
-        follows = np.concatenate(([True], ((seq[:-1] + size[:-1]) & _MASK) == seq[1:]))
-        broken = ~(follows | new_run) | (size < batch.wire_payload_bytes[rows])
-        firsts = np.flatnonzero(new_run)
-        lasts = np.concatenate((firsts[1:], [len(rows)]))
-        breaks = np.add.reduceat(broken, firsts)
-        found: dict[int, tuple[_ReadyRun, ...]] = {}
-        for run_key, first, last, run_seq, bad in zip(
-            key[firsts].tolist(), firsts.tolist(), lasts.tolist(), seq[firsts].tolist(), breaks.tolist(), strict=True
-        ):
-            run = _ReadyRun(run_key & 1, first, last, run_seq, not bad)
-            found[run_key >> 1] = (*found.get(run_key >> 1, ()), run)
-        return found
-
-    def run(self, ready: _ReadyRun) -> Run:
-        """The bytes of a ready run."""
-        first, last = ready.first, ready.last
-        data = self._data
-        pieces = [data[a:b] for a, b in zip(self._starts[first:last], self._ends[first:last], strict=True)]
-        positions = list(accumulate(map(len, pieces), initial=0))
-        size = positions.pop()
-        packets = self._packets[first:last]
-        return Run(pieces, size, positions, packets, self._ts_ns[first:last], packets)
-
-    def rows(self, chosen: npt.NDArray[np.intp]) -> list[tuple[Any, ...]]:
-        """(packet, ts_ns, from_low, seq, ack, flags, payload, wire payload bytes) of the chosen packets."""
-        batch, data = self._batch, self._data
-        starts = batch.payload_start[chosen]
-        ends = starts + batch.payload_bytes[chosen]
-        payloads = [data[a:b] for a, b in zip(starts.tolist(), ends.tolist(), strict=True)]
-        return list(
-            zip(
-                self.packet[chosen].tolist(),
-                batch.ts_ns[chosen].tolist(),
-                batch.from_low[chosen].tolist(),
-                batch.seq[chosen].tolist(),
-                batch.ack[chosen].tolist(),
-                batch.flags[chosen].tolist(),
-                payloads,
-                batch.wire_payload_bytes[chosen].tolist(),
-                strict=True,
-            )
-        )
+def _grouped(batch: PacketBatch, copies: FlagArray) -> _Groups:
+    order = np.argsort(batch.pair, kind="stable")
+    pairs = batch.pair[order]
+    firsts = np.concatenate(([0], np.flatnonzero(np.diff(pairs)) + 1))
+    lasts = np.concatenate((firsts[1:], [len(pairs)]))
+    flags = batch.flags[order]
+    special = ((flags & _SPECIAL) != 0) | (batch.window[order] == 0)
+    syns = ((flags & (_SPECIAL | ACK)) == SYN) & (batch.wire_payload_bytes[order] == 0)
+    ts_ns: IntArray = batch.ts_ns[order]
+    return _Groups(
+        order,
+        pairs[firsts].tolist(),
+        firsts.tolist(),
+        lasts.tolist(),
+        np.add.reduceat(special, firsts).tolist(),
+        np.add.reduceat(syns, firsts, dtype=np.int64).tolist(),
+        np.add.reduceat(copies[order], firsts, dtype=np.int64).tolist(),
+        np.minimum.reduceat(ts_ns, firsts).tolist(),
+        np.maximum.reduceat(ts_ns, firsts).tolist(),
+    )

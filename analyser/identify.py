@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from analyser.flows import Flow
+from analyser.flow import Flow
 from analyser.streams import Gap, Run
 from dissectors.core.limits import Limits
 from dissectors.core.protocol import Dissector
@@ -38,7 +38,7 @@ def identify(
 
     `ports` are those of the high and the low endpoint, `forced` the (protocol, port) the user gave.
     """
-    heads = tuple(_head(items, side, limits.max_probe_bytes) for side in (False, True))
+    heads = tuple(head(items, side, limits.max_probe_bytes) for side in (False, True))
     orientations = (True, False) if flow.client_is_low is None else (flow.client_is_low,)
     whole = all(half.isn is not None for half in flow.halves)
     best: tuple[int, int, Identity] | None = None
@@ -64,7 +64,7 @@ def identify(
     return None if best is None else best[2]
 
 
-def _head(items: list[tuple[bool, Run | Gap]], side: bool, limit: int) -> bytes:
+def head(items: list[tuple[bool, Run | Gap]], side: bool, limit: int) -> bytes:
     """The first contiguous bytes of one direction, at most `limit`."""
     parts: list[bytes] = []
     size = 0

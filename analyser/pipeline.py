@@ -15,13 +15,18 @@ from functools import partial
 import pyarrow as pa
 
 from analyser.build import field_kind, row_fields
-from analyser.capture import CaptureError, CaptureLimits, CaptureStats, EndpointTable, Source, read_batches
+from analyser.capture import CaptureError, CaptureStats, EndpointTable, Source, read_batches
 from analyser.decoding import FlowDecoder
-from analyser.facts import flows_table
-from analyser.flows import Flow, FlowTable
+from analyser.facts import client_is_low
+from analyser.flow import Flow
+from analyser.flow_records import FlowRecords
+from analyser.flows import FlowTable
 from analyser.options import Progress, ProgressCallback, ReadOptions
 from analyser.store import RawStore
+from analyser.streams import Note
+from analyser.timeorder import NO_FLOW
 from dissectors.core.limits import Limits
+from dissectors.core.model import CLIENT_TO_SERVER, SERVER_TO_CLIENT, Row
 from dissectors.core.options import DecodeOptions
 from dissectors.core.protocol import Dissector, Sink
 
@@ -55,7 +60,7 @@ class Decoded:
 
     store: RawStore
     endpoints: EndpointTable
-    flows: list[Flow]
+    flows: FlowRecords
     captures: list[CaptureStats] = field(default_factory=list)
     unread: list[UnreadInput] = field(default_factory=list)
     flow_facts: pa.Table | None = None
@@ -64,7 +69,7 @@ class Decoded:
     def flows_table(self) -> pa.Table:
         """The registered columns of all flows and FLOW, sorted by that; made once, when reading is over."""
         if self.flow_facts is None:
-            self.flow_facts = flows_table(self.flows, self.endpoints)
+            self.flow_facts = self.flows.table()
         return self.flow_facts
 
 
@@ -77,9 +82,7 @@ class Pipeline:
         wanted: Iterable[str],
         options: ReadOptions,
         limits: Limits | None = None,
-        capture_limits: CaptureLimits | None = None,
     ) -> None:
-        self._capture_limits = capture_limits or CaptureLimits()
         self._dissectors = dissectors
         self._options = options
         self._limits = limits or Limits()
@@ -91,12 +94,13 @@ class Pipeline:
         for name in tables:
             kinds = [field_kind(name, field_name) for field_name in fields[name]]
             self._store.add(name, fields[name], kinds, self._sink.tables()[name])
-        self._endpoints = EndpointTable()
-        self._flows = FlowTable(self._limits, self._consume)
+        self._endpoints = EndpointTable(self._limits.capture.max_pairs)
+        self._records = FlowRecords(self._endpoints)
+        self._flows = FlowTable(self._limits, self._endpoints, self._consume, self._records.add)
 
     def run(self, sources: Sequence[Source], progress: ProgressCallback | None = None) -> Decoded:
         """Read all sources to their ends. A source that cannot be read is named in `unread`, the rest goes on."""
-        result = Decoded(self._store, self._endpoints, self._flows.flows)
+        result = Decoded(self._store, self._endpoints, self._records)
         with _collector_paused():
             self._read_all(sources, result, progress)
         return result
@@ -113,21 +117,28 @@ class Pipeline:
                     continue
             result.captures.append(stats)
         self._flows.finish()
+        for note in self._flows.remarks():
+            self._sink.expert(_expert_row(None, note))
+        self._store.mark(NO_FLOW)
 
     def _read(self, source: Source, stats: CaptureStats, progress: ProgressCallback | None) -> None:
         total = source.path.stat().st_size if source.path is not None and source.path.is_file() else None
-        for batch in read_batches(source, self._endpoints, stats, self._capture_limits):
+        for batch in read_batches(source, self._endpoints, stats, self._limits.capture):
             self._flows.feed(batch)
             if progress is not None:
                 progress(Progress(source.name, stats.captured_bytes, total, stats.packets))
 
     def _consume(self, flow: Flow) -> None:
-        if flow.decoder is None:
-            if flow.finished:
-                return
+        if flow.decoder is None and any(half.queue for half in flow.halves):
             flow.decoder = self._decoder(flow)
         self._sink.drain = partial(self._store.drain, flow.first_packet)
-        if flow.decoder.consume(flow, self._sink):
+        added = flow.decoder.consume(flow, self._sink) if flow.decoder is not None else False
+        if flow.client_is_low is not None or flow.finished:
+            for from_low, note in flow.take_notes():
+                from_client = from_low == client_is_low(flow, self._endpoints[flow.pair])
+                self._sink.expert(_expert_row(CLIENT_TO_SERVER if from_client else SERVER_TO_CLIENT, note))
+                added = True
+        if added:
             self._store.mark(flow.first_packet)
         if flow.finished:
             flow.decoder = None
@@ -139,3 +150,8 @@ class Pipeline:
             ((self._options.decode_as[port], port) for port in ports if port in self._options.decode_as), None
         )
         return FlowDecoder(self._dissectors, forced, ports, self._limits, self._decode_options)
+
+
+def _expert_row(direction: int | None, note: Note) -> Row:
+    span = None if note.span is None else f"{note.span[0]}-{note.span[1]}"
+    return (direction, None, note.packet, note.ts_ns, note.severity, note.group, note.code, note.text, span)

@@ -16,6 +16,8 @@ import numpy.typing as npt
 import pyarrow as pa
 
 TIME, FLOW, ROW = "ts", "_flow", "_row"
+# In the column FLOW of rows about the capture as a whole.
+NO_FLOW = -1
 SAMPLE_EVERY = 64
 CHUNKS_HELD = 4
 

@@ -1,30 +1,82 @@
-"""How much a hostile or damaged capture may cost. Reaching a limit is an expert info, never an exception."""
+"""How much a hostile or damaged capture may cost. Reaching a limit is an expert info, never an exception.
+
+In: nothing. Out: `Limits`, one frozen value that is handed down to everybody who reads captures.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
-MIB = 1024 * 1024
+MIB = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class CaptureLimits:
+    """What a capture may cost.
+
+    block_bytes: how much is read, decoded and handed on at a time; a larger record makes the block grow. On small
+        packets this layer is fastest at 2 to 4 MiB, at 16 MiB a fifth slower with twice the memory; larger blocks spare
+        those who work per flow and batch.
+    max_packet_bytes: no record is believed to be larger, whatever the snaplen of the file says.
+    handover_ms: a block of a live source is handed on this long after its first byte, full or not.
+    max_resyncs: how often reading goes on behind damage before the rest of the file is given up.
+    max_pairs: endpoint pairs kept, for EndpointTable; packets of further pairs count as undecoded.
+    fragment_timeout_s: fragments of one IP packet come within this time of the capture's clock.
+    max_fragment_bytes, max_datagrams: unfinished IP packets kept, in memory and in number; the oldest are given up.
+    clock_back_s, clock_forward_s: steps of the capture's clock that get a remark.
+    max_remarks, max_interfaces, max_comments, max_names, max_secrets, max_secrets_bytes: what is kept in the
+        statistics; further remarks and comments are counted.
+    """
+
+    block_bytes: int = 8 * MIB
+    max_packet_bytes: int = 64 * MIB
+    handover_ms: int = 100
+    max_resyncs: int = 1000
+    max_pairs: int = 4_000_000
+    fragment_timeout_s: int = 30
+    max_fragment_bytes: int = 16 * MIB
+    max_datagrams: int = 10_000
+    max_remarks: int = 200
+    max_interfaces: int = 10_000
+    max_comments: int = 1000
+    max_names: int = 10_000
+    max_secrets: int = 1000
+    max_secrets_bytes: int = 16 * MIB
+    clock_back_s: int = 1
+    clock_forward_s: int = 86_400
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Limits of streams and dissectors; sizes in bytes.
+    """Limits of reading, streams and dissectors; sizes in bytes.
 
+    capture: those of the capture layer.
     max_frame_bytes: a frame that claims more is damage, not a message (Kafka brokers refuse requests above 100 MiB by
         default, socket.request.max.bytes).
     max_pending_bytes: out-of-order bytes held per direction while a gap may still close.
     max_pending_packets: packets of a flow that may pass before an acknowledged gap is given up.
+    max_held_bytes: bytes that all flows together wait with (out of order, incomplete frames, protocol not known yet);
+        beyond it those that hold most are made to let go.
+    max_open_flows: flows kept open at a time; beyond it those that were idle longest are ended.
+    max_half_open: connection attempts without an answer that are remembered, and that get a row; the rest is counted.
+    max_history_bytes: delivered bytes kept over all flows to compare what is sent again.
     max_probe_bytes: bytes per direction looked at to identify a protocol.
     max_outstanding: requests without a response held per flow.
     max_fetch_session_partitions: partitions remembered per Kafka fetch session.
-    max_expert_infos: remarks kept per flow; the rest is counted.
+    max_expert_infos: remarks of a conversation kept per flow; the rest is counted.
+    max_tcp_remarks: remarks on retransmissions and the like kept per flow and direction; the rest is counted.
     """
 
+    capture: CaptureLimits = field(default_factory=CaptureLimits)
     max_frame_bytes: int = 110 * MIB
     max_pending_bytes: int = 4 * MIB
     max_pending_packets: int = 64
+    max_held_bytes: int = 256 * MIB
+    max_open_flows: int = 100_000
+    max_half_open: int = 10_000
+    max_history_bytes: int = 16 * MIB
     max_probe_bytes: int = 64 * 1024
     max_outstanding: int = 20_000
     max_fetch_session_partitions: int = 50_000
     max_expert_infos: int = 100
+    max_tcp_remarks: int = 50

@@ -10,8 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from analyser.capture import CaptureLimits, CaptureStats, EndpointTable, Source, read_batches
-from analyser.flows import Flow, FlowTable
-from analyser.streams import Gap
+from analyser.flow import Flow
+from analyser.flows import FlowTable
+from analyser.streams import Gap, Note
 from dissectors.core.limits import Limits
 from tests.support.packets import Captured, pcap
 from tests.support.wire import ACK, FIN, PSH, RST, SYN, Talk
@@ -25,14 +26,17 @@ class Collected:
 
     def __init__(self, packets: list[Captured], block_bytes: int = 1 << 20, limits: Limits | None = None) -> None:
         self.streams: dict[tuple[int, bool], Stream] = {}
-        self.table = FlowTable(limits or Limits(), self._take)
+        self.flows: dict[int, Flow] = {}
+        self.notes: list[tuple[bool, Note]] = []
         endpoints = EndpointTable()
+        self.table = FlowTable(limits or Limits(), endpoints, self._take, self._ended)
         source = Source("test", stream=io.BytesIO(pcap(packets, nanoseconds=True)))
         for batch in read_batches(source, endpoints, CaptureStats("test"), CaptureLimits(block_bytes=block_bytes)):
             self.table.feed(batch)
         self.table.finish()
 
     def _take(self, flow: Flow) -> None:
+        self.notes += flow.take_notes()
         for from_low, half in enumerate(flow.halves):
             stream = self.streams.setdefault((flow.index, bool(from_low)), [])
             for item in half.take():
@@ -42,6 +46,11 @@ class Collected:
                     stream[-1] += b"".join(item.pieces)
                 else:
                     stream.append(b"".join(item.pieces))
+
+    def _ended(self, flow: Flow) -> None:
+        assert flow.finished
+        assert flow.index not in self.flows
+        self.flows[flow.index] = flow
 
     def client(self, flow: int = 0) -> Stream:
         return self.streams[flow, True]
@@ -55,9 +64,9 @@ def test_in_order_streams_come_out_whole() -> None:
     talk.send(True, 0, b"ab", ack=0).send(False, 0, b"xyz", ack=2).send(True, 2, b"cd", ack=3)
     got = Collected(talk.packets)
     assert (got.client(), got.server()) == ([b"abcd"], [b"xyz"])
-    flow = got.table.flows[0]
+    flow = got.flows[0]
     assert flow.client_is_low
-    assert flow.syn_seen == [True, True]
+    assert flow.handshake == "complete"
     assert flow.packets == 6
 
 
@@ -66,8 +75,8 @@ CASES = {
     "overlap keeps the first copy": ([(0, b"01234"), (3, b"XX567"), (8, b"89")], [HELLO], "retransmitted", 1),
     "disorder": ([(0, b"012"), (5, b"56789"), (3, b"34")], [HELLO], "out_of_order", 1),
     "disorder of many": ([(8, b"89"), (4, b"4567"), (2, b"23"), (0, b"01")], [HELLO], "out_of_order", 3),
-    "overlapping segments held back": ([(6, b"6789"), (4, b"45XX"), (0, b"0123")], [b"012345XX89"], "out_of_order", 2),
-    "contained segment held back": ([(4, b"456789"), (5, b"XX"), (0, b"0123")], [HELLO], "out_of_order", 2),
+    "overlapping segments held back": ([(6, b"6789"), (4, b"45XX"), (0, b"0123")], [HELLO], "out_of_order", 2),
+    "contained segment held back": ([(4, b"456789"), (5, b"XX"), (0, b"0123")], [HELLO], "out_of_order", 1),
 }
 
 
@@ -78,7 +87,7 @@ def test_disorder_and_overlap(segments: list[tuple[int, bytes]], stream: Stream,
         talk.send(True, offset, payload, ack=0)
     got = Collected(talk.packets)
     assert got.client() == stream
-    assert getattr(got.table.flows[0].halves[1], counter) == count
+    assert getattr(got.flows[0].halves[1], counter) == count
 
 
 def test_loss_that_the_receiver_confirmed_is_a_gap_after_a_while() -> None:
@@ -86,7 +95,7 @@ def test_loss_that_the_receiver_confirmed_is_a_gap_after_a_while() -> None:
     talk.send(False, 0, flags=ACK, ack=10).wait(2).send(True, 10, b"more", ack=0)
     got = Collected(talk.packets)
     assert got.client() == [b"01", 3, b"56789more"]
-    assert got.table.flows[0].halves[1].gap_bytes == 3
+    assert got.flows[0].halves[1].gap_bytes == 3
 
 
 def test_a_hole_nobody_confirmed_stays_open_until_the_end() -> None:
@@ -105,7 +114,7 @@ def test_snaplen_cut_is_a_gap_of_the_missing_bytes() -> None:
     talk = Talk().handshake().send(True, 0, HELLO, ack=0, cut=4).send(True, 10, b"next", ack=0)
     got = Collected(talk.packets)
     assert got.client() == [b"012345", 4, b"next"]
-    assert got.table.flows[0].halves[1].truncated == 1
+    assert got.flows[0].halves[1].truncated == 1
 
 
 def test_sequence_numbers_wrap() -> None:
@@ -119,7 +128,7 @@ def test_mid_stream_start_begins_at_the_first_segment() -> None:
     talk = Talk().send(True, 700, b"abc", ack=90).send(False, 90, b"xy", ack=703).send(True, 703, b"d", ack=92)
     got = Collected(talk.packets)
     assert (got.client(), got.server()) == ([b"abcd"], [b"xy"])
-    assert got.table.flows[0].client_is_low is None
+    assert got.flows[0].client_is_low is None
 
 
 def test_keep_alive_probe_is_no_data() -> None:
@@ -134,20 +143,20 @@ def test_port_reuse_is_a_new_flow() -> None:
     second = Talk(client_isn=90_000, server_isn=70_000, ts_ns=first.ts_ns).handshake().send(True, 0, b"two", ack=0)
     got = Collected(first.packets + second.packets)
     assert (got.client(0), got.client(1)) == ([b"one"], [b"two"])
-    assert got.table.flows[0].closed_by_low
+    assert got.flows[0].closed_by_low
 
 
 def test_a_repeated_syn_is_the_same_flow() -> None:
     talk = Talk().send(True, -1, flags=SYN).wait(1).handshake().send(True, 0, b"one", ack=0)
     got = Collected(talk.packets)
-    assert len(got.table.flows) == 1
+    assert len(got.flows) == 1
     assert got.client() == [b"one"]
 
 
 def test_syn_ack_alone_tells_the_client() -> None:
     talk = Talk().send(False, -1, flags=SYN | ACK, ack=0).send(True, 0, b"one", ack=0)
     got = Collected(talk.packets)
-    assert got.table.flows[0].client_is_low
+    assert got.flows[0].client_is_low
     assert got.client() == [b"one"]
 
 
@@ -155,7 +164,7 @@ def test_data_behind_a_reset_is_still_read() -> None:
     talk = Talk().handshake().send(False, 0, flags=RST, ack=0).send(True, 0, b"late", ack=0)
     got = Collected(talk.packets)
     assert got.client() == [b"late"]
-    assert got.table.flows[0].closed_by_low is False
+    assert got.flows[0].closed_by_low is False
 
 
 def test_what_is_held_back_is_bounded() -> None:

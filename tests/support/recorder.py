@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, cast
 
 from analyser.capture import EndpointTable, open_captures
-from analyser.flows import Flow
+from analyser.flow import Flow
 from analyser.options import ReadOptions
 from analyser.pipeline import Pipeline
 from dissectors.core.errors import DecodeError
@@ -51,7 +51,7 @@ class Recording(NamedTuple):
     """What the pipeline gave: exchanges in the order in which they ended, and all flows by index."""
 
     exchanges: list[Recorded]
-    flows: list[Flow]
+    flows: dict[int, Flow]
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,12 +69,12 @@ def record(paths: Sequence[str | Path], options: ReadOptions | None = None) -> R
     decoded = pipeline.run([source for path in paths for source in open_captures([path])])
     decoded.store.close()
     exchanges = [
-        _recorded(kept, row, _ends(decoded.flows[kept.flow], decoded.endpoints))
+        _recorded(kept, row, _ends(pipeline.flows[kept.flow], decoded.endpoints))
         for kept in pipeline.kept
         for row in kept.rows
         if row["request_offset"] is not None
     ]
-    return Recording(exchanges, decoded.flows)
+    return Recording(exchanges, pipeline.flows)
 
 
 class _RecordingPipeline(Pipeline):
@@ -82,11 +82,13 @@ class _RecordingPipeline(Pipeline):
 
     def __init__(self, options: ReadOptions) -> None:
         self.kept: list[_Kept] = []
+        self.flows: dict[int, Flow] = {}
         self._flow = -1
         dissector = replace(KAFKA, conversation=self._conversation)
         super().__init__({KAFKA.name: dissector}, ("exchanges",), options)
 
     def _consume(self, flow: Flow) -> None:
+        self.flows[flow.index] = flow
         self._flow = flow.index  # a conversation begins while its flow is consumed
         super()._consume(flow)
 

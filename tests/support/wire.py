@@ -5,12 +5,12 @@ from __future__ import annotations
 import io
 import random
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from scapy.utils import RawPcapNgReader, RawPcapReader
 
-from analyser.capture import CaptureLimits, Source
+from analyser.capture import Source
 from analyser.options import ReadOptions
 from analyser.pipeline import Decoded, Pipeline
 from dissectors.core.limits import Limits
@@ -43,8 +43,13 @@ class Talk:
         flags: int = PSH | ACK,
         ack: int | None = None,
         cut: int = 0,
+        window: int = 512,
+        ip_id: int | None = None,
     ) -> Talk:
-        """One packet; offset -1 is the SYN, `ack` an offset of the other side, `cut` bytes are not captured."""
+        """One packet; offset -1 is the SYN, `ack` an offset of the other side, `cut` bytes are not captured.
+
+        ip_id: None for one that no other packet has.
+        """
         mine, other = (self.client_isn, self.server_isn) if from_client else (self.server_isn, self.client_isn)
         (source, source_port), (target, target_port) = (
             (self.client, self.server) if from_client else (self.server, self.client)
@@ -56,8 +61,9 @@ class Talk:
             seq=(mine + 1 + offset) & 0xFFFFFFFF,
             ack=0 if ack is None else (other + 1 + ack) & 0xFFFFFFFF,
             flags=flags,
+            window=window,
         )
-        data = ethernet(ipv4(segment, source, target))
+        data = ethernet(ipv4(segment, source, target, ip_id=len(self.packets) + 1 if ip_id is None else ip_id))
         self.packets.append(Captured(self.ts_ns, data[: len(data) - cut], len(data)))
         self.ts_ns += _STEP_NS
         return self
@@ -106,7 +112,9 @@ def decode(
     else:
         data = packets if isinstance(packets, bytes) else pcap(packets, nanoseconds=True)
         source = Source("test.pcap", stream=io.BytesIO(data))
-    pipeline = Pipeline(PROTOCOLS, tables, options or ReadOptions(), limits, CaptureLimits(block_bytes=block_bytes))
+    limits = limits or Limits()
+    limits = replace(limits, capture=replace(limits.capture, block_bytes=block_bytes))
+    pipeline = Pipeline(PROTOCOLS, tables, options or ReadOptions(), limits)
     return pipeline.run([source])
 
 

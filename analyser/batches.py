@@ -1,0 +1,124 @@
+"""A packet batch in the shapes that the two paths of the flow table need.
+
+In: a `PacketBatch`, and which of its packets are copies. Out: runs of in-order data segments per pair and direction for
+the quick path, rows of single packets for the careful one.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import accumulate
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from analyser.capture import PacketBatch
+from analyser.streams import Run
+from dissectors.core.model import packet_of
+
+_MASK = (1 << 32) - 1
+
+IntArray = npt.NDArray[np.int64]
+FlagArray = npt.NDArray[np.bool_]
+
+
+class PacketRow(NamedTuple):
+    """One packet for the careful path. now_ns: latest time in the capture up to it. copy: it was captured before."""
+
+    packet: int
+    ts_ns: int
+    now_ns: int
+    from_low: bool
+    seq: int
+    ack: int
+    flags: int
+    window: int
+    payload: memoryview
+    wire_bytes: int
+    copy: bool
+
+
+@dataclass(slots=True)
+class ReadyRun:
+    """Consecutive data segments of one direction in one batch: rows `first` to `last` of the sorted columns."""
+
+    from_low: int
+    first: int
+    last: int
+    seq: int
+    in_order: bool
+
+
+class BatchColumns:
+    """A batch's columns. `copies`: True where a packet was captured before."""
+
+    def __init__(self, batch: PacketBatch, file_index: int, copies: FlagArray, now_ns: int) -> None:
+        self._batch = batch
+        self._data = batch.data
+        self._copies = copies
+        self.packet: IntArray = batch.packet + packet_of(file_index, 0)
+        self.now_ns: IntArray = np.maximum(np.maximum.accumulate(batch.ts_ns), now_ns)
+        self._starts: list[int] = []
+        self._ends: list[int] = []
+        self._packets: list[int] = []
+        self._ts_ns: list[int] = []
+
+    def runs(self) -> dict[int, tuple[ReadyRun, ...]]:
+        """Data segments sorted by pair, direction and capture order, cut into one run per pair and direction."""
+        batch = self._batch
+        data = np.flatnonzero((batch.wire_payload_bytes > 0) & ~self._copies)
+        if len(data) == 0:
+            return {}
+        key = batch.pair[data].astype(np.int64) * 2 + batch.from_low[data]
+        by_key = np.argsort(key, kind="stable")
+        rows = data[by_key]
+        key = key[by_key]
+        seq, size = batch.seq[rows], batch.payload_bytes[rows].astype(np.int64)
+        starts = batch.payload_start[rows]
+        self._starts, self._ends = starts.tolist(), (starts + size).tolist()
+        self._packets, self._ts_ns = self.packet[rows].tolist(), batch.ts_ns[rows].tolist()
+        new_run = np.concatenate(([True], key[1:] != key[:-1]))
+        follows = np.concatenate(([True], ((seq[:-1] + size[:-1]) & _MASK) == seq[1:]))
+        broken = ~(follows | new_run) | (size < batch.wire_payload_bytes[rows])
+        firsts = np.flatnonzero(new_run)
+        lasts = np.concatenate((firsts[1:], [len(rows)]))
+        breaks = np.add.reduceat(broken, firsts)
+        found: dict[int, tuple[ReadyRun, ...]] = {}
+        for run_key, first, last, run_seq, bad in zip(
+            key[firsts].tolist(), firsts.tolist(), lasts.tolist(), seq[firsts].tolist(), breaks.tolist(), strict=True
+        ):
+            run = ReadyRun(run_key & 1, first, last, run_seq, not bad)
+            found[run_key >> 1] = (*found.get(run_key >> 1, ()), run)
+        return found
+
+    def run(self, ready: ReadyRun) -> Run:
+        """The bytes of a ready run."""
+        first, last = ready.first, ready.last
+        data = self._data
+        pieces = [data[a:b] for a, b in zip(self._starts[first:last], self._ends[first:last], strict=True)]
+        positions = list(accumulate(map(len, pieces), initial=0))
+        size = positions.pop()
+        packets = self._packets[first:last]
+        return Run(pieces, size, positions, packets, self._ts_ns[first:last], packets)
+
+    def rows(self, chosen: npt.NDArray[np.intp]) -> list[PacketRow]:
+        """The chosen packets one by one."""
+        batch, data = self._batch, self._data
+        starts = batch.payload_start[chosen]
+        ends = starts + batch.payload_bytes[chosen]
+        payloads = [data[a:b] for a, b in zip(starts.tolist(), ends.tolist(), strict=True)]
+        columns = (
+            self.packet[chosen].tolist(),
+            batch.ts_ns[chosen].tolist(),
+            self.now_ns[chosen].tolist(),
+            batch.from_low[chosen].tolist(),
+            batch.seq[chosen].tolist(),
+            batch.ack[chosen].tolist(),
+            batch.flags[chosen].tolist(),
+            batch.window[chosen].tolist(),
+            payloads,
+            batch.wire_payload_bytes[chosen].tolist(),
+            self._copies[chosen].tolist(),
+        )
+        return list(map(PacketRow._make, zip(*columns, strict=True)))

@@ -1,0 +1,76 @@
+"""Packets that were captured twice, told from retransmissions.
+
+The "any" interface sees a packet on every interface that it passes, a mirror port on its way in and out. The copies
+have one IP identification; what TCP sends again has a new one. Where the identification tells nothing (IPv6, or 0),
+only data that comes again within a few milliseconds is a copy: no retransmission is that quick, while two bare
+acknowledgements that look the same may both be meant.
+
+In: batches. Out: a flag for each packet. Whole columns; nothing depends on how packets were batched.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from analyser.capture import PacketBatch
+from dissectors.core.model import packet_of
+
+# A copy is looked for among so many packets of the file before it, and this far back in time.
+WINDOW_PACKETS = 4096
+SAME_ID_NS = 1_000_000_000
+NO_ID_NS = 5_000_000
+_SYN_FIN_RST = 7
+# Odd numbers without a pattern, to mix header fields; two packets are compared in full before they are called copies.
+_FACTORS = (0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F, 0x165667B19E3779F9, 0x27D4EB2F165667C5)
+
+Words = npt.NDArray[np.uint64]
+
+
+class Copies:
+    """Finds copies; remembers the header fields of the last packets."""
+
+    def __init__(self) -> None:
+        self._keys = np.zeros((4, 0), np.uint64)
+        self._ts_ns = np.zeros(0, np.int64)
+        self._packets = np.zeros(0, np.int64)
+
+    def mark(self, batch: PacketBatch, file_index: int) -> npt.NDArray[np.bool_]:
+        """True where the packet is a copy of an earlier one."""
+        held = self._keys.shape[1]
+        keys = np.concatenate((self._keys, _keys(batch)), axis=1)
+        ts_ns = np.concatenate((self._ts_ns, batch.ts_ns))
+        packets = np.concatenate((self._packets, batch.packet + packet_of(file_index, 0)))
+        self._keys = keys[:, -WINDOW_PACKETS:].copy()
+        self._ts_ns, self._packets = ts_ns[-WINDOW_PACKETS:].copy(), packets[-WINDOW_PACKETS:].copy()
+        mixed = keys[0] * np.uint64(_FACTORS[0])
+        for words, factor in zip(keys[1:], _FACTORS[1:], strict=True):
+            mixed ^= (mixed >> np.uint64(29)) + words * np.uint64(factor)
+        in_order = np.sort(mixed)
+        copies: npt.NDArray[np.bool_] = np.zeros(len(batch), np.bool_)
+        if not (in_order[1:] == in_order[:-1]).any():
+            return copies
+        order = np.argsort(mixed, kind="stable")
+        earlier, later = order[:-1], order[1:]
+        same = mixed[earlier] == mixed[later]
+        earlier, later = earlier[same], later[same]
+        same = (keys[:, earlier] == keys[:, later]).all(axis=0) & (packets[later] - packets[earlier] <= WINDOW_PACKETS)
+        apart_ns = np.abs(ts_ns[later] - ts_ns[earlier])
+        told = (keys[3, later] >> np.uint64(48)).astype(np.int64) > 0
+        meant = (keys[3, later] & np.uint64(0xFFFFFFFF) > 0) | (keys[2, later] & np.uint64(_SYN_FIN_RST) > 0)
+        same &= np.where(told, apart_ns <= SAME_ID_NS, meant & (apart_ns < NO_ID_NS))
+        found = later[same] - held
+        copies[found[found >= 0]] = True
+        return copies
+
+
+def _keys(batch: PacketBatch) -> npt.NDArray[np.uint64]:
+    """Four words that hold all header fields of a segment: equal words, equal headers (but for options)."""
+    keys = np.empty((4, len(batch)), np.uint64)
+    keys[0] = batch.pair.astype(np.uint64) << np.uint64(1) | batch.from_low
+    keys[1] = batch.seq.astype(np.uint64) << np.uint64(32) | batch.ack.astype(np.uint64)
+    keys[2] = batch.window.astype(np.uint64) << np.uint64(8) | batch.flags
+    keys[2] |= batch.payload_bytes.astype(np.uint64) << np.uint64(32)
+    ip_id = np.maximum(batch.ip_id, 0).astype(np.uint64)
+    keys[3] = ip_id << np.uint64(48) | batch.wire_payload_bytes.astype(np.uint64)
+    return keys

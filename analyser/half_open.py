@@ -1,0 +1,93 @@
+"""Connection attempts that nobody has answered yet.
+
+A flood of them must not cost a flow each. In: SYN packets of pairs without a flow. Out: the attempt, when something
+else comes on its pair and it becomes a flow; the oldest attempts, when there are too many; counts of those without a
+row.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+
+from analyser.capture import Endpoints
+
+_MOST_NAMES = 10_000
+_TOP = 5
+
+
+@dataclass(slots=True)
+class Attempt:
+    """The SYN of one attempt, and how often it came."""
+
+    pair: int
+    from_low: bool
+    seq: int
+    packet: int
+    ts_ns: int
+    ts_last_ns: int
+    last_packet: int
+    packets: int = 1
+    duplicates: int = 0
+
+    def again(self, packet: int, ts_ns: int, copy: bool) -> None:
+        """The same SYN once more."""
+        self.packets += 1
+        self.duplicates += copy
+        self.ts_ns, self.ts_last_ns = min(self.ts_ns, ts_ns), max(self.ts_last_ns, ts_ns)
+        self.last_packet = packet
+
+
+class HalfOpen:
+    """Attempts by pair, the oldest first, and counts of those that were given up without a row."""
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._attempts: dict[int, Attempt] = {}
+        self._sources: Counter[str] = Counter()
+        self._targets: Counter[str] = Counter()
+        self.uncounted_rows = 0
+
+    def __contains__(self, pair: int) -> bool:
+        return pair in self._attempts
+
+    def get(self, pair: int) -> Attempt | None:
+        """The attempt of a pair."""
+        return self._attempts.get(pair)
+
+    def add(self, attempt: Attempt) -> Attempt | None:
+        """Keep one more attempt; the oldest one when there is no room for both."""
+        self._attempts[attempt.pair] = attempt
+        return self.pop(next(iter(self._attempts))) if len(self._attempts) > self._most else None
+
+    def pop(self, pair: int) -> Attempt | None:
+        """Take the attempt of a pair away."""
+        return self._attempts.pop(pair, None)
+
+    def take_all(self) -> list[Attempt]:
+        """All that are left, oldest first."""
+        left = list(self._attempts.values())
+        self._attempts.clear()
+        return left
+
+    def count(self, attempt: Attempt, ends: Endpoints) -> None:
+        """An attempt that gets no row of its own."""
+        low = (ends.low_address, f"{ends.low_address}:{ends.low_port}")
+        high = (ends.high_address, f"{ends.high_address}:{ends.high_port}")
+        source, target = (low, high) if attempt.from_low else (high, low)
+        self.uncounted_rows += 1
+        for counter, name in ((self._sources, source[0]), (self._targets, target[1])):
+            if name in counter or len(counter) < _MOST_NAMES:
+                counter[name] += 1
+
+    def summary(self) -> str:
+        """The counts in one sentence."""
+        return (
+            f"{self.uncounted_rows} connection attempts without an answer have no row in flows; "
+            f"most to {_top(self._targets)}; most from {_top(self._sources)}"
+        )
+
+
+def _top(counter: Counter[str]) -> str:
+    ranked = sorted(counter.items(), key=lambda entry: (-entry[1], entry[0]))
+    return ", ".join(f"{name} ({count})" for name, count in ranked[:_TOP])
