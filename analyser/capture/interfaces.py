@@ -47,11 +47,11 @@ def to_nanoseconds(units: Words, tsresol: int, offset_s: int) -> tuple[Ints, Fla
     if not offset_s and not absurd.any():
         return ns.astype(np.int64), None
     shift_ns = max(min(offset_s * 1_000_000_000, LAST_NS), -LAST_NS)
+    most = LAST_NS - max(shift_ns, 0)
     result = np.where(absurd, LAST_NS, ns.astype(np.int64))
-    late = absurd | (result > LAST_NS - max(shift_ns, 0))
-    result = np.where(late & (shift_ns >= 0), LAST_NS, result + min(shift_ns, 0) + np.where(late, 0, max(shift_ns, 0)))
-    absurd = late | (result < 0)
-    return np.maximum(result, 0), absurd if absurd.any() else None
+    absurd = absurd | (result > most) | (result < -shift_ns)
+    result = np.maximum(np.minimum(result, most) + shift_ns, 0)
+    return result, absurd if absurd.any() else None
 
 
 def _from_binary(units: Words, power: int) -> tuple[Words, Flags]:
