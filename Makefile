@@ -1,4 +1,4 @@
-# Targets for people: demo, test, lint, lab, lab-test, bench. Everything is installed into .venv, pinned by constraints.txt.
+# Targets for people: demo, test, lint, lab, lab-test, bench, fuzz. Everything is installed into .venv, pinned by constraints.txt.
 
 PYTHON ?= python3
 VENV := .venv
@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet --constraint constraints.txt
 INPUTS := pyproject.toml constraints.txt
 
-.PHONY: demo test lint lab lab-test bench clean help
+.PHONY: demo test lint lab lab-test bench fuzz clean help
 
 help:
 	@echo "make demo      install the command and analyse a sample capture"
@@ -15,6 +15,7 @@ help:
 	@echo "make lab       remake the sample captures with a real broker and clients (root, Java, Maven, Go)"
 	@echo "make lab-test  run the tests that need the real broker"
 	@echo "make bench     measure speed and memory against tshark"
+	@echo "make fuzz      feed broken captures to the readers for FUZZ_SECONDS (120)"
 
 demo: $(VENV)/.installed
 	$(BIN)/wirewitness analyse sample_pcaps/kafka_stale_commit.pcapng
@@ -57,6 +58,10 @@ lab-test: $(VENV)/.installed-lab
 bench: $(VENV)/.installed-test
 	@$(BIN)/python -m tests.support.programs tshark
 	$(BIN)/python -m tests.bench.run
+
+fuzz: $(VENV)/.installed-test
+	@$(PIP) atheris || echo "atheris cannot be installed here: its part is skipped"
+	$(BIN)/python -m tests.fuzz.fuzz_capture $(or $(FUZZ_SECONDS),120)
 
 clean:
 	rm -rf $(VENV) bench-out tests/lab/.work

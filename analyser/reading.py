@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from analyser.analysis import Analysis, UnknownTable
-from analyser.capture import CaptureError, Source, open_captures
+from analyser.capture import CaptureError, Source, in_time_order, open_captures
 from analyser.options import ProgressCallback, ReadOptions
 from analyser.pipeline import Pipeline, UnreadInput
 from analyser.tables import TABLES
@@ -37,7 +37,7 @@ def read_captures(
             sources += open_captures([path])
         except CaptureError as error:
             unread.append(UnreadInput(str(path), str(error)))
-    decoded = Pipeline(PROTOCOLS, wanted, options).run(sources, progress)
+    decoded = Pipeline(PROTOCOLS, wanted, options).run(in_time_order(sources), progress)
     decoded.unread[:0] = unread
     if not decoded.captures:
         decoded.store.close()
