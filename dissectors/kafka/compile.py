@@ -52,7 +52,25 @@ def _build(wanted: _Wanted, errors: str) -> Decoder | None:
     source = decoder_source(*wanted, errors=errors)
     if source is None:
         return None
-    code, constants = source
+    name = f"<kafka {wanted.direction} {wanted.api_key} v{wanted.version}>"
+    return _function(*source, name, partial(_decode_lenient, wanted))
+
+
+def record_decoder(record: schema.Api, version: int, direction: Direction) -> Decoder:
+    """As `decoder`, for the key (`request`) or value (`response`) of a record type. Keep it; each call makes one."""
+    fields = plan(record, version, direction, None)
+    flexible = record.is_flexible(version)
+
+    def lenient(buf: bytes, pos: int, end: int) -> tuple[dict[str, Any], int]:
+        writer = FunctionSource(flexible, '"utf-8", "backslashreplace"')
+        return _function(writer.function(fields), writer.constants, f"{name}, any text", _refuse)(buf, pos, end)
+
+    name = f"<kafka record {record.name} v{version}>"
+    writer = FunctionSource(flexible, "")
+    return _function(writer.function(fields), writer.constants, name, lenient)
+
+
+def _function(code: str, constants: dict[str, Any], name: str, lenient: Decoder) -> Decoder:
     scope: dict[str, Any] = {
         **constants,
         "DecodeError": DecodeError,
@@ -62,10 +80,14 @@ def _build(wanted: _Wanted, errors: str) -> Decoder | None:
         "skip_tags": skip_tags,
         "tag_head": tag_head,
         "unpack_from": struct.unpack_from,
-        "lenient": partial(_decode_lenient, wanted),
+        "lenient": lenient,
     }
-    exec(compile(code, f"<kafka {wanted.direction} {wanted.api_key} v{wanted.version}>", "exec"), scope)
+    exec(compile(code, name, "exec"), scope)
     return cast(Decoder, scope["decode"])
+
+
+def _refuse(buf: bytes, pos: int, end: int) -> tuple[dict[str, Any], int]:
+    raise DecodeError("text that cannot be read")
 
 
 def decoder_source(

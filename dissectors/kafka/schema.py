@@ -8,6 +8,8 @@ A file holds comments (`#`), one line `api KEY NAME  versions A-B  flexible C+` 
 Types: bool int8 int16 int32 int64 uint16 uint32 float64 uuid string bytes records struct, `[type]` for an array. A `?`
 at the end says that the value may be null (in all versions of the field; `null 2-7` narrows it). Versions are `4`,
 `2-4`, `6+`, or left out for all that the parent has. `tag` makes it a tagged field; those need flexible versions.
+Records of Kafka's own topics have files of the same form (`internal/TOPIC`): `record TYPE NAME` instead of `api KEY
+NAME`, and blocks `key` and `value`. Their versions are those of the value; a key has no version and is never flexible.
 `secret` marks strings and bytes that prove who somebody is: decoders give MASKED in their place.
 """
 
@@ -29,7 +31,8 @@ NULLABLE = SIZED | {"struct"}
 MASKED: dict[str, str | bytes] = {"string": "***", "bytes": b"***"}
 MAX_DEPTH = 8
 
-_API = re.compile(r"api (\d+) ([A-Z]\w*) +versions (\d+)(?:-(\d+))? +flexible (?:(\d+)\+|none)")
+_API = re.compile(r"(?:api|record) (\d+) ([A-Z]\w*) +versions (\d+)(?:-(\d+))? +flexible (?:(\d+)\+|none)")
+_BLOCKS = {"request": "request", "response": "response", "key": "request", "value": "response"}
 _FIELD = re.compile(
     r"([a-z]\w*) +(\[?)([a-z]\w*)(\]?)(\??)"
     r"(?: +(\d+(?:\+|-\d+)?))?(?: +null (\d+(?:\+|-\d+)?))?(?: +tag (\d+))?( +secret)?"
@@ -113,6 +116,14 @@ def api_keys() -> tuple[int, ...]:
 
 
 @cache
+def records(topic: str) -> dict[int, Api]:
+    """Record types of an internal topic by their numbers: keys as `request`, values as `response`."""
+    folder = resources.files("dissectors.kafka").joinpath("internal").joinpath(topic)
+    files = [entry for entry in folder.iterdir() if entry.name.endswith(".kafka")]
+    return {one.key: one for one in (parse(file.read_text(encoding="utf-8"), file.name) for file in files)}
+
+
+@cache
 def _files() -> dict[int, str]:
     folder = resources.files("dissectors.kafka").joinpath("apis")
     names = [entry.name for entry in folder.iterdir() if entry.name.endswith(".kafka")]
@@ -127,18 +138,21 @@ def parse(source: str, where: str = "schema") -> Api:
     head = _API.fullmatch(lines[0].text)
     if head is None:
         raise _error(where, lines[0], "expected `api KEY NAME  versions A-B  flexible C+`")
-    key, name, first, last, flexible = head.groups()
+    key, api_name, first, last, flexible = head.groups()
     versions = Versions(int(first), int(last or first))
     blocks: dict[str, tuple[Field, ...]] = {}
     at = 1
     while at < len(lines):
         line = lines[at]
-        if line.depth or line.text not in ("request", "response") or line.text in blocks:
+        name = _BLOCKS.get(line.text, "")
+        if line.depth or not name or name in blocks:
             raise _error(where, line, "expected one `request` and one `response`")
-        blocks[line.text], at = _fields(lines, at + 1, 1, versions, where)
+        blocks[name], at = _fields(lines, at + 1, 1, versions, where)
     if len(blocks) != 2:
         raise SchemaError(f"{where}: needs a request and a response")
-    parsed = Api(int(key), name, versions, int(flexible) if flexible else None, blocks["request"], blocks["response"])
+    parsed = Api(
+        int(key), api_name, versions, int(flexible) if flexible else None, blocks["request"], blocks["response"]
+    )
     _check_tags(parsed, where)
     return parsed
 

@@ -42,6 +42,13 @@ def message(api_key: int, version: int, direction: Direction, random: Random) ->
     return _Encoder(version, api.is_flexible(version), random).struct(api.fields(direction))
 
 
+def record_part(record: schema.Api, version: int | None, random: Random) -> tuple[bytes, dict[str, Any]]:
+    """Bytes and value of a record's value in a version, of its key where there is none, without the number in front."""
+    if version is None:
+        return _Encoder(0, False, random).struct(record.request)
+    return _Encoder(version, record.is_flexible(version), random).struct(record.response)
+
+
 def uvarint(value: int) -> bytes:
     found = bytearray()
     while value > 0x7F:
