@@ -16,7 +16,8 @@ from analyser.context.topics import views
 from analyser.tables import TABLES
 
 # A member that fetched a partition this long before a commit counts as reading it then: an idle Fetch waits at the
-# broker for half a second (fetch.max.wait.ms), and processing takes its time.
+# broker for half a second (fetch.max.wait.ms), and processing takes its time. The committer itself counts as reading if
+# it fetches this long after the commit, too: the capture may lack what it did before.
 FETCHED_LATELY_NS = 5_000_000_000
 
 _READS = (
@@ -51,6 +52,10 @@ _STEPS = {
         FROM context_base AS base JOIN context_parts AS parts
             ON coalesce(base.cluster_id, '') = parts.cluster AND coalesce(base.group_id, '') = parts.group_id
             AND coalesce(base.topic, base.topic_id, '') = parts.topic AND base.partition = parts.partition""",
+    "context_gaps": """
+        SELECT DISTINCT flows.client_address AS address, epoch_ns(gaps.ts) AS at_ns, gaps.ts
+        FROM in_expert_infos AS gaps JOIN in_flows AS flows USING (flow_id)
+        WHERE gaps."group" = 'tcp' AND gaps.code = 'gap' AND gaps.ts IS NOT NULL""",
     "context_ownership": f"""
         SELECT part, began, min(member_id) AS member_id, arg_min(coalesce(ended, {2**63 - 1}), member_id) AS ended
         FROM ({OWNERSHIP_SQL}) JOIN context_parts USING (cluster, group_id, topic, partition) GROUP BY part, began""",
@@ -73,6 +78,7 @@ _STEPS = {
         WHERE group_id IS NOT NULL
         GROUP BY 1, 2, 3 HAVING count(DISTINCT group_id) = 1""",
     # Only for commits whose owner no assignment tells: consumers that are one member of the group, and what they fetch.
+    # The committer's own fetches decide, so nothing is concluded where some of them may be missing.
     "context_unowned": """
         SELECT keys.*, nullif(base.member_id, '') AS member_id
         FROM context_keys AS keys JOIN context_base AS base ON keys.row = base.rowid
@@ -88,15 +94,26 @@ _STEPS = {
             ON clients.cluster = parts.cluster AND clients.group_id = parts.group_id
             AND coalesce(fetches.topic, fetches.topic_id, '') = parts.topic AND fetches.partition = parts.partition
         WHERE coalesce(replica_id, -1) < 0""",
+    "context_client_gaps": """
+        SELECT keys.row, gaps.ts
+        FROM (SELECT keys.row, keys.at_ns, base.client_address AS address
+              FROM context_keys AS keys JOIN context_base AS base ON keys.row = base.rowid
+              WHERE EXISTS (FROM context_gaps)) AS keys
+        ASOF JOIN context_gaps AS gaps ON keys.address = gaps.address AND keys.at_ns >= gaps.at_ns""",
     "context_readers": f"""
-        SELECT keys.row, CASE WHEN own.at_ns >= keys.at_ns - {FETCHED_LATELY_NS} THEN keys.member_id
+        SELECT keys.row, CASE WHEN own.at_ns >= keys.at_ns - {FETCHED_LATELY_NS}
+                                OR next.at_ns <= keys.at_ns + {FETCHED_LATELY_NS} THEN keys.member_id
                               ELSE others.member_id END AS member_id
         FROM context_unowned AS keys
         ASOF JOIN (SELECT part, at_ns, min(member_id) AS member_id FROM context_fetchers GROUP BY ALL) AS others
             ON keys.part = others.part AND keys.at_ns >= others.at_ns
         ASOF LEFT JOIN context_fetchers AS own
             ON keys.part = own.part AND keys.member_id = own.member_id AND keys.at_ns >= own.at_ns
-        WHERE others.at_ns >= keys.at_ns - {FETCHED_LATELY_NS}""",
+        ASOF LEFT JOIN context_fetchers AS next
+            ON keys.part = next.part AND keys.member_id = next.member_id AND keys.at_ns < next.at_ns
+        LEFT JOIN context_client_gaps AS gaps ON keys.row = gaps.row
+        WHERE others.at_ns >= keys.at_ns - {FETCHED_LATELY_NS}
+            AND coalesce(epoch_ns(gaps.ts) < keys.at_ns - {FETCHED_LATELY_NS}, true)""",
     # A log end counts from the answer that told it; an answer that repeats the last one known changes nothing.
     "context_known_ends": """
         SELECT log, at_ns, max(log_end) AS log_end FROM (
@@ -118,16 +135,6 @@ _STEPS = {
         SELECT keys.row, ends.log_end
         FROM context_keys AS keys ASOF JOIN context_known_ends AS ends
             ON keys.log = ends.log AND keys.at_ns >= ends.at_ns""",
-    "context_gaps": """
-        SELECT DISTINCT flows.client_address AS address, epoch_ns(gaps.ts) AS at_ns, gaps.ts
-        FROM in_expert_infos AS gaps JOIN in_flows AS flows USING (flow_id)
-        WHERE gaps."group" = 'tcp' AND gaps.code = 'gap' AND gaps.ts IS NOT NULL""",
-    "context_client_gaps": """
-        SELECT keys.row, gaps.ts
-        FROM (SELECT keys.row, keys.at_ns, base.client_address AS address
-              FROM context_keys AS keys JOIN context_base AS base ON keys.row = base.rowid
-              WHERE EXISTS (FROM context_gaps)) AS keys
-        ASOF JOIN context_gaps AS gaps ON keys.address = gaps.address AND keys.at_ns >= gaps.at_ns""",
     "context_commits": """
         SELECT base.* REPLACE (
             coalesce(owners.member_id, readers.member_id) AS owner_member_id,

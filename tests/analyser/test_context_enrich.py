@@ -218,3 +218,90 @@ def test_missing_tables_are_empty_ones() -> None:
         con.execute(f"DROP VIEW {name}")
     enrich(con)
     assert con.sql("SELECT owner_member_id FROM kafka_offset_commits").fetchall() == [(None,)]
+
+
+def beats(member: str, epochs: dict[float, int]) -> list[Row]:
+    """KIP-848 heartbeats: second -> epoch."""
+    return [group_event(s, "consumer_heartbeat", member, generation=epoch) for s, epoch in epochs.items()]
+
+
+GAPS = {
+    "flows": [flow("flow1", client_address="10.1.0.1"), flow("flow2", client_address="10.1.0.2")],
+    "expert_infos": [remark("flow1", 6.5, "tcp", "gap")],
+}
+
+
+@pytest.mark.parametrize(
+    ("commits", "rows", "expected"),
+    [
+        pytest.param(
+            [commit(5, 20), commit(7, 20, "m2", generation=6), commit(9, 30, "m2", generation=6)],
+            {"kafka_assignments": assigned(2, 5, {"m1": [0]})},
+            [HIGH1, UNKNOWN, UNKNOWN],
+            id="an accepted commit tells of a rebalance that was not captured",
+        ),
+        pytest.param(
+            [commit(5, 20), commit(7, 20, "m2", generation=6, error_code=22), commit(9, 30)],
+            {"kafka_assignments": assigned(2, 5, {"m1": [0]})},
+            [HIGH1, HIGH1, HIGH1],
+            id="a refused commit tells nothing",
+        ),
+        pytest.param(
+            [commit(5, 20), commit(9, 20, "m2")],
+            {
+                "kafka_assignments": assigned(2, 5, {"m1": [0]}),
+                "kafka_group_events": [group_event(7, "heartbeat", "m1", generation=6)],
+            },
+            [HIGH1, UNKNOWN],
+            id="so does a heartbeat",
+        ),
+        pytest.param(
+            [commit(3, 20), commit(5, 20), commit(9, 20)],
+            {
+                "kafka_assignments": assigned(2, 5, {"m1": [0]}, "consumer_heartbeat"),
+                "kafka_group_events": beats("m1", {2: 5, 4: 5, 6: 6, 8: 6}),
+                **GAPS,
+            },
+            [HIGH1, UNKNOWN, UNKNOWN],
+            id="KIP-848: the owner may have given up the partition where bytes of it are missing",
+        ),
+        pytest.param(
+            [commit(3, 20), commit(5, 20), commit(9, 20)],
+            {
+                "kafka_assignments": assigned(2, 5, {"m2": [0]}, "consumer_heartbeat"),
+                "kafka_group_events": beats("m2", {2: 5, 4: 5, 6: 6, 8: 6}),
+                **GAPS,
+            },
+            [HIGH2, HIGH2, HIGH2],
+            id="KIP-848: a gap of another client takes nothing away",
+        ),
+        pytest.param(
+            [commit(5, 20), commit(9, 20, "m2", generation=7), commit(11, 20, "m2", generation=7)],
+            {
+                "kafka_assignments": assigned(2, 5, {"m1": [0]}, "consumer_heartbeat"),
+                "kafka_group_events": beats("m1", {2: 5, 4: 5, 6: 6}),
+            },
+            [HIGH1, UNKNOWN, UNKNOWN],
+            id="KIP-848: the owner is not heard of in the newest epoch",
+        ),
+        pytest.param(
+            [commit(5, 20), commit(9, 20, "m2", generation=7), commit(11, 20, "m2", generation=7)],
+            {
+                "kafka_assignments": assigned(2, 5, {"m1": [0]}, "consumer_heartbeat"),
+                "kafka_group_events": beats("m1", {2: 5, 4: 5, 6: 6, 10: 7}),
+            },
+            [HIGH1, HIGH1, HIGH1],
+            id="KIP-848: the owner comes along and keeps what it has",
+        ),
+        pytest.param(
+            [commit(7, 20, "m2")],
+            {"kafka_fetch_partitions": [fetch(4, 20)], **GAPS} | {"expert_infos": [remark("flow2", 6.5, "tcp", "gap")]},
+            [UNKNOWN],
+            id="the committer's own fetches may be missing",
+        ),
+    ],
+)
+def test_owners_are_unknown_once_a_rebalance_may_be_missing(
+    commits: list[Row], rows: dict[str, list[Row]], expected: list[tuple[Any, ...]]
+) -> None:
+    assert owners(commits, **rows) == expected

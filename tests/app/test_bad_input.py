@@ -1,0 +1,285 @@
+"""Input that is no capture, damaged or hostile: exit status, one clear line, no trace, bounded memory, the rest stays.
+
+Every case runs the real program in a process of its own, which reports its largest memory when it ends.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import os
+import random
+import struct
+import subprocess
+import sys
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.app.captures import kafka_packets, write_capture
+from tests.app.program import environment
+from tests.support.packets import enhanced, interface, pcap, section
+from tests.support.wire import Talk
+
+MAX_MEMORY_MB = 600
+# The program, then its largest resident size in kB as the last line of standard error.
+_MEASURED = """
+import resource, sys
+from app.cli.main import main
+try:
+    main()
+finally:
+    sys.stdout.flush()
+    print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, file=sys.stderr)
+"""
+PNG = bytes.fromhex("89504e470d0a1a0a 0000000d49484452 00000010 00000010 0806000000 1ff3ff61") + bytes(40)
+GIGABYTE = 1 << 30
+
+
+class Outcome:
+    """How a run ended. lines: standard error without the line with the memory."""
+
+    def __init__(self, done: subprocess.CompletedProcess[bytes]) -> None:
+        *self.lines, memory = done.stderr.decode().splitlines()
+        self.status = done.returncode
+        self.out = done.stdout.decode()
+        self.memory_mb = int(memory) / 1024
+
+    def rows(self) -> list[dict[str, str]]:
+        """Standard output as csv."""
+        return list(csv.DictReader(io.StringIO(self.out)))
+
+
+def measured(*arguments: str | Path, stdin: bytes = b"") -> Outcome:
+    """One run; a trace or too much memory fails the test whatever else it looks at."""
+    done = subprocess.run(
+        [sys.executable, "-c", _MEASURED, *map(str, arguments)], input=stdin, capture_output=True,
+        env=environment(), timeout=120, check=False,
+    )  # fmt: skip
+    assert b"Traceback" not in done.stderr, done.stderr.decode()
+    outcome = Outcome(done)
+    assert outcome.memory_mb < MAX_MEMORY_MB
+    return outcome
+
+
+def exchanges(*arguments: str | Path) -> Outcome:
+    return measured("table", "exchanges", *arguments, "--format", "csv")
+
+
+def zipped() -> bytes:
+    held = io.BytesIO()
+    with zipfile.ZipFile(held, "w") as archive:
+        archive.writestr("incident.pcap", pcap(kafka_packets()))
+    return held.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("content", "word"),
+    [
+        pytest.param(b"", "empty", id="empty file"),
+        pytest.param(b"2026-11-20 11:23:38 ERROR no offsets\n" * 50, "not a capture", id="text"),
+        pytest.param(PNG, "not a capture", id="picture"),
+        pytest.param(zipped(), "not a capture", id="zip"),
+        pytest.param(bytes(5000), "not a capture", id="zeros"),
+        pytest.param(pcap([])[:20], "cut inside its file header", id="cut header"),
+        pytest.param(section()[:9], "cut inside its file header", id="cut section header"),
+        pytest.param(b"\x1f\x8b\x08\x00" + bytes(60), "nothing can be unpacked", id="gzip of nothing"),
+    ],
+)
+def test_no_capture(tmp_path: Path, content: bytes, word: str) -> None:
+    path = tmp_path / "bad.pcap"
+    path.write_bytes(content)
+    got = measured("analyse", path)
+    assert (got.status, got.out, len(got.lines)) == (2, "", 1)
+    assert got.lines[0].startswith("wirewitness: ")
+    assert word in got.lines[0]
+
+
+def test_no_capture_from_a_pipe() -> None:
+    for content in (b"", PNG):
+        got = measured("analyse", "-", stdin=content)
+        assert (got.status, got.out, len(got.lines)) == (2, "", 1)
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        pytest.param(pcap([]), id="pcap"),
+        pytest.param(section(), id="pcapng"),
+        pytest.param(section() + interface(), id="pcapng with an interface"),
+    ],
+)
+def test_header_only(tmp_path: Path, content: bytes) -> None:
+    path = tmp_path / "none.pcap"
+    path.write_bytes(content)
+    got = measured("analyse", path)
+    assert (got.status, len(got.lines)) == (0, 1)
+    assert got.lines[0].startswith("note: ")
+    assert "no packets" in got.lines[0]
+    assert "There is no TCP connection in 0 packets." in got.out
+
+
+def test_missing_file(tmp_path: Path) -> None:
+    got = measured("analyse", tmp_path / "gone.pcap")
+    assert (got.status, got.out, len(got.lines)) == (2, "", 1)
+    assert "gone.pcap" in got.lines[0]
+
+
+@pytest.mark.parametrize(
+    ("name", "make", "word"),
+    [
+        pytest.param("notes.txt", lambda path: path.write_text("nothing here"), "not a capture", id="text"),
+        pytest.param("gone.pcap", lambda path: None, "gone.pcap", id="missing"),
+        pytest.param("folder", Path.mkdir, "folder", id="empty directory"),
+    ],
+)
+def test_one_of_two_inputs_is_bad(tmp_path: Path, name: str, make: Callable[[Path], object], word: str) -> None:
+    good, bad = write_capture(tmp_path / "good.pcap"), tmp_path / name
+    make(bad)
+    for order in ((good, bad), (bad, good)):
+        got = exchanges(*order)
+        assert (got.status, len(got.rows()), len(got.lines)) == (3, 3, 1)
+        assert word in got.lines[0]
+
+
+def test_directory_with_foreign_files(tmp_path: Path) -> None:
+    write_capture(tmp_path / "good.pcap")
+    (tmp_path / "README").write_text("how these were made")
+    (tmp_path / "shot.png").write_bytes(PNG)
+    (tmp_path / "sub").mkdir()
+    got = exchanges(tmp_path)
+    assert len(got.rows()) == 3
+    assert got.status in (0, 3)
+    assert (got.status == 3) == any(line.startswith("wirewitness: cannot read") for line in got.lines)
+
+
+def test_directory_without_captures(tmp_path: Path) -> None:
+    (tmp_path / "README").write_text("how these were made")
+    got = measured("analyse", tmp_path)
+    assert (got.status, got.out, len(got.lines)) == (2, "", 1)
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may read and write everything")
+@pytest.mark.parametrize("what", ["capture", "output folder"])
+def test_no_permission(tmp_path: Path, what: str) -> None:
+    capture, folder = write_capture(tmp_path / "good.pcap"), tmp_path / "out"
+    folder.mkdir()
+    (capture if what == "capture" else folder).chmod(0 if what == "capture" else 0o500)
+    got = measured("analyse", capture, "--output", folder / "report.txt")
+    assert (got.status, got.out, len(got.lines)) == (2, "", 1)
+    assert "permission" in got.lines[0].lower()
+
+
+def test_missing_output_folder(tmp_path: Path) -> None:
+    got = measured("analyse", write_capture(tmp_path / "good.pcap"), "--output", tmp_path / "no" / "report.txt")
+    assert (got.status, got.out, len(got.lines)) == (2, "", 1)
+    assert "there is no directory" in got.lines[0]
+
+
+@pytest.mark.parametrize("cut_bytes", [1, 10, 70])
+@pytest.mark.parametrize("form", ["pcap", "pcapng"])
+def test_cut_last_record(tmp_path: Path, cut_bytes: int, form: str) -> None:
+    packets = kafka_packets(10)
+    path = tmp_path / "cut.pcap"
+    modern = section() + interface() + b"".join(enhanced(p.data, p.ts_ns // 1000) for p in packets)
+    content = pcap(packets) if form == "pcap" else modern
+    path.write_bytes(content[:-cut_bytes])
+    got = exchanges(path)
+    assert got.status == 0
+    assert [row["status"] for row in got.rows()] == ["ok"] * 9 + ["unanswered"]
+    assert len(got.lines) == 1
+    assert got.lines[0].startswith("note: cut.pcap: ") or got.lines[0].startswith(f"note: {path}")
+
+
+def sized(body: bytes) -> bytes:
+    return struct.pack(">i", len(body)) + body
+
+
+def request(api_key: int, version: int, number: int, body: bytes) -> bytes:
+    return sized(struct.pack(">hhih", api_key, version, number, 3) + b"app" + body)
+
+
+ASK = request(18, 0, 1, b"")
+ANSWER = sized(struct.pack(">ihi", 1, 0, 1) + struct.pack(">hhh", 18, 0, 4))
+
+
+def talk_with(client: bytes, server: bytes = b"") -> Talk:
+    """An exchange that is whole, then hostile bytes from one side or both."""
+    talk = Talk().handshake().send(True, 0, ASK, ack=0).send(False, 0, ANSWER, ack=len(ASK))
+    for at in range(0, len(client), 1400):
+        talk.send(True, len(ASK) + at, client[at : at + 1400], ack=len(ANSWER))
+    for at in range(0, len(server), 1400):
+        talk.send(False, len(ANSWER) + at, server[at : at + 1400], ack=len(ASK) + len(client))
+    return talk
+
+
+def commit(array_length: int) -> bytes:
+    group = struct.pack(">h", 1) + b"g" + struct.pack(">ih", 1, 0) + struct.pack(">h", -1)
+    return request(8, 7, 2, group + struct.pack(">i", array_length))
+
+
+@pytest.mark.parametrize(
+    ("client", "server"),
+    [
+        pytest.param(struct.pack(">i", GIGABYTE) + bytes(3000), b"", id="gigabyte frame from the client"),
+        pytest.param(b"", struct.pack(">ii", GIGABYTE, 2) + bytes(3000), id="gigabyte frame from the server"),
+        pytest.param(struct.pack(">i", -5) + bytes(3000), b"", id="negative frame"),
+        pytest.param(struct.pack(">i", 100 << 20) + bytes(3000), b"", id="largest frame, never filled"),
+        pytest.param(commit(GIGABYTE), b"", id="gigabyte array"),
+        pytest.param(commit(-2), b"", id="negative array"),
+        pytest.param(request(3, 12, 2, b"\0" + b"\xff\xff\xff\xff\x7f" * 3), b"", id="huge compact array"),
+        pytest.param(
+            request(1, 4, 2, struct.pack(">iiiib", -1, 1, 1, 1, 0) + struct.pack(">i", 0)),
+            sized(struct.pack(">iii", 2, 0, GIGABYTE)), id="gigabyte array in an answer",
+        ),
+    ],
+)  # fmt: skip
+def test_hostile_lengths(tmp_path: Path, client: bytes, server: bytes) -> None:
+    path = tmp_path / "hostile.pcap"
+    path.write_bytes(pcap(talk_with(client, server).packets))
+    got = exchanges(path)
+    assert (got.status, got.lines) == (0, [])
+    first = got.rows()[0]
+    assert (first["operation"], first["status"], first["latency_ms"]) == ("ApiVersions", "ok", "1.000")
+    infos = measured("table", "expert_infos", path, "--format", "csv").rows()
+    messages = measured("table", "messages", path, "--format", "csv").rows()
+    # The damage is said: by a remark on the bytes, or by a message that is not whole.
+    assert infos or any(row["complete"] == "false" for row in messages)
+
+
+@pytest.mark.parametrize("server_port", [9092, 5555])
+def test_random_bytes(tmp_path: Path, server_port: int) -> None:
+    dice = random.Random(9092)
+    talk = Talk(server=("10.0.0.2", server_port)).handshake()
+    sent = [0, 0]
+    for _ in range(2000):
+        side, size = dice.randrange(2), dice.randrange(1, 1400)
+        talk.send(bool(side), sent[side], dice.randbytes(size), ack=sent[1 - side])
+        sent[side] += size
+    path = tmp_path / "random.pcap"
+    path.write_bytes(pcap(talk.packets))
+    for options in ((), ("--decode-as", f"{server_port}=kafka")):
+        got = measured("analyse", path, *options, "--fail-on", "warning")
+        assert got.status in (0, 1)
+        made_up = [row for row in exchanges(path, *options).rows() if row["status"] in ("ok", "error")]
+        assert made_up == []
+
+
+def test_random_bytes_in_a_real_conversation(tmp_path: Path) -> None:
+    """Frames keep their sizes, all else in every sixth of them is at risk."""
+    dice = random.Random(1)
+    packets = kafka_packets(300)
+    for at in dice.sample(range(2, len(packets)), 100):
+        data = bytearray(packets[at].data)
+        for _ in range(4):
+            data[dice.randrange(58, len(data))] = dice.randrange(256)
+        packets[at] = packets[at]._replace(data=bytes(data))
+    path = tmp_path / "flipped.pcap"
+    path.write_bytes(pcap(packets))
+    got = exchanges(path)
+    assert got.status == 0
+    whole = [row for row in got.rows() if row["status"] == "ok"]
+    assert len(whole) >= 200
+    assert {row["latency_ms"] for row in whole} == {"2.000"}
