@@ -12,7 +12,7 @@ from dissectors.core.errors import DecodeError
 from dissectors.core.protocol import Sink
 from dissectors.kafka.api_keys import api_name
 from dissectors.kafka.blobs import Assignment, Subscription, assignment, subscription
-from dissectors.kafka.primitives import NO_TOPIC_ID, uuid_text
+from dissectors.kafka.primitives import METADATA_TOPIC, METADATA_TOPIC_ID, NO_TOPIC_ID, uuid_text
 from dissectors.kafka.rows import Request, Response, Value, exchange_key
 
 
@@ -20,6 +20,8 @@ def topic_key(topic: Value) -> tuple[str | None, str | None]:
     """(name, topic id as text) of a topic struct; whichever the version carries."""
     raw = topic.get("topic_id")
     name = topic["name"] if "name" in topic else topic.get("topic", topic.get("topic_name"))
+    if raw == METADATA_TOPIC_ID:
+        name = METADATA_TOPIC
     return name or None, uuid_text(raw) if raw and raw != NO_TOPIC_ID else None
 
 

@@ -90,9 +90,11 @@ class Node:
     def format(self) -> None:
         """Fill the templates of broker/ for this run and format the node's storage."""
         self._dir.mkdir(parents=True, exist_ok=True)
-        voters = ",".join(f"{n}@{address}:{CONTROLLER_PORT}" for n, address in enumerate(self._controllers, 1))
-        values = {"address": self.host.address, "port": str(PORT), "run_dir": str(self._dir), "voters": voters,
-                  "node": str(self.number), "controller": self._controllers[self.number - 1]}  # fmt: skip
+        controllers = [f"{address}:{CONTROLLER_PORT}" for address in self._controllers]
+        voters = ",".join(f"{number}@{place}" for number, place in enumerate(controllers, 1))
+        values = {"address": self.host.address, "port": str(PORT), "run_dir": str(self._dir),
+                  "voters": voters, "controllers": ",".join(controllers), "node": str(self.number),
+                  "controller": self._controllers[self.number - 1]}  # fmt: skip
         for name in ("server.properties", "log4j2.yaml"):
             (self._dir / name).write_text(Template((POM.parent / name).read_text()).substitute(values))
         config = self._dir / "server.properties"

@@ -63,6 +63,11 @@ def plug_in(host: Host, switch: str, port: str) -> None:
                 in_namespace(namespace, "ethtool", "-K", device, offload, "off")
 
 
+def unplug(host: Host) -> None:
+    """Cut a host off: nothing leaves or reaches it any more."""
+    in_namespace(host.namespace, "ip", "link", "set", "eth0", "down")
+
+
 @contextlib.contextmanager
 def network(names: Sequence[str]) -> Iterator[dict[str, Host]]:
     """Hold a network of the named hosts; brokers get addresses from .2 on, the others from .11 on, in their order.

@@ -21,7 +21,8 @@ import pytest
 import analyser
 from dissectors.kafka import schema
 from dissectors.kafka.api_keys import API_KEYS
-from dissectors.kafka.headers import UNSUPPORTED_VERSION
+from dissectors.kafka.compile import decoder
+from dissectors.kafka.headers import UNSUPPORTED_VERSION, decode_response, request_header, response_header
 from dissectors.kafka.schema import Direction, Field
 from tests.conftest import SAMPLES
 from tests.lab import broker_log
@@ -32,6 +33,10 @@ UUID_TEXT = 22  # base64 of 16 bytes without padding; as plain bytes they would 
 SIZES = {"recordsSizeInBytes": "records"}
 # Definitions newer than the broker have another name for the same field of the request.
 RENAMED_SINCE = {"TxnOffsetCommit": {"generationId": "generationIdOrMemberEpoch"}}
+NOT_SHOWN = {"unaligned_records"}  # the log has an empty text in their place
+ENVELOPE = 58
+NOT_LEADING = (6, 41)  # what the controller that was says of a request in an Envelope; it sends no answer to it
+BROKERS_STOP = "kafka_cluster."  # the sample in which they do
 BEFORE_LOGIN = {"ApiVersions", "SaslHandshake", "SaslAuthenticate"}
 
 
@@ -45,6 +50,7 @@ class Agreement:
     absent_tags: Counter[str] = field(default_factory=Counter)  # tagged fields on neither side
     unknown_versions: int = 0  # ApiVersions requests that the broker could not read
     masked: int = 0  # secrets, which we do not show
+    forwarded: int = 0  # exchanges that an Envelope holds; the log has them in its place
     before_login: int = 0  # exchanges of a connection until the client is authenticated
     apis: Counter[tuple[str, int]] = field(default_factory=Counter)
     unanswered: list[Recorded] = field(default_factory=list)  # requests that the log does not hold
@@ -59,7 +65,8 @@ class Agreement:
             f"{self.exchanges} exchanges, {self.fields} fields, {len(self.apis)} APIs and versions; "
             f"header only {dict(self.header_only)}; never answered {len(self.unanswered)}; "
             f"answer not wholly in the capture {len(self.unread_answers)}; unknown versions {self.unknown_versions}; "
-            f"masked {self.masked}; before login {self.before_login}"
+            f"masked {self.masked}; before login {self.before_login}; "
+            f"forwarded {self.forwarded}"
         )
 
 
@@ -67,7 +74,7 @@ def compare(log: Iterable[broker_log.LogRecord], recorded: Iterable[Recorded]) -
     """Match both sides by connection, correlation id, API and version, then compare headers and bodies."""
     found = Agreement()
     waiting: dict[tuple[Any, ...], list[Recorded]] = defaultdict(list)
-    recorded = list(recorded)
+    recorded = [unwrapped(one) for one in recorded]
     authenticated = {one.flow for one in recorded if one.row["operation"] == "SaslHandshake"}
     for one in recorded:
         row = one.row
@@ -90,6 +97,26 @@ def compare(log: Iterable[broker_log.LogRecord], recorded: Iterable[Recorded]) -
     return found
 
 
+def unwrapped(one: Recorded) -> Recorded:
+    """What an Envelope holds, as if it had been sent by itself; any other exchange as it is."""
+    frame, answer = one.frames
+    if one.api_key != ENVELOPE or one.request is None or one.response is None or answer is None:
+        return one
+    start, size = one.request["request_data"]
+    key, version, correlation_id, client_id, body = request_header(frame, start, start + size)
+    decode = decoder(key, version, "request")
+    assert decode is not None
+    request, response = decode(frame, body, start + size)[0], None
+    if one.response["response_data"] is not None:  # null where this is not the controller any more
+        at, length = one.response["response_data"]
+        body = response_header(key, version, answer, at, at + length)[1]
+        decoded = decode_response(key, version, answer, body, at + length)
+        assert decoded is not None
+        response = decoded[0]
+    row = {**one.row, "operation": API_KEYS[key].name, "version": str(version), "client_id": client_id}
+    return one._replace(api_key=key, correlation_id=correlation_id, row=row, request=request, response=response)
+
+
 def compare_exchange(entry: broker_log.LogRecord, one: Recorded, found: Agreement) -> None:
     """One log line and our exchange of the same key."""
     name = API_KEYS[entry.api_key].name
@@ -110,7 +137,15 @@ def compare_exchange(entry: broker_log.LogRecord, one: Recorded, found: Agreemen
     if entry.response is not None and (one.row["status"] == "unanswered" or not one.whole):
         found.unread_answers.append(one)
         return
-    compare_value(logged_status(entry.response), (one.row["status"], one.row["error_code"]), path, None, found)
+    if entry.forwarded:
+        found.forwarded += 1
+        if one.response is None:
+            assert entry.response is not None
+            if logged_status(entry.response)[1] not in NOT_LEADING:
+                found.differ(path, entry.response, "not from the controller")
+            return
+    else:
+        compare_value(logged_status(entry.response), (one.row["status"], one.row["error_code"]), path, None, found)
     if entry.response is not None:
         compare_body(entry.response, one.response, "response", entry, path, found)
 
@@ -155,6 +190,8 @@ def compare_struct(logged: Any, ours: Any, path: str, fields: tuple[Field, ...],
     for name, (is_size, value) in named.items():
         if name not in ours:
             found.differ(f"{path}.{name}", value, "no such field")
+        elif name in NOT_SHOWN:
+            compare_value(value, "", f"{path}.{name}", None, found)
         elif known[name].secret:
             found.masked += value is not None
             shown = None if value is None else schema.MASKED[known[name].type]
@@ -237,13 +274,13 @@ def check_amount(found: Agreement, logged: int) -> None:
     assert len(found.apis) >= 10
     assert found.fields > 20 * logged
     # A client that closes its connection leaves at most what it had in flight, at the end of its connection.
-    assert len(found.unanswered) + len(found.unread_answers) <= max(1, logged // 200)
+    assert len(found.unanswered) + len(found.unread_answers) <= max(1, logged // 100)
     assert set(found.header_only) <= {API_KEYS[key].name for key in API_KEYS if schema.api(key) is None}
     assert sum(found.header_only.values()) <= logged // 20
 
 
 def test_a_request_without_log_line_is_the_last_of_its_connection() -> None:
-    """The one class of exchanges that the log cannot hold: the client left before the broker had answered."""
+    """The one class of exchanges that the log cannot hold: the client, or a broker that stops, left before the answer."""
     for path in LOGS:
         recording = recording_of(path.name.removesuffix(".jsonl.gz"))
         found = compare(broker_log.load(path), recording.exchanges)
@@ -252,7 +289,7 @@ def test_a_request_without_log_line_is_the_last_of_its_connection() -> None:
             answered = [other.row["request_offset"] for other in of_flow if other.response is not None and other.whole]
             assert one.row["request_offset"] > max(answered, default=-1)
             flow = recording.flows[one.flow]
-            assert flow.closed_by_low is flow.client_is_low
+            assert flow.closed_by_low is flow.client_is_low or path.name.startswith(BROKERS_STOP)
 
 
 @pytest.mark.parametrize("path", LOGS, ids=lambda path: path.name.removesuffix(".jsonl.gz"))

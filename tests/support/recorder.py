@@ -33,7 +33,8 @@ class Recorded(NamedTuple):
     """One exchange that has a request.
 
     row: the raw row of the exchanges table, by name. request, response: the bodies; None where there is no schema, no
-    response or no whole message. whole: all messages of the exchange are complete.
+    response or no whole message. whole: all messages of the exchange are complete. frames: the bytes of request and
+    response, sizes included; None for no response.
     """
 
     flow: int
@@ -45,6 +46,7 @@ class Recorded(NamedTuple):
     request: Value | None
     response: Value | None
     whole: bool
+    frames: tuple[bytes, bytes | None]
 
 
 class Recording(NamedTuple):
@@ -131,12 +133,12 @@ def _recorded(kept: _Kept, row: dict[str, Any], ends: tuple[End, End]) -> Record
     asked, whole = kept.frames[CLIENT_TO_SERVER, row["request_offset"]]
     api_key, version, correlation_id, _, body = request_header(asked, 4, len(asked))
     request = _request(asked, api_key, version, body)
-    response = None
+    response = answer = None
     if row["response_offset"] is not None:
         answer, answer_whole = kept.frames[SERVER_TO_CLIENT, row["response_offset"]]
         whole = whole and answer_whole
         response = _response(answer, api_key, version)
-    return Recorded(kept.flow, *ends, api_key, correlation_id, row, request, response, whole)
+    return Recorded(kept.flow, *ends, api_key, correlation_id, row, request, response, whole, (asked, answer))
 
 
 def _request(data: bytes, api_key: int, version: int, body: int) -> Value | None:

@@ -1,8 +1,10 @@
+import java.util.Arrays;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
 import java.util.Set;
 import java.util.concurrent.ExecutionException;
+import java.util.stream.Collectors;
 import org.apache.kafka.clients.admin.AbortTransactionSpec;
 import org.apache.kafka.clients.admin.Admin;
 import org.apache.kafka.clients.admin.AlterConfigOp;
@@ -12,6 +14,7 @@ import org.apache.kafka.clients.admin.NewPartitionReassignment;
 import org.apache.kafka.clients.admin.NewPartitions;
 import org.apache.kafka.clients.admin.NewTopic;
 import org.apache.kafka.clients.admin.OffsetSpec;
+import org.apache.kafka.clients.admin.QuorumInfo;
 import org.apache.kafka.clients.admin.RecordsToDelete;
 import org.apache.kafka.clients.admin.UpdateFeaturesOptions;
 import org.apache.kafka.clients.consumer.OffsetAndMetadata;
@@ -62,6 +65,8 @@ final class AdminWork {
                     case "groups" -> groups(admin, words.get("topic"), words.get("group"));
                     case "transactions" -> transactions(admin, words);
                     case "cluster" -> cluster(admin);
+                    case "voters" -> voters(admin, words.get("voters"));
+                    case "leaders" -> leaders(admin, words.get("topic"), words.numbers("brokers"));
                     case "removal" -> removal(admin, words.get("topic"), words.get("group"));
                     default -> throw new IllegalArgumentException(part);
                 }
@@ -163,6 +168,28 @@ final class AdminWork {
             Map.of("share.version", new FeatureUpdate((short) 1, FeatureUpdate.UpgradeType.UPGRADE)),
             new UpdateFeaturesOptions().validateOnly(true)).all());
         refused("unregister broker", admin.unregisterBroker(77).all());
+    }
+
+    /** Waits until voters=N,M,... make up the controllers' quorum, all of them known to the leader. */
+    private static void voters(Admin admin, String wanted) throws Exception {
+        Set<Integer> expected = Arrays.stream(wanted.split(",")).map(Integer::valueOf).collect(Collectors.toSet());
+        Set<Integer> found;
+        do {
+            Lab.goesOn(200);
+            var quorum = admin.describeMetadataQuorum().quorumInfo().get();
+            found = quorum.voters().stream().map(QuorumInfo.ReplicaState::replicaId).collect(Collectors.toSet());
+            Lab.emit("{\"event\":\"quorum\",\"leader\":" + quorum.leaderId() + ",\"epoch\":" + quorum.leaderEpoch() + ",\"voters\":" + found + "}");
+        } while (!found.equals(expected));
+    }
+
+    /** Moves a partition to other brokers and back, and lets the preferred replicas lead again. */
+    private static void leaders(Admin admin, String topic, List<Integer> brokers) throws Exception {
+        TopicPartition first = new TopicPartition(topic, 0);
+        done("reassign", admin.alterPartitionReassignments(Map.of(first, Optional.of(new NewPartitionReassignment(brokers)))).all());
+        while (!done("list reassignments", admin.listPartitionReassignments().reassignments()).isEmpty()) {
+            Lab.goesOn(100);
+        }
+        done("elect leaders", admin.electLeaders(ElectionType.PREFERRED, null).partitions());
     }
 
     private static void removal(Admin admin, String topic, String group) throws Exception {

@@ -11,12 +11,13 @@ import org.apache.kafka.common.TopicPartition;
 final class Admins {
     private Admins() { }
 
-    /** Makes the topics of topics=NAME:PARTITIONS,... */
+    /** Makes the topics of topics=NAME:PARTITIONS,... with copies=N replicas (without it: one). */
     static void createTopics(Lab.Words words) throws Exception {
         List<NewTopic> topics = new ArrayList<>();
+        short copies = Short.parseShort(words.values().getOrDefault("copies", "1"));
         for (String wanted : words.get("topics").split(",")) {
             String[] parts = wanted.split(":");
-            topics.add(new NewTopic(parts[0], Integer.parseInt(parts[1]), (short) 1));
+            topics.add(new NewTopic(parts[0], Integer.parseInt(parts[1]), copies));
         }
         try (Admin admin = Admin.create(words.settings())) {
             admin.createTopics(topics).all().get();
