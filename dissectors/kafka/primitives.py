@@ -11,7 +11,7 @@ import base64
 from dissectors.core.errors import DecodeError
 
 NO_TOPIC_ID = bytes(16)  # the uuid field of a topic without an id
-# The topic of the controllers' own log has the same id everywhere (Uuid.METADATA_TOPIC_ID), and no answer tells its name.
+# The controllers' own log has the same topic id everywhere (Uuid.METADATA_TOPIC_ID), and no answer tells its name.
 METADATA_TOPIC_ID = bytes(15) + b"\x01"
 METADATA_TOPIC = "__cluster_metadata"
 

@@ -280,7 +280,7 @@ def check_amount(found: Agreement, logged: int) -> None:
 
 
 def test_a_request_without_log_line_is_the_last_of_its_connection() -> None:
-    """The one class of exchanges that the log cannot hold: the client, or a broker that stops, left before the answer."""
+    """The one class of exchanges that the log cannot hold: a client, or a broker that stops, left before the answer."""
     for path in LOGS:
         recording = recording_of(path.name.removesuffix(".jsonl.gz"))
         found = compare(broker_log.load(path), recording.exchanges)

@@ -54,7 +54,9 @@ def log_of(name: str) -> Log:
     names[METADATA_TOPIC] = "__cluster_metadata"
     agreement = compare(entries, recording_of(name).exchanges)
     left_out = {one.client for one in (*agreement.unanswered, *agreement.unread_answers)}
-    return Log([entry for entry in entries if tuple(entry.client) not in left_out], names, left_out)
+    # Tables have the request that a client sent, not once more what a broker passed on to the controller.
+    kept = [entry for entry in entries if tuple(entry.client) not in left_out and not entry.forwarded]
+    return Log(kept, names, left_out)
 
 
 @cache
