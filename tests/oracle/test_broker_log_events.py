@@ -218,11 +218,11 @@ LEAST_ROWS = {
 }
 
 
-@pytest.mark.parametrize("case", CASES, ids=lambda case: case.table)
 # Brokers among themselves (Envelope, batched AddPartitionsToTxn, voters) are not made into rows here.
 OF_CLIENTS = [path for path in LOGS if path.name != "kafka_cluster.jsonl.gz"]
 
 
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.table)
 @pytest.mark.parametrize("path", OF_CLIENTS, ids=lambda path: path.name.removesuffix(".jsonl.gz"))
 def test_rows_equal_the_broker_log(path: Path, case: Case) -> None:
     name = path.name.removesuffix(".jsonl.gz")
