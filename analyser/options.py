@@ -15,6 +15,8 @@ class ReadOptions:
     protocols: show only these protocols; empty for all. Rows of other protocols never enter the tables.
     enable: optional dissectors to switch on.
     payload: keep what applications sent (keys, values, headers of records) in tables; sizes are there in any case.
+    processes: how many read at the same time; the tables do not depend on it unless a limit on all flows is reached,
+        which every process counts for itself.
     from_ns, to_ns: Unix time in ns; select output rows by their `ts`, never input packets.
     """
 
@@ -24,6 +26,7 @@ class ReadOptions:
     payload: bool = False
     from_ns: int | None = None
     to_ns: int | None = None
+    processes: int = 1
 
 
 @dataclass(frozen=True, slots=True)

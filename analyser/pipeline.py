@@ -22,6 +22,7 @@ from analyser.flow import Flow
 from analyser.flow_records import FlowRecords
 from analyser.flows import FlowTable
 from analyser.options import Progress, ProgressCallback, ReadOptions
+from analyser.share import Share, ShareFilter
 from analyser.store import RawStore
 from analyser.streams import Note
 from analyser.timeorder import NO_FLOW
@@ -82,7 +83,10 @@ class Pipeline:
         wanted: Iterable[str],
         options: ReadOptions,
         limits: Limits | None = None,
+        share: Share | None = None,
+        store: RawStore | None = None,
     ) -> None:
+        """share: decode only these flows, None for all. store: where rows go, None for an own one."""
         self._dissectors = dissectors
         self._options = options
         self._limits = limits or Limits()
@@ -90,11 +94,12 @@ class Pipeline:
         fields = row_fields(dissectors)
         tables = [name for name in fields if name in set(wanted)]
         self._sink = Sink(tables)
-        self._store = RawStore()
+        self._store = store or RawStore()
         for name in tables:
             kinds = [field_kind(name, field_name) for field_name in fields[name]]
             self._store.add(name, fields[name], kinds, self._sink.tables()[name])
         self._endpoints = EndpointTable(self._limits.capture.max_pairs)
+        self._share = ShareFilter(share or Share(), self._endpoints)
         self._records = FlowRecords(self._endpoints)
         self._flows = FlowTable(self._limits, self._endpoints, self._consume, self._records.add)
 
@@ -124,7 +129,7 @@ class Pipeline:
     def _read(self, source: Source, stats: CaptureStats, progress: ProgressCallback | None) -> None:
         total = source.path.stat().st_size if source.path is not None and source.path.is_file() else None
         for batch in read_batches(source, self._endpoints, stats, self._limits.capture):
-            self._flows.feed(batch)
+            self._flows.feed(self._share.take(batch))
             if progress is not None:
                 progress(Progress(source.name, stats.captured_bytes, total, stats.packets))
 

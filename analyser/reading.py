@@ -8,7 +8,10 @@ from pathlib import Path
 from analyser.analysis import Analysis, UnknownTable
 from analyser.capture import CaptureError, Source, in_time_order, open_captures
 from analyser.options import ProgressCallback, ReadOptions
-from analyser.pipeline import Pipeline, UnreadInput
+from analyser.pipeline import Decoded, Pipeline, UnreadInput
+from analyser.processes import SharedReading
+from analyser.share import Share
+from analyser.store import RawStore
 from analyser.tables import TABLES
 from dissectors.registry import PROTOCOLS
 
@@ -37,12 +40,33 @@ def read_captures(
             sources += open_captures([path])
         except CaptureError as error:
             unread.append(UnreadInput(str(path), str(error)))
-    decoded = Pipeline(PROTOCOLS, wanted, options).run(in_time_order(sources), progress)
+    decoded = _decode(in_time_order(sources), wanted, options, progress)
     decoded.unread[:0] = unread
     if not decoded.captures:
         decoded.store.close()
         raise CaptureError(" ".join(input_.reason for input_ in decoded.unread) or "No capture was given.")
     return Analysis(decoded, wanted, options, PROTOCOLS.values())
+
+
+def _decode(
+    sources: list[Source], wanted: list[str], options: ReadOptions, progress: ProgressCallback | None
+) -> Decoded:
+    if options.processes == 1:
+        return Pipeline(PROTOCOLS, wanted, options).run(sources, progress)
+    if not all(source.path is not None and source.path.is_file() for source in sources):
+        decoded = Pipeline(PROTOCOLS, wanted, options).run(sources, progress)
+        decoded.remarks.append("standard input and pipes can be read once only: one process did all the work")
+        return decoded
+    store = RawStore()
+    try:
+        with SharedReading(sources, wanted, options, store.folder) as others:
+            share = Share(0, options.processes)
+            decoded = Pipeline(PROTOCOLS, wanted, options, share=share, store=store).run(sources, progress)
+            others.collect(decoded)
+    except BaseException:
+        store.close()
+        raise
+    return decoded
 
 
 def _closure(names: Iterable[str]) -> list[str]:

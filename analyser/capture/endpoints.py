@@ -14,6 +14,7 @@ from analyser.capture.model import Flags, Ids, Ints, Words
 
 FIRST_SLOT_BITS, FIRST_KEYS = 12, 1024
 KEY_WORDS = 5
+SHARE_FACTOR = np.uint64(0x9E3779B97F4A7C15)  # odd and without a pattern: 2**64 divided by the golden ratio
 
 
 class Endpoints(NamedTuple):
@@ -94,6 +95,16 @@ class EndpointTable:
         else:
             ends = str(IPv4Address(low)), str(IPv4Address(high))
         return Endpoints(ends[0], ports >> 16, ends[1], ports & 0xFFFF, self._encapsulation_texts[encapsulation])
+
+    def shares(self, first: int, of: int) -> Ints:
+        """The share (0 to of - 1) of each pair from `first` on: a digest of its addresses and ports, so that every
+        process finds the same."""
+        low, high, tail, low_top, high_top = self._keys[:, first : self._count]
+        mixed: Words = np.zeros(self._count - first, np.uint64)
+        for word in (low, high, tail >> np.uint64(32), low_top, high_top):
+            mixed = (mixed ^ word) * SHARE_FACTOR
+            mixed ^= mixed >> np.uint64(29)
+        return (mixed % np.uint64(of)).astype(np.int64)
 
     def encapsulation_id(self, text: str) -> int:
         """The number of an encapsulation ("" is 0), or -1 when the table is full."""

@@ -46,6 +46,8 @@ _READING_OPTIONS = (
     click.option("--from", "from_ns", type=TimeType(),
                  help="Rows from this time on: ISO 8601, up to 9 digits of fraction, UTC unless it names a zone."),
     click.option("--to", "to_ns", type=TimeType(), help="Rows before this time. All packets are read in any case."),
+    click.option("--processes", type=click.IntRange(1, 64), default=1, show_default=True, metavar="N",
+                 help="Share the connections among N processes; standard input is always read by one."),
     click.option("--quiet", is_flag=True, help="No progress and no remarks; errors still show."),
     click.option("--debug", is_flag=True, help="Show the trace when wirewitness itself fails."),
 )  # fmt: skip
@@ -66,6 +68,7 @@ def read_options(
     enable: tuple[str, ...],
     from_ns: int | None,
     to_ns: int | None,
+    processes: int = 1,
 ) -> ReadOptions:
     """The checked value. CallerError for an unknown name, a bad port, or times the wrong way round."""
     from analyser.options import ReadOptions
@@ -79,6 +82,7 @@ def read_options(
         enable=tuple(checked_name(name, optional_protocols(), "optional dissector") for name in enable),
         from_ns=from_ns,
         to_ns=to_ns,
+        processes=processes,
     )
 
 

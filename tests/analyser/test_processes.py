@@ -1,0 +1,114 @@
+"""Several processes give the tables that one gives; what goes wrong in one of them is told, and none is left over."""
+
+from __future__ import annotations
+
+import os
+import random
+import struct
+import threading
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import analyser
+from analyser.capture import CaptureStats, EndpointTable, read_batches
+from analyser.capture.sources import Source
+from analyser.flow_records import FlowRecords
+from analyser.pipeline import Decoded
+from analyser.processes import SharedReading, ShareFailed
+from analyser.share import Share, ShareFilter
+from analyser.store import RawStore
+from tests.conftest import SAMPLES
+from tests.support.packets import pcap
+from tests.support.replay import replay
+
+CAPTURES = sorted(SAMPLES.glob("*.pcapng"))
+
+
+@cache
+def rows(path: Path, processes: int, names: tuple[str, ...] | None = None) -> dict[str, pa.Table]:
+    with analyser.read(path, options=analyser.ReadOptions(processes=processes), tables=names) as analysis:
+        return {name: analysis.arrow(name) for name in analysis.tables()}
+
+
+@pytest.mark.parametrize("path", CAPTURES, ids=lambda path: path.name)
+def test_samples_give_the_same_tables(path: Path) -> None:
+    assert rows(path, 1)["messages"].num_rows
+    for processes in (2, 3):
+        shared = rows(path, processes)
+        assert shared.keys() == rows(path, 1).keys()
+        for name, expected in rows(path, 1).items():
+            assert shared[name].equals(expected), f"{name} with {processes} processes"
+
+
+def test_a_lossy_capture_gives_the_same_tables(tmp_path: Path) -> None:
+    whole, lossy = tmp_path / "whole.pcap", tmp_path / "lossy.pcap"
+    replay(whole, "small", 20_000, 0, 40)
+    lossy.write_bytes(without_some(whole.read_bytes(), 0.02))
+    one = rows(lossy, 1, ("messages", "exchanges", "flows", "expert_infos", "kafka_offset_commits"))
+    assert sum(one["flows"]["gap_bytes"].to_pylist())
+    for processes in (2, 3):
+        shared = rows(lossy, processes, tuple(one))
+        for name, expected in one.items():
+            assert shared[name].equals(expected), f"{name} with {processes} processes"
+
+
+def without_some(capture: bytes, probability: float) -> bytes:
+    """A little-endian pcap file without some of its packets."""
+    chosen = random.Random(11)
+    kept, position = [capture[:24]], 24
+    while position < len(capture):
+        (captured,) = struct.unpack_from("<I", capture, position + 8)
+        end = position + 16 + captured
+        if chosen.random() >= probability:
+            kept.append(capture[position:end])
+        position = end
+    return b"".join(kept)
+
+
+@pytest.mark.parametrize("of", [1, 2, 3, 5])
+def test_every_segment_falls_to_one_share_and_a_connection_to_the_same(of: int) -> None:
+    endpoints = EndpointTable()
+    filters = [ShareFilter(Share(number, of), endpoints) for number in range(of)]
+    path = SAMPLES / "kafka_healthy.pcapng"
+    share_of: dict[int, int] = {}
+    for batch in read_batches(Source(str(path), path), endpoints, CaptureStats(str(path))):
+        taken = [one.take(batch) for one in filters]
+        assert sorted(np.concatenate([part.packet for part in taken]).tolist()) == batch.packet.tolist()
+        for number, part in enumerate(taken):
+            for pair in set(part.pair.tolist()):
+                assert share_of.setdefault(pair, number) == number
+    assert set(share_of.values()) == set(range(of))
+
+
+def test_a_pipe_is_read_by_one_process_with_a_remark(tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    content = CAPTURES[0].read_bytes()
+    writer = threading.Thread(target=pipe.write_bytes, args=(content,), daemon=True)
+    writer.start()
+    with analyser.read(pipe, options=analyser.ReadOptions(processes=2), tables=["flows"]) as analysis:
+        assert any("one process" in remark for remark in analysis.remarks)
+        assert analysis.arrow("flows").num_rows == rows(CAPTURES[0], 1)["flows"].num_rows
+
+
+def test_a_capture_without_flows(tmp_path: Path) -> None:
+    path = tmp_path / "empty.pcap"
+    path.write_bytes(pcap([]))
+    assert rows(path, 2, ("messages", "flows"))["flows"].num_rows == 0
+
+
+def test_a_process_that_dies_is_told(tmp_path: Path) -> None:
+    source = Source(str(CAPTURES[0]), CAPTURES[0])
+    options = analyser.ReadOptions(processes=2)
+    endpoints = EndpointTable()
+    decoded = Decoded(RawStore(), endpoints, FlowRecords(endpoints))
+    with SharedReading([source], ["messages"], options, tmp_path) as others:
+        child = others.children[0]
+        child.kill()
+        with pytest.raises(ShareFailed, match="ended with status -9"):
+            others.collect(decoded)
+    assert child.poll() is not None
