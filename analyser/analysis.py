@@ -15,7 +15,7 @@ import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from analyser.build import Lookups, finish_batch
+from analyser.build import Lookups, finish_batch, pieces
 from analyser.facts import captures_table, file_label
 from analyser.options import ReadOptions
 from analyser.pipeline import Decoded, UnreadInput
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from analyser.detectors.framework import Failure
 
 SMALL_ROWS = 1 << 17
+STREAM = "wirewitness_stream"
 BATCH_ROWS = 1 << 15
 ROW_GROUP_ROWS = 1 << 16
 DUCKDB_MEMORY = "1GB"
@@ -116,8 +117,11 @@ class Analysis:
         self, name: str, columns: Sequence[str] | None = None, where: str | None = None, limit: int | None = None
     ) -> Iterator[pa.RecordBatch]:
         """A table in Arrow batches, in its registered order, within bounded memory."""
-        self._ensure(name)
         schema = self._output_schema(name, columns)
+        if TABLES[name].lists and name not in self._finished:
+            yield from self._streamed(name, schema, where, limit)
+            return
+        self._ensure(name)
         try:
             for batch in self._run(self._select(name, schema.names, where, limit)).to_arrow_reader(BATCH_ROWS):
                 yield batch.cast(schema)
@@ -136,7 +140,7 @@ class Analysis:
         schema = self._output_schema(name, columns)
         batches: Iterator[pa.RecordBatch]
         if self._passes_through(name, where, limit):
-            batches = iter(batch.select(schema.names) for batch in self._finished_batches(name, self._known()))
+            batches = self._finished_batches(name, self._known(), schema.names)
         else:
             batches = self.batches(name, columns, where, limit)
         # Ids differ in every row: a dictionary of them is work for nothing.
@@ -200,14 +204,18 @@ class Analysis:
         )
 
     def _select(self, name: str, columns: Sequence[str], where: str | None, limit: int | None) -> str:
-        names = ", ".join(_quoted(column) for column in columns)
-        conditions = [*self._option_conditions(name), *([f"({where}\n)"] if where else [])]
+        names = _list(columns)
+        conditions = self._conditions(name, where)
         text = f"SELECT {names} FROM {_quoted(name)}"
         if conditions:
-            text += " WHERE " + " AND ".join(conditions)
+            text += f" WHERE {conditions}"
         if name in _ENRICHED:  # joins lose the order in which tables are kept
             text += " ORDER BY " + ", ".join(_quoted(column) for column in TABLES[name].order)
         return text + ("" if limit is None else f" LIMIT {int(limit)}")
+
+    def _conditions(self, name: str, where: str | None) -> str:
+        """What rows have to fulfil, empty where nothing is asked."""
+        return " AND ".join([*self._option_conditions(name), *([f"({where}\n)"] if where else [])])
 
     def _option_conditions(self, name: str) -> Iterator[str]:
         time = _TIME_COLUMN.get(name, "ts")
@@ -271,9 +279,35 @@ class Analysis:
         self._lookups = Lookups(flows, clusters, topics, files, errors)
         return self._lookups
 
-    def _finished_batches(self, name: str, known: Lookups) -> Iterator[pa.RecordBatch]:
+    def _streamed(self, name: str, schema: pa.Schema, where: str | None, limit: int | None) -> Iterator[pa.RecordBatch]:
+        """A table whose rows are wide: never as a whole in a view, but from decoding through DuckDB, if at all."""
+        conditions = self._conditions(name, where)
+        if conditions:
+            batches = self._finished_batches(name, self._known())
+            self._register(STREAM, pa.RecordBatchReader.from_batches(arrow_schema(name), batches))
+            text = f"SELECT {_list(schema.names)} FROM {STREAM} AS {_quoted(name)} WHERE {conditions}"
+            text += "" if limit is None else f" LIMIT {int(limit)}"
+            try:
+                for batch in self._run(text).to_arrow_reader(BATCH_ROWS):
+                    yield batch.cast(schema)
+            except duckdb.Error as error:
+                raise QueryError(_sentence(error)) from error
+            return
+        left = limit
+        for batch in self._finished_batches(name, self._known(), schema.names):
+            if left is not None:
+                batch = batch.slice(0, left)
+                left -= batch.num_rows
+            yield batch
+            if left == 0:
+                return
+
+    def _finished_batches(
+        self, name: str, known: Lookups, columns: Sequence[str] | None = None
+    ) -> Iterator[pa.RecordBatch]:
         for batch in self._decoded.store.tables[name].batches():
-            yield finish_batch(name, batch, known)
+            for piece in pieces(name, batch):
+                yield finish_batch(name, piece, known, columns)
 
     def _finish_table(self, name: str, known: Lookups) -> None:
         """Make the view of a table: in memory while it is small, else a temporary Parquet file."""
@@ -351,6 +385,10 @@ def _row_groups(batches: Iterator[pa.RecordBatch]) -> Iterator[list[pa.RecordBat
 def _sentence(error: duckdb.Error) -> str:
     """DuckDB's message without the query that it repeats."""
     return str(error).split("\n\n", maxsplit=1)[0].strip()
+
+
+def _list(names: Sequence[str]) -> str:
+    return ", ".join(_quoted(name) for name in names)
 
 
 def _quoted(name: str) -> str:

@@ -7,7 +7,7 @@ here.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -22,6 +22,8 @@ from dissectors.core.protocol import Dissector
 _DIRECTIONS = pa.array(["client_to_server", "server_to_client"])
 _SIDES = pa.array(["c", "s"])
 _NS_PER_MS = 1e6
+MAX_ROWS = 1 << 16
+MAX_BYTES = 16 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,17 +53,49 @@ def field_kind(table: str, field: str) -> str:
     """Type of a raw field: that of the column of the same name; helper fields are integers."""
     if field in TABLES[table].column_names():
         column = TABLES[table].column(field)
+        if field in TABLES[table].lists:
+            return f"{column.kind}_list"
         if column.source != "derived" or field == "error_name":
             return column.kind
     return "int64"
 
 
-def finish_batch(table: str, raw: pa.RecordBatch, known: Lookups) -> pa.RecordBatch:
-    """One raw batch with the registered columns of its table; context columns without a lookup are null."""
+def finish_batch(
+    table: str, raw: pa.RecordBatch, known: Lookups, columns: Sequence[str] | None = None
+) -> pa.RecordBatch:
+    """One raw batch with the registered columns of its table, or those named; what nothing tells is null."""
     builder = _Builder(table, raw, known)
     schema = arrow_schema(table)
-    arrays = [builder.column(column).cast(schema.field(column.name).type) for column in TABLES[table].columns]
+    if columns is not None:
+        schema = pa.schema([schema.field(name) for name in columns])
+    lists = TABLES[table].lists
+    # Of a raw row that becomes many, everything else is the same: it is made once and repeated.
+    owners = pc.list_parent_indices(raw.column(lists[0])) if lists else None
+    arrays = []
+    for name in schema.names:
+        column = TABLES[table].column(name)
+        array = builder.column(column)
+        if owners is not None:
+            array = pc.list_flatten(array) if column.name in lists else array.take(owners)
+        arrays.append(array.cast(schema.field(column.name).type))
     return pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+
+def pieces(table: str, raw: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+    """The raw batch in parts that become about MAX_ROWS rows or MAX_BYTES at most."""
+    lists = TABLES[table].lists
+    if not lists:
+        yield raw
+        return
+    rows = len(raw.column(lists[0]).flatten())
+    most = max(1, min(MAX_ROWS, MAX_BYTES * rows // max(raw.nbytes, 1)))
+    ends = np.cumsum(pc.list_value_length(raw.column(lists[0])).to_numpy(zero_copy_only=False))
+    start = 0
+    while start < raw.num_rows:
+        before = ends[start - 1] if start else 0
+        stop = max(start + 1, int(np.searchsorted(ends, before + most, side="right")))
+        yield raw.slice(start, stop - start)
+        start = stop
 
 
 class _Builder:

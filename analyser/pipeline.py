@@ -21,6 +21,7 @@ from analyser.facts import client_is_low
 from analyser.flow import Flow
 from analyser.flow_records import FlowRecords
 from analyser.flows import FlowTable
+from analyser.gathering import GATHERED
 from analyser.options import Progress, ProgressCallback, ReadOptions
 from analyser.share import Share, ShareFilter
 from analyser.store import RawStore
@@ -96,8 +97,10 @@ class Pipeline:
         self._sink = Sink(tables)
         self._store = store or RawStore()
         for name in tables:
-            kinds = [field_kind(name, field_name) for field_name in fields[name]]
-            self._store.add(name, fields[name], kinds, self._sink.tables()[name])
+            gather = GATHERED.get(name)
+            names = gather.fields if gather else fields[name]
+            kinds = [field_kind(name, field_name) for field_name in names]
+            self._store.add(name, names, kinds, self._sink.tables()[name], gather.rows if gather else None)
         self._endpoints = EndpointTable(self._limits.capture.max_pairs)
         self._share = ShareFilter(share or Share(), self._endpoints)
         self._records = FlowRecords(self._endpoints)

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from analyser.timeorder import CHUNKS_HELD, FLOW, ROW, Chunk, in_time_order, sorted_chunk
@@ -24,6 +25,7 @@ from dissectors.core.model import Row
 CHUNK_ROWS = 1 << 15
 MAX_ROWS_IN_MEMORY = 1 << 17
 MAX_BYTES_IN_MEMORY = 64 << 20
+MAX_BATCH_BYTES = 16 << 20
 
 RAW_TYPES: dict[str, pa.DataType] = {
     "string": pa.string(),
@@ -31,8 +33,14 @@ RAW_TYPES: dict[str, pa.DataType] = {
     "bool": pa.bool_(),
     "float64": pa.float64(),
     "int64_list": pa.list_(pa.int64()),
+    "time_list": pa.list_(pa.int64()),
+    "string_list": pa.list_(pa.string()),
     "time": pa.int64(),
 }
+
+
+# Rows as a dissector gives them -> arrays of the table's fields, and for each of their rows the index of its origin.
+Gather = Callable[[Sequence[Row]], tuple[list[pa.Array], npt.NDArray[np.int64]]]
 
 
 class HandedOver(NamedTuple):
@@ -46,9 +54,18 @@ class HandedOver(NamedTuple):
 class RawTable:
     """Rows of one table as they come from the dissectors: their fields and the first packet of their flow."""
 
-    def __init__(self, name: str, fields: Sequence[str], kinds: Sequence[str], rows: list[Row], folder: Path) -> None:
+    def __init__(
+        self,
+        name: str,
+        fields: Sequence[str],
+        kinds: Sequence[str],
+        rows: list[Row],
+        folder: Path,
+        gather: Gather | None = None,
+    ) -> None:
         self.name = name
         self.rows = rows
+        self._gather = gather
         self._schema = pa.schema(
             [
                 *(pa.field(field, RAW_TYPES[kind]) for field, kind in zip(fields, kinds, strict=True)),
@@ -66,6 +83,7 @@ class RawTable:
         self._writer: pa.ipc.RecordBatchFileWriter | None = None
         self._adopted: list[HandedOver] = []
         self.total_rows = 0
+        self._total_bytes = 0
 
     def mark(self, flow: int) -> None:
         """Rows appended since the last mark belong to this flow."""
@@ -105,29 +123,43 @@ class RawTable:
                 chunks += others.chunks
                 readers += _readers(opened, others)
             held = CHUNKS_HELD * (1 + len(self._adopted))
-            for batch in in_time_order(chunks, lambda place: readers[place](), CHUNK_ROWS, held):
+            row_bytes = self._total_bytes // max(sum(chunk.rows for chunk in self._chunks), 1)
+            rows = max(1, min(CHUNK_ROWS, MAX_BATCH_BYTES // max(row_bytes, 1)))
+            for batch in in_time_order(chunks, lambda place: readers[place](), rows, held):
                 yield batch.select(self._schema.names[:-1])
 
     def pack(self) -> None:
         """Turn the marked rows into Arrow; all rows must be marked."""
         if not self.rows:
             return
-        columns: list[Any] = list(zip(*self.rows, strict=True))
-        arrays = [pa.array(column, field.type) for column, field in zip(columns, list(self._schema)[:-2], strict=True)]
-        flows, counts = zip(*self._flow_runs, strict=True)
-        arrays.append(pa.array(np.repeat(np.array(flows, np.int64), counts)))
-        arrays.append(pa.array(np.arange(self.total_rows, self.total_rows + len(self.rows))))
-        batch, chunk = sorted_chunk(pa.RecordBatch.from_arrays(arrays, schema=self._schema))
-        self.total_rows += len(self.rows)
+        packed = self._packed()
         self.rows.clear()
         self._flow_runs.clear()
         self._counted = 0
+        if packed.num_rows == 0:
+            return
+        batch, chunk = sorted_chunk(packed)
+        self.total_rows += batch.num_rows
+        self._total_bytes += batch.nbytes
         self._batches.append(batch)
         self._chunks.append(chunk)
         self._in_memory += batch.num_rows
         self._bytes_in_memory += batch.nbytes
         if self._in_memory > MAX_ROWS_IN_MEMORY or self._bytes_in_memory > MAX_BYTES_IN_MEMORY:
             self._spill()
+
+    def _packed(self) -> pa.RecordBatch:
+        """The rows in the list, in the order in which they came."""
+        flows = np.repeat(*(np.array(column, np.int64) for column in zip(*self._flow_runs, strict=True)))
+        if self._gather is None:
+            columns: list[Any] = list(zip(*self.rows, strict=True))
+            types = [field.type for field in self._schema]
+            arrays = [pa.array(column, kind) for column, kind in zip(columns, types[:-2], strict=True)]
+        else:
+            arrays, owners = self._gather(self.rows)
+            flows = flows[owners]
+        arrays += [pa.array(flows), pa.array(np.arange(self.total_rows, self.total_rows + len(flows)))]
+        return pa.RecordBatch.from_arrays(arrays, schema=self._schema)
 
     def _close(self) -> None:
         if self._writer is not None:
@@ -163,9 +195,11 @@ class RawStore:
         self.folder = Path(self._own.name) if self._own is not None else Path(folder or "")
         self.tables: dict[str, RawTable] = {}
 
-    def add(self, name: str, fields: Sequence[str], kinds: Sequence[str], rows: list[Row]) -> RawTable:
+    def add(
+        self, name: str, fields: Sequence[str], kinds: Sequence[str], rows: list[Row], gather: Gather | None = None
+    ) -> RawTable:
         """A new table that takes over what is appended to `rows`."""
-        self.tables[name] = RawTable(name, fields, kinds, rows, self.folder)
+        self.tables[name] = RawTable(name, fields, kinds, rows, self.folder, gather)
         return self.tables[name]
 
     def mark(self, flow: int) -> None:

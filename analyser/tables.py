@@ -57,13 +57,18 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """One table: `key` are the columns that rows are ordered by when they leave the store."""
+    """One table: rows are in the `order` of these columns when they leave the store.
+
+    lists: columns of which a raw row holds a list, with one element for each row that it becomes; `analyser/build.py`
+    unfolds them.
+    """
 
     name: str
     meaning: str
     columns: tuple[Column, ...]
     order: tuple[str, ...]
     protocol: str | None = None
+    lists: tuple[str, ...] = ()
 
     def column(self, name: str) -> Column:
         """The column of that name; KeyError if there is none."""
@@ -371,6 +376,7 @@ _FETCH_PARTITIONS = Table(
         Column("records_bytes", "int64", "bytes of record batches returned", unit="bytes"),
         Column("records_count", "int64", "records in whole batches returned"),
         Column("next_offset", "int64", "offset after the last whole batch returned"),
+        Column("crc_ok", "bool", "the checksums of all whole batches are right; null without any"),
         _ERROR_CODE,
         _ERROR_NAME,
         _FLOW_ID,
@@ -396,19 +402,72 @@ _PRODUCE_BATCHES = Table(
         Column("codec", "string", "none, gzip, snappy, lz4, zstd"),
         Column("batch_bytes", "int64", "size of the batch", unit="bytes"),
         Column(
-            "uncompressed_bytes", "int64", "size before compression where known without decompressing", unit="bytes"
+            "uncompressed_bytes", "int64", "size before compression; null where nothing was decompressed", unit="bytes"
         ),
         Column("producer_id", "int64", "-1 without idempotence"),
         Column("producer_epoch", "int64", "producer epoch"),
         Column("base_sequence", "int64", "sequence of the first record"),
         Column("acks", "int64", "-1 all in-sync replicas, 1 leader, 0 none"),
         Column("transactional", "bool", "batch is part of a transaction"),
+        Column("crc_ok", "bool", "its checksum is right; null where the batch is cut"),
         _ERROR_CODE,
         _ERROR_NAME,
         _FLOW_ID,
     ),
     ("ts", "exchange_id", "topic", "partition"),
     "kafka",
+)
+
+_RECORDS = Table(
+    "kafka_records",
+    "one row per record in a Produce or a Fetch answer; one without offset where a batch could not be read on",
+    (
+        _EXCHANGE_ID,
+        _ts(_REQUEST_TIME),
+        Column("ts_response", "time", "time of the packet that completes the response", unit="UTC"),
+        _CLUSTER,
+        _CLIENT_ID,
+        _CLIENT_ADDRESS,
+        Column("api", "string", "Produce or Fetch", nullable=False),
+        _TOPIC,
+        _TOPIC_ID,
+        _PARTITION,
+        Column("offset", "int64", "offset in the partition; of a Produce from its answer, null without one"),
+        Column("timestamp", "time", "time of the record, ms on the wire", unit="UTC"),
+        Column("timestamp_type", "string", "create_time or log_append_time"),
+        Column("key", "string", "key, as key_encoding says; null unless payload is asked for"),
+        Column("key_encoding", "string", "utf8, or hex where it is no UTF-8; utf8_cut, hex_cut: the first MiB only"),
+        Column("value", "string", "value, as value_encoding says; null unless payload is asked for"),
+        Column("value_encoding", "string", "as key_encoding"),
+        Column("headers", "string", "JSON list of [name, value, encoding]; null unless payload is asked for"),
+        Column("key_bytes", "int64", "size of the key; null for a null key", unit="bytes"),
+        Column("value_bytes", "int64", "size of the value; null for a null value", unit="bytes"),
+        Column("headers_count", "int64", "headers of the record"),
+        Column("codec", "string", "none, gzip, snappy, lz4, zstd"),
+        Column("producer_id", "int64", "-1 without idempotence"),
+        Column("producer_epoch", "int64", "producer epoch"),
+        Column("sequence", "int64", "sequence of the record; null without idempotence"),
+        Column("transactional", "bool", "the batch is part of a transaction"),
+        Column("control", "string", "of a control record: commit, abort, leader_change, ..."),
+        Column("crc_ok", "bool", "the checksum of the record's batch is right"),
+        Column("error", "string", "why the rest of a batch could not be read"),
+        _FLOW_ID,
+    ),
+    ("ts", "exchange_id"),
+    "kafka",
+    lists=(
+        "offset",
+        "timestamp",
+        "key",
+        "key_encoding",
+        "value",
+        "value_encoding",
+        "headers",
+        "key_bytes",
+        "value_bytes",
+        "headers_count",
+        "sequence",
+    ),
 )
 
 _GROUP_EVENTS = Table(
@@ -671,6 +730,7 @@ TABLES: dict[str, Table] = {
         _OFFSET_FETCHES,
         _FETCH_PARTITIONS,
         _PRODUCE_BATCHES,
+        _RECORDS,
         _GROUP_EVENTS,
         _ASSIGNMENTS,
         _BROKERS,

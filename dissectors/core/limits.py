@@ -63,6 +63,12 @@ class Limits:
     max_probe_bytes: bytes per direction looked at to identify a protocol.
     max_outstanding: requests without a response held per flow.
     max_fetch_session_partitions: partitions remembered per Kafka fetch session.
+    max_decompressed_bytes: what one compressed batch may give; the records of a larger one are read up to there.
+    usual_compression_ratio, decompression_slack_bytes: a flow's compressed data may give this many times its size, and
+        all that is beyond together the slack, so that a capture of bombs takes a time that its size bounds.
+    max_records_per_batch: records decoded of one batch.
+    max_held_records_bytes: record data of Produce requests held per flow until their answers tell the offsets.
+    max_payload_bytes: shown of one key, value or header.
     max_expert_infos: remarks of a conversation kept per flow; the rest is counted.
     max_tcp_remarks: remarks on retransmissions and the like kept per flow and direction; the rest is counted.
     """
@@ -78,5 +84,11 @@ class Limits:
     max_probe_bytes: int = 64 * 1024
     max_outstanding: int = 20_000
     max_fetch_session_partitions: int = 50_000
+    max_decompressed_bytes: int = 64 * MIB
+    usual_compression_ratio: int = 100
+    decompression_slack_bytes: int = 256 * MIB
+    max_records_per_batch: int = 500_000
+    max_held_records_bytes: int = 32 * MIB
+    max_payload_bytes: int = MIB
     max_expert_infos: int = 100
     max_tcp_remarks: int = 50

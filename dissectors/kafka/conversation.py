@@ -28,7 +28,9 @@ from dissectors.kafka.framing import (
 )
 from dissectors.kafka.headers import API_VERSIONS, decode_response, request_header, response_header
 from dissectors.kafka.operation import TOKEN, Operation, operation
-from dissectors.kafka.rows import Request, Response, Value
+from dissectors.kafka.record_rows import TABLE as RECORDS
+from dissectors.kafka.record_rows import RecordRows
+from dissectors.kafka.rows import Remark, Request, Response, Value
 from dissectors.kafka.sasl import SASL_AUTHENTICATE, SASL_HANDSHAKE, SaslTalk
 from dissectors.kafka.sasl_tokens import auth_bytes, gssapi_token
 from dissectors.kafka.summary import summary
@@ -65,8 +67,8 @@ _ADMIN = {key: Rows(admin_rows.change_rows, ("kafka_admin_changes",)) for key in
 
 API_ROWS: Mapping[int, Rows] = {
     **_ADMIN,
-    PRODUCE: Rows(data_rows.produce_rows, ("kafka_produce_batches",)),
-    FETCH: Rows(data_rows.fetch_rows, ("kafka_fetch_partitions",)),
+    PRODUCE: Rows(data_rows.produce_rows, ("kafka_produce_batches", "kafka_records")),
+    FETCH: Rows(data_rows.fetch_rows, ("kafka_fetch_partitions", "kafka_records")),
     2: Rows(data_rows.list_offsets_rows, ("kafka_list_offsets",)),
     METADATA: Rows(None, _CLUSTER),  # made by the conversation, which knows earlier answers
     8: Rows(group_rows.commit_rows, ("kafka_offset_commits",)),
@@ -129,8 +131,8 @@ class KafkaConversation:
         "_early",
         "_known",
         "_limits",
-        "_options",
         "_outstanding",
+        "_records",
         "_remarks",
         "_sasl",
         "_sessions",
@@ -140,7 +142,7 @@ class KafkaConversation:
 
     def __init__(self, limits: Limits, options: DecodeOptions | None = None) -> None:
         self._limits = limits
-        self._options = options or DecodeOptions()
+        self._records = RecordRows(limits, options or DecodeOptions())
         self._outstanding: dict[int, Request] = {}
         self._early: dict[int, Frame] = {}
         self._sessions = FetchSessions(limits)
@@ -231,18 +233,9 @@ class KafkaConversation:
         if out.messages is not None:
             line = summary(value, None)
             _add_message(out.messages, frame, "request", known, correlation_id, client_id, error_text, line)
-        request = Request(
-            api_key,
-            version,
-            correlation_id,
-            client_id,
-            offset,
-            end - start,
-            last,
-            ts_ns,
-            value,
-            self._extra(api_key, value, data) if api_key in out.apis and value is not None else None,
-        )
+        request = Request(api_key, version, correlation_id, client_id, offset, end - start, last, ts_ns, value)
+        if api_key in out.apis and value is not None:
+            request = request._replace(extra=self._extra(request, value, frame, out))
         self._versions.requested(request)
         if api_key == SASL_HANDSHAKE:
             sasl.handshake(request, out.sink)
@@ -311,13 +304,22 @@ class KafkaConversation:
         elif request.api_key == SASL_AUTHENTICATE:
             self._sasl.authenticated(request, Response(offset, last, ts_ns, value, data), out.sink)
         if request.api_key in out.apis:
-            self._kafka_rows(request, Response(offset, last, ts_ns, value, data), out.sink)
+            answered = Response(offset, last, ts_ns, value, data, [])
+            self._kafka_rows(request, answered, out)
+            for remark in answered.remarks or ():
+                self._remark(frame, out, *remark)
 
-    def _extra(self, api_key: int, value: Value, data: bytes) -> Any:
+    def _extra(self, request: Request, value: Value, frame: Frame, out: _Output) -> Any:
         """What the rows of an exchange need beside the request's value, read while its bytes are at hand."""
-        if api_key == PRODUCE:
-            return data_rows.produced(value, data)
-        return self._sessions.asked(value) if api_key == FETCH else None
+        if request.api_key != PRODUCE:
+            return self._sessions.asked(value) if request.api_key == FETCH else None
+        remarks: list[Remark] = []
+        partitions = data_rows.produced(value, frame[2], remarks)
+        if out.sink.rows(RECORDS) is not None:
+            partitions = self._records.hold(request._replace(extra=partitions), frame[2], out.sink, remarks)
+        for remark in remarks:
+            self._remark(frame, out, *remark)
+        return partitions
 
     def _no_response(self, request: Request, status: str, out: _Output) -> None:
         """The exchange of a request that has no response: unanswered, or one_way by design."""
@@ -325,10 +327,10 @@ class KafkaConversation:
             known = operation(request.api_key, request.version)
             out.exchanges.append(_exchange_row(request, known, status, None, _NO_ANSWER))
         if request.api_key in out.apis:
-            self._kafka_rows(request, None, out.sink)
+            self._kafka_rows(request, None, out)
 
-    def _kafka_rows(self, request: Request, response: Response | None, sink: Sink) -> None:
-        api_key = request.api_key
+    def _kafka_rows(self, request: Request, response: Response | None, out: _Output) -> None:
+        api_key, sink = request.api_key, out.sink
         if api_key == METADATA:
             cluster_rows.metadata_rows(request, response, sink, self._known)
             return
@@ -337,9 +339,25 @@ class KafkaConversation:
             return
         if api_key == FETCH and request.extra is not None and response is not None and response.value is not None:
             self._sessions.answered(response.value.get("session_id", 0), request.extra)
+        if api_key in {PRODUCE, FETCH} and sink.rows(RECORDS) is not None:
+            request = self._record_rows(request, response, out)
         make = API_ROWS[api_key].make
         if make is not None:
             make(request, response, sink)
+
+    def _record_rows(self, request: Request, response: Response | None, out: _Output) -> Request:
+        """kafka_records; the request of a Produce comes back with what decompressing told."""
+        if request.api_key == FETCH:
+            if response is not None:
+                self._records.fetched(request, response, out.sink)
+            return request
+        remarks: list[Remark] = []
+        partitions = self._records.produced(request, response, out.sink, remarks)
+        for remark in remarks:
+            self._remark_at(
+                CLIENT_TO_SERVER, request.offset, request.length, request.packet, request.ts_ns, out, remark
+            )
+        return request._replace(extra=partitions)
 
     def _token(self, frame: Frame, out: _Output) -> bool:
         """Take a frame that is a bare SASL token; False for one that is a request."""
@@ -438,12 +456,18 @@ class KafkaConversation:
         self._remark(frame, out, "warn", "malformed", "trailing_bytes", text)
 
     def _remark(self, frame: Frame, out: _Output, severity: str, group: str, code: str, text: str) -> None:
+        _, direction, _, start, end, offset, _, last, ts_ns, _ = frame
+        self._remark_at(direction, offset, end - start, last, ts_ns, out, (severity, group, code, text))
+
+    def _remark_at(
+        self, direction: int, offset: int, length: int, packet: int, ts_ns: int, out: _Output, remark: Remark
+    ) -> None:
+        """Remark on `length` bytes at a stream offset, as long as the flow has not too many remarks."""
         self._remarks += 1
         if self._remarks > self._limits.max_expert_infos:
             return
-        _, direction, _, start, end, offset, _, last, ts_ns, _ = frame
-        span = f"{offset}-{offset + end - start - 1}"
-        out.sink.expert((direction, offset, last, ts_ns, severity, group, code, text, span))
+        span = f"{offset}-{offset + length - 1}"
+        out.sink.expert((direction, offset, packet, ts_ns, *remark, span))
 
 
 # offset, length, packet and time of the response

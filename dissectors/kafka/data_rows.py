@@ -5,35 +5,74 @@ In: a request with its response (None when it was never answered). Out: rows app
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from dissectors.core.protocol import Sink
 from dissectors.kafka.fetch_sessions import Asked, PartitionKey
 from dissectors.kafka.group_rows import topic_key
+from dissectors.kafka.record_sets import checksum_ok
 from dissectors.kafka.records import BatchHeader, batch_headers
-from dissectors.kafka.rows import Request, Response, Value, exchange_key
+from dissectors.kafka.rows import Remark, Request, Response, Value, exchange_key
 
-_NO_BATCH = (None,) * 7
+_NO_BATCH = (None,) * 8
 
 
 class ProducedPartition(NamedTuple):
-    """One partition of a Produce request; its batch headers are read while the request's bytes are at hand."""
+    """One partition of a Produce request, read while the request's bytes are at hand.
+
+    start, size: where its record data is. crc_ok: of each batch. held: a copy of the record data where it is decoded
+    later; then uncompressed are the sizes that the batches have without compression.
+    """
 
     key: PartitionKey
+    start: int
     size: int
     batches: list[BatchHeader]
+    crc_ok: list[bool | None]
+    held: bytes | None = None
+    uncompressed: Sequence[int | None] = ()
 
 
-def produced(value: Value, data: bytes) -> list[ProducedPartition]:
-    """The partitions of a Produce request with the headers of their batches."""
+def produced(value: Value, data: bytes, remarks: list[Remark]) -> list[ProducedPartition]:
+    """The partitions of a Produce request with the headers of their batches; adds a remark on each damaged batch."""
     found = []
     for topic in value["topic_data"]:
         names = topic_key(topic)
         for partition in topic["partition_data"]:
-            span = partition["records"]
-            batches = [] if span is None else batch_headers(data, *span)
-            found.append(ProducedPartition((*names, partition["index"]), span[1] if span else 0, batches))
+            start, size = partition["records"] or (0, 0)
+            key = (*names, partition["index"])
+            batches = batch_headers(data, start, size)
+            found.append(ProducedPartition(key, start, size, batches, _checksums(data, batches, start + size)))
+            _tell_damage(key, batches, found[-1].crc_ok, remarks.append)
     return found
+
+
+def _checksums(data: bytes, batches: Sequence[BatchHeader], end: int) -> list[bool | None]:
+    return [checksum_ok(data, batch, min(end, len(data))) for batch in batches]
+
+
+def _tell_damage(
+    key: PartitionKey, batches: Sequence[BatchHeader], crc_ok: Sequence[bool | None], tell: Callable[[Remark], None]
+) -> None:
+    if False in crc_ok:
+        wrong = [batch.base_offset for batch, right in zip(batches, crc_ok, strict=True) if right is False]
+        where = f"{key[0] or key[1]}-{key[2]}"
+        text = (
+            f"{len(wrong)} of {len(batches)} batches of {where} have a wrong checksum, the first at offset {wrong[0]}"
+        )
+        tell(("error", "malformed", "corrupt_batch", text))
+
+
+def produce_answers(response: Response | None) -> dict[PartitionKey, Value]:
+    """The answers of a Produce by partition."""
+    answers: dict[PartitionKey, Value] = {}
+    if response is not None and response.value is not None:
+        for topic in response.value["responses"]:
+            names = topic_key(topic)
+            for partition in topic["partition_responses"]:
+                answers[(*names, partition["index"])] = partition
+    return answers
 
 
 def produce_rows(request: Request, response: Response | None, out: Sink) -> None:
@@ -42,17 +81,13 @@ def produce_rows(request: Request, response: Response | None, out: Sink) -> None
     value = request.value
     if rows is None or value is None:
         return
-    answers: dict[PartitionKey, Value] = {}
-    if response is not None and response.value is not None:
-        for topic in response.value["responses"]:
-            names = topic_key(topic)
-            for partition in topic["partition_responses"]:
-                answers[(*names, partition["index"])] = partition
+    answers = produce_answers(response)
     head = (*exchange_key(request, response), request.client_id)
     for produced_partition in request.extra or ():
         answer = answers.get(produced_partition.key, {})
         base_offset = answer.get("base_offset")
-        for batch in produced_partition.batches:
+        sizes = [*produced_partition.uncompressed] or [None] * len(produced_partition.batches)
+        for batch, crc_ok, size in zip(produced_partition.batches, produced_partition.crc_ok, sizes, strict=True):
             rows.append(
                 (
                     *head,
@@ -61,12 +96,13 @@ def produce_rows(request: Request, response: Response | None, out: Sink) -> None
                     batch.records_count,
                     batch.codec,
                     batch.batch_bytes,
-                    batch.batch_bytes if batch.codec == "none" else None,
+                    batch.batch_bytes if batch.codec == "none" else size,
                     batch.producer_id,
                     batch.producer_epoch,
                     batch.base_sequence,
                     value["acks"],
                     batch.transactional,
+                    crc_ok,
                     answer.get("error_code"),
                 )
             )
@@ -91,16 +127,19 @@ def fetch_rows(request: Request, response: Response | None, out: Sink) -> None:
             for partition in topic["partitions"]:
                 key = (*names, partition["partition_index"])
                 seen.add(key)
-                rows.append((*head, *key, asked.offset(key), *_fetched(partition, response.data)))
+                rows.append((*head, *key, asked.offset(key), *_fetched(key, partition, response)))
     for key, offset in asked.named.items():
         if key not in seen:
             rows.append((*head, *key, offset, *_NO_BATCH))
 
 
-def _fetched(partition: Value, data: bytes) -> tuple[int | None, ...]:
+def _fetched(key: PartitionKey, partition: Value, response: Response) -> tuple[int | bool | None, ...]:
     """high_watermark to error_code of one answered partition."""
     span = partition["records"]
-    batches = [batch for batch in (batch_headers(data, *span) if span else ()) if not batch.partial]
+    headers = batch_headers(response.data, *span) if span else []
+    checksums = _checksums(response.data, headers, sum(span or ()))
+    _tell_damage(key, headers, checksums, response.remark)
+    batches = [batch for batch in headers if not batch.partial]
     counts = [batch.records_count for batch in batches if batch.records_count is not None]
     last = batches[-1] if batches else None
     after = None
@@ -113,6 +152,7 @@ def _fetched(partition: Value, data: bytes) -> tuple[int | None, ...]:
         span[1] if span else 0,
         sum(counts),
         after,
+        False if False in checksums else True if True in checksums else None,
         partition["error_code"],
     )
 

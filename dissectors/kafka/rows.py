@@ -55,6 +55,7 @@ KAFKA_ROWS: dict[str, tuple[str, ...]] = {
         "records_bytes",
         "records_count",
         "next_offset",
+        "crc_ok",
         "error_code",
     ),
     "kafka_produce_batches": (
@@ -73,7 +74,35 @@ KAFKA_ROWS: dict[str, tuple[str, ...]] = {
         "base_sequence",
         "acks",
         "transactional",
+        "crc_ok",
         "error_code",
+    ),
+    # One row for a batch, see analyser/record_arrays.py. data: its records, one behind the other; records: where they
+    # are, if they were read already. base_offset: of the first record in the log; first_offset: its name in the batch.
+    "kafka_records": (
+        *_EXCHANGE,
+        "client_id",
+        "api",
+        "topic",
+        "topic_id",
+        "partition",
+        "timestamp_type",
+        "codec",
+        "producer_id",
+        "producer_epoch",
+        "transactional",
+        "control",
+        "crc_ok",
+        "error",
+        "data",
+        "records_count",
+        "records",
+        "base_offset",
+        "first_offset",
+        "base_timestamp_ms",
+        "fixed_timestamp_ms",
+        "base_sequence",
+        "payload",
     ),
     "kafka_group_events": (
         *_EXCHANGE,
@@ -202,6 +231,9 @@ KAFKA_ROWS: dict[str, tuple[str, ...]] = {
 
 Value = dict[str, Any]
 
+# Something to tell about a message: severity, group, code, text.
+Remark = tuple[str, str, str, str]
+
 
 class Request(NamedTuple):
     """A decoded request while it waits for its response. `value` is None where the body could not be decoded."""
@@ -219,13 +251,19 @@ class Request(NamedTuple):
 
 
 class Response(NamedTuple):
-    """The response to it. `data` is the buffer that record spans in `value` point into."""
+    """The response to it. data: the buffer that record spans in `value` point into; remarks: where to add some."""
 
     offset: int
     packet: int
     ts_ns: int
     value: Value | None
     data: bytes
+    remarks: list[Remark] | None = None
+
+    def remark(self, remark: Remark) -> None:
+        """Tell something about this response, if anybody listens."""
+        if self.remarks is not None:
+            self.remarks.append(remark)
 
 
 def exchange_key(request: Request, response: Response | None) -> tuple[int, int | None, int, int | None]:
