@@ -494,6 +494,12 @@ _GROUP_EVENTS = Table(
         Column("topics", "string", "subscribed topics, comma separated"),
         Column("state", "string", "group state of describe answers"),
         Column("members", "int64", "members named in the answer (JoinGroup of the leader, describe)"),
+        Column(
+            "protocol_metadata",
+            "string",
+            "JSON: what the member said (join) or was given (sync) in its group's own protocol: "
+            "consumer, connect, sr, streams",
+        ),
         _ERROR_CODE,
         _ERROR_NAME,
         _FLOW_ID,

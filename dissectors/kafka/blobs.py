@@ -9,18 +9,9 @@ KIP-792 (2), KIP-881 (3); user data: StickyAssignor and CooperativeStickyAssigno
 
 from __future__ import annotations
 
-import struct
 from typing import NamedTuple
 
-from dissectors.core.errors import DecodeError
-from dissectors.kafka.primitives import text
-
-
-class TopicPartitions(NamedTuple):
-    """A topic and partitions of it."""
-
-    topic: str
-    partitions: tuple[int, ...]
+from dissectors.kafka.blob_reader import BlobReader, TopicPartitions
 
 
 class Subscription(NamedTuple):
@@ -53,7 +44,7 @@ class StickyUserData(NamedTuple):
 
 def subscription(blob: bytes) -> Subscription:
     """The metadata of a "consumer" protocol in JoinGroup and DescribeGroups. Raises DecodeError."""
-    reader = _Reader(blob)
+    reader = BlobReader(blob)
     version = reader.version()
     topics = tuple(reader.string() for _ in range(reader.count(2)))
     user_data = reader.nullable_bytes() if reader.more() else None
@@ -65,7 +56,7 @@ def subscription(blob: bytes) -> Subscription:
 
 def assignment(blob: bytes) -> Assignment:
     """The assignment of a member in SyncGroup and DescribeGroups. Raises DecodeError, also for an empty blob."""
-    reader = _Reader(blob)
+    reader = BlobReader(blob)
     version = reader.version()
     assigned = reader.topic_partitions()
     user_data = reader.nullable_bytes() if reader.more() else None
@@ -77,66 +68,6 @@ def sticky_user_data(user_data: bytes, *, cooperative: bool) -> StickyUserData:
 
     The cooperative one writes its generation only; the eager one its partitions and, since version 1, its generation.
     """
-    reader = _Reader(user_data)
+    reader = BlobReader(user_data)
     owned = None if cooperative else reader.topic_partitions()
     return StickyUserData(owned, reader.int32() if cooperative or reader.more() else None)
-
-
-class _Reader:
-    """A position in one blob; each method reads one value or raises DecodeError."""
-
-    def __init__(self, blob: bytes) -> None:
-        self._blob = blob
-        self._pos = 0
-
-    def left(self) -> int:
-        return len(self._blob) - self._pos
-
-    def more(self) -> bool:
-        return self._pos < len(self._blob)
-
-    def version(self) -> int:
-        version = self._int16()
-        if version < 0:
-            raise DecodeError(f"version {version} of a group member's blob")
-        return version
-
-    def count(self, smallest: int) -> int:
-        """The number of elements of an array, each of `smallest` bytes or more; null counts as none."""
-        count = self.int32()
-        if count * smallest > self.left():
-            raise DecodeError("an array has more elements than bytes left")
-        return max(0, count)
-
-    def topic_partitions(self) -> tuple[TopicPartitions, ...]:
-        return tuple(TopicPartitions(self.string(), self._partitions()) for _ in range(self.count(6)))
-
-    def string(self) -> str:
-        found = self.nullable_string()
-        if found is None:
-            raise DecodeError("a topic is null")
-        return found
-
-    def nullable_string(self) -> str | None:
-        size = self._int16()
-        return None if size < 0 else text(self._take(size))
-
-    def nullable_bytes(self) -> bytes | None:
-        size = self.int32()
-        return None if size < 0 else self._take(size)
-
-    def int32(self) -> int:
-        return int.from_bytes(self._take(4), "big", signed=True)
-
-    def _int16(self) -> int:
-        return int.from_bytes(self._take(2), "big", signed=True)
-
-    def _partitions(self) -> tuple[int, ...]:
-        count = self.count(4)
-        return struct.unpack(f">{count}i", self._take(4 * count))
-
-    def _take(self, size: int) -> bytes:
-        if size > self.left():
-            raise DecodeError("the blob ends inside a field")
-        self._pos += size
-        return self._blob[self._pos - size : self._pos]

@@ -12,6 +12,7 @@ from dissectors.core.errors import DecodeError
 from dissectors.core.protocol import Sink
 from dissectors.kafka.api_keys import api_name
 from dissectors.kafka.blobs import Assignment, Subscription, assignment, subscription
+from dissectors.kafka.member_blobs import told_assignment, told_subscription
 from dissectors.kafka.primitives import METADATA_TOPIC, METADATA_TOPIC_ID, NO_TOPIC_ID, uuid_text
 from dissectors.kafka.rows import Request, Response, Value, exchange_key
 
@@ -120,6 +121,7 @@ def join_rows(request: Request, response: Response | None, out: Sink) -> None:
             _subscribed(value),
             None,
             len(answer["members"]) if answer.get("members") else None,
+            _joined_with(value, answer.get("protocol_name")),
             answer.get("error_code"),
         )
     )
@@ -136,8 +138,10 @@ def sync_rows(request: Request, response: Response | None, out: Sink) -> None:
     answer = None if response is None else response.value
     error = None if answer is None else answer["error_code"]
     protocol = value.get("protocol_name") or (answer or {}).get("protocol_name")
-    _event(request, response, out, "sync", protocol_name=protocol, error_code=error)
-    if answer is None or error != 0:
+    kind = value.get("protocol_type") or (answer or {}).get("protocol_type")
+    given = None if answer is None else told_assignment(kind, protocol, answer["assignment"])
+    _event(request, response, out, "sync", protocol_name=protocol, protocol_metadata=given, error_code=error)
+    if answer is None or error != 0 or kind not in (None, "consumer"):
         return
     plans = [(plan["member_id"], plan["assignment"], "sync_leader") for plan in value["assignments"]]
     plans.append((value["member_id"], answer["assignment"], "sync_answer"))
@@ -264,6 +268,7 @@ def _event(
     topics: str | None = None,
     state: str | None = None,
     members: int | None = None,
+    protocol_metadata: str | None = None,
     error_code: int | None = None,
 ) -> None:
     rows = out.rows("kafka_group_events")
@@ -288,6 +293,7 @@ def _event(
             topics,
             state,
             members,
+            protocol_metadata,
             error_code,
         )
     )
@@ -338,6 +344,15 @@ def _assignment(blob: bytes) -> Assignment | None:
         return assignment(blob) if blob else None
     except DecodeError:
         return None
+
+
+def _joined_with(value: Value, chosen: str | None) -> str | None:
+    """The metadata of the protocol that the group chose, else of the one that the member likes best."""
+    offered = value["protocols"]
+    protocol = next((one for one in offered if one["name"] == chosen), offered[0] if offered else None)
+    return (
+        None if protocol is None else told_subscription(value["protocol_type"], protocol["name"], protocol["metadata"])
+    )
 
 
 def _subscribed(value: Value) -> str | None:

@@ -120,6 +120,7 @@ KAFKA_ROWS: dict[str, tuple[str, ...]] = {
         "topics",
         "state",
         "members",
+        "protocol_metadata",
         "error_code",
     ),
     "kafka_assignments": (
