@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import struct
 import subprocess
+from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
 
@@ -18,11 +20,11 @@ WRONG = (
 )
 
 
-@pytest.fixture(scope="module", params=["small", "bulk"])
+@pytest.fixture(scope="module", params=["small", "bulk", "flows", "tunnelled"])
 def made(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Replayed]:
     """A capture of each profile and what the generator says about it."""
     path = tmp_path_factory.mktemp("replay") / f"{request.param}.pcap"
-    return path, replay(path, request.param, packets=5000, flows=6)
+    return path, replay(path, request.param, packets=5000, flows=400 if request.param == "flows" else 6)
 
 
 def rows(tshark: str, path: Path, *arguments: str) -> list[list[str]]:
@@ -64,3 +66,49 @@ def test_correlation_ids_rise_on_every_connection(tshark: str, made: tuple[Path,
             by_stream.setdefault(stream, []).extend(int(number) for number in ids.split(","))
         assert by_stream, name
         assert all(later == earlier + 1 for ids in by_stream.values() for earlier, later in pairwise(ids)), name
+
+
+def test_a_hundredth_of_the_packets_is_lost(tshark: str, tmp_path: Path) -> None:
+    path = tmp_path / "lossy.pcap"
+    told = replay(path, "lossy", packets=20_000, flows=6)
+    last: dict[str, int] = {}
+    lost = 0
+    for way, number in rows(tshark, path, "-T", "fields", "-e", "tcp.port", "-e", "ip.id"):
+        # A sender numbers its packets one by one, modulo 65,536.
+        here = int(number, 16)
+        lost += (here - last.get(way, here - 1) - 1) % 65_536
+        last[way] = here
+    assert 0.007 < lost / told.packets < 0.013
+    assert 0.98 < told.requests / told.exchanges < 1
+    assert 0.98 < told.responses / told.exchanges < 1
+
+
+def test_a_message_is_whole_when_none_of_its_packets_is_lost(tmp_path: Path) -> None:
+    path = tmp_path / "lossy.pcap"
+    told = replay(path, "lossy", packets=5000, flows=6)
+    seen = set(whole_messages(path.read_bytes()))
+    assert len(seen) == told.requests + told.responses
+
+
+def whole_messages(capture: bytes) -> Iterator[tuple[bytes, int]]:
+    """Ports and place in the stream of every message whose packets follow each other; each starts a packet."""
+    at, open_messages = 24, dict[bytes, tuple[int, int, int]]()
+    while at < len(capture):
+        (size,) = struct.unpack_from("<I", capture, at + 8)
+        packet = capture[at + 16 : at + 16 + size]
+        at += 16 + size
+        way, (seq,), payload = packet[26:38], struct.unpack_from(">I", packet, 38), packet[66:]
+        start, following, end = open_messages.pop(way, (0, 0, 0))
+        if payload and not (start and following == seq):
+            start, end = seq, seq + 4 + int.from_bytes(payload[:4], "big")
+        if payload and seq + len(payload) < end < seq + 8192:
+            open_messages[way] = start, seq + len(payload), end
+        elif payload and seq + len(payload) == end:
+            yield way, start
+
+
+def test_half_open_connections_are_one_packet_each(tshark: str, tmp_path: Path) -> None:
+    path = tmp_path / "half_open.pcap"
+    told = replay(path, "half_open", flows=3000)
+    found = rows(tshark, path, "-Y", "tcp.flags == 2 && tcp.checksum.status == 1", "-T", "fields", "-e", "tcp.stream")
+    assert (len({stream for (stream,) in found}), told.packets, told.exchanges) == (3000, 3000, 0)

@@ -5,8 +5,11 @@
 
 `small`: the lab's exchanges of small messages (commits, heartbeats, small fetches ...), byte for byte but for the
 correlation ids, in the lab's order on each connection and in the lab's mix. `bulk`: see replay_bulk.py.
+`flows`: small messages on many connections of four exchanges each, some tens of them open at a time.
+`lossy`: small, but the capture misses 1 % of the packets, taken at random. `tunnelled`: small, each packet in VXLAN.
+`half_open`: SYN packets without an answer, one for each flow.
 Only versions that tshark 4.0 decodes too are taken: both programs of a comparison have to decode the bodies.
-Standard output gets one JSON line: packets, bytes, exchanges, flows.
+Standard output gets one JSON line, see Replayed.
 """
 
 from __future__ import annotations
@@ -14,19 +17,27 @@ from __future__ import annotations
 import argparse
 import itertools
 import json
+import random
+import struct
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import NamedTuple
 
 from tests.support.lab_exchanges import Exchange, lab_connections
 from tests.support.replay_bulk import bulk_clients
-from tests.support.replay_wire import Client, PcapWriter, write_connections
+from tests.support.replay_wire import Change, Client, PcapWriter, write_connections, write_half_open
 
 SAMPLES = Path(__file__).resolve().parents[2] / "sample_pcaps"
 START_NS = 1_790_000_000_000_000_000
 SMALL_BYTES = 4096
 # A connection of a few requests, repeated without end, would change the mix.
 SCRIPT_EXCHANGES = 10
+# Connections of one profile, and what each of the short ones says.
+FLOWS = {"small": 64, "bulk": 16, "flows": 50_000, "lossy": 64, "tunnelled": 64, "half_open": 1_000_000}
+FLOW_EXCHANGES = 4
+LOST_SHARE, LOSS_SEED = 0.01, 20
+CLIENT_PORTS = 25_000
+VXLAN_PORT, VXLAN_NUMBER = 4789, 770
 # The lab captures that are replayed, as far as they are there.
 SAMPLE_NAMES = ("kafka_stale_commit.pcapng", "kafka_healthy.pcapng")
 # Highest version by API key that tshark 4.0 decodes to the end, requests and responses.
@@ -34,12 +45,14 @@ TSHARK_VERSIONS = {0: 8, 1: 11, 2: 5, 3: 9, 8: 8, 9: 7, 10: 3, 12: 4}
 
 
 class Replayed(NamedTuple):
-    """What a generated capture holds."""
+    """What a generated capture holds; requests and responses are those of which no byte is missing."""
 
     packets: int
     size_bytes: int
     exchanges: int
     flows: int
+    requests: int
+    responses: int
 
 
 def small_scripts(samples: Iterable[Path]) -> list[list[Exchange]]:
@@ -71,24 +84,68 @@ def small_clients(samples: Iterable[Path], flows: int) -> list[Client]:
     return clients
 
 
+def short_clients(samples: Iterable[Path], flows: int) -> list[Client]:
+    """FLOWS connections of a few exchanges, from anywhere in the lab's connections."""
+    scripts = small_scripts(samples)
+    clients = []
+    for index in range(flows):
+        script = scripts[index % len(scripts)]
+        start = index // len(scripts) * FLOW_EXCHANGES % (len(script) - FLOW_EXCHANGES)
+        clients.append(client_at(index, script[start : start + FLOW_EXCHANGES]))
+    return clients
+
+
 def client_at(index: int, exchanges: Iterable[Exchange]) -> Client:
-    """The connection number INDEX: eight client hosts, a port of its own."""
-    return Client(bytes((10, 77, 0, 11 + index % 8)), 40000 + index, iter(exchanges))
+    """The connection number INDEX: eight client hosts in each of several networks, a port of its own."""
+    network, place = divmod(index, CLIENT_PORTS)
+    return Client(bytes((10, 77, network, 11 + place % 8)), 40000 + place, iter(exchanges))
 
 
 def replay(
     out: Path, profile: str, packets: int = 0, size_bytes: int = 0, flows: int | None = None, samples: Path = SAMPLES
 ) -> Replayed:
-    """Write a capture of at least PACKETS packets and SIZE_BYTES bytes; see the module's docstring."""
-    found = [samples / name for name in SAMPLE_NAMES if (samples / name).exists()]
-    count = flows or (64 if profile == "small" else 16)
-    if profile == "small":
-        clients = small_clients(found, count)
-    else:
-        clients = [client_at(index, exchanges) for index, exchanges in enumerate(bulk_clients(found, count))]
+    """Write a capture of at least PACKETS packets and SIZE_BYTES bytes; see the module's docstring.
+
+    `flows` and `half_open` are sized by FLOWS alone.
+    """
+    count = flows or FLOWS[profile]
     with out.open("wb", buffering=1 << 20) as file:
-        writer, exchanges = write_connections(clients, file, START_NS, _limit(packets, size_bytes))
-    return Replayed(writer.packets, writer.size_bytes, exchanges, len(clients))
+        if profile == "half_open":
+            writer, exchanges = write_half_open(file, START_NS, count), 0
+        else:
+            clients, change = _clients(profile, count, samples), _change(profile)
+            enough = _limit(packets, size_bytes) if profile != "flows" else lambda _: False
+            writer, exchanges = write_connections(clients, file, START_NS, enough, change)
+    whole = writer.whole_requests, writer.whole_responses
+    return Replayed(writer.packets, writer.size_bytes, exchanges, count, *whole)
+
+
+def _clients(profile: str, count: int, samples: Path) -> list[Client]:
+    found = [samples / name for name in SAMPLE_NAMES if (samples / name).exists()]
+    if profile == "bulk":
+        return [client_at(index, exchanges) for index, exchanges in enumerate(bulk_clients(found, count))]
+    return short_clients(found, count) if profile == "flows" else small_clients(found, count)
+
+
+def _change(profile: str) -> Change | None:
+    if profile == "lossy":
+        dice = random.Random(LOSS_SEED)
+        return lambda packet: None if dice.random() < LOST_SHARE else packet
+    return _in_vxlan if profile == "tunnelled" else None
+
+
+def _in_vxlan(frame: bytes) -> bytes:
+    """The frame as one virtual switch sends it to another; UDP over IPv4 may go without a checksum."""
+    length = 36 + len(frame)
+    checksum = -(0x4500 + length + 0x4000 + 0x4011 + 2 * 0x0A4E + 1 + 2) % 0xFFFF
+    outer = struct.pack(
+        ">6s6sH BBHHHBBHII HHHH II",
+        b"\x02\x78\0\0\0\2", b"\x02\x78\0\0\0\1", 0x0800,
+        0x45, 0, length, 0, 0x4000, 64, 17, checksum, 0x0A4E0001, 0x0A4E0002,
+        50_000, VXLAN_PORT, length - 20, 0,
+        0x08000000, VXLAN_NUMBER << 8,
+    )  # fmt: skip
+    return outer + frame
 
 
 def _limit(packets: int, size_bytes: int) -> Callable[[PcapWriter], bool]:
@@ -98,7 +155,7 @@ def _limit(packets: int, size_bytes: int) -> Callable[[PcapWriter], bool]:
 def main() -> None:
     """See the module's docstring."""
     parser = argparse.ArgumentParser(description="write a capture that replays lab bytes")
-    parser.add_argument("--profile", choices=("small", "bulk"), required=True)
+    parser.add_argument("--profile", choices=tuple(FLOWS), required=True)
     size = parser.add_mutually_exclusive_group(required=True)
     size.add_argument("--packets", type=int, default=0)
     size.add_argument("--megabytes", type=float, default=0)

@@ -2,8 +2,8 @@
 
 In: for each connection an endless iterator of exchanges. Out: Ethernet packets with right lengths, checksums, sequence
 numbers and timestamps, connections interleaved in time as they would be on a real interface. Every connection opens
-with its handshake, correlation ids rise by one, and it closes after the exchange in which the wanted size is reached:
-all requests in the file are answered.
+with its handshake, correlation ids rise by one, and it closes after its last exchange or the one in which the wanted
+size is reached: all requests in the file are answered. A `Change` makes of that what a capture point may see of it.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ SEGMENTS_PER_ACK = 2
 SEGMENT_GAP_NS = 1_200  # 1,500 bytes at 10 Gbit/s
 ACK_DELAY_NS = 15_000
 THINK_NS = 150_000
+SYN_GAP_NS = 50_000
 MAX_LATENCY_NS = 20_000_000
 SERVER = bytes((10, 77, 0, 2))
 SERVER_PORT = 9092
@@ -32,22 +33,37 @@ _PACKET = struct.Struct(">6s6sH BBHHHBBH4s4s HHIIBBHHH HBBII").pack
 _HEADERS_BYTES = 14 + 20 + 32
 
 
-class PcapWriter:
-    """Counts and writes packets in the order in which they come."""
+# What the capture shows of a packet; None when the packet is lost to it.
+Change = Callable[[bytes], bytes | None]
 
-    def __init__(self, out: BinaryIO) -> None:
+
+class PcapWriter:
+    """Counts and writes packets in the order in which they come.
+
+    whole_requests, whole_responses: messages of which every packet was written.
+    """
+
+    def __init__(self, out: BinaryIO, change: Change | None = None) -> None:
         self._write = out.write
         self._write(_PCAP_HEADER)
+        self._change = change
         self.packets = 0
         self.size_bytes = len(_PCAP_HEADER)
+        self.whole_requests = self.whole_responses = 0
 
-    def add(self, now_ns: int, packet: bytes) -> None:
-        """Append one packet."""
+    def add(self, now_ns: int, packet: bytes) -> bool:
+        """Append one packet; False when it is lost."""
+        if self._change is not None:
+            changed = self._change(packet)
+            if changed is None:
+                return False
+            packet = changed
         length = len(packet)
         self._write(_RECORD(now_ns // 1_000_000_000, now_ns % 1_000_000_000, length, length))
         self._write(packet)
         self.packets += 1
         self.size_bytes += 16 + length
+        return True
 
 
 class Side:
@@ -97,10 +113,14 @@ class Client:
 
 
 def write_connections(
-    clients: list[Client], out: BinaryIO, start_ns: int, is_enough: Callable[[PcapWriter], bool]
+    clients: list[Client],
+    out: BinaryIO,
+    start_ns: int,
+    is_enough: Callable[[PcapWriter], bool],
+    change: Change | None = None,
 ) -> tuple[PcapWriter, int]:
     """Write all connections until is_enough says so and each has closed; the writer and the number of exchanges."""
-    writer = PcapWriter(out)
+    writer = PcapWriter(out, change)
     talks = [_Connection(client, index + 1, writer, is_enough) for index, client in enumerate(clients)]
     steps = [talk.run(start_ns + index * 1_037_011) for index, talk in enumerate(talks)]
     waiting = [(next(step), index) for index, step in enumerate(steps)]
@@ -115,6 +135,17 @@ def write_connections(
     return writer, sum(talk.exchanges for talk in talks)
 
 
+def write_half_open(out: BinaryIO, start_ns: int, count: int) -> PcapWriter:
+    """COUNT attempts to connect that nobody answers: one SYN each, from addresses all over 10.128.0.0/9."""
+    writer = PcapWriter(out)
+    for index in range(count):
+        address = bytes((10, 128 + index % 127, index // 127 % 251, 1 + index % 253))
+        side = Side(address, 1024 + index * 31 % 64_000, SERVER, SERVER_PORT, index)
+        now_ns = start_ns + index * SYN_GAP_NS
+        writer.add(now_ns, side.packet(now_ns, SYN, 0, 0))
+    return writer
+
+
 class _Connection:
     """One connection; `run` yields the time of its next packet before it writes it."""
 
@@ -123,7 +154,7 @@ class _Connection:
         self._server = Side(SERVER, SERVER_PORT, client.address, client.port, 2 * seed + 1)
         self._script = client.exchanges
         self._writer, self._is_enough = writer, is_enough
-        self._think_ns = THINK_NS + seed * 997
+        self._think_ns = THINK_NS + seed % 1000 * 997
         self.exchanges = 0
 
     def run(self, now_ns: int) -> Iterator[int]:
@@ -135,9 +166,11 @@ class _Connection:
         for correlation, exchange in enumerate(self._script, 1):
             request = _with_correlation(exchange.request, CORRELATION_AT["request"], correlation)
             response = _with_correlation(exchange.response, CORRELATION_AT["response"], correlation)
-            now_ns = yield from self._message(now_ns, client, server, request, exchange.server_acks)
+            now_ns, whole = yield from self._message(now_ns, client, server, request, exchange.server_acks)
+            self._writer.whole_requests += whole
             now_ns += min(max(exchange.latency_ns, ACK_DELAY_NS), MAX_LATENCY_NS)
-            now_ns = yield from self._message(now_ns, server, client, response, exchange.client_acks)
+            now_ns, whole = yield from self._message(now_ns, server, client, response, exchange.client_acks)
+            self._writer.whole_responses += whole
             now_ns += self._think_ns
             self.exchanges += 1
             if self._is_enough(self._writer):
@@ -148,18 +181,23 @@ class _Connection:
 
     def _message(
         self, now_ns: int, source: Side, target: Side, message: bytes, acked: bool
-    ) -> Generator[int, None, int]:
-        """Segments of one message; the receiver acknowledges every second one, and the last one if ACKED."""
+    ) -> Generator[int, None, tuple[int, bool]]:
+        """Segments of one message; the receiver acknowledges every second one, and the last one if ACKED.
+
+        Gives the time behind it and whether all its segments were written.
+        """
+        whole = True
         last = (len(message) - 1) // MSS_BYTES
         for number, at in enumerate(range(0, len(message), MSS_BYTES)):
             flags = PSH | ACK if number == last else ACK
             yield now_ns
             clock = target.clock_ms(now_ns)
-            self._writer.add(now_ns, source.packet(now_ns, flags, target.seq, clock, message[at : at + MSS_BYTES]))
+            packet = source.packet(now_ns, flags, target.seq, clock, message[at : at + MSS_BYTES])
+            whole = self._writer.add(now_ns, packet) and whole
             now_ns += SEGMENT_GAP_NS
             if acked if number == last else number % SEGMENTS_PER_ACK == SEGMENTS_PER_ACK - 1:
                 now_ns = yield from self._send(now_ns, target, source, ACK)
-        return now_ns
+        return now_ns, whole
 
     def _send(self, now_ns: int, source: Side, target: Side, flags: int) -> Generator[int, None, int]:
         """One packet without payload."""
