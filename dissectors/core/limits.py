@@ -62,6 +62,8 @@ class Limits:
     max_history_bytes: delivered bytes kept over all flows to compare what is sent again.
     max_probe_bytes: bytes per direction looked at to identify a protocol.
     max_outstanding: requests without a response held per flow.
+    max_unheard: the same for a flow of which no response was ever captured; its requests need not wait for one.
+    max_early_bytes: responses held per flow because their requests may come later.
     max_fetch_session_partitions: partitions remembered per Kafka fetch session.
     max_decompressed_bytes: what one compressed batch may give; the records of a larger one are read up to there.
     usual_compression_ratio, decompression_slack_bytes: a flow's compressed data may give this many times its size, and
@@ -83,6 +85,8 @@ class Limits:
     max_history_bytes: int = 16 * MIB
     max_probe_bytes: int = 64 * 1024
     max_outstanding: int = 20_000
+    max_unheard: int = 200
+    max_early_bytes: int = 2 * MIB
     max_fetch_session_partitions: int = 50_000
     max_decompressed_bytes: int = 64 * MIB
     usual_compression_ratio: int = 100

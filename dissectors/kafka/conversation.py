@@ -100,6 +100,8 @@ CUT = "cut: the rest of this message is not in the capture"
 # Packets that several queues or capture points put out of order are this close together.
 EARLY_NS = 1_000_000_000
 MAX_EARLY = 64
+# A commit or fetch of many partitions gives many times its size in rows, and a block holds thousands of them.
+MAX_HELD_ROWS = 1 << 15
 # Text or a bare SASL token read as a header shows versions far above this; then its client id is none either.
 MAX_VERSION = 1000
 # Bare tokens that may wait for an answer; clients send one at a time.
@@ -129,6 +131,8 @@ class KafkaConversation:
 
     __slots__ = (
         "_early",
+        "_early_bytes",
+        "_heard",
         "_known",
         "_limits",
         "_outstanding",
@@ -145,6 +149,8 @@ class KafkaConversation:
         self._records = RecordRows(limits, options or DecodeOptions())
         self._outstanding: dict[int, Request] = {}
         self._early: dict[int, Frame] = {}
+        self._early_bytes = 0
+        self._heard = False
         self._sessions = FetchSessions(limits)
         self._known = cluster_rows.KnownPartitions(limits)
         self._remarks = 0
@@ -202,7 +208,7 @@ class KafkaConversation:
             self._orphan(frame, output, correlation_id)
         for request in self._outstanding.values():
             self._no_response(request, "unanswered", output)
-        self._early, self._outstanding = {}, {}
+        self._early, self._early_bytes, self._outstanding = {}, 0, {}
         self._end_of_tokens(output, went_on=False)
         self._versions.finish(out)
 
@@ -249,6 +255,8 @@ class KafkaConversation:
         outstanding = self._outstanding
         if correlation_id in outstanding:
             self._no_response(outstanding.pop(correlation_id), "unanswered", out)
+        elif not self._heard and len(outstanding) >= self._limits.max_unheard:
+            self._no_response(outstanding.pop(next(iter(outstanding))), "unanswered", out)
         elif len(outstanding) >= self._limits.max_outstanding:
             self._no_response(outstanding.pop(next(iter(outstanding))), "unanswered", out)
             self._remark(frame, out, "note", "limit", "outstanding_requests", "too many requests wait for a response")
@@ -269,6 +277,7 @@ class KafkaConversation:
         if request is None:
             self._keep_early(frame, out, correlation_id)
             return
+        self._heard = True
         known = operation(request.api_key, request.version)
         value: Value | None = None
         error_code: int | None = None
@@ -341,9 +350,12 @@ class KafkaConversation:
             self._sessions.answered(response.value.get("session_id", 0), request.extra)
         if api_key in {PRODUCE, FETCH} and sink.rows(RECORDS) is not None:
             request = self._record_rows(request, response, out)
-        make = API_ROWS[api_key].make
-        if make is not None:
-            make(request, response, sink)
+        rows = API_ROWS[api_key]
+        if rows.make is not None:
+            rows.make(request, response, sink)
+        for table in rows.tables:
+            if len(sink.rows(table) or ()) > MAX_HELD_ROWS:
+                sink.drain(table)
 
     def _record_rows(self, request: Request, response: Response | None, out: _Output) -> Request:
         """kafka_records; the request of a Produce comes back with what decompressing told."""
@@ -402,17 +414,26 @@ class KafkaConversation:
         """Hold a response without request: a capture may hold it before its request (several receive queues)."""
         order, direction, data, start, end, *rest = frame
         held = (order, direction, data[start:end], 0, end - start, *rest)
-        older = self._early.pop(correlation_id, None)
+        older = self._take_early(correlation_id)
         if older is not None:
             self._orphan(older, out, correlation_id)
-        elif len(self._early) >= MAX_EARLY:
-            oldest = next(iter(self._early))
-            self._orphan(self._early.pop(oldest), out, oldest)
         self._early[correlation_id] = held  # type: ignore[assignment]
+        self._early_bytes += end - start
+        while len(self._early) > MAX_EARLY or self._early_bytes > self._limits.max_early_bytes:
+            oldest = next(iter(self._early))
+            gone = self._take_early(oldest)
+            if gone is not None:
+                self._orphan(gone, out, oldest)
+
+    def _take_early(self, correlation_id: int) -> Frame | None:
+        frame = self._early.pop(correlation_id, None)
+        if frame is not None:
+            self._early_bytes -= frame[4] - frame[3]
+        return frame
 
     def _answer_early(self, correlation_id: int, ts_ns: int, out: _Output) -> None:
         """The request whose response may have come before it."""
-        frame = self._early.pop(correlation_id, None)
+        frame = self._take_early(correlation_id)
         if frame is None:
             return
         if abs(frame[8] - ts_ns) <= EARLY_NS:
@@ -440,7 +461,7 @@ class KafkaConversation:
         code, text = known.undecoded
         offer = self._versions.offer(api_key)
         text = text if offer is None else f"{text}; {offer}"
-        if (api_key, version) not in self._told:
+        if (api_key, version) not in self._told and len(self._told) < self._limits.max_expert_infos:
             self._told.add((api_key, version))
             self._remark(frame, out, "note", "undecoded", code, text)
         return text

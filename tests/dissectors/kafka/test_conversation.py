@@ -177,6 +177,45 @@ def test_outstanding_requests_are_bounded() -> None:
     assert set(wire.remarks()) == {"outstanding_requests"}
 
 
+def test_without_any_response_requests_need_not_wait() -> None:
+    wire = Wire(Limits(max_unheard=2))
+    for correlation in range(5):
+        wire.request(12, 0, correlation, HEARTBEAT_V0)
+    assert wire.rows("exchanges", "status") == [("unanswered",)] * 3
+    wire.response(3, HEARTBEAT_OK).response(4, HEARTBEAT_OK)
+    for correlation in range(5, 10):
+        wire.request(12, 0, correlation, HEARTBEAT_V0)
+    assert wire.rows("exchanges", "status")[3:] == [("ok",)] * 2
+
+
+def test_early_responses_are_bounded_in_bytes() -> None:
+    wire = Wire(Limits(max_early_bytes=2000))
+    for correlation in range(4):
+        wire.response(correlation, bytes(700))
+    wire.response(4, bytes(5000))
+    assert wire.rows("exchanges", "status") == [("orphan",)] * 5
+    wire.response(5, HEARTBEAT_OK).request(12, 0, 5, HEARTBEAT_V0)
+    assert wire.rows("exchanges", "status")[5:] == [("ok",)]
+
+
+def test_rows_leave_memory_between_two_exchanges(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("dissectors.kafka.conversation.MAX_HELD_ROWS", 3)
+    wire = Wire()
+    left: list[str] = []
+    wire.out.drain = lambda table: left.append(table) or (wire.out.rows(table) or []).clear()  # type: ignore[func-returns-value]
+    for correlation in range(9):
+        wire.request(8, 2, correlation, COMMIT_V2).response(correlation, COMMIT_OK)
+    assert left == ["kafka_offset_commits"] * 2
+    assert len(wire.rows("kafka_offset_commits", "partition")) == 1
+
+
+def test_remembered_unknown_versions_are_bounded() -> None:
+    wire = Wire(Limits(max_expert_infos=3))
+    for correlation in range(20):
+        wire.request(500 + correlation, 0, correlation, b"")
+    assert len(wire.out.rows("expert_infos") or ()) == 3
+
+
 def test_a_conversation_travels_between_processes() -> None:
     wire = Wire().request(8, 2, 2, COMMIT_V2)
     wire.conversation = pickle.loads(pickle.dumps(wire.conversation))
