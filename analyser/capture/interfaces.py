@@ -12,7 +12,8 @@ from analyser.capture.options import read_options, text_option
 IF_NAME, IF_DESCRIPTION, IF_TSRESOL, IF_TSOFFSET = 2, 3, 9, 14
 DEFAULT_TSRESOL = 6
 NANOSECONDS = 9
-LAST_NS = 2**63 - 1
+# An hour below the largest 64-bit number: a time and a wait can be added.
+LAST_NS = 2**63 - 1 - 3600 * 10**9
 
 
 def decode_interface(body: bytes, order: str) -> tuple[Interface, int]:
@@ -33,7 +34,7 @@ def decode_interface(body: bytes, order: str) -> tuple[Interface, int]:
 
 
 def to_nanoseconds(units: Words, tsresol: int, offset_s: int) -> tuple[Ints, Flags | None]:
-    """Timestamps in units of `tsresol` as ns since 1970, from 0 to the largest 64-bit number (in the year 2262); and
+    """Timestamps in units of `tsresol` as ns since 1970, from 0 to LAST_NS (in the year 2262); and
     where the nearest of these stands for a time outside, None when that is nowhere."""
     power = tsresol & 0x7F
     if tsresol & 0x80:

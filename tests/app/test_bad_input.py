@@ -249,6 +249,16 @@ def test_hostile_lengths(tmp_path: Path, client: bytes, server: bytes) -> None:
     assert infos or any(row["complete"] == "false" for row in messages)
 
 
+@pytest.mark.parametrize("first_us", [0, 2**62, 2**64 - 1000, 2**63 // 1000 - 2], ids=["1970", "late", "last", "edge"])
+def test_absurd_times_lose_no_rows(tmp_path: Path, first_us: int) -> None:
+    path = tmp_path / "times.pcapng"
+    blocks = [enhanced(p.data, (first_us + n) % 2**64) for n, p in enumerate(kafka_packets())]
+    path.write_bytes(section() + interface() + b"".join(blocks))
+    got = exchanges(path)
+    assert (got.status, [row["status"] for row in got.rows()]) == (0, ["ok"] * 3)
+    assert measured("analyse", path).status == 0
+
+
 @pytest.mark.parametrize("server_port", [9092, 5555])
 def test_random_bytes(tmp_path: Path, server_port: int) -> None:
     dice = random.Random(9092)

@@ -99,7 +99,7 @@ def test_timestamp_resolution(order: str, tsresol: int | None, units: int, expec
     assert stats.interfaces[0].tsresol == (6 if tsresol is None else tsresol)
 
 
-LAST_NS = 2**63 - 1
+LAST_NS = 2**63 - 1 - 3600 * 10**9
 # if_tsresol, if_tsoffset, units -> time
 TIMES = {
     "offset": (6, 1_600_000_000, 10**14, 1_700_000_000 * SECOND),
