@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from analyser.internal_records import decoded
 from analyser.tables import TABLES, Column, arrow_schema
 from analyser.timeorder import FLOW, NO_FLOW
 from dissectors.core.model import CORE_ROWS, PACKET_BITS
@@ -208,6 +209,7 @@ _SPECIAL: dict[tuple[str, str], _Maker] = {
     ("", "error_name"): _Builder.error_name,
     ("", "topic"): _Builder.topic,
     ("", "cluster_id"): lambda b: pc.take(b.known.clusters, b.flow),
+    ("kafka_records", "decoded"): lambda b: decoded(b.raw, b.topic()),
     ("messages", "message_id"): lambda b: b.message_id(b.sides(), b.field("stream_offset")),
     ("expert_infos", "message_id"): lambda b: b.message_id(b.sides(), b.field("stream_offset")),
     ("", "direction"): lambda b: pc.take(_DIRECTIONS, b.field("direction")),

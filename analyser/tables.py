@@ -440,6 +440,13 @@ _RECORDS = Table(
         Column("value", "string", "value, as value_encoding says; null unless payload is asked for"),
         Column("value_encoding", "string", "as key_encoding"),
         Column("headers", "string", "JSON list of [name, value, encoding]; null unless payload is asked for"),
+        Column(
+            "decoded",
+            "string",
+            "JSON: what a control record or one of __consumer_offsets, __transaction_state, __share_group_state says; "
+            "null unless payload is asked for",
+            "derived",
+        ),
         Column("key_bytes", "int64", "size of the key; null for a null key", unit="bytes"),
         Column("value_bytes", "int64", "size of the value; null for a null value", unit="bytes"),
         Column("headers_count", "int64", "headers of the record"),
@@ -463,6 +470,7 @@ _RECORDS = Table(
         "value",
         "value_encoding",
         "headers",
+        "decoded",
         "key_bytes",
         "value_bytes",
         "headers_count",
