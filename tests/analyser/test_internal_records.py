@@ -49,7 +49,9 @@ def test_commits_and_tombstones() -> None:
         pytest.param(OFFSETS, None, (None, None, None, None, len(VALUE)), id="no payload kept"),
         pytest.param(OFFSETS, None, (*WHOLE[:2], VALUE.hex(), "hex_cut", 2_000_000), id="value cut"),
         pytest.param(OFFSETS, None, ("k", "utf8", "v", "utf8", 1), id="what it cannot be"),
-        pytest.param(OFFSETS, "commit", WHOLE, id="a control record of a type that is not known"),
+        pytest.param(
+            OFFSETS, "type 99", ("00000063", "hex", "0000", "hex", 2), id="a control record of a type that is not known"
+        ),
     ],
 )
 def test_what_is_left_alone(topic: str | None, control: str | None, record: Any) -> None:
