@@ -140,7 +140,7 @@ def _fetched(key: PartitionKey, partition: Value, response: Response) -> tuple[i
     checksums = _checksums(response.data, headers, sum(span or ()))
     _tell_damage(key, headers, checksums, response.remark)
     batches = [batch for batch in headers if not batch.partial]
-    counts = [batch.records_count for batch in batches if batch.records_count is not None]
+    counts = [batch.records_count for batch in batches]
     last = batches[-1] if batches else None
     after = None
     if last is not None and last.last_offset_delta is not None:
@@ -150,7 +150,7 @@ def _fetched(key: PartitionKey, partition: Value, response: Response) -> tuple[i
         partition.get("last_stable_offset"),
         partition.get("log_start_offset"),
         span[1] if span else 0,
-        sum(counts),
+        None if None in counts else sum(count or 0 for count in counts),
         after,
         False if False in checksums else True if True in checksums else None,
         partition["error_code"],

@@ -256,3 +256,24 @@ def test_a_fetch_session_remembers_what_is_not_named_again() -> None:
         (1, 200, 205),
     ]
     assert wire.remarks() == []
+
+
+# Format 1: offset 9, size, crc, magic 1, attributes, timestamp, no key, value of 4 bytes
+PLAIN_V1 = bytes.fromhex("0000000000000009 0000001a 00000000 01 00 0000000000000000 ffffffff 00000004 61626364")
+GZIP_V1 = PLAIN_V1[:17] + b"\x01" + PLAIN_V1[18:]
+
+
+@pytest.mark.parametrize(
+    ("records", "count"),
+    [
+        pytest.param(b"", 0, id="none"),
+        pytest.param(PLAIN_V1 * 2, 2, id="single messages"),
+        pytest.param(GZIP_V1, None, id="a compressed message does not say how many it holds"),
+        pytest.param(PLAIN_V1 + GZIP_V1, None, id="both"),
+    ],
+)
+def test_an_unknown_number_of_fetched_records_is_null(records: bytes, count: int | None) -> None:
+    head = _fetched((0, 100))[:-4]
+    wire = Wire().request(1, 7, 1, FETCH_V7_FULL).response(1, head + struct.pack(">i", len(records)) + records)
+    rows = wire.rows("kafka_fetch_partitions", "partition", "records_bytes", "records_count")
+    assert rows[0] == (0, len(records), count)
