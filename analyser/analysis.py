@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING, Any
 
 import duckdb
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from analyser.build import Lookups, finish_batch, pieces
-from analyser.facts import captures_table, file_label
+from analyser.build import Lookups, duplicate_flows, finish_batch, pieces, with_first_packets
+from analyser.facts import capture_remarks, captures_table, file_label
 from analyser.options import ReadOptions
 from analyser.pipeline import Decoded, UnreadInput
 from analyser.tables import PANDAS_TYPES, TABLES, arrow_schema
@@ -67,6 +68,7 @@ class Analysis:
         self._finished: set[str] = set()
         self._connection: duckdb.DuckDBPyConnection | None = None
         self._lookups: Lookups | None = None
+        self._duplicates = pa.array([], pa.int64())
 
     def __enter__(self) -> Analysis:
         return self
@@ -261,8 +263,9 @@ class Analysis:
             return self._lookups
         from analyser.context import cluster_of_flows, topic_names
 
-        flows = self._decoded.flows_table()
         files = [file_label(stats.file) for stats in self._decoded.captures]
+        flows = with_first_packets(self._decoded.flows_table(), files)
+        self._duplicates = duplicate_flows(flows)
         errors = {dissector.name: dissector.error_names for dissector in self._dissectors}
         first = Lookups(flows, pa.nulls(flows.num_rows, pa.string()), {}, files, errors)
         order = [(column, "ascending") for column in TABLES["flows"].order]
@@ -305,7 +308,13 @@ class Analysis:
     def _finished_batches(
         self, name: str, known: Lookups, columns: Sequence[str] | None = None
     ) -> Iterator[pa.RecordBatch]:
+        if name == "expert_infos":
+            remarks = capture_remarks(self._decoded.captures)
+            yield remarks if columns is None else remarks.select(columns)
         for batch in self._decoded.store.tables[name].batches():
+            # A connection that was captured at two points is told once.
+            if len(self._duplicates):
+                batch = batch.filter(pc.invert(pc.is_in(batch.column(FLOW), self._duplicates)))
             for piece in pieces(name, batch):
                 yield finish_batch(name, piece, known, columns)
 

@@ -188,6 +188,23 @@ class _Builder:
         return pc.round(pc.divide(pc.if_else(answered, gap, None).cast(pa.float64()), _NS_PER_MS), 6)
 
 
+def with_first_packets(flows: pa.Table, files: Sequence[str]) -> pa.Table:
+    """The flows table with the file and number of each flow's first packet, which FLOW holds."""
+    key = flows.column(FLOW)
+    columns = {
+        "file": pc.take(pa.array(files, pa.string()), pc.shift_right(key, PACKET_BITS)),
+        "first_packet": pc.bit_wise_and(key, (1 << PACKET_BITS) - 1),
+    }
+    for name, values in columns.items():
+        flows = flows.set_column(flows.schema.get_field_index(name), flows.schema.field(name), values)
+    return flows
+
+
+def duplicate_flows(flows: pa.Table) -> pa.Array:
+    """FLOW of those that saw a connection once more."""
+    return flows.filter(pc.is_valid(flows.column("duplicate_of"))).column(FLOW).combine_chunks()
+
+
 def _positions(keys: pa.ChunkedArray, wanted: pa.Array) -> pa.Array:
     """Where each wanted key stands among the sorted keys; null for NO_FLOW."""
     numbers = wanted.to_numpy()

@@ -13,7 +13,7 @@ from operator import itemgetter
 
 from analyser.flow import Flow
 from analyser.identify import Identity, head, identify
-from analyser.streams import Gap, Run
+from analyser.streams import Gap, Note, Run
 from analyser.tls import encryption
 from dissectors.core.limits import Limits
 from dissectors.core.model import CLIENT_TO_SERVER, SERVER_TO_CLIENT, Frame
@@ -302,6 +302,9 @@ class FlowDecoder:
         if found is None or not (found.complete or final):
             return False
         flow.encrypted, flow.sni = True, found.sni
+        from_low, first = next((side, item) for side, item in held.items if isinstance(item, Run))
+        text = "the connection is encrypted (TLS)" + (f", for {found.sni}" if found.sni else "")
+        flow.halves[from_low].remark(Note("encrypted", text, first.packets[0], first.ts_ns[0], None, "chat"))
         if flow.client_is_low is None:
             flow.client_is_low = found.from_first
         return True

@@ -13,6 +13,8 @@ from analyser.tables import arrow_schema
 
 _NS_PER_MS = 1e6
 
+_LIMIT_CODES = ("too_many_pairs", "too_many_headers", "overlong_packet")
+
 LINK_NAMES = {
     0: "BSD loopback",
     1: "Ethernet",
@@ -59,6 +61,23 @@ def _capture_row(stats: CaptureStats) -> dict[str, Any]:
         "dropped_packets": sum(drops) if drops else None,
         "remarks": "; ".join(remark.text for remark in stats.remarks) or None,
     }
+
+
+def capture_remarks(captures: Sequence[CaptureStats]) -> pa.RecordBatch:
+    """What was remarked on the captures themselves, as rows of `expert_infos` without a time."""
+    rows = [
+        {
+            "file": file_label(stats.file),
+            "packet": remark.packet,
+            "severity": remark.severity,
+            "group": "limit" if remark.code in _LIMIT_CODES else "capture",
+            "code": remark.code,
+            "text": remark.text,
+        }
+        for stats in captures
+        for remark in stats.remarks
+    ]
+    return pa.RecordBatch.from_pylist(rows, schema=arrow_schema("expert_infos"))
 
 
 def client_is_low(flow: Flow, ends: Endpoints) -> bool:

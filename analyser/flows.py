@@ -23,6 +23,7 @@ from analyser.copies import Copies
 from analyser.flow import ACK, FIN, MASK, RST, SYN, Flow, close, handshake, starts_anew
 from analyser.half_open import Attempt, HalfOpen
 from analyser.streams import HISTORY_BYTES, Half, Note
+from analyser.two_points import Delays
 from dissectors.core.limits import Limits
 
 _SPECIAL = FIN | SYN | RST
@@ -64,6 +65,7 @@ class FlowTable:
         self._half_open = HalfOpen(limits.max_half_open)
         self._half_open_rows = 0
         self._copies = Copies()
+        self.delays = Delays(endpoints)
         self._closed: deque[tuple[int, int]] = deque()
         self._current: npt.NDArray[np.int32] = np.full(1024, _NONE, np.int32)
         self._end_seq: npt.NDArray[np.int64] = np.full((1024, 2), -1, np.int64)
@@ -86,6 +88,7 @@ class FlowTable:
             return
         self._grow(int(batch.pair.max()) + 1)
         copies = self._copies.mark(batch, self._file_index)
+        self.delays.feed(batch)
         columns = BatchColumns(batch, self._file_index, copies, self._now_ns)
         groups = _grouped(batch, copies)
         self._history_bytes = min(HISTORY_BYTES, self._limits.max_history_bytes // (2 * len(self._open) + 1))
@@ -100,6 +103,8 @@ class FlowTable:
             if flow is None or special or not _continues(flow, runs):
                 self._careful(columns.rows(groups.order[first:last]), pair)
                 continue
+            if copied and not flow.duplicates:
+                _note_copy(flow, columns.rows(groups.order[first:last]))
             for run in runs or ():
                 flow.halves[run.from_low].append_run(columns.run(run), self._history_bytes)
                 flow.data_segments += run.last - run.first
@@ -273,6 +278,8 @@ def _take(flow: Flow, row: PacketRow, limits: Limits) -> None:
     flow.ts_last_ns = max(flow.ts_last_ns, ts_ns)
     flow.last_packet = packet
     if copy:
+        if not flow.duplicates:
+            _note_copy(flow, [row])
         flow.duplicates += 1
         return
     sender, receiver = flow.halves[from_low], flow.halves[not from_low]
@@ -293,6 +300,13 @@ def _take(flow: Flow, row: PacketRow, limits: Limits) -> None:
     for half in flow.halves:
         if half.pending:
             half.after_packet(packet, ts_ns, limits)
+
+
+def _note_copy(flow: Flow, rows: list[PacketRow]) -> None:
+    """The first copy of a flow is remarked, the others are counted."""
+    row = next(row for row in rows if row.copy)
+    note = Note("copy", "this packet was captured before; copies are counted and left out", row.packet, row.ts_ns, None)
+    flow.halves[row.from_low].remark(note)
 
 
 def _continues(flow: Flow, runs: tuple[ReadyRun, ...] | None) -> bool:

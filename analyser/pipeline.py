@@ -105,6 +105,7 @@ class Pipeline:
         self._share = ShareFilter(share or Share(), self._endpoints)
         self._records = FlowRecords(self._endpoints)
         self._flows = FlowTable(self._limits, self._endpoints, self._consume, self._records.add)
+        self._records.delays = self._flows.delays
 
     def run(self, sources: Sequence[Source], progress: ProgressCallback | None = None) -> Decoded:
         """Read all sources to their ends. A source that cannot be read is named in `unread`, the rest goes on."""
@@ -126,7 +127,7 @@ class Pipeline:
             result.captures.append(stats)
         self._flows.finish()
         for note in self._flows.remarks():
-            self._sink.expert(_expert_row(None, note))
+            self._sink.expert((None, None, None, *_expert_row(None, note)[3:]))
         self._store.mark(NO_FLOW)
 
     def _read(self, source: Source, stats: CaptureStats, progress: ProgressCallback | None) -> None:

@@ -172,6 +172,9 @@ class Half:
         if not self.started:
             self.start(seq)
         if len(data) < wire_bytes:
+            if not self.truncated:
+                text = f"{wire_bytes - len(data)} bytes of the segment are not in the capture (snap length)"
+                self.remark(Note("cut_segment", text, packet, ts_ns, None))
             self.truncated += 1
         at = self.unwrap(seq)
         behind = self.next_seq - at

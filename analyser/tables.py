@@ -150,6 +150,8 @@ _FLOWS = Table(
     "one row per TCP connection seen",
     (
         *_FLOW_COLUMNS,
+        Column("file", "string", "capture file of the first packet", "derived"),
+        _packet("first_packet", "first packet seen"),
         Column("identified_by", "string", "content, port or user: what decided the protocol", "flow"),
         _CLIENT_ADDRESS,
         _CLIENT_PORT,
@@ -177,6 +179,11 @@ _FLOWS = Table(
         Column("server_zero_window_ms", "float64", "how long the server's receive window was closed", "flow", "ms"),
         Column("encrypted", "bool", "the flow speaks TLS", "flow", nullable=False),
         Column("sni", "string", "server name that the TLS client asked for", "flow"),
+        Column(
+            "duplicate_of", "string", "flow_id of the same connection seen at another point; only that one has rows"
+        ),
+        Column("hop_latency_ms", "float64", "latency of the way between the two points", unit="ms"),
+        Column("clock_offset_ms", "float64", "how far this point's clock is ahead of the other's", unit="ms"),
     ),
     ("ts_first", "flow_id"),
 )

@@ -106,6 +106,17 @@ class EndpointTable:
             mixed ^= mixed >> np.uint64(29)
         return (mixed % np.uint64(of)).astype(np.int64)
 
+    @property
+    def has_encapsulations(self) -> bool:
+        """True once any packet came inside something."""
+        return len(self._encapsulation_texts) > 1
+
+    def bare_hashes(self) -> Words:
+        """For every pair a hash of its endpoints alone; pairs that differ in encapsulation only share it."""
+        words = self._keys[:, : self._count].copy()
+        words[2] &= np.uint64(0xFFFFFFFF_00000001)
+        return self._hash(tuple(words))
+
     def encapsulation_id(self, text: str) -> int:
         """The number of an encapsulation ("" is 0), or -1 when the table is full."""
         number = self._encapsulations.get(text)

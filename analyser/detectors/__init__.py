@@ -13,7 +13,12 @@ import duckdb
 from analyser.detectors import (
     cap101_gaps,
     cap102_one_sided_flows,
+    cap103_snaplen_cuts,
+    cap104_doubled_packets,
+    cap105_kernel_drops,
+    cap106_encrypted_share,
     cap107_undecoded_messages,
+    cap108_clocks,
     kaf101_dual_committer,
     kaf102_stuck_committer,
     kaf103_offset_regression,
@@ -21,6 +26,10 @@ from analyser.detectors import (
     kaf105_fenced_commits,
     kaf106_simple_consumer,
     kaf118_commit_rejected,
+    tcp101_retransmissions,
+    tcp102_zero_window,
+    tcp103_reset,
+    tcp104_handshake,
 )
 from analyser.detectors.framework import Detector, Failure, run
 from analyser.findings import Finding
@@ -30,7 +39,16 @@ DETECTORS: dict[str, Detector] = {
     for detector in (
         cap101_gaps.DETECTOR,
         cap102_one_sided_flows.DETECTOR,
+        cap103_snaplen_cuts.DETECTOR,
+        cap104_doubled_packets.DETECTOR,
+        cap105_kernel_drops.DETECTOR,
+        cap106_encrypted_share.DETECTOR,
         cap107_undecoded_messages.DETECTOR,
+        cap108_clocks.DETECTOR,
+        tcp101_retransmissions.DETECTOR,
+        tcp102_zero_window.DETECTOR,
+        tcp103_reset.DETECTOR,
+        tcp104_handshake.DETECTOR,
         kaf101_dual_committer.DETECTOR,
         kaf102_stuck_committer.DETECTOR,
         kaf103_offset_regression.DETECTOR,

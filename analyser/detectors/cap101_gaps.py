@@ -88,7 +88,7 @@ DETECTOR = Detector(
     partition_by=(),
     detect=detect,
     rows={
-        "flows": "gap_bytes > 0",
+        "flows": "gap_bytes > 0 AND duplicate_of IS NULL",
         "expert_infos": f"{_IS_GAP} AND (flow_id, ts) IN "
         f"(SELECT (flow_id, min(ts)) FROM expert_infos WHERE {_IS_GAP} GROUP BY flow_id)",
     },

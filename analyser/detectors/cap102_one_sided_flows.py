@@ -29,7 +29,7 @@ from analyser.detectors.framework import Detector, Frames
 from analyser.findings import Evidence, Finding, some_evidence, subject_text
 
 _ONE_SIDED_SQL = (
-    "protocol IS NOT NULL AND NOT coalesce(handshake_seen, false) "
+    "protocol IS NOT NULL AND duplicate_of IS NULL AND NOT coalesce(handshake_seen, false) "
     "AND (coalesce(bytes_to_server, 0) = 0) <> (coalesce(bytes_to_client, 0) = 0)"
 )
 

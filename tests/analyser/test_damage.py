@@ -23,9 +23,13 @@ SAMPLE_NAMES = ("kafka_stale_commit", "kafka_fenced_commit", "kafka_healthy")
 # Where a packet stands in the file changes with every displaced packet; what it says does not.
 PLACE = (
     "file", "packet", "packet_first", "packet_last", "request_file", "request_packet", "response_packet", "ts",
-    "ts_response", "ts_first", "ts_last", "latency_ms",
+    "ts_response", "ts_first", "ts_last", "latency_ms", "first_packet", "handshake_ms",
 )  # fmt: skip
-COUNTERS = ("packets", "retransmitted_segments", "out_of_order_segments", "duplicate_packets")
+COUNTERS = (
+    "packets", "retransmitted_segments", "retransmitted_bytes", "out_of_order_segments", "duplicate_packets",
+)  # fmt: skip
+# Remarks on how packets came, not on what they say.
+ABOUT_PACKETS = ("copy", "retransmission")
 
 
 @cache
@@ -45,7 +49,9 @@ def clean(name: str) -> dict[str, pd.DataFrame]:
 
 
 def content(frame: pd.DataFrame) -> list[tuple[str, ...]]:
-    """Rows without their place in the file and without counters, sorted."""
+    """Rows without their place in the file, counters, and remarks on how packets came, sorted."""
+    if "group" in frame.columns:
+        frame = frame[~frame["code"].isin(ABOUT_PACKETS)]
     kept = frame.drop(columns=[column for column in (*PLACE, *COUNTERS) if column in frame.columns])
     return sorted(tuple(map(str, row)) for row in kept.itertuples(index=False))
 

@@ -150,6 +150,49 @@ def flow(flow_id: str, **more: Any) -> Row:
     return row | more
 
 
+def tcp_flow(flow_id: str = "a", **more: Any) -> Row:
+    """One Kafka connection with everything that the TCP rules read, all well."""
+    row = {
+        "packets": 4000,
+        "data_segments": 2000,
+        "retransmitted_segments": 0,
+        "retransmitted_bytes": 0,
+        "duplicate_packets": 0,
+        "truncated_packets": 0,
+        "client_zero_window_ms": 0.0,
+        "server_zero_window_ms": 0.0,
+        "handshake": "complete",
+        "handshake_ms": 0.2,
+        "encrypted": False,
+        "file": "incident.pcapng",
+        "first_packet": 1,
+    }
+    return flow(flow_id, **(row | more))
+
+
+def capture(**more: Any) -> Row:
+    """One capture file."""
+    return {"file": "incident.pcapng", "packets": 9000, "ts_first": START, "ts_last": at(60)} | more
+
+
+def exchange(flow_id: str, seconds: float, operation: str = "Produce", **more: Any) -> Row:
+    """One exchange; `lasts` seconds until its response, or None without one."""
+    lasts = more.pop("lasts", 0.002)
+    row = {
+        "exchange_id": f"{flow_id}-c{round(seconds * 1000)}",
+        "request_message_id": f"{flow_id}-c{round(seconds * 1000)}",
+        "flow_id": flow_id,
+        "operation": operation,
+        "request_file": "incident.pcapng",
+        "request_packet": round(seconds * 1000) + 1,
+        "ts": at(seconds),
+        "ts_response": None if lasts is None else at(seconds + lasts),
+        "latency_ms": None if lasts is None else lasts * 1000,
+        "status": "unanswered" if lasts is None else "ok",
+    }
+    return row | more
+
+
 def message(flow_id: str, seconds: float, **more: Any) -> Row:
     """One decoded request."""
     row = {
@@ -166,9 +209,9 @@ def message(flow_id: str, seconds: float, **more: Any) -> Row:
     return row | more
 
 
-def remark(flow_id: str, seconds: float, group: str, code: str, text: str = "") -> Row:
+def remark(flow_id: str | None, seconds: float, group: str, code: str, text: str = "", **more: Any) -> Row:
     """One expert info."""
-    return {
+    row = {
         "flow_id": flow_id,
         "file": "incident.pcapng",
         "packet": round(seconds * 1000) + 1,
@@ -178,3 +221,4 @@ def remark(flow_id: str, seconds: float, group: str, code: str, text: str = "") 
         "code": code,
         "text": text,
     }
+    return row | more

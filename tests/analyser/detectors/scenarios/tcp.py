@@ -1,0 +1,131 @@
+"""Scenarios of the rules about the capture and about TCP."""
+
+from __future__ import annotations
+
+from tests.analyser.detectors.scenarios.build import at, capture, exchange, remark, tcp_flow
+from tests.analyser.detectors.scenarios.scenario import Scenario, fires, silent
+
+SERVER = {"handshake_seen": False, "bytes_to_server": 0, "bytes_to_client": 0, "protocol": None}
+
+
+def again(count: int, flow_id: str = "a") -> list[dict[str, object]]:
+    """So many remarks on retransmissions, half a second apart."""
+    return [remark(flow_id, n / 2, "tcp", "retransmission") for n in range(count)]
+
+
+TCP_FIRES: list[Scenario] = [
+    fires(
+        "CAP103", "warning", "segments cut at 96 bytes",
+        flows=[tcp_flow(truncated_packets=40), tcp_flow("b")],
+        expert_infos=[remark("a", 1, "tcp", "cut_segment")],
+    ),
+    fires(
+        "CAP104", "info", "the any interface sees all twice",
+        flows=[tcp_flow(duplicate_packets=2000), tcp_flow("b")],
+        expert_infos=[remark("a", 1, "tcp", "copy")],
+    ),
+    fires(
+        "CAP105", "warning", "one of two files counts drops",
+        captures=[capture(dropped_packets=120), capture(file="other.pcapng", dropped_packets=0)],
+    ),
+    fires(
+        "CAP106", "info", "one flow of two speaks TLS",
+        flows=[tcp_flow(encrypted=True, sni="kafka.example", protocol=None), tcp_flow("b")],
+        expert_infos=[remark("a", 1, "tcp", "encrypted")],
+    ),
+    fires(
+        "CAP108", "warning", "the clock was set back",
+        captures=[capture()],
+        expert_infos=[remark(None, 1, "capture", "time_backwards", ts=None)],
+    ),
+    fires(
+        "CAP108", "info", "with and without a VLAN tag",
+        flows=[
+            tcp_flow("a"),
+            tcp_flow("b", encapsulation="vlan 7", duplicate_of="a", hop_latency_ms=0.2, clock_offset_ms=0.0),
+        ],
+    ),
+    fires(
+        "TCP101", "warning", "a lossy way",
+        flows=[tcp_flow(retransmitted_segments=60, retransmitted_bytes=60_000), tcp_flow("b")],
+        expert_infos=again(30),
+        exchanges=[exchange("a", 0.9, lasts=0.3), exchange("a", 1.3, lasts=0.01), exchange("b", 0.9, lasts=0.3)],
+    ),
+    fires(
+        "TCP102", "warning", "a consumer that does not read",
+        flows=[tcp_flow(client_zero_window_ms=850.0), tcp_flow("b")],
+        expert_infos=[remark("a", 1, "tcp", "zero_window", direction="client_to_server")],
+    ),
+    fires(
+        "TCP103", "warning", "the server resets while a commit waits",
+        flows=[tcp_flow(reset_by="server", closed_by="server")],
+        expert_infos=[remark("a", 2, "tcp", "reset")],
+        exchanges=[exchange("a", 1.9, "OffsetCommit", lasts=None), exchange("a", 1.0)],
+    ),
+    fires(
+        "TCP103", "info", "the client gives up on a produce",
+        flows=[tcp_flow(reset_by="client", closed_by="client")],
+        expert_infos=[remark("a", 2, "tcp", "reset")],
+        exchanges=[exchange("a", 1.0, lasts=None), exchange("a", 1.5, "Fetch", lasts=None)],
+    ),
+    fires(
+        "TCP104", "warning", "nobody listens",
+        flows=[tcp_flow(str(n), handshake="refused", handshake_ms=None, packets=2, **SERVER) for n in range(3)],
+    ),
+    fires(
+        "TCP104", "info", "a server that is started again",
+        flows=[
+            tcp_flow("a", handshake="refused", handshake_ms=None, packets=2, **SERVER), tcp_flow("b", ts_first=at(5)),
+        ],
+    ),
+    fires(
+        "TCP104", "warning", "no answer to four SYNs",
+        flows=[tcp_flow(handshake="unanswered", handshake_ms=None, packets=4, **SERVER)],
+    ),
+    fires("TCP104", "warning", "an answer after the SYN was repeated", flows=[tcp_flow(handshake_ms=1031.0)]),
+]  # fmt: skip
+
+TCP_NEAR_MISSES: list[Scenario] = [
+    silent("CAP103", "a gap without a cut", flows=[tcp_flow()], expert_infos=[remark("a", 1, "tcp", "retransmission")]),
+    silent(
+        "CAP104", "a few copies among many packets",
+        flows=[tcp_flow(duplicate_packets=9)], expert_infos=[remark("a", 1, "tcp", "copy")],
+    ),
+    silent(
+        "CAP104", "retransmissions are no copies",
+        flows=[tcp_flow(retransmitted_segments=15)], expert_infos=again(15),
+    ),
+    silent("CAP105", "no drops, and a file that cannot say", captures=[capture(dropped_packets=0), capture(file="b")]),
+    silent("CAP106", "an unknown protocol is not TLS", flows=[tcp_flow(protocol=None), tcp_flow("b")]),
+    silent(
+        "CAP108", "the capture stood still for a day",
+        captures=[capture()], expert_infos=[remark(None, 1, "capture", "time_jump", ts=None)],
+    ),
+    silent(
+        "TCP101", "twenty of two thousand",
+        flows=[tcp_flow(retransmitted_segments=20)], expert_infos=again(20),
+        exchanges=[exchange("a", 0.9, lasts=0.3)],
+    ),
+    silent(
+        "TCP101", "many, but less than one in a hundred",
+        flows=[tcp_flow(retransmitted_segments=60, data_segments=50_000)], expert_infos=again(30),
+    ),
+    silent(
+        "TCP102", "a window that is closed for a moment",
+        flows=[tcp_flow(client_zero_window_ms=80.0, server_zero_window_ms=99.0)],
+        expert_infos=[remark("a", 1, "tcp", "zero_window", direction="client_to_server")],
+    ),
+    silent(
+        "TCP103", "a client that shuts down while a fetch waits",
+        flows=[tcp_flow(reset_by="client", closed_by="client")],
+        expert_infos=[remark("a", 2, "tcp", "reset")],
+        exchanges=[exchange("a", 1.5, "Fetch", lasts=None)],
+    ),
+    silent(
+        "TCP103", "the server resets a connection without requests",
+        flows=[tcp_flow(reset_by="server")],
+        expert_infos=[remark("a", 2, "tcp", "reset")], exchanges=[exchange("a", 1.5)],
+    ),
+    silent("TCP104", "one lost SYN-ACK of a one-sided capture", flows=[tcp_flow(handshake="unanswered", packets=1)]),
+    silent("TCP104", "a far away server", flows=[tcp_flow(handshake_ms=280.0, ts_first=at(1))]),
+]  # fmt: skip
