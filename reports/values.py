@@ -15,7 +15,7 @@ import pyarrow as pa
 from reports.arrow import ArrowColumn, compute
 
 # Columns that hold JSON text: (table, column).
-JSON_COLUMNS = frozenset({("findings", "evidence"), ("findings", "numbers")})
+JSON_COLUMNS = frozenset({("findings", "evidence"), ("findings", "numbers"), ("kafka_records", "headers")})
 # Above this a float in milliseconds has no microseconds any more (2^53 us).
 _LARGEST_EXACT_MS = 9_007_199_254_740.0
 

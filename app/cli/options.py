@@ -69,6 +69,7 @@ def read_options(
     from_ns: int | None,
     to_ns: int | None,
     processes: int = 1,
+    payload: bool = False,
 ) -> ReadOptions:
     """The checked value. CallerError for an unknown name, a bad port, or times the wrong way round."""
     from analyser.options import ReadOptions
@@ -83,6 +84,7 @@ def read_options(
         from_ns=from_ns,
         to_ns=to_ns,
         processes=processes,
+        payload=payload,
     )
 
 

@@ -67,8 +67,9 @@ _ADMIN = {key: Rows(admin_rows.change_rows, ("kafka_admin_changes",)) for key in
 
 API_ROWS: Mapping[int, Rows] = {
     **_ADMIN,
-    PRODUCE: Rows(data_rows.produce_rows, ("kafka_produce_batches", "kafka_records")),
-    FETCH: Rows(data_rows.fetch_rows, ("kafka_fetch_partitions", "kafka_records")),
+    # Remarks: on the checksums of batches.
+    PRODUCE: Rows(data_rows.produce_rows, ("kafka_produce_batches", "kafka_records", "expert_infos")),
+    FETCH: Rows(data_rows.fetch_rows, ("kafka_fetch_partitions", "kafka_records", "expert_infos")),
     2: Rows(data_rows.list_offsets_rows, ("kafka_list_offsets",)),
     METADATA: Rows(None, _CLUSTER),  # made by the conversation, which knows earlier answers
     8: Rows(group_rows.commit_rows, ("kafka_offset_commits",)),

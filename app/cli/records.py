@@ -1,0 +1,99 @@
+"""`wirewitness records`: Kafka records as a console consumer prints them. In: captures; out: a row for each record."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from app.cli.conditions import check_condition
+from app.cli.failure import Status
+from app.cli.names import checked_columns
+from app.cli.options import output_option, reading_options
+from app.cli.output import check_output
+from app.cli.reading import open_analysis, status_of
+from app.cli.rows import (
+    Selection,
+    check_format,
+    columns_option,
+    format_option,
+    limit_option,
+    payload_option,
+    where_option,
+    write_rows,
+)
+
+TABLE = "kafka_records"
+_WHERE_IT_IS = "api,topic,partition,offset,timestamp"
+_SIZES = f"{_WHERE_IT_IS},key_bytes,value_bytes,headers_count,codec"
+_PAYLOAD = f"{_WHERE_IT_IS},key,value,headers"
+
+
+@click.command(short_help="Show Kafka records, as a console consumer does.")
+@click.argument("captures", nargs=-1, required=True, metavar="CAPTURE...")
+@click.option("--topic", multiple=True, metavar="NAME", help="Only this topic. Repeatable.")
+@click.option(
+    "--partition", multiple=True, type=click.IntRange(min=0), metavar="N", help="Only this partition. Repeatable."
+)
+@click.option("--from-offset", type=int, metavar="N", help="Only offsets from this one on.")
+@click.option("--to-offset", type=int, metavar="N", help="Only offsets before this one.")
+@click.option(
+    "--api", type=click.Choice(["Produce", "Fetch"], case_sensitive=False), help="Only what was written, or read."
+)
+@payload_option
+@format_option
+@columns_option
+@where_option
+@limit_option
+@output_option
+@reading_options
+def records(
+    *,
+    captures: tuple[str, ...],
+    topic: tuple[str, ...],
+    partition: tuple[int, ...],
+    from_offset: int | None,
+    to_offset: int | None,
+    api: str | None,
+    form: str,
+    columns: str | None,
+    where: str | None,
+    limit: int | None,
+    output: str | None,
+    **reading: Any,
+) -> Status:
+    """Show the records that producers wrote and consumers read.
+
+    A record that is written and read is shown once for each time: --api Produce or --api Fetch shows one side. Sizes
+    are shown; keys, values and headers only with --payload. Bytes that are no UTF-8 are shown as hexadecimal digits,
+    which the columns key_encoding and value_encoding say. Columns are those of the table kafka_records.
+
+    \b
+    Examples:
+      wirewitness records incident.pcapng --topic payments --partition 3 --limit 20
+      wirewitness records incident.pcapng --topic payments --api Fetch --payload --format jsonl
+      wirewitness records incident.pcapng --topic payments --partition 3 --from-offset 1000 --to-offset 1010 --payload
+      wirewitness records incident.pcapng --where "not crc_ok or error is not null"
+      wirewitness records incident.pcapng --payload --format parquet --output records.parquet
+    """  # fmt: skip
+    check_format(form, output)
+    shown = columns or (_PAYLOAD if reading["payload"] else _SIZES)
+    check_condition(where, TABLE)
+    conditions = [
+        f"topic IN ({', '.join(map(_literal, topic))})" if topic else None,
+        f"partition IN ({', '.join(map(str, partition))})" if partition else None,
+        None if from_offset is None else f'"offset" >= {from_offset}',
+        None if to_offset is None else f'"offset" < {to_offset}',
+        None if api is None else f"api = {_literal(api)}",
+        None if where is None else f"({where}\n)",
+    ]
+    condition = " AND ".join(condition for condition in conditions if condition) or None
+    selection = Selection(TABLE, checked_columns(shown, TABLE), condition, limit)
+    check_output(output, captures)
+    with open_analysis(captures, [TABLE], reading) as analysis:
+        write_rows(analysis, selection, form, output)
+        return status_of(analysis)
+
+
+def _literal(text: str) -> str:
+    return "'" + text.replace("'", "''") + "'"

@@ -1,0 +1,77 @@
+"""Rows of a table to standard output or a file. In: an analysis, what to select; out: text, csv, jsonl, Parquet."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, NamedTuple
+
+import click
+
+from app.cli.conditions import condition_error
+from app.cli.failure import CallerError
+from app.cli.output import result_sink, whole_file, width_limit
+
+if TYPE_CHECKING:
+    from analyser.analysis import Analysis
+
+
+class Selection(NamedTuple):
+    """Which rows and columns of which table."""
+
+    table: str
+    columns: list[str]
+    where: str | None
+    limit: int | None
+
+
+format_option = click.option(
+    "--format",
+    "form",
+    type=click.Choice(["table", "csv", "jsonl", "parquet"]),
+    default="table",
+    show_default=True,
+    help="parquet needs --output.",
+)
+limit_option = click.option("--limit", type=click.IntRange(min=0), metavar="N", help="At most N rows.")
+columns_option = click.option("--columns", metavar="A,B", help="Only these columns, in this order.")
+where_option = click.option("--where", metavar="CONDITION", help="Only rows for which this DuckDB SQL condition holds.")
+payload_option = click.option(
+    "--payload", is_flag=True, help="Show what applications sent: keys, values and headers of records."
+)
+
+
+def check_format(form: str, output: str | None) -> None:
+    """A usage error for a format that cannot go to standard output."""
+    if form == "parquet" and output is None:
+        raise click.UsageError("--format parquet needs --output FILE")
+
+
+def write_rows(analysis: Analysis, selection: Selection, form: str, output: str | None) -> None:
+    """Write the selected rows. CallerError when the condition cannot be computed."""
+    from analyser.analysis import QueryError
+
+    try:
+        if form == "parquet" and output is not None:
+            with whole_file(output) as path:
+                analysis.write_parquet(
+                    selection.table, path, columns=selection.columns, where=selection.where, limit=selection.limit
+                )
+            return
+        with result_sink(output, text=form == "table") as write:
+            for piece in _pieces(analysis, selection, form, None if output else width_limit()):
+                write(piece)
+    except QueryError as error:
+        raise CallerError(condition_error(str(error), selection.table)) from error
+
+
+def _pieces(analysis: Analysis, selection: Selection, form: str, width: int | None) -> Iterator[bytes]:
+    from reports.aligned import aligned_pieces
+    from reports.rows import csv_pieces, jsonl_pieces
+
+    columns = selection.columns
+    batches = analysis.batches(selection.table, columns=columns, where=selection.where, limit=selection.limit)
+    if form == "csv":
+        return csv_pieces(batches, columns)
+    if form == "jsonl":
+        return jsonl_pieces(selection.table, batches, columns)
+    return aligned_pieces(batches, columns, width)
