@@ -35,6 +35,7 @@ BATCH_ROWS = 1 << 15
 ROW_GROUP_ROWS = 1 << 16
 DUCKDB_MEMORY = "1GB"
 _TIME_COLUMN = {"flows": "ts_first", "findings": "ts_first", "captures": ""}
+_LAST_TIME_COLUMN = {"flows": "ts_last", "findings": "ts_last"}
 _UNIQUE_COLUMNS = ("exchange_id", "message_id", "request_message_id", "response_message_id", "ts", "ts_response")
 # Tables whose rows get columns from other rows, see analyser/context.py.
 _ENRICHED = ("kafka_offset_commits", "kafka_fetch_partitions")
@@ -221,8 +222,10 @@ class Analysis:
 
     def _option_conditions(self, name: str) -> Iterator[str]:
         time = _TIME_COLUMN.get(name, "ts")
-        if time and self.options.from_ns is not None:
-            yield f"epoch_ns({time}) >= {self.options.from_ns}"
+        if (
+            time and self.options.from_ns is not None
+        ):  # flows and findings last: they are shown when they touch the time
+            yield f"epoch_ns({_LAST_TIME_COLUMN.get(name, time)}) >= {self.options.from_ns}"
         if time and self.options.to_ns is not None:
             yield f"epoch_ns({time}) < {self.options.to_ns}"
         if self.options.protocols and "protocol" in TABLES[name].column_names():

@@ -69,7 +69,7 @@ def _window(options: ReadOptions) -> str:
         parts.append(f"from {time_text(options.from_ns)}")
     if options.to_ns is not None:
         parts.append(f"before {time_text(options.to_ns)}")
-    return f"{' '.join(parts)}. The findings are drawn from the whole capture and shown when they begin in that time."
+    return f"{' '.join(parts)}. The findings are drawn from the whole capture and shown when they touch that time."
 
 
 def _counts(found: Sequence[Finding], by_cause: Sequence[Cause]) -> str:

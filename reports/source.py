@@ -24,7 +24,7 @@ REPORT_TABLES = (
     "kafka_list_offsets",
 )
 # First and last time of a row where it is not `ts`: a flow is selected when some of it lies between the times.
-_TIME_COLUMNS = {"captures": ("", ""), "flows": ("ts_first", "ts_last"), "findings": ("ts_first", "ts_first")}
+_TIME_COLUMNS = {"captures": ("", ""), "flows": ("ts_first", "ts_last"), "findings": ("ts_first", "ts_last")}
 
 
 class Source(Protocol):

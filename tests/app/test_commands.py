@@ -235,3 +235,18 @@ def test_help_has_examples(command: str) -> None:
     shown = invoke(command, "--help").stdout
     assert shown.count(f"wirewitness {command} ") + shown.count(f"wirewitness {command}\n") - 1 >= 2
     assert "Examples:" in shown
+
+
+@pytest.mark.parametrize(
+    ("options", "shown"),
+    [
+        pytest.param(["--from", "2026-11-18T11:06:40.015", "--to", "2026-11-18T11:06:40.018"], True, id="inside"),
+        pytest.param(["--from", "2026-11-18T11:06:40.015"], True, id="from the middle on"),
+        pytest.param(["--to", "2026-11-18T11:06:40.015"], True, id="to the middle"),
+        pytest.param(["--from", "2026-11-18T11:06:41"], False, id="after it"),
+        pytest.param(["--to", "2026-11-18T11:06:39"], False, id="before it"),
+    ],
+)
+def test_a_flow_is_shown_when_it_touches_the_time(capture: Path, options: list[str], shown: bool) -> None:
+    result = invoke("table", "flows", capture, "--format", "csv", "--columns", "protocol", *options)
+    assert result.stdout.splitlines() == ["protocol", *(["kafka"] if shown else [])]
