@@ -147,10 +147,10 @@ def test_many_partitions_are_cut_with_a_pointer_to_the_rest() -> None:
     assert shown.count("\n") < 200
 
 
-def test_a_time_window_is_said_and_keeps_flows_that_reach_into_it() -> None:
+def test_a_time_window_is_said_and_keeps_what_reaches_into_it() -> None:
     options = ReadOptions(from_ns=START_NS + 20, to_ns=START_NS + 30)
     shown = words(render(report(RowsAnalysis(incident_rows(), options)), 80))
-    assert "No findings." in shown
+    assert "4 findings of 1 cause" in shown
     assert "rows from 2026-11-18T11:06:40.000000020Z before 2026-11-18T11:06:40.000000030Z." in shown
     assert "There is no TCP connection" not in shown
     assert "kafka 2 1,200 1 (50 %)" in shown
