@@ -1,15 +1,19 @@
-"""The two programs that are compared: their commands, and what they found.
+"""The programs that are compared: their commands, and what they found.
 
-In: a capture and a place for the output. Out: command lines, and counts of Kafka messages read from the outputs.
+In: a capture and a place for the output. Out: command lines, and counts of messages or records read from the outputs.
 """
 
 from __future__ import annotations
 
 import subprocess
 import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 TSHARK_FIELDS = (
@@ -26,6 +30,9 @@ TSHARK_FIELDS = (
     "kafka.offset",
     "kafka.error",
 )
+RECORD_KEY = "kafka.message_key"
+# `-c` puts the working directory first: what is measured is this tree, whatever is installed.
+WIREWITNESS = (sys.executable, "-c", "from app.cli.main import main; main()")
 
 
 class Found(NamedTuple):
@@ -33,6 +40,21 @@ class Found(NamedTuple):
 
     requests: int
     responses: int
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """A command that writes OUTPUT, by its standard output or by itself, and how to count what is in there."""
+
+    name: str
+    command: list[str]
+    output: Path
+    prints: bool
+    count: Callable[[Path], tuple[int, ...]]
+
+    def found(self) -> tuple[int, ...]:
+        """What the output holds after a run."""
+        return self.count(self.output)
 
 
 def tshark_version() -> str:
@@ -48,22 +70,51 @@ def tshark_fields() -> tuple[list[str], list[str]]:
     return [name for name in TSHARK_FIELDS if name in known], [name for name in TSHARK_FIELDS if name not in known]
 
 
-def tshark_command(capture: Path, fields: list[str]) -> list[str]:
-    """tshark decoding every message to the given fields; it writes to standard output."""
-    command = ["tshark", "-r", str(capture), "-d", "tcp.port==9092,kafka", "-T", "fields"]
-    for name in fields:
-        command += ["-e", name]
-    return command
+def tshark(capture: Path, output: Path, fields: Sequence[str]) -> Program:
+    """tshark decoding every message to the given fields."""
+    return Program("tshark", _tshark_command(capture, fields), output, True, partial(count_tshark, fields=fields))
 
 
-def wirewitness_command(capture: Path, output: Path) -> list[str]:
+def tshark_records(capture: Path, output: Path) -> Program:
+    """tshark decoding every record to its key."""
+    return Program("tshark", _tshark_command(capture, [RECORD_KEY]), output, True, _count_keys)
+
+
+def wirewitness(capture: Path, output: Path, *options: str) -> Program:
     """wirewitness decoding every message to the exchanges table."""
-    installed = Path(sys.executable).with_name("wirewitness")
-    start = [str(installed)] if installed.exists() else [sys.executable, "-c", "from app.cli.main import main; main()"]
-    return [*start, "table", "exchanges", str(capture), "--format", "parquet", "--output", str(output)]
+    return Program(
+        " ".join(["wirewitness", *options]),
+        _table_command("exchanges", capture, output, *options),
+        output,
+        False,
+        count_wirewitness,
+    )
 
 
-def count_tshark(output: Path, fields: list[str]) -> Found:
+def wirewitness_messages(capture: Path, output: Path) -> Program:
+    """wirewitness decoding every message to the messages table; counted are the complete ones."""
+    return Program("wirewitness", _table_command("messages", capture, output), output, False, count_complete)
+
+
+def wirewitness_records(capture: Path, output: Path, *options: str) -> Program:
+    """wirewitness decoding every record; without --payload it gives a key's size, not the key."""
+    columns = "offset,key" if "--payload" in options else "offset,key_bytes"
+    command = _table_command("kafka_records", capture, output, "--columns", columns, *options)
+    return Program(" ".join(["wirewitness", *options]), command, output, False, _count_offsets)
+
+
+def has_option(option: str) -> bool:
+    """`wirewitness table` knows the option."""
+    done = subprocess.run([*WIREWITNESS, "table", "--help"], capture_output=True, text=True, check=True)
+    return option in done.stdout.split()
+
+
+def has_table(name: str) -> bool:
+    """wirewitness has a table of that name."""
+    return not subprocess.run([*WIREWITNESS, "tables", name], capture_output=True, check=False).returncode
+
+
+def count_tshark(output: Path, fields: Sequence[str]) -> Found:
     """Every message has one correlation id, a request an api_version too. Values of one frame are comma separated."""
     version_at, correlation_at = fields.index("kafka.api_version"), fields.index("kafka.correlation_id")
     requests = messages = 0
@@ -80,6 +131,38 @@ def count_wirewitness(output: Path) -> Found:
     table = pq.read_table(output, columns=["request_packet", "response_packet"])
     rows = table.num_rows
     return Found(rows - table["request_packet"].null_count, rows - table["response_packet"].null_count)
+
+
+def count_complete(output: Path) -> Found:
+    """Messages of the messages table that were decoded to their last byte, by role."""
+    table = pq.read_table(output, columns=["role", "complete"])
+    roles = pc.value_counts(table.filter(table["complete"])["role"]).to_pylist()
+    counts = {entry["values"]: entry["counts"] for entry in roles}
+    return Found(counts.get("request", 0), counts.get("response", 0))
+
+
+def _table_command(table: str, capture: Path, output: Path, *options: str) -> list[str]:
+    """The command that writes a table to a Parquet file."""
+    return [*WIREWITNESS, "table", table, str(capture), "--format", "parquet", "--output", str(output), *options]
+
+
+def _tshark_command(capture: Path, fields: Sequence[str]) -> list[str]:
+    command = ["tshark", "-r", str(capture), "-d", "tcp.port==9092,kafka", "-T", "fields"]
+    for name in fields:
+        command += ["-e", name]
+    return command
+
+
+def _count_keys(output: Path) -> tuple[int, ...]:
+    """Keys are printed as hex; all records of these captures have one."""
+    with output.open(encoding="utf-8", errors="replace") as lines:
+        return (sum(_values(line.rstrip("\n")) for line in lines),)
+
+
+def _count_offsets(output: Path) -> tuple[int, ...]:
+    """A row without an offset is about a batch that could not be read."""
+    table = pq.read_table(output, columns=["offset"])
+    return (table.num_rows - table["offset"].null_count,)
 
 
 def _values(cell: str) -> int:

@@ -1,12 +1,15 @@
 """Speed and memory beside tshark, over captures that replay lab bytes.
 
-    python -m tests.bench.run            about 8 minutes on a quiet machine, 2 GB of disk
-    python -m tests.bench.run --quick    a smoke run; its figures say little
+    python -m tests.bench.run            under 20 minutes on a quiet machine with two cores, 2 GB of disk
+    python -m tests.bench.run --quick    a smoke run of a minute; its figures say little
+    python -m tests.bench.run --profile flows --profile decode
 
-For each profile: runs of both programs in turn over the same capture from a warm cache, output to a file each; then
-one run each at 1, 2, 4 and 8 times a base size for the peak memory. Both must see every message that the generator
-wrote, or there are no figures. Standard output gets Markdown; bench-out/result.json everything. Exit status 1 when the
-counts differ; a missed aim is shown, not hidden, and does not change the exit status.
+Most profiles (see profiles.py): runs of both programs in turn over the same capture from a warm cache, output to a file
+each. Then one run each at 1, 2, 4 and 8 times a base size for the peak memory. Both must see every message that the
+generator wrote, or there are no figures; `lossy` says what it counts. `processes` compares one process with two,
+`decode` our decoders with kio's native ones, `records` the records of each codec.
+Standard output gets Markdown; bench-out/result.json everything. Exit status 1 when the counts differ; a missed aim is
+shown, not hidden, and does not change the exit status. What cannot be measured is skipped with the reason.
 """
 
 from __future__ import annotations
@@ -17,97 +20,48 @@ import os
 import platform
 import sys
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
-from tests.bench.measure import Run, measure, warm
-from tests.bench.programs import (
-    Found,
-    count_tshark,
-    count_wirewitness,
-    tshark_command,
-    tshark_fields,
-    tshark_version,
-    wirewitness_command,
-)
-from tests.bench.report import Memory, Timing, markdown
-from tests.support.replay import Replayed, replay
+from tests.bench.compare import Bench, CountsDiffer
+from tests.bench.decode import costs
+from tests.bench.profiles import PROFILES, Profile
+from tests.bench.programs import has_option, has_table, tshark_version
+from tests.bench.report import Results, markdown
 
 OUT = Path(__file__).resolve().parents[2] / "bench-out"
 MEMORY_TIMES = (1, 2, 4, 8)
+FULL_RUNS, QUICK_RUNS = 3, 1
+DECODE_FULL, DECODE_QUICK = (7, 0.02), (3, 0.001)
 
 
-class CountsDiffer(Exception):
-    """A program saw another number of messages than the capture holds."""
+def measure_profile(bench: Bench, profile: Profile, results: Results, args: argparse.Namespace) -> None:
+    """Add one profile to the results. Raises CountsDiffer."""
+    scale = profile.quick if args.quick else profile.full
+    runs = args.runs or (QUICK_RUNS if args.quick else FULL_RUNS)
+    reason = missing(profile)
+    if reason:
+        results.skipped.append(f"{profile.name}: {reason}")
+        return
+    if profile.kind == "decode":
+        results.costs += costs(*(DECODE_QUICK if args.quick else DECODE_FULL))
+    elif profile.kind == "records" and scale.timing:
+        options = ["--payload"] if has_option("--payload") else []
+        results.timings += bench.records(profile, scale.timing, runs, options)
+    elif scale.timing:
+        measure = {"exchanges": bench.exchanges, "lossy": bench.lossy, "processes": bench.processes}[profile.kind]
+        results.timings.append(measure(profile, scale.timing, runs))
+    if scale.memory and not args.no_memory:
+        for times in MEMORY_TIMES[::2] if args.quick else MEMORY_TIMES:
+            results.memories.append(bench.memory(profile, scale.memory, times))
 
 
-class Profile(NamedTuple):
-    """A kind of capture: sizes in packets or in bytes, the other is 0."""
-
-    name: str
-    timing: tuple[int, int]
-    memory_base: tuple[int, int]
-
-
-FULL = (
-    Profile("small", (1_000_000, 0), (250_000, 0)),
-    Profile("bulk", (0, 500_000_000), (0, 125_000_000)),
-)
-QUICK = (
-    Profile("small", (40_000, 0), (10_000, 0)),
-    Profile("bulk", (0, 20_000_000), (0, 5_000_000)),
-)
-
-
-class Bench:
-    """Runs programs over captures below one folder; nothing stays there but small outputs."""
-
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
-        self._capture = folder / "capture.pcap"
-        self._fields, self.unknown_fields = tshark_fields()
-        folder.mkdir(exist_ok=True)
-
-    def timing(self, profile: Profile, runs: int) -> Timing:
-        """Both programs in turn, RUNS times."""
-        size = self._make(profile.name, *profile.timing)
-        measured: tuple[list[Run], list[Run]] = ([], [])
-        for number in range(runs):
-            for into, run in zip(measured, self._both(size), strict=True):
-                into.append(run)
-            _say(f"{profile.name} run {number + 1}: tshark {measured[0][-1]}, wirewitness {measured[1][-1]}")
-        return Timing(profile.name, size, *measured)
-
-    def memory(self, profile: Profile, times: int) -> Memory:
-        """One run each over TIMES the base size."""
-        packets, size_bytes = profile.memory_base
-        size = self._make(profile.name, packets * times, size_bytes * times)
-        tshark, wirewitness = self._both(size)
-        _say(f"{profile.name} {times}x: tshark {tshark}, wirewitness {wirewitness}")
-        return Memory(profile.name, times, size, tshark, wirewitness)
-
-    def clean(self) -> None:
-        """Remove the capture and the outputs."""
-        for name in ("capture.pcap", "tshark.tsv", "exchanges.parquet"):
-            (self._folder / name).unlink(missing_ok=True)
-
-    def _make(self, profile: str, packets: int, size_bytes: int) -> Replayed:
-        size = replay(self._capture, profile, packets, size_bytes)
-        warm(self._capture)
-        return size
-
-    def _both(self, size: Replayed) -> tuple[Run, Run]:
-        text, table, errors = (self._folder / name for name in ("tshark.tsv", "exchanges.parquet", "errors.txt"))
-        table.unlink(missing_ok=True)
-        tshark = measure(tshark_command(self._capture, self._fields), text, errors)
-        wirewitness = measure(wirewitness_command(self._capture, table), self._folder / "standard_output.txt", errors)
-        _check("tshark", size, count_tshark(text, self._fields))
-        _check("wirewitness", size, count_wirewitness(table))
-        return tshark, wirewitness
-
-
-def _check(program: str, size: Replayed, found: Found) -> None:
-    if found != (size.exchanges, size.exchanges):
-        raise CountsDiffer(f"{program} saw {found}, the capture holds {size.exchanges} exchanges")
+def missing(profile: Profile) -> str:
+    """Why a profile cannot be measured here; empty when it can."""
+    if profile.kind == "processes" and not has_option("--processes"):
+        return "`wirewitness table` has no option --processes"
+    if profile.kind == "records" and not has_table("kafka_records"):
+        return "wirewitness has no table kafka_records"
+    return ""
 
 
 def _machine() -> dict[str, Any]:
@@ -131,28 +85,26 @@ def _plain(value: Any) -> Any:
     return [_plain(inner) for inner in value] if isinstance(value, list | tuple) else value
 
 
-def _say(words: str) -> None:
-    print(words, file=sys.stderr, flush=True)
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description="speed and memory beside tshark")
+    parser.add_argument("--quick", action="store_true", help="small captures, one run")
+    parser.add_argument("--runs", type=int, help=f"runs of each program ({FULL_RUNS}; {QUICK_RUNS} with --quick)")
+    parser.add_argument("--profile", choices=list(PROFILES), action="append", help="only this profile; repeatable")
+    parser.add_argument("--no-memory", action="store_true", help="leave the memory table out")
+    parser.add_argument("--out", type=Path, default=OUT, help="folder for captures and results")
+    return parser.parse_args()
 
 
 def main() -> int:
     """See the module's docstring."""
-    parser = argparse.ArgumentParser(description="speed and memory beside tshark")
-    parser.add_argument("--quick", action="store_true", help="small captures, two runs")
-    parser.add_argument("--runs", type=int, help="runs of each program for the times (5; 2 with --quick)")
-    parser.add_argument("--profile", choices=[profile.name for profile in FULL], help="only this profile")
-    parser.add_argument("--no-memory", action="store_true", help="leave the memory table out")
-    parser.add_argument("--out", type=Path, default=OUT, help="folder for captures and results")
-    args = parser.parse_args()
-    profiles = [p for p in (QUICK if args.quick else FULL) if args.profile in (None, p.name)]
-    machine = _machine()
+    args = _arguments()
+    machine, results = _machine(), Results()
     bench = Bench(args.out)
     try:
-        timings = [bench.timing(profile, args.runs or (2 if args.quick else 5)) for profile in profiles]
-        times = () if args.no_memory else MEMORY_TIMES[::2] if args.quick else MEMORY_TIMES
-        memories = [bench.memory(profile, number) for profile in profiles for number in times]
+        for name in args.profile or PROFILES:
+            measure_profile(bench, PROFILES[name], results, args)
     except CountsDiffer as error:
-        _say(str(error))
+        print(error, file=sys.stderr)
         return 1
     finally:
         bench.clean()
@@ -160,9 +112,9 @@ def main() -> int:
           f"Python {machine['python']}, {machine['tshark']}\n")  # fmt: skip
     if bench.unknown_fields:
         print(f"Fields that this tshark does not know: {', '.join(bench.unknown_fields)}\n")
-    print(markdown(timings, memories, judged=not args.quick))
-    result = {"machine": machine, "unknown_fields": bench.unknown_fields, "timings": timings, "memory": memories}
-    (args.out / "result.json").write_text(json.dumps(_plain(result), indent=1))
+    print(markdown(results, judged=not args.quick))
+    told = {"machine": machine, "unknown_fields": bench.unknown_fields, **vars(results)}
+    (args.out / "result.json").write_text(json.dumps(_plain(told), indent=1))
     return 0
 
 

@@ -1,0 +1,174 @@
+"""Runs programs over generated captures and collects what they took.
+
+In: profiles. Out: `Timing` and `Memory` values. Every run's counts are checked: all programs must see every message
+that the generator wrote, or CountsDiffer is raised. Of a capture with loss both may see less, wirewitness nothing more.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from tests.bench.measure import Run, measure, warm
+from tests.bench.profiles import Profile, Size
+from tests.bench.programs import (
+    Found,
+    Program,
+    tshark,
+    tshark_fields,
+    tshark_records,
+    wirewitness,
+    wirewitness_messages,
+    wirewitness_records,
+)
+from tests.bench.report import Memory, Timing
+from tests.support.replay import Replayed, replay
+
+Check = Callable[[str, tuple[int, ...]], None]
+WANTED_WHOLE = 0.95
+
+
+class CountsDiffer(Exception):
+    """A program saw another number of messages than the capture holds."""
+
+
+class Bench:
+    """Runs programs over captures below one folder; nothing stays there but small outputs."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._capture = folder / "capture.pcap"
+        self._text, self._table = folder / "tshark.tsv", folder / "table.parquet"
+        self._fields, self.unknown_fields = tshark_fields()
+        folder.mkdir(exist_ok=True)
+
+    def exchanges(self, profile: Profile, size: Size, runs: int) -> Timing:
+        """Both programs in turn over a capture without loss."""
+        made = self._make(profile.replayed, size)
+        timing = self._timing(profile, made, self._pair(), runs, all_of(made))
+        return timing._replace(counted=f"{made.exchanges:,} exchanges")
+
+    def lossy(self, profile: Profile, size: Size, runs: int) -> Timing:
+        """Both in turn; then the messages whose bytes are all there against those that were decoded to the end."""
+        made = self._make(profile.replayed, size)
+        timing = self._timing(profile, made, self._pair(), runs, none_invented(made))
+        messages = wirewitness_messages(self._capture, self._table)
+        run = self._run(messages)
+        whole, complete = made.requests + made.responses, sum(messages.found())
+        if complete > whole:
+            raise CountsDiffer(f"wirewitness decoded {complete} messages, {whole} are whole")
+        met = "met" if complete >= WANTED_WHOLE * whole else "MISSED"
+        printed = sum(self._tshark().found())
+        note = (
+            f"lossy: of {2 * made.exchanges:,} messages {whole:,} are whole in the capture; wirewitness decoded "
+            f"{complete:,} to their last byte ({complete / whole:.2%}, aim {WANTED_WHOLE:.0%}: {met}; more than are "
+            f"whole would have ended the run; {run.wall_s:.1f} s for that table). tshark printed {printed:,} "
+            "correlation ids, those of broken messages among them"
+        )
+        return timing._replace(counted=f"{whole:,} whole messages", note=note)
+
+    def processes(self, profile: Profile, size: Size, runs: int) -> Timing:
+        """One process against two."""
+        made = self._make(profile.replayed, size)
+        pair = tuple(wirewitness(self._capture, self._table, "--processes", number) for number in ("1", "2"))
+        timing = self._timing(profile, made, (pair[0], pair[1]), runs, all_of(made))
+        return timing._replace(counted=f"{made.exchanges:,} exchanges")
+
+    def records(self, profile: Profile, size: Size, runs: int, options: list[str]) -> Iterator[Timing]:
+        """Every codec: all records decoded, tshark printing their keys. Both must find the same number."""
+        from tests.support.record_batches import CODEC_NUMBERS
+        from tests.support.replay_records import RECORDS_PER_BATCH, write_records
+
+        for codec in CODEC_NUMBERS:
+            packets, size_bytes, exchanges = write_records(self._capture, codec, size.size_bytes)
+            made = Replayed(packets, size_bytes, exchanges, 0, exchanges, exchanges)
+            pair = (
+                tshark_records(self._capture, self._text),
+                wirewitness_records(self._capture, self._table, *options),
+            )
+            check, counts = equal(RECORDS_PER_BATCH)
+            timing = self._timing(profile, made, pair, runs, check)
+            yield timing._replace(profile=f"records {codec}", counted=f"{counts[0][0]:,} records")
+
+    def memory(self, profile: Profile, base: Size, times: int) -> Memory:
+        """One run each over TIMES the base size."""
+        made = self._make(profile.replayed, base.times(times))
+        theirs, ours = (self._checked(program, all_of(made)) for program in self._pair())
+        _say(f"{profile.name} {times}x: tshark {theirs}, wirewitness {ours}")
+        return Memory(profile.name, times, made, theirs, ours)
+
+    def clean(self) -> None:
+        """Remove the capture and the outputs."""
+        for path in (self._capture, self._text, self._table):
+            path.unlink(missing_ok=True)
+
+    def _make(self, replayed: str, size: Size) -> Replayed:
+        return replay(self._capture, replayed, size.packets, size.size_bytes, size.flows or None)
+
+    def _tshark(self) -> Program:
+        return tshark(self._capture, self._text, self._fields)
+
+    def _pair(self) -> tuple[Program, Program]:
+        return self._tshark(), wirewitness(self._capture, self._table)
+
+    def _timing(
+        self, profile: Profile, made: Replayed, pair: tuple[Program, Program], runs: int, check: Check
+    ) -> Timing:
+        warm(self._capture)
+        baseline: list[Run] = []
+        ours: list[Run] = []
+        for number in range(runs):
+            baseline.append(self._checked(pair[0], check))
+            ours.append(self._checked(pair[1], check))
+            _say(f"{profile.name} run {number + 1}: {pair[0].name} {baseline[-1]}, {pair[1].name} {ours[-1]}")
+        return Timing(profile.name, made, "", pair[0].name, baseline, ours, profile.wanted)
+
+    def _checked(self, program: Program, check: Check) -> Run:
+        run = self._run(program)
+        check(program.name, program.found())
+        return run
+
+    def _run(self, program: Program) -> Run:
+        program.output.unlink(missing_ok=True)
+        printed = program.output if program.prints else self._folder / "standard_output.txt"
+        return measure(program.command, printed, self._folder / "errors.txt")
+
+
+def all_of(made: Replayed) -> Check:
+    """Both messages of every exchange, no more and no less."""
+
+    def check(name: str, found: tuple[int, ...]) -> None:
+        if found != (made.exchanges, made.exchanges):
+            raise CountsDiffer(f"{name} saw {found}, the capture holds {made.exchanges} exchanges")
+
+    return check
+
+
+def none_invented(made: Replayed) -> Check:
+    """Exchanges of which something is left; tshark may take the rest of a broken message for another one."""
+
+    def check(name: str, found: tuple[int, ...]) -> None:
+        most = Found(made.exchanges, made.exchanges)
+        if name != "tshark" and any(count > sent for count, sent in zip(found, most, strict=True)):
+            raise CountsDiffer(f"{name} saw {found}, {most} were sent")
+        if min(found) < made.exchanges // 2:
+            raise CountsDiffer(f"{name} saw no more than {found} of {most}")
+
+    return check
+
+
+def equal(multiple: int) -> tuple[Check, list[tuple[int, ...]]]:
+    """All find the same number, a multiple of what a batch holds; the second value keeps what was found."""
+    counts: list[tuple[int, ...]] = []
+
+    def check(name: str, found: tuple[int, ...]) -> None:
+        counts.append(found)
+        if found != counts[0] or not found[0] or found[0] % multiple:
+            raise CountsDiffer(f"{name} saw {found} records, before {counts[0]}, in batches of {multiple}")
+
+    return check, counts
+
+
+def _say(words: str) -> None:
+    print(words, file=sys.stderr, flush=True)

@@ -1,0 +1,59 @@
+"""What is measured: kinds of captures and their sizes.
+
+In: nothing. Out: PROFILES, by name. `full` says something about speed; `quick` shows in seconds that all works.
+"""
+
+from __future__ import annotations
+
+from typing import Literal, NamedTuple
+
+Kind = Literal["exchanges", "lossy", "processes", "records", "decode"]
+
+
+class Size(NamedTuple):
+    """At least that many packets and bytes; flows as the generator has them where 0."""
+
+    packets: int = 0
+    size_bytes: int = 0
+    flows: int = 0
+
+    def times(self, factor: int) -> Size:
+        """More packets or bytes over as many flows; more flows where nothing else is said."""
+        if self.packets or self.size_bytes:
+            return Size(self.packets * factor, self.size_bytes * factor, self.flows)
+        return Size(flows=self.flows * factor)
+
+
+class Scale(NamedTuple):
+    """timing: for runs in turn; memory: the smallest of four sizes. None: not measured."""
+
+    timing: Size | None = None
+    memory: Size | None = None
+
+
+class Profile(NamedTuple):
+    """name; how it is measured; the capture that is replayed; sizes; how many times faster wirewitness should be."""
+
+    name: str
+    kind: Kind
+    replayed: str
+    full: Scale
+    quick: Scale
+    wanted: float
+
+
+_ALL = (
+    Profile("small", "exchanges", "small", Scale(Size(1_000_000), Size(250_000)), Scale(Size(40_000), Size(5_000)), 3),
+    Profile(
+        "bulk", "exchanges", "bulk",
+        Scale(Size(0, 500_000_000), Size(0, 125_000_000)), Scale(Size(0, 20_000_000), Size(0, 5_000_000)), 3,
+    ),
+    Profile("flows", "exchanges", "flows", Scale(Size(flows=50_000)), Scale(Size(flows=1_000)), 3),
+    Profile("tunnelled", "exchanges", "tunnelled", Scale(Size(500_000)), Scale(Size(15_000)), 3),
+    Profile("lossy", "lossy", "lossy", Scale(Size(500_000)), Scale(Size(15_000)), 3),
+    Profile("processes", "processes", "small", Scale(Size(1_000_000)), Scale(Size(15_000)), 1.7),
+    Profile("half_open", "exchanges", "half_open", Scale(None, Size(flows=125_000)), Scale(None, Size(flows=5_000)), 3),
+    Profile("records", "records", "records", Scale(Size(0, 25_000_000)), Scale(Size(0, 1_000_000)), 5),
+    Profile("decode", "decode", "", Scale(Size()), Scale(Size()), 1 / 3),
+)  # fmt: skip
+PROFILES = {profile.name: profile for profile in _ALL}
