@@ -95,7 +95,7 @@ class Node:
         values = {"address": self.host.address, "port": str(PORT), "run_dir": str(self._dir),
                   "voters": voters, "controllers": ",".join(controllers), "node": str(self.number),
                   "controller": self._controllers[self.number - 1]}  # fmt: skip
-        for name in ("server.properties", "log4j2.yaml"):
+        for name in ("server.properties", "log4j2.properties"):
             (self._dir / name).write_text(Template((POM.parent / name).read_text()).substitute(values))
         config = self._dir / "server.properties"
         config.write_text(with_settings(config.read_text(), self._setup.settings, values))
@@ -105,7 +105,7 @@ class Node:
     def start(self) -> None:
         """Start the node and return when it is ready."""
         began = self._log_text().count("Kafka Server started")
-        options = (f"-Dlog4j2.configurationFile={self._dir / 'log4j2.yaml'}",)
+        options = (f"-Dlog4j2.configurationFile={self._dir / 'log4j2.properties'}",)
         command = self._java("kafka.Kafka", str(self._dir / "server.properties"), options=options)
         self._process = process = Process("broker", self.host.command(*command), self._dir)
 

@@ -145,9 +145,11 @@ def changes(log: Log) -> Iterator[Row]:
             for one in (topic for folder in asked["dirs"] for topic in folder["topics"]):
                 yield (*who, operation, one["name"], _code(answer))
         elif entry.api_key == 38:
-            yield (*who, operation, answer["tokenId"], answer["errorCode"])
+            yield (*who, operation, answer["tokenId"] or None, answer["errorCode"])
         else:
             where, errors = CHANGES[entry.api_key]
+            if "topicNames" in asked:  # DeleteTopics before version 6
+                where = "topicNames"
             things = [name for words in where.split() or [""] for name in _names(asked, words)]
             found, _, field = errors.partition(":")
             answers = answer[found] if found else [answer]
@@ -229,6 +231,7 @@ def test_rows_equal_the_broker_log(path: Path, case: Case) -> None:
     rows = our_rows(name, case.table)
     if case.table == "kafka_api_versions":
         rows = [row for row in rows if row["server_port"] != SASL_PORT or row["api_key"] not in NOT_LOGGED]
+        rows = [row for row in rows if row["max_version"] is not None]  # the others: of clients that did not ask
     ours = Counter(tuple(row[column] for column in case.columns) for row in rows)
     logged = Counter(case.from_log(log_of(name)))
     assert not logged - ours

@@ -28,6 +28,10 @@ TOO_NEW = re.compile(r"Unsupported \w+ version\. Supports v[\d-]+\.|Unknown \d+ 
 WRONG_INSIDE = {("JoinGroup", str(version)) for version in range(6)} | {("SyncGroup", str(v)) for v in range(4)}
 # A null array, which stands for "all", it cannot read.
 NULL_ARRAY = {("ElectLeaders", "2"), ("ListPartitionReassignments", "0")}
+# It loses its way in message sets, compressed ones above all, and in first versions that hardly anybody sent.
+WRONG_INSIDE |= {(f"{name}DelegationToken", "0") for name in ("Create", "Renew", "Expire")}
+WRONG_INSIDE |= {("WriteTxnMarkers", "0"), ("DeleteAcls", "0")}
+MESSAGE_SETS = {("Produce", str(version)) for version in range(3)} | {("Fetch", str(v)) for v in range(4)}
 
 
 class Ours(NamedTuple):
@@ -139,6 +143,6 @@ def test_limits_of_tshark_are_known(both: Both) -> None:
         kinds[f"{message['operation']} v{message['version']} {message['role']}: {kind}"] += 1
         left_over = "Dissected message does not end at the pdu length offset" in packet.remarks
         asked = (message["operation"], message["version"])
-        assert too_new or (left_over and asked in WRONG_INSIDE) or asked in NULL_ARRAY
+        assert too_new or (left_over and asked in WRONG_INSIDE) or asked in NULL_ARRAY | MESSAGE_SETS
         assert message["error"] is None or "not decoded" in message["error"]
     print(*sorted(kinds.items()), sep="\n")

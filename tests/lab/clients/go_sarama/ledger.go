@@ -155,7 +155,10 @@ func runLedger(ctx context.Context, args []string) error {
 	ownSession := flags.Bool("own-session", false, "commit with the session that handed out the message")
 	_ = flags.Parse(args)
 
-	config := newConfig(*clientID)
+	config, err := newConfig(*clientID, newest)
+	if err != nil {
+		return err
+	}
 	config.Consumer.Offsets.AutoCommit.Enable = false
 	config.Consumer.Offsets.Initial = sarama.OffsetOldest
 	config.Consumer.Group.Heartbeat.Interval = 500 * time.Millisecond

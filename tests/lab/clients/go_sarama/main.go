@@ -39,12 +39,16 @@ func (e *events) emit(fields map[string]any) {
 	}
 }
 
-func newConfig(clientID string) *sarama.Config {
+// protocol is the Kafka version to speak, as 0.10.2.0.
+func newConfig(clientID, protocol string) (*sarama.Config, error) {
 	config := sarama.NewConfig()
 	config.ClientID = clientID
-	config.Version = sarama.V3_6_0_0
-	return config
+	version, err := sarama.ParseKafkaVersion(protocol)
+	config.Version = version
+	return config, err
 }
+
+const newest = "3.6.0"
 
 func main() {
 	if len(os.Args) < 2 || commands[os.Args[1]] == nil {

@@ -17,7 +17,11 @@ func createTopics(_ context.Context, args []string) error {
 	broker := flags.String("broker", "", "host:port")
 	clientID := flags.String("client-id", "topic-admin", "client id")
 	_ = flags.Parse(args)
-	admin, err := sarama.NewClusterAdmin([]string{*broker}, newConfig(*clientID))
+	config, err := newConfig(*clientID, newest)
+	if err != nil {
+		return err
+	}
+	admin, err := sarama.NewClusterAdmin([]string{*broker}, config)
 	if err != nil {
 		return err
 	}
@@ -71,6 +75,8 @@ func produce(ctx context.Context, args []string) error {
 	width := flags.Int("width", 0, "partitions per round, 0 for all")
 	burst := flags.Int("burst", 1, "messages per partition and round")
 	pause := flags.Duration("pause", 100*time.Millisecond, "pause between rounds")
+	protocol := flags.String("protocol", newest, "Kafka version to speak")
+	codec := flags.String("codec", "none", "compression codec")
 	value := flags.String("value", "paid", "record value; the record number is added")
 	_ = flags.Parse(args)
 	partitions, err := partitionList(*list)
@@ -82,7 +88,13 @@ func produce(ctx context.Context, args []string) error {
 		*width = len(partitions)
 	}
 
-	config := newConfig(*clientID)
+	config, err := newConfig(*clientID, *protocol)
+	if err != nil {
+		return err
+	}
+	if err := config.Producer.Compression.UnmarshalText([]byte(*codec)); err != nil {
+		return err
+	}
 	config.Producer.Partitioner = sarama.NewManualPartitioner
 	config.Producer.Return.Successes = true
 	producer, err := sarama.NewSyncProducer([]string{*broker}, config)

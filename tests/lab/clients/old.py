@@ -1,0 +1,44 @@
+"""Client programs of past years, fetched with their own tools into folders of their own.
+
+In: versions. Out: commands that run them. Nothing of them is installed into this project's environment.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from tests.lab import broker, clients
+from tests.lab.processes import run
+
+JARS_POM = clients.CLIENTS_DIR / "jars" / "pom.xml"
+JAVA_SOURCE = clients.CLIENTS_DIR / "java_old" / "OldClient.java"
+KAFKA_PYTHON = "2.0.2"
+
+
+def jars(artifact: str, version: str) -> Path:
+    """Fetch one artifact of org.apache.kafka with what it needs and return the folder."""
+    folder = broker.WORK_DIR / f"{artifact}-{version}"
+    broker.copy_jars(JARS_POM, folder, f"-Dartifact={artifact}", f"-Dartifact.version={version}")
+    return folder
+
+
+def java_command(version: str, *words: str) -> list[str]:
+    """Compile OldClient against a kafka-clients version, once, and return the command that runs it with WORDS."""
+    libraries = f"{jars('kafka-clients', version)}/*"
+    classes = broker.WORK_DIR / f"java-old-classes-{version}"
+    stamp = classes / "compiled"
+    if not stamp.exists() or stamp.stat().st_mtime < JAVA_SOURCE.stat().st_mtime:
+        run(["javac", "-d", str(classes), "-cp", libraries, str(JAVA_SOURCE)])
+        stamp.touch()
+    return ["java", "-Xms32m", "-Xmx128m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1",
+            "-cp", f"{classes}:{libraries}", "OldClient", *words]  # fmt: skip
+
+
+def kafka_python() -> Path:
+    """Fetch the old kafka-python and return its folder, for PYTHONPATH."""
+    folder = broker.WORK_DIR / f"kafka-python-{KAFKA_PYTHON}"
+    if not (folder / "kafka").is_dir():
+        run([sys.executable, "-m", "pip", "--disable-pip-version-check", "install", "--quiet", "--no-deps",
+             "--target", str(folder), f"kafka-python=={KAFKA_PYTHON}"])  # fmt: skip
+    return folder
