@@ -302,7 +302,8 @@ class FlowDecoder:
         if found is None or not (found.complete or final):
             return False
         flow.encrypted, flow.sni = True, found.sni
-        from_low, first = next((side, item) for side, item in held.items if isinstance(item, Run))
+        runs = [(side, item) for side, item in held.items if isinstance(item, Run)]
+        from_low, first = min(runs, key=lambda entry: entry[1].packets[0])
         text = "the connection is encrypted (TLS)" + (f", for {found.sni}" if found.sni else "")
         flow.halves[from_low].remark(Note("encrypted", text, first.packets[0], first.ts_ns[0], None, "chat"))
         if flow.client_is_low is None:

@@ -69,7 +69,6 @@ class FlowTable:
         self._closed: deque[tuple[int, int]] = deque()
         self._current: npt.NDArray[np.int32] = np.full(1024, _NONE, np.int32)
         self._end_seq: npt.NDArray[np.int64] = np.full((1024, 2), -1, np.int64)
-        self._history_bytes = HISTORY_BYTES
         self._held_bytes = 0
         self._file_index = 0
         self._now_ns = 0
@@ -91,7 +90,6 @@ class FlowTable:
         self.delays.feed(batch)
         columns = BatchColumns(batch, self._file_index, copies, self._now_ns)
         groups = _grouped(batch, copies)
-        self._history_bytes = min(HISTORY_BYTES, self._limits.max_history_bytes // (2 * len(self._open) + 1))
         ready = columns.runs()
         for pair, first, last, special, syns, copied, ts_first_ns, ts_last_ns in zip(*groups[1:], strict=True):
             current = int(self._current[pair])
@@ -106,7 +104,7 @@ class FlowTable:
             if copied and not flow.duplicates:
                 _note_copy(flow, columns.rows(groups.order[first:last]))
             for run in runs or ():
-                flow.halves[run.from_low].append_run(columns.run(run), self._history_bytes)
+                flow.halves[run.from_low].append_run(columns.run(run))
                 flow.data_segments += run.last - run.first
             flow.packets += last - first
             flow.duplicates += copied
@@ -195,7 +193,9 @@ class FlowTable:
             self._current, self._end_seq = current, end_seq
 
     def _start(self, pair: int, packet: int, ts_ns: int) -> Flow:
-        halves = tuple(Half(notes_left=self._limits.max_tcp_remarks) for _ in range(2))
+        limits = self._limits
+        history_bytes = max(min(HISTORY_BYTES, limits.max_history_bytes // (4 * len(self._open) + 4)), 1)
+        halves = [Half(notes_left=limits.max_tcp_remarks, history_bytes=history_bytes) for _ in range(2)]
         flow = Flow(self._opened, pair, packet, ts_ns, ts_ns, packet, (halves[0], halves[1]))
         self._opened += 1
         self._open[flow.index] = flow

@@ -70,7 +70,7 @@ class Pending(NamedTuple):
 class Half:
     """One direction of a flow.
 
-    history: the last delivered bytes, to compare what is sent again with it.
+    history: the last delivered bytes (at most history_bytes, above 0), to compare what is sent again with it.
     retransmitted, retransmitted_bytes: segments with bytes that were seen before, or that filled a hole late.
     zero_since_ns: since when this side's receive window is closed. notes_left: how many remarks may still follow.
     """
@@ -87,6 +87,7 @@ class Half:
     waiting_since_ns: int = 0
     queue: list[Run | Gap] | None = None
     history: bytes = b""
+    history_bytes: int = HISTORY_BYTES
     gap_bytes: int = 0
     retransmitted: int = 0
     retransmitted_bytes: int = 0
@@ -133,11 +134,11 @@ class Half:
             self.notes = []
         self.notes.append(note)
 
-    def append_run(self, run: Run, history_bytes: int = HISTORY_BYTES) -> None:
-        """Bytes that continue the stream exactly at `next_seq`; so many of the last ones are remembered."""
+    def append_run(self, run: Run) -> None:
+        """Bytes that continue the stream exactly at `next_seq`; the last ones are remembered."""
         self.next_seq += run.size
         self.emit(run)
-        first = len(run.pieces)
+        history_bytes, first = self.history_bytes, len(run.pieces)
         size = 0
         while first and size < history_bytes:
             first -= 1

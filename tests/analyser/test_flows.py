@@ -28,14 +28,21 @@ class Collected:
         self.streams: dict[tuple[int, bool], Stream] = {}
         self.flows: dict[int, Flow] = {}
         self.notes: list[tuple[bool, Note]] = []
+        self._open: dict[int, Flow] = {}
+        self.most_open = self.most_history_bytes = 0
         endpoints = EndpointTable()
         self.table = FlowTable(limits or Limits(), endpoints, self._take, self._ended)
         source = Source("test", stream=io.BytesIO(pcap(packets, nanoseconds=True)))
         for batch in read_batches(source, endpoints, CaptureStats("test"), CaptureLimits(block_bytes=block_bytes)):
             self.table.feed(batch)
+            self.most_open = max(self.most_open, len(self._open))
+            self.most_history_bytes = max(
+                self.most_history_bytes, sum(len(half.history) for flow in self._open.values() for half in flow.halves)
+            )
         self.table.finish()
 
     def _take(self, flow: Flow) -> None:
+        self._open[flow.index] = flow
         self.notes += flow.take_notes()
         for from_low, half in enumerate(flow.halves):
             stream = self.streams.setdefault((flow.index, bool(from_low)), [])
@@ -50,7 +57,7 @@ class Collected:
     def _ended(self, flow: Flow) -> None:
         assert flow.finished
         assert flow.index not in self.flows
-        self.flows[flow.index] = flow
+        self.flows[flow.index] = self._open.pop(flow.index)
 
     def client(self, flow: int = 0) -> Stream:
         return self.streams[flow, True]

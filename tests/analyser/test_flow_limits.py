@@ -1,0 +1,138 @@
+"""Limits of streams and flows: what is held stays bounded, and every limit that is reached is said."""
+
+from __future__ import annotations
+
+import tracemalloc
+
+import pandas as pd
+import pytest
+
+from analyser.analysis import Analysis
+from analyser.options import ReadOptions
+from dissectors.core.limits import Limits
+from dissectors.registry import PROTOCOLS
+from tests.analyser.test_flows import Collected
+from tests.support.packets import Captured, ethernet, ipv4, tcp
+from tests.support.wire import SYN, Talk, decode
+
+START_NS = 1_700_000_000_000_000_000
+
+
+def flood(count: int, first: int = 0) -> list[Captured]:
+    """SYNs from as many addresses, one each, to one server."""
+    return [
+        Captured(
+            START_NS + n * 1000,
+            ethernet(ipv4(tcp(seq=n, flags=SYN), f"10.{n >> 16}.{n >> 8 & 255}.{n & 255}", "192.0.2.1", ip_id=0)),
+        )
+        for n in range(first, first + count)
+    ]
+
+
+def tables(packets: list[Captured], limits: Limits, *names: str) -> list[pd.DataFrame]:
+    wanted = ("flows", "expert_infos", "messages", "kafka_brokers", "kafka_partitions")
+    decoded = decode(packets, wanted, limits=limits, block_bytes=4096)
+    with Analysis(decoded, wanted, ReadOptions(), PROTOCOLS.values()) as analysis:
+        return [analysis.table(name) for name in names]
+
+
+def remarks(packets: list[Captured], limits: Limits) -> dict[str, str]:
+    """Code -> text of the remarks on limits."""
+    (infos,) = tables(packets, limits, "expert_infos")
+    chosen = infos[infos["group"] == "limit"]
+    return dict(zip(chosen["code"], chosen["text"], strict=True))
+
+
+def test_unanswered_attempts_beyond_the_limit_are_counted_with_their_targets() -> None:
+    limits = Limits(max_half_open=50)
+    flows, infos = tables(flood(1000), limits, "flows", "expert_infos")
+    assert len(flows) == 50
+    assert set(flows["handshake"]) == {"unanswered"}
+    (row,) = infos[infos["code"] == "half_open_flows"].to_dict("records")
+    assert row["group"] == "limit"
+    assert pd.isna(row["flow_id"])
+    assert row["text"].startswith("950 connection attempts without an answer")
+    assert "192.0.2.1:9092 (950)" in row["text"]
+
+
+def test_an_attempt_that_is_answered_in_a_flood_is_a_flow() -> None:
+    talk = Talk(ts_ns=START_NS).send(True, -1, flags=SYN)
+    answered = Talk(ts_ns=START_NS + 10**9).handshake().packets[1:]
+    (flows,) = tables(talk.packets + flood(300) + answered, Limits(max_half_open=400), "flows")
+    assert len(flows) == 301
+    assert list(flows["handshake"]).count("complete") == 1
+
+
+def test_a_flood_costs_no_memory_for_each_attempt() -> None:
+    def peak(count: int) -> int:
+        packets = flood(count)
+        tracemalloc.start()
+        Collected(packets, 1 << 16, Limits(max_half_open=500))
+        found = tracemalloc.get_traced_memory()[1] - count * (16 + len(packets[0].data))
+        tracemalloc.stop()
+        return found
+
+    small, large = peak(5_000), peak(40_000)
+    # What grows is the table of endpoint pairs and arrays by pair: well below 200 bytes for each address.
+    assert (large - small) / 35_000 < 200
+
+
+def test_ended_flows_leave_memory() -> None:
+    talks = [Talk(client_isn=n * 1000, client=("10.0.0.1", 10_000 + n), ts_ns=START_NS + n * 10**9) for n in range(300)]
+    packets = []
+    for talk in talks:
+        talk.handshake().send(True, 0, b"hello", ack=0).send(True, 5, flags=17, ack=0).send(False, 0, flags=17, ack=6)
+        packets += talk.packets
+    got = Collected(packets, 2000)
+    assert len(got.flows) == 300
+    assert got.most_open < 75
+
+
+def test_held_back_bytes_of_a_direction() -> None:
+    talk = Talk().handshake().send(True, 0, b"01", ack=0)
+    for at in range(100, 2000, 100):
+        talk.send(True, at, bytes(100), ack=0)
+    assert "more than 1000 bytes" in remarks(talk.packets, Limits(max_pending_bytes=1000))["pending_bytes"]
+
+
+def test_bytes_held_by_all_flows_together() -> None:
+    """Frames that never end: those that hold most let go, and what follows is read on."""
+    packets = []
+    for number in range(4):
+        talk = Talk(client=("10.0.0.1", 40_000 + number), ts_ns=START_NS + number).handshake()
+        frame = bytes.fromhex("004c4b40 0001 000b 00000007 0004") + b"test" + bytes(900)
+        for at in range(0, 40_000, 1000):
+            talk.send(True, at, frame if not at else bytes(len(frame)), ack=0)
+        packets += talk.packets
+    found = remarks(packets, Limits(max_held_bytes=50_000))
+    assert "more than 50000 bytes" in found["held_bytes"]
+
+
+def test_open_flows() -> None:
+    packets = []
+    for number in range(60):
+        talk = Talk(client=("10.0.0.1", 40_000 + number), ts_ns=START_NS + number * 10**7).handshake()
+        packets += talk.send(True, 0, b"hello", ack=0).packets
+    limits = Limits(max_open_flows=20)
+    flows, infos = tables(packets, limits, "flows", "expert_infos")
+    assert len(flows) == 60
+    assert (infos["code"] == "open_flows").sum() >= 40 - 2
+
+
+def test_remarks_on_a_stream() -> None:
+    talk = Talk().handshake()
+    for _ in range(30):
+        talk.send(True, 0, b"again", ack=0)
+    found = remarks(talk.packets, Limits(max_tcp_remarks=5))
+    assert found["tcp_remarks"].startswith("24 further remarks")
+
+
+@pytest.mark.parametrize("flows", [1, 3000])
+def test_what_is_remembered_to_compare_is_bounded_over_all_flows(flows: int) -> None:
+    limits = Limits(max_history_bytes=64_000)
+    packets = []
+    for number in range(flows):
+        talk = Talk(client=("10.0.0.1", 10_000 + number), ts_ns=START_NS + number).handshake()
+        packets += talk.send(True, 0, bytes(1000), ack=0).packets
+    got = Collected(packets, 50_000, limits)
+    assert got.most_history_bytes <= 4 * limits.max_history_bytes
