@@ -91,7 +91,7 @@ class Pipeline:
         self._dissectors = dissectors
         self._options = options
         self._limits = limits or Limits()
-        self._decode_options = DecodeOptions(payload=options.payload)
+        self._decode_options = DecodeOptions(options.payload, options.payload_columns)
         fields = row_fields(dissectors)
         tables = [name for name in fields if name in set(wanted)]
         self._sink = Sink(tables)

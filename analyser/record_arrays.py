@@ -66,7 +66,7 @@ class _Batch(NamedTuple):
     base_timestamp_ms: int | None
     fixed_timestamp_ms: int | None
     base_sequence: int | None
-    payload: bool
+    payload: frozenset[str]
 
 
 class _Found(NamedTuple):
@@ -298,7 +298,7 @@ def _values(found: _Found, batches: Sequence[_Batch], blob: bytes) -> list[pa.Ar
         "headers_count": pa.array(found.headers, mask=rest),
         "sequence": pa.array((sequences + _index_in_batch(found)) & 0x7FFFFFFF, mask=(sequences < 0) | rest),
     }
-    columns.update(_payload(found, blob) if any(batch.payload for batch in batches) else {})
+    columns.update(_payload(found, blob, batches[0].payload))
     return [columns.get(name, pa.nulls(len(rest), pa.string())) for name in TABLES[TABLE].lists]
 
 
@@ -314,34 +314,31 @@ def _index_in_batch(found: _Found) -> Ints:
     return place - np.maximum.accumulate(np.where(begins, place, 0))
 
 
-def _payload(found: _Found, blob: bytes) -> dict[str, pa.Array]:
+def _payload(found: _Found, blob: bytes, wanted: frozenset[str]) -> dict[str, pa.Array]:
     """Keys, values and headers as text."""
-    keys, values = _slices(found, blob)
-    key, key_encoding = _texts(keys, found.key_bytes)
-    value, value_encoding = _texts(values, found.value_bytes)
-    headers = ["[]"] * len(found.batch)
-    for index in np.nonzero(found.headers > 0)[0].tolist():
-        headers[index] = _headers_json(blob, int(found.headers_at[index]), int(found.headers[index]))
-    return {
-        "key": key,
-        "key_encoding": key_encoding,
-        "value": value,
-        "value_encoding": value_encoding,
-        "headers": pc.if_else(pa.array(found.headers != _NULL), pa.array(headers, pa.string()), None),
-    }
+    columns: dict[str, pa.Array] = {}
+    if "key" in wanted or "value" in wanted:
+        parts = _parts(found, blob)
+        for name, place, sizes in (("key", 0, found.key_bytes), ("value", 2, found.value_bytes)):
+            if name in wanted:
+                at = pa.array(np.arange(place, 4 * len(sizes), 4), mask=sizes < 0)
+                columns[name], columns[f"{name}_encoding"] = _texts(parts.take(at), sizes)
+    if "headers" in wanted:
+        headers = ["[]"] * len(found.batch)
+        for index in np.nonzero(found.headers > 0)[0].tolist():
+            headers[index] = _headers_json(blob, int(found.headers_at[index]), int(found.headers[index]))
+        columns["headers"] = pc.if_else(pa.array(found.headers != _NULL), pa.array(headers, pa.string()), None)
+    return columns
 
 
-def _slices(found: _Found, blob: bytes) -> tuple[pa.Array, pa.Array]:
-    """Keys and values. Positions only rise, so keys, values and what is between them are one binary array."""
+def _parts(found: _Found, blob: bytes) -> pa.Array:
+    """Key, what follows it, value, what follows that, of each record: positions only rise, so nothing is copied."""
     edges = np.empty((len(found.batch), 4), np.int64)
     edges[:, 0], edges[:, 1] = found.key_at, found.key_at + np.maximum(found.key_bytes, 0)
     edges[:, 2], edges[:, 3] = found.value_at, found.value_at + np.maximum(found.value_bytes, 0)
     bounds = np.append(edges.ravel(), len(blob))
     buffers = [None, pa.py_buffer(bounds), pa.py_buffer(blob)]
-    parts = pa.Array.from_buffers(pa.large_binary(), len(bounds) - 1, buffers)
-    at = np.arange(len(found.batch)) * 4
-    keys = parts.take(pa.array(at, mask=found.key_bytes < 0))
-    return keys, parts.take(pa.array(at + 2, mask=found.value_bytes < 0))
+    return pa.Array.from_buffers(pa.large_binary(), len(bounds) - 1, buffers)
 
 
 def _texts(parts: pa.Array, sizes: Ints) -> tuple[pa.Array, pa.Array]:

@@ -38,7 +38,9 @@ def sorted_chunk(batch: pa.RecordBatch) -> tuple[pa.RecordBatch, Chunk]:
     times = _numbers(batch, TIME)
     order = np.lexsort((_numbers(batch, ROW), _numbers(batch, FLOW), times))
     times = times[order]
-    return batch.take(pa.array(order)), Chunk(int(times[0]), int(times[-1]), len(times), times[::SAMPLE_EVERY].copy())
+    if (np.diff(order) != 1).any():
+        batch = batch.take(pa.array(order))
+    return batch, Chunk(int(times[0]), int(times[-1]), len(times), times[::SAMPLE_EVERY].copy())
 
 
 def in_time_order(

@@ -70,6 +70,7 @@ def read_options(
     to_ns: int | None,
     processes: int = 1,
     payload: bool = False,
+    payload_columns: tuple[str, ...] = (),
 ) -> ReadOptions:
     """The checked value. CallerError for an unknown name, a bad port, or times the wrong way round."""
     from analyser.options import ReadOptions
@@ -85,6 +86,7 @@ def read_options(
         to_ns=to_ns,
         processes=processes,
         payload=payload,
+        payload_columns=payload_columns,
     )
 
 

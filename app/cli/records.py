@@ -89,10 +89,17 @@ def records(
     ]
     condition = " AND ".join(condition for condition in conditions if condition) or None
     selection = Selection(TABLE, checked_columns(shown, TABLE), condition, limit)
+    if where is None and "decoded" not in selection.columns:  # else more may be needed than is shown
+        reading["payload_columns"] = _payload_of(selection.columns)
     check_output(output, captures)
     with open_analysis(captures, [TABLE], reading) as analysis:
         write_rows(analysis, selection, form, output)
         return status_of(analysis)
+
+
+def _payload_of(columns: list[str]) -> tuple[str, ...]:
+    """The columns of payload that these are, or are made from; "key" where that is none, which costs least."""
+    return tuple(name for name in ("key", "value", "headers") if {name, f"{name}_encoding"} & {*columns}) or ("key",)
 
 
 def _literal(text: str) -> str:

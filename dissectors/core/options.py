@@ -10,6 +10,8 @@ class DecodeOptions:
     """Options of conversations.
 
     payload: put what applications sent (keys, values, headers of records) into rows; sizes are there in any case.
+    payload_columns: with payload, only these of its columns; empty for all.
     """
 
     payload: bool = False
+    payload_columns: tuple[str, ...] = ()

@@ -115,9 +115,12 @@ def _streamed(stream: _Stream, data: bytes, limit: int, step_bytes: int) -> Deco
     """One frame after the other, `step_bytes` of input at a time."""
     pieces: list[bytes] = []
     at, room, frames = 0, limit, 0
-    current, given = stream.new(), 0
+    current: Any = None
+    given = 0
     while at < len(data) and frames < MAX_FRAMES:
         step = data[at : at + step_bytes]
+        if current is None:
+            current, given = stream.new(), 0
         try:
             # lz4 allocates what it is allowed to give.
             piece = current.decompress(step, min(room, (at + len(step)) * _MAX_RATIO + CAREFUL_BYTES))
@@ -134,7 +137,7 @@ def _streamed(stream: _Stream, data: bytes, limit: int, step_bytes: int) -> Deco
         if current.eof:
             at -= len(current.unused_data or b"")
             frames += 1
-            current, given = stream.new(), 0
+            current = None
             if room == 0:
                 break  # whatever follows has no room
     return Decompressed(b"".join(pieces), None if frames else "the data ends early")

@@ -19,6 +19,7 @@ from dissectors.kafka.record_sets import Allowance, OpenedBatch, control_type, o
 from dissectors.kafka.rows import Remark, Request, Response, exchange_key
 
 TABLE = "kafka_records"
+PAYLOAD = ("key", "value", "headers")
 # What a row costs beside the bytes of its records, roughly.
 _ROW_BYTES = 1000
 
@@ -30,7 +31,8 @@ class RecordRows:
 
     def __init__(self, limits: Limits, options: DecodeOptions) -> None:
         self._limits = limits
-        self._payload = options.payload
+        wanted = options.payload_columns or PAYLOAD
+        self._payload = frozenset(wanted if options.payload else ())
         self._allowance = Allowance(limits)
         self._held_bytes = 0
 
