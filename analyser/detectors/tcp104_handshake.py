@@ -8,9 +8,10 @@ Why it matters
     answer is a filter or a dead host; a handshake of a second or more is a lost SYN or a full accept queue.
 
 How it decides
-    A SYN that is answered by RST; a SYN that was sent at least 3 times (syns_least) without any answer; more than
-    1 s (slow_ms_above) from the first SYN to the SYN-ACK. One finding for each server. When the server accepts
-    connections after the last refused or unanswered one it was restarted: info.
+    A SYN that is answered by RST; a SYN that was sent at least 3 times (syns_least) without any answer, and no data
+    behind it (data proves that the answer is only missing from the capture); more than 1 s (slow_ms_above) from the
+    first SYN to the SYN-ACK. One finding for each server. When the server accepts connections after the last refused or
+    unanswered one it was restarted: info.
 
 False alarms
     A probe that tries which ports are open. Unanswered attempts where only one direction was captured: confidence is
@@ -34,7 +35,8 @@ def detect(frames: Frames, *, slow_ms_above: float = 1000.0, syns_least: int = 3
     """At most one finding for this server: refused, `syns_least` SYNs in vain, or slower than `slow_ms_above`."""
     flows = rows_of(frames["flows"])
     refused = [f for f in flows if f["handshake"] == "refused"]
-    silent = [f for f in flows if f["handshake"] == "unanswered" and f["packets"] >= syns_least]
+    silent = [f for f in flows if f["handshake"] == "unanswered" and not f["data_segments"]]
+    silent = [f for f in silent if f["packets"] >= syns_least]
     slow = [f for f in flows if f["handshake"] == "complete" and (f["handshake_ms"] or 0) > slow_ms_above]
     failed_ns = max((f["ts_first"] for f in (*refused, *silent)), default=0)
     recovered = any(f["handshake"] == "complete" and f["ts_first"] > failed_ns for f in flows)
@@ -87,6 +89,7 @@ DETECTOR = Detector(
     reads={
         "flows": (
             "flow_id", "client_address", "ts_first", "file", "first_packet", "packets", "handshake", "handshake_ms",
+            "data_segments",
         ),
     },
     partition_by=("server_address", "server_port"),
@@ -95,5 +98,5 @@ DETECTOR = Detector(
         "flows": "duplicate_of IS NULL AND handshake IS NOT NULL",
     },
     suspects="SELECT server_address, server_port FROM r_flows WHERE handshake = 'refused' "
-    "OR (handshake = 'unanswered' AND packets >= 3) OR handshake_ms > 1000",
+    "OR (handshake = 'unanswered' AND packets >= 3 AND coalesce(data_segments, 0) = 0) OR handshake_ms > 1000",
 )  # fmt: skip
