@@ -15,7 +15,7 @@ help:
 	@echo "make lab       remake the sample captures with a real broker and clients (root, Java, Maven, Go)"
 	@echo "make lab-test  run the tests that need the real broker"
 	@echo "make bench     measure speed and memory against tshark"
-	@echo "make fuzz      feed broken captures to the readers for FUZZ_SECONDS (120)"
+	@echo "make fuzz      feed broken captures and messages to the readers, FUZZ_SECONDS (120) for each program"
 
 demo: $(VENV)/.installed
 	$(BIN)/wirewitness analyse sample_pcaps/kafka_stale_commit.pcapng
@@ -62,6 +62,7 @@ bench: $(VENV)/.installed-test
 fuzz: $(VENV)/.installed-test
 	@$(PIP) atheris || echo "atheris cannot be installed here: its part is skipped"
 	$(BIN)/python -m tests.fuzz.fuzz_capture $(or $(FUZZ_SECONDS),120)
+	$(BIN)/python -m tests.fuzz.fuzz_kafka $(or $(FUZZ_SECONDS),120)
 
 clean:
 	rm -rf $(VENV) bench-out tests/lab/.work
