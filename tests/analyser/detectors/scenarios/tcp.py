@@ -80,7 +80,7 @@ TCP_FIRES: list[Scenario] = [
     ),
     fires(
         "TCP104", "warning", "no answer to four SYNs",
-        flows=[tcp_flow(handshake="unanswered", handshake_ms=None, packets=4, **SERVER)],
+        flows=[tcp_flow(handshake="unanswered", handshake_ms=None, packets=4, data_segments=0, **SERVER)],
     ),
     fires("TCP104", "warning", "an answer after the SYN was repeated", flows=[tcp_flow(handshake_ms=1031.0)]),
 ]  # fmt: skip
@@ -127,5 +127,9 @@ TCP_NEAR_MISSES: list[Scenario] = [
         expert_infos=[remark("a", 2, "tcp", "reset")], exchanges=[exchange("a", 1.5)],
     ),
     silent("TCP104", "one lost SYN-ACK of a one-sided capture", flows=[tcp_flow(handshake="unanswered", packets=1)]),
+    silent(
+        "TCP104", "the answers were not captured: data follows",
+        flows=[tcp_flow(handshake="unanswered", handshake_ms=None, packets=40, data_segments=20, **SERVER)],
+    ),
     silent("TCP104", "a far away server", flows=[tcp_flow(handshake_ms=280.0, ts_first=at(1))]),
 ]  # fmt: skip
