@@ -5,6 +5,7 @@ A protocol is a folder and one line in `dissectors.PROTOCOLS`. It gives a `Disse
     probe         do these first bytes of both directions look like the protocol? Says how sure, 0 to 100.
     framer        makes the object that cuts ONE direction's stream into frames.
     conversation  makes the object that turns the frames of BOTH directions of one flow into rows.
+    inspect       the tree of one frame: fields with byte spans, and what must not be shown.
 
 The analyser reassembles streams, asks every probe, then feeds framers and the conversation. Frames of both directions
 reach the conversation in the order in which a listener could read them, whatever the size of the pieces they came in.
@@ -18,6 +19,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
+from dissectors.core.inspect import Inspect, undecoded
 from dissectors.core.limits import Limits
 from dissectors.core.model import Frame, Row
 from dissectors.core.options import DecodeOptions
@@ -145,6 +147,7 @@ class Dissector:
     conversation: (limits, options) -> Conversation.
     rows: own tables -> names of the fields of their rows.
     error_names: error code -> name.
+    inspect: (bytes of a frame, what is known of it, options) -> tree of fields; see core/inspect.py.
     """
 
     name: str
@@ -154,3 +157,4 @@ class Dissector:
     conversation: Callable[[Limits, DecodeOptions], Conversation]
     rows: Mapping[str, tuple[str, ...]]
     error_names: Mapping[int, str]
+    inspect: Inspect = undecoded

@@ -9,10 +9,10 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from dissectors.core.errors import DecodeError
+from dissectors.core.inspect import Node
 from dissectors.kafka import schema
 from dissectors.kafka.primitives import read_uvarint, text
 from dissectors.kafka.schema import Direction, Field
@@ -30,37 +30,31 @@ NUMBERS = {
 }
 
 
-@dataclass(slots=True)
-class Node:
-    """A field, array element or tagged field: its value and the bytes from `start` to before `end`, length included.
-
-    The value of a field is what the decoder gives; in a broken message the last node is unfinished and ends where
-    reading stopped.
-    """
-
-    name: str
-    start: int
-    end: int
-    value: Any = None
-    children: list[Node] = field(default_factory=list)
-
-
 class Walked(NamedTuple):
-    """What a message holds. `pos` is where reading stopped; `error` is None, or says what is wrong at `error_at`."""
+    """What a message holds. `pos` is where reading stopped; `error` is None, or says what is wrong at `error_at`.
+
+    secret: the bytes of secret values, from the first to before the last, also of one that is cut.
+    """
 
     value: dict[str, Any]
     nodes: list[Node]
     pos: int
     error: str | None
     error_at: int | None
+    secret: list[tuple[int, int]]
 
 
-def walk(api_key: int, version: int, direction: Direction, buf: bytes, pos: int, end: int) -> Walked:
-    """Read the message body at `pos` (0 <= pos <= end) in `buf`; `end` is where its frame stops. Never raises."""
+def walk(
+    api_key: int, version: int, direction: Direction, buf: bytes, pos: int, end: int, max_nodes: int | None = None
+) -> Walked:
+    """Read the message body at `pos` (0 <= pos <= end) in `buf`; `end` is where its frame stops. Never raises.
+
+    max_nodes: reading stops with an error when there are more fields.
+    """
     api = schema.api(api_key)
     if api is None or not api.versions.has(version):
-        return Walked({}, [], pos, f"no schema for API key {api_key} version {version}", pos)
-    walker = _Walker(buf, pos, min(end, len(buf)), version, api.is_flexible(version))
+        return Walked({}, [], pos, f"no schema for API key {api_key} version {version}", pos, [])
+    walker = _Walker(buf, pos, min(end, len(buf)), version, api.is_flexible(version), max_nodes)
     value: dict[str, Any] = {}
     nodes: list[Node] = []
     try:
@@ -68,19 +62,21 @@ def walk(api_key: int, version: int, direction: Direction, buf: bytes, pos: int,
         if end > len(buf):
             raise DecodeError("the message is longer than the buffer")
     except DecodeError as error:
-        return Walked(value, nodes, walker.pos, str(error), walker.pos)
-    return Walked(value, nodes, walker.pos, None, None)
+        return Walked(value, nodes, walker.pos, str(error), walker.pos, walker.secret)
+    return Walked(value, nodes, walker.pos, None, None, walker.secret)
 
 
 class _Walker:
     """The reading position in one message. Its methods read one thing each, fill what they are given, or raise."""
 
-    def __init__(self, buf: bytes, pos: int, end: int, version: int, flexible: bool) -> None:
+    def __init__(self, buf: bytes, pos: int, end: int, version: int, flexible: bool, max_nodes: int | None) -> None:
         self.buf = buf
         self.pos = pos
         self.end = end
         self.version = version
         self.flexible = flexible
+        self.room = max_nodes
+        self.secret: list[tuple[int, int]] = []
 
     def struct(self, fields: Sequence[Field], value: dict[str, Any], nodes: list[Node]) -> None:
         present = [one for one in fields if one.versions.has(self.version)]
@@ -94,6 +90,10 @@ class _Walker:
     @contextmanager
     def node(self, name: str, nodes: list[Node]) -> Iterator[Node]:
         """A node from here to where the block leaves the position, also when it raises."""
+        if self.room is not None:
+            if not self.room:
+                raise DecodeError("the message has more fields than are shown")
+            self.room -= 1
         node = Node(name, self.pos, self.pos)
         nodes.append(node)
         try:
@@ -121,6 +121,8 @@ class _Walker:
         if size is None:
             return None
         start = self.pos
+        if one.secret:
+            self.secret.append((start, min(start + size, self.end)))
         raw = self.take(size)
         if one.secret:
             return schema.MASKED[one.type]

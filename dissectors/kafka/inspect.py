@@ -1,0 +1,213 @@
+"""One Kafka message as a tree: header and body fields with byte spans, credentials and record data kept back.
+
+In: the bytes of one frame with its size, and what it is. Out: see `dissectors/core/inspect.py`. Where the meaning of
+bytes is not known although its API carries credentials or records, they are kept back as well.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import cache
+
+from dissectors.core.errors import DecodeError
+from dissectors.core.inspect import MAX_NODES, Asked, Hidden, HiddenKind, Inspected, Node
+from dissectors.core.options import DecodeOptions
+from dissectors.kafka import schema
+from dissectors.kafka.api_keys import API_KEYS, api_name
+from dissectors.kafka.headers import API_VERSIONS, CONTROLLED_SHUTDOWN, request_header, response_header
+from dissectors.kafka.inspect_records import record_nodes
+from dissectors.kafka.operation import TOKEN
+from dissectors.kafka.schema import Direction, Field
+from dissectors.kafka.secret_settings import shown
+from dissectors.kafka.walk import Walked, walk
+
+ENVELOPE = 58
+# Settings of these may be passwords.
+_WITH_SETTINGS = frozenset({19, 32, 33, 44, ENVELOPE})
+_NAMES = ("name", "config_name")
+_VALUES = ("value", "config_value")
+
+
+def inspect(data: bytes, asked: Asked, options: DecodeOptions) -> Inspected:
+    """The tree of one frame; see `Inspect`."""
+    tree = _Tree(data, options)
+    if len(data) >= 4:
+        tree.add("size", 4, int.from_bytes(data[:4], "big", signed=True))
+    try:
+        if asked.operation == TOKEN.name:
+            tree.rest("token", "secret")
+        elif asked.role == "request":
+            _request(tree)
+        else:
+            _response(tree, asked)
+    except DecodeError as error:
+        tree.fail(str(error), tree.pos)
+        tree.rest("undecoded", "payload")
+    return tree.inspected()
+
+
+class _Tree:
+    """The nodes of the top level while they are found; `pos` is where the last one ends."""
+
+    def __init__(self, data: bytes, options: DecodeOptions) -> None:
+        self.data = data
+        self.payload = options.payload
+        self.pos = 0
+        self._nodes: list[Node] = []
+        self._hidden: list[Hidden] = []
+        self._error: tuple[str, int] | None = None
+
+    def add(self, name: str, end: int, value: object) -> None:
+        """A field from where the last one ended to `end`."""
+        self._nodes.append(Node(name, self.pos, end, value))
+        self.pos = end
+
+    def hide(self, start: int, end: int, kind: HiddenKind) -> None:
+        if end > start and (kind == "secret" or not self.payload):
+            self._hidden.append(Hidden(start, end, kind))
+
+    def rest(self, name: str, kind: HiddenKind | None) -> None:
+        """What is left, as one node."""
+        if self.pos < len(self.data):
+            if kind is not None:
+                self.hide(self.pos, len(self.data), kind)
+            self.add(name, len(self.data), None)
+
+    def fail(self, error: str, at: int) -> None:
+        self._error = self._error or (error, at)
+
+    def body(self, nodes: Sequence[Node], end: int) -> None:
+        self._nodes += nodes
+        self.pos = end
+
+    def inspected(self) -> Inspected:
+        error, at = self._error or (None, None)
+        return Inspected(self._nodes, sorted(self._hidden), error, at)
+
+
+def _request(tree: _Tree) -> None:
+    data = tree.data
+    api_key, version, correlation_id, client_id, body = request_header(data, 4, len(data))
+    tree.add("api_key", 6, api_key)
+    tree.add("api_version", 8, version)
+    tree.add("correlation_id", 12, correlation_id)
+    if (api_key, version) != (CONTROLLED_SHUTDOWN, 0):
+        size = int.from_bytes(data[12:14], "big", signed=True)
+        tree.add("client_id", 14 + max(0, size), client_id)
+    if body > tree.pos:
+        tree.add("tagged_fields", body, data[tree.pos])
+    _body(tree, api_key, version, "request")
+
+
+def _response(tree: _Tree, asked: Asked) -> None:
+    data = tree.data
+    known = _api(asked)
+    if known is None:
+        if len(data) < 8:
+            raise DecodeError("the frame ends inside the response header")
+        tree.add("correlation_id", 8, int.from_bytes(data[4:8], "big", signed=True))
+        tree.fail("the request is not in the capture, so nobody can tell what this answers", 8)
+        tree.rest("undecoded", "payload")
+        return
+    correlation_id, body = response_header(*known, data, 4, len(data))
+    tree.add("correlation_id", 8, correlation_id)
+    if body > 8:
+        tree.add("tagged_fields", body, data[8])
+    _body(tree, *known, "response")
+
+
+def _api(asked: Asked) -> tuple[int, int] | None:
+    """(API key, version) of a response's request, as the messages table names them."""
+    if asked.operation is None or asked.version is None or not asked.version.lstrip("-").isdecimal():
+        return None
+    key = _keys_by_name().get(asked.operation)
+    if key is None and asked.operation.startswith("Key "):
+        number = asked.operation.removeprefix("Key ")
+        key = int(number) if number.lstrip("-").isdecimal() else None
+    return None if key is None else (key, int(asked.version))
+
+
+@cache
+def _keys_by_name() -> dict[str, int]:
+    return {api_name(key): key for key in API_KEYS}
+
+
+def _body(tree: _Tree, api_key: int, version: int, direction: Direction) -> None:
+    walked = _walk(tree, api_key, version, direction)
+    tree.body(walked.nodes, walked.pos)
+    for start, end in walked.secret:
+        tree.hide(start, end, "secret")
+    for node in walked.nodes:
+        for start, end in _secret_settings(node):
+            tree.hide(start, end, "secret")
+    for node in _records(walked.nodes):
+        if api_key == ENVELOPE:
+            node.value = None
+            tree.hide(*walked_span(node), "secret")
+        else:
+            for start, end in record_nodes(node, tree.data):
+                tree.hide(start, end, "payload")
+            node.value = None
+    if walked.error is not None:
+        tree.fail(walked.error, walked.error_at if walked.error_at is not None else walked.pos)
+        tree.rest("undecoded", _kind_of_unknown(api_key))
+    else:
+        tree.rest("trailing_bytes", _kind_of_unknown(api_key))
+
+
+def walked_span(node: Node) -> tuple[int, int]:
+    """Where the bytes of a records field are, without its length."""
+    start, size = node.value or (node.end, 0)
+    return start, start + size
+
+
+def _walk(tree: _Tree, api_key: int, version: int, direction: Direction) -> Walked:
+    end = len(tree.data)
+    walked = walk(api_key, version, direction, tree.data, tree.pos, end, MAX_NODES)
+    if api_key == API_VERSIONS and direction == "response" and version > 0 and (walked.error or walked.pos < end):
+        # A broker that does not know the version answers in the form of version 0 (KIP-511).
+        oldest = walk(api_key, 0, direction, tree.data, tree.pos, end, MAX_NODES)
+        if oldest.error is None and oldest.pos == end:
+            return oldest
+    return walked
+
+
+def _records(nodes: Sequence[Node]) -> Iterator[Node]:
+    """The nodes of records fields: only their values are a position and a size."""
+    for node in nodes:
+        if isinstance(node.value, tuple):
+            yield node
+        yield from _records(node.children)
+
+
+def _secret_settings(node: Node) -> Iterator[tuple[int, int]]:
+    """Values of settings whose name says that they are secret; masked in the tree, their bytes yielded."""
+    fields = {child.name: child for child in node.children}
+    name = next((fields[key].value for key in _NAMES if key in fields), None)
+    value = next((fields[key] for key in _VALUES if key in fields), None)
+    if isinstance(name, str) and value is not None and isinstance(value.value, str):
+        text = shown(name, value.value)
+        if text != value.value:
+            size = len(value.value.encode("utf-8", "surrogateescape"))
+            yield max(value.start, value.end - size), value.end
+            value.value = text
+    for child in node.children:
+        yield from _secret_settings(child)
+
+
+@cache
+def _kind_of_unknown(api_key: int) -> HiddenKind | None:
+    """What bytes of this API may be that cannot be decoded."""
+    api = schema.api(api_key)
+    if api is None:
+        return None
+    fields = list(_all_fields((*api.request, *api.response)))
+    if api_key in _WITH_SETTINGS or any(one.secret for one in fields):
+        return "secret"
+    return "payload" if any(one.type == "records" for one in fields) else None
+
+
+def _all_fields(fields: Sequence[Field]) -> Iterator[Field]:
+    for one in fields:
+        yield one
+        yield from _all_fields(one.fields)
