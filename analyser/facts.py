@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 
 from analyser.capture import CaptureStats, Endpoints, EndpointTable
-from analyser.flow import Flow, flow_id
+from analyser.flow import MASK, Flow, flow_id
 from analyser.tables import arrow_schema
 
 _NS_PER_MS = 1e6
@@ -109,6 +109,8 @@ def flow_row(flow: Flow, endpoints: EndpointTable) -> dict[str, Any]:
         "ts_last": flow.ts_last_ns,
         "packets": flow.packets,
         "data_segments": flow.data_segments,
+        "client_first_seq": to_server.base & MASK if to_server.started else None,
+        "server_first_seq": to_client.base & MASK if to_client.started else None,
         "bytes_to_server": to_server.stream_bytes,
         "bytes_to_client": to_client.stream_bytes,
         "handshake_seen": flow.handshake == "complete",

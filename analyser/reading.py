@@ -41,7 +41,7 @@ def read_captures(
             sources += open_captures([path])
         except CaptureError as error:
             unread.append(UnreadInput(str(path), str(error)))
-    decoded = _decode(in_time_order(sources), wanted, options, progress)
+    decoded = decode_captures(in_time_order(sources), wanted, options, progress)
     decoded.unread[:0] = unread
     if not decoded.captures:
         decoded.store.close()
@@ -49,9 +49,10 @@ def read_captures(
     return Analysis(decoded, wanted, options, PROTOCOLS.values())
 
 
-def _decode(
+def decode_captures(
     sources: list[Source], wanted: list[str], options: ReadOptions, progress: ProgressCallback | None
 ) -> Decoded:
+    """The raw rows of these tables, read by as many processes as the options say. The caller closes the store."""
     if options.processes == 1:
         return Pipeline(PROTOCOLS, wanted, options).run(sources, progress)
     if not all(source.path is not None and source.path.is_file() for source in sources):

@@ -66,7 +66,7 @@ class RawTable:
         self.name = name
         self.rows = rows
         self._gather = gather
-        self._schema = pa.schema(
+        self.schema = pa.schema(
             [
                 *(pa.field(field, RAW_TYPES[kind]) for field, kind in zip(fields, kinds, strict=True)),
                 (FLOW, pa.int64()),
@@ -126,7 +126,7 @@ class RawTable:
             row_bytes = self._total_bytes // max(sum(chunk.rows for chunk in self._chunks), 1)
             rows = max(1, min(CHUNK_ROWS, MAX_BATCH_BYTES // max(row_bytes, 1)))
             for batch in in_time_order(chunks, lambda place: readers[place](), rows, held):
-                yield batch.select(self._schema.names[:-1])
+                yield batch.select(self.schema.names[:-1])
 
     def pack(self) -> None:
         """Turn the marked rows into Arrow; all rows must be marked."""
@@ -153,13 +153,13 @@ class RawTable:
         flows = np.repeat(*(np.array(column, np.int64) for column in zip(*self._flow_runs, strict=True)))
         if self._gather is None:
             columns: list[Any] = list(zip(*self.rows, strict=True))
-            types = [field.type for field in self._schema]
+            types = [field.type for field in self.schema]
             arrays = [pa.array(column, kind) for column, kind in zip(columns, types[:-2], strict=True)]
         else:
             arrays, owners = self._gather(self.rows)
             flows = flows[owners]
         arrays += [pa.array(flows), pa.array(np.arange(self.total_rows, self.total_rows + len(flows)))]
-        return pa.RecordBatch.from_arrays(arrays, schema=self._schema)
+        return pa.RecordBatch.from_arrays(arrays, schema=self.schema)
 
     def _close(self) -> None:
         if self._writer is not None:
@@ -168,7 +168,7 @@ class RawTable:
     def _spill(self) -> None:
         if self._writer is None:
             options = pa.ipc.IpcWriteOptions(compression="lz4")
-            self._writer = pa.ipc.new_file(str(self._path), self._schema, options=options)
+            self._writer = pa.ipc.new_file(str(self._path), self.schema, options=options)
         for batch in self._batches:
             self._writer.write_batch(batch)
         self._batches.clear()

@@ -175,6 +175,8 @@ _FLOWS = Table(
         Column("out_of_order_segments", "int64", "segments that came before their predecessor", "flow", nullable=False),
         Column("duplicate_packets", "int64", "packets captured twice (same IP id, ports, sequence)", "flow"),
         Column("truncated_packets", "int64", "segments cut by the snap length", "flow", nullable=False),
+        Column("client_first_seq", "int64", "TCP sequence number of the client's first stream byte (offset 0)", "flow"),
+        Column("server_first_seq", "int64", "TCP sequence number of the server's first stream byte (offset 0)", "flow"),
         Column("client_zero_window_ms", "float64", "how long the client's receive window was closed", "flow", "ms"),
         Column("server_zero_window_ms", "float64", "how long the server's receive window was closed", "flow", "ms"),
         Column("encrypted", "bool", "the flow speaks TLS", "flow", nullable=False),

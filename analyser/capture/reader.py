@@ -1,6 +1,7 @@
 """Reading one capture. In: a source. Out: batches of TCP segments, and the statistics of the capture."""
 
 from collections.abc import Iterator
+from typing import NamedTuple
 
 from analyser.capture.blocks import BlockBuffer
 from analyser.capture.clock import Clock
@@ -30,6 +31,14 @@ UNDECODED_REMARKS = {
 }
 
 
+class Packets(NamedTuple):
+    """The packets of one block: its bytes, where each record lies in them, and the TCP segments among them."""
+
+    data: bytearray
+    records: Records
+    batch: PacketBatch
+
+
 def read_batches(
     source: Source, endpoints: EndpointTable, stats: CaptureStats, limits: CaptureLimits = DEFAULT_LIMITS
 ) -> Iterator[PacketBatch]:
@@ -38,6 +47,15 @@ def read_batches(
     A batch's `data` is valid until the next batch is requested; a block without segments yields none. Raises
     CaptureError when the source cannot be opened or is no capture; damage further on is a remark in `stats`.
     """
+    for packets in read_packets(source, endpoints, stats, limits):
+        if len(packets.batch):
+            yield packets.batch
+
+
+def read_packets(
+    source: Source, endpoints: EndpointTable, stats: CaptureStats, limits: CaptureLimits = DEFAULT_LIMITS
+) -> Iterator[Packets]:
+    """All packets of a capture, those without TCP too, block by block; see `read_batches`."""
     for remark in source.remarks:
         add_remark(stats, limits.max_remarks, remark)
     with source.open() as stream:
@@ -46,8 +64,7 @@ def read_batches(
         for records in read_records(blocks, stats, limits, source.name):
             clock.watch(records)
             batch = decode_records(blocks.data, records, endpoints, stats, fragments)
-            if len(batch):
-                yield batch
+            yield Packets(blocks.data, records, batch)
             del batch
     _note_end(blocks, stats, limits)
 
@@ -70,7 +87,7 @@ def open_blocks(blocks: BlockBuffer, stats: CaptureStats, limits: CaptureLimits,
 
 def read_records(blocks: BlockBuffer, stats: CaptureStats, limits: CaptureLimits, name: str) -> Iterator[Records]:
     """The link-layer records, one value for each block of bytes; CaptureError when the bytes are no capture."""
-    walker = _walker(blocks, stats, limits, name)
+    walker = open_walker(blocks, stats, limits, name)
     while True:
         records = walker.walk()
         if len(records.start):
@@ -80,7 +97,10 @@ def read_records(blocks: BlockBuffer, stats: CaptureStats, limits: CaptureLimits
         blocks.fill()
 
 
-def _walker(blocks: BlockBuffer, stats: CaptureStats, limits: CaptureLimits, name: str) -> PcapWalker | PcapngWalker:
+def open_walker(
+    blocks: BlockBuffer, stats: CaptureStats, limits: CaptureLimits, name: str
+) -> PcapWalker | PcapngWalker:
+    """What finds the records in these blocks, by the first bytes; CaptureError when they are no capture."""
     whole = blocks.need(FILE_HEADER_BYTES)
     head = bytes(blocks.data[blocks.start : min(blocks.end, blocks.start + 64)])
     if not head:

@@ -15,6 +15,7 @@ from app.cli.detectors import detectors
 from app.cli.failure import guarded
 from app.cli.output import write_text
 from app.cli.records import records
+from app.cli.show import show
 from app.cli.table import table
 from app.cli.tables import tables
 
@@ -65,7 +66,7 @@ def cli() -> None:
     """
 
 
-for _command in (analyse, table, tables, records, detectors):
+for _command in (analyse, show, table, tables, records, detectors):
     cli.add_command(_command)
 
 

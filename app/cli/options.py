@@ -53,6 +53,23 @@ _READING_OPTIONS = (
 )  # fmt: skip
 
 
+def locating_options(command: Command) -> Command:
+    """Options of commands that look ids up; they take them as `**locating`."""
+    for option in reversed((*(o for o in _READING_OPTIONS if _name(o) in _LOCATING), _NO_INDEX)):
+        command = option(command)
+    return command
+
+
+_NO_INDEX = click.option("--no-index", is_flag=True, help="Read everything again and keep nothing in the cache folder.")
+_LOCATING = ("decode_as", "enable", "processes", "quiet", "debug")
+
+
+def _name(option: Callable[..., Any]) -> str:
+    """The keyword of an option, learned from what it does to a command."""
+    parameters: list[click.Option] = option(lambda: None).__click_params__
+    return str(parameters[0].name)
+
+
 def _file_or_none(_: click.Context, __: click.Parameter, value: str | None) -> str | None:
     return None if value == "-" else value
 

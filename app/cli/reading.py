@@ -31,7 +31,7 @@ def open_analysis(captures: Sequence[str], tables: Sequence[str], reading: dict[
         raise CallerError("- reads a capture from standard input, but that is the terminal")
     import analyser
 
-    with _progress(quiet) as progress:
+    with progress_shown(quiet) as progress:
         try:
             analysis = analyser.read(list(captures), options=options, tables=tables, progress=progress)
         except analyser.CaptureError as error:
@@ -64,7 +64,7 @@ def _named(path: str, reason: str) -> str:
     return reason if reason.startswith(path) else f"{path}: {reason}"
 
 
-def _progress(quiet: bool) -> AbstractContextManager[Callable[[Progress], None] | None]:
+def progress_shown(quiet: bool) -> AbstractContextManager[Callable[[Progress], None] | None]:
     if quiet or not sys.stderr.isatty():
         return nullcontext(None)
     return _progress_bar()

@@ -136,29 +136,24 @@ def _body(tree: _Tree, api_key: int, version: int, direction: Direction) -> None
     walked = _walk(tree, api_key, version, direction)
     tree.body(walked.nodes, walked.pos)
     for start, end in walked.secret:
-        tree.hide(start, end, "secret")
+        if end <= walked.pos:  # one that is cut belongs to what is left over below
+            tree.hide(start, end, "secret")
     for node in walked.nodes:
         for start, end in _secret_settings(node):
             tree.hide(start, end, "secret")
     for node in _records(walked.nodes):
         if api_key == ENVELOPE:
-            node.value = None
-            tree.hide(*walked_span(node), "secret")
+            start, size = node.value
+            tree.hide(start, start + size, "secret")
         else:
             for start, end in record_nodes(node, tree.data):
                 tree.hide(start, end, "payload")
-            node.value = None
+        node.value = None
     if walked.error is not None:
         tree.fail(walked.error, walked.error_at if walked.error_at is not None else walked.pos)
         tree.rest("undecoded", _kind_of_unknown(api_key))
     else:
         tree.rest("trailing_bytes", _kind_of_unknown(api_key))
-
-
-def walked_span(node: Node) -> tuple[int, int]:
-    """Where the bytes of a records field are, without its length."""
-    start, size = node.value or (node.end, 0)
-    return start, start + size
 
 
 def _walk(tree: _Tree, api_key: int, version: int, direction: Direction) -> Walked:

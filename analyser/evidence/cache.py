@@ -1,0 +1,78 @@
+"""The user's cache folder for what can be made again. In: names of parts. Out: folders that are whole or not there.
+
+Nothing depends on the cache: what cannot be read or written is left out. Parts are made beside their place and renamed.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+MAX_BYTES = 1 << 30
+
+
+def cache_folder() -> Path | None:
+    """XDG_CACHE_HOME/wirewitness or ~/.cache/wirewitness; None where there is no home."""
+    base = os.environ.get("XDG_CACHE_HOME", "")
+    if base and Path(base).is_absolute():
+        return Path(base) / "wirewitness"
+    try:
+        return Path.home() / ".cache" / "wirewitness"
+    except RuntimeError:
+        return None
+
+
+@contextmanager
+def new_part(name: str) -> Iterator[Path]:
+    """A new folder to fill; it becomes the part `name` at the end, and the oldest parts go when all are too large.
+
+    Raises OSError when nothing can be written there.
+    """
+    root = cache_folder()
+    if root is None:
+        raise OSError("there is no home for a cache")
+    root.mkdir(mode=0o700, parents=True, exist_ok=True)
+    temporary = root / f".{name}.{uuid.uuid4().hex[:8]}.part"
+    temporary.mkdir(mode=0o700)
+    try:
+        yield temporary
+        _replace(temporary, root / name)
+    finally:
+        shutil.rmtree(temporary, ignore_errors=True)
+    _shrink(root, root / name)
+
+
+def part(name: str) -> Path | None:
+    """The part of that name, marked as used now; None when there is none."""
+    root = cache_folder()
+    if root is None or not (root / name).is_dir():
+        return None
+    with suppress(OSError):
+        os.utime(root / name)
+    return root / name
+
+
+def _replace(temporary: Path, target: Path) -> None:
+    try:
+        temporary.rename(target)
+    except OSError:
+        # Somebody else made it at the same time, or it is damaged: the newer one stays.
+        shutil.rmtree(target, ignore_errors=True)
+        temporary.rename(target)
+
+
+def _shrink(root: Path, keep: Path) -> None:
+    with suppress(OSError):
+        parts = sorted((entry for entry in root.iterdir() if entry.is_dir()), key=lambda entry: entry.stat().st_mtime)
+        sizes = {entry: sum(file.stat().st_size for file in entry.iterdir()) for entry in parts}
+        total = sum(sizes.values())
+        for entry in parts:
+            if total <= MAX_BYTES:
+                break
+            if entry != keep:
+                total -= sizes[entry]
+                shutil.rmtree(entry, ignore_errors=True)

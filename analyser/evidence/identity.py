@@ -1,0 +1,56 @@
+"""What a capture file is known by: its content. In: files, options. Out: a key; equal keys, equal tables.
+
+Reading gigabytes to learn whether they are the same would take as long as decoding them, so the size, both ends and
+samples between them have to do. Whoever uses what was kept under a key checks that it fits the packets.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from functools import cache
+from pathlib import Path
+
+from analyser.capture import Source
+from analyser.options import ReadOptions
+
+END_BYTES = 1 << 16
+SAMPLE_BYTES = 1 << 12
+SAMPLES = 64
+
+
+def capture_key(sources: Sequence[Source], options: ReadOptions) -> str | None:
+    """None when there is something that cannot be read twice. Raises OSError."""
+    digest = hashlib.blake2b(program_digest(), digest_size=16)
+    digest.update(repr((sorted(options.decode_as.items()), sorted(options.enable))).encode())
+    for source in sources:
+        if source.path is None or not source.path.is_file():
+            return None
+        digest.update(_content(source.path))
+    return digest.hexdigest()
+
+
+def _content(path: Path) -> bytes:
+    digest = hashlib.blake2b(digest_size=16)
+    with path.open("rb", buffering=0) as file:
+        size = file.seek(0, 2)
+        digest.update(size.to_bytes(8, "big"))
+        places = {0: END_BYTES, max(0, size - END_BYTES): END_BYTES}
+        places |= {size * number // SAMPLES: SAMPLE_BYTES for number in range(1, SAMPLES)}
+        for place in sorted(places):
+            file.seek(place)
+            digest.update(file.read(places[place]) or b"")
+    return digest.digest()
+
+
+@cache
+def program_digest() -> bytes:
+    """Changes with every change of the program: another one may decode otherwise."""
+    digest = hashlib.blake2b(digest_size=16)
+    root = Path(__file__).resolve().parents[2]
+    for folder in ("analyser", "dissectors"):
+        for path in sorted((root / folder).rglob("*")):
+            if path.suffix in {".py", ".kafka"}:
+                state = path.stat()
+                digest.update(f"{path.relative_to(root)} {state.st_size} {state.st_mtime_ns}\n".encode())
+    return digest.digest()

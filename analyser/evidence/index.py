@@ -1,0 +1,189 @@
+"""Which messages there are and where, kept between runs: captures in, an `Index` that answers at once out.
+
+The first question about captures decodes them and leaves the answer in the user's cache; later ones find it there.
+Without a cache everything works, only slower.
+"""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from analyser.capture import CaptureError, Source
+from analyser.capture.places import Places, find_places
+from analyser.evidence.cache import new_part, part
+from analyser.evidence.identity import capture_key
+from analyser.evidence.rows import FlowRow, MessageId, MessageRow, UnknownId
+from analyser.options import ProgressCallback, ReadOptions
+from analyser.timeorder import FLOW
+
+_MESSAGES, _EXCHANGES, _FLOWS, _PLACES = "messages.parquet", "exchanges.parquet", "flows.parquet", "places.json"
+_MESSAGE_COLUMNS = (
+    "direction", "stream_offset", "length_bytes", "packet_first", "packet_last", "ts", "role", "operation", "version",
+    "complete", "error", FLOW,
+)  # fmt: skip
+HINT = "`wirewitness table messages CAPTURE --columns message_id,operation` lists them"
+
+
+class Index:
+    """Messages, exchanges and flows of some captures, in a folder. OSError, ValueError: the folder is damaged."""
+
+    def __init__(self, folder: Path, sources: Sequence[Source], temporary: Any = None) -> None:
+        self.sources = tuple(sources)
+        self._folder = folder
+        self._temporary = temporary
+        self._flow_table: pa.Table | None = None
+        for name in (_MESSAGES, _EXCHANGES, _FLOWS):
+            pq.read_metadata(folder / name)
+        kept = json.loads((folder / _PLACES).read_text())
+        self.places = [Places(one[0], tuple(one[1]), tuple(one[2])) for one in kept]
+        if len(self.places) != len(self.sources):
+            raise ValueError("the index is of other captures")
+
+    def __enter__(self) -> Index:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._temporary is not None:
+            self._temporary.cleanup()
+
+    def message(self, wanted: MessageId) -> MessageRow:
+        """UnknownId when no capture holds it."""
+        flow = self.flow(wanted.flow_id)
+        own = (pc.field(FLOW) == flow.key) & (pc.field("direction") == wanted.direction)
+        rows = self._messages(own & (pc.field("stream_offset") == wanted.offset))
+        for row in rows:
+            return row
+        raise UnknownId(f"no message {wanted.text()}{self._neighbour(wanted, flow)}; {HINT}")
+
+    def completed_in(self, packet: int) -> list[MessageRow]:
+        """The messages whose last byte came in a packet (file and number in one)."""
+        return list(self._messages(pc.field("packet_last") == packet))
+
+    def of_flow(self, flow: FlowRow) -> list[MessageRow]:
+        """All messages of a flow, by time."""
+        return list(self._messages(pc.field(FLOW) == flow.key))
+
+    def partner(self, row: MessageRow) -> MessageRow | None:
+        """The response of a request, the request of a response."""
+        own, other = ("request_offset", "response_offset")[:: -1 if row.direction else 1]
+        chosen = (pc.field(FLOW) == row.flow.key) & (pc.field(own) == row.stream_offset)
+        found = pq.read_table(self._folder / _EXCHANGES, columns=[other], filters=chosen)[other].to_pylist()
+        if not found or found[0] is None:
+            return None
+        return self.message(MessageId(row.flow.flow_id, 1 - row.direction, found[0]))
+
+    def flow(self, flow_id: str) -> FlowRow:
+        """UnknownId when no capture holds it."""
+        rows = self._flows.filter(pc.equal(self._flows["flow_id"], flow_id)).to_pylist()
+        if not rows:
+            raise UnknownId(f"no flow {flow_id}; `wirewitness table flows CAPTURE` lists them")
+        return _flow_row(rows[0])
+
+    @property
+    def _flows(self) -> pa.Table:
+        if self._flow_table is None:
+            self._flow_table = pq.read_table(self._folder / _FLOWS)
+        return self._flow_table
+
+    def _messages(self, chosen: pc.Expression) -> Iterator[MessageRow]:
+        found = pq.read_table(self._folder / _MESSAGES, filters=chosen)
+        keys = self._flows[FLOW]
+        for row in found.to_pylist():
+            place = pc.index(keys, row[FLOW]).as_py()
+            yield _message_row(_flow_row(self._flows.slice(place, 1).to_pylist()[0]), row)
+
+    def _neighbour(self, wanted: MessageId, flow: FlowRow) -> str:
+        """Where a message that begins at another byte holds the wanted one, or lies near it."""
+        offsets = sorted(row.stream_offset for row in self.of_flow(flow) if row.direction == wanted.direction)
+        if not offsets:
+            return ": that flow has no messages in this direction"
+        near = max((offset for offset in offsets if offset <= wanted.offset), default=offsets[0])
+        return f"; the nearest one in that flow is {wanted._replace(offset=near).text()}"
+
+
+def open_index(
+    sources: Sequence[Source], options: ReadOptions, progress: ProgressCallback | None = None, *, use_cache: bool = True
+) -> Index:
+    """The index of these captures, from the cache or made now. Raises CaptureError."""
+    key: str | None = None
+    if use_cache:
+        with suppress(OSError):
+            key = capture_key(sources, options)
+    if key is not None:
+        kept = part(f"index-{key}")
+        if kept is not None:
+            with suppress(OSError, ValueError, pa.ArrowException):
+                return Index(kept, sources)
+        with suppress(OSError):
+            return _keep(key, sources, options, progress)
+    temporary = tempfile.TemporaryDirectory(prefix="wirewitness-")
+    try:
+        _build(Path(temporary.name), sources, options, progress)
+        return Index(Path(temporary.name), sources, temporary)
+    except BaseException:
+        temporary.cleanup()
+        raise
+
+
+def _keep(key: str, sources: Sequence[Source], options: ReadOptions, progress: ProgressCallback | None) -> Index:
+    with new_part(f"index-{key}") as folder:
+        _build(folder, sources, options, progress)
+    kept = part(f"index-{key}")
+    if kept is None:
+        raise OSError("the index did not stay")
+    return Index(kept, sources)
+
+
+def _build(folder: Path, sources: Sequence[Source], options: ReadOptions, progress: ProgressCallback | None) -> None:
+    from analyser.reading import decode_captures
+
+    decoded = decode_captures(list(sources), ["messages", "exchanges"], options, progress)
+    try:
+        if decoded.unread:
+            raise CaptureError(" ".join(unread.reason for unread in decoded.unread))
+        pq.write_table(decoded.flows_table(), folder / _FLOWS, compression="zstd")
+        for name, columns, target in (
+            ("messages", _MESSAGE_COLUMNS, _MESSAGES),
+            ("exchanges", ("request_offset", "response_offset", FLOW), _EXCHANGES),
+        ):
+            table = decoded.store.tables[name]
+            schema = pa.schema([table.schema.field(column) for column in columns])
+            with pq.ParquetWriter(folder / target, schema, compression="zstd") as writer:
+                for batch in table.batches():
+                    writer.write_batch(batch.select(schema.names))
+    finally:
+        decoded.store.close()
+    places = [_places(source) for source in sources]
+    (folder / _PLACES).write_text(json.dumps(places))
+
+
+def _places(source: Source) -> Places:
+    return find_places(source) if source.path is not None and source.path.is_file() else Places()
+
+
+def _flow_row(row: dict[str, Any]) -> FlowRow:
+    return FlowRow(
+        row[FLOW],
+        row["flow_id"],
+        row["protocol"],
+        (row["client_address"], row["client_port"]),
+        (row["server_address"], row["server_port"]),
+        row["encapsulation"] or "",
+        (row["client_first_seq"], row["server_first_seq"]),
+    )
+
+
+def _message_row(flow: FlowRow, row: dict[str, Any]) -> MessageRow:
+    return MessageRow(flow, *(row[column] for column in _MESSAGE_COLUMNS[:-1]))

@@ -1,0 +1,80 @@
+"""Captures of the command line to an index of their messages. In: paths and options; out: an open `Index`.
+
+Standard input and pipes can be read once only, so they are copied to a temporary file first.
+"""
+
+from __future__ import annotations
+
+import shutil
+import sys
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from app.cli.failure import CallerError, complain
+from app.cli.options import read_options
+from app.cli.reading import progress_shown
+
+if TYPE_CHECKING:
+    from analyser.capture import Source
+    from analyser.evidence.index import Index
+    from analyser.options import ReadOptions
+
+
+@contextmanager
+def open_located(captures: Sequence[str], locating: dict[str, Any]) -> Iterator[tuple[Index, bool]]:
+    """The index, and whether inputs are missing from it. CallerError when no input could be read."""
+    quiet, use_cache = locating.pop("quiet"), not locating.pop("no_index")
+    locating.pop("debug")
+    options = read_options(**locating, protocol=(), from_ns=None, to_ns=None)
+    with ExitStack() as stack:
+        sources, some_missing = _sources(captures, stack)
+        yield stack.enter_context(_index(sources, options, use_cache=use_cache, quiet=quiet)), some_missing
+
+
+@contextmanager
+def _index(sources: list[Source], options: ReadOptions, *, use_cache: bool, quiet: bool) -> Iterator[Index]:
+    from analyser.capture.errors import CaptureError
+    from analyser.evidence.index import open_index
+
+    try:
+        with progress_shown(quiet) as progress:
+            index = open_index(sources, options, progress, use_cache=use_cache)
+    except CaptureError as error:
+        raise CallerError(str(error)) from error
+    with index:
+        yield index
+
+
+def _sources(captures: Sequence[str], stack: ExitStack) -> tuple[list[Source], bool]:
+    from analyser.capture import CaptureError, in_time_order, open_captures
+
+    if "-" in captures and sys.stdin.isatty():
+        raise CallerError("- reads a capture from standard input, but that is the terminal")
+    sources: list[Source] = []
+    unread: list[str] = []
+    for given in captures:
+        try:
+            sources += [_readable_twice(source, stack) for source in open_captures([given])]
+        except CaptureError as error:
+            unread.append(str(error))
+    if not sources:
+        raise CallerError(" ".join(unread) or "no capture was given")
+    for reason in unread:
+        complain(f"cannot read {reason}")
+    return in_time_order(sources), bool(unread)
+
+
+def _readable_twice(source: Source, stack: ExitStack) -> Source:
+    if source.path is not None and source.path.is_file():
+        return source
+    from analyser.capture.opening import probe
+
+    path = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="wirewitness-"))) / "capture"
+    with source.open() as stream, path.open("wb") as copy:
+        shutil.copyfileobj(stream, copy)
+    whole = replace(source, path=path, stream=None)
+    return replace(whole, first_ns=probe(whole))

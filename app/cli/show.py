@@ -1,0 +1,128 @@
+"""`wirewitness show`: one message with all its fields. In: captures and a message id; out: field tree and hex."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from app.cli.failure import CallerError, Status
+from app.cli.locating import open_located
+from app.cli.options import locating_options
+from app.cli.output import result_sink, terminal_width
+
+if TYPE_CHECKING:
+    from analyser.evidence.index import Index
+    from analyser.evidence.rows import MessageRow
+    from reports.message_view import MessageView
+
+
+@click.command(short_help="Show one message: fields with byte spans, and hex.")
+@click.argument("words", nargs=-1, required=True, metavar="CAPTURE... MESSAGE_ID")
+@click.option("--packet", metavar="[FILE:]N", help="The messages that end in packet N, in place of MESSAGE_ID.")
+@click.option("--exchange", is_flag=True, help="Also the response of a request, the request of a response.")
+@click.option("--bytes", "hex_bytes", type=click.IntRange(min=0), default=512, show_default=True, metavar="N",
+              help="At most N bytes of hex.")  # fmt: skip
+@click.option("--payload", is_flag=True, help="Show what applications sent (keys and values of records) too.")
+@click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True)
+@locating_options
+def show(
+    *,
+    words: tuple[str, ...],
+    packet: str | None,
+    exchange: bool,
+    hex_bytes: int,
+    payload: bool,
+    form: str,
+    **locating: Any,
+) -> Status:
+    """Show one message of CAPTURE...: every field with its bytes and the packets they came in, then the bytes.
+
+    MESSAGE_ID is what the tables and findings say; an exchange id is the id of its request. Credentials are masked.
+    What captures hold is kept in the user's cache folder, so that the next question is answered at once.
+
+    \b
+    Examples:
+      wirewitness show incident.pcapng 3f6c1e0a9b2d4c58-c-1042
+      wirewitness show incident.pcapng 3f6c1e0a9b2d4c58-c-1042 --exchange --format json
+      wirewitness show incident.pcapng --packet 1234
+    """  # fmt: skip
+    captures, wanted = (words, None) if packet is not None else (words[:-1], words[-1])
+    if not captures:
+        raise click.UsageError("a capture and a message id are needed: wirewitness show CAPTURE... MESSAGE_ID")
+    with open_located(captures, locating) as (index, some_missing):
+        rows = _rows(index, wanted, packet)
+        if exchange:
+            rows = [both for row in rows for both in _exchange(index, row)]
+        with result_sink(None, text=form == "text") as write:
+            for piece in _pieces(index, rows, form, hex_bytes, payload=payload):
+                write(piece.encode("utf-8", "backslashreplace"))
+    return Status.SOME_INPUT_UNREAD if some_missing else Status.DONE
+
+
+def _rows(index: Index, wanted: str | None, packet: str | None) -> list[MessageRow]:
+    from analyser.evidence.rows import UnknownId, parse_message_id
+
+    try:
+        if wanted is not None:
+            return [index.message(parse_message_id(wanted))]
+        found = index.completed_in(packet_number(index, packet or ""))
+    except UnknownId as error:
+        raise CallerError(str(error)) from error
+    if not found:
+        raise CallerError(f"no message ends in packet {packet}")
+    return found
+
+
+def packet_number(index: Index, text: str) -> int:
+    """File and number in one, see `packet_of`. CallerError for a wrong text."""
+    from dissectors.core.model import packet_of
+
+    name, _, number = text.rpartition(":")
+    names = [source.name for source in index.sources]
+    if not number.isdecimal() or not number.isascii() or not 0 < int(number) < 1 << 40:
+        raise CallerError(f"--packet {text}: write a packet's number, or FILE:NUMBER")
+    matching = [place for place, known in enumerate(names) if not name or known == name or known.endswith(f"/{name}")]
+    if len(matching) != 1:
+        raise CallerError(f"--packet {text}: name the file as in FILE:{number}; there are {', '.join(names)}")
+    return packet_of(matching[0], int(number))
+
+
+def _exchange(index: Index, row: MessageRow) -> list[MessageRow]:
+    partner = index.partner(row)
+    return [row] if partner is None else sorted((row, partner), key=lambda one: one.direction)
+
+
+def _pieces(index: Index, rows: list[MessageRow], form: str, hex_bytes: int, *, payload: bool) -> Any:
+    from reports.message_view import json_value, text_lines
+
+    if form == "json":
+        from analyser.tables import SCHEMA_VERSION
+
+        values = [json_value(_view(index, row, payload=payload), hex_bytes) for row in rows]
+        yield json.dumps({"schema_version": SCHEMA_VERSION, "messages": values}, indent=2, ensure_ascii=False) + "\n"
+        return
+    for place, row in enumerate(rows):
+        yield "\n" if place else ""
+        for line in text_lines(_view(index, row, payload=payload), terminal_width(), hex_bytes):
+            yield line + "\n"
+
+
+def _view(index: Index, row: MessageRow, *, payload: bool) -> MessageView:
+    from analyser.evidence.bytes import BytesGone, message_bytes
+    from dissectors.core.inspect import Asked, undecoded
+    from dissectors.core.options import DecodeOptions
+    from dissectors.registry import PROTOCOLS
+    from reports.message_view import MessageView
+
+    try:
+        content = message_bytes(row, index.sources, index.places)
+    except BytesGone as error:
+        raise CallerError(f"{error}; the capture changed since it was indexed, try --no-index") from error
+    dissector = PROTOCOLS.get(row.flow.protocol or "")
+    look = dissector.inspect if dissector is not None else undecoded
+    tree = look(content.data, Asked(row.role, row.operation, row.version), DecodeOptions(payload=payload))
+    names = dict(dissector.error_names) if dissector is not None else {}
+    files = [source.name for source in index.sources]
+    return MessageView(row, content, tree, files, index.partner(row), names)

@@ -1,0 +1,222 @@
+"""One message for people and programs. In: its row, bytes and tree. Out: lines of text, or a JSON value.
+
+What must not be shown is masked in the tree and in the hex: `**` for credentials, `..` for what applications sent.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+from analyser.evidence.bytes import MessageBytes, Piece
+from analyser.evidence.rows import MessageRow
+from dissectors.core.inspect import Hidden, Inspected, Node
+from dissectors.core.model import split_packet
+from reports.printable import shortened, visible
+from reports.values import ms_text, time_text
+
+_SHORT_BYTES = 32
+_MASKS = {"secret": "**", "payload": ".."}
+_NOTES = {
+    "secret": "** are {} bytes of credentials; they are never shown.",
+    "payload": ".. are {} bytes of application data; --payload shows them.",
+}
+
+
+class MessageView(NamedTuple):
+    """All that is shown of a message. files: names by index. partner: the other message of its exchange.
+
+    error_names: code -> name, of the protocol.
+    """
+
+    row: MessageRow
+    content: MessageBytes
+    tree: Inspected
+    files: Sequence[str]
+    partner: MessageRow | None
+    error_names: dict[int, str]
+
+
+def text_lines(view: MessageView, width: int, hex_bytes: int) -> Iterator[str]:
+    """For a terminal of `width` columns; at most `hex_bytes` bytes of hex."""
+    yield from _head(view, width)
+    yield ""
+    yield from _tree(view, width)
+    yield ""
+    yield from _hex(view, width, hex_bytes)
+
+
+def json_value(view: MessageView, hex_bytes: int) -> dict[str, Any]:
+    """For programs; `end` is the first byte behind a span. Masked bytes stand as ** and .. in `hex`."""
+    row, tree = view.row, view.tree
+    shown = view.content.data[:hex_bytes]
+    return {
+        "message_id": row.message_id().text(),
+        "flow_id": row.flow.flow_id,
+        "protocol": row.flow.protocol,
+        "direction": ("client_to_server", "server_to_client")[row.direction],
+        "role": row.role,
+        "operation": row.operation,
+        "version": row.version,
+        "ts": time_text(row.ts_ns),
+        "stream_offset": row.stream_offset,
+        "length_bytes": row.length_bytes,
+        "complete": row.complete,
+        "error": row.error,
+        "partner_message_id": None if view.partner is None else view.partner.message_id().text(),
+        "segments": [
+            {"start": p.start, "end": p.end, "file": view.files[split_packet(p.packet)[0]],
+             "packet": split_packet(p.packet)[1]}
+            for p in view.content.pieces
+        ],
+        "fields": [_json_node(node, tree.hidden) for node in tree.nodes],
+        "undecoded_from": tree.error_at,
+        "undecoded_why": tree.error,
+        "hidden": [hidden._asdict() for hidden in tree.hidden],
+        "hex": "".join(_hex_of(shown, 0, len(shown), tree.hidden)),
+    }  # fmt: skip
+
+
+def _head(view: MessageView, width: int) -> Iterator[str]:
+    row = view.row
+    ends = [f"{address}:{port}" for address, port in (row.flow.client, row.flow.server)]
+    sender, receiver = ends[:: -1 if row.direction else 1]
+    version = f" v{row.version}" if row.version is not None else ""
+    yield f"message {row.message_id().text()}"
+    what = f"{row.flow.protocol}  {row.operation or 'unknown operation'}{version} {row.role or ''}".rstrip()
+    yield shortened(f"  what     {visible(what)}, {row.length_bytes} bytes", width)
+    yield f"  from     {sender} to {receiver}" + (f" ({row.flow.encapsulation})" if row.flow.encapsulation else "")
+    yield f"  time     {time_text(row.ts_ns)}"
+    yield f"  packets  {', '.join(_packets(view, view.content.pieces))}"
+    if view.partner is not None:
+        request, response = (row, view.partner) if view.partner.direction else (view.partner, row)
+        took = f", {ms_text((response.ts_ns - request.ts_ns) / 1e6)} ms"
+        yield f"  {view.partner.role or 'other':8} {view.partner.message_id().text()}{took}"
+    if not row.complete:
+        yield "  note     the capture lacks the rest of this message"
+    if view.tree.error is not None:
+        note = f"from byte {view.tree.error_at} on not decoded: {visible(view.tree.error)}"
+        yield f"  note     {note}"
+
+
+def _packets(view: MessageView, pieces: Sequence[Piece]) -> Iterator[str]:
+    """Numbers by file; several in a row as a range."""
+    by_file: dict[int, list[int]] = {}
+    for piece in pieces:
+        file, number = split_packet(piece.packet)
+        by_file.setdefault(file, []).append(number)
+    for file, numbers in by_file.items():
+        yield f"{_ranges(sorted(set(numbers)))} of {visible(view.files[file])}"
+
+
+def _ranges(numbers: Sequence[int]) -> str:
+    parts: list[list[int]] = []
+    for number in numbers:
+        if parts and number == parts[-1][-1] + 1:
+            parts[-1][-1] = number
+        else:
+            parts.append([number, number])
+    return " ".join(str(first) if first == last else f"{first}-{last}" for first, last in parts)
+
+
+def _tree(view: MessageView, width: int) -> Iterator[str]:
+    starts = [piece.start for piece in view.content.pieces]
+    spans = max(len(str(max(len(view.content.data) - 1, 0))) * 2 + 1, 5)
+    packets = max([len("PACKET"), *(len(str(split_packet(p.packet)[1])) for p in view.content.pieces)])
+    yield f"{'BYTES'.ljust(spans)}  {'PACKET'.rjust(packets)}  FIELD"
+    waiting = [(node, 0) for node in reversed(view.tree.nodes)]
+    while waiting:
+        node, depth = waiting.pop()
+        waiting += [(child, depth + 1) for child in reversed(node.children)]
+        span = f"{node.start}-{node.end - 1}" if node.end - node.start > 1 else str(node.start)
+        number = ""
+        if starts and node.end > node.start:
+            number = str(split_packet(view.content.pieces[max(bisect_right(starts, node.start) - 1, 0)].packet)[1])
+        else:
+            span = "-"
+        left = f"{span.ljust(spans)}  {number.rjust(packets)}  {'  ' * depth}{visible(node.name)}"
+        value = _value_text(node, view)
+        yield shortened(f"{left}  {value}".rstrip(), max(width, len(left)))
+
+
+def _value_text(node: Node, view: MessageView) -> str:
+    kind = _hidden_kind(node, view.tree.hidden)
+    size = node.end - node.start
+    if kind == "payload":
+        return f"({size} bytes, not shown)"
+    if kind == "secret":
+        return visible(node.value) if isinstance(node.value, str) else "***"
+    value = node.value
+    if isinstance(value, list):
+        return f"({len(value)})"
+    if isinstance(value, dict) or (value is None and node.children):
+        return ""
+    if value is None and node.name in ("undecoded", "trailing_bytes", "records", "incomplete", "token"):
+        return f"({size} bytes)"
+    if isinstance(value, bytes):
+        more = f".. ({len(value)} bytes)" if len(value) > _SHORT_BYTES else ""
+        return (value[:_SHORT_BYTES].hex() + more) or "(empty)"
+    if isinstance(value, str):
+        return visible(value) or "(empty)"
+    if node.name == "error_code" and value in view.error_names:
+        return f"{value} ({view.error_names[value]})"
+    return "null" if value is None else str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _hidden_kind(node: Node, hidden: Sequence[Hidden]) -> str | None:
+    """Why the value of a node without children is kept back."""
+    if node.children:
+        return None
+    at = bisect_right(hidden, node.end, key=lambda one: one.start) - 1
+    inside = at >= 0 and hidden[at].start >= node.start and node.start < hidden[at].end <= node.end
+    return hidden[at].kind if inside else None
+
+
+def _json_node(node: Node, hidden: Sequence[Hidden]) -> dict[str, Any]:
+    kind = _hidden_kind(node, hidden)
+    value = node.value
+    if kind == "payload" or isinstance(value, dict | list):
+        value = None
+    elif kind == "secret":
+        value = value if isinstance(value, str) else "***"
+    elif isinstance(value, bytes):
+        value = value.hex()
+    made: dict[str, Any] = {"name": node.name, "start": node.start, "end": node.end, "value": value}
+    if kind is not None:
+        made["hidden"] = kind
+    if node.children:
+        made["fields"] = [_json_node(child, hidden) for child in node.children]
+    return made
+
+
+def _hex(view: MessageView, width: int, hex_bytes: int) -> Iterator[str]:
+    data, hidden = view.content.data, view.tree.hidden
+    shown = min(len(data), hex_bytes)
+    digits = max(4, len(f"{max(len(data) - 1, 0):x}"))
+    per_line = 16 if width >= digits + 2 + 16 * 3 + 2 + 16 else 8
+    for start in range(0, shown, per_line):
+        end = min(start + per_line, shown)
+        pairs = _hex_of(data, start, end, hidden)
+        letters = "".join(
+            pair[0] if pair in _MASKS.values() else chr(byte) if 32 <= byte < 127 else "."
+            for pair, byte in zip(pairs, data[start:end], strict=True)
+        )
+        yield f"{start:0{digits}x}  {' '.join(pairs).ljust(per_line * 3 - 1)}  {letters}"
+    if shown < len(data):
+        yield f"{len(data) - shown} more bytes; --bytes {len(data)} shows all."
+    for kind, note in _NOTES.items():
+        count = sum(min(one.end, shown) - one.start for one in hidden if one.kind == kind and one.start < shown)
+        if count:
+            yield note.format(count)
+
+
+def _hex_of(data: bytes, start: int, end: int, hidden: Sequence[Hidden]) -> list[str]:
+    pairs = [f"{byte:02x}" for byte in data[start:end]]
+    at = max(bisect_right(hidden, start, key=lambda one: one.start) - 1, 0)
+    for one in hidden[at:]:
+        if one.start >= end:
+            break
+        for place in range(max(one.start, start), min(one.end, end)):
+            pairs[place - start] = _MASKS[one.kind]
+    return pairs
