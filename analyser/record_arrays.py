@@ -48,6 +48,9 @@ _NS_PER_MS = 1_000_000
 _MAX_DELTA = 2**53
 _MAX_SIZE_BITS = 35
 _PADDING = 16
+_SHORTEST_RECORD_BYTES = 7
+# From so many batches on a step of arrays costs less than the steps of a loop.
+_TOGETHER = 100
 _NULL = np.iinfo(np.int64).min
 _MAX_PAYLOAD_BYTES = Limits().max_payload_bytes
 
@@ -84,6 +87,7 @@ class _Found(NamedTuple):
     value_bytes: Ints
     headers_at: Ints
     headers: Ints
+    end: Ints
 
 
 def gathered(rows: Sequence[Row]) -> tuple[list[pa.Array], Ints]:
@@ -167,15 +171,16 @@ def _listed(index: int, records: Sequence[Record], batch: _Batch, base: int) -> 
             value_bytes,
             base + headers_at,
             headers,
+            base + stop,
         )
-        for offset, time, key_at, key_bytes, value_at, value_bytes, headers_at, headers in records
+        for offset, time, key_at, key_bytes, value_at, value_bytes, headers_at, headers, stop in records
     ]
     table = np.array(rows, np.int64).reshape(len(rows), len(_Found._fields))
     return _Found(*table.T)
 
 
 def _missing(index: int, end: int) -> _Found:
-    return _Found(*(np.array([value], np.int64) for value in (index, _NULL, _NULL, end, -1, end, -1, end, _NULL)))
+    return _Found(*(np.array([value], np.int64) for value in (index, _NULL, _NULL, end, -1, end, -1, end, _NULL, end)))
 
 
 def _bounded(value: int, otherwise: int) -> int:
@@ -184,53 +189,79 @@ def _bounded(value: int, otherwise: int) -> int:
 
 def _quick(batches: Sequence[_Batch], blob: bytes, bases: Ints) -> tuple[_Found, list[int]]:
     """The records of all batches that are as they should be, and the indexes of the other ones."""
-    begins: list[int] = []
-    counts = np.zeros(len(batches), np.int64)
-    odd = []
-    for index, batch in enumerate(batches):
-        before = len(begins)
-        if batch.records is not None or not _hop(batch.data, batch.records_count, int(bases[index]), begins):
-            del begins[before:]
-            odd.append(index)
-        counts[index] = len(begins) - before
+    buf = np.frombuffer(blob + bytes(_PADDING), np.uint8)
+    sizes = np.diff(bases)
+    counts = np.array([-1 if batch.records is not None else batch.records_count for batch in batches], np.int64)
+    odd = (counts < 0) | (counts * _SHORTEST_RECORD_BYTES > sizes) | ((counts == 0) & (sizes > 0))
+    counts[odd] = 0
+    begins, filled = _begins(blob, buf, bases[:-1], bases[1:], counts)
     owner = np.repeat(np.arange(len(batches)), counts)
-    found, right = _fields(blob, np.array(begins, np.int64), owner, bases[1:][owner], batches)
-    if not right.all():
-        wrong = np.unique(owner[~right])
-        odd = sorted({*odd, *wrong.tolist()})
-        kept = ~np.isin(owner, wrong)
+    found, right = _fields(buf, begins, owner, bases[1:][owner], batches)
+    odd |= ~filled
+    odd[owner[~right]] = True
+    if odd.any():
+        kept = ~odd[owner]
         found = _Found(*(column[kept] for column in found))
-    return found, odd
+    return found, np.nonzero(odd)[0].tolist()
 
 
-def _hop(data: bytes, count: int, base: int, begins: list[int]) -> bool:
-    """Add where each record begins; False when they do not fill the data."""
-    at = 0
+def _begins(blob: bytes, buf: Bytes, starts: Ints, ends: Ints, counts: Ints) -> tuple[Ints, npt.NDArray[np.bool_]]:
+    """Where the records of each batch begin, and which batches their records fill.
+
+    Each record tells where the next one begins, so one batch is a loop; many batches make their steps together.
+    """
+    begins = np.zeros(int(counts.sum()), np.int64)
+    order = np.argsort(-counts, kind="stable")
+    at, end, falling = starts[order], ends[order], counts[order]
+    place = (np.cumsum(counts) - counts)[order]
+    step = 0
+    active = int(np.count_nonzero(falling > step))
+    while active >= _TOGETHER:
+        here = at[:active]
+        begins[place[:active] + step] = here
+        size, after = _varints(buf, here)
+        right = (size >= 0) & (size <= end[:active] - after)
+        # A batch that went wrong goes nowhere any more, least of all to its end.
+        at[:active] = np.where(right, after + size, end[:active] + 1)
+        step += 1
+        active = int(np.count_nonzero(falling > step))
+    for row in range(active):
+        left = int(falling[row]) - step
+        told, behind = _hop(blob, int(at[row]), int(end[row]), left)
+        first = int(place[row]) + step
+        begins[first : first + len(told)] = told
+        at[row] = behind
+    filled = np.empty(len(order), bool)
+    filled[order] = at == end
+    return begins, filled
+
+
+def _hop(blob: bytes, at: int, end: int, count: int) -> tuple[list[int], int]:
+    """Where `count` records begin and what is behind them; behind the end where they do not fit."""
+    begins: list[int] = []
     add = begins.append
-    try:
-        for _ in range(count):
-            add(base + at)
-            byte = data[at]
-            size = byte & 127
-            shift = 7
-            while byte >= 128:
-                at += 1
-                byte = data[at]
-                size |= (byte & 127) << shift
-                shift += 7
-            if size & 1 or shift > _MAX_SIZE_BITS:
-                return False
-            at += 1 + (size >> 1)
-    except IndexError:
-        return False
-    return at == len(data)
+    for _ in range(count):
+        if at >= end:
+            return begins, end + 1
+        add(at)
+        byte = blob[at]
+        size = byte & 127
+        shift = 7
+        while byte >= 128 and at + 1 < end:
+            at += 1
+            byte = blob[at]
+            size |= (byte & 127) << shift
+            shift += 7
+        if byte >= 128 or size & 1 or shift > _MAX_SIZE_BITS:
+            return begins, end + 1
+        at += 1 + (size >> 1)
+    return begins, at
 
 
 def _fields(
-    blob: bytes, begins: Ints, owner: Ints, ends: Ints, batches: Sequence[_Batch]
+    buf: Bytes, begins: Ints, owner: Ints, ends: Ints, batches: Sequence[_Batch]
 ) -> tuple[_Found, npt.NDArray[np.bool_]]:
     """The fields of the records that begin at these places, and whether a record is as it should be."""
-    buf = np.frombuffer(blob + bytes(_PADDING), np.uint8)
     # Where the next record begins; the last one of a batch ends with the batch.
     stops = ends.copy()
     same = owner[1:] == owner[:-1]
@@ -246,7 +277,7 @@ def _fields(
     right &= (np.abs(delta_ms) <= _MAX_DELTA) & (np.abs(offset) <= _MAX_DELTA)
     right &= np.where(headers == 0, headers_at == stops, headers_at + 2 * headers <= stops)
     time_ms = _times(delta_ms, owner, batches)
-    found = _Found(owner, offset, time_ms, key_at, key_bytes, value_at, value_bytes, headers_at, headers)
+    found = _Found(owner, offset, time_ms, key_at, key_bytes, value_at, value_bytes, headers_at, headers, stops)
     return found, right
 
 
@@ -325,8 +356,9 @@ def _payload(found: _Found, blob: bytes, wanted: frozenset[str]) -> dict[str, pa
                 columns[name], columns[f"{name}_encoding"] = _texts(parts.take(at), sizes)
     if "headers" in wanted:
         headers = ["[]"] * len(found.batch)
+        places = found.headers_at, found.headers, found.end
         for index in np.nonzero(found.headers > 0)[0].tolist():
-            headers[index] = _headers_json(blob, int(found.headers_at[index]), int(found.headers[index]))
+            headers[index] = _headers_json(blob, *(int(numbers[index]) for numbers in places))
         columns["headers"] = pc.if_else(pa.array(found.headers != _NULL), pa.array(headers, pa.string()), None)
     return columns
 
@@ -366,8 +398,8 @@ def text_of(data: bytes) -> tuple[str, str]:
     return part.hex(), f"hex{suffix}"
 
 
-def _headers_json(blob: bytes, at: int, count: int) -> str:
-    found, _ = record_headers(blob, at, count)
+def _headers_json(blob: bytes, at: int, count: int, end: int) -> str:
+    found, _ = record_headers(blob, at, count, end)
     listed = []
     for name, value in found:
         text, encoding = (None, None) if value is None else text_of(value)

@@ -19,9 +19,9 @@ from dissectors.core.limits import Limits
 from dissectors.kafka.compression import decompress
 from dissectors.kafka.records import BatchHeader, batch_headers
 
-# offset, timestamp in ms, position and size of key and of value (size -1: null), position and number of headers.
+# offset, timestamp in ms, position and size of key and of value (size -1: null), position and number of headers, end.
 # A timestamp that the format or the producer does not give is None.
-Record = tuple[int, int | None, int, int, int, int, int, int]
+Record = tuple[int, int | None, int, int, int, int, int, int, int]
 # Key and value (None: null) of a header.
 Header = tuple[bytes, bytes | None]
 
@@ -121,17 +121,17 @@ def checksum_ok(buf: bytes, header: BatchHeader, end: int) -> bool | None:
     return zlib.crc32(view[header.start + _V1_CHECKED_AT : behind]) == header.crc
 
 
-def record_headers(data: bytes, at: int, count: int) -> tuple[list[Header], str | None]:
-    """Headers of a record of format 2 and what is wrong with them."""
+def record_headers(data: bytes, at: int, count: int, end: int) -> tuple[list[Header], str | None]:
+    """Headers of a record of format 2, which ends at `end`, and what is wrong with them."""
     found: list[Header] = []
     try:
         for _ in range(count):
             size, at = _varint(data, at)
-            if not 0 <= size <= len(data) - at:
+            if not 0 <= size <= end - at:
                 return found, "impossible size of a header"
             name = data[at : at + size]
             size, at = _varint(data, at + size)
-            if size > len(data) - at:
+            if size > end - at:
                 return found, "impossible size of a header"
             value = None if size < 0 else data[at : at + size]
             found.append((name, value))
@@ -216,7 +216,8 @@ def split_records(
             if headers < 0 or at + 2 * headers > stop or (headers == 0 and at != stop):
                 return records, f"record {len(records)}: its fields do not fit its size"
             time = fixed_ms if fixed_ms is not None else None if none_given else base_ms + later_ms
-            add((base_offset + offset, time, key_at, max(key_bytes, -1), value_at, max(value_bytes, -1), at, headers))
+            sizes = max(key_bytes, -1), max(value_bytes, -1)
+            add((base_offset + offset, time, key_at, sizes[0], value_at, sizes[1], at, headers, stop))
             at = stop
     except (IndexError, OverflowError):
         return records, f"the data ends inside record {len(records)} of {count}"
@@ -245,7 +246,7 @@ def _message(buf: bytes, header: BatchHeader, crc_ok: bool | None, allowance: Al
         return OpenedBatch(header, crc_ok, data, 0, [], error=error)
     if header.codec == "none":
         return OpenedBatch(header, crc_ok, data, 1, [record], len(data))
-    _, wrapper_ms, _, _, at, size, _, _ = record
+    _, wrapper_ms, _, _, at, size, *_ = record
     body = data[at : at + max(size, 0)]
     inner, error, limited = decompress(header.codec or "", body, allowance.limit(len(body)))
     allowance.spend(len(body), len(inner))
@@ -303,4 +304,5 @@ def _single(data: bytes, at: int, stop: int, magic: int) -> tuple[Record | None,
         return None, "bytes behind the value of a message"
     key_at, key_bytes, value_at, value_bytes = fields
     offset: int = _read_long(data, at)[0]
-    return (offset, None if time == _NO_TIMESTAMP else time, key_at, key_bytes, value_at, value_bytes, stop, 0), None
+    ms = None if time == _NO_TIMESTAMP else time
+    return (offset, ms, key_at, key_bytes, value_at, value_bytes, stop, 0, stop), None

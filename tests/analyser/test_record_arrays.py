@@ -69,11 +69,11 @@ def expected_of(spans: list[bytes]) -> list[dict[str, Any]]:
 
 
 def _record(one: Any, record: Any, number: int) -> dict[str, Any]:
-    offset, time, key_at, key_bytes, value_at, value_bytes, headers_at, headers = record
+    offset, time, key_at, key_bytes, value_at, value_bytes, headers_at, headers, stop = record
     base, sequence = one.header.base_offset, one.header.base_sequence
     key = None if key_bytes < 0 else one.data[key_at : key_at + key_bytes]
     value = None if value_bytes < 0 else one.data[value_at : value_at + value_bytes]
-    listed = record_headers(one.data, headers_at, headers)[0]
+    listed = record_headers(one.data, headers_at, headers, stop)[0]
     return {
         "offset": offset if max(abs(offset - base), abs(base)) <= 2**53 else None,
         "timestamp": None if time in (None, -1) or abs(time) > 9_000_000_000_000 else time * 1_000_000,
@@ -193,3 +193,17 @@ def test_changed_bytes_give_the_same(changed: list[tuple[bytes, list[tuple[int, 
 @given(st.lists(st.tuples(st.binary(max_size=120), st.integers(0, 9)), min_size=1, max_size=5))
 def test_any_records_give_the_same(bodies: list[tuple[bytes, int]]) -> None:
     assert_same([_batch_of(body, count) for body, count in bodies])
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_so_many_batches_that_they_make_their_steps_together(seed: int) -> None:
+    chance = random.Random(seed)
+    spans = []
+    for number in range(250):
+        raw = bytearray(batch(_some(chance.choice((1, 2, 9, 30)), number)))
+        if chance.random() < 0.3:
+            for _ in range(chance.choice((1, 3))):
+                raw[chance.randrange(61, len(raw))] = chance.randrange(256)
+        spans.append(bytes(raw))
+    assert_same(spans)
+    assert len({row["error"] for row in columns_of(spans)}) > 3

@@ -63,8 +63,8 @@ def read(raw: bytes) -> list[Read]:
 
 
 def _content(data: bytes, record: Any) -> Read:
-    offset, time, key_at, key_bytes, value_at, value_bytes, headers_at, headers = record
-    listed, wrong = record_headers(data, headers_at, headers)
+    offset, time, key_at, key_bytes, value_at, value_bytes, headers_at, headers, stop = record
+    listed, wrong = record_headers(data, headers_at, headers, stop)
     assert wrong is None
     key = None if key_bytes < 0 else data[key_at : key_at + key_bytes]
     value = None if value_bytes < 0 else data[value_at : value_at + value_bytes]
@@ -128,7 +128,7 @@ def test_control_records(number: int, name: str) -> None:
     (one,) = opened(raw)
     records, error = records_of(one)
     assert (error, [control_type(one.data, record) for record in records]) == (None, [name])
-    assert control_type(b"", (0, 0, 0, 2, 0, 0, 0, 0)) is None
+    assert control_type(b"", (0, 0, 0, 2, 0, 0, 0, 0, 0)) is None
 
 
 def test_log_append_time_of_a_wrapper_is_that_of_all() -> None:
@@ -273,10 +273,10 @@ def test_changed_bytes_never_raise(seed: bytes, changes: list[tuple[int, bytes]]
     for one in opened(bytes(raw)):
         records, _ = records_of(one)
         for record in records:
-            _, _, key_at, key_bytes, value_at, value_bytes, headers_at, headers = record
+            _, _, key_at, key_bytes, value_at, value_bytes, headers_at, headers, stop = record
             assert 0 <= key_at + max(key_bytes, 0) <= len(one.data)
             assert 0 <= value_at + max(value_bytes, 0) <= len(one.data)
-            record_headers(one.data, headers_at, headers)
+            record_headers(one.data, headers_at, headers, stop)
 
 
 @settings(max_examples=200)
