@@ -48,12 +48,15 @@ _ALL = (
         "bulk", "exchanges", "bulk",
         Scale(Size(0, 500_000_000), Size(0, 125_000_000)), Scale(Size(0, 20_000_000), Size(0, 5_000_000)), 3,
     ),
-    Profile("flows", "exchanges", "flows", Scale(Size(flows=50_000)), Scale(Size(flows=1_000)), 3),
-    Profile("tunnelled", "exchanges", "tunnelled", Scale(Size(500_000)), Scale(Size(15_000)), 3),
-    Profile("lossy", "lossy", "lossy", Scale(Size(500_000)), Scale(Size(15_000)), 3),
+    Profile(
+        "flows", "exchanges", "flows",
+        Scale(Size(flows=50_000), Size(flows=6_250)), Scale(Size(flows=1_000), Size(flows=250)), 3,
+    ),
+    Profile("tunnelled", "exchanges", "tunnelled", Scale(Size(400_000)), Scale(Size(15_000)), 3),
+    Profile("lossy", "lossy", "lossy", Scale(Size(400_000)), Scale(Size(15_000)), 3),
     Profile("processes", "processes", "small", Scale(Size(1_000_000)), Scale(Size(15_000)), 1.7),
     Profile("half_open", "exchanges", "half_open", Scale(None, Size(flows=125_000)), Scale(None, Size(flows=5_000)), 3),
-    Profile("records", "records", "records", Scale(Size(0, 25_000_000)), Scale(Size(0, 1_000_000)), 5),
+    Profile("records", "records", "records", Scale(Size(0, 50_000_000)), Scale(Size(0, 1_000_000)), 5),
     Profile("decode", "decode", "", Scale(Size()), Scale(Size()), 1 / 3),
 )  # fmt: skip
 PROFILES = {profile.name: profile for profile in _ALL}

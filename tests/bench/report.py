@@ -23,6 +23,7 @@ FLAT_MIB = 32
 class Timing(NamedTuple):
     """Runs in turn over one capture: what was counted in it, the program compared with, its runs and ours.
 
+    The processor time of several processes is their sum, the memory that of the largest.
     wanted: how many times faster than the baseline ours should be.
     """
 
