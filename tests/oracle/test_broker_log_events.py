@@ -221,7 +221,7 @@ LEAST_ROWS = {
 
 
 # Brokers among themselves (Envelope, batched AddPartitionsToTxn, voters) are not made into rows here.
-OF_CLIENTS = [path for path in LOGS if path.name != "kafka_cluster.jsonl.gz"]
+OF_CLIENTS = [path for path in LOGS if not path.name.startswith(("kafka_cluster.", "kafka_share_streams."))]
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.table)

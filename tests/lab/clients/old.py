@@ -1,4 +1,4 @@
-"""Client programs of past years, fetched with their own tools into folders of their own.
+"""Client programs with libraries of their own: those of past years, and Kafka Streams.
 
 In: versions. Out: commands that run them. Nothing of them is installed into this project's environment.
 """
@@ -13,6 +13,7 @@ from tests.lab.processes import run
 
 JARS_POM = clients.CLIENTS_DIR / "jars" / "pom.xml"
 JAVA_SOURCE = clients.CLIENTS_DIR / "java_old" / "OldClient.java"
+STREAMS_SOURCE = clients.CLIENTS_DIR / "java_streams" / "StreamsApp.java"
 KAFKA_PYTHON = "2.0.2"
 
 
@@ -33,6 +34,18 @@ def java_command(version: str, *words: str) -> list[str]:
         stamp.touch()
     return ["java", "-Xms32m", "-Xmx128m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1",
             "-cp", f"{classes}:{libraries}", "OldClient", *words]  # fmt: skip
+
+
+def streams_command(*words: str) -> list[str]:
+    """Compile StreamsApp against Kafka Streams of the broker's version and return the command that runs it."""
+    libraries = f"{jars('kafka-streams', broker.version())}/*"
+    classes = broker.WORK_DIR / "java-streams-classes"
+    stamp = classes / "compiled"
+    if not stamp.exists() or stamp.stat().st_mtime < STREAMS_SOURCE.stat().st_mtime:
+        run(["javac", "-Xlint:all", "-d", str(classes), "-cp", libraries, str(STREAMS_SOURCE)])
+        stamp.touch()
+    return ["java", "-Xms64m", "-Xmx192m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1",
+            "-cp", f"{classes}:{libraries}", "StreamsApp", *words]  # fmt: skip
 
 
 def kafka_python() -> Path:

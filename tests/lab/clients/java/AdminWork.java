@@ -67,6 +67,9 @@ final class AdminWork {
                     case "cluster" -> cluster(admin);
                     case "voters" -> voters(admin, words.get("voters"));
                     case "leaders" -> leaders(admin, words.get("topic"), words.numbers("brokers"));
+                    case "share" -> AdminGroups.prepareShare(admin, words.get("group"));
+                    case "newer groups" -> AdminGroups.describe(admin, words.get("group"), words.get("streams"));
+                    case "newer groups' end" -> AdminGroups.remove(admin, words.get("group"), words.get("streams"), words.get("topic"));
                     case "removal" -> removal(admin, words.get("topic"), words.get("group"));
                     default -> throw new IllegalArgumentException(part);
                 }

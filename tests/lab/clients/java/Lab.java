@@ -8,7 +8,7 @@ import java.util.concurrent.TimeUnit;
 
 /**
  * The lab's clients on the Java client of the broker's own version: topics, produce, consume,
- * transact, describe, administer.
+ * transact, describe, administer, share.
  *
  * In: a command, then NAME=VALUE words; every name with a dot is a client setting. Out: JSON lines on standard output.
  * SIGTERM ends a command in order.
@@ -69,7 +69,7 @@ public final class Lab {
 
     public static void main(String[] args) throws Exception {
         Map<String, Command> commands = Map.of(
-            "administer", AdminWork::administer, "topics", Admins::createTopics, "describe", Admins::describe, "produce", Producers::produce,
+            "administer", AdminWork::administer, "share", Shares::share, "topics", Admins::createTopics, "describe", Admins::describe, "produce", Producers::produce,
             "consume", Consumers::consume, "transact", Transactions::transact);
         Thread worker = Thread.currentThread();
         boolean[] failed = {false};
