@@ -25,6 +25,7 @@ from analyser.evidence.identity import capture_key
 from analyser.evidence.rows import FlowRow, MessageId, MessageRow, UnknownId
 from analyser.options import ProgressCallback, ReadOptions
 from analyser.timeorder import FLOW
+from dissectors.core.model import packet_of
 
 _MESSAGES, _EXCHANGES, _FLOWS, _PLACES = "messages.parquet", "exchanges.parquet", "flows.parquet", "places.json"
 _MESSAGE_COLUMNS = (
@@ -90,6 +91,18 @@ class Index:
         if not rows:
             raise UnknownId(f"no flow {flow_id}; `wirewitness table flows CAPTURE` lists them")
         return _flow_row(rows[0])
+
+    def end_of(self, flow: FlowRow) -> int:
+        """The first packet of the next flow between the same ends; beyond all packets when there is none."""
+        table = self._flows
+        same = pc.greater(table[FLOW], flow.key)
+        for side, (address, port) in (("client", flow.client), ("server", flow.server)):
+            same = pc.and_(same, pc.equal(table[f"{side}_address"], address))
+            same = pc.and_(same, pc.equal(table[f"{side}_port"], port))
+        later = [
+            row[FLOW] for row in table.filter(same).to_pylist() if (row["encapsulation"] or "") == flow.encapsulation
+        ]
+        return int(min(later, default=packet_of(len(self.sources), 0)))
 
     @property
     def _flows(self) -> pa.Table:

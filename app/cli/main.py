@@ -12,6 +12,7 @@ import click
 
 from app.cli.analyse import analyse
 from app.cli.detectors import detectors
+from app.cli.extract import extract
 from app.cli.failure import guarded
 from app.cli.output import write_text
 from app.cli.records import records
@@ -66,7 +67,7 @@ def cli() -> None:
     """
 
 
-for _command in (analyse, show, table, tables, records, detectors):
+for _command in (analyse, show, extract, table, tables, records, detectors):
     cli.add_command(_command)
 
 

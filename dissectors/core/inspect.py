@@ -62,8 +62,15 @@ class Inspected:
     error_at: int | None = None
 
 
+# May messages like this hold credentials? Redaction looks into those only.
+MayHide = Callable[[Asked], bool]
 # (bytes of the frame, what is known of it, options) -> its tree.
 Inspect = Callable[[bytes, Asked, DecodeOptions], Inspected]
+
+
+def anything(_asked: Asked) -> bool:
+    """A message of any kind may hold credentials."""
+    return True
 
 
 def undecoded(data: bytes, _asked: Asked, options: DecodeOptions) -> Inspected:

@@ -19,7 +19,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
-from dissectors.core.inspect import Inspect, undecoded
+from dissectors.core.inspect import Inspect, MayHide, anything, undecoded
 from dissectors.core.limits import Limits
 from dissectors.core.model import Frame, Row
 from dissectors.core.options import DecodeOptions
@@ -148,6 +148,7 @@ class Dissector:
     rows: own tables -> names of the fields of their rows.
     error_names: error code -> name.
     inspect: (bytes of a frame, what is known of it, options) -> tree of fields; see core/inspect.py.
+    may_hide: may such a message hold credentials? Where it says no, nobody looks.
     """
 
     name: str
@@ -158,3 +159,4 @@ class Dissector:
     rows: Mapping[str, tuple[str, ...]]
     error_names: Mapping[int, str]
     inspect: Inspect = undecoded
+    may_hide: MayHide = anything

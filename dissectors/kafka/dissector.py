@@ -6,7 +6,7 @@ from dissectors.core.protocol import Dissector
 from dissectors.kafka.conversation import conversation
 from dissectors.kafka.error_codes import ERROR_NAMES
 from dissectors.kafka.framing import framer, probe
-from dissectors.kafka.inspect import inspect
+from dissectors.kafka.inspect import inspect, may_hide
 from dissectors.kafka.rows import KAFKA_ROWS
 
 KAFKA = Dissector(
@@ -18,4 +18,5 @@ KAFKA = Dissector(
     rows=KAFKA_ROWS,
     error_names=ERROR_NAMES,
     inspect=inspect,
+    may_hide=may_hide,
 )

@@ -46,6 +46,12 @@ def inspect(data: bytes, asked: Asked, options: DecodeOptions) -> Inspected:
     return tree.inspected()
 
 
+def may_hide(asked: Asked) -> bool:
+    """Whether `inspect` could find credentials in such a message; see `MayHide`."""
+    key = None if asked.operation is None else _keys_by_name().get(asked.operation)
+    return key is None or _kind_of_unknown(key) == "secret"
+
+
 class _Tree:
     """The nodes of the top level while they are found; `pos` is where the last one ends."""
 

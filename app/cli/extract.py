@@ -1,0 +1,223 @@
+"""`wirewitness extract`: the packets that prove something. In: captures and an id; out: a pcapng or pcap file."""
+
+from __future__ import annotations
+
+import json
+import sys
+import tempfile
+import zipfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, BinaryIO
+
+import click
+
+from app.cli.failure import CallerError, Status, say
+from app.cli.locating import open_located
+from app.cli.options import locating_options
+from app.cli.output import check_output, whole_file
+
+if TYPE_CHECKING:
+    from analyser.analysis import Analysis
+    from analyser.evidence.choose import Choice
+    from analyser.evidence.index import Index
+    from analyser.evidence.rows import MessageRow
+
+
+@click.command(short_help="Write the packets behind a finding, flow or message to a capture.")
+@click.argument("captures", nargs=-1, required=True, metavar="CAPTURE...")
+@click.option("--finding", metavar="ID", help="The evidence of a finding.")
+@click.option("--flow", metavar="ID", help="All packets of a connection.")
+@click.option("--message", metavar="ID", help="The packets of a message.")
+@click.option("--exchange", metavar="ID", help="The packets of a request and its response.")
+@click.option("--output", "-o", required=True, metavar="FILE", help="pcapng; pcap when the name ends in .pcap.")
+@click.option("--redact", is_flag=True, help="Overwrite credentials in the packets. Data of applications stays.")
+@click.option(
+    "--bundle",
+    metavar="FOLDER",
+    help="Also write the table rows, of a finding its report too, to this new folder or .zip file.",
+)
+@locating_options
+def extract(
+    *,
+    captures: tuple[str, ...],
+    finding: str | None,
+    flow: str | None,
+    message: str | None,
+    exchange: str | None,
+    output: str,
+    redact: bool,
+    bundle: str | None,
+    **locating: Any,
+) -> Status:
+    """Write evidence packets of CAPTURE... to a capture that Wireshark opens, with the handshakes of their connections.
+
+    Packets are raw: what applications sent is in them, and so are credentials unless --redact is given. Times, link
+    types and original lengths stay; TCP checksums of overwritten packets are wrong.
+
+    \b
+    Examples:
+      wirewitness extract incident.pcapng --finding 5b1f0c2a77e1d3aa -o evidence.pcapng
+      wirewitness extract captures/ --flow 3f6c1e0a9b2d4c58 -o flow.pcapng --redact
+    """  # fmt: skip
+    kinds = {"finding": finding, "flow": flow, "message": message, "exchange": exchange}
+    given = [(kind, value) for kind, value in kinds.items() if value is not None]
+    if len(given) != 1:
+        raise click.UsageError("exactly one of --finding, --flow, --message and --exchange is needed")
+    check_output(output, captures)
+    if bundle is not None and Path(bundle).exists():
+        raise CallerError(f"--bundle {bundle}: that is there already")
+    quiet = locating["quiet"]
+    reading = dict(locating)
+    with open_located(captures, locating) as (index, some_missing):
+        kind, wanted = given[0]
+        analysis = _analysis(index, reading) if kind == "finding" or bundle is not None else None
+        try:
+            choice, found = _choice(index, kind, wanted, analysis, redact=redact)
+            count = _write(index, choice, output)
+            if bundle is not None and analysis is not None:
+                with _new_bundle(Path(bundle)) as folder:
+                    _fill_bundle(folder, analysis, kind, wanted, found)
+        finally:
+            if analysis is not None:
+                analysis.close()
+    if not quiet:
+        _tell(count, choice, output, redact=redact)
+    return Status.SOME_INPUT_UNREAD if some_missing else Status.DONE
+
+
+def _analysis(index: Index, reading: dict[str, Any]) -> Analysis:
+    import analyser
+    from app.cli.options import read_options
+
+    given = {name: value for name, value in reading.items() if name not in ("quiet", "debug", "no_index")}
+    options = read_options(**given, protocol=(), from_ns=None, to_ns=None)
+    return analyser.read([str(source.path) for source in index.sources], options=options)
+
+
+def _choice(
+    index: Index, kind: str, wanted: str, analysis: Analysis | None, *, redact: bool
+) -> tuple[Choice, list[MessageRow]]:
+    from analyser.evidence.choose import Choice
+    from analyser.evidence.gather import add_message, add_secrets
+    from analyser.evidence.rows import UnknownId, parse_message_id
+    from dissectors.core.model import packet_of
+
+    choice, rows = Choice(), list[Any]()
+    try:
+        if kind == "flow":
+            flow = index.flow(wanted)
+            choice.add_flow(flow, index.end_of(flow))
+        elif kind == "finding" and analysis is not None:
+            files = [str(source.path) for source in index.sources]
+            choice.comment = f"evidence of finding {wanted}"
+            for one in _evidence(analysis, wanted):
+                if one.get("message_id"):
+                    with suppress(UnknownId):
+                        rows.append(index.message(parse_message_id(one["message_id"])))
+                if one.get("packet") is not None and one.get("file") in files:
+                    choice.packets.add(packet_of(files.index(one["file"]), one["packet"]))
+        else:
+            row = index.message(parse_message_id(wanted))
+            partner = index.partner(row) if kind == "exchange" else None
+            rows = [row, *([partner] if partner is not None else [])]
+    except UnknownId as error:
+        raise CallerError(str(error)) from error
+    for row in rows:
+        add_message(choice, index, row)
+    if redact:
+        add_secrets(choice, index)
+    return choice, rows
+
+
+def _evidence(analysis: Analysis, finding: str) -> list[dict[str, Any]]:
+    rows = analysis.arrow("findings").select(["finding_id", "evidence"]).to_pylist()
+    for row in rows:
+        if row["finding_id"] == finding:
+            found: list[dict[str, Any]] = json.loads(row["evidence"])
+            return found
+    hint = "`wirewitness table findings CAPTURE --columns finding_id,code` lists them"
+    raise CallerError(f"no finding {finding!r}; {hint}")
+
+
+def _write(index: Index, choice: Choice, output: str) -> int:
+    from analyser.evidence.choose import chosen_packets
+
+    with whole_file(output) as path, path.open("wb") as file:
+        return sum(1 for _ in _written(chosen_packets(choice, index.sources, index.places), file, output))
+
+
+def _written(packets: Any, file: BinaryIO, output: str) -> Any:
+    """Each packet once it is written."""
+    from analyser.evidence.write import PcapngWriter, PcapWriter
+
+    if not output.lower().endswith(".pcap"):
+        writer = PcapngWriter(file, "raw packets chosen by wirewitness: evidence, not a whole capture")
+        for packet in packets:
+            writer.write(packet)
+            yield packet
+        return
+    plain: PcapWriter | None = None
+    link_type = 1
+    for packet in packets:
+        if plain is None:
+            link_type = packet.link_type
+            plain = PcapWriter(file, link_type)
+        if packet.link_type != link_type:
+            raise CallerError(f"{output}: pcap has room for one link type and the packets have more; name it .pcapng")
+        plain.write(packet)
+        yield packet
+    if plain is None:
+        PcapWriter(file, link_type)
+
+
+@contextmanager
+def _new_bundle(target: Path) -> Iterator[Path]:
+    """A folder to fill; a zip file is made of it when the target's name ends so."""
+    if target.suffix.lower() != ".zip":
+        target.mkdir()
+        yield target
+        return
+    with tempfile.TemporaryDirectory(prefix="wirewitness-") as folder:
+        yield Path(folder)
+        with whole_file(str(target)) as path, zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as packed:
+            for file in sorted(Path(folder).iterdir()):
+                packed.write(file, file.name)
+
+
+def _fill_bundle(folder: Path, analysis: Analysis, kind: str, wanted: str, rows: Sequence[MessageRow]) -> None:
+    from analyser.tables import TABLES
+    from reports.causes import causes, findings
+    from reports.finding_section import finding_section
+    from reports.rows import jsonl_pieces
+    from reports.text import render
+
+    ids = ", ".join(f"'{row.message_id().text()}'" for row in rows) or "''"
+    quoted = "'" + wanted.replace("'", "''") + "'"
+    for name in analysis.tables():
+        columns = TABLES[name].column_names()
+        if name == "findings":
+            where = f"finding_id = {quoted}" if kind == "finding" else "false"
+        elif kind == "flow" and "flow_id" in columns:
+            where = f"flow_id = {quoted}"
+        else:
+            known = ("message_id", "exchange_id", "request_message_id", "response_message_id")
+            where = " OR ".join(f"{column} IN ({ids})" for column in known if column in columns) or "false"
+        pieces = b"".join(jsonl_pieces(name, analysis.batches(name, where=where), columns))
+        if pieces:
+            (folder / f"{name}.jsonl").write_bytes(pieces)
+    if kind == "finding":
+        own = causes([finding for finding in findings(analysis) if finding.finding_id == wanted])
+        text = render([finding_section(analysis, own)], 100)
+        (folder / "report.txt").write_text(text, encoding="utf-8", errors="backslashreplace")
+
+
+def _tell(count: int, choice: Choice, output: str, *, redact: bool) -> None:
+    raw = "credentials in decoded messages are overwritten" if redact else "credentials too; --redact overwrites those"
+    say(f"{count} raw packets written to {output}; data of applications is in them, {raw}")
+    if redact:
+        say(f"{choice.overwritten} packets held credentials; their TCP checksums are wrong now")
+    if choice.left_out:
+        say(f"{choice.left_out} packets with credentials in IP fragments are left out")
+    sys.stderr.flush()
