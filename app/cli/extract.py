@@ -99,6 +99,7 @@ def _analysis(index: Index, reading: dict[str, Any]) -> Analysis:
 def _choice(
     index: Index, kind: str, wanted: str, analysis: Analysis | None, *, redact: bool
 ) -> tuple[Choice, list[MessageRow]]:
+    from analyser.evidence.bytes import BytesGone
     from analyser.evidence.choose import Choice
     from analyser.evidence.gather import add_message, add_secrets
     from analyser.evidence.rows import UnknownId, parse_message_id
@@ -124,10 +125,13 @@ def _choice(
             rows = [row, *([partner] if partner is not None else [])]
     except UnknownId as error:
         raise CallerError(str(error)) from error
-    for row in rows:
-        add_message(choice, index, row)
-    if redact:
-        add_secrets(choice, index)
+    try:
+        for row in rows:
+            add_message(choice, index, row)
+        if redact:
+            add_secrets(choice, index)
+    except BytesGone as error:
+        raise CallerError(f"{error}; the capture changed since it was indexed, try --no-index") from error
     return choice, rows
 
 
