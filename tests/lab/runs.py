@@ -15,7 +15,7 @@ from tests.lab import broker, broker_log, capture, net
 from tests.lab.processes import LabError, Process
 
 # In the order in which they are made; each is a module of tests.lab.scenarios.
-SCENARIOS = ("stale_commit", "fenced_commit", "healthy", "admin", "cluster", "old_clients", "share_streams")
+SCENARIOS = ("stale_commit", "fenced_commit", "healthy", "admin", "cluster", "old_clients", "share_streams", "sasl")
 
 
 # A race can go the other way on a busy machine: a run that did not show what it should is made again.

@@ -28,7 +28,9 @@ from tests.conftest import SAMPLES
 from tests.lab import broker_log
 from tests.support.recorder import Recorded, Recording, record
 
-LOGS = sorted((SAMPLES / "broker_logs").glob("*.jsonl.gz"))
+# Too short for the amounts asked for here, since a broker does not log authentication: see test_sasl_sample.py.
+SHORT = "kafka_sasl.jsonl.gz"
+LOGS = sorted(path for path in (SAMPLES / "broker_logs").glob("*.jsonl.gz") if path.name != SHORT)
 UUID_TEXT = 22  # base64 of 16 bytes without padding; as plain bytes they would have 24 characters
 SIZES = {"recordsSizeInBytes": "records"}
 # Definitions newer than the broker have another name for the same field.

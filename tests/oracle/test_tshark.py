@@ -21,7 +21,9 @@ from tests.conftest import SAMPLES
 from tests.support.tshark import KafkaPacket, kafka_packets
 
 PORT = 9092
-CAPTURES = sorted(SAMPLES.glob("kafka_*.pcapng"))
+# Its Kafka is on another port and is little; bare tokens tshark takes for requests.
+AUTHENTICATION = "kafka_sasl.pcapng"
+CAPTURES = sorted(path for path in SAMPLES.glob("kafka_*.pcapng") if path.name != AUTHENTICATION)
 TOO_NEW = re.compile(r"Unsupported \w+ version\. Supports v[\d-]+\.|Unknown \d+ API key")
 # Versions that it does know, and still reads wrongly: it takes the 4-byte length of a blob for a 2-byte one, finds it
 # empty and calls the blob's bytes left over. Only before the flexible versions, and only where there is a blob.

@@ -24,6 +24,7 @@ from dissectors.core.protocol import Conversation, Sink
 from dissectors.kafka.compile import decoder
 from dissectors.kafka.dissector import KAFKA
 from dissectors.kafka.headers import decode_response, request_header, response_header
+from dissectors.kafka.operation import TOKEN
 from dissectors.kafka.rows import Value
 
 End = tuple[str, int]
@@ -74,7 +75,7 @@ def record(paths: Sequence[str | Path], options: ReadOptions | None = None) -> R
         _recorded(kept, row, _ends(pipeline.flows[kept.flow], decoded.endpoints))
         for kept in pipeline.kept
         for row in kept.rows
-        if row["request_offset"] is not None
+        if row["request_offset"] is not None and row["operation"] != TOKEN.name  # a token has no header
     ]
     return Recording(exchanges, pipeline.flows)
 

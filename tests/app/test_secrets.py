@@ -1,0 +1,92 @@
+"""What proves who somebody is leaves the program in no format; who it is does."""
+
+from __future__ import annotations
+
+import base64
+import re
+from functools import cache
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+
+import analyser
+from analyser.options import ReadOptions
+from analyser.tables import TABLES
+from tests.app.program import ROOT, run
+
+SAMPLES = ROOT / "sample_pcaps"
+# User names, and patterns of secrets as they are on the wire: passwords, tokens and SCRAM's proofs and signatures.
+CASES = {
+    "kafka_sasl.pcapng": (
+        ("paula", "sam"),
+        (
+            rb"lab-plain-7Qx2",
+            rb"lab-wrong-3Vb8",
+            rb"eyJhbGciOiJub25lIn0[\w.-]*",
+            rb"p=([\w+/=]{40,})",
+            rb"v=([\w+/=]{40,})",
+        ),
+    ),
+    "kafka_admin.pcapng": (("operator", "billing"), (rb"lab-only-password",)),
+}
+FORMATS = ("table", "csv", "jsonl")
+
+
+@cache
+def secrets(file: str) -> frozenset[bytes]:
+    """Every secret of the capture, each way in which an output might write it."""
+    raw = (SAMPLES / file).read_bytes()
+    found: set[bytes] = set()
+    for pattern in CASES[file][1]:
+        matches = {match[match.lastindex or 0] for match in re.finditer(pattern, raw)}
+        assert matches, f"{pattern!r} is not in {file}: this test would prove nothing"
+        found |= matches
+    return frozenset(
+        written
+        for secret in found
+        for written in (secret, secret.hex().encode(), secret.hex(" ").encode(), base64.b64encode(secret).rstrip(b"="))
+    )
+
+
+def check(file: str, output: bytes) -> None:
+    leaked = [secret for secret in secrets(file) if secret in output]
+    assert not leaked
+
+
+@pytest.mark.parametrize("file", CASES)
+def test_no_table_holds_a_secret(file: str) -> None:
+    names = list(TABLES)
+    with analyser.read(SAMPLES / file, tables=names, options=ReadOptions(payload=True)) as analysis:
+        shown = repr({name: analysis.arrow(name).to_pylist() for name in names})
+    check(file, shown.encode())
+    for user in CASES[file][0]:
+        assert user in shown
+
+
+@pytest.mark.parametrize("file", CASES)
+@pytest.mark.parametrize("format_", ["text", "json"])
+def test_no_report_holds_a_secret(file: str, format_: str) -> None:
+    result = run("analyse", SAMPLES / file, "--format", format_)
+    assert result.returncode == 0, result.stderr
+    check(file, result.stdout + result.stderr)
+
+
+@pytest.mark.parametrize("format_", FORMATS)
+@pytest.mark.parametrize("table", ["messages", "kafka_authentications"])
+def test_no_format_holds_a_secret(table: str, format_: str) -> None:
+    file = "kafka_sasl.pcapng"
+    result = run("table", table, SAMPLES / file, "--format", format_, COLUMNS="500")
+    assert result.returncode == 0, result.stderr
+    check(file, result.stdout + result.stderr)
+    assert b"paula" in result.stdout
+
+
+def test_no_parquet_file_holds_a_secret(tmp_path: Path) -> None:
+    file = "kafka_sasl.pcapng"
+    target = tmp_path / "messages.parquet"
+    result = run("table", "messages", SAMPLES / file, "--format", "parquet", "--output", target)
+    assert result.returncode == 0, result.stderr
+    shown = repr(pq.read_table(target).to_pylist()).encode()
+    check(file, shown + target.read_bytes())
+    assert b"paula" in shown
