@@ -39,7 +39,7 @@ $(VENV)/.installed-lab: $(VENV)/.installed-test
 
 test: $(VENV)/.installed-test lint
 	@$(BIN)/python -m tests.support.programs tshark
-	$(BIN)/python -m pytest -m "not lab and not bench"
+	$(BIN)/python -m pytest -m "not lab and not bench" --numprocesses 2 --dist loadfile
 
 lint: $(VENV)/.installed-test
 	$(BIN)/ruff check .
