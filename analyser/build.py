@@ -235,7 +235,6 @@ _SPECIAL: dict[tuple[str, str], _Maker] = {
     ("messages", "dst_address"): lambda b: b.from_client("server_address", "client_address"),
     ("messages", "dst_port"): lambda b: b.from_client("server_port", "client_port"),
     ("exchanges", "request_message_id"): _Builder.request_id,
-    ("exchanges", "response_message_id"): _Builder.response_id,
     ("exchanges", "latency_ms"): _Builder.latency_ms,
-    ("kafka_offset_commits", "response_message_id"): _Builder.response_id,
+    ("", "response_message_id"): _Builder.response_id,
 }

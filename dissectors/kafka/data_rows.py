@@ -82,7 +82,7 @@ def produce_rows(request: Request, response: Response | None, out: Sink) -> None
     if rows is None or value is None:
         return
     answers = produce_answers(response)
-    head = (*exchange_key(request, response), request.client_id)
+    head = (*exchange_key(request, response), *_packets(request, response), request.client_id)
     for produced_partition in request.extra or ():
         answer = answers.get(produced_partition.key, {})
         base_offset = answer.get("base_offset")
@@ -121,7 +121,7 @@ def fetch_rows(request: Request, response: Response | None, out: Sink) -> None:
     asked: Asked = request.extra
     state = value.get("replica_state")
     replica = value["replica_id"] if "replica_id" in value else (state["replica_id"] if state else -1)
-    head = (*exchange_key(request, response), request.client_id, replica)
+    head = (*exchange_key(request, response), *_packets(request, response), request.client_id, replica)
     seen: set[PartitionKey] = set()
     if response is not None and response.value is not None:
         for topic in response.value["responses"]:
@@ -157,6 +157,11 @@ def _fetched(key: PartitionKey, partition: Value, response: Response) -> tuple[i
         False if False in checksums else True if True in checksums else None,
         partition["error_code"],
     )
+
+
+def _packets(request: Request, response: Response | None) -> tuple[int, int | None]:
+    """request_packet and response_packet."""
+    return request.packet, None if response is None else response.packet
 
 
 def list_offsets_rows(request: Request, response: Response | None, out: Sink) -> None:

@@ -43,6 +43,8 @@ KAFKA_ROWS: dict[str, tuple[str, ...]] = {
     ),
     "kafka_fetch_partitions": (
         *_EXCHANGE,
+        "request_packet",
+        "response_packet",
         "client_id",
         "replica_id",
         "topic",
@@ -60,6 +62,8 @@ KAFKA_ROWS: dict[str, tuple[str, ...]] = {
     ),
     "kafka_produce_batches": (
         *_EXCHANGE,
+        "request_packet",
+        "response_packet",
         "client_id",
         "topic",
         "topic_id",

@@ -19,6 +19,13 @@ UNDECODED = "API key 97 is not known"
 
 FIRES: list[Scenario] = [
     fires(
+        "KAF307", "warning", "a proxy changes a byte of a batch on its way to a consumer",
+        kafka_fetch_partitions=[
+            fetch(n, 500, crc_ok=n > 2, file="a.pcapng", response_packet=n, response_message_id=f"flow1-s{n}")
+            for n in range(1, 6)
+        ],
+    ),
+    fires(
         "CAP101", "warning", "one flow of two has gaps",
         flows=[flow("a", gap_bytes=2920), flow("b")],
         expert_infos=[remark("a", 1, "tcp", "gap"), remark("a", 2, "tcp", "gap")],

@@ -19,6 +19,14 @@ from tests.analyser.detectors.scenarios.scenario import Scenario, silent
 
 NEAR_MISSES: list[Scenario] = [
     silent(
+        "KAF307", "records that cannot be read have a right checksum",
+        kafka_fetch_partitions=[fetch(1, 500, crc_ok=True), fetch(2, 500, crc_ok=None)],
+        expert_infos=[
+            remark("a", 1, "malformed", "unreadable_records", "records of payments-0, zstd: damaged data"),
+            remark("a", 2, "limit", "decompression_limit", "records of payments-0, zstd: too much"),
+        ],
+    ),
+    silent(
         "CAP101", "retransmissions, disorder and a damaged frame are no gap",
         flows=[flow("a", retransmitted_segments=20, out_of_order_segments=9)],
         expert_infos=[remark("a", 1, "malformed", "malformed_message")],
