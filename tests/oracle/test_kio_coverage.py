@@ -13,6 +13,8 @@ from typing import NamedTuple
 
 from dissectors.kafka.api_keys import API_KEYS, api_name
 from dissectors.kafka.schema import Direction
+from tests.lab import broker_log
+from tests.oracle.test_broker_log import LOGS
 from tests.oracle.test_kio_gaps import CASES
 from tests.support import kafka_encode, kio_messages
 
@@ -23,7 +25,8 @@ INTRODUCTION = """\
 
 Every message that `dissectors/kafka/apis` describes, and the encoder whose bytes our decoder has to read field by
 field: kio, a Python library, with random values, or the Java client of the release named. Neither shares a line with
-our decoder; both are made from the definitions of Apache Kafka. Numbers are API versions.
+our decoder; both are made from the definitions of Apache Kafka. Numbers are API versions. The last column has the
+versions whose requests and responses in `sample_pcaps` equal, field by field, what a real broker logged of them.
 `python -m tests.oracle.test_kio_coverage` writes this page.
 """
 
@@ -57,15 +60,39 @@ def cells(rows: list[Proof]) -> str:
     return ", ".join(f"{span(versions)} {oracle or 'none'}" for oracle, versions in runs)
 
 
-def page(rows: list[Proof]) -> str:
+def logged() -> dict[int, set[int]]:
+    """Versions of each key that brokers logged in the runs that made the samples."""
+    found: dict[int, set[int]] = {}
+    for path in LOGS:
+        for entry in broker_log.load(path):
+            found.setdefault(entry.api_key, set()).add(entry.version)
+    return found
+
+
+def spans(versions: set[int]) -> str:
+    """Versions in order, neighbours together: 0-3, 7."""
+    runs: list[list[int]] = []
+    for version in sorted(versions):
+        if runs and version == runs[-1][-1] + 1:
+            runs[-1].append(version)
+        else:
+            runs.append([version])
+    return ", ".join(span(run) for run in runs)
+
+
+def page(rows: list[Proof], in_logs: dict[int, set[int]]) -> str:
     """The coverage as Markdown: how many cells are empty and which, then one line for each API."""
     empty = [row for row in rows if not row.oracle]
     missing = [f"- {api_name(row.key)} v{row.version} {row.direction}" for row in empty]
-    lines = ["| key | API | request | response |", "| --: | --- | --- | --- |"]
+    lines = ["| key | API | request | response | broker log |", "| --: | --- | --- | --- | --- |"]
     for key, group in groupby(rows, key=lambda row: row.key):
         ways = {way: cells(list(some)) for way, some in groupby(group, key=lambda row: row.direction)}
-        lines.append(f"| {key} | {api_name(key)} | {ways['request']} | {ways['response']} |")
-    head = [INTRODUCTION, f"Messages: {len(rows)}", "", f"Empty cells: {len(empty)}", "", *missing]
+        seen = spans(in_logs.get(key, set()))
+        lines.append(f"| {key} | {api_name(key)} | {ways['request']} | {ways['response']} | {seen} |")
+    known = {(row.key, row.version) for row in rows}
+    in_log = sum((key, version) in known for key, versions in in_logs.items() for version in versions)
+    amounts = f"In the broker logs: {in_log} of {len(known)} versions, {len(in_logs)} keys"
+    head = [INTRODUCTION, f"Messages: {len(rows)}", "", amounts, "", f"Empty cells: {len(empty)}", "", *missing]
     return "\n".join([*head, *([""] if missing else []), *lines]) + "\n"
 
 
@@ -77,7 +104,7 @@ def test_no_more_messages_without_an_oracle_than_the_page_says() -> None:
 
 
 def test_the_page_is_up_to_date() -> None:
-    assert PAGE.read_text(encoding="utf-8") == page(coverage())
+    assert PAGE.read_text(encoding="utf-8") == page(coverage(), logged())
 
 
 def test_every_version_of_every_key_is_in_the_matrix() -> None:
@@ -91,10 +118,11 @@ def test_every_version_of_every_key_is_in_the_matrix() -> None:
 
 def test_an_empty_cell_is_named() -> None:
     rows = [Proof(12, 0, "request", "kio"), Proof(12, 1, "request", ""), Proof(12, 0, "response", "kio")]
-    text = page(rows)
+    text = page(rows, {12: {0, 1, 3}})
     assert "Empty cells: 1\n\n- Heartbeat v1 request\n" in text
-    assert "| 12 | Heartbeat | 0 kio, 1 none | 0 kio |" in text
+    assert "| 12 | Heartbeat | 0 kio, 1 none | 0 kio | 0-1, 3 |" in text
+    assert "In the broker logs: 2 of 2 versions, 1 keys" in text
 
 
 if __name__ == "__main__":
-    PAGE.write_text(page(coverage()), encoding="utf-8")
+    PAGE.write_text(page(coverage(), logged()), encoding="utf-8")
