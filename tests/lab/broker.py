@@ -94,7 +94,8 @@ class Node:
         voters = ",".join(f"{number}@{place}" for number, place in enumerate(controllers, 1))
         values = {"address": self.host.address, "port": str(PORT), "run_dir": str(self._dir),
                   "voters": voters, "controllers": ",".join(controllers), "node": str(self.number),
-                  "controller": self._controllers[self.number - 1]}  # fmt: skip
+                  "controller": self._controllers[self.number - 1],
+                  "shutdown_hook": "disable" if len(controllers) > 1 else "enable"}  # fmt: skip
         for name in ("server.properties", "log4j2.properties"):
             (self._dir / name).write_text(Template((POM.parent / name).read_text()).substitute(values))
         config = self._dir / "server.properties"
