@@ -8,12 +8,13 @@ Sequence numbers are unwrapped: `next_seq` grows beyond 32 bits, so that stream 
 from __future__ import annotations
 
 from bisect import insort
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from dissectors.core.limits import Limits
 
 HISTORY_BYTES = 4096
+HISTORY_SEGMENTS = 32
 _HALF = 1 << 31
 _MASK = (1 << 32) - 1
 _PATIENCE_NS = 1_000_000_000
@@ -70,7 +71,8 @@ class Pending(NamedTuple):
 class Half:
     """One direction of a flow.
 
-    history: the last delivered bytes (at most history_bytes, above 0), to compare what is sent again with it.
+    recent: the last segments delivered, at most HISTORY_SEGMENTS or about history_bytes (above 0), to compare what is
+        sent again with them.
     retransmitted, retransmitted_bytes: segments with bytes that were seen before, or that filled a hole late.
     zero_since_ns: since when this side's receive window is closed. notes_left: how many remarks may still follow.
     """
@@ -86,7 +88,8 @@ class Half:
     waited: int = 0
     waiting_since_ns: int = 0
     queue: list[Run | Gap] | None = None
-    history: bytes = b""
+    recent: list[bytes] = field(default_factory=list)
+    recent_bytes: int = 0
     history_bytes: int = HISTORY_BYTES
     gap_bytes: int = 0
     retransmitted: int = 0
@@ -138,13 +141,16 @@ class Half:
         """Bytes that continue the stream exactly at `next_seq`; the last ones are remembered."""
         self.next_seq += run.size
         self.emit(run)
-        history_bytes, first = self.history_bytes, len(run.pieces)
-        size = 0
-        while first and size < history_bytes:
+        recent, limit = self.recent, self.history_bytes
+        first, size = len(run.pieces), 0
+        while first and size < limit and len(run.pieces) - first < HISTORY_SEGMENTS:
             first -= 1
             size += len(run.pieces[first])
-        tail = b"".join(run.pieces[first:])
-        self.history = (self.history + tail if size < history_bytes else tail)[-history_bytes:]
+        for piece in run.pieces[first:]:
+            recent.append(bytes(piece[-limit:]))
+            self.recent_bytes += len(recent[-1])
+        while len(recent) > HISTORY_SEGMENTS or self.recent_bytes - len(recent[0]) >= limit:
+            self.recent_bytes -= len(recent.pop(0))
 
     def unwrap(self, seq: int) -> int:
         """The unwrapped sequence number nearest to what is expected next."""
@@ -234,7 +240,8 @@ class Half:
             self._skip_to(self.fin_seq, packet, ts_ns)
         if self.zero_since_ns is not None:
             self._reopened(ts_ns)
-        self.history = b""
+        self.recent.clear()
+        self.recent_bytes = 0
         if self.notes_dropped:
             text = f"{self.notes_dropped} further remarks on this stream were not kept"
             self.notes = [*(self.notes or ()), Note("tcp_remarks", text, packet, ts_ns, None, "note", "limit")]
@@ -308,7 +315,8 @@ class Half:
         if missing > 0:
             self.gap_bytes += missing
             self.next_seq = seq
-            self.history = b""
+            self.recent.clear()
+            self.recent_bytes = 0
             self.emit(Gap(missing, packet, ts_ns))
 
     def _sent_again(self, at: int, data: memoryview, known: int, packet: int, ts_ns: int) -> None:
@@ -326,9 +334,9 @@ class Half:
 
     def _compare_delivered(self, at: int, data: memoryview, packet: int, ts_ns: int) -> None:
         """Bytes seen before came again: are they the same, as far as that is remembered?"""
-        known_from = self.next_seq - len(self.history)
+        known_from = self.next_seq - self.recent_bytes
         start = max(at, known_from)
-        self._compare(start, data[start - at :], self.history[start - known_from :], packet, ts_ns)
+        self._compare(start, data[start - at :], b"".join(self.recent)[start - known_from :], packet, ts_ns)
 
     def _compare(self, at: int, data: memoryview, first: bytes, packet: int, ts_ns: int) -> None:
         size = min(len(data), len(first))

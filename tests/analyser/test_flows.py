@@ -37,7 +37,7 @@ class Collected:
             self.table.feed(batch)
             self.most_open = max(self.most_open, len(self._open))
             self.most_history_bytes = max(
-                self.most_history_bytes, sum(len(half.history) for flow in self._open.values() for half in flow.halves)
+                self.most_history_bytes, sum(half.recent_bytes for flow in self._open.values() for half in flow.halves)
             )
         self.table.finish()
 
