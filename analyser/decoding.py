@@ -43,10 +43,15 @@ class StreamCutter:
         self._direction = direction
         self._framer = framer
         self._rest = _Rest()
+        self._skip = 0
         self.offset = 0
 
     def run(self, run: Run, conversation: Conversation, upcoming: Sequence[Frame], out: Sink) -> list[Frame]:
         """Frames that this run completes. `upcoming`: frames of the other direction not fed to the conversation yet."""
+        if self._skip:
+            run = self._behind_cut_frame(run)
+        if not run.size:
+            return []
         rest = self._rest
         if rest.size == 0:
             positions, packets, ts_ns, order = run.positions, run.packets, run.ts_ns, run.order
@@ -94,6 +99,11 @@ class StreamCutter:
         """The next `gap.size` bytes are missing: what was begun is cut here."""
         frames = self.cut_off(gap.order)
         offset = self.offset + self._rest.size
+        # A gap that ends inside the frame in hand hides no boundary: the frame said how long it is.
+        left = self._skip or (self._rest.need - self._rest.size if frames else 0)
+        self._skip = left - gap.size if 0 < gap.size <= left else 0
+        if not 0 < gap.size <= left:
+            self._framer.lost()
         out.expert(
             (
                 self._direction,
@@ -109,7 +119,6 @@ class StreamCutter:
         )
         self.offset = offset + gap.size
         self._rest = _Rest()
-        self._framer.lost()
         return frames
 
     def cut_off(self, order: int | None = None) -> list[Frame]:
@@ -131,6 +140,18 @@ class StreamCutter:
                 False,
             )
         ]
+
+    def _behind_cut_frame(self, run: Run) -> Run:
+        """The run without the bytes that belong to a frame whose middle is missing."""
+        skip = min(self._skip, run.size)
+        self._skip -= skip
+        self.offset += skip
+        at = bisect_right(run.positions, skip) - 1
+        if skip == run.size:
+            return Run([], 0, [], [], [], [])
+        pieces = [b"".join(run.pieces)[skip:]]
+        positions = [max(position - skip, 0) for position in run.positions[at:]]
+        return Run(pieces, run.size - skip, positions, run.packets[at:], run.ts_ns[at:], run.order[at:])
 
     @property
     def held_bytes(self) -> int:
@@ -248,7 +269,7 @@ class FlowDecoder:
             queued = self._decide(flow, self._undecided, queued)
         if self._conversation is None or self._cutters is None:
             return False
-        frames: list[Frame] = []
+        found: tuple[list[Frame], list[Frame]] = ([], [])
         directions = 0
         # Requests first: after a loss, responses are told by the requests that they answer.
         queued.sort(key=lambda entry: entry[0] != flow.client_is_low)
@@ -257,13 +278,14 @@ class FlowDecoder:
             directions |= 1 << direction
             cutter = self._cutters[direction]
             if isinstance(item, Run):
-                frames += cutter.run(item, self._conversation, frames, out)
+                found[direction].extend(cutter.run(item, self._conversation, found[1 - direction], out))
             else:
-                frames += cutter.gap(item, out)
+                found[direction].extend(cutter.gap(item, out))
         if flow.finished or flow.let_go:
-            for cutter in self._cutters:
+            for frames, cutter in zip(found, self._cutters, strict=True):
                 frames += cutter.drop()
             directions = 3
+        frames = found[CLIENT_TO_SERVER] + found[SERVER_TO_CLIENT]
         if directions == 3:
             frames.sort(key=_BY_ORDER)
         self._conversation.feed(frames, out)

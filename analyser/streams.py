@@ -8,7 +8,9 @@ Sequence numbers are unwrapped: `next_seq` grows beyond 32 bits, so that stream 
 from __future__ import annotations
 
 from bisect import insort
+from collections.abc import Iterator
 from dataclasses import dataclass, field
+from itertools import groupby
 from typing import NamedTuple
 
 from dissectors.core.limits import Limits
@@ -123,9 +125,9 @@ class Half:
         self.queue.append(item)
 
     def take(self) -> list[Run | Gap]:
-        """What was queued since the last call."""
+        """What was queued since the last call; runs that follow each other are one."""
         queue, self.queue = self.queue or [], None
-        return queue
+        return queue if len(queue) < 2 else list(_joined(queue))
 
     def remark(self, note: Note) -> None:
         """Keep a remark; only count it once enough are there."""
@@ -356,3 +358,22 @@ class Half:
         text = f"the receive window was closed for {closed_ns / 1e6:.3f} ms"
         self.remark(Note("zero_window", text, self.zero_packet, (self.zero_since_ns or 0), None))
         self.zero_since_ns = None
+
+
+def _joined(queue: list[Run | Gap]) -> Iterator[Run | Gap]:
+    """Runs between gaps put together: who looks for a boundary in them then looks once, not once for each segment."""
+    for is_gap, items in groupby(queue, lambda item: isinstance(item, Gap)):
+        if is_gap:
+            yield from items
+            continue
+        whole = Run([], 0, [], [], [], [])
+        size = 0
+        for run in items:
+            if isinstance(run, Run):
+                whole.pieces.extend(run.pieces)  # type: ignore[arg-type]
+                whole.positions.extend([position + size for position in run.positions])
+                whole.packets.extend(run.packets)
+                whole.ts_ns.extend(run.ts_ns)
+                whole.order.extend(run.order)
+                size += run.size
+        yield whole._replace(size=size)

@@ -127,6 +127,18 @@ def _output(sink: Sink) -> _Output:
     return _Output(sink, sink.rows("exchanges"), sink.rows("messages"), frozenset(wanted))
 
 
+def _asked_in(frames: Sequence[Frame]) -> dict[int, tuple[int, int]]:
+    """Correlation id -> (API key, version) of the requests among these frames; of equal ids the first."""
+    found: dict[int, tuple[int, int]] = {}
+    for frame in frames:
+        try:
+            api_key, version, correlation_id, _, _ = request_header(frame[2], frame[3] + 4, frame[4])
+        except DecodeError:
+            continue
+        found.setdefault(correlation_id, (api_key, version))
+    return found
+
+
 class KafkaConversation:
     """Pairs and decodes the messages of one flow. Picklable; holds no input or output."""
 
@@ -142,6 +154,8 @@ class KafkaConversation:
         "_sasl",
         "_sessions",
         "_told",
+        "_upcoming",
+        "_upcoming_asked",
         "_versions",
     )
 
@@ -149,6 +163,8 @@ class KafkaConversation:
         self._limits = limits
         self._records = RecordRows(limits, options or DecodeOptions())
         self._outstanding: dict[int, Request] = {}
+        self._upcoming: Sequence[Frame] = ()
+        self._upcoming_asked: dict[int, tuple[int, int]] = {}
         self._early: dict[int, Frame] = {}
         self._early_bytes = 0
         self._heard = False
@@ -162,6 +178,7 @@ class KafkaConversation:
     def feed(self, frames: Sequence[Frame], out: Sink) -> None:
         """Decode frames in the order given; see `Conversation.feed`."""
         output = _output(out)
+        self._upcoming, self._upcoming_asked = (), {}
         request, response = self._request, self._response
         for frame in frames:
             if frame[1] == CLIENT_TO_SERVER:
@@ -193,14 +210,9 @@ class KafkaConversation:
         request = self._outstanding.get(correlation_id)
         if request is not None:
             return request.api_key, request.version
-        for frame in upcoming:
-            try:
-                api_key, version, found, _, _ = request_header(frame[2], frame[3] + 4, frame[4])
-            except DecodeError:
-                continue
-            if found == correlation_id:
-                return api_key, version
-        return None
+        if upcoming is not self._upcoming:
+            self._upcoming, self._upcoming_asked = upcoming, _asked_in(upcoming)
+        return self._upcoming_asked.get(correlation_id)
 
     def finish(self, out: Sink) -> None:
         """Give the requests that were never answered."""
