@@ -24,8 +24,8 @@ from tests.support.packets import enhanced, interface, pcap, section
 from tests.support.wire import Talk
 
 MAX_MEMORY_MB = 600
-# The program, then its largest resident size in kB as the last line of standard error. VmHWM is the peak of this program
-# alone; ru_maxrss would count the process that started it.
+# The program, then its largest resident size in kB as the last line of standard error. VmHWM is the peak of this
+# program alone; ru_maxrss would count the process that started it.
 _MEASURED = """
 import sys
 from app.cli.main import main
