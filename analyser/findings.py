@@ -7,6 +7,7 @@ In: facts that a detector measured. Out: `Finding` values with a stable id, and 
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from hashlib import blake2b
@@ -144,5 +145,16 @@ def _row(finding: Finding) -> dict[str, Any]:
         "ts_first": finding.ts_first_ns,
         "ts_last": finding.ts_last_ns,
         "evidence": json.dumps([item._asdict() for item in finding.evidence], ensure_ascii=False),
-        "numbers": json.dumps(finding.numbers, ensure_ascii=False, allow_nan=False),
+        "numbers": json.dumps(_known(finding.numbers), ensure_ascii=False, allow_nan=False),
     }
+
+
+def _known(value: Any) -> Any:
+    """The value with null for what pandas holds as NaN: unknown is null, and JSON has no other word for it."""
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    if isinstance(value, Mapping):
+        return {key: _known(inner) for key, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [_known(inner) for inner in value]
+    return value

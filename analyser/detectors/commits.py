@@ -14,6 +14,7 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
+import numpy as np
 import pandas as pd
 
 from analyser.findings import Evidence, printable
@@ -93,6 +94,8 @@ def values(column: pd.Series) -> list[Any]:
     if isinstance(column.dtype, pd.DatetimeTZDtype):
         stamps: list[int] = column.array.asi8.tolist()
         return [None if stamp == _NOT_A_TIME else stamp for stamp in stamps]
+    if isinstance(column.dtype, np.dtype) and column.dtype.kind == "f":
+        return [None if np.isnan(number) else number for number in column.tolist()]
     found: list[Any] = column.array.to_numpy(dtype=object, na_value=None).tolist()
     return found
 

@@ -91,3 +91,9 @@ def test_ranks() -> None:
     assert confidence_rank("low") < confidence_rank("medium") < confidence_rank("high")
     with pytest.raises(ValueError, match="fatal"):
         severity_rank("fatal")
+
+
+def test_numbers_that_are_not_known_are_null() -> None:
+    found = replace(FINDING, numbers={"hop_ms": float("nan"), "examples": [{"clock_ms": float("inf")}]})
+    (numbers,) = findings_table([found]).column("numbers").to_pylist()
+    assert json.loads(numbers) == {"hop_ms": None, "examples": [{"clock_ms": None}]}
