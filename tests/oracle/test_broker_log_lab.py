@@ -15,6 +15,10 @@ from tests.support.recorder import record
 pytestmark = [pytest.mark.lab, pytest.mark.timeout(1200)]
 
 
+# A few logins make few requests: what is asked of the others (many exchanges, many APIs) does not fit.
+SMALL = {"sasl": 20}
+
+
 @pytest.mark.parametrize("scenario", runs.SCENARIOS)
 def test_fresh_run_equals_the_broker_log(scenario: str) -> None:
     outcome = outcome_of(scenario)
@@ -22,5 +26,8 @@ def test_fresh_run_equals_the_broker_log(scenario: str) -> None:
     found = compare(log, record([outcome.pcap]).exchanges)
     print(f"{scenario}: {found}")
     assert found.differences == []
-    check_amount(found, len(log))
+    if scenario in SMALL:
+        assert found.exchanges == len(log) >= SMALL[scenario]
+    else:
+        check_amount(found, len(log))
     assert damage(outcome.pcap) == []
