@@ -1,0 +1,76 @@
+"""What a registered table and its columns are.
+
+A column's `source` says who fills it:
+
+  row      the dissector (or the capture layer) put the value into the row under the same name
+  flow     looked up by the row's flow when the table leaves the store, so that facts learned late still apply
+  derived  computed for whole batches from other fields (ids, file names, latencies), see `analyser/build.py`
+  context  joined from other rows of the capture, see `analyser/context`
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import pyarrow as pa
+
+Kind = Literal["string", "int64", "float64", "bool", "time", "int64_list"]
+ColumnSource = Literal["row", "flow", "derived", "context"]
+
+ARROW_TYPES: dict[Kind, pa.DataType] = {
+    "string": pa.string(),
+    "int64": pa.int64(),
+    "float64": pa.float64(),
+    "bool": pa.bool_(),
+    "time": pa.timestamp("ns", tz="UTC"),
+    "int64_list": pa.list_(pa.int64()),
+}
+PANDAS_TYPES: dict[Kind, str] = {
+    "string": "string",
+    "int64": "Int64",
+    "float64": "float64",
+    "bool": "boolean",
+    "time": "datetime64[ns, UTC]",
+    "int64_list": "object",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """One column: `unit` is empty for names and codes; `secret` columns are masked where they are decoded."""
+
+    name: str
+    kind: Kind
+    meaning: str
+    source: ColumnSource = "row"
+    unit: str = ""
+    nullable: bool = True
+    secret: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """One table: rows are in the `order` of these columns when they leave the store.
+
+    lists: columns of which a raw row holds a list, with one element for each row that it becomes; `analyser/build.py`
+    unfolds them.
+    """
+
+    name: str
+    meaning: str
+    columns: tuple[Column, ...]
+    order: tuple[str, ...]
+    protocol: str | None = None
+    lists: tuple[str, ...] = ()
+
+    def column(self, name: str) -> Column:
+        """The column of that name; KeyError if there is none."""
+        for column in self.columns:
+            if column.name == name:
+                return column
+        raise KeyError(f"table {self.name} has no column {name}")
+
+    def column_names(self) -> tuple[str, ...]:
+        """Names in their fixed order."""
+        return tuple(column.name for column in self.columns)

@@ -1,0 +1,35 @@
+"""Columns that tables of several protocols have in common."""
+
+from __future__ import annotations
+
+from analyser.registry.model import Column, ColumnSource
+
+
+def ts_column(meaning: str, source: ColumnSource = "row") -> Column:
+    """The time of a row, never null."""
+    return Column("ts", "time", meaning, source, unit="UTC", nullable=False)
+
+
+EXCHANGE_ID = Column("exchange_id", "string", "the exchange this row belongs to (exchanges.exchange_id)", "derived")
+FLOW_ID = Column(
+    "flow_id", "string", "digest of endpoints, encapsulation and initial sequence numbers", "flow", nullable=False
+)
+CLUSTER = Column("cluster_id", "string", "Kafka cluster, from Metadata or from brokers named together", "context")
+CLIENT_ADDRESS = Column("client_address", "string", "IP address of the client side", "flow")
+CLIENT_PORT = Column("client_port", "int64", "TCP port of the client side", "flow")
+SERVER_ADDRESS = Column("server_address", "string", "IP address of the server side", "flow")
+SERVER_PORT = Column("server_port", "int64", "TCP port of the server side", "flow")
+CLIENT_ID = Column("client_id", "string", "client id in the request header")
+ERROR_CODE = Column("error_code", "int64", "protocol error code, 0 is success; null when unanswered")
+ERROR_NAME = Column("error_name", "string", "the code's name in the protocol's documents", "derived")
+REQUEST_TIME = "time of the packet that completes the request"
+
+FLOW_COLUMNS = (
+    FLOW_ID,
+    Column("protocol", "string", "kafka, mqtt, mongo; null while not identified", "flow"),
+)
+
+
+def packet_column(name: str, meaning: str) -> Column:
+    """A packet number."""
+    return Column(name, "int64", f"{meaning}: number in its file, from 1 as Wireshark counts", "derived")
