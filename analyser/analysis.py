@@ -17,9 +17,11 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from analyser.build import Lookups, duplicate_flows, finish_batch, pieces, with_first_packets
+from analyser.context.stages import STAGE_OF, Stage
 from analyser.facts import capture_remarks, captures_table, file_label
 from analyser.options import ReadOptions
 from analyser.pipeline import Decoded, UnreadInput
+from analyser.queries import QueryError, literal, name_list, open_connection, quoted, select, sentence
 from analyser.tables import PANDAS_TYPES, TABLES, arrow_schema
 from analyser.timeorder import FLOW
 from dissectors.core.protocol import Dissector
@@ -33,20 +35,13 @@ SMALL_ROWS = 1 << 17
 STREAM = "wirewitness_stream"
 BATCH_ROWS = 1 << 15
 ROW_GROUP_ROWS = 1 << 16
-DUCKDB_MEMORY = "1GB"
 _TIME_COLUMN = {"flows": "ts_first", "findings": "ts_first", "captures": ""}
 _LAST_TIME_COLUMN = {"flows": "ts_last", "findings": "ts_last"}
 _UNIQUE_COLUMNS = ("exchange_id", "message_id", "request_message_id", "response_message_id", "ts", "ts_response")
-# Tables whose rows get columns from other rows, see analyser/context.py.
-_ENRICHED = ("kafka_offset_commits", "kafka_fetch_partitions")
 
 
 class UnknownTable(KeyError):
     """No table of that name was asked for or exists."""
-
-
-class QueryError(ValueError):
-    """A condition or query that DuckDB refuses; the text is one sentence for the user."""
 
 
 class Analysis:
@@ -129,7 +124,7 @@ class Analysis:
             for batch in self._run(self._select(name, schema.names, where, limit)).to_arrow_reader(BATCH_ROWS):
                 yield batch.cast(schema)
         except duckdb.Error as error:
-            raise QueryError(_sentence(error)) from error
+            raise QueryError(sentence(error)) from error
 
     def write_parquet(
         self,
@@ -165,20 +160,7 @@ class Analysis:
     @property
     def _con(self) -> duckdb.DuckDBPyConnection:
         if self._connection is None:
-            folder = str(self._decoded.store.folder)
-            self._connection = duckdb.connect(":memory:")
-            for setting, value in (
-                ("memory_limit", DUCKDB_MEMORY),
-                ("temp_directory", folder),
-                ("TimeZone", "UTC"),
-                ("threads", 2),
-                ("enable_progress_bar", False),
-                ("python_enable_replacements", False),
-                ("allowed_directories", [folder]),
-                ("enable_external_access", False),
-                ("lock_configuration", True),
-            ):
-                self._connection.execute(f"SET {setting} = {_literal(value)}")
+            self._connection = open_connection(self._decoded.store.folder)
         return self._connection
 
     def _output_schema(self, name: str, columns: Sequence[str] | None) -> pa.Schema:
@@ -200,20 +182,20 @@ class Analysis:
         return (
             name in self._decoded.store.tables
             and name not in self._finished
-            and name not in _ENRICHED
+            and name not in STAGE_OF
             and where is None
             and limit is None
             and not list(self._option_conditions(name))
         )
 
     def _select(self, name: str, columns: Sequence[str], where: str | None, limit: int | None) -> str:
-        names = _list(columns)
+        names = name_list(columns)
         conditions = self._conditions(name, where)
-        text = f"SELECT {names} FROM {_quoted(name)}"
+        text = f"SELECT {names} FROM {quoted(name)}"
         if conditions:
             text += f" WHERE {conditions}"
-        if name in _ENRICHED:  # joins lose the order in which tables are kept
-            text += " ORDER BY " + ", ".join(_quoted(column) for column in TABLES[name].order)
+        if name in STAGE_OF:  # joins lose the order in which tables are kept
+            text += " ORDER BY " + ", ".join(quoted(column) for column in TABLES[name].order)
         return text + ("" if limit is None else f" LIMIT {int(limit)}")
 
     def _conditions(self, name: str, where: str | None) -> str:
@@ -229,18 +211,12 @@ class Analysis:
         if time and self.options.to_ns is not None:
             yield f"epoch_ns({time}) < {self.options.to_ns}"
         if self.options.protocols and "protocol" in TABLES[name].column_names():
-            yield "protocol IN (" + ", ".join(_literal(protocol) for protocol in self.options.protocols) + ")"
+            yield "protocol IN (" + ", ".join(literal(protocol) for protocol in self.options.protocols) + ")"
         elif self.options.protocols and TABLES[name].protocol not in (None, *self.options.protocols):
             yield "false"
 
     def _run(self, query: str) -> duckdb.DuckDBPyRelation:
-        try:
-            statements = self._con.extract_statements(query)
-            if len(statements) != 1 or statements[0].type != duckdb.StatementType.SELECT:
-                raise QueryError("exactly one SELECT is possible here")
-            return self._con.sql(query)
-        except duckdb.Error as error:
-            raise QueryError(_sentence(error)) from error
+        return select(self._con, query)
 
     def _ensure(self, name: str) -> None:
         """Make the view of a table, and of those it needs, if it is not there yet."""
@@ -250,6 +226,9 @@ class Analysis:
         if name == "findings":
             self._finish_findings()
             return
+        if name in STAGE_OF:
+            self._run_stage(STAGE_OF[name])
+            return
         self._finished.add(name)
         if name == "captures":
             self._register(name, captures_table(self._decoded.captures))
@@ -257,8 +236,6 @@ class Analysis:
             self._known()
         else:
             self._finish_table(name, self._known())
-            if name in _ENRICHED:
-                self._enrich()
 
     def _known(self) -> Lookups:
         """Lookups for finishing tables; clusters and topic names are found first, from the tables that tell them."""
@@ -291,13 +268,13 @@ class Analysis:
         if conditions:
             batches = self._finished_batches(name, self._known())
             self._register(STREAM, pa.RecordBatchReader.from_batches(arrow_schema(name), batches))
-            text = f"SELECT {_list(schema.names)} FROM {STREAM} AS {_quoted(name)} WHERE {conditions}"
+            text = f"SELECT {name_list(schema.names)} FROM {STREAM} AS {quoted(name)} WHERE {conditions}"
             text += "" if limit is None else f" LIMIT {int(limit)}"
             try:
                 for batch in self._run(text).to_arrow_reader(BATCH_ROWS):
                     yield batch.cast(schema)
             except duckdb.Error as error:
-                raise QueryError(_sentence(error)) from error
+                raise QueryError(sentence(error)) from error
             return
         left = limit
         for batch in self._finished_batches(name, self._known(), schema.names):
@@ -342,19 +319,20 @@ class Analysis:
             self._register(name, pa.Table.from_batches(batches, arrow_schema(name)))
         else:
             writer.close()
-            self._con.execute(f"CREATE OR REPLACE VIEW {_quoted(name)} AS FROM read_parquet({_literal(str(path))})")
+            self._con.execute(f"CREATE OR REPLACE VIEW {quoted(name)} AS FROM read_parquet({literal(str(path))})")
 
-    def _enrich(self) -> None:
-        from analyser.context import enrich
-
-        for name in _ENRICHED:
-            if name in self._wanted and name not in self._finished:
-                self._finished.add(name)
-                self._finish_table(name, self._known())
-        for name in ("kafka_assignments", "kafka_list_offsets", "kafka_group_events", "exchanges", "expert_infos"):
+    def _run_stage(self, stage: Stage) -> None:
+        """Make the tables of a stage of the context from their own rows and from the tables that it reads."""
+        known = self._known()
+        made = [name for name in stage.makes if name in self._wanted]
+        for name in made:
+            self._finished.add(name)
+            if name in self._decoded.store.tables:
+                self._finish_table(name, known)
+        for name in (*stage.reads, *stage.uses):
             if name in self._wanted:
                 self._ensure(name)
-        enrich(self._con)
+        stage.run(self._con)
 
     def _finish_findings(self) -> None:
         from analyser.detectors import run_detectors
@@ -392,24 +370,3 @@ def _row_groups(batches: Iterator[pa.RecordBatch]) -> Iterator[list[pa.RecordBat
             group = []
     if group:
         yield group
-
-
-def _sentence(error: duckdb.Error) -> str:
-    """DuckDB's message without the query that it repeats."""
-    return str(error).split("\n\n", maxsplit=1)[0].strip()
-
-
-def _list(names: Sequence[str]) -> str:
-    return ", ".join(_quoted(name) for name in names)
-
-
-def _quoted(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'
-
-
-def _literal(value: object) -> str:
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, list):
-        return "[" + ", ".join(_literal(item) for item in value) + "]"
-    return "'" + str(value).replace("'", "''") + "'"

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from analyser.analysis import Analysis, UnknownTable
 from analyser.capture import CaptureError, Source, in_time_order, open_captures
+from analyser.context.stages import STAGE_OF
 from analyser.options import ProgressCallback, ReadOptions
 from analyser.pipeline import Decoded, Pipeline, UnreadInput
 from analyser.processes import SharedReading
@@ -17,10 +18,8 @@ from dissectors.registry import PROTOCOLS
 
 # What a table's context columns, or the detectors, are made from.
 _CONTEXT_SOURCES = ("flows", "kafka_brokers", "kafka_partitions")
-_OWNERSHIP_SOURCES = ("kafka_assignments", "kafka_group_events", "kafka_fetch_partitions", "kafka_list_offsets")
 _NEEDS: dict[str, tuple[str, ...]] = {
-    "kafka_offset_commits": _OWNERSHIP_SOURCES,
-    "kafka_fetch_partitions": ("kafka_group_events", "kafka_offset_commits", "kafka_assignments"),
+    **{table: (*stage.makes, *stage.reads) for table, stage in STAGE_OF.items()},
     # No rule reads records, and decoding them takes longer than all the rest.
     "findings": tuple(name for name in TABLES if name not in {"findings", "kafka_records"}),
 }

@@ -48,7 +48,7 @@ def check_format(form: str, output: str | None) -> None:
 
 def write_rows(analysis: Analysis, selection: Selection, form: str, output: str | None) -> None:
     """Write the selected rows. CallerError when the condition cannot be computed."""
-    from analyser.analysis import QueryError
+    from analyser.queries import QueryError
 
     try:
         if form == "parquet" and output is not None:

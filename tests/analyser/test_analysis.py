@@ -11,7 +11,8 @@ import pytest
 
 import analyser
 from analyser import detectors
-from analyser.analysis import Analysis, QueryError, UnknownTable
+from analyser.analysis import Analysis, UnknownTable
+from analyser.queries import QueryError
 from analyser.tables import PANDAS_TYPES, TABLES, arrow_schema
 from tests.conftest import SAMPLES
 

@@ -1,0 +1,38 @@
+"""The stages of the context: which tables are made, or get columns, from other rows of the capture.
+
+In: nothing. Out: STAGES, one line for each stage; `analyser/analysis.py` runs a stage when one of its tables is asked
+for. A stage replaces the views of the tables that it makes, or creates them where no dissector gives rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import duckdb
+
+from analyser.context.enrich import enrich
+
+
+class Stage(NamedTuple):
+    """One stage.
+
+    makes: its tables. reads: tables that it needs besides; their rows are decoded too. uses: tables that it reads only
+    where somebody wants them anyway. run: replaces or creates the views of `makes`; any of the tables may be missing.
+    """
+
+    makes: tuple[str, ...]
+    reads: tuple[str, ...]
+    uses: tuple[str, ...]
+    run: Callable[[duckdb.DuckDBPyConnection], None]
+
+
+STAGES = (
+    Stage(
+        ("kafka_offset_commits", "kafka_fetch_partitions"),
+        ("kafka_assignments", "kafka_group_events", "kafka_list_offsets"),
+        ("exchanges", "expert_infos"),
+        enrich,
+    ),
+)
+STAGE_OF = {table: stage for stage in STAGES for table in stage.makes}

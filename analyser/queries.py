@@ -1,0 +1,70 @@
+"""The DuckDB connection behind an analysis, and SQL text for it.
+
+In: a folder for temporary files, a query. Out: a connection that reaches nothing else, and a relation, or QueryError.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import duckdb
+
+DUCKDB_MEMORY = "1GB"
+
+
+class QueryError(ValueError):
+    """A condition or query that DuckDB refuses; the text is one sentence for the user."""
+
+
+def open_connection(folder: Path) -> duckdb.DuckDBPyConnection:
+    """A connection within fixed memory that reaches no files outside the folder and no Python variables."""
+    connection = duckdb.connect(":memory:")
+    for setting, value in (
+        ("memory_limit", DUCKDB_MEMORY),
+        ("temp_directory", str(folder)),
+        ("TimeZone", "UTC"),
+        ("threads", 2),
+        ("enable_progress_bar", False),
+        ("python_enable_replacements", False),
+        ("allowed_directories", [str(folder)]),
+        ("enable_external_access", False),
+        ("lock_configuration", True),
+    ):
+        connection.execute(f"SET {setting} = {literal(value)}")
+    return connection
+
+
+def select(connection: duckdb.DuckDBPyConnection, query: str) -> duckdb.DuckDBPyRelation:
+    """The relation of one SELECT. Raises QueryError."""
+    try:
+        statements = connection.extract_statements(query)
+        if len(statements) != 1 or statements[0].type != duckdb.StatementType.SELECT:
+            raise QueryError("exactly one SELECT is possible here")
+        return connection.sql(query)
+    except duckdb.Error as error:
+        raise QueryError(sentence(error)) from error
+
+
+def sentence(error: duckdb.Error) -> str:
+    """DuckDB's message without the query that it repeats."""
+    return str(error).split("\n\n", maxsplit=1)[0].strip()
+
+
+def name_list(names: Sequence[str]) -> str:
+    """The names, quoted, for a SELECT."""
+    return ", ".join(quoted(name) for name in names)
+
+
+def quoted(name: str) -> str:
+    """An identifier."""
+    return '"' + name.replace('"', '""') + '"'
+
+
+def literal(value: object) -> str:
+    """A value as SQL: bool, text, or a list of these."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, list):
+        return "[" + ", ".join(literal(item) for item in value) + "]"
+    return "'" + str(value).replace("'", "''") + "'"
