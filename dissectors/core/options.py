@@ -1,4 +1,4 @@
-"""What a caller may ask of dissectors. In: a caller's choice. Out: one value that every conversation is given."""
+"""What a conversation is told when it begins. In: a caller's choice, and what is known of the flow. Out: one value."""
 
 from __future__ import annotations
 
@@ -11,7 +11,9 @@ class DecodeOptions:
 
     payload: put what applications sent (keys, values, headers of records) into rows; sizes are there in any case.
     payload_columns: with payload, only these of its columns; empty for all.
+    transport: what the flow's bytes travel in: tcp, or the name of a carrier (websocket). A fact, not a choice.
     """
 
     payload: bool = False
     payload_columns: tuple[str, ...] = ()
+    transport: str = "tcp"

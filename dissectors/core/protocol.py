@@ -149,6 +149,7 @@ class Dissector:
     error_names: error code -> name.
     inspect: (bytes of a frame, what is known of it, options) -> tree of fields; see core/inspect.py.
     may_hide: may such a message hold credentials? Where it says no, nobody looks.
+    subprotocols: names by which a carrier announces the protocol (WebSocket: Sec-WebSocket-Protocol), a hint only.
     """
 
     name: str
@@ -160,3 +161,4 @@ class Dissector:
     error_names: Mapping[int, str]
     inspect: Inspect = undecoded
     may_hide: MayHide = anything
+    subprotocols: tuple[str, ...] = ()
