@@ -1,6 +1,7 @@
 """What stands in a report, in which order. In: an analysis; out: sections without a format.
 
-The verdict comes first, then what the capture could show, then findings, groups, operations and clients: a reader
+The verdict comes first, then what the capture could show, then findings, what each protocol adds (consumer
+groups), operations and clients: a reader
 who stops early has read what matters most.
 """
 
@@ -14,11 +15,11 @@ from reports.capture_section import capture_section
 from reports.causes import SEVERITIES, Cause, Finding, causes, findings
 from reports.document import Block, Paragraph, Section, severity_tone
 from reports.finding_section import cause_list, finding_section
-from reports.groups import groups
 from reports.operations import client_count, clients, operations
+from reports.protocols import PROTOCOL_REPORTS
 from reports.quality import Quality, quality
 from reports.source import Source
-from reports.traffic_section import client_section, group_section, operation_section
+from reports.traffic_section import client_section, operation_section
 from reports.values import time_text
 from reports.words import count
 
@@ -33,10 +34,8 @@ def report(source: Source) -> list[Section]:
     sections = [_verdict(found, by_cause, seen, source.options), capture_section(seen)]
     if by_cause:
         sections.append(finding_section(source, by_cause))
-    known_groups = groups(source)
-    if known_groups:
-        about = {str(f.numbers.get("group")) for f in found}
-        sections.append(group_section(known_groups, about))
+    for protocol in PROTOCOL_REPORTS:
+        sections += protocol.sections(source, found)
     known_operations = operations(source)
     if known_operations:
         sections += [

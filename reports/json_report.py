@@ -13,8 +13,8 @@ from dataclasses import asdict
 from typing import Any
 
 from analyser.tables import SCHEMA_VERSION, TABLES
-from reports.groups import Group, groups
 from reports.operations import Operation, operations
+from reports.protocols import PROTOCOL_REPORTS
 from reports.quality import Quality, quality
 from reports.rows import join_lines, json_rows, slices
 from reports.source import Source
@@ -29,7 +29,9 @@ def json_pieces(source: Source) -> Iterator[bytes]:
     yield b',\n"flows": '
     yield from _table(source, "flows")
     yield b',\n"operations": ' + _dumped([_operation(o) for o in operations(source)])
-    yield b',\n"groups": ' + _dumped([_group(g) for g in groups(source)])
+    for protocol in PROTOCOL_REPORTS:
+        for key, value in protocol.values(source).items():
+            yield b",\n" + _dumped(key) + b": " + _dumped(value)
     yield b',\n"findings": '
     yield from _table(source, "findings")
     yield b"}\n"
@@ -84,26 +86,6 @@ def _operation(value: Operation) -> dict[str, Any]:
 
 def _ms(value: float | None) -> float | None:
     return None if value is None else round(value, 3)
-
-
-def _group(group: Group) -> dict[str, Any]:
-    members = [asdict(member) for member in group.members]
-    partitions = [{**asdict(state), "lag": state.lag} for state in group.partitions]
-    return {
-        "cluster_id": group.cluster_id,
-        "group_id": group.group_id,
-        "members": [_with_times(member) for member in members],
-        "partitions": [_with_times(partition) for partition in partitions],
-    }
-
-
-def _with_times(value: dict[str, Any]) -> dict[str, Any]:
-    """`first_ns` and `last_ns` become `ts_first` and `ts_last`."""
-    times = {"first_ns": "ts_first", "last_ns": "ts_last"}
-    return {
-        times.get(key, key): (time_text(part) if part is not None else None) if key in times else part
-        for key, part in value.items()
-    }
 
 
 def _dumped(value: Any) -> bytes:

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
 
 import pyarrow as pa
 
 from reports.arrow import ArrowColumn, compute
-from reports.values import JSON_COLUMNS, text_column
+from reports.values import JSON_COLUMNS, text_column, time_text
 
 _SLICE_ROWS = 8192
 _CSV_NEEDS_QUOTES = r'[",\r\n]|^$'
@@ -103,3 +104,12 @@ def _compact_json(value: str | None) -> str | None:
         return json.dumps(json.loads(value), ensure_ascii=False, allow_nan=False)
     except ValueError:
         return _json_string(value)
+
+
+def with_times(value: dict[str, Any]) -> dict[str, Any]:
+    """`first_ns` and `last_ns` become the texts `ts_first` and `ts_last`."""
+    times = {"first_ns": "ts_first", "last_ns": "ts_last"}
+    return {
+        times.get(key, key): (time_text(part) if part is not None else None) if key in times else part
+        for key, part in value.items()
+    }

@@ -11,18 +11,6 @@ import pyarrow as pa
 from analyser.options import ReadOptions
 from analyser.tables import TABLES
 
-# Tables that the queries of this package name; reading a capture for a report needs no others.
-REPORT_TABLES = (
-    "captures",
-    "flows",
-    "messages",
-    "exchanges",
-    "findings",
-    "kafka_offset_commits",
-    "kafka_group_events",
-    "kafka_fetch_partitions",
-    "kafka_list_offsets",
-)
 # First and last time of a row where it is not `ts`: a flow is selected when some of it lies between the times.
 _TIME_COLUMNS = {"captures": ("", ""), "flows": ("ts_first", "ts_last"), "findings": ("ts_first", "ts_last")}
 
@@ -46,7 +34,7 @@ def rows(source: Source, query: str) -> list[dict[str, Any]]:
 
     Tables named in the query are replaced by their selected rows: a common table expression of the same name.
     """
-    named = [name for name in REPORT_TABLES if re.search(rf"\b{name}\b", query)]
+    named = [name for name in TABLES if re.search(rf"\b{name}\b", query)]
     narrowed = [(name, condition) for name in named if (condition := _selection(name, source.options))]
     result: list[dict[str, Any]] = source.sql(_with_selection(query.strip(), narrowed)).to_pylist()
     return result

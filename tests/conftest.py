@@ -7,6 +7,11 @@ import shutil
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
+
+# A busy machine is no failure; CI tries the same examples each time.
+settings.register_profile("wirewitness", deadline=None, derandomize=os.environ.get("CI") == "true")
+settings.load_profile("wirewitness")
 
 ROOT = Path(__file__).resolve().parent.parent
 SAMPLES = ROOT / "sample_pcaps"

@@ -33,7 +33,7 @@ def analyse(*, captures: tuple[str, ...], form: str, output: str | None, fail_on
     """
     check_output(output, captures)
     from reports.causes import severity_reached
-    from reports.source import REPORT_TABLES
+    from reports.protocols import REPORT_TABLES
 
     with open_analysis(captures, REPORT_TABLES, reading) as analysis:
         _write(analysis, form, output)

@@ -49,6 +49,6 @@ def test_shortened_keeps_both_ends(text: str, width: int) -> None:
     if len(text) <= width:
         assert short == text
     else:
-        head, tail = short.split("..", 1) if ".." not in text else (short[:1], short[-1:])
-        assert text.startswith(head)
-        assert text.endswith(tail)
+        # Dots of the text may stand beside those that were put in.
+        places = [place for place in range(len(short) - 1) if short[place : place + 2] == ".."]
+        assert any(text.startswith(short[:place]) and text.endswith(short[place + 2 :]) for place in places)

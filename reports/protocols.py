@@ -1,0 +1,32 @@
+"""What each protocol adds to a report, a line for each."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+from reports import kafka_report
+from reports.causes import Finding
+from reports.document import Section
+from reports.source import Source
+
+
+class ProtocolReport(NamedTuple):
+    """One protocol's part.
+
+    tables: those that it reads, besides the tables that all protocols share. sections: for people; empty where the
+    capture holds nothing of the protocol. values: keys and values of the JSON report, there in any case.
+    """
+
+    tables: tuple[str, ...]
+    sections: Callable[[Source, Sequence[Finding]], list[Section]]
+    values: Callable[[Source], dict[str, Any]]
+
+
+PROTOCOL_REPORTS = (ProtocolReport(kafka_report.TABLES_READ, kafka_report.sections, kafka_report.values),)
+
+# Reading a capture for a report needs no other tables.
+REPORT_TABLES = (
+    *("captures", "flows", "messages", "exchanges", "findings"),
+    *(table for report in PROTOCOL_REPORTS for table in report.tables),
+)
