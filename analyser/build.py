@@ -185,6 +185,8 @@ class _Builder:
     def latency_ms(self) -> pa.Array:
         gap = pc.subtract(self.field("ts_response"), self.field("ts"))
         answered = pc.and_(pc.is_valid(self.field("request_offset")), pc.is_valid(self.field("response_offset")))
+        if "awaitable" in self._names:
+            answered = pc.and_not(answered, pc.fill_null(self.raw.column("awaitable"), False))
         return pc.round(pc.divide(pc.if_else(answered, gap, None).cast(pa.float64()), _NS_PER_MS), 6)
 
 

@@ -14,6 +14,7 @@ import pyarrow as pa
 from analyser.registry.core import CORE_TABLES
 from analyser.registry.kafka import KAFKA_TABLES
 from analyser.registry.model import ARROW_TYPES, PANDAS_TYPES, Column, ColumnSource, Kind, Table
+from analyser.registry.mongo import MONGO_TABLES
 
 __all__ = [
     "ARROW_TYPES",
@@ -29,7 +30,7 @@ __all__ = [
 
 SCHEMA_VERSION = 1
 
-TABLES: dict[str, Table] = {table.name: table for table in (*CORE_TABLES, *KAFKA_TABLES)}
+TABLES: dict[str, Table] = {table.name: table for table in (*CORE_TABLES, *KAFKA_TABLES, *MONGO_TABLES)}
 
 
 @cache

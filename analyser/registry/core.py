@@ -138,7 +138,9 @@ _EXCHANGES = Table(
         packet_column("response_packet", "packet that completes the response"),
         ts_column(REQUEST_TIME + " (of the response for an orphan)"),
         Column("ts_response", "time", "time of the packet that completes the response", unit="UTC"),
-        Column("latency_ms", "float64", "ts_response minus ts", "derived", unit="ms"),
+        Column(
+            "latency_ms", "float64", "ts_response minus ts; null where the request is awaitable", "derived", unit="ms"
+        ),
         Column(
             "status",
             "string",
@@ -149,6 +151,11 @@ _EXCHANGES = Table(
         ERROR_NAME,
         Column("request_bytes", "int64", "size of the request, length prefix included", unit="bytes"),
         Column("response_bytes", "int64", "size of the response, length prefix included", unit="bytes"),
+        Column(
+            "awaitable",
+            "bool",
+            "the request asks the server to wait for news (MongoDB's hello), so the time to its answer is no latency",
+        ),
     ),
     ("ts", "request_file", "request_packet", "exchange_id"),
 )

@@ -66,6 +66,7 @@ EXCHANGE_FIELDS = (
     "error_name",
     "request_bytes",
     "response_bytes",
+    "awaitable",
 )
 
 EXPERT_FIELDS = ("direction", "stream_offset", "packet", "ts", "severity", "group", "code", "text", "span")

@@ -459,8 +459,9 @@ class KafkaConversation:
             _add_message(out.messages, frame, "response", None, correlation_id, None, ORPHAN, None)
         if out.exchanges is not None:
             _, _, _, start, end, offset, _, last, ts_ns, _ = frame
+            nothing = (None, None, None)
             out.exchanges.append(
-                (None, offset, None, last, ts_ns, ts_ns, None, None, None, "orphan", None, None, None, end - start)
+                (None, offset, None, last, ts_ns, ts_ns, *nothing, "orphan", *nothing, end - start, None)
             )
 
     def _unreadable(self, frame: Frame, out: _Output, role: str, text: str) -> None:
@@ -527,6 +528,7 @@ def _exchange_row(request: Request, known: Operation, status: str, error_code: i
         None if error_code is None else ERROR_NAMES.get(error_code),
         length,
         answer[1],
+        None,
     )
 
 
