@@ -1,4 +1,4 @@
-"""Capturing at an interface: the only broker's, or the switch that several brokers share.
+"""Capturing at an interface: a single server's, or the switch that several share.
 
 In: the host and a file name. Out: a pcapng file with every packet whole and nanosecond times.
 tcpdump captures; editcap changes the container from pcap to pcapng and leaves the packets as they are.

@@ -1,7 +1,8 @@
 """Make the samples again: `python -m tests.lab.make [NAME...]`.
 
-In: scenario names (none: all). Out: sample_pcaps/kafka_NAME.pcapng, its entry in MANIFEST.toml and, where it is small,
-the broker's request log of the run in sample_pcaps/broker_logs. A sample is replaced only when its whole run went well.
+In: scenario names, short or with their protocol, or protocols (none: all). Out: sample_pcaps/PROTOCOL_NAME.pcapng, its
+entry in MANIFEST.toml and, where it is small, the server's log of the run in sample_pcaps/broker_logs. A sample is
+replaced only when its whole run went well.
 Exit status 1 with a list when programs are missing, 2 for an unknown name, 3 when a run failed.
 """
 
@@ -14,12 +15,12 @@ import sys
 import tempfile
 import time
 import tomllib
-from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from tests.lab import broker_log, prerequisites, runs
+from tests.lab import prerequisites, runs
 from tests.lab.processes import LabError, ending_on_signals, run
+from tests.lab.servers import Server
 
 SAMPLES = Path(__file__).parents[2] / "sample_pcaps"
 MANIFEST = SAMPLES / "MANIFEST.toml"
@@ -28,16 +29,16 @@ BROKER_LOG_LIMIT_BYTES = 700_000
 HEAD = """\
 # Captures that this project made with real servers and clients; nothing in them is written by hand or edited.
 # Made by `make lab` (python -m tests.lab.make), which also writes this file. Facts come from the run itself: from what
-# the clients printed and from the broker's request log, never from this project's decoder.
+# the clients printed and from the server's own log, never from this project's decoder.
 
 """
 
 
-def keep_broker_log(name: str, request_logs: Iterable[Path]) -> str | None:
-    """Store what was asked over the wire (a run's request logs) if it is small; return its path below sample_pcaps."""
-    target = SAMPLES / "broker_logs" / f"kafka_{name}.jsonl.gz"
+def keep_broker_log(name: str, server: Server, outcome: runs.Outcome) -> str | None:
+    """Store what crossed the wire as the server logged it if it is small; return its path below sample_pcaps."""
+    target = SAMPLES / "broker_logs" / f"{name}.jsonl.gz"
     target.parent.mkdir(exist_ok=True)
-    broker_log.save(broker_log.load_all(request_logs, on_wire=True), target)
+    server.save_log(server.read_logs(outcome.server_logs), target)
     if target.stat().st_size > BROKER_LOG_LIMIT_BYTES:
         target.unlink()
         return None
@@ -52,14 +53,15 @@ def count_packets(pcap: Path) -> int:
 def manifest_entry(name: str, outcome: runs.Outcome) -> dict[str, Any]:
     """Return one [[sample]] of MANIFEST.toml."""
     scenario = runs.load_scenario(name)
+    server = scenario.SERVER
     content = outcome.pcap.read_bytes()
     entry = {
         "file": outcome.pcap.name,
-        "protocol": "kafka",
+        "protocol": server.protocol,
         "shows": scenario.SHOWS,
-        "scenario": f"tests.lab.scenarios.{name}",
+        "scenario": f"tests.lab.scenarios.{name.replace('_', '.', 1)}",
         "made_by": f"python -m tests.lab.make {name}",
-        "broker": f"Apache Kafka {runs.setup_of(scenario).version}",
+        "server": f"{server.name} {server.version}",
         "clients": list(scenario.CLIENTS),
         "packets": count_packets(outcome.pcap),
         "size_bytes": len(content),
@@ -67,7 +69,7 @@ def manifest_entry(name: str, outcome: runs.Outcome) -> dict[str, Any]:
         "expected_detectors": list(scenario.EXPECTED),
         "facts": outcome.facts,
     }
-    log = keep_broker_log(name, outcome.broker_logs)
+    log = keep_broker_log(name, server, outcome)
     return entry if log is None else {**entry, "broker_log": log}
 
 
@@ -99,7 +101,7 @@ def make_sample(name: str, directory: Path) -> None:
 
 def main(names: list[str]) -> int:
     """Make the named samples and return the exit status."""
-    unknown = [name for name in names if name not in runs.SCENARIOS]
+    unknown = [name for name in names if not runs.names_meant(name)]
     if unknown:
         print(f"unknown: {' '.join(unknown)}; known: {' '.join(runs.SCENARIOS)}", file=sys.stderr)
         return 2
@@ -112,7 +114,7 @@ def main(names: list[str]) -> int:
     keep = False
     try:
         with ending_on_signals():
-            for name in names or runs.SCENARIOS:
+            for name in [full for word in names for full in runs.names_meant(word)] or runs.SCENARIOS:
                 make_sample(name, directory / name)
     except LabError as error:
         keep = True

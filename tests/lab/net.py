@@ -15,7 +15,7 @@ from typing import NamedTuple
 from tests.lab.processes import LabError, run
 
 SUBNET = "10.77.0"
-FIRST_BROKER = 2
+FIRST_SERVER = 2
 FIRST_CLIENT = 11
 OFFLOADS = ("tx", "rx", "tso", "gso", "gro", "lro")
 _run_numbers = count(1)
@@ -69,16 +69,14 @@ def unplug(host: Host) -> None:
 
 
 @contextlib.contextmanager
-def network(names: Sequence[str]) -> Iterator[dict[str, Host]]:
-    """Hold a network of the named hosts; brokers get addresses from .2 on, the others from .11 on, in their order.
+def network(servers: Sequence[str], clients: Sequence[str]) -> Iterator[dict[str, Host]]:
+    """Hold a network of the named hosts; servers get addresses from .2 on, clients from .11 on, in their order.
 
     One more Host, "switch", is where all traffic passes: a capture of its br0 sees each packet once.
     """
     prefix = f"wwlab{os.getpid()}x{next(_run_numbers)}"
     switch = f"{prefix}-switch"
-    brokers = [name for name in names if name.startswith("broker")]
-    clients = [name for name in names if name not in brokers]
-    numbers = [*zip(brokers, count(FIRST_BROKER), strict=False), *zip(clients, count(FIRST_CLIENT), strict=False)]
+    numbers = [*zip(servers, count(FIRST_SERVER), strict=False), *zip(clients, count(FIRST_CLIENT), strict=False)]
     hosts = {name: Host(name, f"{prefix}-{name}", f"{SUBNET}.{number}") for name, number in numbers}
     try:
         make_namespace(switch)

@@ -12,6 +12,7 @@ from tests.lab import broker_log, commits, everyday, make, runs
 
 ENTRIES: list[dict[str, Any]] = tomllib.loads(make.MANIFEST.read_text())["sample"]
 BY_FILE = [pytest.param(entry, id=entry["file"]) for entry in ENTRIES]
+OF_KAFKA = [pytest.param(entry, id=entry["file"]) for entry in ENTRIES if entry["protocol"] == "kafka"]
 
 
 def commits_of(entry: dict[str, Any]) -> list[commits.Commit]:
@@ -19,7 +20,7 @@ def commits_of(entry: dict[str, Any]) -> list[commits.Commit]:
 
 
 def test_every_scenario_has_its_sample_and_no_other_file_lies_there() -> None:
-    files = {f"kafka_{name}.pcapng" for name in runs.SCENARIOS}
+    files = {f"{name}.pcapng" for name in runs.SCENARIOS}
     assert {entry["file"] for entry in ENTRIES if entry["scenario"].startswith("tests.lab.")} >= files
     assert {path.name for path in make.SAMPLES.glob("*.pcapng")} == {entry["file"] for entry in ENTRIES}
 
@@ -34,12 +35,12 @@ def test_bytes_are_those_that_the_run_left(entry: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize("entry", BY_FILE)
 def test_versions_are_those_of_the_build_files(entry: dict[str, Any]) -> None:
-    scenario = runs.load_scenario(entry["scenario"].rpartition(".")[2])
-    assert entry["broker"] == f"Apache Kafka {runs.setup_of(scenario).version}"
+    scenario = runs.load_scenario(entry["file"].removesuffix(".pcapng"))
+    assert entry["server"] == f"{scenario.SERVER.name} {scenario.SERVER.version}"
     assert entry["clients"] == list(scenario.CLIENTS)
 
 
-@pytest.mark.parametrize("entry", BY_FILE)
+@pytest.mark.parametrize("entry", OF_KAFKA)
 def test_partitions_that_went_back_are_those_in_the_broker_log(entry: dict[str, Any]) -> None:
     pairs = commits.regressions(commits_of(entry))
     found = {(after.group, after.topic, after.partition) for _, after in pairs}

@@ -1,4 +1,4 @@
-"""The scenarios with a real broker and real clients (make lab-test)."""
+"""The scenarios with a real servers and real clients (make lab-test)."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.lab import broker_log, go_toolchain, make, runs
+from tests.lab import go_toolchain, make, runs
 from tests.lab.processes import run
 from tests.lab.shared_runs import outcome_of, require_lab
 
-# The first run fetches the broker and the clients' modules.
+# The first run fetches the servers and the clients' modules.
 pytestmark = [pytest.mark.lab, pytest.mark.timeout(1500)]
 
 
@@ -28,7 +28,8 @@ def test_a_run_shows_what_it_should_and_leaves_nothing_behind(name: str) -> None
     outcome = outcome_of(name)
     scenario = runs.load_scenario(name)
     assert 0 < outcome.pcap.stat().st_size <= make.SAMPLE_LIMIT_BYTES
-    assert scenario.facts(broker_log.load_all(outcome.broker_logs, on_wire=True), outcome.pcap.parent) == outcome.facts
+    records = scenario.SERVER.read_logs(outcome.server_logs)
+    assert scenario.facts(records, outcome.pcap.parent) == outcome.facts
     assert namespaces_of(os.getpid()) == []
 
 
@@ -43,7 +44,7 @@ def test_an_interrupted_run_cleans_up(number: signal.Signals, tmp_path: Path) ->
         stderr=subprocess.DEVNULL,
     )
     deadline = time.monotonic() + 600
-    while not list(tmp_path.glob("*/fenced_commit/1/ledger-a.out")):
+    while not list(tmp_path.glob("*/kafka_fenced_commit/1/ledger-a.out")):
         assert process.poll() is None, "the run ended by itself"
         assert time.monotonic() < deadline
         time.sleep(0.1)

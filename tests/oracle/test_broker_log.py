@@ -30,7 +30,7 @@ from tests.support.recorder import Recorded, Recording, record
 
 # Too short for the amounts asked for here, since a broker does not log authentication: see test_sasl_sample.py.
 SHORT = "kafka_sasl.jsonl.gz"
-LOGS = sorted(path for path in (SAMPLES / "broker_logs").glob("*.jsonl.gz") if path.name != SHORT)
+LOGS = sorted(path for path in (SAMPLES / "broker_logs").glob("kafka_*.jsonl.gz") if path.name != SHORT)
 UUID_TEXT = 22  # base64 of 16 bytes without padding; as plain bytes they would have 24 characters
 SIZES = {"recordsSizeInBytes": "records"}
 # Definitions newer than the broker have another name for the same field.

@@ -1,4 +1,4 @@
-"""The lab's scenarios run afresh: the broker's request log equals our decode of the capture made a moment ago.
+"""The lab's Kafka scenarios run afresh: the broker's request log equals our decode of the capture made a moment ago.
 
 The samples are frozen; here clients, timing and identifiers are new in every run.
 """
@@ -16,13 +16,13 @@ pytestmark = [pytest.mark.lab, pytest.mark.timeout(1200)]
 
 
 # A few logins make few requests: what is asked of the others (many exchanges, many APIs) does not fit.
-SMALL = {"sasl": 20}
+SMALL = {"kafka_sasl": 20}
 
 
-@pytest.mark.parametrize("scenario", runs.SCENARIOS)
+@pytest.mark.parametrize("scenario", runs.names_meant("kafka"))
 def test_fresh_run_equals_the_broker_log(scenario: str) -> None:
     outcome = outcome_of(scenario)
-    log = broker_log.load_all(outcome.broker_logs, on_wire=True)
+    log = broker_log.load_all(outcome.server_logs, on_wire=True)
     found = compare(log, record([outcome.pcap]).exchanges)
     print(f"{scenario}: {found}")
     assert found.differences == []

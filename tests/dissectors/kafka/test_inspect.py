@@ -72,7 +72,7 @@ class Checked:
             self._seen.append(row[7])
 
 
-@pytest.mark.parametrize("path", sorted(SAMPLES.glob("*.pcapng")), ids=lambda path: path.name)
+@pytest.mark.parametrize("path", sorted(SAMPLES.glob("kafka_*.pcapng")), ids=lambda path: path.name)
 def test_every_message_of_a_sample(path: Path) -> None:
     seen: list[str] = []
     watched = replace(KAFKA, conversation=lambda limits, options: Checked(KAFKA.conversation(limits, options), seen))

@@ -11,13 +11,14 @@ import re
 import sys
 from pathlib import Path
 
-from tests.lab import broker
+from tests.lab import kafka
 from tests.lab.go_toolchain import go_command
+from tests.lab.places import WORK_DIR
 from tests.lab.processes import LabError, run
 
 CLIENTS_DIR = Path(__file__).parent
-BINARIES = broker.WORK_DIR / "bin"
-JAVA_CLASSES = broker.WORK_DIR / "java-classes"
+BINARIES = WORK_DIR / "bin"
+JAVA_CLASSES = WORK_DIR / "java-classes"
 CONSTRAINTS = Path(__file__).parents[3] / "constraints.txt"
 PYTHON_DIR = CLIENTS_DIR / "python"
 
@@ -35,9 +36,9 @@ def java_command(*words: str) -> list[str]:
     """Compile clients/java if a source is newer than its classes and return the command that runs Lab with WORDS."""
     sources = sorted((CLIENTS_DIR / "java").glob("*.java"))
     stamp = JAVA_CLASSES / "compiled"
-    libraries = f"{broker.LIBRARIES}/*"
+    libraries = f"{kafka.LIBRARIES}/*"
     if not stamp.exists() or stamp.stat().st_mtime < max(source.stat().st_mtime for source in sources):
-        broker.fetch()
+        kafka.fetch()
         run(["javac", "-Xlint:all", "-d", str(JAVA_CLASSES), "-cp", libraries, *map(str, sources)])
         stamp.touch()
     # The client's own errors would stand in the lines of standard output.

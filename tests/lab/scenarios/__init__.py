@@ -1,1 +1,1 @@
-"""One module per sample: each drives a broker and clients and returns the facts of its run."""
+"""A folder per protocol, in it one module per sample: each drives a server and clients and returns its run's facts."""

@@ -12,16 +12,16 @@ import time
 from pathlib import Path
 from typing import Any
 
-from tests.lab import broker, clients, commits, everyday, net
+from tests.lab import clients, commits, everyday, kafka, net
 from tests.lab.broker_log import LogRecord
 from tests.lab.processes import LabError, Process, read_events, terminate_all
 from tests.lab.runs import Run
 
 SHOWS = "three brokers among themselves: quorum, registration, replication, leader changes around a restart"
 HOSTS = ("operator", "orders")
-CLIENTS = (f"kafka-clients {broker.version()}",)
+CLIENTS = (f"kafka-clients {kafka.version()}",)
 EXPECTED: tuple[str, ...] = ()
-SETUP = broker.Setup(
+SERVER = kafka.Kafka(
     brokers=3,
     started=1,
     settings=(
@@ -57,24 +57,24 @@ def prepare() -> None:
 
 def drive(run: Run) -> None:
     """Let the cluster form, work, lose its first node and get it back; then cut all of it off."""
-    servers = f"bootstrap.servers={','.join(node.endpoint for node in run.nodes)}"
-    for node in run.nodes[1:]:
+    servers = f"bootstrap.servers={','.join(node.endpoint for node in run.server.nodes)}"
+    for node in run.server.nodes[1:]:
         node.start()
     administer(run, "forming", servers, "voters", "voters=1,2,3")
     run.call("topics", "operator", *clients.java_command(
         "topics", servers, "client.id=operator", f"topics={TOPIC}:3,{COPIES}:1", "copies=3"))  # fmt: skip
     workers = start_workers(run, servers)
     time.sleep(WORK_S)
-    first = run.nodes[0]
+    first = run.server.nodes[0]
     first.stop()
     time.sleep(WORK_S)
     first.start()
     administer(run, "moving", servers, "voters,leaders", "voters=1,2,3", "brokers=2,3")
     time.sleep(WORK_S)
     terminate_all(*workers)
-    for node in run.nodes:
+    for node in run.server.nodes:
         net.unplug(node.host)
-    for node in run.nodes:
+    for node in run.server.nodes:
         node.stop(timeout_s=0)
 
 

@@ -11,7 +11,7 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-from tests.lab import broker, clients, commits, everyday
+from tests.lab import clients, commits, everyday, kafka
 from tests.lab.broker_log import LogRecord
 from tests.lab.clients import old
 from tests.lab.processes import LabError, Process, read_events
@@ -30,7 +30,7 @@ CLIENTS = (
     clients.go_pin("go_franz_old", "github.com/twmb/franz-go"),
 )
 EXPECTED: tuple[str, ...] = ()
-SETUP = broker.Setup(
+SERVER = kafka.Kafka(
     version="3.9.1",
     settings=(
         "listeners=PLAINTEXT://$address:$port,CONTROLLER://$address:9093",
@@ -85,7 +85,7 @@ def drive(run: Run) -> None:
                    "auto.offset.reset=earliest", "enable.auto.commit=false").finish()  # fmt: skip
     host = run.endpoint.partition(":")[0]
     run.call("requests", "requests", clients.go_program("go_franz_old"), "-broker", run.endpoint, "-topic", TOPIC,
-             "-controller", f"{host}:{broker.CONTROLLER_PORT}")  # fmt: skip
+             "-controller", f"{host}:{kafka.CONTROLLER_PORT}")  # fmt: skip
 
 
 def start_python(run: Run, command: str, level: str, *words: str) -> Process:

@@ -11,7 +11,7 @@ import time
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from tests.lab import broker, clients, everyday
+from tests.lab import clients, everyday, kafka
 from tests.lab.broker_log import LogRecord
 from tests.lab.processes import LabError, read_events
 from tests.lab.runs import Run
@@ -19,7 +19,7 @@ from tests.lab.runs import Run
 SHOWS = "authentication: PLAIN, SCRAM, OAUTHBEARER; bare tokens, SaslAuthenticate, re-authentication, refusals"
 HOSTS = ("rdkafka", "kafka-python", "java")
 CLIENTS = (
-    f"kafka-clients {broker.version()}",
+    f"kafka-clients {kafka.version()}",
     clients.python_pin("confluent-kafka"),
     clients.python_pin("kafka-python"),
 )
@@ -32,7 +32,7 @@ _BEARER = "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule r
 _LISTENER = "listener.name.sasl_plaintext"
 REAUTHENTICATE_MS = 3000
 FEED_S = 7  # long enough to authenticate again
-SETUP = broker.Setup(
+SERVER = kafka.Kafka(
     settings=(
         f"listeners=PLAINTEXT://$address:$port,SASL_PLAINTEXT://$address:{SASL_PORT},CONTROLLER://$controller:9093",
         f"advertised.listeners=PLAINTEXT://$address:$port,SASL_PLAINTEXT://$address:{SASL_PORT}",

@@ -12,16 +12,17 @@ import time
 from pathlib import Path
 from typing import Any
 
-from tests.lab import clients, commits
+from tests.lab import clients, commits, kafka
 from tests.lab.broker_log import LogRecord
 from tests.lab.processes import LabError, Process, terminate_all
 from tests.lab.runs import Run
-from tests.lab.scenarios.group_facts import group_facts
+from tests.lab.scenarios.kafka.group_facts import group_facts
 
 SHOWS = "stored offsets that go back: concurrent commits of one member, and a member that commits what it lost"
 HOSTS = ("billing-a", "ledger-a", "ledger-b", "ledger-c", "labels-a", "shop")
 CLIENTS = tuple(clients.go_pin(program, "github.com/IBM/sarama") for program in ("go_sarama_old", "go_sarama"))
 EXPECTED = ("KAF101", "KAF102", "KAF103", "KAF104")
+SERVER = kafka.Kafka()
 
 REORDERED_GROUP, LEDGER_GROUP, HEALTHY_GROUP = "orders-billing", "payments-ledger", "shipments-labels"
 BUSY, QUIET = "0-19", "20-23"  # partitions of orders; the quiet ones are too slow to be overtaken

@@ -11,7 +11,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from tests.lab import broker, clients, commits, everyday, net
+from tests.lab import clients, commits, everyday, kafka, net
 from tests.lab.broker_log import LogRecord
 from tests.lab.clients import old
 from tests.lab.processes import LabError, Process, read_events, terminate_all
@@ -19,9 +19,9 @@ from tests.lab.runs import Run
 
 SHOWS = "a share group, Streams applications in a streams group and in a classic group, the share coordinator's state"
 HOSTS = ("feeds", "share-a", "share-b", "streams-a", "streams-b", "operator")
-CLIENTS = (f"kafka-clients {broker.version()}", f"kafka-streams {broker.version()}")
+CLIENTS = (f"kafka-clients {kafka.version()}", f"kafka-streams {kafka.version()}")
 EXPECTED: tuple[str, ...] = ()
-SETUP = broker.Setup(
+SERVER = kafka.Kafka(
     brokers=2,
     started=1,
     settings=(
@@ -55,8 +55,8 @@ def prepare() -> None:
 
 def drive(run: Run) -> None:
     """Let the groups work, grow, shrink and end; then cut the brokers off."""
-    run.nodes[1].start()
-    servers = f"bootstrap.servers={','.join(node.endpoint for node in run.nodes)}"
+    run.server.nodes[1].start()
+    servers = f"bootstrap.servers={','.join(node.endpoint for node in run.server.nodes)}"
     run.call("topics", "operator", *clients.java_command(
         "topics", servers, "client.id=operator", f"topics={TOPIC}:4,{COUNTS}:2,{CLASSIC_COUNTS}:2"))  # fmt: skip
     administer(run, "before", servers, "share")
@@ -75,9 +75,9 @@ def drive(run: Run) -> None:
     terminate_all(*sharing, *streams)
     administer(run, "after", servers, "newer groups' end")
     feed.terminate()
-    for node in run.nodes:
+    for node in run.server.nodes:
         net.unplug(node.host)
-    for node in run.nodes:
+    for node in run.server.nodes:
         node.stop(timeout_s=0)
 
 

@@ -11,7 +11,7 @@ import time
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from tests.lab import broker, clients, commits, everyday
+from tests.lab import clients, commits, everyday, kafka
 from tests.lab.broker_log import LogRecord
 from tests.lab.processes import LabError, Process, terminate_all
 from tests.lab.runs import Run
@@ -20,11 +20,12 @@ SHOWS = "ordinary work of the Java client, librdkafka, kafka-python and franz-go
 HOSTS = ("java-a", "java-b", "rdkafka-a", "rdkafka-b", "python-a", "python-b", "go-a", "go-b", "feeds", "admin")
 PYTHON_CLIENTS = ("confluent-kafka", "kafka-python")
 CLIENTS = (
-    f"kafka-clients {broker.version()}",
+    f"kafka-clients {kafka.version()}",
     *map(clients.python_pin, PYTHON_CLIENTS),
     clients.go_pin("go_franz", "github.com/twmb/franz-go"),
 )
 EXPECTED: tuple[str, ...] = ()
+SERVER = kafka.Kafka()
 
 TOPICS = {"events": 4, "clicks": 3, "metrics": 3, "logins": 3, "invoices": 2, "sessions": 2}
 WORK_S = 2.5  # time between the changes of a group

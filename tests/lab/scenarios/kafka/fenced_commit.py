@@ -10,16 +10,17 @@ import time
 from pathlib import Path
 from typing import Any
 
-from tests.lab import clients, commits
+from tests.lab import clients, commits, kafka
 from tests.lab.broker_log import LogRecord
 from tests.lab.processes import LabError, terminate_all
 from tests.lab.runs import Run
-from tests.lab.scenarios.group_facts import group_facts
+from tests.lab.scenarios.kafka.group_facts import group_facts
 
 SHOWS = "commits with the generation of a claim that is over, refused with 22 ILLEGAL_GENERATION; no offset goes back"
 HOSTS = ("ledger-a", "ledger-b", "shop")
 CLIENTS = (clients.go_pin("go_sarama", "github.com/IBM/sarama"),)
 EXPECTED = ("KAF105",)
+SERVER = kafka.Kafka()
 
 GROUP, TOPIC = "payments-ledger", "payments"
 LOST = 4  # range assignment: with ledger-b in the group partition 4 goes from ledger-a to ledger-b

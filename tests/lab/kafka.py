@@ -1,22 +1,23 @@
 """Real Apache Kafka brokers: fetched by Maven, formatted, started on lab hosts, stopped.
 
-In: hosts, a directory and a Setup. Out: a running KRaft cluster, most often of one node, and its request logs.
+In: hosts, a directory and what a scenario wants (Kafka). Out: a running KRaft cluster, most often of one node, and its
+request logs.
 """
 
 from __future__ import annotations
 
 import contextlib
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from string import Template
 from typing import NamedTuple
 
+from tests.lab import broker_log
 from tests.lab.net import Host
+from tests.lab.places import LAB_DIR, WORK_DIR
 from tests.lab.processes import LabError, Process, run, wait_until
 
-LAB_DIR = Path(__file__).parent
-WORK_DIR = LAB_DIR / ".work"
 POM = LAB_DIR / "broker" / "pom.xml"
 LIBRARIES = WORK_DIR / "broker-libs"
 PORT = 9092
@@ -32,16 +33,6 @@ def version() -> str:
     if found is None:
         raise LabError(f"no kafka.version in {POM}")
     return found.group(1)
-
-
-class Setup(NamedTuple):
-    """What a scenario wants of its brokers; nothing said: one broker of the pinned version."""
-
-    version: str = version()
-    brokers: int = 1
-    settings: tuple[str, ...] = ()  # lines of server.properties that replace the template's
-    format_words: tuple[tuple[str, ...], ...] = ()  # of each node, for StorageTool format
-    started: int | None = None  # how many nodes run from the beginning; None: all
 
 
 def libraries(wanted: str) -> Path:
@@ -76,7 +67,7 @@ def java(jars: Path, main_class: str, *words: str, options: tuple[str, ...] = ()
 class Node:
     """One broker with its controller: its files and its process, which can be stopped and started again."""
 
-    def __init__(self, number: int, hosts: Sequence[Host], run_dir: Path, setup: Setup) -> None:
+    def __init__(self, number: int, hosts: Sequence[Host], run_dir: Path, setup: Kafka) -> None:
         self.number = number
         self.host = hosts[number - 1]
         self.endpoint = f"{self.host.address}:{PORT}"
@@ -148,31 +139,61 @@ class Cluster(NamedTuple):
         return self.nodes[0].endpoint
 
     @property
-    def request_logs(self) -> tuple[Path, ...]:
+    def log_files(self) -> tuple[Path, ...]:
         """The request log of each node that ever ran."""
         return tuple(node.request_log for node in self.nodes if node.request_log.exists())
 
 
-def host_names(setup: Setup) -> tuple[str, ...]:
-    """Return the names of the brokers' hosts."""
-    return ("broker", *(f"broker{number}" for number in range(2, setup.brokers + 1)))
+class Kafka(NamedTuple):
+    """What a scenario wants of its brokers (a servers.Server); nothing said: one broker of the pinned version."""
 
+    version: str = version()
+    brokers: int = 1
+    settings: tuple[str, ...] = ()  # lines of server.properties that replace the template's
+    format_words: tuple[tuple[str, ...], ...] = ()  # of each node, for StorageTool format
+    started: int | None = None  # how many nodes run from the beginning; None: all
 
-@contextlib.contextmanager
-def running(hosts: Sequence[Host], run_dir: Path, setup: Setup) -> Iterator[Cluster]:
-    """Hold fresh brokers on HOSTS; data, logs and request log of each are in RUN_DIR, of several in a folder each."""
-    fetch(setup.version)
-    alone = len(hosts) == 1
-    numbers = range(1, len(hosts) + 1)
-    nodes = tuple(Node(n, hosts, run_dir if alone else run_dir / f"broker{n}", setup) for n in numbers)
-    for node in nodes:
-        node.format()
-    try:
-        for node in nodes[: setup.started]:
-            node.start()
-        yield Cluster(nodes)
-        for node in reversed(nodes):
-            node.stop()
-    finally:
+    @property
+    def protocol(self) -> str:
+        """The protocol, for names of samples."""
+        return "kafka"
+
+    @property
+    def name(self) -> str:
+        """The product."""
+        return "Apache Kafka"
+
+    @property
+    def host_names(self) -> tuple[str, ...]:
+        """The brokers' hosts."""
+        return ("broker", *(f"broker{number}" for number in range(2, self.brokers + 1)))
+
+    def prepare(self) -> None:
+        """Fetch the brokers' jars."""
+        fetch(self.version)
+
+    @contextlib.contextmanager
+    def running(self, hosts: Sequence[Host], directory: Path) -> Iterator[Cluster]:
+        """Hold fresh brokers on HOSTS; each has data, logs and request log in DIRECTORY, several in a folder each."""
+        alone = len(hosts) == 1
+        numbers = range(1, len(hosts) + 1)
+        nodes = tuple(Node(n, hosts, directory if alone else directory / f"broker{n}", self) for n in numbers)
         for node in nodes:
-            node.stop(timeout_s=5)
+            node.format()
+        try:
+            for node in nodes[: self.started]:
+                node.start()
+            yield Cluster(nodes)
+            for node in reversed(nodes):
+                node.stop()
+        finally:
+            for node in nodes:
+                node.stop(timeout_s=5)
+
+    def read_logs(self, paths: Iterable[Path]) -> list[broker_log.LogRecord]:
+        """Return what was asked over the wire."""
+        return broker_log.load_all(paths, on_wire=True)
+
+    def save_log(self, records: Iterable[broker_log.LogRecord], path: Path) -> None:
+        """Store records as gzipped JSON lines."""
+        broker_log.save(records, path)

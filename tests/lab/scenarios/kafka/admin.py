@@ -12,19 +12,19 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-from tests.lab import broker, clients, commits, everyday
+from tests.lab import clients, commits, everyday, kafka
 from tests.lab.broker_log import LogRecord
 from tests.lab.processes import LabError, read_events
 from tests.lab.runs import Run
 
 SHOWS = "administration: topics, configs, ACLs, quotas, credentials, tokens, replicas, records, offsets, transactions"
 HOSTS = ("operator", "orders")
-CLIENTS = (f"kafka-clients {broker.version()}",)
+CLIENTS = (f"kafka-clients {kafka.version()}",)
 EXPECTED: tuple[str, ...] = ()  # what an operator sets back is told at info
 SASL_PORT = 9094
 PLAIN = "org.apache.kafka.common.security.plain.PlainLoginModule required"
 SECRET = 'username="operator" password="lab-only-password"'
-SETUP = broker.Setup(
+SERVER = kafka.Kafka(
     settings=(
         f"listeners=PLAINTEXT://$address:$port,SASL_PLAINTEXT://$address:{SASL_PORT},CONTROLLER://$controller:9093",
         f"advertised.listeners=PLAINTEXT://$address:$port,SASL_PLAINTEXT://$address:{SASL_PORT}",

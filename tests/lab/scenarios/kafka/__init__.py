@@ -1,0 +1,1 @@
+"""The scenarios with Apache Kafka brokers."""

@@ -1,0 +1,33 @@
+"""Which scenarios a word names, and that each is a module as the lab wants it."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.lab import runs
+
+
+@pytest.mark.parametrize(
+    ("word", "meant"),
+    [
+        pytest.param("kafka_sasl", ["kafka_sasl"], id="full name"),
+        pytest.param("sasl", ["kafka_sasl"], id="short name"),
+        pytest.param("old_clients", ["kafka_old_clients"], id="short name of two words"),
+        pytest.param("kafka", [f"kafka_{name}" for name in runs.KAFKA], id="protocol"),
+        pytest.param("clients", [], id="part of a name"),
+        pytest.param("", [], id="nothing"),
+    ],
+)
+def test_words_name_scenarios(word: str, meant: list[str]) -> None:
+    assert runs.names_meant(word) == meant
+
+
+@pytest.mark.parametrize("name", runs.SCENARIOS)
+def test_a_scenario_names_its_servers_and_clients(name: str) -> None:
+    scenario = runs.load_scenario(name)
+    assert name.startswith(f"{scenario.SERVER.protocol}_")
+    assert scenario.SERVER.name
+    assert scenario.SERVER.version[0].isdigit()
+    assert scenario.CLIENTS
+    hosts = [*scenario.SERVER.host_names, *scenario.HOSTS]
+    assert len(set(hosts)) == len(hosts)
