@@ -33,11 +33,13 @@ class Sink:
 
     `rows(table)` is the list to append to, or None when nobody wants the table: then the rows need not be made at all.
     `drain(table)` takes away its rows so far; `grow` calls it, since one message may give more than memory should hold.
+    `wanted`: names of the tables somebody asked for.
     """
 
-    __slots__ = ("_held_bytes", "_rows", "drain")
+    __slots__ = ("_held_bytes", "_rows", "drain", "wanted")
 
     def __init__(self, wanted: Sequence[str]) -> None:
+        self.wanted = frozenset(wanted)
         self._rows: dict[str, list[Row]] = {table: [] for table in wanted}
         self._held_bytes: dict[str, int] = {}
         self.drain: Callable[[str], None] = _keep

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Mapping, Sequence
+from functools import cache
 from typing import Any, NamedTuple
 
 from dissectors.core.errors import DecodeError
@@ -123,8 +124,13 @@ class _Output(NamedTuple):
 
 
 def _output(sink: Sink) -> _Output:
-    wanted = [key for key, rows in API_ROWS.items() if any(sink.rows(table) is not None for table in rows.tables)]
-    return _Output(sink, sink.rows("exchanges"), sink.rows("messages"), frozenset(wanted))
+    return _Output(sink, sink.rows("exchanges"), sink.rows("messages"), _apis_with_rows(sink.wanted))
+
+
+@cache
+def _apis_with_rows(wanted: frozenset[str]) -> frozenset[int]:
+    """Keys of the APIs that give rows of any of these tables."""
+    return frozenset(key for key, rows in API_ROWS.items() if not wanted.isdisjoint(rows.tables))
 
 
 def _asked_in(frames: Sequence[Frame]) -> dict[int, tuple[int, int]]:
