@@ -1,0 +1,344 @@
+"""Which published messages reached which subscribers.
+
+In: what happened at the MQTT servers, in the order of time (a method of `Server` for each kind). Out: rows of
+`mqtt_deliveries` and counts for each publish.
+
+A publish is expected at every subscription that is live when it is sent: granted in the capture, or carried over with
+a session that the server says it has, and its connection still open. Of a shared subscription one member is expected.
+The server's own PUBLISH is the same message when topic, payload size and payload checksum agree; the earliest one not
+delivered yet is taken, since servers keep the order of a topic [MQTT-4.6.0-5]. Servers are told apart by address; two
+ports of one address count as one server once a message passed between them.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, deque
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from analyser.context.mqtt_topics import FilterTrie, matches
+
+# After this time a message is not waited for any more.
+WINDOW_NS = 60_000_000_000
+MAX_WAITING = 200_000
+_REMEMBERED_TOPICS = 1000
+
+
+class Delivery(NamedTuple):
+    """A publish and one subscriber that got it or should have.
+
+    message_id, flow_id, ts, topic: of the publish. subscriber_flow_id: null for a group of a shared subscription that
+    nobody of got it. share_name, topic_filter: the subscription, null where the capture does not hold it.
+    status: delivered; missing (waited for until WINDOW_NS or the capture's end); left (the subscriber left before);
+    unknown (too many messages wait). waited_ns: from the publish to its delivery, or as long as it was waited for.
+    ports: server ports of the publish and of the delivery where they differ.
+    """
+
+    message_id: str
+    flow_id: str
+    ts: int
+    topic: str
+    subscriber_flow_id: str | None
+    share_name: str | None
+    topic_filter: str | None
+    status: str
+    delivered_message_id: str | None
+    ts_delivered: int | None
+    waited_ns: int
+    ports: tuple[int, int] | None
+
+
+class Message(NamedTuple):
+    """A PUBLISH of either direction. Two with the same `content` carry the same."""
+
+    message_id: str
+    flow: str
+    port: int
+    ts_ns: int
+    topic: str
+    content: tuple[str, int | None, int | None]
+    retain: bool
+    dup: bool
+
+
+class Counts(NamedTuple):
+    """Of one publish: subscribers that had to get it, and those that the server sent it to."""
+
+    message_id: str
+    expected: int
+    delivered: int
+
+
+@dataclass(slots=True)
+class _Subscription:
+    topic_filter: str
+    share_name: str | None
+    no_local: bool
+    retain_as_published: bool
+
+
+# Who is waited for: a flow, or the group of a shared subscription.
+_Target = str | tuple[str, str]
+
+
+@dataclass(slots=True)
+class _Waiting:
+    """A publish, those who have not got it yet with the filter that matched, and what was counted."""
+
+    message: Message
+    number: int
+    targets: dict[_Target, str]
+    expected: int
+    delivered: int = 0
+
+
+@dataclass(slots=True)
+class _Same:
+    """Publishes of the same content, by number, and how far each subscriber's flow has come."""
+
+    first: int = 0
+    after: int = 0
+    publishes: dict[int, _Waiting] = field(default_factory=dict)
+    reached: dict[str, int] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class _Flow:
+    """An open connection: its client, the server's port, and its subscriptions by (filter, share name)."""
+
+    client: str | None
+    port: int
+    subscriptions: dict[tuple[str, str | None], _Subscription] = field(default_factory=dict)
+    by_topic: dict[str, list[_Subscription]] = field(default_factory=dict)
+
+    def matching(self, topic: str) -> list[_Subscription]:
+        """Its subscriptions whose filter matches the topic."""
+        found = self.by_topic.get(topic)
+        if found is None:
+            if len(self.by_topic) >= _REMEMBERED_TOPICS:
+                self.by_topic.clear()
+            found = [s for s in self.subscriptions.values() if matches(s.topic_filter, topic)]
+            self.by_topic[topic] = found
+        return found
+
+
+class Server:
+    """The sessions, live subscriptions and waiting messages of one server address."""
+
+    def __init__(self, window_ns: int = WINDOW_NS, max_waiting: int = MAX_WAITING) -> None:
+        self._window_ns = window_ns
+        self._max_waiting = max_waiting
+        self._trie: FilterTrie[tuple[str, str | None]] = FilterTrie()
+        self._flows: dict[str, _Flow] = {}
+        self._flow_of_client: dict[str, str] = {}
+        self._members: Counter[tuple[str, str]] = Counter()
+        self._sessions: dict[str, dict[tuple[str, str | None], _Subscription]] = {}
+        self._same: dict[tuple[str, int | None, int | None], _Same] = {}
+        self._order: deque[_Waiting] = deque()
+        self._of_target: dict[_Target, dict[int, _Waiting]] = {}
+        self._numbers = 0
+        self.joined_ports: set[tuple[int, int]] = set()
+        self.rows: list[Delivery] = []
+        self.counts: list[Counts] = []
+
+    def connected(self, flow: str, port: int, client: str | None, session_present: bool, now_ns: int) -> None:
+        """A CONNACK that accepts, or the first message of a connection that was open before the capture."""
+        if client is not None:
+            earlier = self._flow_of_client.get(client, flow)
+            if earlier != flow:
+                self.ended(earlier, now_ns)
+            self._flow_of_client[client] = flow
+        self._flows.setdefault(flow, _Flow(client, port))
+        kept = {} if client is None else self._sessions.pop(client, {})
+        for subscription in kept.values() if session_present else ():
+            self._subscribe(flow, subscription)
+
+    def subscribed(
+        self, flow: str, topic_filter: str, share_name: str | None, no_local: bool, retain_as_published: bool
+    ) -> None:
+        """A filter was granted."""
+        self._subscribe(flow, _Subscription(topic_filter, share_name, no_local, retain_as_published))
+
+    def unsubscribed(self, flow: str, topic_filter: str, share_name: str | None, now_ns: int) -> None:
+        """A filter is being given up: nothing more is sure to come."""
+        known = self._flows.get(flow)
+        if known is not None and known.subscriptions.pop((topic_filter, share_name), None) is not None:
+            known.by_topic.clear()
+            self._leave(flow, topic_filter, share_name, now_ns)
+
+    def ended(self, flow: str, now_ns: int) -> None:
+        """The connection was closed; its session may go on."""
+        known = self._flows.pop(flow, None)
+        if known is None:
+            return
+        for topic_filter, share_name in known.subscriptions:
+            self._leave(flow, topic_filter, share_name, now_ns)
+        if known.client is not None and self._flow_of_client.get(known.client) == flow:
+            del self._flow_of_client[known.client]
+            self._sessions[known.client] = known.subscriptions
+
+    def published(self, message: Message) -> None:
+        """A client sent a message to the server."""
+        self._forget(message.ts_ns)
+        targets: dict[_Target, str] = {}
+        for topic_filter, (flow, share_name) in self._trie.match(message.topic):
+            if share_name is not None:
+                targets[(share_name, topic_filter)] = topic_filter
+            elif flow != message.flow or not self._flows[flow].subscriptions[(topic_filter, None)].no_local:
+                targets.setdefault(flow, topic_filter)
+        self._numbers += 1
+        waiting = _Waiting(message, self._numbers, targets, len(targets))
+        for target in targets:
+            self._of_target.setdefault(target, {})[waiting.number] = waiting
+        self._order.append(waiting)
+        same = self._same.setdefault(message.content, _Same())
+        same.publishes[same.after] = waiting
+        same.after += 1
+
+    def delivered(self, message: Message) -> None:
+        """The server sent a message to a client."""
+        self._forget(message.ts_ns)
+        same = self._same.get(message.content)
+        if same is None or message.dup:
+            return
+        known = self._flows.get(message.flow)
+        subscriptions = known.matching(message.topic) if known is not None else []
+        # The answer to a subscription, not to a publish: what was kept.
+        if message.retain and not any(subscription.retain_as_published for subscription in subscriptions):
+            return
+        targets: list[_Target] = [
+            message.flow if s.share_name is None else (s.share_name, s.topic_filter) for s in subscriptions
+        ]
+        found = self._earliest(same, message.flow, targets) if targets else self._newest(same, message.flow)
+        if found is not None:
+            self._reached(found, message, targets)
+
+    def finish(self, now_ns: int) -> None:
+        """The capture ends here."""
+        while self._order:
+            self._close(self._order.popleft(), now_ns, "missing")
+
+    def _subscribe(self, flow: str, subscription: _Subscription) -> None:
+        known = self._flows.get(flow)
+        if known is None:
+            return
+        topic_filter, share_name = subscription.topic_filter, subscription.share_name
+        if not self._trie.add(topic_filter, (flow, share_name)):
+            return
+        if share_name is not None and (topic_filter, share_name) not in known.subscriptions:
+            self._members[(share_name, topic_filter)] += 1
+        known.subscriptions[(topic_filter, share_name)] = subscription
+        known.by_topic.clear()
+
+    def _leave(self, flow: str, topic_filter: str, share_name: str | None, now_ns: int) -> None:
+        """Nobody answers for this subscription any more."""
+        self._trie.remove(topic_filter, (flow, share_name))
+        if share_name is None:
+            self._give_up(flow, topic_filter, now_ns)
+            return
+        group = (share_name, topic_filter)
+        self._members[group] -= 1
+        if self._members[group] <= 0:
+            del self._members[group]
+            self._give_up(group, topic_filter, now_ns)
+
+    def _earliest(self, same: _Same, flow: str, targets: list[_Target]) -> _Waiting | None:
+        """The oldest publish that still waits for one of these targets."""
+        place = max(same.reached.get(flow, 0), same.first)
+        while place < same.after:
+            waiting = same.publishes[place]
+            place += 1
+            if any(target in waiting.targets for target in targets):
+                same.reached[flow] = place
+                return waiting
+        same.reached[flow] = same.after
+        return None
+
+    def _newest(self, same: _Same, flow: str) -> _Waiting | None:
+        """Nothing is known of the client's subscriptions: the last publish, unless it was delivered already."""
+        if same.reached.get(flow, 0) >= same.after:
+            return None
+        same.reached[flow] = same.after
+        return same.publishes[same.after - 1]
+
+    def _reached(self, waiting: _Waiting, message: Message, targets: list[_Target]) -> None:
+        sent = waiting.message
+        topic_filter, share_name = None, None
+        for target in targets:
+            if (matched := waiting.targets.pop(target, None)) is None:
+                continue
+            topic_filter, share_name = matched, None if isinstance(target, str) else target[0]
+            self._settled(target, waiting)
+        waiting.delivered += 1
+        ports = None if sent.port == message.port else (sent.port, message.port)
+        if ports is not None:
+            self.joined_ports.add(ports)
+        self.rows.append(
+            Delivery(
+                *_told(sent),
+                subscriber_flow_id=message.flow,
+                share_name=share_name,
+                topic_filter=topic_filter,
+                status="delivered",
+                delivered_message_id=message.message_id,
+                ts_delivered=message.ts_ns,
+                waited_ns=message.ts_ns - sent.ts_ns,
+                ports=ports,
+            )
+        )
+
+    def _settled(self, target: _Target, waiting: _Waiting) -> None:
+        held = self._of_target[target]
+        held.pop(waiting.number, None)
+        if not held:
+            del self._of_target[target]
+
+    def _give_up(self, target: _Target, topic_filter: str, now_ns: int) -> None:
+        held = self._of_target.get(target, {})
+        for number, waiting in list(held.items()):
+            if waiting.targets[target] == topic_filter:
+                del held[number]
+                self._missing(waiting, target, waiting.targets.pop(target), now_ns, "left")
+        if not held:
+            self._of_target.pop(target, None)
+
+    def _missing(self, waiting: _Waiting, target: _Target, topic_filter: str, now_ns: int, status: str) -> None:
+        sent = waiting.message
+        flow, share_name = (target, None) if isinstance(target, str) else (None, target[0])
+        there = self._flows.get(target) if isinstance(target, str) else None
+        self.rows.append(
+            Delivery(
+                *_told(sent),
+                subscriber_flow_id=flow,
+                share_name=share_name,
+                topic_filter=topic_filter,
+                status=status,
+                delivered_message_id=None,
+                ts_delivered=None,
+                waited_ns=now_ns - sent.ts_ns,
+                ports=None if there is None or there.port == sent.port else (sent.port, there.port),
+            )
+        )
+
+    def _forget(self, now_ns: int) -> None:
+        """Let go of messages that waited long enough, and of the oldest where too many wait."""
+        order = self._order
+        while order and order[0].message.ts_ns < now_ns - self._window_ns:
+            self._close(order.popleft(), now_ns, "missing")
+        while len(order) >= self._max_waiting:
+            self._close(order.popleft(), now_ns, "unknown")
+
+    def _close(self, waiting: _Waiting, now_ns: int, status: str) -> None:
+        for target, topic_filter in waiting.targets.items():
+            self._settled(target, waiting)
+            self._missing(waiting, target, topic_filter, now_ns, status)
+        self.counts.append(Counts(waiting.message.message_id, waiting.expected, waiting.delivered))
+        same = self._same[waiting.message.content]
+        del same.publishes[same.first]
+        same.first += 1
+        if not same.publishes:
+            del self._same[waiting.message.content]
+
+
+def _told(sent: Message) -> tuple[str, str, int, str]:
+    return sent.message_id, sent.flow, sent.ts_ns, sent.topic

@@ -1,0 +1,248 @@
+"""Deliveries: what a server got and sent, in order, and who must have got it."""
+
+from __future__ import annotations
+
+import pytest
+
+from analyser.context.mqtt_deliveries import WINDOW_NS, Message, Server
+
+S = 1_000_000_000
+PORT = 1883
+
+
+class World:
+    """Calls a server's methods with less ceremony; times are seconds."""
+
+    def __init__(self, **options: int) -> None:
+        self.server = Server(**options)
+        self.sent = 0
+
+    def connect(self, flow: str, at: float = 0, client: str | None = None, present: bool = False, port: int = PORT):
+        self.server.connected(flow, port, client or flow, present, int(at * S))
+
+    def subscribe(self, flow: str, topic_filter: str, share: str | None = None, no_local=False, rap=False) -> None:
+        self.server.subscribed(flow, topic_filter, share, no_local, rap)
+
+    def _message(self, flow: str, at: float, topic: str, body: str, retain: bool, dup: bool, port: int) -> Message:
+        self.sent += 1
+        name = f"{flow}-{self.sent}"
+        return Message(name, flow, port, int(at * S), topic, (topic, len(body), hash(body)), retain, dup)
+
+    def publish(self, flow: str, at: float, topic: str, body: str = "x", port: int = PORT) -> str:
+        message = self._message(flow, at, topic, body, False, False, port)
+        self.server.published(message)
+        return message.message_id
+
+    def deliver(self, flow: str, at: float, topic: str, body="x", retain=False, dup=False, port: int = PORT) -> None:
+        self.server.delivered(self._message(flow, at, topic, body, retain, dup, port))
+
+    def result(self, at: float = 1000) -> list[tuple[str, str | None, str]]:
+        """(publish, subscriber's flow or share name, status), in order."""
+        self.server.finish(int(at * S))
+        return [(row.message_id, row.subscriber_flow_id or row.share_name, row.status) for row in self.server.rows]
+
+
+@pytest.fixture
+def world() -> World:
+    made = World()
+    for flow in ("pub", "sub", "other"):
+        made.connect(flow)
+    return made
+
+
+def test_a_matching_publish_is_delivered_with_its_latency(world: World) -> None:
+    world.subscribe("sub", "room/+/heat")
+    sent = world.publish("pub", 1, "room/7/heat")
+    world.deliver("sub", 1.25, "room/7/heat")
+    assert world.result() == [(sent, "sub", "delivered")]
+    (row,) = world.server.rows
+    assert (row.waited_ns, row.topic_filter, row.ports) == (S // 4, "room/+/heat", None)
+    assert world.server.counts == [(sent, 1, 1)]
+
+
+def test_nobody_is_waited_for_without_a_subscription(world: World) -> None:
+    world.subscribe("sub", "other/topic")
+    sent = world.publish("pub", 1, "room/7/heat")
+    assert world.result() == []
+    assert world.server.counts == [(sent, 0, 0)]
+
+
+def test_what_the_server_keeps_to_itself_is_missing(world: World) -> None:
+    world.subscribe("sub", "#")
+    first, second = world.publish("pub", 1, "a", "one"), world.publish("pub", 2, "a", "two")
+    world.deliver("sub", 2.1, "a", "two")
+    assert world.result(50) == [(second, "sub", "delivered"), (first, "sub", "missing")]
+    assert world.server.rows[1].waited_ns == 49 * S
+
+
+def test_equal_messages_are_delivered_in_their_order(world: World) -> None:
+    world.subscribe("sub", "a")
+    sent = [world.publish("pub", at, "a") for at in (1, 2, 3)]
+    for at in (1.5, 2.5):
+        world.deliver("sub", at, "a")
+    assert world.result() == [
+        (sent[0], "sub", "delivered"),
+        (sent[1], "sub", "delivered"),
+        (sent[2], "sub", "missing"),
+    ]
+
+
+def test_equal_messages_before_the_subscription_are_not_its(world: World) -> None:
+    world.publish("pub", 1, "a")
+    world.subscribe("sub", "a")
+    sent = world.publish("pub", 2, "a")
+    world.deliver("sub", 2.5, "a")
+    assert world.result() == [(sent, "sub", "delivered")]
+
+
+def test_one_member_of_a_shared_subscription_is_enough(world: World) -> None:
+    world.subscribe("sub", "jobs", share="workers")
+    world.subscribe("other", "jobs", share="workers")
+    first, second = world.publish("pub", 1, "jobs", "1"), world.publish("pub", 2, "jobs", "2")
+    world.deliver("other", 1.1, "jobs", "1")
+    assert world.result() == [(first, "other", "delivered"), (second, "workers", "missing")]
+    assert world.server.counts == [(first, 1, 1), (second, 1, 0)]
+
+
+def test_a_shared_subscription_whose_members_left_is_not_missing(world: World) -> None:
+    world.subscribe("sub", "jobs", share="workers")
+    world.subscribe("other", "jobs", share="workers")
+    sent = world.publish("pub", 1, "jobs")
+    world.server.ended("sub", 2 * S)
+    world.server.unsubscribed("other", "jobs", "workers", 3 * S)
+    assert world.result() == [(sent, "workers", "left")]
+
+
+def test_a_subscriber_that_left_is_not_missing(world: World) -> None:
+    world.subscribe("sub", "a")
+    sent = world.publish("pub", 1, "a")
+    world.server.ended("sub", int(1.2 * S))
+    assert world.result() == [(sent, "sub", "left")]
+    assert world.server.rows[0].waited_ns == S // 5
+
+
+def test_after_unsubscribe_nothing_is_expected(world: World) -> None:
+    world.subscribe("sub", "a")
+    world.server.unsubscribed("sub", "a", None, S)
+    world.publish("pub", 2, "a")
+    assert world.result() == []
+
+
+def test_no_local_is_not_sent_back(world: World) -> None:
+    world.subscribe("pub", "a", no_local=True)
+    world.subscribe("sub", "a")
+    sent = world.publish("pub", 1, "a")
+    world.deliver("sub", 1.1, "a")
+    assert world.result() == [(sent, "sub", "delivered")]
+
+
+def test_a_client_gets_its_own_messages_without_no_local(world: World) -> None:
+    world.subscribe("pub", "a")
+    sent = world.publish("pub", 1, "a")
+    assert world.result() == [(sent, "pub", "missing")]
+
+
+def test_a_session_that_goes_on_keeps_its_subscriptions(world: World) -> None:
+    world.connect("first", client="device")
+    world.subscribe("first", "a")
+    world.server.ended("first", S)
+    world.connect("second", 2, "device", present=True)
+    sent = world.publish("pub", 3, "a")
+    world.deliver("second", 3.1, "a")
+    assert world.result() == [(sent, "second", "delivered")]
+
+
+def test_a_take_over_ends_the_earlier_connection(world: World) -> None:
+    world.connect("first", client="device")
+    world.subscribe("first", "a")
+    world.connect("second", 2, "device", present=False)
+    world.publish("pub", 3, "a")
+    assert world.result() == []
+
+
+def test_a_retained_message_answers_a_subscription_not_a_publish(world: World) -> None:
+    world.subscribe("sub", "a")
+    sent = world.publish("pub", 1, "a")
+    world.deliver("sub", 1.1, "a", retain=True)
+    assert world.result() == [(sent, "sub", "missing")]
+
+
+def test_retain_as_published_keeps_the_flag(world: World) -> None:
+    world.subscribe("sub", "a", rap=True)
+    sent = world.publish("pub", 1, "a")
+    world.deliver("sub", 1.1, "a", retain=True)
+    assert world.result() == [(sent, "sub", "delivered")]
+
+
+def test_a_delivery_sent_again_counts_once(world: World) -> None:
+    world.subscribe("sub", "a")
+    first, second = world.publish("pub", 1, "a"), world.publish("pub", 2, "a")
+    world.deliver("sub", 2.1, "a")
+    world.deliver("sub", 2.2, "a", dup=True)
+    assert world.result() == [(first, "sub", "delivered"), (second, "sub", "missing")]
+
+
+def test_overlapping_subscriptions_of_one_client_wait_once(world: World) -> None:
+    world.subscribe("sub", "a/+")
+    world.subscribe("sub", "a/#")
+    sent = world.publish("pub", 1, "a/b")
+    world.deliver("sub", 1.1, "a/b")
+    assert world.result() == [(sent, "sub", "delivered")]
+
+
+def test_a_subscriber_from_before_the_capture_is_seen_by_what_it_gets(world: World) -> None:
+    world.publish("pub", 1, "a")
+    second = world.publish("pub", 2, "a")
+    world.deliver("unknown", 2.1, "a")
+    world.deliver("unknown", 2.2, "a")
+    assert world.result() == [(second, "unknown", "delivered")]
+    assert world.server.rows[0].topic_filter is None
+
+
+def test_another_port_of_the_server_is_named_and_joined(world: World) -> None:
+    world.connect("web", port=8083)
+    world.subscribe("web", "a")
+    first, second = world.publish("pub", 1, "a", "1"), world.publish("pub", 2, "a", "2")
+    world.deliver("web", 1.1, "a", "1", port=8083)
+    assert world.result() == [(first, "web", "delivered"), (second, "web", "missing")]
+    assert [row.ports for row in world.server.rows] == [(PORT, 8083), (PORT, 8083)]
+    assert world.server.joined_ports == {(PORT, 8083)}
+
+
+def test_waiting_ends_with_the_window() -> None:
+    world = World()
+    world.connect("pub")
+    world.connect("sub")
+    world.subscribe("sub", "a")
+    first = world.publish("pub", 1, "a")
+    world.publish("pub", 1 + WINDOW_NS / S + 1, "b")
+    assert [(row.message_id, row.status) for row in world.server.rows] == [(first, "missing")]
+
+
+def test_too_many_waiting_messages_are_unknown_not_missing() -> None:
+    world = World(max_waiting=3)
+    world.connect("pub")
+    world.connect("sub")
+    world.subscribe("sub", "a")
+    sent = [world.publish("pub", 1, "a", str(number)) for number in range(5)]
+    statuses = {message: status for message, _, status in world.result(2)}
+    assert [statuses[message] for message in sent] == ["unknown", "unknown", "missing", "missing", "missing"]
+
+
+def test_memory_is_let_go() -> None:
+    world = World()
+    world.connect("pub")
+    for number in range(50):
+        flow = f"sub{number}"
+        world.connect(flow, at=number)
+        world.subscribe(flow, "a/#")
+        world.subscribe(flow, "a/b", share="s")
+        world.publish("pub", number, "a/b", str(number))
+        world.deliver(flow, number + 0.1, "a/b", str(number))
+        world.server.ended(flow, int((number + 0.5) * S))
+    world.server.finish(1000 * S)
+    server = world.server
+    assert not server._of_target
+    assert not server._same
+    assert not server._members
+    assert len(server._trie) == 0
