@@ -1,7 +1,9 @@
-"""`wirewitness analyse`: the report. In: captures; out: text or JSON."""
+"""`wirewitness analyse`: the report. In: captures; out: text, JSON, HTML or Markdown."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -17,7 +19,9 @@ if TYPE_CHECKING:
 
 @click.command(short_help="Explain what happened: findings, capture quality, groups, latencies.")
 @click.argument("captures", nargs=-1, required=True, metavar="CAPTURE...")
-@click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True)
+@click.option("--format", "form", type=click.Choice(["text", "json", "html", "markdown"]), default="text",
+              show_default=True,
+              help="html: one page for a browser; markdown: for a ticket; json: for programs.")  # fmt: skip
 @output_option
 @click.option("--fail-on", type=click.Choice(["info", "warning", "critical"]),
               help="Exit with 1 when there is a finding of this severity or above.")  # fmt: skip
@@ -29,6 +33,7 @@ def analyse(*, captures: tuple[str, ...], form: str, output: str | None, fail_on
     Examples:
       wirewitness analyse incident.pcapng
       wirewitness analyse monday.pcapng tuesday.pcapng.gz --format json --output report.json
+      wirewitness analyse incident.pcapng --format html --output incident.html
       wirewitness analyse nightly.pcapng --fail-on warning --quiet
     """
     check_output(output, captures)
@@ -36,7 +41,7 @@ def analyse(*, captures: tuple[str, ...], form: str, output: str | None, fail_on
     from reports.protocols import REPORT_TABLES
 
     with open_analysis(captures, REPORT_TABLES, reading) as analysis:
-        _write(analysis, form, output)
+        _write(analysis, captures, form, output)
         # Unread input is said on standard error anyway; a finding is what --fail-on was asked for.
         status = status_of(analysis)
         if fail_on is not None and severity_reached(analysis, fail_on):
@@ -44,16 +49,44 @@ def analyse(*, captures: tuple[str, ...], form: str, output: str | None, fail_on
         return status
 
 
-def _write(analysis: Analysis, form: str, output: str | None) -> None:
+def _write(analysis: Analysis, captures: tuple[str, ...], form: str, output: str | None) -> None:
     with result_sink(output, text=form == "text") as write:
-        if form == "json":
-            from reports.json_report import json_pieces
+        for piece in _PIECES[form](analysis, captures, output):
+            write(piece)
 
-            for piece in json_pieces(analysis):
-                write(piece)
-        else:
-            from reports.contents import report
-            from reports.text import render
 
-            text = render(report(analysis), terminal_width(), colour=colour_wanted(output))
-            write(text.encode("utf-8", "backslashreplace"))
+def _text(analysis: Analysis, _: tuple[str, ...], output: str | None) -> Iterator[bytes]:
+    from reports.contents import report
+    from reports.text import render
+
+    text = render(report(analysis), terminal_width(), colour=colour_wanted(output))
+    yield text.encode("utf-8", "backslashreplace")
+
+
+def _json(analysis: Analysis, _: tuple[str, ...], __: str | None) -> Iterator[bytes]:
+    from reports.json_report import json_pieces
+
+    return json_pieces(analysis)
+
+
+def _html(analysis: Analysis, captures: tuple[str, ...], _: str | None) -> Iterator[bytes]:
+    from reports.contents import report
+    from reports.html import render
+
+    yield render(report(analysis), _title(captures)).encode("utf-8", "backslashreplace")
+
+
+def _markdown(analysis: Analysis, captures: tuple[str, ...], _: str | None) -> Iterator[bytes]:
+    from reports.contents import report
+    from reports.markdown import render
+
+    yield render(report(analysis), _title(captures)).encode("utf-8", "backslashreplace")
+
+
+def _title(captures: tuple[str, ...]) -> str:
+    names = ["standard input" if name == "-" else PurePath(name).name or name for name in captures]
+    more = f" and {len(names) - 1} more" if len(names) > 1 else ""
+    return f"wirewitness: {names[0]}{more}"
+
+
+_PIECES = {"text": _text, "json": _json, "html": _html, "markdown": _markdown}

@@ -179,6 +179,14 @@ def test_every_table_in_every_text_format(capture: Path, empty: Path, name: str)
                 assert names <= {TABLES[name].column_names()}
 
 
+@pytest.mark.parametrize(("form", "begins"), [("html", "<!doctype html>"), ("markdown", "# wirewitness: ")])
+def test_report_for_browsers_and_tickets(capture: Path, form: str, begins: str) -> None:
+    done = invoke("analyse", capture, "--format", form)
+    assert done.exit_code == 0
+    assert done.stdout.startswith(begins)
+    assert capture.stem in done.stdout
+
+
 def test_analyse_json_is_the_contract(capture: Path) -> None:
     made = json.loads(invoke("analyse", capture, "--format", "json").stdout)
     assert list(made) == ["schema_version", "captures", "quality", "flows", "operations", "groups", "findings"]

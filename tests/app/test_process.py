@@ -62,6 +62,8 @@ def on_terminal(arguments: list[str], **env: str) -> str:
         pytest.param("table messages {}", id="aligned"),
         pytest.param("analyse {}", id="report"),
         pytest.param("analyse {} --format json", id="json report"),
+        pytest.param("analyse {} --format html", id="html report"),
+        pytest.param("analyse {} --format markdown", id="markdown report"),
         pytest.param("tables --format json", id="tables"),
         pytest.param("--help", id="help"),
     ],
