@@ -43,7 +43,9 @@ class Finding:
     subject: what it is about, as `key=value` pairs parted by spaces.
     ts_first_ns, ts_last_ns: Unix time in ns of the first and last evidence.
     evidence: at least one message, in the order of the wire; `some_evidence` keeps it short.
-    numbers: what was measured, as values that JSON knows. Names and values of the subject stand in it too.
+    numbers: what was measured, as values that JSON knows. Names and values of the subject stand in it too. Reports
+        read from it `clients` (a list of mappings with address, client_id and what else is known of each; for commits
+        `committers`) and `where` (a text: topic, collection, server).
     """
 
     code: str

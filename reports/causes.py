@@ -55,6 +55,13 @@ class Finding:
         return tuple(c for c in found if isinstance(c, Mapping)) if isinstance(found, list) else ()
 
     @property
+    def who(self) -> tuple[Mapping[str, Any], ...]:
+        """Clients that it names: the committers, or those under `clients`."""
+        found = self.numbers.get("clients")
+        named = tuple(c for c in found if isinstance(c, Mapping)) if isinstance(found, list) else ()
+        return self.committers or named
+
+    @property
     def topic_partition(self) -> tuple[str, int] | None:
         """The partition it is about, where it is about one."""
         topic, partition = self.numbers.get("topic"), self.numbers.get("partition")

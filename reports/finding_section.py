@@ -15,6 +15,7 @@ _CAUSES_LISTED = 20
 _CAUSES_TOLD = 50
 _COMMITTERS_SHOWN = 12
 _PACKETS_SHOWN = 24
+_PLACES_SHOWN = 4
 _PARTITIONS_MEASURED = 8
 _MEASURES_SHOWN = 4
 
@@ -50,8 +51,8 @@ def cause_list(causes: Sequence[Cause]) -> list[Block]:
             cause.worst.severity.upper(),
             " ".join(cause.by_code()) if len(cause.by_code()) > 1 else _names(cause)[0],
             _plain(cause.worst.numbers.get("group")),
-            partition_list(cause.partitions()),
-            ", ".join(_committer_names(cause)),
+            partition_list(cause.partitions()) or _places(cause),
+            ", ".join(_client_names(cause)),
         )
         for cause in causes[:_CAUSES_LISTED]
     )
@@ -67,8 +68,17 @@ def _names(cause: Cause) -> list[str]:
     return [f"{code} {found[0].name}" for code, found in cause.by_code().items()]
 
 
-def _committer_names(cause: Cause) -> list[str]:
-    names = (f"{c.get('client_id') or '(no client id)'}@{c.get('address') or '?'}" for c in cause.fullest().committers)
+def _places(cause: Cause) -> str:
+    """What the findings say under `where`: a topic, a collection, a server."""
+    places = list(dict.fromkeys(str(f.numbers["where"]) for f in cause.findings if f.numbers.get("where")))
+    more = [f"{len(places) - _PLACES_SHOWN} more"] if len(places) > _PLACES_SHOWN else []
+    return ", ".join(places[:_PLACES_SHOWN] + more)
+
+
+def _client_names(cause: Cause) -> list[str]:
+    """Clients of the fullest finding; those of all where findings of one cause are about different ones."""
+    told = cause.fullest().who if cause.fullest().committers else [c for f in cause.findings for c in f.who]
+    names = (f"{c.get('client_id') or '(no client id)'}@{c.get('address') or '?'}" for c in told)
     distinct = list(dict.fromkeys(names))
     more = [f"{len(distinct) - _COMMITTERS_SHOWN} more"] if len(distinct) > _COMMITTERS_SHOWN else []
     return distinct[:_COMMITTERS_SHOWN] + more
@@ -85,6 +95,9 @@ def _cause(cause: Cause, connections: Mapping[str, Connection]) -> Iterable[Bloc
         yield _committers(who, connections)
         if len(who.committers) > _COMMITTERS_SHOWN:
             yield Paragraph(f"and {len(who.committers) - _COMMITTERS_SHOWN} more in this finding's numbers")
+    elif cause.worst.who:
+        yield Paragraph("clients:" if len(cause.worst.who) > 1 else "client:")
+        yield _clients(cause.worst.who[:_COMMITTERS_SHOWN])
     yield from _evidence(cause)
     yield Paragraph(cause.worst.next_step, "next")
     ids = [found[0].finding_id for found in cause.by_code().values()]
@@ -131,6 +144,15 @@ def _committers(finding: Finding, connections: Mapping[str, Connection]) -> Cell
     header = ("ADDRESS", "CLIENT ID", "MEMBER ID", "GENERATION", "CONNECTION", "OFFSETS", "COMMITS", "PACKETS")
     table = tuple(_committer(committer, connections) for committer in finding.committers[:_COMMITTERS_SHOWN])
     return Cells(header, table, numbers=(3, 6), shortened=(2,))
+
+
+def _clients(clients: Sequence[Mapping[str, Any]]) -> Cells:
+    """Clients side by side, with whatever the detector says of each."""
+    names = list(dict.fromkeys(["address", "client_id", *(name for client in clients for name in client)]))
+    table = tuple(tuple(_plain(client.get(name)) for name in names) for client in clients)
+    numbers = [i for i, name in enumerate(names) if all(isinstance(c.get(name), int | float | None) for c in clients)]
+    header = tuple(name.replace("_", " ").upper() for name in names)
+    return without_empty(Cells(header, table, numbers=tuple(numbers)))
 
 
 def _committer(committer: Mapping[str, Any], connections: Mapping[str, Connection]) -> tuple[str, ...]:

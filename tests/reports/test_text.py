@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from typing import Any
 
@@ -171,3 +172,32 @@ def test_a_capture_full_of_everything_gives_a_report_of_readable_length() -> Non
     for rest in ("252 more causes", "281 more groups", "271 more clients", "289 more names"):
         assert rest in words(shown), rest
     assert "billing:" in shown
+
+
+def test_clients_and_places_of_any_finding_are_shown() -> None:
+    rows = incident_rows()
+    numbers = {
+        "where": "broker 10.11.0.9:1883",
+        "clients": [
+            {"address": "10.11.0.31", "client_id": "sensor-7", "port": 50122, "take_overs": 12},
+            {"address": "10.11.0.32", "client_id": "sensor-7", "port": 40100, "take_overs": 12},
+        ],
+    }
+    finding = {**rows["findings"][0], "code": "X1", "finding_id": "x1", "numbers": json.dumps(numbers)}
+    rows["findings"] = [finding]
+    lines = text_of(rows, 200).splitlines()
+    at = next(i for i, line in enumerate(lines) if line.split() == ["ADDRESS", "CLIENT", "ID", "PORT", "TAKE", "OVERS"])
+    assert [line.split() for line in lines[at + 1 : at + 3]] == [
+        ["10.11.0.31", "sensor-7", "50122", "12"],
+        ["10.11.0.32", "sensor-7", "40100", "12"],
+    ]
+
+    def add(clients: list[str], place: str, code: str) -> None:
+        told = {"where": place, "clients": [{"address": "10.11.0.40", "client_id": c} for c in clients]}
+        rows["findings"].append({**finding, "code": code, "finding_id": place, "numbers": json.dumps(told)})
+
+    add(["a"], "one", "X2")
+    add(["b"], "two", "X2")
+    shown = words(text_of(rows, 200))
+    assert "one, two a@10.11.0.40, b@10.11.0.40" in shown
+    assert "broker 10.11.0.9:1883 sensor-7@10.11.0.31, sensor-7@10.11.0.32" in shown
