@@ -155,6 +155,23 @@ class Analysis:
         _ = self.connection
         return self._run(query).to_arrow_table()
 
+    def query(self, query: str) -> Iterator[pa.RecordBatch]:
+        """One SELECT over the selected rows, in batches, the first of which is empty. Raises QueryError."""
+        _ = self.connection
+        narrowed = [
+            f"{quoted(name)} AS (SELECT * FROM {quoted(name)} WHERE {conditions})"
+            for name in self._wanted
+            if (conditions := self._conditions(name, None))
+        ]
+        if narrowed:
+            query = f"WITH {', '.join(narrowed)} SELECT * FROM ({query.rstrip().rstrip(';')}\n)"
+        try:
+            reader = self._run(query).to_arrow_reader(BATCH_ROWS)
+            yield pa.RecordBatch.from_pylist([], schema=reader.schema)
+            yield from reader
+        except duckdb.Error as error:
+            raise QueryError(sentence(error)) from error
+
     # ------------------------------------------------------------------------------------------------------------------
 
     @property

@@ -5,10 +5,13 @@ In: a folder for temporary files, a query. Out: a connection that reaches nothin
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from pathlib import Path
 
 import duckdb
+
+from analyser.tables import TABLES, arrow_schema
 
 DUCKDB_MEMORY = "1GB"
 
@@ -44,6 +47,32 @@ def select(connection: duckdb.DuckDBPyConnection, query: str) -> duckdb.DuckDBPy
         return connection.sql(query)
     except duckdb.Error as error:
         raise QueryError(sentence(error)) from error
+
+
+def tables_in(query: str) -> list[str]:
+    """Tables that one SELECT may read: those whose name it holds as a word. QueryError when it cannot be answered.
+
+    It is bound to empty tables, so that names and types are checked before any capture is read.
+    """
+    with duckdb.connect(":memory:") as connection:
+        for name in TABLES:
+            connection.register(name, arrow_schema(name).empty_table())
+        for setting, value in (
+            ("TimeZone", "UTC"),
+            ("python_enable_replacements", False),
+            ("enable_external_access", False),
+            ("lock_configuration", True),
+        ):
+            connection.execute(f"SET {setting} = {literal(value)}")
+        _ = select(connection, query).columns
+    words = set(re.findall(r"\w+", query.lower()))
+    return [name for name in TABLES if name in words]
+
+
+def missing_table(error: QueryError) -> str | None:
+    """Name of the table that does not exist, where that is what is wrong."""
+    found = re.search(r"Table with name (\S+) does not exist", str(error))
+    return found[1] if found else None
 
 
 def sentence(error: duckdb.Error) -> str:

@@ -15,6 +15,7 @@ from app.cli.detectors import detectors
 from app.cli.extract import extract
 from app.cli.failure import guarded
 from app.cli.output import write_text
+from app.cli.query import query
 from app.cli.records import records
 from app.cli.show import show
 from app.cli.table import table
@@ -67,7 +68,7 @@ def cli() -> None:
     """
 
 
-for _command in (analyse, show, extract, table, tables, records, detectors):
+for _command in (analyse, show, extract, table, query, tables, records, detectors):
     cli.add_command(_command)
 
 

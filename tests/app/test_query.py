@@ -1,0 +1,119 @@
+"""`wirewitness query`: what it answers, what it refuses, and what it cannot see."""
+
+from __future__ import annotations
+
+import json
+
+import pyarrow.parquet as pq
+import pytest
+from click.testing import CliRunner, Result
+
+from app.cli.main import cli
+from tests.conftest import SAMPLES
+
+CAPTURE = str(SAMPLES / "kafka_fenced_commit.pcapng")
+
+
+def ask(sql: str, *options: str) -> Result:
+    return CliRunner().invoke(cli, ["query", CAPTURE, sql, "--quiet", *options])
+
+
+def rows(sql: str, *options: str) -> list[dict[str, object]]:
+    done = ask(sql, "--format", "jsonl", *options)
+    assert (done.exit_code, done.stderr) == (0, "")
+    return [json.loads(line) for line in done.stdout.splitlines()]
+
+
+def test_tables_are_joined() -> None:
+    found = rows(
+        "with fenced as (select * from kafka_offset_commits where error_code = 22) "
+        "select distinct operation, error_name from fenced join exchanges using (exchange_id, error_name)"
+    )
+    assert found == [{"operation": "OffsetCommit", "error_name": "ILLEGAL_GENERATION"}]
+
+
+def test_findings_are_there() -> None:
+    assert {row["code"] for row in rows("select distinct code from findings")} >= {"KAF105"}
+
+
+TYPES = [
+    pytest.param("sum(request_bytes) > 0 from exchanges", True, id="bool"),
+    pytest.param("sum(0) from flows", 0, id="a sum is an integer"),
+    pytest.param("1.25::decimal(9, 2)", 1.25, id="decimal"),
+    pytest.param("2::hugeint * 9223372036854775807", "18446744073709551614", id="more than 64 bits"),
+    pytest.param("date '2026-11-18'", "2026-11-18", id="date"),
+    pytest.param("{'a': [1, 2]}", '{"a": [1, 2]}', id="struct"),
+    pytest.param("[1, 2]", [1, 2], id="list of integers"),
+    pytest.param("['x']", '["x"]', id="list of texts"),
+    pytest.param("null", None, id="null"),
+    pytest.param("timestamp '2026-11-18 11:06:40'", "2026-11-18T11:06:40.000000000Z", id="time"),
+    pytest.param("'\\x00'::blob", "00", id="bytes"),
+]
+
+
+@pytest.mark.parametrize(("expression", "expected"), TYPES)
+def test_values_of_any_type(expression: str, expected: object) -> None:
+    (row,) = rows(f"select {expression}")
+    assert list(row.values()) == [expected]
+
+
+def test_equal_names_get_numbers() -> None:
+    assert rows("select 1 as a, 2 as a") == [{"a": 1, "a_2": 2}]
+
+
+def test_options_narrow_the_rows() -> None:
+    (whole,) = rows("select count(*) as n, min(epoch_ns(ts)) as first, max(epoch_ns(ts)) as last from exchanges")
+    middle = (int(str(whole["first"])) + int(str(whole["last"]))) // 2
+    text = rows(f"select make_timestamp_ns({middle}) as t")[0]["t"]
+    (later,) = rows("select count(*) as n, min(epoch_ns(ts)) as first from exchanges;", "--from", str(text))
+    assert 0 < int(str(later["n"])) < int(str(whole["n"]))
+    assert int(str(later["first"])) >= middle
+    assert rows("select count(*) as n from exchanges", "--protocol", "kafka") == [{"n": whole["n"]}]
+
+
+def test_limit_and_order() -> None:
+    assert rows("select n from range(100) as t(n) order by n desc -- all", "--limit", "2") == [{"n": 99}, {"n": 98}]
+
+
+def test_no_rows_still_have_columns() -> None:
+    assert ask("select ts, operation from exchanges where false", "--format", "csv").stdout == "ts,operation\n"
+
+
+def test_parquet(tmp_path) -> None:
+    out = tmp_path / "q.parquet"
+    assert (
+        ask(
+            "select operation, count(*) as n from exchanges group by all", "--format", "parquet", "--output", str(out)
+        ).exit_code
+        == 0
+    )
+    assert pq.read_table(out).column_names == ["operation", "n"]
+
+
+REFUSED = [
+    pytest.param("select * from exchange", "unknown table 'exchange'; did you mean exchanges", id="unknown table"),
+    pytest.param("select foo from exchanges", 'Referenced column "foo" not found', id="unknown column"),
+    pytest.param("selec 1", "syntax error", id="syntax"),
+    pytest.param("drop table exchanges", "exactly one SELECT is possible here", id="no select"),
+    pytest.param("select 1; select 2", "exactly one SELECT is possible here", id="two statements"),
+    pytest.param("select * from read_csv('/etc/passwd')", "disabled", id="files"),
+    pytest.param("select * from '/etc/passwd'", "unknown table", id="a file as a table"),
+    pytest.param("copy (select 1) to '/tmp/x'", "exactly one SELECT", id="writing files"),
+    pytest.param("install httpfs", "exactly one SELECT", id="extensions"),
+    pytest.param("set memory_limit = '100GB'", "exactly one SELECT", id="settings"),
+    pytest.param("select getenv('HOME')", "getenv", id="environment"),
+]
+
+
+@pytest.mark.parametrize(("sql", "words"), REFUSED)
+def test_what_is_refused_is_one_sentence_and_status_2(sql: str, words: str) -> None:
+    done = ask(sql)
+    assert (done.exit_code, done.stdout) == (2, "")
+    assert words in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_what_fails_while_running_is_a_sentence_too() -> None:
+    done = ask("select error_name::int from kafka_offset_commits where error_name is not null")
+    assert done.exit_code == 2
+    assert "Could not convert string 'NONE'" in done.stderr
