@@ -308,6 +308,8 @@ class Analysis:
         if name == "expert_infos":
             remarks = capture_remarks(self._decoded.captures)
             yield remarks if columns is None else remarks.select(columns)
+        if name not in self._decoded.store.tables:  # no dissector that fills it is switched on
+            return
         for batch in self._decoded.store.tables[name].batches():
             # A connection that was captured at two points is told once.
             if len(self._duplicates):

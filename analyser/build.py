@@ -22,6 +22,7 @@ from dissectors.core.protocol import Dissector
 
 _DIRECTIONS = pa.array(["client_to_server", "server_to_client"])
 _SIDES = pa.array(["c", "s"])
+_OTHER_SIDES = pa.array(["s", "c"])
 _NS_PER_MS = 1e6
 MAX_ROWS = 1 << 16
 MAX_BYTES = 16 << 20
@@ -118,7 +119,7 @@ class _Builder:
         if column.source == "flow":
             return self.of_flow(column.name)
         if column.name in self._names:
-            return self.raw.column(column.name)
+            return self.number(column.name) if column.name in _PACKETS else self.raw.column(column.name)
         return pa.nulls(self.rows)
 
     def of_flow(self, name: str) -> pa.Array:
@@ -136,10 +137,14 @@ class _Builder:
         return pc.binary_join_element_wise(self.of_flow("flow_id"), letters, offset.cast(pa.string()), "-")
 
     def request_id(self) -> pa.Array:
-        return self.message_id("c", self.field("request_offset"))
+        """Of the direction that the row names, else the client's."""
+        asking = self.sides() if "direction" in self._names else "c"
+        return self.message_id(asking, self.field("request_offset"))
 
     def response_id(self) -> pa.Array:
-        return self.message_id("s", self.field("response_offset"))
+        """Of the side that was asked."""
+        asked = pc.take(_OTHER_SIDES, self.field("direction")) if "direction" in self._names else "s"
+        return self.message_id(asked, self.field("response_offset"))
 
     def exchange_id(self) -> pa.Array:
         return pc.coalesce(self.request_id(), self.response_id())
@@ -215,22 +220,25 @@ def _positions(keys: pa.ChunkedArray, wanted: pa.Array) -> pa.Array:
 
 _Maker = Callable[[_Builder], pa.Array]
 
+# Columns that hold a packet number: without the file, which a raw field has in its upper bits.
+_PACKETS = frozenset(
+    column.name
+    for table in TABLES.values()
+    for column in table.columns
+    if column.source == "derived" and "packet" in column.name.split("_")
+)
+
 # Columns that are not simply a raw field or a flow's column; "" stands for every table.
 _SPECIAL: dict[tuple[str, str], _Maker] = {
     ("", "exchange_id"): _Builder.exchange_id,
     ("", "file"): _Builder.file,
     ("", "request_file"): _Builder.file,
-    ("", "request_packet"): lambda b: b.number("request_packet"),
-    ("", "response_packet"): lambda b: b.number("response_packet"),
-    ("", "packet_first"): lambda b: b.number("packet_first"),
-    ("", "packet_last"): lambda b: b.number("packet_last"),
-    ("expert_infos", "packet"): lambda b: b.number("packet"),
     ("", "error_name"): _Builder.error_name,
     ("", "topic"): _Builder.topic,
     ("", "cluster_id"): lambda b: pc.take(b.known.clusters, b.flow),
     ("kafka_records", "decoded"): lambda b: decoded(b.raw, b.topic()),
-    ("messages", "message_id"): lambda b: b.message_id(b.sides(), b.field("stream_offset")),
-    ("expert_infos", "message_id"): lambda b: b.message_id(b.sides(), b.field("stream_offset")),
+    ("", "message_id"): lambda b: b.message_id(b.sides(), b.field("stream_offset")),
+    ("", "first_message_id"): lambda b: b.message_id(b.sides(), b.field("first_offset")),
     ("", "direction"): lambda b: pc.take(_DIRECTIONS, b.field("direction")),
     ("messages", "src_address"): lambda b: b.from_client("client_address", "server_address"),
     ("messages", "src_port"): lambda b: b.from_client("client_port", "server_port"),

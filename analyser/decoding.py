@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from operator import itemgetter
 
 from analyser.flow import Flow
@@ -347,4 +347,4 @@ class FlowDecoder:
                 dissector.framer(SERVER_TO_CLIENT, whole[not identity.client_is_low], self._limits),
             ),
         )
-        self._conversation = dissector.conversation(self._limits, self._options)
+        self._conversation = dissector.conversation(self._limits, replace(self._options, whole=all(whole)))

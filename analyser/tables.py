@@ -15,6 +15,7 @@ from analyser.registry.core import CORE_TABLES
 from analyser.registry.kafka import KAFKA_TABLES
 from analyser.registry.model import ARROW_TYPES, PANDAS_TYPES, Column, ColumnSource, Kind, Table
 from analyser.registry.mongo import MONGO_TABLES
+from analyser.registry.mqtt import MQTT_TABLES
 
 __all__ = [
     "ARROW_TYPES",
@@ -30,7 +31,7 @@ __all__ = [
 
 SCHEMA_VERSION = 1
 
-TABLES: dict[str, Table] = {table.name: table for table in (*CORE_TABLES, *KAFKA_TABLES, *MONGO_TABLES)}
+TABLES: dict[str, Table] = {table.name: table for table in (*CORE_TABLES, *KAFKA_TABLES, *MONGO_TABLES, *MQTT_TABLES)}
 
 
 @cache

@@ -124,6 +124,7 @@ _EXCHANGES = Table(
         FLOW_ID,
         Column("protocol", "string", "kafka, mqtt, mongo", "flow"),
         CLUSTER,
+        Column("direction", "string", "client_to_server or server_to_client: whose request", "derived"),
         Column("operation", "string", "API, packet type or command name"),
         Column("version", "string", "protocol version of the request"),
         CLIENT_ID,

@@ -51,7 +51,9 @@ MESSAGE_FIELDS = (
     "summary",
 )
 
+# direction: of the request; that of a response without request is the other one's.
 EXCHANGE_FIELDS = (
+    "direction",
     "request_offset",
     "response_offset",
     "request_packet",

@@ -12,8 +12,10 @@ class DecodeOptions:
     payload: put what applications sent (keys, values, headers of records) into rows; sizes are there in any case.
     payload_columns: with payload, only these of its columns; empty for all.
     transport: what the flow's bytes travel in: tcp, or the name of a carrier (websocket). A fact, not a choice.
+    whole: both streams of the flow are seen from their first byte; false where that is not known.
     """
 
     payload: bool = False
     payload_columns: tuple[str, ...] = ()
     transport: str = "tcp"
+    whole: bool = False

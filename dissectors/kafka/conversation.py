@@ -466,9 +466,8 @@ class KafkaConversation:
         if out.exchanges is not None:
             _, _, _, start, end, offset, _, last, ts_ns, _ = frame
             nothing = (None, None, None)
-            out.exchanges.append(
-                (None, offset, None, last, ts_ns, ts_ns, *nothing, "orphan", *nothing, end - start, None)
-            )
+            of_response = (CLIENT_TO_SERVER, None, offset, None, last, ts_ns, ts_ns)
+            out.exchanges.append((*of_response, *nothing, "orphan", *nothing, end - start, None))
 
     def _unreadable(self, frame: Frame, out: _Output, role: str, text: str) -> None:
         """A frame without even a header."""
@@ -520,6 +519,7 @@ def _exchange_row(request: Request, known: Operation, status: str, error_code: i
     """EXCHANGE_FIELDS."""
     _, _, _, client_id, offset, length, packet, ts_ns, _, _ = request
     return (
+        CLIENT_TO_SERVER,
         offset,
         answer[0],
         packet,
