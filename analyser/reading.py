@@ -14,7 +14,7 @@ from analyser.processes import SharedReading
 from analyser.share import Share
 from analyser.store import RawStore
 from analyser.tables import TABLES
-from dissectors.registry import PROTOCOLS
+from dissectors.registry import dissectors
 
 # What a table's context columns, or the detectors, are made from.
 _CONTEXT_SOURCES = ("flows", "kafka_brokers", "kafka_partitions")
@@ -45,24 +45,25 @@ def read_captures(
     if not decoded.captures:
         decoded.store.close()
         raise CaptureError(" ".join(input_.reason for input_ in decoded.unread) or "No capture was given.")
-    return Analysis(decoded, wanted, options, PROTOCOLS.values())
+    return Analysis(decoded, wanted, options, dissectors(options.enable).values())
 
 
 def decode_captures(
     sources: list[Source], wanted: list[str], options: ReadOptions, progress: ProgressCallback | None
 ) -> Decoded:
     """The raw rows of these tables, read by as many processes as the options say. The caller closes the store."""
+    known = dissectors(options.enable)
     if options.processes == 1:
-        return Pipeline(PROTOCOLS, wanted, options).run(sources, progress)
+        return Pipeline(known, wanted, options).run(sources, progress)
     if not all(source.path is not None and source.path.is_file() for source in sources):
-        decoded = Pipeline(PROTOCOLS, wanted, options).run(sources, progress)
+        decoded = Pipeline(known, wanted, options).run(sources, progress)
         decoded.remarks.append("standard input and pipes can be read once only: one process did all the work")
         return decoded
     store = RawStore()
     try:
         with SharedReading(sources, wanted, options, store.folder) as others:
             share = Share(0, options.processes)
-            decoded = Pipeline(PROTOCOLS, wanted, options, share=share, store=store).run(sources, progress)
+            decoded = Pipeline(known, wanted, options, share=share, store=store).run(sources, progress)
             others.collect(decoded)
     except BaseException:
         store.close()

@@ -18,7 +18,7 @@ from pyarrow import feather
 from analyser.pipeline import Decoded, Pipeline
 from analyser.processes import ShareJob, ShareResult
 from analyser.store import RawStore
-from dissectors.registry import PROTOCOLS
+from dissectors.registry import dissectors
 
 
 def main() -> None:
@@ -42,7 +42,9 @@ def main() -> None:
 def read_share(job: ShareJob) -> ShareResult:
     """Read the job's share; its rows and flows are in the job's folder afterwards."""
     store = RawStore(job.folder)
-    decoded = Pipeline(PROTOCOLS, job.wanted, job.options, share=job.share, store=store).run(job.sources)
+    decoded = Pipeline(dissectors(job.options.enable), job.wanted, job.options, share=job.share, store=store).run(
+        job.sources
+    )
     tables = {name: rows for name, table in store.tables.items() if (rows := table.hand_over()).rows}
     return ShareResult(tables, _write_flows(decoded, job.folder))
 

@@ -2,7 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from dissectors.core.protocol import Dissector
+from dissectors.example.dissector import EXAMPLE
 from dissectors.kafka.dissector import KAFKA
 
 PROTOCOLS: dict[str, Dissector] = {dissector.name: dissector for dissector in (KAFKA,)}
+# Off unless somebody switches them on.
+OPTIONAL: dict[str, Dissector] = {dissector.name: dissector for dissector in (EXAMPLE,)}
+
+
+def dissectors(enabled: Iterable[str] = ()) -> dict[str, Dissector]:
+    """PROTOCOLS and those of OPTIONAL that are enabled. ValueError for a name that OPTIONAL has not."""
+    found = dict(PROTOCOLS)
+    for name in enabled:
+        if name not in OPTIONAL:
+            raise ValueError(f"no optional dissector {name}; there are {', '.join(OPTIONAL)}")
+        found[name] = OPTIONAL[name]
+    return found
+
+
+def dissector_of(protocol: str | None) -> Dissector | None:
+    """The dissector of that name, optional or not; None when there is none."""
+    return PROTOCOLS.get(protocol or "") or OPTIONAL.get(protocol or "")

@@ -8,7 +8,7 @@ from analyser.evidence.index import Index
 from analyser.evidence.rows import MessageRow
 from dissectors.core.inspect import Asked, undecoded
 from dissectors.core.options import DecodeOptions
-from dissectors.registry import PROTOCOLS
+from dissectors.registry import dissector_of
 
 # With payload shown, all that is hidden are credentials.
 _ALL = DecodeOptions(payload=True)
@@ -27,7 +27,7 @@ def add_secrets(choice: Choice, index: Index) -> None:
     """Find the credentials in all messages of the flows that are touched. Raises BytesGone."""
     choice.redacting = True
     for one in choice.flows.values():
-        dissector = PROTOCOLS.get(one.flow.protocol or "")
+        dissector = dissector_of(one.flow.protocol)
         look = dissector.inspect if dissector is not None else undecoded
         may_hide = dissector.may_hide if dissector is not None else None
         for row in index.of_flow(one.flow):

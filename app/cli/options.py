@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from app.cli.failure import CallerError
 from app.cli.names import checked_name
 from app.cli.times import unix_ns
 
@@ -94,11 +95,11 @@ def read_options(
 
     if from_ns is not None and to_ns is not None and from_ns > to_ns:
         raise click.UsageError("--from is later than --to: no row can be between them")
-    protocols = known_protocols() if decode_as or protocol else ()
+    enabled = tuple(checked_name(name, optional_protocols(), "optional dissector") for name in enable)
     return ReadOptions(
-        decode_as=dict(_port_and_protocol(text, protocols) for text in decode_as),
-        protocols=tuple(checked_name(name, protocols, "protocol") for name in protocol),
-        enable=tuple(checked_name(name, optional_protocols(), "optional dissector") for name in enable),
+        decode_as=dict(_port_and_protocol(text, enabled) for text in decode_as),
+        protocols=tuple(_checked_protocol(name, enabled) for name in protocol),
+        enable=enabled,
         from_ns=from_ns,
         to_ns=to_ns,
         processes=processes,
@@ -108,19 +109,29 @@ def read_options(
 
 
 def known_protocols() -> Collection[str]:
-    """Names of all protocols that have a dissector."""
+    """Names of all protocols that have a dissector which is on by itself."""
     from dissectors.registry import PROTOCOLS
 
     return tuple(PROTOCOLS)
 
 
 def optional_protocols() -> Collection[str]:
-    """Names of the dissectors that are off unless asked for: none so far."""
-    return ()
+    """Names of the dissectors that are off unless asked for."""
+    from dissectors.registry import OPTIONAL
+
+    return tuple(OPTIONAL)
 
 
-def _port_and_protocol(text: str, protocols: Collection[str]) -> tuple[int, str]:
+def _checked_protocol(name: str, enabled: tuple[str, ...]) -> str:
+    """The known name. CallerError for another one; of an optional dissector it says how to switch it on."""
+    off = {known.lower(): known for known in optional_protocols() if known not in enabled}.get(name.lower())
+    if off is not None:
+        raise CallerError(f"the dissector {off} is optional and off: switch it on with --enable {off}")
+    return checked_name(name, (*known_protocols(), *enabled), "protocol")
+
+
+def _port_and_protocol(text: str, enabled: tuple[str, ...]) -> tuple[int, str]:
     port, equals, protocol = text.partition("=")
     if not equals or not port.strip().isdecimal() or not 1 <= int(port) <= 65535:
         raise click.UsageError(f"--decode-as {text}: write PORT=PROTOCOL, such as 29092=kafka; ports are 1 to 65535")
-    return int(port), checked_name(protocol.strip(), protocols, "protocol")
+    return int(port), _checked_protocol(protocol.strip(), enabled)

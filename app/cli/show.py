@@ -113,14 +113,14 @@ def _view(index: Index, row: MessageRow, *, payload: bool) -> MessageView:
     from analyser.evidence.bytes import BytesGone, message_bytes
     from dissectors.core.inspect import Asked, undecoded
     from dissectors.core.options import DecodeOptions
-    from dissectors.registry import PROTOCOLS
+    from dissectors.registry import dissector_of
     from reports.message_view import MessageView
 
     try:
         content = message_bytes(row, index.sources, index.places)
     except BytesGone as error:
         raise CallerError(f"{error}; the capture changed since it was indexed, try --no-index") from error
-    dissector = PROTOCOLS.get(row.flow.protocol or "")
+    dissector = dissector_of(row.flow.protocol)
     look = dissector.inspect if dissector is not None else undecoded
     tree = look(content.data, Asked(row.role, row.operation, row.version), DecodeOptions(payload=payload))
     names = dict(dissector.error_names) if dissector is not None else {}

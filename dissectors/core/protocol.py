@@ -1,6 +1,7 @@
 """The contract between the analyser and a protocol. One page; read it before adding a protocol.
 
-A protocol is a folder and one line in `dissectors.PROTOCOLS`. It gives a `Dissector`:
+A protocol is a folder and one line in `dissectors/registry.py`; docs/adding-a-protocol.md walks through one. It gives a
+`Dissector`:
 
     probe         do these first bytes of both directions look like the protocol? Says how sure, 0 to 100.
     framer        makes the object that cuts ONE direction's stream into frames.
@@ -17,7 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, runtime_checkable
 
 from dissectors.core.inspect import Inspect, MayHide, anything, undecoded
 from dissectors.core.limits import Limits
@@ -136,6 +137,15 @@ class Conversation(Protocol):
 
     def finish(self, out: Sink) -> None:
         """The flow or the capture ended: give the rows of what is still open."""
+        ...
+
+
+@runtime_checkable
+class PairsByOrder(Protocol):
+    """What a conversation also has when nothing but their order tells which response answers which request."""
+
+    def lost(self, direction: int, out: Sink) -> None:
+        """Bytes of this direction are missing between the frames fed so far and the next one."""
         ...
 
 

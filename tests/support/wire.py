@@ -14,7 +14,7 @@ from analyser.capture import Source
 from analyser.options import ReadOptions
 from analyser.pipeline import Decoded, Pipeline
 from dissectors.core.limits import Limits
-from dissectors.registry import PROTOCOLS
+from dissectors.registry import dissectors
 from tests.support.packets import ACK, FIN, PSH, RST, SYN, Captured, ethernet, ipv4, pcap, tcp
 
 __all__ = ["ACK", "FIN", "PSH", "RST", "SYN", "Talk", "decode", "duplicated", "packets_of", "reordered", "thinned"]
@@ -114,7 +114,8 @@ def decode(
         source = Source("test.pcap", stream=io.BytesIO(data))
     limits = limits or Limits()
     limits = replace(limits, capture=replace(limits.capture, block_bytes=block_bytes))
-    pipeline = Pipeline(PROTOCOLS, tables, options or ReadOptions(), limits)
+    options = options or ReadOptions()
+    pipeline = Pipeline(dissectors(options.enable), tables, options, limits)
     return pipeline.run([source])
 
 

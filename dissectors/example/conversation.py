@@ -1,0 +1,185 @@
+"""One connection: frames of both directions in, messages, exchanges and remarks out.
+
+Several requests may wait at a time. Nothing in a response names its request: answers come in the order of the requests,
+so the oldest request that waits is the one that is answered. After a loss the order is not known any more: what waits
+is given up, and the next request begins anew.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from dissectors.core.errors import DecodeError
+from dissectors.core.limits import Limits
+from dissectors.core.model import CLIENT_TO_SERVER, SERVER_TO_CLIENT, Frame
+from dissectors.core.options import DecodeOptions
+from dissectors.core.protocol import Sink
+from dissectors.example.framing import SENT, plausible
+from dissectors.example.headers import CALL, KNOWN_VERSION, REQUEST, RESPONSE, Header, header
+
+CUT = "cut: the rest of this message is not in the capture"
+ORPHAN = "the request is not in the capture"
+MAX_VERSIONS = 8
+
+
+class Half(NamedTuple):
+    """A request or a response: what the row of its exchange needs."""
+
+    offset: int
+    size: int
+    packet: int
+    ts_ns: int
+    version: str
+
+
+class Nobody(NamedTuple):
+    """What is known of the half that is not there."""
+
+    offset: None = None
+    size: None = None
+    packet: None = None
+    ts_ns: None = None
+    version: None = None
+
+
+NOBODY = Nobody()
+
+
+class ExampleConversation:
+    """Pairs the messages of one flow. Picklable; holds no input or output."""
+
+    __slots__ = ("_limits", "_outstanding", "_pipelines", "_remarks", "_versions")
+
+    def __init__(self, limits: Limits) -> None:
+        self._limits = limits
+        self._outstanding: deque[Half] = deque()
+        self._versions = {KNOWN_VERSION}
+        self._pipelines = False
+        self._remarks = 0
+
+    def feed(self, frames: Sequence[Frame], out: Sink) -> None:
+        """Decode frames in the order given; see `Conversation.feed`."""
+        for frame in frames:
+            self._message(frame, out)
+
+    def boundary(
+        self, direction: int, data: bytes, position: int, hinted: bool, upcoming: Sequence[Frame]
+    ) -> bool | None:
+        """See `Conversation.boundary`."""
+        return plausible(direction, data, position, hinted, self._versions)
+
+    def lost(self, direction: int, out: Sink) -> None:
+        """See `PairsByOrder.lost`: nobody knows how many requests or responses are missing.
+
+        A client that was never seen to send a request before the last one was answered did not do so now: what comes
+        next from the server answers its newest request.
+        """
+        keep = 1 if direction == SERVER_TO_CLIENT and not self._pipelines else 0
+        while len(self._outstanding) > keep:
+            _add_exchange(self._outstanding.popleft(), None, "unanswered", out)
+
+    def finish(self, out: Sink) -> None:
+        """Give the requests that were never answered."""
+        while self._outstanding:
+            _add_exchange(self._outstanding.popleft(), None, "unanswered", out)
+
+    def _message(self, frame: Frame, out: Sink) -> None:
+        _, direction, data, start, end, _, _, _, _, complete = frame
+        try:
+            known = header(data, start, end)
+        except DecodeError as problem:
+            _add_message(frame, None, str(problem) if complete else CUT, out)
+            return
+        in_place = known.frame_type == SENT[direction]
+        is_orphan = in_place and known.frame_type == RESPONSE and not self._outstanding
+        _add_message(frame, known, CUT if not complete else ORPHAN if is_orphan else None, out)
+        self._remark_unknown(frame, known, out)
+        if known.role is not None and not in_place:
+            sender = "client" if direction == CLIENT_TO_SERVER else "server"
+            self._remark(frame, "warn", "protocol", "wrong_direction", f"the {sender} sent a {known.role}", out)
+        elif known.frame_type == REQUEST:
+            self._request(frame, known, out)
+        elif known.frame_type == RESPONSE:
+            self._response(frame, known, out)
+
+    def _request(self, frame: Frame, known: Header, out: Sink) -> None:
+        if len(self._outstanding) >= self._limits.max_outstanding:
+            _add_exchange(self._outstanding.popleft(), None, "unanswered", out)
+            text = "too many requests wait for a response"
+            self._remark(frame, "note", "limit", "outstanding_requests", text, out)
+        self._outstanding.append(_half(frame, known))
+
+    def _response(self, frame: Frame, known: Header, out: Sink) -> None:
+        self._pipelines = self._pipelines or len(self._outstanding) > 1
+        if self._outstanding:
+            _add_exchange(self._outstanding.popleft(), _half(frame, known), "ok", out)
+        else:
+            _add_exchange(None, _half(frame, known), "orphan", out)
+
+    def _remark_unknown(self, frame: Frame, known: Header, out: Sink) -> None:
+        if known.version not in self._versions and len(self._versions) < MAX_VERSIONS:
+            self._versions.add(known.version)
+            self._remark(frame, "note", "undecoded", "unknown_version", f"version {known.version} is not known", out)
+        if known.role is None:
+            text = f"frame type {known.frame_type} is not known"
+            self._remark(frame, "note", "undecoded", "unknown_frame_type", text, out)
+
+    def _remark(self, frame: Frame, severity: str, group: str, code: str, text: str, out: Sink) -> None:
+        """Remark on a frame, as long as the flow has not too many remarks."""
+        _, direction, _, start, end, offset, _, last, ts_ns, _ = frame
+        self._remarks += 1
+        if self._remarks <= self._limits.max_expert_infos:
+            span = f"{offset}-{offset + end - start - 1}"
+            out.expert((direction, offset, last, ts_ns, severity, group, code, text, span))
+
+
+def conversation(limits: Limits, _options: DecodeOptions) -> ExampleConversation:
+    """A new conversation, see `Dissector.conversation`."""
+    return ExampleConversation(limits)
+
+
+def _add_message(frame: Frame, known: Header | None, error: str | None, out: Sink) -> None:
+    """MESSAGE_FIELDS."""
+    rows = out.rows("messages")
+    if rows is None:
+        return
+    _, direction, _, start, end, offset, first, last, ts_ns, complete = frame
+    told = (None, None, None) if known is None else (known.role, known.operation, str(known.version))
+    summary = None if known is None else f"payload_bytes={known.payload_length}"
+    rows.append(
+        (direction, offset, end - start, first, last, ts_ns, *told, None, None, complete, error, summary)
+    )  # fmt: skip
+
+
+def _half(frame: Frame, known: Header) -> Half:
+    _, _, _, start, end, offset, _, last, ts_ns, _ = frame
+    return Half(offset, end - start, last, ts_ns, str(known.version))
+
+
+def _add_exchange(request: Half | None, response: Half | None, status: str, out: Sink) -> None:
+    """EXCHANGE_FIELDS. An orphan's time and version are those of the response."""
+    rows = out.rows("exchanges")
+    asked, answered = request or NOBODY, response or NOBODY
+    if rows is None:
+        return
+    rows.append(
+        (
+            asked.offset,
+            answered.offset,
+            asked.packet,
+            answered.packet,
+            asked.ts_ns if request else answered.ts_ns,
+            answered.ts_ns,
+            CALL,
+            asked.version if request else answered.version,
+            None,
+            status,
+            None,
+            None,
+            asked.size,
+            answered.size,
+            None,
+        )
+    )

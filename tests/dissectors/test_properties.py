@@ -1,0 +1,64 @@
+"""Every protocol runs through the same properties; a new one is a line in CASES."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from tests.dissectors import properties
+from tests.dissectors.example.talk import EXAMPLE_CASE
+from tests.dissectors.kafka.talk import KAFKA_CASE
+
+CASES = {"kafka": KAFKA_CASE, "example": EXAMPLE_CASE}
+
+each_case = pytest.mark.parametrize("protocol", CASES)
+few = settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+
+
+@each_case
+@few
+@given(data=st.data())
+def test_any_bytes_give_rows_and_no_error(protocol: str, data: st.DataObject) -> None:
+    properties.check_any_bytes(CASES[protocol], data)
+
+
+@each_case
+@few
+@given(data=st.data())
+def test_the_rows_do_not_depend_on_segments_and_batches(protocol: str, data: st.DataObject) -> None:
+    properties.check_any_split(CASES[protocol], data)
+
+
+@each_case
+@few
+@given(data=st.data())
+def test_a_truncated_capture_gives_a_prefix(protocol: str, data: st.DataObject) -> None:
+    properties.check_truncation(CASES[protocol], data)
+
+
+@each_case
+@pytest.mark.parametrize("seed", [0, 7, 42])
+def test_after_losses_messages_are_found_again_and_none_is_made_up(protocol: str, seed: int) -> None:
+    properties.check_loss(CASES[protocol], seed)
+
+
+@each_case
+@few
+@given(data=st.data())
+def test_framers_and_conversations_can_be_pickled(protocol: str, data: st.DataObject) -> None:
+    properties.check_pickling(CASES[protocol], data)
+
+
+@each_case
+@few
+@given(data=st.data())
+def test_any_bytes_have_a_tree(protocol: str, data: st.DataObject) -> None:
+    properties.check_inspect(CASES[protocol], data)
+
+
+@each_case
+@few
+@given(data=st.data())
+def test_the_probe_knows_its_own_and_takes_anything(protocol: str, data: st.DataObject) -> None:
+    properties.check_probe(CASES[protocol], data)

@@ -1,0 +1,43 @@
+"""The pages show the code and the output as they are."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from textwrap import indent
+
+import pytest
+
+from tests.app.program import run
+from tests.conftest import ROOT
+from tests.support.example_capture import write_capture
+
+PAGE = (ROOT / "docs" / "adding-a-protocol.md").read_text()
+EXCERPTS = re.findall(r"^```python\n(.*?)\n```$", PAGE, re.MULTILINE | re.DOTALL)
+RUNS = re.findall(r"^```console\n\$ (.*?)\n```$", PAGE, re.MULTILINE | re.DOTALL)
+
+
+@pytest.mark.parametrize("excerpt", EXCERPTS, ids=lambda text: text.split("\n")[1].strip()[:40])
+def test_excerpts_are_the_code(excerpt: str) -> None:
+    head, _, code = excerpt.partition("\n")
+    source = (ROOT / head.removeprefix("# ")).read_text()
+    # Methods stand at the margin in an excerpt.
+    assert code in source or indent(code, "    ") in source
+
+
+@pytest.mark.parametrize("shown", RUNS, ids=lambda text: text.split()[1])
+def test_output_is_what_the_program_prints(shown: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    write_capture(tmp_path / "calls.pcap")
+    command, _, output = shown.partition("\n")
+    result = run(*command.split()[1:], cwd=tmp_path)
+    assert result.stdout.decode().strip("\n") == output
+
+
+def test_there_are_excerpts_and_runs() -> None:
+    assert (len(EXCERPTS), len(RUNS)) == (13, 3)
+
+
+@pytest.mark.parametrize("name", sorted(set(re.findall(r"`([a-z_]+/[a-z_/]+(?:\.py)?)`", PAGE))))
+def test_named_files_exist(name: str) -> None:
+    assert (ROOT / name).exists()
