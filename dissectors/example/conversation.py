@@ -166,6 +166,7 @@ def _add_exchange(request: Half | None, response: Half | None, status: str, out:
         return
     rows.append(
         (
+            CLIENT_TO_SERVER,
             asked.offset,
             answered.offset,
             asked.packet,
