@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from reports import kafka_report
+from reports import kafka_report, mongo_report
 from reports.causes import Finding
 from reports.document import Section
 from reports.source import Source
@@ -23,7 +23,10 @@ class ProtocolReport(NamedTuple):
     values: Callable[[Source], dict[str, Any]]
 
 
-PROTOCOL_REPORTS = (ProtocolReport(kafka_report.TABLES_READ, kafka_report.sections, kafka_report.values),)
+PROTOCOL_REPORTS = (
+    ProtocolReport(kafka_report.TABLES_READ, kafka_report.sections, kafka_report.values),
+    ProtocolReport(mongo_report.TABLES_READ, mongo_report.sections, mongo_report.values),
+)
 
 # Reading a capture for a report needs no other tables.
 REPORT_TABLES = (

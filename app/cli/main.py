@@ -17,6 +17,7 @@ from app.cli.failure import guarded
 from app.cli.output import write_text
 from app.cli.query import query
 from app.cli.records import records
+from app.cli.shapes import shapes
 from app.cli.show import show
 from app.cli.table import table
 from app.cli.tables import tables
@@ -68,7 +69,7 @@ def cli() -> None:
     """
 
 
-for _command in (analyse, show, extract, table, query, tables, records, detectors):
+for _command in (analyse, show, extract, table, query, tables, records, shapes, detectors):
     cli.add_command(_command)
 
 

@@ -2,23 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from itertools import chain
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from app.cli.failure import CallerError, Status
 from app.cli.names import unknown_name
 from app.cli.options import output_option, reading_options
-from app.cli.output import check_output, result_sink, whole_file, width_limit
+from app.cli.output import check_output
 from app.cli.reading import open_analysis, status_of
+from app.cli.results import write_query
 from app.cli.rows import check_format, format_option, limit_option, payload_option
-
-if TYPE_CHECKING:
-    import pyarrow as pa
-
-    from analyser.analysis import Analysis
 
 
 @click.command(short_help="Answer one SQL SELECT over all tables.")
@@ -54,7 +48,7 @@ def query(
     tables = _tables_of(sql, [*captures])
     check_output(output, captures)
     with open_analysis(captures, tables, reading) as analysis:
-        _write(
+        write_query(
             analysis,
             sql if limit is None else f"SELECT * FROM ({sql.rstrip().rstrip(';')}\n) LIMIT {limit}",
             form,
@@ -78,46 +72,3 @@ def _tables_of(sql: str, captures: list[str]) -> list[str]:
         hint = "; the query is the last argument" if any(" " in capture for capture in captures) else ""
         raise CallerError(f"query: {error}{hint}") from error
     return [*named, *(sorted(tables_needed()) if "findings" in named else [])]
-
-
-def _write(analysis: Analysis, sql: str, form: str, output: str | None) -> None:
-    from analyser.queries import QueryError
-
-    try:
-        batches = _batches(analysis, sql)
-        first = next(batches)
-        if form == "parquet" and output is not None:
-            with whole_file(output) as path:
-                _write_parquet(chain([first], batches), first.schema, path)
-            return
-        with result_sink(output, text=form == "table") as write:
-            for piece in _pieces(chain([first], batches), first.schema.names, form, None if output else width_limit()):
-                write(piece)
-    except QueryError as error:
-        raise CallerError(f"query: {error}") from error
-
-
-def _batches(analysis: Analysis, sql: str) -> Iterator[pa.RecordBatch]:
-    """Rows of the result in plain types; at least one batch, so that columns are known."""
-    from reports.plain import plain_batch
-
-    return (plain_batch(batch) for batch in analysis.query(sql))
-
-
-def _write_parquet(batches: Iterator[pa.RecordBatch], schema: pa.Schema, path: Any) -> None:
-    import pyarrow.parquet as pq
-
-    with pq.ParquetWriter(path, schema, compression="zstd") as writer:
-        for batch in batches:
-            writer.write_batch(batch.cast(schema))
-
-
-def _pieces(batches: Iterator[pa.RecordBatch], columns: list[str], form: str, width: int | None) -> Iterator[bytes]:
-    from reports.aligned import aligned_pieces
-    from reports.rows import csv_pieces, jsonl_pieces
-
-    if form == "csv":
-        return csv_pieces(batches, columns)
-    if form == "jsonl":
-        return jsonl_pieces("", batches, columns)
-    return aligned_pieces(batches, columns, width)

@@ -1,0 +1,59 @@
+"""Rows of a query to standard output or a file. In: an analysis and a SELECT; out: text, csv, jsonl, Parquet."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import chain
+from typing import TYPE_CHECKING, Any
+
+from app.cli.failure import CallerError
+from app.cli.output import result_sink, whole_file, width_limit
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from analyser.analysis import Analysis
+
+
+def write_query(analysis: Analysis, sql: str, form: str, output: str | None) -> None:
+    """Write what a SELECT answers. CallerError when it cannot be computed."""
+    from analyser.queries import QueryError
+
+    try:
+        batches = _batches(analysis, sql)
+        first = next(batches)
+        if form == "parquet" and output is not None:
+            with whole_file(output) as path:
+                _write_parquet(chain([first], batches), first.schema, path)
+            return
+        with result_sink(output, text=form == "table") as write:
+            for piece in _pieces(chain([first], batches), first.schema.names, form, None if output else width_limit()):
+                write(piece)
+    except QueryError as error:
+        raise CallerError(f"query: {error}") from error
+
+
+def _batches(analysis: Analysis, sql: str) -> Iterator[pa.RecordBatch]:
+    """Rows of the result in plain types; at least one batch, so that columns are known."""
+    from reports.plain import plain_batch
+
+    return (plain_batch(batch) for batch in analysis.query(sql))
+
+
+def _write_parquet(batches: Iterator[pa.RecordBatch], schema: pa.Schema, path: Any) -> None:
+    import pyarrow.parquet as pq
+
+    with pq.ParquetWriter(path, schema, compression="zstd") as writer:
+        for batch in batches:
+            writer.write_batch(batch.cast(schema))
+
+
+def _pieces(batches: Iterator[pa.RecordBatch], columns: list[str], form: str, width: int | None) -> Iterator[bytes]:
+    from reports.aligned import aligned_pieces
+    from reports.rows import csv_pieces, jsonl_pieces
+
+    if form == "csv":
+        return csv_pieces(batches, columns)
+    if form == "jsonl":
+        return jsonl_pieces("", batches, columns)
+    return aligned_pieces(batches, columns, width)

@@ -1,0 +1,69 @@
+"""`wirewitness shapes`: MongoDB commands by query shape. In: captures; out: a row for each shape."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from app.cli.failure import Status
+from app.cli.options import output_option, reading_options
+from app.cli.output import check_output, colour_wanted, result_sink, terminal_width
+from app.cli.reading import open_analysis, status_of
+from app.cli.results import write_query
+from app.cli.rows import check_format, format_option, limit_option
+
+
+@click.command(short_help="Group MongoDB commands by query shape.")
+@click.argument("captures", nargs=-1, required=True, metavar="CAPTURE...")
+@click.option(
+    "--sort", type=click.Choice(["sum", "count", "mean", "max", "p95", "errors"]), default="sum", show_default=True,
+    help="What the first rows have most of; latencies as the client saw them on the wire.",
+)  # fmt: skip
+@click.option("--all", "every", is_flag=True, help="Commands that name no collection too: hello, ping, endSessions.")
+@format_option
+@limit_option
+@output_option
+@reading_options
+def shapes(
+    *,
+    captures: tuple[str, ...],
+    sort: str,
+    every: bool,
+    form: str,
+    limit: int | None,
+    output: str | None,
+    **reading: Any,
+) -> Status:
+    """Group MongoDB commands by namespace, operation and query shape: which queries take the time.
+
+    A shape keeps the keys of filter, sort and pipeline and replaces the values. The columns are those of
+    `mloginfo --queries`; csv, jsonl and parquet have more. Latency is from request to first reply, in ms.
+
+    \b
+    Examples:
+      wirewitness shapes incident.pcapng
+      wirewitness shapes incident.pcapng --sort count --limit 10
+      wirewitness shapes incident.pcapng --format csv --output shapes.csv
+    """
+    check_format(form, output)
+    check_output(output, captures)
+    from reports.shapes import shape_blocks, shapes_sql
+
+    query = shapes_sql(sort, every=every, limit=limit)
+    with open_analysis(captures, ["mongo_commands"], reading) as analysis:
+        if form != "table":
+            write_query(analysis, query, form, output)
+            return status_of(analysis)
+        from reports.document import Section
+        from reports.source import rows
+        from reports.text import render
+
+        with result_sink(output, text=True) as write:
+            text = render(
+                [Section("", tuple(shape_blocks(rows(analysis, query))))],
+                terminal_width(),
+                colour=colour_wanted(output),
+            )
+            write(text.encode("utf-8", "backslashreplace"))
+        return status_of(analysis)

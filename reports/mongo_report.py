@@ -1,0 +1,143 @@
+"""What MongoDB adds to a report: shapes, errors, cursors, transactions, drivers. In: an analysis; out: sections, JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from reports.causes import Finding
+from reports.document import Block, Cells, Heading, Paragraph, Section, without_empty
+from reports.shapes import shape_blocks, shape_count, shapes
+from reports.source import Source, rows
+from reports.values import ms_text
+from reports.words import count
+
+TABLES_READ = ("mongo_commands", "mongo_cursors", "mongo_transactions")
+_SHAPES_SHOWN = 15
+_SHAPES_IN_JSON = 1000
+_ROWS_SHOWN = 20
+
+# A write error is no error of its command: it is counted by its own code.
+_ERRORS = """
+    select command, error_code, error_name, count(*) as commands, count(distinct client_address) as clients from (
+        select command, error_code, error_name, client_address from mongo_commands where status = 'error'
+            and error_code is not null and error_code <> 0
+        union all
+        select command, unnest(write_error_codes) as error_code, null as error_name, client_address
+        from mongo_commands where len(write_error_codes) > 0
+        union all
+        select command, write_concern_error_code, write_concern_error_name, client_address
+        from mongo_commands where write_concern_error_code is not null)
+    group by command, error_code, error_name order by commands desc, command, error_code"""
+_CURSORS = """
+    select coalesce(ended_by, 'open') as ended, count(*) as cursors, sum(get_mores)::bigint as get_mores,
+           sum(documents)::bigint as documents, sum(response_bytes)::bigint as response_bytes
+    from mongo_cursors group by ended order by cursors desc, ended"""
+_TRANSACTIONS = """
+    select outcome, count(*) as transactions, sum(commands)::bigint as commands, sum(errors)::bigint as errors,
+           median(duration_ms) as median_ms, max(duration_ms) as max_ms
+    from mongo_transactions group by outcome order by transactions desc, outcome"""
+_DRIVERS = """
+    select driver, driver_version, client_platform as platform, app_name, count(distinct flow_id) as connections,
+           count(distinct client_address) as addresses, count(*) as commands,
+           string_agg(distinct compressor, ', ' order by compressor) as compressors
+    from mongo_commands group by driver, driver_version, platform, app_name
+    order by commands desc, driver, driver_version, app_name"""
+
+
+def sections(source: Source, _: Sequence[Finding]) -> list[Section]:
+    """One section; none without MongoDB traffic."""
+    drivers = rows(source, _DRIVERS)
+    if not drivers:
+        return []
+    found = shapes(source, _SHAPES_SHOWN)
+    blocks: list[Block] = [Heading("Query shapes, by time in sum"), *shape_blocks(found)]
+    blocks += _more(shape_count(source) - len(found), "shape", "wirewitness shapes CAPTURE...")
+    for title, query, header in _PARTS:
+        blocks += _part(title, rows(source, query), header)
+    blocks += _part("Drivers", drivers, _DRIVER_HEADER)
+    return [Section("MONGODB", tuple(blocks))]
+
+
+def values(source: Source) -> dict[str, Any]:
+    """`mongo`: shapes (at most 1,000, by time in sum), errors, cursors, transactions, drivers."""
+    return {
+        "mongo": {
+            "shapes": shapes(source, _SHAPES_IN_JSON),
+            "errors": rows(source, _ERRORS),
+            "cursors": rows(source, _CURSORS),
+            "transactions": rows(source, _TRANSACTIONS),
+            "drivers": rows(source, _DRIVERS),
+        }
+    }
+
+
+_Header = dict[str, str]
+_PARTS: tuple[tuple[str, str, _Header], ...] = (
+    (
+        "Errors",
+        _ERRORS,
+        {"command": "COMMAND", "error_code": "CODE", "error_name": "NAME", "commands": "COUNT", "clients": "CLIENTS"},
+    ),
+    (
+        "Cursors that outlived their first batch",
+        _CURSORS,
+        {
+            "ended": "ENDED BY",
+            "cursors": "CURSORS",
+            "get_mores": "GETMORES",
+            "documents": "DOCUMENTS",
+            "response_bytes": "BYTES",
+        },
+    ),
+    (
+        "Transactions",
+        _TRANSACTIONS,
+        {
+            "outcome": "OUTCOME",
+            "transactions": "COUNT",
+            "commands": "COMMANDS",
+            "errors": "ERRORS",
+            "median_ms": "MEDIAN MS",
+            "max_ms": "MAX MS",
+        },
+    ),
+)
+_DRIVER_HEADER = {
+    "driver": "DRIVER",
+    "driver_version": "VERSION",
+    "platform": "PLATFORM",
+    "app_name": "APPLICATION",
+    "addresses": "ADDRESSES",
+    "connections": "CONNECTIONS",
+    "commands": "COMMANDS",
+    "compressors": "COMPRESSION",
+}
+
+
+def _part(title: str, found: Sequence[dict[str, Any]], header: _Header) -> list[Block]:
+    if not found:
+        return []
+    shown = found[:_ROWS_SHOWN]
+    numbers = tuple(
+        place for place, name in enumerate(header) if all(isinstance(row[name], int | float | None) for row in shown)
+    )
+    table = tuple(tuple(_text(name, row[name]) for name in header) for row in shown)
+    cells = without_empty(Cells(tuple(header.values()), table, numbers=numbers))
+    return [
+        Heading(title),
+        cells,
+        *_more(len(found) - len(shown), "row", "wirewitness table mongo_commands CAPTURE..."),
+    ]
+
+
+def _text(name: str, value: Any) -> str:
+    if value is None:
+        return ""
+    if name.endswith("_ms"):
+        return ms_text(value)
+    return f"{value:,}" if isinstance(value, int) and name != "error_code" else str(value)
+
+
+def _more(number: int, what: str, command: str) -> list[Block]:
+    return [Paragraph(f"and {count(number, f'more {what}')}: {command}", tone="quiet")] if number > 0 else []
