@@ -1,4 +1,4 @@
-"""What MongoDB adds to a report: shapes, errors, cursors, transactions, drivers. In: an analysis; out: sections, JSON."""
+"""What MongoDB adds to a report: shapes, errors, cursors, transactions, drivers. In: an analysis; out: sections."""
 
 from __future__ import annotations
 
