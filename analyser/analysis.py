@@ -319,9 +319,6 @@ class Analysis:
 
     def _finish_table(self, name: str, known: Lookups) -> None:
         """Make the view of a table: in memory while it is small, else a temporary Parquet file."""
-        if name not in self._decoded.store.tables:  # a table that no dissector here fills
-            self._register(name, arrow_schema(name).empty_table())
-            return
         batches: list[pa.RecordBatch] = []
         path = self._decoded.store.folder / f"{name}.parquet"
         writer: pq.ParquetWriter | None = None

@@ -12,6 +12,7 @@ from typing import NamedTuple
 import duckdb
 
 from analyser.context.enrich import enrich
+from analyser.context.mqtt_stage import add_deliveries
 
 
 class Stage(NamedTuple):
@@ -34,5 +35,6 @@ STAGES = (
         ("exchanges", "expert_infos"),
         enrich,
     ),
+    Stage(("mqtt_publishes", "mqtt_deliveries"), ("mqtt_connections", "mqtt_subscriptions"), (), add_deliveries),
 )
 STAGE_OF = {table: stage for stage in STAGES for table in stage.makes}

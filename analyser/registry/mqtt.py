@@ -119,6 +119,7 @@ _PUBLISHES = Table(
         _PACKET_IDENTIFIER,
         Column("payload_bytes", "int64", "size of the payload; null where the message could not be read", unit="bytes"),
         Column("payload_crc32", "int64", "CRC-32 of the payload: equal messages have equal ones"),
+        Column("payload_crc32", "int64", "CRC-32 of the payload: tells equal ones from others"),
         Column("length_bytes", "int64", "size of the whole packet", unit="bytes", nullable=False),
         Column(
             "handshake",
@@ -198,4 +199,40 @@ _SUBSCRIPTIONS = Table(
     "mqtt",
 )
 
-MQTT_TABLES = (_CONNECTIONS, _PUBLISHES, _SUBSCRIPTIONS)
+_DELIVERIES = Table(
+    "mqtt_deliveries",
+    "one row per publish of a client and subscriber that got it, or had to: found by topic filter and content",
+    (
+        Column("message_id", "string", "mqtt_publishes.message_id of the publish", "context", nullable=False),
+        Column("flow_id", "string", "flow of the publisher", "context", nullable=False),
+        ts_column("time of the publish", "context"),
+        Column("topic", "string", "topic name", "context", nullable=False),
+        Column("client_id", "string", "client id of the publisher", "context"),
+        Column("client_address", "string", "IP address of the publisher", "context"),
+        Column(
+            "subscriber_flow_id", "string", "flow of the subscriber; null: no member of the group got it", "context"
+        ),
+        Column("subscriber_client_id", "string", "client id of the subscriber", "context"),
+        Column("subscriber_address", "string", "IP address of the subscriber", "context"),
+        Column("share_name", "string", "name of the shared subscription", "context"),
+        Column("topic_filter", "string", "filter that matches; null: subscribed before the capture", "context"),
+        Column(
+            "status",
+            "string",
+            "delivered; missing (not within a minute, or not before the capture ends); left (the subscriber left "
+            "before); unknown (the subscriber's flow has gaps, or too many messages wait)",
+            "context",
+            nullable=False,
+        ),
+        Column("delivered_message_id", "string", "messages.message_id of the server's PUBLISH", "context"),
+        Column("ts_delivered", "time", "its time", "context", unit="UTC"),
+        Column("latency_ms", "float64", "from the publisher's PUBLISH to the server's", "context", unit="ms"),
+        Column("waited_ms", "float64", "how long a delivery that is missing was waited for", "context", unit="ms"),
+        SERVER_ADDRESS,
+        SERVER_PORT,
+    ),
+    ("ts", "message_id", "subscriber_flow_id", "topic_filter"),
+    "mqtt",
+)
+
+MQTT_TABLES = (_CONNECTIONS, _PUBLISHES, _SUBSCRIPTIONS, _DELIVERIES)

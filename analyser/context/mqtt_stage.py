@@ -1,0 +1,229 @@
+"""The context of MQTT: deliveries.
+
+In: a connection with views of the MQTT tables and of `flows`. Out: the view `mqtt_deliveries`, and `mqtt_publishes`
+with the columns `expected_deliveries` and `deliveries`. What happened at all servers passes once, sorted by time,
+through `mqtt_deliveries.Server`, one for each address; rows leave as they become certain, so memory holds what waits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+
+from analyser.context.mqtt_deliveries import Delivery, Message, Server
+from analyser.context.topics import views
+from analyser.tables import arrow_schema
+
+_BATCH_ROWS = 16_384
+_NEEDS = {"mqtt_connections", "mqtt_publishes", "mqtt_subscriptions", "flows"}
+
+# Kinds of events, in the order in which those of one time are taken.
+_CONNECTED, _SUBSCRIBED, _PUBLISHED, _DELIVERED, _UNSUBSCRIBED, _ENDED = range(6)
+
+# One shape for all events: time, kind, server address, port, flow; a: client id, filter or topic; b: share name or
+# message id; x, y: flags; sizes of a payload. A subscription counts from the answer that grants it until it is
+# given up; a connection until its last packet when it was closed.
+_EVENTS = f"""
+    SELECT epoch_ns(coalesce(ts_response, ts)) AS at_ns, {_CONNECTED} AS kind, server_address, server_port, flow_id,
+           client_id AS a, NULL AS b, coalesce(session_present, false) AS x, NULL AS y,
+           NULL::BIGINT AS size, NULL::BIGINT AS crc, packet
+    FROM in_connections WHERE coalesce(error_code, 0) = 0
+    UNION ALL
+    SELECT epoch_ns(ts_response), {_SUBSCRIBED}, server_address, server_port, flow_id, matching_filter, share_name,
+           no_local, retain_as_published, NULL, NULL, response_packet
+    FROM mqtt_subscriptions
+    WHERE event = 'subscribe' AND granted_qos IS NOT NULL AND matching_filter IS NOT NULL AND ts_response IS NOT NULL
+    UNION ALL
+    SELECT epoch_ns(ts), {_UNSUBSCRIBED}, server_address, server_port, flow_id, matching_filter, share_name,
+           NULL, NULL, NULL, NULL, request_packet
+    FROM mqtt_subscriptions WHERE event = 'unsubscribe' AND matching_filter IS NOT NULL
+    UNION ALL
+    SELECT epoch_ns(ts), CASE direction WHEN 'client_to_server' THEN {_PUBLISHED} ELSE {_DELIVERED} END,
+           server_address, server_port, flow_id, topic, message_id, retain, dup, payload_bytes, payload_crc32, packet
+    FROM in_publishes
+    WHERE topic IS NOT NULL AND qos < 3 AND coalesce(reason_code, 0) < 128
+        AND NOT (direction = 'client_to_server' AND first_message_id IS NOT NULL)
+    UNION ALL
+    SELECT epoch_ns(flows.ts_last), {_ENDED}, flows.server_address, flows.server_port, flow_id, NULL, NULL,
+           NULL, NULL, NULL, NULL, NULL
+    FROM flows WHERE protocol = 'mqtt' AND (closed_by IS NOT NULL OR flow_id IN (
+        SELECT flow_id FROM in_connections WHERE disconnected_by IS NOT NULL))
+    ORDER BY at_ns, kind, packet"""
+
+_RAW = pa.schema(
+    [
+        ("message_id", pa.string()),
+        ("subscriber_flow_id", pa.string()),
+        ("share_name", pa.string()),
+        ("topic_filter", pa.string()),
+        ("status", pa.string()),
+        ("delivered_message_id", pa.string()),
+        ("delivered_ns", pa.int64()),
+        ("waited_ns", pa.int64()),
+        ("near_port", pa.int64()),
+        ("far_port", pa.int64()),
+        ("server", pa.string()),
+    ]
+)
+_COUNTS = pa.schema([("message_id", pa.string()), ("expected", pa.int64()), ("delivered", pa.int64())])
+_JOINED = pa.schema([("server", pa.string()), ("near_port", pa.int64()), ("far_port", pa.int64())])
+
+# A message that is missing on another port means something only where the two ports are of one server. Where bytes of
+# the subscriber's flow are missing, so may be the delivery.
+_DELIVERIES = """
+    SELECT sent.message_id, sent.flow_id, sent.ts, sent.topic, sent.client_id, sent.client_address,
+           made.subscriber_flow_id, there.client_id AS subscriber_client_id,
+           flows.client_address AS subscriber_address, made.share_name, made.topic_filter,
+           CASE WHEN made.status = 'missing' AND coalesce(flows.gap_bytes, 0) + coalesce(flows.truncated_packets, 0) > 0
+                THEN 'unknown' ELSE made.status END AS status,
+           made.delivered_message_id, make_timestamp_ns(made.delivered_ns)::TIMESTAMPTZ_NS AS ts_delivered,
+           CASE WHEN made.status = 'delivered' THEN made.waited_ns / 1e6 END AS latency_ms,
+           CASE WHEN made.status <> 'delivered' THEN made.waited_ns / 1e6 END AS waited_ms,
+           sent.server_address, sent.server_port
+    FROM context_deliveries AS made
+    JOIN in_publishes AS sent USING (message_id)
+    LEFT JOIN flows ON flows.flow_id = made.subscriber_flow_id
+    LEFT JOIN (SELECT flow_id, any_value(client_id) AS client_id FROM in_connections GROUP BY flow_id) AS there
+        ON there.flow_id = made.subscriber_flow_id
+    WHERE made.status = 'delivered' OR made.near_port IS NULL OR EXISTS (
+        FROM context_joined AS joined
+        WHERE joined.server = made.server AND joined.near_port = made.near_port AND joined.far_port = made.far_port)"""
+
+_PUBLISHES = """
+    SELECT sent.* REPLACE (counts.expected AS expected_deliveries, counts.delivered AS deliveries)
+    FROM in_publishes AS sent LEFT JOIN context_counts AS counts USING (message_id)"""
+
+
+def add_deliveries(con: duckdb.DuckDBPyConnection) -> None:
+    """Make `mqtt_deliveries` and fill the context columns of `mqtt_publishes`. Call it once."""
+    there = views(con)
+    if not there >= _NEEDS:
+        con.register("mqtt_deliveries", arrow_schema("mqtt_deliveries").empty_table())
+        return
+    con.execute("ALTER VIEW mqtt_publishes RENAME TO in_publishes")
+    con.execute("CREATE TEMP VIEW in_connections AS FROM mqtt_connections")
+    tables = {
+        "context_deliveries": _Rows(con, "context_deliveries", _RAW),
+        "context_counts": _Rows(con, "context_counts", _COUNTS),
+        "context_joined": _Rows(con, "context_joined", _JOINED),
+    }
+    servers: dict[str, Server] = {}
+    now_ns = 0
+    for now_ns, kind, address, port, flow, *details in _events(con):
+        server = servers.setdefault(address, Server())
+        _TAKE[kind](server, now_ns, port, flow, *details)
+        if len(server.counts) + len(server.rows) >= _BATCH_ROWS:
+            _hand_over(address, server, tables)
+    ends_ns = con.sql("SELECT max(epoch_ns(ts_last)) FROM flows").fetchall()[0][0] or now_ns
+    for address, server in servers.items():
+        server.finish(ends_ns)
+        _hand_over(address, server, tables)
+        tables["context_joined"].add([(address, *ports) for ports in server.joined_ports])
+    for rows in tables.values():
+        rows.flush()
+    con.execute(f"CREATE TEMP VIEW mqtt_deliveries AS {_DELIVERIES}")
+    con.execute(f"CREATE TEMP VIEW mqtt_publishes AS {_PUBLISHES}")
+
+
+class _Rows:
+    """A table in DuckDB that rows are appended to, a batch at a time."""
+
+    def __init__(self, con: duckdb.DuckDBPyConnection, name: str, schema: pa.Schema) -> None:
+        # A cursor of its own: the connection itself is still reading events.
+        self._con = con.cursor()
+        self._name = name
+        self._schema = schema
+        self._held: list[tuple[Any, ...]] = []
+        self._con.register("columns_of", schema.empty_table())
+        self._con.execute(f"CREATE TABLE {name} AS FROM columns_of")
+
+    def add(self, rows: list[tuple[Any, ...]]) -> None:
+        self._held += rows
+        if len(self._held) >= _BATCH_ROWS:
+            self.flush()
+
+    def flush(self) -> None:
+        if not self._held:
+            return
+        columns = zip(*self._held, strict=True)
+        arrays = [pa.array(column, field.type) for column, field in zip(columns, self._schema, strict=True)]
+        self._con.register("held", pa.table(arrays, schema=self._schema))
+        self._con.execute(f"INSERT INTO {self._name} FROM held")
+        self._con.unregister("held")
+        self._held = []
+
+
+def _events(con: duckdb.DuckDBPyConnection) -> Iterator[tuple[Any, ...]]:
+    for batch in con.sql(_EVENTS).to_arrow_reader(_BATCH_ROWS):
+        yield from zip(*(column.to_pylist() for column in batch.columns), strict=True)
+
+
+def _hand_over(address: str, server: Server, tables: dict[str, _Rows]) -> None:
+    tables["context_deliveries"].add([_raw(row, address) for row in server.rows])
+    tables["context_counts"].add([tuple(counts) for counts in server.counts])
+    server.rows, server.counts = [], []
+
+
+def _raw(row: Delivery, address: str) -> tuple[Any, ...]:
+    near, far = row.ports or (None, None)
+    return (
+        row.message_id,
+        row.subscriber_flow_id,
+        row.share_name,
+        row.topic_filter,
+        row.status,
+        row.delivered_message_id,
+        row.ts_delivered,
+        row.waited_ns,
+        near,
+        far,
+        address,
+    )
+
+
+_Take = Callable[..., None]
+
+
+def _connected(server: Server, now: int, port: int, flow: str, client: str | None, _: Any, x: bool, *__: Any) -> None:
+    server.connected(flow, port, client, bool(x), now)
+
+
+def _subscribed(
+    server: Server, _: int, __: int, flow: str, name: str, share: str | None, x: Any, y: Any, *___: Any
+) -> None:
+    server.subscribed(flow, name, share, bool(x), bool(y))
+
+
+def _unsubscribed(server: Server, now: int, _: int, flow: str, name: str, share: str | None, *__: Any) -> None:
+    server.unsubscribed(flow, name, share, now)
+
+
+def _message(
+    now: int, port: int, flow: str, topic: str, name: str, retain: bool, dup: bool, size: int | None, crc: int | None
+) -> Message:
+    return Message(name, flow, port, now, topic, (topic, size, crc), bool(retain), bool(dup))
+
+
+def _published(server: Server, *event: Any) -> None:
+    server.published(_message(*event[:-1]))
+
+
+def _delivered(server: Server, *event: Any) -> None:
+    server.delivered(_message(*event[:-1]))
+
+
+def _ended(server: Server, now: int, _: int, flow: str, *__: Any) -> None:
+    server.ended(flow, now)
+
+
+_TAKE: dict[int, _Take] = {
+    _CONNECTED: _connected,
+    _SUBSCRIBED: _subscribed,
+    _PUBLISHED: _published,
+    _DELIVERED: _delivered,
+    _UNSUBSCRIBED: _unsubscribed,
+    _ENDED: _ended,
+}
