@@ -1,11 +1,12 @@
 """A packet batch in the shapes that the two paths of the flow table need.
 
-In: a `PacketBatch`, and which of its packets are copies. Out: runs of in-order data segments per pair and direction for
-the quick path, rows of single packets for the careful one.
+In: a `PacketBatch`, and which of its packets are copies. Out: runs of in-order data segments per stretch and direction
+for the quick path, rows of single packets for the careful one.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import accumulate
 from typing import NamedTuple
@@ -15,9 +16,11 @@ import numpy.typing as npt
 
 from analyser.capture import PacketBatch
 from analyser.streams import Run
+from analyser.stretches import Stretches
 from dissectors.core.model import packet_of
 
 _MASK = (1 << 32) - 1
+_ROWS_AT_A_TIME = 4096
 
 IntArray = npt.NDArray[np.int64]
 FlagArray = npt.NDArray[np.bool_]
@@ -41,7 +44,7 @@ class PacketRow(NamedTuple):
 
 @dataclass(slots=True)
 class ReadyRun:
-    """Consecutive data segments of one direction in one batch: rows `first` to `last` of the sorted columns."""
+    """Consecutive data segments of one direction in one stretch: rows `first` to `last` of the sorted columns."""
 
     from_low: int
     first: int
@@ -64,16 +67,20 @@ class BatchColumns:
         self._packets: list[int] = []
         self._ts_ns: list[int] = []
 
-    def runs(self) -> dict[int, tuple[ReadyRun, ...]]:
-        """Data segments sorted by pair, direction and capture order, cut into one run per pair and direction."""
+    def runs(self, cut: Stretches) -> dict[int, tuple[ReadyRun, ...]]:
+        """Data segments in the order of stretch, direction and capture, one run for each direction of a stretch.
+
+        By the stretch's number. Packets that must be looked at one by one are left out.
+        """
         batch = self._batch
-        data = np.flatnonzero((batch.wire_payload_bytes > 0) & ~self._copies)
-        if len(data) == 0:
+        rows = cut.order
+        chosen = (batch.wire_payload_bytes[rows] > 0) & ~self._copies[rows] & ~cut.alone
+        if not chosen.any():
             return {}
-        key = batch.pair[data].astype(np.int64) * 2 + batch.from_low[data]
+        rows = rows[chosen]
+        key = cut.number[chosen] * 2 + batch.from_low[rows]
         by_key = np.argsort(key, kind="stable")
-        rows = data[by_key]
-        key = key[by_key]
+        rows, key = rows[by_key], key[by_key]
         seq, size = batch.seq[rows], batch.payload_bytes[rows].astype(np.int64)
         starts = batch.payload_start[rows]
         self._starts, self._ends = starts.tolist(), (starts + size).tolist()
@@ -91,6 +98,17 @@ class BatchColumns:
             run = ReadyRun(run_key & 1, first, last, run_seq, not bad)
             found[run_key >> 1] = (*found.get(run_key >> 1, ()), run)
         return found
+
+    def first_seq(self, chosen: npt.NDArray[np.intp], from_low: int) -> int | None:
+        """Sequence number of the first of these packets that this side sent."""
+        batch = self._batch
+        sent = chosen[(batch.from_low[chosen] == from_low) & ~self._copies[chosen]]
+        return int(batch.seq[sent[0]]) if len(sent) else None
+
+    def each(self, chosen: npt.NDArray[np.intp]) -> Iterator[PacketRow]:
+        """The chosen packets one by one, made on the way."""
+        for first in range(0, len(chosen), _ROWS_AT_A_TIME):
+            yield from self.rows(chosen[first : first + _ROWS_AT_A_TIME])
 
     def run(self, ready: ReadyRun) -> Run:
         """The bytes of a ready run."""

@@ -78,7 +78,8 @@ class FlowDecoder:
                 found[direction].extend(cutter.run(item, self._conversation, found[1 - direction], out))
             else:
                 found[direction].extend(cutter.gap(item, out))
-        if flow.finished or flow.let_go:
+        ends = flow.finished or flow.streams_over
+        if ends or flow.let_go:
             for frames, cutter in zip(found, self._cutters, strict=True):
                 frames += cutter.drop()
             directions = 3
@@ -86,7 +87,7 @@ class FlowDecoder:
         if directions == 3:
             frames.sort(key=_BY_ORDER)
         self._feed(frames, self._conversation, self._cutters, out)
-        if flow.finished:
+        if ends:
             self._conversation.finish(out)
             self._conversation = self._cutters = None
         return True
@@ -120,7 +121,7 @@ class FlowDecoder:
                 item = item._replace(pieces=[b"".join(item.pieces)], positions=item.positions)
             held.items.append((from_low, item))
         enough = sum(min(self._limits.max_probe_bytes, size) for size in held.size)
-        final = flow.finished or flow.let_go or max(held.size) >= self._limits.max_probe_bytes
+        final = flow.finished or flow.streams_over or flow.let_go or max(held.size) >= self._limits.max_probe_bytes
         if enough == held.asked and not final:
             return []
         held.asked = enough

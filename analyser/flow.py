@@ -59,12 +59,17 @@ class Flow:
     finished: bool = False
 
     @property
-    def unsettled(self) -> bool:
-        """True while packets must be looked at one by one."""
-        for half in self.halves:
-            if half.pending or half.zero_since_ns is not None:
-                return True
-        return self.closed_ts_ns is not None
+    def settled(self) -> bool:
+        """True while packets that only continue the streams change nothing else."""
+        return not any(half.pending or half.zero_since_ns is not None for half in self.halves)
+
+    @property
+    def streams_over(self) -> bool:
+        """Both sides have ended their streams, and all bytes before the ends were delivered: none can follow."""
+        if self.closed_ts_ns is None:
+            return False
+        high, low = self.halves
+        return high.over and low.over
 
     @property
     def handshake(self) -> str | None:

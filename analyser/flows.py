@@ -3,48 +3,36 @@
 In: `PacketBatch` (arrays of TCP segments). Out: for every flow a batch touched, runs of stream bytes and gaps, handed
 to a callback before the batch's buffer is used again; and every flow once more when it has ended and leaves memory.
 
-A flow whose segments simply continue both streams is taken with array arithmetic and one join per direction. Start,
-end, disorder, loss, closed windows and cut packets send a flow's packets of that batch through the careful path, one
-by one. Nothing depends on how packets were batched, unless a limit on the whole of all flows is reached.
+Packets that simply continue both streams of a flow are taken with array arithmetic and one join per direction; its
+start and end, disorder, loss, closed windows and cut packets through the careful path, one by one. A closed flow stays
+for a while, packed, since late packets belong to it. Nothing depends on how packets were batched, unless a limit on the
+whole of all flows is reached.
 """
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
-from typing import NamedTuple
+from collections.abc import Callable, Iterator
+from itertools import islice
 
 import numpy as np
 import numpy.typing as npt
 
-from analyser.batches import BatchColumns, FlagArray, IntArray, PacketRow, ReadyRun
+from analyser.batches import BatchColumns, PacketRow, ReadyRun
 from analyser.capture import EndpointTable, PacketBatch
 from analyser.copies import Copies
 from analyser.flow import ACK, FIN, MASK, RST, SYN, Flow, close, handshake, starts_anew
 from analyser.half_open import Attempt, HalfOpen
+from analyser.shelf import Shelf
 from analyser.streams import HISTORY_BYTES, Half, Note
+from analyser.stretches import Places, Stretch, stretches
 from analyser.two_points import Delays
 from dissectors.core.limits import Limits
 
-_SPECIAL = FIN | SYN | RST
 LINGER_NS = 60_000_000_000
 _NONE, _ENDED = -1, -2
 
 FlowCallback = Callable[[Flow], None]
-
-
-class _Groups(NamedTuple):
-    """Packets of one batch sorted by pair: `order[firsts[i]:lasts[i]]` are those of `pairs[i]`."""
-
-    order: npt.NDArray[np.intp]
-    pairs: list[int]
-    firsts: list[int]
-    lasts: list[int]
-    special: list[int]
-    syns: list[int]
-    copies: list[int]
-    ts_first_ns: list[int]
-    ts_last_ns: list[int]
 
 
 class FlowTable:
@@ -61,6 +49,7 @@ class FlowTable:
         self._consume = consume
         self._ended = ended
         self._open: dict[int, Flow] = {}
+        self._shelf = Shelf()
         self._opened = 0
         self._half_open = HalfOpen(limits.max_half_open)
         self._half_open_rows = 0
@@ -77,6 +66,11 @@ class FlowTable:
         """Flows opened so far."""
         return self._opened
 
+    @property
+    def _kept(self) -> int:
+        """Flows in memory."""
+        return len(self._open) + len(self._shelf)
+
     def next_file(self, index: int) -> None:
         """Packets that follow come from the capture with this index."""
         self._file_index = index
@@ -89,39 +83,32 @@ class FlowTable:
         copies = self._copies.mark(batch, self._file_index)
         self.delays.feed(batch)
         columns = BatchColumns(batch, self._file_index, copies, self._now_ns)
-        groups = _grouped(batch, copies)
-        ready = columns.runs()
-        for pair, first, last, special, syns, copied, ts_first_ns, ts_last_ns in zip(*groups[1:], strict=True):
-            current = int(self._current[pair])
-            flow = self._open[current] if current >= 0 else None
-            runs = ready.get(pair)
-            if flow is None and syns == last - first:
-                self._attempts(pair, columns.rows(groups.order[first:last]))
-                continue
-            if flow is None or special or not _continues(flow, runs):
-                self._careful(columns.rows(groups.order[first:last]), pair)
-                continue
-            if copied and not flow.duplicates:
-                _note_copy(flow, columns.rows(groups.order[first:last]))
-            for run in runs or ():
-                flow.halves[run.from_low].append_run(columns.run(run))
-                flow.data_segments += run.last - run.first
-            flow.packets += last - first
-            flow.duplicates += copied
-            flow.ts_first_ns = min(flow.ts_first_ns, ts_first_ns)
-            flow.ts_last_ns = max(flow.ts_last_ns, ts_last_ns)
-            flow.last_packet = int(columns.packet[groups.order[last - 1]])
-            self._pass_on(flow)
+        cut = stretches(batch, copies)
+        ready, alone = columns.runs(cut), columns.each(cut.order[cut.alone])
+        pair, flow = -1, None
+        for number, stretch in enumerate(cut.all):
+            if stretch.pair != pair:
+                self._leave(flow)
+                pair, flow = stretch.pair, self._current_flow(stretch.pair)
+            rows = cut.order[stretch.first : stretch.last]
+            if stretch.alone and stretch.only_syns and flow is None:
+                self._give_up(*self._half_open.seen(pair, next(alone)))
+            elif stretch.alone:
+                flow = self._careful(flow, pair, [next(alone)])
+            elif flow is None or not _continues(flow, ready.get(number, ()), int(columns.now_ns[rows[-1]])):
+                flow = self._careful(flow, pair, columns.rows(rows))
+            else:
+                _take_together(flow, stretch, rows, ready.get(number, ()), columns)
+        self._leave(flow)
         self._now_ns = int(columns.now_ns[-1])
         self._forget_closed()
         self._keep_within_limits()
 
     def finish(self) -> None:
         """No packets follow: flush and end every flow."""
-        for attempt in self._half_open.take_all():
-            self._give_up(attempt)
-        for flow in list(self._open.values()):
-            self._finish(flow)
+        self._give_up(*self._half_open.take_all())
+        for index in sorted([*self._open, *self._shelf]):
+            self._finish(self._known_flow(index))
 
     def remarks(self) -> list[Note]:
         """What is to be said of no single flow. Complete after `finish`."""
@@ -144,6 +131,26 @@ class FlowTable:
         del self._open[flow.index]
         self._ended(flow)
 
+    def _known_flow(self, index: int) -> Flow:
+        """A flow that has not ended, back from the shelf if it lies there."""
+        flow = self._open.get(index)
+        if flow is None:
+            flow = self._open[index] = self._shelf.take(index)
+        return flow
+
+    def _current_flow(self, pair: int) -> Flow | None:
+        current = int(self._current[pair])
+        return self._known_flow(current) if current >= 0 else None
+
+    def _leave(self, flow: Flow | None) -> None:
+        """No more packets of this flow in the batch."""
+        if flow is None:
+            return
+        self._pass_on(flow)
+        if flow.closed_ts_ns is not None and flow.decoder is None:
+            del self._open[flow.index]
+            self._shelf.put(flow)
+
     def _pass_on(self, flow: Flow) -> None:
         self._consume(flow)
         held = flow.halves[0].pending_bytes + flow.halves[1].pending_bytes
@@ -155,16 +162,15 @@ class FlowTable:
     def _forget_closed(self) -> None:
         """End flows that closed long ago; whatever their pair sends later is told by `_begins`."""
         while self._closed and self._now_ns - self._closed[0][0] > LINGER_NS:
-            flow = self._open.get(self._closed.popleft()[1])
-            if flow is not None:
-                self._finish(flow)
+            index = self._closed.popleft()[1]
+            if index in self._open or index in self._shelf:
+                self._finish(self._known_flow(index))
 
     def _keep_within_limits(self) -> None:
         limits = self._limits
-        if len(self._open) > limits.max_open_flows:
-            idle = sorted(self._open.values(), key=lambda flow: (flow.closed_ts_ns is None, flow.ts_last_ns))
+        if self._kept > limits.max_open_flows:
             text = f"more than {limits.max_open_flows} flows were open; this one was idle long and is taken as ended"
-            for flow in idle[: len(self._open) - limits.max_open_flows * 9 // 10]:
+            for flow in self._idle(self._kept - limits.max_open_flows * 9 // 10):
                 self._limit_note(flow, "open_flows", text)
                 self._finish(flow)
         if self._held_bytes > limits.max_held_bytes:
@@ -178,6 +184,13 @@ class FlowTable:
                 flow.let_go = True
                 self._pass_on(flow)
                 flow.let_go = False
+
+    def _idle(self, count: int) -> Iterator[Flow]:
+        """So many flows that were idle longest, closed ones first."""
+        shelved = list(islice(self._shelf, count))
+        idle = sorted(self._open.values(), key=lambda flow: (flow.closed_ts_ns is None, flow.ts_last_ns))
+        yield from map(self._known_flow, shelved)
+        yield from idle[: count - len(shelved)]
 
     def _limit_note(self, flow: Flow, code: str, text: str) -> None:
         note = Note(code, text, flow.last_packet, flow.ts_last_ns, None, "warn", "limit")
@@ -194,7 +207,7 @@ class FlowTable:
 
     def _start(self, pair: int, packet: int, ts_ns: int) -> Flow:
         limits = self._limits
-        history_bytes = max(min(HISTORY_BYTES, limits.max_history_bytes // (4 * len(self._open) + 4)), 1)
+        history_bytes = max(min(HISTORY_BYTES, limits.max_history_bytes // (4 * self._kept + 4)), 1)
         halves = [Half(notes_left=limits.max_tcp_remarks, history_bytes=history_bytes) for _ in range(2)]
         flow = Flow(self._opened, pair, packet, ts_ns, ts_ns, packet, (halves[0], halves[1]))
         self._opened += 1
@@ -207,30 +220,16 @@ class FlowTable:
         if self._current[pair] == _NONE or row.flags & SYN:
             return not row.copy
         end = int(self._end_seq[pair][int(row.from_low)])
-        behind = (end - row.seq) & MASK
-        return row.wire_bytes > 0 and not row.copy and (end < 0 or behind == 0 or behind >= 1 << 31)
+        return row.wire_bytes > 0 and not row.copy and (end < 0 or _is_new(end, row.seq))
 
-    def _attempts(self, pair: int, rows: list[PacketRow]) -> None:
-        """Nothing but SYNs on a pair without a flow."""
-        for row in rows:
-            attempt = self._half_open.get(pair)
-            if attempt is not None and (attempt.from_low, attempt.seq) == (row.from_low, row.seq):
-                attempt.again(row.packet, row.ts_ns, row.copy)
-                continue
-            if attempt is not None:
-                self._give_up(self._half_open.pop(pair))
-            fresh = Attempt(pair, row.from_low, row.seq, row.packet, row.ts_ns, row.ts_ns, row.packet)
-            self._give_up(self._half_open.add(fresh))
-
-    def _give_up(self, attempt: Attempt | None) -> None:
-        """An attempt that nobody answered: a flow of its own, or only counted."""
-        if attempt is None:
-            return
-        if self._half_open_rows < self._limits.max_half_open:
-            self._half_open_rows += 1
-            self._finish(self._from_attempt(attempt))
-        else:
-            self._half_open.count(attempt, self._endpoints[attempt.pair])
+    def _give_up(self, *attempts: Attempt) -> None:
+        """Attempts that nobody answered: flows of their own, or only counted."""
+        for attempt in attempts:
+            if self._half_open_rows < self._limits.max_half_open:
+                self._half_open_rows += 1
+                self._finish(self._from_attempt(attempt))
+            else:
+                self._half_open.count(attempt, self._endpoints[attempt.pair])
 
     def _from_attempt(self, attempt: Attempt) -> Flow:
         flow = self._start(attempt.pair, attempt.packet, attempt.ts_ns)
@@ -240,34 +239,34 @@ class FlowTable:
         handshake(flow, attempt.from_low, attempt.seq, SYN, attempt.ts_ns)
         return flow
 
-    def _flow_of(self, pair: int) -> Flow | None:
-        current = int(self._current[pair])
-        if current >= 0:
-            return self._open[current]
-        attempt = self._half_open.pop(pair) if pair in self._half_open else None
-        return None if attempt is None else self._from_attempt(attempt)
-
-    def _careful(self, rows: list[PacketRow], pair: int) -> None:
-        """All packets of one pair in one batch, one by one in capture order."""
-        flow = self._flow_of(pair)
+    def _careful(self, flow: Flow | None, pair: int, rows: list[PacketRow]) -> Flow | None:
+        """Packets of one pair, one by one in capture order. flow: the pair's flow so far; the result: after them."""
+        if flow is None and pair in self._half_open:
+            flow = self._from_attempt(self._half_open.pop(pair))
         for row in rows:
-            if flow is not None and flow.closed_ts_ns is not None and row.now_ns - flow.closed_ts_ns > LINGER_NS:
-                self._finish(flow)
-                flow = None
-            if flow is None and not self._begins(row, pair):
-                self.stray_packets += 1
-                continue
-            if flow is not None and row.flags & SYN and not row.copy and starts_anew(flow, row.from_low, row.seq):
+            if flow is not None and self._is_past(flow, row):
                 self._finish(flow)
                 flow = None
             if flow is None:
+                if not self._begins(row, pair):
+                    self.stray_packets += 1
+                    continue
                 flow = self._start(pair, row.packet, row.ts_ns)
             was_closed = flow.closed_ts_ns is not None
             _take(flow, row, self._limits)
             if flow.closed_ts_ns is not None and not was_closed:
                 self._closed.append((flow.closed_ts_ns, flow.index))
-        if flow is not None:
-            self._pass_on(flow)
+        return flow
+
+    def _is_past(self, flow: Flow, row: PacketRow) -> bool:
+        """Is the flow's time up, or does this packet belong to another connection on the same endpoints?"""
+        if flow.closed_ts_ns is not None and row.now_ns - flow.closed_ts_ns > LINGER_NS:
+            return True
+        if row.copy:
+            return False
+        if row.flags & SYN:
+            return starts_anew(flow, row.from_low, row.seq)
+        return bool(row.wire_bytes) and flow.streams_over and _is_new(flow.halves[row.from_low].next_seq, row.seq)
 
 
 def _take(flow: Flow, row: PacketRow, limits: Limits) -> None:
@@ -309,34 +308,42 @@ def _note_copy(flow: Flow, rows: list[PacketRow]) -> None:
     flow.halves[row.from_low].remark(note)
 
 
-def _continues(flow: Flow, runs: tuple[ReadyRun, ...] | None) -> bool:
-    """True when every run of the flow in this batch continues its stream exactly."""
-    if flow.unsettled:
+def _is_new(end: int, seq: int) -> bool:
+    """Does data at `seq` lie behind the end of a stream that is over? Then it is of another connection."""
+    behind = (end - seq) & MASK
+    return behind == 0 or behind >= 1 << 31
+
+
+def _continues(flow: Flow, runs: tuple[ReadyRun, ...], now_ns: int) -> bool:
+    """True when every run continues its stream exactly and nothing else can come of these packets.
+
+    now_ns: the capture's clock behind them.
+    """
+    if flow.closed_ts_ns is not None and (runs or now_ns - flow.closed_ts_ns > LINGER_NS):
         return False
-    for run in runs or ():
+    if not flow.settled:
+        return False
+    for run in runs:
         half = flow.halves[run.from_low]
         if not (run.in_order and half.started and half.next_seq & MASK == run.seq):
             return False
     return True
 
 
-def _grouped(batch: PacketBatch, copies: FlagArray) -> _Groups:
-    order = np.argsort(batch.pair, kind="stable")
-    pairs = batch.pair[order]
-    firsts = np.concatenate(([0], np.flatnonzero(np.diff(pairs)) + 1))
-    lasts = np.concatenate((firsts[1:], [len(pairs)]))
-    flags = batch.flags[order]
-    special = ((flags & _SPECIAL) != 0) | (batch.window[order] == 0)
-    syns = ((flags & (_SPECIAL | ACK)) == SYN) & (batch.wire_payload_bytes[order] == 0)
-    ts_ns: IntArray = batch.ts_ns[order]
-    return _Groups(
-        order,
-        pairs[firsts].tolist(),
-        firsts.tolist(),
-        lasts.tolist(),
-        np.add.reduceat(special, firsts).tolist(),
-        np.add.reduceat(syns, firsts, dtype=np.int64).tolist(),
-        np.add.reduceat(copies[order], firsts, dtype=np.int64).tolist(),
-        np.minimum.reduceat(ts_ns, firsts).tolist(),
-        np.maximum.reduceat(ts_ns, firsts).tolist(),
-    )
+def _take_together(
+    flow: Flow, stretch: Stretch, rows: Places, runs: tuple[ReadyRun, ...], columns: BatchColumns
+) -> None:
+    """Packets for which `_continues` holds."""
+    if stretch.copies and not flow.duplicates:
+        _note_copy(flow, columns.rows(rows))
+    for run in runs:
+        flow.halves[run.from_low].append_run(columns.run(run))
+        flow.data_segments += run.last - run.first
+    for from_low, half in enumerate(flow.halves):
+        if half.first_seq is None:
+            half.first_seq = columns.first_seq(rows, from_low)
+    flow.packets += stretch.last - stretch.first
+    flow.duplicates += stretch.copies
+    flow.ts_first_ns = min(flow.ts_first_ns, stretch.ts_first_ns)
+    flow.ts_last_ns = max(flow.ts_last_ns, stretch.ts_last_ns)
+    flow.last_packet = int(columns.packet[rows[-1]])

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass
 
+from analyser.batches import PacketRow
 from analyser.capture import Endpoints
 
 _MOST_NAMES = 10_000
@@ -51,18 +52,24 @@ class HalfOpen:
     def __contains__(self, pair: int) -> bool:
         return pair in self._attempts
 
-    def get(self, pair: int) -> Attempt | None:
-        """The attempt of a pair."""
-        return self._attempts.get(pair)
+    def seen(self, pair: int, row: PacketRow) -> list[Attempt]:
+        """A SYN of a pair without a flow. What is given up for it: another attempt of the pair, the oldest of all."""
+        gone: list[Attempt] = []
+        attempt = self._attempts.get(pair)
+        if attempt is not None and (attempt.from_low, attempt.seq) == (row.from_low, row.seq):
+            attempt.again(row.packet, row.ts_ns, row.copy)
+            return gone
+        if attempt is not None:
+            gone.append(self.pop(pair))
+        fresh = Attempt(pair, row.from_low, row.seq, row.packet, row.ts_ns, row.ts_ns, row.packet)
+        self._attempts[pair] = fresh
+        if len(self._attempts) > self._most:
+            gone.append(self.pop(next(iter(self._attempts))))
+        return gone
 
-    def add(self, attempt: Attempt) -> Attempt | None:
-        """Keep one more attempt; the oldest one when there is no room for both."""
-        self._attempts[attempt.pair] = attempt
-        return self.pop(next(iter(self._attempts))) if len(self._attempts) > self._most else None
-
-    def pop(self, pair: int) -> Attempt | None:
-        """Take the attempt of a pair away."""
-        return self._attempts.pop(pair, None)
+    def pop(self, pair: int) -> Attempt:
+        """Take the attempt of a pair away. Raises KeyError."""
+        return self._attempts.pop(pair)
 
     def take_all(self) -> list[Attempt]:
         """All that are left, oldest first."""

@@ -149,7 +149,7 @@ class Pipeline:
                 added = True
         if added:
             self._store.mark(flow.first_packet)
-        if flow.finished:
+        if flow.finished or flow.streams_over:
             flow.decoder = None
 
     def _decoder(self, flow: Flow) -> FlowDecoder:

@@ -118,6 +118,11 @@ class Half:
         """Stream bytes seen or skipped so far."""
         return self.next_seq - self.base
 
+    @property
+    def over(self) -> bool:
+        """The stream was delivered up to its sender's FIN."""
+        return self.started and self.fin_seq is not None and self.next_seq >= self.fin_seq and not self.pending
+
     def emit(self, item: Run | Gap) -> None:
         """Queue what the decoder takes next."""
         if self.queue is None:
@@ -238,7 +243,7 @@ class Half:
     def flush(self, packet: int, ts_ns: int) -> None:
         """The flow ends: give up every hole, deliver what is held, and drop what is not needed any more."""
         self.give_up(packet, ts_ns)
-        if self.fin_seq is not None:
+        if self.fin_seq is not None and self.started:
             self._skip_to(self.fin_seq, packet, ts_ns)
         if self.zero_since_ns is not None:
             self._reopened(ts_ns)
