@@ -346,8 +346,7 @@ class Analysis:
         made = [name for name in stage.makes if name in self._wanted]
         for name in made:
             self._finished.add(name)
-            if name in self._decoded.store.tables:
-                self._finish_table(name, known)
+            self._finish_table(name, known)
         for name in (*stage.reads, *stage.uses):
             if name in self._wanted:
                 self._ensure(name)

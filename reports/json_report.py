@@ -1,8 +1,8 @@
 """The report as JSON. In: an analysis; out: pieces of one UTF-8 document, written as they are made.
 
-Keys: schema_version, captures, quality, flows, operations, groups, findings. `captures`, `flows` and `findings` are
-the rows of these tables (evidence and numbers as JSON); the others are the values of the text report.
-Times are ISO 8601 with 9 digits and `Z`; unknown is null.
+Keys: schema_version, captures, quality, flows, operations, those of `reports/protocols.py` (groups for Kafka, mongo),
+findings. `captures`, `flows` and `findings` are the rows of these tables (evidence and numbers as JSON); the others
+are the values of the text report. Times are ISO 8601 with 9 digits and `Z`; unknown is null.
 """
 
 from __future__ import annotations

@@ -15,7 +15,6 @@ import pyarrow as pa
 
 from analyser.context.mqtt_deliveries import Delivery, Message, Server
 from analyser.context.topics import views
-from analyser.tables import arrow_schema
 
 _BATCH_ROWS = 16_384
 _NEEDS = {"mqtt_connections", "mqtt_publishes", "mqtt_subscriptions", "flows"}
@@ -101,7 +100,6 @@ def add_deliveries(con: duckdb.DuckDBPyConnection) -> None:
     """Make `mqtt_deliveries` and fill the context columns of `mqtt_publishes`. Call it once."""
     there = views(con)
     if not there >= _NEEDS:
-        con.register("mqtt_deliveries", arrow_schema("mqtt_deliveries").empty_table())
         return
     con.execute("ALTER VIEW mqtt_publishes RENAME TO in_publishes")
     con.execute("CREATE TEMP VIEW in_connections AS FROM mqtt_connections")
@@ -124,7 +122,7 @@ def add_deliveries(con: duckdb.DuckDBPyConnection) -> None:
         tables["context_joined"].add([(address, *ports) for ports in server.joined_ports])
     for rows in tables.values():
         rows.flush()
-    con.execute(f"CREATE TEMP VIEW mqtt_deliveries AS {_DELIVERIES}")
+    con.execute(f"CREATE OR REPLACE TEMP VIEW mqtt_deliveries AS {_DELIVERIES}")
     con.execute(f"CREATE TEMP VIEW mqtt_publishes AS {_PUBLISHES}")
 
 

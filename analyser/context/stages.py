@@ -1,7 +1,7 @@
 """The stages of the context: which tables are made, or get columns, from other rows of the capture.
 
 In: nothing. Out: STAGES, one line for each stage; `analyser/analysis.py` runs a stage when one of its tables is asked
-for. A stage replaces the views of the tables that it makes, or creates them where no dissector gives rows.
+for. A stage replaces the views of the tables that it makes; without rows of dissectors they are empty.
 """
 
 from __future__ import annotations
