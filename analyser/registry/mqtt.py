@@ -119,7 +119,6 @@ _PUBLISHES = Table(
         _PACKET_IDENTIFIER,
         Column("payload_bytes", "int64", "size of the payload; null where the message could not be read", unit="bytes"),
         Column("payload_crc32", "int64", "CRC-32 of the payload: equal messages have equal ones"),
-        Column("payload_crc32", "int64", "CRC-32 of the payload: tells equal ones from others"),
         Column("length_bytes", "int64", "size of the whole packet", unit="bytes", nullable=False),
         Column(
             "handshake",
