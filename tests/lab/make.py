@@ -1,7 +1,7 @@
 """Make the samples again: `python -m tests.lab.make [NAME...]`.
 
 In: scenario names, short or with their protocol, or protocols (none: all). Out: sample_pcaps/PROTOCOL_NAME.pcapng, its
-entry in MANIFEST.toml and, where it is small, the server's log of the run in sample_pcaps/broker_logs. A sample is
+entry in MANIFEST.toml and, where it is small, the log of the run in sample_pcaps/broker_logs or client_logs. A sample is
 replaced only when its whole run went well.
 Exit status 1 with a list when programs are missing, 2 for an unknown name, 3 when a run failed.
 """
@@ -26,6 +26,8 @@ SAMPLES = Path(__file__).parents[2] / "sample_pcaps"
 MANIFEST = SAMPLES / "MANIFEST.toml"
 SAMPLE_LIMIT_BYTES = 3_000_000
 BROKER_LOG_LIMIT_BYTES = 700_000
+# Whose log is kept, the server's or, where it writes none of what crosses the wire, its clients'.
+LOG_KINDS = {"mongo": "client_log"}
 HEAD = """\
 # Captures that this project made with real servers and clients; nothing in them is written by hand or edited.
 # Made by `make lab` (python -m tests.lab.make), which also writes this file. Facts come from the run itself: from what
@@ -34,15 +36,16 @@ HEAD = """\
 """
 
 
-def keep_broker_log(name: str, server: Server, outcome: runs.Outcome) -> str | None:
-    """Store what crossed the wire as the server logged it if it is small; return its path below sample_pcaps."""
-    target = SAMPLES / "broker_logs" / f"{name}.jsonl.gz"
+def keep_log(name: str, server: Server, outcome: runs.Outcome) -> dict[str, str]:
+    """Store what crossed the wire as the run's log tells it if it is small; return where, as the manifest names it."""
+    kind = LOG_KINDS.get(server.protocol, "broker_log")
+    target = SAMPLES / f"{kind}s" / f"{name}.jsonl.gz"
     target.parent.mkdir(exist_ok=True)
     server.save_log(server.read_logs(outcome.server_logs), target)
     if target.stat().st_size > BROKER_LOG_LIMIT_BYTES:
         target.unlink()
-        return None
-    return str(target.relative_to(SAMPLES))
+        return {}
+    return {kind: str(target.relative_to(SAMPLES))}
 
 
 def count_packets(pcap: Path) -> int:
@@ -55,7 +58,7 @@ def manifest_entry(name: str, outcome: runs.Outcome) -> dict[str, Any]:
     scenario = runs.load_scenario(name)
     server = scenario.SERVER
     content = outcome.pcap.read_bytes()
-    entry = {
+    return {
         "file": outcome.pcap.name,
         "protocol": server.protocol,
         "shows": scenario.SHOWS,
@@ -68,9 +71,8 @@ def manifest_entry(name: str, outcome: runs.Outcome) -> dict[str, Any]:
         "sha256": hashlib.sha256(content).hexdigest(),
         "expected_detectors": list(scenario.EXPECTED),
         "facts": outcome.facts,
+        **keep_log(name, server, outcome),
     }
-    log = keep_broker_log(name, server, outcome)
-    return entry if log is None else {**entry, "broker_log": log}
 
 
 def write_manifest(entries: list[dict[str, Any]]) -> None:

@@ -14,6 +14,7 @@ import sys
 from typing import NamedTuple
 
 JAVA_MINIMUM = 17
+NODE_MINIMUM = (20, 19)  # what the MongoDB driver asks for
 GO_MINIMUM = (1, 19)  # old enough for the distributions; it fetches the Go that the clients need
 
 
@@ -35,6 +36,8 @@ PROGRAMS = (
     Program("javac", "openjdk-17-jdk-headless"),
     Program("mvn", "maven"),
     Program("go", "golang-go"),
+    Program("node", "nodejs"),
+    Program("npm", "npm"),
 )
 APT_PACKAGES = tuple(dict.fromkeys(program.apt_package for program in PROGRAMS))
 
@@ -67,6 +70,15 @@ def go_problem() -> str | None:
     return f"go: version {found.group(1)}.{found.group(2)} found, {wanted} needed, install it from https://go.dev/dl"
 
 
+def node_problem() -> str | None:
+    """Return a sentence if Node is there but too old."""
+    found = re.search(r"v(\d+)\.(\d+)", output_of(["node", "--version"]))
+    if found is None or (int(found.group(1)), int(found.group(2))) >= NODE_MINIMUM:
+        return None
+    wanted = ".".join(map(str, NODE_MINIMUM))
+    return f"node: version {found.group(1)}.{found.group(2)} found, {wanted} needed, install it from https://nodejs.org"
+
+
 def find_missing() -> list[str]:
     """Return one sentence for each thing that is missing; empty when the lab can run."""
     missing = [
@@ -74,7 +86,7 @@ def find_missing() -> list[str]:
         for program in PROGRAMS
         if shutil.which(program.name) is None
     ]
-    missing += [problem for problem in (java_problem(), go_problem()) if problem is not None]
+    missing += [problem for problem in (java_problem(), go_problem(), node_problem()) if problem is not None]
     if os.geteuid() != 0:
         missing.append("root: network namespaces and captures need it, run as root")
     return missing

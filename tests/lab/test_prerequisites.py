@@ -22,12 +22,14 @@ def fake_program(folder: Path, name: str, prints: str) -> None:
         pytest.param("go", "go version go1.15.15 linux/amd64", "go: version 1.15", id="go too old"),
         pytest.param("java", 'openjdk version "17.0.15" 2025-04-15', None, id="java 17"),
         pytest.param("java", 'openjdk version "11.0.2" 2019-01-15', "java: version 11", id="java too old"),
+        pytest.param("node", "v20.19.0", None, id="node new enough"),
+        pytest.param("node", "v18.20.4", "node: version 18.20", id="node too old"),
     ],
 )
 def test_versions(name: str, prints: str, said: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     fake_program(tmp_path, name, prints)
     monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
-    problem = prerequisites.go_problem() if name == "go" else prerequisites.java_problem()
+    problem = getattr(prerequisites, f"{name}_problem")()
     assert (problem is None) if said is None else (problem is not None and problem.startswith(said))
 
 

@@ -30,7 +30,8 @@ def test_bytes_are_those_that_the_run_left(entry: dict[str, Any]) -> None:
     content = (make.SAMPLES / entry["file"]).read_bytes()
     assert hashlib.sha256(content).hexdigest() == entry["sha256"]
     assert len(content) == entry["size_bytes"] <= make.SAMPLE_LIMIT_BYTES
-    assert (make.SAMPLES / entry["broker_log"]).stat().st_size <= make.BROKER_LOG_LIMIT_BYTES
+    log = entry[make.LOG_KINDS.get(entry["protocol"], "broker_log")]
+    assert (make.SAMPLES / log).stat().st_size <= make.BROKER_LOG_LIMIT_BYTES
 
 
 @pytest.mark.parametrize("entry", BY_FILE)

@@ -1,0 +1,88 @@
+"""Clients of MongoDB: pymongo, the Node driver and mongosh.
+
+In: works that the client programs know, scripts for mongosh. Out: running clients, each on a host of its own, whose
+commands command_log reads. npm installs the Node programs into .work as package-lock.json pins them.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+from tests.lab import clients, command_log
+from tests.lab.places import WORK_DIR
+from tests.lab.processes import LabError, Process, run
+from tests.lab.runs import Run
+
+NODE_SOURCE = clients.CLIENTS_DIR / "node_mongo"
+NODE_DIR = WORK_DIR / "node-mongo"
+PACKAGE_FILES = ("package.json", "package-lock.json", ".npmrc")
+# pymongo compresses with these; it finds them by itself.
+PYTHON_CLIENTS = ("pymongo", "python-snappy", "backports.zstd")
+# The Node driver, also the one in mongosh, then logs every command on standard error, with whole documents.
+DRIVER_LOG = {"MONGODB_LOG_COMMAND": "debug", "MONGODB_LOG_PATH": "stderr", "MONGODB_LOG_MAX_DOCUMENT_LENGTH": "100000"}
+
+
+def node_pin(package: str) -> str:
+    """Return "NAME VERSION" of a Node package as package.json pins it."""
+    return f"{package} {json.loads((NODE_SOURCE / 'package.json').read_text())['dependencies'][package]}"
+
+
+def prepare(node: bool = True) -> None:
+    """Check pymongo and install the Node programs, unless these very versions are there."""
+    for distribution in PYTHON_CLIENTS:
+        clients.check_python_client(distribution)
+    if not node:
+        return
+    wanted = "".join((NODE_SOURCE / name).read_text() for name in PACKAGE_FILES)
+    stamp = NODE_DIR / "installed"
+    if stamp.exists() and stamp.read_text() == wanted:
+        return
+    NODE_DIR.mkdir(parents=True, exist_ok=True)
+    for name in PACKAGE_FILES:
+        shutil.copyfile(NODE_SOURCE / name, NODE_DIR / name)
+    run(["npm", "ci"], cwd=NODE_DIR)
+    stamp.write_text(wanted)
+
+
+def python(run: Run, host: str, work: str, uri: str) -> Process:
+    """Start pymongo at a work."""
+    return _start(run, host, clients.python_command("mongo_client", work, uri), {})
+
+
+def node(run: Run, host: str, work: str, uri: str) -> Process:
+    """Start the Node driver at a work."""
+    modules = {"NODE_PATH": str(NODE_DIR / "node_modules")}
+    return _start(run, host, ["node", str(NODE_SOURCE / "client.js"), work, uri], modules)
+
+
+def mongosh(run: Run, host: str, uri: str, script: str) -> Process:
+    """Start mongosh and type the lines of SCRIPT; its home is the run's directory, it sends nothing to its makers."""
+    home = run.directory / f"{host}-home"
+    settings = home / ".mongodb" / "mongosh"
+    settings.mkdir(parents=True)
+    (settings / "config").write_text(json.dumps({"enableTelemetry": False}))
+    typed = run.directory / f"{host}.script"
+    typed.write_text(script)
+    program = NODE_DIR / "node_modules" / ".bin" / "mongosh"
+    command = ["sh", "-c", f"exec {program} --quiet --norc '{uri}' < {typed}"]
+    return _start(run, host, command, {"HOME": str(home), **DRIVER_LOG})
+
+
+def _start(run: Run, host: str, command: list[str], env: dict[str, str]) -> Process:
+    # One client per host: request ids begin alike in every process, addresses tell the clients apart.
+    if (run.directory / f"{host}{command_log.CARD_SUFFIX}").exists():
+        raise LabError(f"a second client on {host}")
+    command_log.write_card(run.directory, host, run.hosts[host].address)
+    return run.start(host, host, *command, env=env)
+
+
+def last_event(directory: Path, host: str, name: str) -> dict[str, object]:
+    """Return the last event of this name that a client printed; LabError if there is none."""
+    from tests.lab.processes import read_events
+
+    found = [event for event in read_events(directory / f"{host}.out") if event.get("event") == name]
+    if not found:
+        raise LabError(f"{host} has not said {name!r}")
+    return found[-1]

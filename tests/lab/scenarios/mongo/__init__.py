@@ -1,0 +1,1 @@
+"""The scenarios with servers that speak MongoDB's protocol."""
