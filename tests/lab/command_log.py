@@ -6,17 +6,18 @@ CommandRecords in the order of each client's output. A request id is unique amon
 
 from __future__ import annotations
 
-import base64
 import gzip
 import json
-import re
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from tests.lab import driver_log
 from tests.lab.processes import read_events
 
 CARD_SUFFIX = ".client"  # beside the output of each client: its address
+# Their first value is a text, but names no collection.
+WITHOUT_COLLECTION = {"configureFailPoint", "getParameter"}
 
 
 class CommandRecord(NamedTuple):
@@ -27,7 +28,7 @@ class CommandRecord(NamedTuple):
     request_id: int  # 0: a reply that came unasked (moreToCome), so that nothing was sent
     command: str
     database: str
-    answered: bool
+    answered: bool  # as far as the driver waited for it: never with w: 0, whose success drivers only suppose
     ok: bool | None = None
     code: int | None = None  # of an answer with ok: 0
     collection: str | None = None
@@ -62,57 +63,21 @@ def of_client(card: Path) -> list[CommandRecord]:
     """Return what one client of a run has printed."""
     known = json.loads(card.read_text())
     events = [event for event in read_events(card.with_suffix(".out")) if event.get("event") == "command"]
-    return [record_of({**known, **event}) for event in [*events, *driver_log(card.with_suffix(".err").read_text())]]
+    return [
+        record_of({**known, **event}) for event in [*events, *driver_log.commands(card.with_suffix(".err").read_text())]
+    ]
 
 
 def record_of(event: dict[str, Any]) -> CommandRecord:
-    """Return the record of a JSON object; other names than the record's are left out."""
+    """Return the record of a client's JSON object; other names than the record's are left out."""
     known = {name: event[name] for name in CommandRecord._fields if name in event}
     if isinstance(known.get("cursor_id"), str):  # JavaScript's numbers do not hold 64 bits
         known["cursor_id"] = int(known["cursor_id"])
+    if known["command"] in WITHOUT_COLLECTION:
+        known["collection"] = None
+    if not known.get("acknowledged", True):
+        known |= {"answered": False, "ok": None}
     return CommandRecord(**known)
-
-
-def driver_log(text: str) -> list[dict[str, Any]]:
-    """Return the ended commands of the Node driver's log of component "command"."""
-    begun: dict[int, dict[str, Any]] = {}
-    found = []
-    for line in text.splitlines():
-        named = re.search(r"c: 'command'.* commandName: '(\w+)', requestId: (\d+),.* databaseName: '([^']*)'", line)
-        told = re.search(r"message: 'Command (started|succeeded|failed)'(.*)", line)
-        if named is None or told is None:
-            continue
-        name, number, database = named.group(1), int(named.group(2)), named.group(3)
-        kind, rest = told.groups()
-        if kind == "started":
-            began = document_of(rest, "command")
-            lsid = began.get("lsid", {}).get("id", {}).get("$binary", {}).get("base64")
-            begun[number] = {
-                "collection": began.get("collection", began.get(name)),
-                "lsid": None if lsid is None else base64.b64decode(lsid).hex(),
-                "acknowledged": began.get("writeConcern", {}).get("w") != 0,
-            }
-            continue
-        reply = document_of(rest, "reply")
-        cursor = reply.get("cursor", {})
-        batch = cursor.get("firstBatch", cursor.get("nextBatch"))
-        known = begun.pop(number)
-        found.append({
-            **known, "request_id": number, "command": name, "database": database, "answered": True,
-            "ok": kind == "succeeded", "n": reply.get("n"), "cursor_id": cursor.get("id"),
-            "collection": known["collection"] if isinstance(known["collection"], str) else None,
-            "returned": None if batch is None else len(batch), "error": None if kind == "succeeded" else "failed",
-        })  # fmt: skip
-    return found
-
-
-def document_of(text: str, name: str) -> dict[str, Any]:
-    """Return the JSON document that the log shows under NAME as JavaScript quotes text; empty if it is not there."""
-    found = re.search(rf"{name}: (['\"`])(.*)\1", text)
-    if found is None:
-        return {}
-    value = json.loads(re.sub(r"\\(['`\\])", r"\1", found.group(2)))
-    return value if isinstance(value, dict) else {}
 
 
 def save(records: Iterable[CommandRecord], path: Path) -> None:

@@ -1,8 +1,8 @@
 """Make the samples again: `python -m tests.lab.make [NAME...]`.
 
 In: scenario names, short or with their protocol, or protocols (none: all). Out: sample_pcaps/PROTOCOL_NAME.pcapng, its
-entry in MANIFEST.toml and, where it is small, the log of the run in sample_pcaps/broker_logs or client_logs. A sample is
-replaced only when its whole run went well.
+entry in MANIFEST.toml and, where it is small, the log of the run in sample_pcaps/broker_logs or client_logs. A sample
+is replaced only when its whole run went well.
 Exit status 1 with a list when programs are missing, 2 for an unknown name, 3 when a run failed.
 """
 
