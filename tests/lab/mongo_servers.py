@@ -156,7 +156,7 @@ class TestServer(NamedTuple):
     @property
     def version(self) -> str:
         """It says that it is of this version of MongoDB."""
-        return "7.0.0"
+        return "8.0.0"
 
     @property
     def host_names(self) -> tuple[str, ...]:

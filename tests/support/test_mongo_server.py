@@ -10,7 +10,7 @@ from typing import Any
 import bson
 import crc32c
 import pytest
-from pymongo import MongoClient, WriteConcern, monitoring
+from pymongo import DeleteOne, InsertOne, MongoClient, UpdateOne, WriteConcern, monitoring
 from pymongo.cursor import CursorType
 from pymongo.errors import OperationFailure
 
@@ -84,6 +84,26 @@ def test_exhaust_replies_come_unasked(client: Client, replies: Replies) -> None:
     asked = [request_id for request_id, command, _ in replies.found if command == "getMore"]
     assert asked[0] != 0
     assert asked[1:] == [0, 0]
+
+
+def test_a_tailable_cursor_waits_and_stays_open(client: Client, replies: Replies) -> None:
+    cursor = client.shop.orders.find({}, cursor_type=CursorType.TAILABLE_AWAIT).max_await_time_ms(30)
+    assert len(list(cursor)) == 20
+    client.shop.orders.insert_one({"_id": "new"})
+    assert list(cursor) == [{"_id": "new"}]
+    assert cursor.alive
+    assert [len(reply["cursor"]["nextBatch"]) for reply in replies.of("getMore")] == [0, 1, 0]
+
+
+def test_a_bulk_write_reaches_several_collections(client: Client, replies: Replies) -> None:
+    done = client.bulk_write([
+        InsertOne(namespace="shop.audit", document={"_id": 1}),
+        UpdateOne(namespace="shop.orders", filter={"_id": 2}, update={"$set": {"count": 0}}),
+        DeleteOne(namespace="shop.orders", filter={"_id": 3}),
+    ])  # fmt: skip
+    assert (done.inserted_count, done.modified_count, done.deleted_count) == (1, 1, 1)
+    assert client.shop.orders.find_one({"_id": 2}) == {"_id": 2, "count": 0}
+    assert len(replies.of("bulkWrite")) == 1
 
 
 def test_transactions_commit_abort_and_collide(client: Client) -> None:

@@ -19,14 +19,17 @@ from tests.support.mongo_server.member import Member
 from tests.support.mongo_server.store import Store
 
 FIRST_BATCH = 101
+TAIL_AWAIT_MS = 1000
 
 
 @dataclass
 class Cursor:
-    """Documents still to be fetched."""
+    """Documents still to be fetched; a tailable cursor has a filter for those to come, and how many it has given."""
 
     namespace: str
     rest: list[Document]
+    tail: Document | None = None
+    seen: int = 0
 
 
 @dataclass
@@ -67,7 +70,24 @@ def find(context: Context, command: Document) -> Document:
         names = {"_id", *command["projection"]}
         found = [{name: value for name, value in one.items() if name in names} for one in found]
     size = command.get("batchSize", FIRST_BATCH)
+    if command.get("tailable"):
+        number = next(context.cursor_ids)
+        context.cursors[number] = Cursor(namespace, found[size:], command.get("filter", {}), len(found))
+        return {"cursor": {"firstBatch": found[:size], "id": bson.Int64(number), "ns": namespace}}
     return cursor_reply(context, namespace, found, size, command.get("singleBatch", False))
+
+
+def awaited(context: Context, cursor: Cursor, limit_ms: int) -> list[Document]:
+    """Return the documents that are new to a tailable cursor; waits for some, limit_ms at most."""
+
+    def fresh() -> list[Document]:
+        documents = context.store.read(cursor.namespace)
+        return [one for one in documents if matches(one, cursor.tail or {})][cursor.seen :]
+
+    context.store.changed.wait_for(lambda: bool(fresh()), limit_ms / 1000)
+    found = fresh()
+    cursor.seen += len(found)
+    return found
 
 
 def aggregate(context: Context, command: Document) -> Document:
@@ -79,14 +99,16 @@ def aggregate(context: Context, command: Document) -> Document:
 
 
 def get_more(context: Context, command: Document) -> Document:
-    """Return the next batch of a cursor; with the last one the cursor is gone."""
+    """Return the next batch of a cursor; with the last one the cursor is gone, unless it is tailable."""
     number = command["getMore"]
     cursor = context.cursors.get(number)
     if cursor is None:
         raise CommandError(43, f"cursor id {number} not found")
+    if cursor.tail is not None and not cursor.rest:
+        cursor.rest = awaited(context, cursor, command.get("maxTimeMS", TAIL_AWAIT_MS))
     size = command.get("batchSize", len(cursor.rest))
     batch, cursor.rest = cursor.rest[:size], cursor.rest[size:]
-    if not cursor.rest:
+    if not cursor.rest and cursor.tail is None:
         del context.cursors[number]
         number = 0
     return {"cursor": {"nextBatch": batch, "id": bson.Int64(number), "ns": cursor.namespace}}
@@ -98,6 +120,33 @@ def kill_cursors(context: Context, command: Document) -> Document:
     killed = [number for number in asked if context.cursors.pop(number, None) is not None]
     missing = [number for number in asked if number not in killed]
     return {"cursorsKilled": killed, "cursorsNotFound": missing, "cursorsAlive": [], "cursorsUnknown": []}
+
+
+def bulk_write(context: Context, command: Document) -> Document:
+    """Apply inserts, updates and deletes of several namespaces; each is run as the command of one collection."""
+    spaces = [one["ns"].partition(".") for one in command["nsInfo"]]
+    totals = {"nErrors": 0, "nInserted": 0, "nMatched": 0, "nModified": 0, "nUpserted": 0, "nDeleted": 0}
+    rows = []
+    for index, item in enumerate(command["ops"]):
+        kind, number = next(iter(item.items()))
+        database, _, collection = spaces[number]
+        known = {kind: collection, "$db": database}
+        if kind == "insert":
+            reply = insert(context, {**known, "documents": [item["document"]]})
+        elif kind == "update":
+            entry = {"q": item["filter"], "u": item["updateMods"], "multi": item.get("multi", False)}
+            reply = update(context, {**known, "updates": [entry]})
+            totals["nModified"] += reply["nModified"]
+        else:
+            entry = {"q": item["filter"], "limit": 0 if item.get("multi") else 1}
+            reply = delete(context, {**known, "deletes": [entry]})
+        totals[{"insert": "nInserted", "update": "nMatched", "delete": "nDeleted"}[kind]] += reply["n"]
+        for error in reply.get("writeErrors", ()):
+            totals["nErrors"] += 1
+            rows.append({"ok": 0.0, "idx": index, "n": 0, "code": error["code"], "errmsg": error["errmsg"]})
+        if totals["nErrors"] and command.get("ordered", True):
+            break
+    return {"cursor": {"id": bson.Int64(0), "firstBatch": rows, "ns": "admin.$cmd.bulkWrite"}, **totals}
 
 
 def each_write(command: Document, items: list[Document], write: Callable[[Document], int]) -> Document:
@@ -254,7 +303,7 @@ def nothing(context: Context, command: Document) -> Document:
 
 def build_info(context: Context, command: Document) -> Document:
     """Say what this is."""
-    return {"version": "7.0.0", "versionArray": [7, 0, 0, 0], "modules": [], "bits": 64, "debug": False,
+    return {"version": "8.0.0", "versionArray": [8, 0, 0, 0], "modules": [], "bits": 64, "debug": False,
             "maxBsonObjectSize": 16777216, "sysInfo": "wirewitness test server"}  # fmt: skip
 
 
@@ -262,6 +311,7 @@ HANDLERS: dict[str, Callable[[Context, Document], Document]] = {
     "abortTransaction": end_transaction,
     "aggregate": aggregate,
     "buildInfo": build_info,
+    "bulkWrite": bulk_write,
     "commitTransaction": end_transaction,
     "configureFailPoint": configure_fail_point,
     "count": count,
@@ -282,4 +332,14 @@ HANDLERS: dict[str, Callable[[Context, Document], Document]] = {
     "replSetStepDown": step_down,
     "update": update,
 }
-WRITES = {"insert", "update", "delete", "findAndModify", "createIndexes", "drop", "dropDatabase", "commitTransaction"}
+WRITES = {
+    "bulkWrite",
+    "insert",
+    "update",
+    "delete",
+    "findAndModify",
+    "createIndexes",
+    "drop",
+    "dropDatabase",
+    "commitTransaction",
+}

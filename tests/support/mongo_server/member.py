@@ -18,7 +18,7 @@ from tests.support.mongo_server.errors import CommandError
 from tests.support.mongo_server.wire import MAX_MESSAGE_BYTES
 
 SET_NAME = "lab"
-MAX_WIRE_VERSION = 21  # MongoDB 7.0
+MAX_WIRE_VERSION = 25  # MongoDB 8.0
 
 
 class Member:

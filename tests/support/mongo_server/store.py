@@ -47,6 +47,7 @@ class Store:
 
     def __init__(self) -> None:
         self.lock = threading.RLock()
+        self.changed = threading.Condition(self.lock)
         self.indexes: dict[str, list[Document]] = {}
         self._documents: dict[str, dict[bytes, Document]] = {}
         self._sessions: dict[bytes, Session] = {}
@@ -103,6 +104,7 @@ class Store:
             self._documents.get(namespace, {}).pop(key, None)
         else:
             self._documents.setdefault(namespace, {})[key] = document
+        self.changed.notify_all()
 
     def commit(self, transaction: Transaction) -> None:
         """Make a transaction's changes everybody's; a second commit changes nothing."""
@@ -115,6 +117,7 @@ class Store:
                     else:
                         documents[key] = document
         transaction.state = "committed"
+        self.changed.notify_all()
 
     def abort(self, transaction: Transaction) -> None:
         """Forget a transaction's changes."""

@@ -8,18 +8,21 @@ from __future__ import annotations
 import os
 import random
 import sys
+import threading
+import time
 from collections.abc import Callable
 from typing import Any
 
 from bson import Int64
 from mongo_listener import Heartbeats, Listener, say
-from pymongo import MongoClient, WriteConcern
+from pymongo import DeleteOne, InsertOne, MongoClient, UpdateOne, WriteConcern
 from pymongo.cursor import CursorType
 from pymongo.errors import OperationFailure, PyMongoError
 
 Client = MongoClient[dict[str, Any]]
 ORDERS = 26
 BANDS = 40
+EVENTS = 5
 
 
 def code_of(work: Callable[[], Any]) -> int | str:
@@ -169,14 +172,45 @@ def step_down(client: Client) -> dict[str, Any]:
     return {"left": orders.count_documents({})}
 
 
+def follow(client: Client) -> dict[str, Any]:
+    """Follow a collection that another thread fills, write into two collections at once, and crash."""
+    events = client.shop.events
+    events.insert_one({"_id": 0})
+    writer = threading.Thread(target=fill, args=(client,))
+    writer.start()
+    cursor = events.find({}, cursor_type=CursorType.TAILABLE_AWAIT).max_await_time_ms(500)
+    seen = 0
+    while seen < EVENTS:
+        for _ in cursor:
+            seen += 1
+    writer.join()
+    client.bulk_write([
+        InsertOne(namespace="shop.events", document={"_id": 100}),
+        UpdateOne(namespace="shop.audit", filter={"_id": "first"}, update={"$set": {"seen": seen}}),
+        DeleteOne(namespace="shop.events", filter={"_id": 1}),
+    ])  # fmt: skip
+    unlimited = events.find({}, batch_size=2, no_cursor_timeout=True)
+    next(unlimited)
+    say("left", cursor_ids=[cursor.cursor_id, unlimited.cursor_id])
+    os._exit(0)
+
+
+def fill(client: Client) -> None:
+    """Insert an event now and then, slower than the follower waits once."""
+    for number in range(1, EVENTS):
+        time.sleep(0.2 if number < EVENTS - 1 else 0.7)
+        client.shop.events.insert_one({"_id": number})
+
+
 def look(client: Client) -> dict[str, Any]:
     """Read one document."""
     return {"code": code_of(lambda: client.shop.orders.find_one({}))}
 
 
 WORKS: dict[str, Callable[[Client], dict[str, Any]]] = {
-    "everyday": everyday, "left_open": left_open, "look": look, "mistakes": mistakes, "modern": modern,
-    "one_by_one": one_by_one, "report": report, "step_down": step_down, "unacknowledged": unacknowledged,
+    "everyday": everyday, "follow": follow, "left_open": left_open, "look": look, "mistakes": mistakes,
+    "modern": modern, "one_by_one": one_by_one, "report": report, "step_down": step_down,
+    "unacknowledged": unacknowledged,
 }  # fmt: skip
 
 

@@ -7,6 +7,7 @@ them. Imported by the client programs beside it; nothing of wirewitness is used.
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Mapping
 from typing import Any
 
@@ -15,7 +16,9 @@ from pymongo import monitoring
 
 def say(event: str, **known: Any) -> None:
     """Print one event."""
-    print(json.dumps({"event": event, **known}), flush=True)
+    # One write for the line and its end, as threads of an application may speak at the same time.
+    sys.stdout.write(json.dumps({"event": event, **known}) + "\n")
+    sys.stdout.flush()
 
 
 def collection_of(name: str, command: Mapping[str, Any]) -> str | None:

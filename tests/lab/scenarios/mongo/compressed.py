@@ -2,8 +2,8 @@
 
 Three pymongo applications, one for each compressor, authenticate within the handshake (speculativeAuthenticate) and
 work with exhaust cursors, transactions and retryable writes; some of their commands fail on request. Their monitors
-use the streaming protocol. One more meets a primary that steps down, one a server that compresses nothing, one has a
-wrong password; the Node driver compresses with zlib.
+use the streaming protocol. Others meet a primary that steps down, follow a tailable cursor, write in bulk and crash,
+are refused compression, have a wrong password; the Node driver compresses with zlib.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from tests.lab.scenarios.mongo.command_facts import facts_of
 
 SHOWS = "OP_COMPRESSED with snappy, zlib, zstd; exhaust, streaming hello, transactions, retried writes, SCRAM"
 COMPRESSORS = ("snappy", "zlib", "zstd")
-HOSTS = (*COMPRESSORS, "moved", "refused", "wrong", "node")
+HOSTS = (*COMPRESSORS, "moved", "follower", "refused", "wrong", "node")
 CLIENTS = (*map(clients.python_pin, mongo.PYTHON_CLIENTS), mongo.node_pin("mongodb"))
 EXPECTED: tuple[str, ...] = ()
 LOGIN, WRONG_PASSWORD = Login("ada", "lab-mongo-6Wz3"), "lab-mongo-wrong-9Hd1"
@@ -42,6 +42,7 @@ def drive(run: Run) -> None:
     for compressor in COMPRESSORS:
         mongo.python(run, compressor, "modern", f"{uri}&compressors={compressor}").finish()
     mongo.python(run, "moved", "step_down", f"{uri}&compressors=snappy").finish()
+    mongo.python(run, "follower", "follow", f"{uri}&compressors=zstd").finish()
     second = f"mongodb://{run.endpoint.partition(':')[0]}:{SECOND_PORT}/?replicaSet=lab&compressors=snappy,zlib"
     mongo.python(run, "refused", "everyday", second).finish()
     mongo.python(run, "wrong", "look", uri.replace(LOGIN.password, WRONG_PASSWORD)).finish()
@@ -56,17 +57,21 @@ def facts(records: list[CommandRecord], directory: Path) -> dict[str, Any]:
             raise LabError(f"{compressor}: {done}")
     if mongo.last_event(directory, "wrong", "done")["code"] != 18:
         raise LabError("the wrong password was taken")
+    left = mongo.last_event(directory, "follower", "left")["cursor_ids"]
+    assert isinstance(left, list)
     return {
         **facts_of(records),
         "compressors": [{"client": name, "compressor": name} for name in COMPRESSORS]
-        + [{"client": "moved", "compressor": "snappy"}, {"client": "node", "compressor": "zlib"}],
+        + [{"client": "moved", "compressor": "snappy"}, {"client": "follower", "compressor": "zstd"}]
+        + [{"client": "node", "compressor": "zlib"}],
+        "left_open": [{"client": "follower", "cursor_id": number} for number in left],
         "uncompressed": ["refused", "wrong"],
         "user_name": LOGIN.user,
         "transactions": [transactions_of(records, host) for host in COMPRESSORS],
         "retried_writes": [retried_of(records, host) for host in (*COMPRESSORS, "moved")],
         "exhaust_replies": {host: sum(one.request_id == 0 for one in records if one.client == host)
                             for host in COMPRESSORS},
-        "awaited_hellos": {host: awaited(directory, host) for host in (*COMPRESSORS, "moved", "refused")},
+        "awaited_hellos": {host: awaited(directory, host) for host in (*COMPRESSORS, "moved", "follower")},
     }  # fmt: skip
 
 
