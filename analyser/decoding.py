@@ -12,7 +12,7 @@ from operator import itemgetter
 
 from analyser.cutting import StreamCutter
 from analyser.flow import Flow
-from analyser.identify import Identity, head, identify
+from analyser.identify import Identity, Sizes, head, identify, when_to_ask
 from analyser.streams import Gap, Note, Run
 from analyser.tls import encryption
 from dissectors.core.limits import Limits
@@ -28,8 +28,19 @@ class _Undecided:
     """What arrived before the protocol is known."""
 
     items: list[tuple[bool, Run | Gap]] = field(default_factory=list)
-    size: list[int] = field(default_factory=lambda: [0, 0])
-    asked: int = -1
+    sizes: Sizes = (0, 0)
+    asked_bytes: int = 0
+
+    def add(self, from_low: bool, item: Run | Gap) -> None:
+        """Hold what the low or high endpoint sent next."""
+        self.items.append((from_low, item))
+        if isinstance(item, Run):
+            high, low = self.sizes
+            self.sizes = (high, low + item.size) if from_low else (high + item.size, low)
+
+    def head(self, from_low: bool, limit: int) -> bytes:
+        """The first contiguous bytes of one direction, at most `limit`."""
+        return head(self.items, from_low, limit)
 
 
 class FlowDecoder:
@@ -57,7 +68,7 @@ class FlowDecoder:
         """Stream bytes kept until the protocol is known or a frame is complete."""
         if self._cutters is not None:
             return self._cutters[0].held_bytes + self._cutters[1].held_bytes
-        return 0 if self._undecided is None else sum(self._undecided.size)
+        return 0 if self._undecided is None else sum(self._undecided.sizes)
 
     def consume(self, flow: Flow, out: Sink) -> bool:
         """Take what the flow has queued; True when rows may have been added."""
@@ -115,29 +126,30 @@ class FlowDecoder:
         self, flow: Flow, held: _Undecided, queued: list[tuple[bool, Run | Gap]]
     ) -> list[tuple[bool, Run | Gap]]:
         """Hold `queued` until the protocol is known; then give back everything held."""
+        limit = self._limits.max_probe_bytes
+        points = list(when_to_ask(queued, held.sizes, held.asked_bytes, limit))
         for from_low, item in queued:
             if isinstance(item, Run):
-                held.size[from_low] += item.size
-                item = item._replace(pieces=[b"".join(item.pieces)], positions=item.positions)
-            held.items.append((from_low, item))
-        enough = sum(min(self._limits.max_probe_bytes, size) for size in held.size)
-        final = flow.finished or flow.streams_over or flow.let_go or max(held.size) >= self._limits.max_probe_bytes
-        if enough == held.asked and not final:
-            return []
-        held.asked = enough
-        identity = identify(flow, held.items, self._dissectors, self._forced, self._ports, self._limits)
-        if identity is None:
-            if self._is_encrypted(flow, held, final) or final:
+                item = item._replace(pieces=[b"".join(item.pieces)])
+            held.add(from_low, item)
+        ends = flow.finished or flow.streams_over or flow.let_go
+        for sizes in (*points, held.sizes) if ends else points:
+            held.asked_bytes = sum(min(limit, size) for size in sizes)
+            heads = held.head(False, min(limit, sizes[0])), held.head(True, min(limit, sizes[1]))
+            final = max(sizes) >= limit or (ends and sizes == held.sizes)
+            identity = identify(flow, heads, self._dissectors, self._forced, self._ports, final=final)
+            if identity is not None:
+                self._begin(flow, identity)
                 self._undecided = None
-            return []
-        self._begin(flow, identity)
-        self._undecided = None
-        return held.items
+                return held.items
+            if self._is_encrypted(flow, held, heads, final) or final:
+                self._undecided = None
+                return []
+        return []
 
-    def _is_encrypted(self, flow: Flow, held: _Undecided, final: bool) -> bool:
+    def _is_encrypted(self, flow: Flow, held: _Undecided, heads: tuple[bytes, bytes], final: bool) -> bool:
         """True when the flow speaks TLS and has said all that can be read of it."""
-        low, high = (head(held.items, side, self._limits.max_probe_bytes) for side in (True, False))
-        found = encryption(low, high)
+        found = encryption(heads[True], heads[False])
         if found is None or not (found.complete or final):
             return False
         flow.encrypted, flow.sni = True, found.sni

@@ -68,9 +68,11 @@ class Finding:
 
     @property
     def finding_id(self) -> str:
-        """16 hex digits from code, subject and first evidence; equal for equal packets in any file or order."""
-        first = self.evidence[0] if self.evidence else Evidence(None, None, None)
-        proof = first.message_id if first.message_id is not None else f"{first.file}:{first.packet}"
+        """16 hex digits from code, subject and the first message that proves it; equal for equal packets in any file.
+
+        A packet without a message does not count: its number and file change when the same packets are saved anew.
+        """
+        proof = (self.evidence[0].message_id or "") if self.evidence else ""
         return blake2b(f"{self.code}\n{self.subject}\n{proof}".encode(), digest_size=8).hexdigest()
 
 

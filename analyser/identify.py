@@ -1,21 +1,25 @@
 """Which protocol does a flow speak, and who is the server? Decided by the bytes; ports are only hints.
 
-In: what a flow's two directions delivered so far. Out: an `Identity`, or None while the bytes do not tell.
+In: what a flow's two directions delivered so far. Out: an `Identity`, or None while the bytes do not tell; and at which
+bytes to ask, which depends on the packets alone, so that the answer does.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 from analyser.flow import Flow
 from analyser.streams import Gap, Run
-from dissectors.core.limits import Limits
 from dissectors.core.protocol import Dissector
 
 DECIDES = 50
 _PORT_BONUS = 25
 _USER_BONUS = 1000
+# What a port makes credible, or what is likely while nothing tells the client, waits for this many bytes: better
+# evidence may follow. What is certain decides at once.
+WAIT_BYTES = 4096
+CERTAIN = 90
 
 
 class Identity(NamedTuple):
@@ -26,19 +30,26 @@ class Identity(NamedTuple):
     by: str
 
 
+# Bytes of the high and of the low endpoint.
+Sizes = tuple[int, int]
+
+
 def identify(
     flow: Flow,
-    items: list[tuple[bool, Run | Gap]],
+    heads: tuple[bytes, bytes],
     dissectors: Mapping[str, Dissector],
     forced: tuple[str, int] | None,
     ports: tuple[int, int],
-    limits: Limits,
+    *,
+    final: bool,
 ) -> Identity | None:
     """The best match over all dissectors and, where no handshake tells the client, over both orientations.
 
-    `ports` are those of the high and the low endpoint, `forced` the (protocol, port) the user gave.
+    `heads` and `ports` are those of the high and the low endpoint, `forced` the (protocol, port) the user gave. final:
+    nothing better will come.
     """
-    heads = tuple(head(items, side, limits.max_probe_bytes) for side in (False, True))
+    waited = final or sum(map(len, heads)) >= WAIT_BYTES
+    decides = DECIDES if waited or flow.client_is_low is not None else CERTAIN
     orientations = (True, False) if flow.client_is_low is None else (flow.client_is_low,)
     whole = all(half.isn is not None for half in flow.halves)
     best: tuple[int, int, Identity] | None = None
@@ -53,15 +64,44 @@ def identify(
             if forced is not None:
                 identity = Identity(dissector, client_is_low, "user")
                 score += _USER_BONUS + (_USER_BONUS if server_port == forced[1] else 0)
-            elif content >= DECIDES:
+            elif content >= decides:
                 identity = Identity(dissector, client_is_low, "content")
-            elif score >= DECIDES:
+            elif score >= DECIDES and waited:
                 identity = Identity(dissector, client_is_low, "port")
             else:
                 continue
             if best is None or (score, hinted) > best[:2]:
                 best = (score, int(hinted), identity)
     return None if best is None else best[2]
+
+
+def when_to_ask(
+    queued: Iterable[tuple[bool, Run | Gap]], sizes: Sizes, asked_bytes: int, limit: int
+) -> Iterator[Sizes]:
+    """How much of both directions there was whenever it is time to ask again, while `queued` came in.
+
+    In the order of the packets: as soon as what can be looked at (`limit` for each direction) has doubled since the
+    last time, and when a direction has that much. sizes: bytes before; asked_bytes: of them those at the last time.
+    """
+    arrived = sorted(
+        (order, from_low, run.positions[at], _piece_bytes(run, at))
+        for from_low, run in queued
+        if isinstance(run, Run)
+        for at, order in enumerate(run.order)
+    )
+    now = list(sizes)
+    for _, from_low, _, size in arrived:
+        now[from_low] += size
+        there = sum(min(limit, each) for each in now)
+        if there >= 2 * asked_bytes or max(now) >= limit:
+            asked_bytes = there
+            yield now[0], now[1]
+            if max(now) >= limit:
+                return
+
+
+def _piece_bytes(run: Run, at: int) -> int:
+    return (run.positions[at + 1] if at + 1 < len(run.positions) else run.size) - run.positions[at]
 
 
 def head(items: list[tuple[bool, Run | Gap]], side: bool, limit: int) -> bytes:

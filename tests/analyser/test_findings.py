@@ -51,9 +51,9 @@ def test_id_is_made_of_code_subject_and_first_evidence(change: dict[str, object]
     assert (replace(FINDING, **change).finding_id == FINDING.finding_id) is same
 
 
-def test_id_without_message_ids_uses_file_and_packet() -> None:
+def test_a_packet_without_message_does_not_change_the_id() -> None:
     one = replace(FINDING, evidence=(Evidence("a.pcap", 7, None),))
-    assert one.finding_id != replace(one, evidence=(Evidence("a.pcap", 8, None),)).finding_id
+    assert one.finding_id == replace(one, evidence=(Evidence("b.pcap", 8, None),)).finding_id
 
 
 @pytest.mark.parametrize(

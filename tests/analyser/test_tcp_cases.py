@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -98,7 +97,7 @@ def tshark_streams(path: Path) -> dict[str, str]:
     return streams
 
 
-@pytest.mark.skipif(shutil.which("tshark") is None, reason="tshark is not installed")
+@pytest.mark.usefixtures("tshark")
 @pytest.mark.parametrize("twice", [False, True], ids=["once", "captured twice"])
 @pytest.mark.parametrize("make", WHOLE.values(), ids=WHOLE)
 def test_streams_are_those_of_tshark(make: Callable[[], Talk], twice: bool, tmp_path: Path) -> None:

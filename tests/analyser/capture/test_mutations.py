@@ -1,23 +1,20 @@
 """Real captures with pieces overwritten, taken out, put in or doubled: what lies before the damage stays as it is."""
 
 import gzip
-import shutil
 import struct
 import subprocess
 from pathlib import Path
 
-import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from analyser.capture import CaptureError
 from tests.analyser.capture.reading import read_bytes
+from tests.conftest import require_program
 
 SAMPLES = sorted((Path(__file__).resolve().parents[3] / "sample_pcaps").glob("*.pcapng"))
 HEAD_BYTES = 40_000
 PROTECTED_BYTES = {"pcap": 24, "pcapng": 12}  # without these it is no capture
-
-pytestmark = pytest.mark.skipif(not SAMPLES, reason="sample_pcaps holds no captures")
 
 
 def as_pcap(capture: bytes) -> bytes:
@@ -38,7 +35,7 @@ def as_pcap(capture: bytes) -> bytes:
     return struct.pack("<IHHiIII", 0xA1B2C3D4, 2, 4, 0, 0, 262144, link_type) + b"".join(parts)
 
 
-HEADS = {"pcapng": SAMPLES[0].read_bytes()[:HEAD_BYTES] if SAMPLES else b""}
+HEADS = {"pcapng": SAMPLES[0].read_bytes()[:HEAD_BYTES]}
 HEADS["pcap"] = as_pcap(HEADS["pcapng"])
 
 mutations = st.tuples(
@@ -94,9 +91,9 @@ def test_mutated_compressed_captures(changes: list[tuple[str, float, int, bytes]
     assert stats.remarks or segments[: len(whole)] == whole
 
 
-@pytest.mark.skipif(shutil.which("capinfos") is None, reason="capinfos is not installed")
 def test_the_pcap_made_here_is_one(tmp_path: Path) -> None:
+    capinfos = require_program("capinfos")
     path = tmp_path / "head.pcap"
     path.write_bytes(HEADS["pcap"])
-    done = subprocess.run(["capinfos", "-c", "-M", str(path)], capture_output=True, text=True, check=True)
+    done = subprocess.run([capinfos, "-c", "-M", str(path)], capture_output=True, text=True, check=True)
     assert str(read_bytes(HEADS["pcap"])[1].packets) in done.stdout

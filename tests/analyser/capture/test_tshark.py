@@ -1,6 +1,5 @@
 """The same captures through tshark: packet numbers, sequence numbers, lengths and payload bytes agree."""
 
-import shutil
 import struct
 import subprocess
 from pathlib import Path
@@ -31,7 +30,7 @@ FIELDS = (
     "tcp.payload",
 )
 
-pytestmark = pytest.mark.skipif(shutil.which("tshark") is None, reason="tshark is not installed")
+pytestmark = pytest.mark.usefixtures("tshark")
 
 
 def tshark_rows(path: Path) -> list[list[str]]:
@@ -193,7 +192,6 @@ def test_foreign_capture(path: Path) -> None:
 SAMPLES = sorted((ROOT / "sample_pcaps").glob("*.pcapng"))
 
 
-@pytest.mark.skipif(not SAMPLES, reason="sample_pcaps holds no captures")
 @pytest.mark.parametrize("path", SAMPLES, ids=lambda path: path.stem)
 def test_sample(path: Path) -> None:
     assert our_rows(path)

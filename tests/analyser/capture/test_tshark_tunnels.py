@@ -1,6 +1,5 @@
 """Tunnels, labels and fragments through tshark: the same segments in the same packets, the same streams."""
 
-import shutil
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -23,7 +22,7 @@ from tests.analyser.capture.test_fragments import four, six
 from tests.analyser.capture.test_tunnels import TUNNELS
 from tests.support.packets import Captured, pcap
 
-pytestmark = pytest.mark.skipif(shutil.which("tshark") is None, reason="tshark is not installed")
+pytestmark = pytest.mark.usefixtures("tshark")
 
 FIELDS = ("frame.number", "tcp.seq_raw", "tcp.len", "tcp.payload")
 FOLLOW = ("-z", "follow,tcp,raw,0")

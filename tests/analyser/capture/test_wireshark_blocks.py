@@ -1,6 +1,5 @@
 """pcapng files that Wireshark's own tools write: comments, names and secrets come out as they went in."""
 
-import shutil
 import subprocess
 from pathlib import Path
 
@@ -8,13 +7,17 @@ import pytest
 
 from analyser.capture import CaptureStats, open_captures
 from tests.analyser.capture.reading import read_source
+from tests.conftest import require_program
 from tests.support.packets import Captured, cooked, ethernet, ipv4, pcap, tcp
 
-pytestmark = pytest.mark.skipif(
-    shutil.which("tshark") is None or shutil.which("editcap") is None or shutil.which("mergecap") is None,
-    reason="tshark, editcap or mergecap is not installed",
-)
 FRAMES = [ethernet(ipv4(tcp(bytes([n]) * n, seq=n))) for n in range(1, 6)]
+
+
+@pytest.fixture(autouse=True)
+def tools() -> None:
+    """What the tests here call."""
+    for name in ("tshark", "editcap", "mergecap"):
+        require_program(name)
 
 
 @pytest.fixture

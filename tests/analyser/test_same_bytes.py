@@ -1,0 +1,254 @@
+"""The same bytes give the same tables and findings: from a file or standard input, in whatever pieces they come."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import os
+import random
+import threading
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+from typing import Any, BinaryIO, NamedTuple, cast
+
+import lz4.frame
+import pytest
+import zstandard
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
+
+import analyser
+from analyser.analysis import Analysis
+from analyser.capture import CaptureError, Source
+from analyser.capture.growing import Growing
+from analyser.options import ReadOptions
+from analyser.pipeline import Pipeline
+from analyser.tables import TABLES
+from dissectors.core.limits import Limits
+from dissectors.registry import PROTOCOLS
+from tests.conftest import SAMPLES
+from tests.support.packets import Captured, enhanced, interface, option, pcap, section
+from tests.support.whole import NAME, Whole, differences, whole_of
+from tests.support.wire import duplicated, packets_of, reordered, thinned
+
+CAPTURES = sorted(SAMPLES.glob("*.pcapng"))
+# Short captures that have findings, group traffic, authentication and administration among them.
+SHORT = ("kafka_fenced_commit", "kafka_sasl", "kafka_admin", "kafka_old_clients")
+# An example takes half a second: making a failing one smaller would take the whole time of a run.
+SLOW = settings(
+    max_examples=10,
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow],
+    phases=[Phase.explicit, Phase.reuse, Phase.generate],
+)
+
+
+def as_pcapng(packets: list[Captured]) -> bytes:
+    """The packets as pcapng with times in nanoseconds."""
+    blocks = [enhanced(packet.data, packet.ts_ns, wire=packet.wire) for packet in packets]
+    return section() + interface(options=option(9, b"\x09")) + b"".join(blocks)
+
+
+FORMATS: dict[str, Callable[[list[Captured]], bytes]] = {
+    "pcap": pcap,
+    "pcap big-endian ns": lambda packets: pcap(packets, order=">", nanoseconds=True),
+    "pcapng": as_pcapng,
+}
+PACKED: dict[str, Callable[[bytes], bytes]] = {
+    "plain": bytes,
+    "gzip": lambda data: gzip.compress(data, 1),
+    "zstd": zstandard.compress,
+    "lz4": lz4.frame.compress,
+}
+
+
+@cache
+def packets(name: str) -> tuple[Captured, ...]:
+    return tuple(packets_of(SAMPLES / f"{name}.pcapng"))
+
+
+class Stretch(NamedTuple):
+    """Consecutive packets of a real capture, and what is done to them; lost: a share, snaplen: bytes kept of each."""
+
+    sample: str
+    first: int
+    count: int
+    seed: int
+    lost: float
+    displaced: bool
+    doubled: bool
+    snaplen: int
+
+    def packets(self) -> list[Captured]:
+        """The packets, damaged."""
+        found = list(packets(self.sample)[self.first : self.first + self.count])
+        found = thinned(found, self.seed, self.lost, keep_first=20) if self.lost else found
+        found = reordered(found, self.seed) if self.displaced else found
+        found = duplicated(found, self.seed) if self.doubled else found
+        return [Captured(packet.ts_ns, packet.data[: self.snaplen], packet.wire) for packet in found]
+
+
+STRETCHES = st.builds(
+    Stretch,
+    sample=st.sampled_from(SHORT),
+    first=st.just(0) | st.integers(0, 1000),
+    count=st.integers(30, 600),
+    seed=st.integers(0, 1 << 16),
+    lost=st.sampled_from([0, 0.01, 0.2]),
+    displaced=st.booleans(),
+    doubled=st.booleans(),
+    snaplen=st.sampled_from([1 << 18, 1 << 18, 200]),
+)
+
+
+def from_file(path: Path) -> Whole | str:
+    """Everything read from a file; the sentence when it is no capture."""
+    return _read(str(path))
+
+
+def from_standard_input(content: bytes, seed: int) -> Whole | str:
+    """The same through a pipe that delivers pieces of random sizes, sometimes so late that they are a block."""
+    reading, writing = os.pipe()
+    writer = threading.Thread(target=_write, args=(writing, content, seed))
+    writer.start()
+    with pytest.MonkeyPatch.context() as patch, os.fdopen(reading, "r") as stdin:
+        patch.setattr("sys.stdin", stdin)
+        found = _read("-")
+    writer.join()
+    return found
+
+
+def _read(name: str) -> Whole | str:
+    try:
+        with analyser.read(name) as analysis:
+            return whole_of(analysis, name)
+    except CaptureError as error:
+        return str(error).replace(name, NAME)
+
+
+def _write(descriptor: int, content: bytes, seed: int) -> None:
+    dice = random.Random(seed)
+    pauses = 3
+    with suppress(BrokenPipeError), os.fdopen(descriptor, "wb", buffering=0) as pipe:
+        at = 0
+        while at < len(content):
+            size = dice.choice((1, 17, 500, 9000, 70_000))
+            pipe.write(content[at : at + size])
+            at += size
+            if pauses and dice.random() < 0.05:
+                pauses -= 1
+                time.sleep(0.11)
+
+
+def assert_equal(first: Whole | str, second: Whole | str) -> None:
+    if isinstance(first, str) or isinstance(second, str):
+        assert first == second
+    else:
+        assert differences(first, second) == []
+
+
+@pytest.mark.parametrize("path", CAPTURES, ids=lambda path: path.stem)
+def test_a_sample_from_standard_input(path: Path) -> None:
+    found = from_file(path)
+    assert isinstance(found, Whole)
+    assert found.tables.keys() == TABLES.keys()
+    assert found.tables["exchanges"].num_rows
+    assert_equal(from_standard_input(path.read_bytes(), seed=len(path.name)), found)
+
+
+@pytest.mark.parametrize("packing", [name for name in PACKED if name != "plain"])
+def test_a_packed_sample_is_the_sample(packing: str, tmp_path: Path) -> None:
+    path = SAMPLES / "kafka_fenced_commit.pcapng"
+    content = PACKED[packing](path.read_bytes())
+    (tmp_path / "packed").write_bytes(content)
+    packed, plain = from_file(tmp_path / "packed"), from_file(path)
+    assert_equal(from_standard_input(content, seed=1), packed)
+    assert isinstance(packed, Whole)
+    assert isinstance(plain, Whole)
+    assert plain.tables["findings"].num_rows
+    # The format column says how it was packed.
+    assert [line.split(":")[0] for line in differences(packed, plain)] == ["captures"]
+
+
+@SLOW
+@given(
+    stretch=STRETCHES,
+    form=st.sampled_from(sorted(FORMATS)),
+    packing=st.sampled_from(sorted(PACKED)),
+    kept=st.just(1.0) | st.floats(0, 1),
+    seed=st.integers(0, 1 << 16),
+)
+def test_any_capture_from_standard_input(
+    tmp_path_factory: pytest.TempPathFactory, stretch: Stretch, form: str, packing: str, kept: float, seed: int
+) -> None:
+    content = PACKED[packing](FORMATS[form](stretch.packets()))
+    content = content[: int(kept * len(content))]
+    path = tmp_path_factory.mktemp("captures") / "given"
+    path.write_bytes(content)
+    assert_equal(from_standard_input(content, seed), from_file(path))
+
+
+class Pieces(io.RawIOBase):
+    """A file whose reads give pieces of random sizes."""
+
+    def __init__(self, content: bytes, seed: int, largest: int) -> None:
+        self._content = io.BytesIO(content)
+        self._dice = random.Random(seed)
+        self._largest = largest
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, target: Any) -> int:
+        """As io.RawIOBase.readinto."""
+        piece = self._content.read(min(self._dice.randint(1, self._largest), len(target)))
+        target[: len(piece)] = piece
+        return len(piece)
+
+
+def in_blocks(stream: BinaryIO, **capture: int) -> Whole:
+    """Everything read from a stream with these limits of the capture layer."""
+    limits = Limits()
+    limits = replace(limits, capture=replace(limits.capture, **capture))
+    wanted = [name for name in TABLES if name != "findings"]
+    decoded = Pipeline(PROTOCOLS, wanted, ReadOptions(), limits).run([Source(NAME, stream=stream)])
+    with Analysis(decoded, tuple(TABLES), ReadOptions(), PROTOCOLS.values()) as analysis:
+        return whole_of(analysis, NAME)
+
+
+def split_anywhere(content: bytes, seed: int, largest: int) -> Whole:
+    """Read so that every piece is a block of its own: a source without patience hands on what it has."""
+    pieces = Growing(cast(BinaryIO, Pieces(content, seed, largest)), lambda: True)
+    return in_blocks(cast(BinaryIO, pieces), handover_ms=0)
+
+
+@cache
+def undivided(path: Path) -> Whole:
+    return in_blocks(io.BytesIO(path.read_bytes()))
+
+
+@pytest.mark.parametrize("blocks", [7, 150])
+@pytest.mark.parametrize("path", CAPTURES, ids=lambda path: path.stem)
+def test_a_sample_in_blocks(path: Path, blocks: int) -> None:
+    content = path.read_bytes()
+    found = in_blocks(io.BytesIO(content), block_bytes=len(content) // blocks)
+    assert differences(found, undivided(path)) == []
+
+
+@SLOW
+@given(
+    stretch=STRETCHES,
+    form=st.sampled_from(sorted(FORMATS)),
+    seed=st.integers(0, 1 << 16),
+    largest=st.sampled_from([700, 5000, 100_000]),
+)
+def test_any_split_into_blocks(stretch: Stretch, form: str, seed: int, largest: int) -> None:
+    # Behind a loss, more or fewer bytes at a time can tell the next boundary differently; tests of damage look at that.
+    content = FORMATS[form](stretch._replace(lost=0, displaced=False, snaplen=1 << 18).packets())
+    whole = in_blocks(io.BytesIO(content))
+    assert differences(split_anywhere(content, seed, largest), whole) == []
+    assert differences(in_blocks(io.BytesIO(content), block_bytes=largest), whole) == []
