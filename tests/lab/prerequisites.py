@@ -36,6 +36,8 @@ PROGRAMS = (
     Program("javac", "openjdk-17-jdk-headless"),
     Program("mvn", "maven"),
     Program("go", "golang-go"),
+    Program("mosquitto", "mosquitto"),
+    Program("mosquitto_pub", "mosquitto-clients"),
     Program("node", "nodejs"),
     Program("npm", "npm"),
 )

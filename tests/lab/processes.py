@@ -110,6 +110,19 @@ class Process:
         """Send SIGTERM and return at once."""
         self._popen.send_signal(signal.SIGTERM)
 
+    def freeze(self) -> None:
+        """Stop the child where it is: its connections stay open and it says nothing more."""
+        self._signal_all(signal.SIGSTOP)
+
+    def thaw(self) -> None:
+        """Let a frozen child go on."""
+        self._signal_all(signal.SIGCONT)
+
+    def kill(self) -> None:
+        """End the child at once, without any chance to say goodbye."""
+        self._signal_all(signal.SIGKILL)
+        self._popen.wait()
+
     def terminate(self, timeout_s: float = 30) -> None:
         """Ask the child to end in order and wait for it; raise LabError unless it ends well."""
         self.ask_to_end()
@@ -122,8 +135,11 @@ class Process:
             with contextlib.suppress(subprocess.TimeoutExpired):
                 self._popen.wait(timeout_s)
         with contextlib.suppress(ProcessLookupError):
-            os.killpg(self._popen.pid, signal.SIGKILL)
+            self._signal_all(signal.SIGKILL)
         self._popen.wait()
+
+    def _signal_all(self, number: int) -> None:
+        os.killpg(self._popen.pid, number)
 
     def _last_words(self) -> str:
         return self.stderr_path.read_text(errors="replace")[-2000:]

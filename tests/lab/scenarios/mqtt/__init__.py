@@ -1,0 +1,1 @@
+"""The scenarios with Eclipse Mosquitto."""
