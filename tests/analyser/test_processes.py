@@ -21,11 +21,12 @@ from analyser.pipeline import Decoded
 from analyser.processes import SharedReading, ShareFailed
 from analyser.share import Share, ShareFilter
 from analyser.store import RawStore
+from dissectors.registry import PROTOCOLS
 from tests.conftest import SAMPLES
 from tests.support.packets import pcap
 from tests.support.replay import replay
 
-CAPTURES = sorted(SAMPLES.glob("*.pcapng"))
+CAPTURES = sorted(path for path in SAMPLES.glob("*.pcapng") if path.name.split("_")[0] in PROTOCOLS)
 
 
 @cache

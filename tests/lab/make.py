@@ -29,7 +29,8 @@ BROKER_LOG_LIMIT_BYTES = 700_000
 # Whose log is kept, the server's or, where it writes none of what crosses the wire, its clients'.
 LOG_KINDS = {"mongo": "client_log"}
 HEAD = """\
-# Captures that this project made with real servers and clients; nothing in them is written by hand or edited.
+# Captures that this project made with real servers and clients; nothing in them is written by hand or edited. Where one
+# client is of our own, to break rules that no library breaks, `clients` says so.
 # Made by `make lab` (python -m tests.lab.make), which also writes this file. Facts come from the run itself: from what
 # the clients printed and from the server's own log, never from this project's decoder.
 

@@ -12,7 +12,7 @@ from tests.lab import runs
     [
         pytest.param("kafka_sasl", ["kafka_sasl"], id="full name"),
         pytest.param("sasl", ["kafka_sasl"], id="short name"),
-        pytest.param("healthy", ["kafka_healthy", "mqtt_healthy"], id="short name in two protocols"),
+        pytest.param("healthy", ["kafka_healthy", "mongo_healthy", "mqtt_healthy"], id="in each protocol"),
         pytest.param("old_clients", ["kafka_old_clients"], id="short name of two words"),
         pytest.param("mqtt", [f"mqtt_{name}" for name in runs.MQTT], id="one protocol"),
         pytest.param("kafka", [f"kafka_{name}" for name in runs.KAFKA], id="another protocol"),
