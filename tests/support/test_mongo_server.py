@@ -14,6 +14,7 @@ from pymongo import DeleteOne, InsertOne, MongoClient, UpdateOne, WriteConcern, 
 from pymongo.cursor import CursorType
 from pymongo.errors import OperationFailure
 
+from tests.support import mongo_examples
 from tests.support.mongo_server import wire
 from tests.support.mongo_server.server import Server, serving
 
@@ -200,3 +201,22 @@ def test_an_awaitable_hello_answers_again_and_again(server: Server) -> None:
     ids = [request_id for request_id, _, _ in seen]
     assert [response_to for _, response_to, _ in seen] == [900, *ids[:-1]]
     assert {flags for _, _, flags in seen} == {wire.MORE_TO_COME}
+
+
+def test_published_bytes_are_read() -> None:
+    header, body = mongo_examples.SHELL_INSERT[:16], mongo_examples.SHELL_INSERT[16:]
+    flags, command = wire.decode_op_msg(header, body)
+    document = {"_id": bson.ObjectId("638cec46aa778bf370105429"), "a": 3.0}
+    assert (flags, command) == (1, {"insert": "foo", "ordered": True, "$db": "test", "documents": [document]})
+    with pytest.raises(ValueError, match="checksum"):
+        wire.decode_op_msg(header, body.replace(b"foo", b"fop"))
+
+
+def test_the_published_document_has_all_types() -> None:
+    assert len(bson.decode(mongo_examples.ALL_TYPES)) == 25
+
+
+@pytest.mark.parametrize("text", mongo_examples.BROKEN_DOCUMENTS.values(), ids=mongo_examples.BROKEN_DOCUMENTS.keys())
+def test_published_documents_are_broken(text: str) -> None:
+    with pytest.raises(bson.errors.InvalidBSON):
+        bson.decode(bytes.fromhex(text))
