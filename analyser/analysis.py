@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from analyser.build import Lookups, duplicate_flows, finish_batch, pieces, with_first_packets
+from analyser.build import Lookups, duplicate_flows, finish_batch, pieces, with_ends, with_first_packets
 from analyser.context.stages import STAGE_OF, Stage
 from analyser.facts import capture_remarks, captures_table, file_label
 from analyser.options import ReadOptions
@@ -261,7 +261,8 @@ class Analysis:
         from analyser.context import cluster_of_flows, topic_names
 
         files = [file_label(stats.file) for stats in self._decoded.captures]
-        flows = with_first_packets(self._decoded.flows_table(), files)
+        ends_ns = [stats.ts_last_ns for stats in self._decoded.captures if stats.ts_last_ns is not None]
+        flows = with_ends(with_first_packets(self._decoded.flows_table(), files), max(ends_ns, default=None))
         self._duplicates = duplicate_flows(flows)
         errors = {dissector.name: dissector.error_names for dissector in self._dissectors}
         first = Lookups(flows, pa.nulls(flows.num_rows, pa.string()), {}, files, errors)

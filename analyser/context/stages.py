@@ -38,3 +38,9 @@ STAGES = (
     Stage(("mqtt_publishes", "mqtt_deliveries"), ("mqtt_connections", "mqtt_subscriptions"), (), add_deliveries),
 )
 STAGE_OF = {table: stage for stage in STAGES for table in stage.makes}
+
+
+def add_context(con: duckdb.DuckDBPyConnection) -> None:
+    """Run all stages on a connection that has views of all tables. Call it once."""
+    for stage in STAGES:
+        stage.run(con)

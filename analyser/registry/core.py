@@ -56,6 +56,13 @@ _FLOWS = Table(
         Column("encapsulation", "string", "VLANs and tunnels around the flow, outermost first", "flow"),
         Column("ts_first", "time", "time of the first packet", "flow", unit="UTC", nullable=False),
         Column("ts_last", "time", "time of the last packet", "flow", unit="UTC", nullable=False),
+        Column(
+            "observed_until",
+            "time",
+            "until when more of it would have been seen: its last packet if it was closed, else the capture's end",
+            "flow",
+            unit="UTC",
+        ),
         Column("packets", "int64", "TCP packets of both directions", "flow", nullable=False),
         Column("data_segments", "int64", "packets with payload, copies not counted", "flow", nullable=False),
         Column("bytes_to_server", "int64", "stream bytes from client to server", "flow", "bytes", nullable=False),

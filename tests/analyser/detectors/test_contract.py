@@ -13,7 +13,7 @@ import duckdb
 import pandas as pd
 import pytest
 
-from analyser.context import enrich
+from analyser.context.stages import add_context
 from analyser.detectors import DETECTORS, run_detectors, tables_needed
 from analyser.detectors.framework import PAGE_SECTIONS, Detector, Failure, empty_frames, partitions, run
 from analyser.findings import SEVERITIES, Finding, confidence_rank, findings_table, severity_rank
@@ -32,7 +32,7 @@ def key(finding: Finding) -> str:
 
 def connection(scenario: Scenario) -> duckdb.DuckDBPyConnection:
     con = connection_from_rows(scenario.rows)
-    enrich(con)
+    add_context(con)
     return con
 
 

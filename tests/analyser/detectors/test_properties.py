@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from analyser.context import enrich
+from analyser.context.stages import add_context
 from analyser.detectors import DETECTORS, run_detectors
 from analyser.detectors.commits import COMMITS, Commit, broker_order, commits_of, racing
 from analyser.detectors.framework import partitions, run
@@ -50,7 +50,7 @@ TOLD = st.lists(st.builds(stored, MOMENT, st.sampled_from([0, 5, 8])), max_size=
 
 def findings_of(rows: list[Row], reads: list[Row], told: list[Row]) -> tuple[Any, list[Finding]]:
     con = connection_from_rows({COMMITS: rows, "kafka_fetch_partitions": reads, "kafka_offset_fetches": told})
-    enrich(con)
+    add_context(con)
     return con, run_detectors(con)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from analyser.context import enrich
+from analyser.context.stages import add_context
 from analyser.detectors import DETECTORS, run_detectors
 from analyser.findings import Finding
 from tests.analyser.detectors.scenarios import FAULTS, FIRES, NEAR_MISSES, Scenario
@@ -13,7 +13,7 @@ from tests.support.rows import connection_from_rows
 
 def findings_of(scenario: Scenario) -> list[Finding]:
     con = connection_from_rows(scenario.rows)
-    enrich(con)
+    add_context(con)
     return run_detectors(con)
 
 
