@@ -23,12 +23,12 @@ CONSTRAINTS = Path(__file__).parents[3] / "constraints.txt"
 PYTHON_DIR = CLIENTS_DIR / "python"
 
 
-def go_program(name: str) -> str:
-    """Build clients/NAME (go build does nothing when it is up to date) and return the binary's path."""
+def go_program(name: str, folder: Path = CLIENTS_DIR) -> str:
+    """Build the program NAME of FOLDER (go build does nothing when it is up to date) and return the binary's path."""
     binary = BINARIES / name
     # CGO is not needed by any client, so no C compiler is either.
     env = {**os.environ, "CGO_ENABLED": "0", "GOTOOLCHAIN": "local"}
-    run([go_command(), "build", "-trimpath", "-o", str(binary), "."], cwd=CLIENTS_DIR / name, env=env)
+    run([go_command(), "build", "-trimpath", "-o", str(binary), "."], cwd=folder / name, env=env)
     return str(binary)
 
 
@@ -57,9 +57,9 @@ def python_pin(distribution: str) -> str:
     return f"{distribution} {version}"
 
 
-def go_pin(program: str, module: str) -> str:
-    """Return "NAME VERSION" of a Go client as its program's go.mod pins it."""
-    version = _found(rf"{re.escape(module)} (v\S+)", CLIENTS_DIR / program / "go.mod")
+def go_pin(program: str, module: str, folder: Path = CLIENTS_DIR) -> str:
+    """Return "NAME VERSION" of a Go module as its program's go.mod pins it."""
+    version = _found(rf"{re.escape(module)} (v\S+)", folder / program / "go.mod")
     return f"{module.removeprefix('github.com/')} {version}"
 
 

@@ -1,7 +1,7 @@
 """A hand-written MQTT client that breaks the rules, since no library can be brought to it: one connection per rule.
 
-In: host, port, user name and password. Out: a JSON line per rule: what the broker answered until it closed. Each
-connection but one begins with a proper CONNECT.
+In: host, port, user name, password and names of rules (none: all). Out: a JSON line per rule: what the broker answered
+until it closed. Each connection but one begins with a proper CONNECT.
 """
 
 from __future__ import annotations
@@ -119,10 +119,11 @@ def break_rule(breach: Breach, open_connection: Callable[[], socket.socket], log
 
 
 def main() -> None:
-    """Break every rule."""
-    host, port, *login = sys.argv[1:]
+    """Break the rules."""
+    host, port, user, password, *names = sys.argv[1:]
     for breach in BREACHES:
-        break_rule(breach, lambda: socket.create_connection((host, int(port))), (login[0], login[1]))
+        if not names or breach.name in names:
+            break_rule(breach, lambda: socket.create_connection((host, int(port))), (user, password))
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 """Two devices with one client id: each connection ends the other's, and both come back, again and again.
 
 Two pairs of paho-mqtt, one with 3.1.1 and one with 5; a watcher has an id of its own and stays. Mosquitto 2.0.11 closes
-the old connection without a DISCONNECT in both versions; the scenario mochi has one that says 0x8E first.
+the old connection without a DISCONNECT in both versions; the scenario other_broker has one that says 0x8E first.
 """
 
 from __future__ import annotations
