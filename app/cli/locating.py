@@ -37,9 +37,6 @@ def open_located(captures: Sequence[str], locating: dict[str, Any]) -> Iterator[
 
 @contextmanager
 def _index(sources: list[Source], options: ReadOptions, *, use_cache: bool, quiet: bool) -> Iterator[Index]:
-    from analyser.pandas_later import import_pandas_later
-
-    import_pandas_later()
     from analyser.capture.errors import CaptureError
     from analyser.evidence.index import open_index
 

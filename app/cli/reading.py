@@ -30,9 +30,7 @@ def open_analysis(captures: Sequence[str], tables: Sequence[str], reading: dict[
     if "-" in captures and sys.stdin.isatty():
         raise CallerError("- reads a capture from standard input, but that is the terminal")
     import analyser
-    from analyser.pandas_later import import_pandas_later
 
-    import_pandas_later()
     with progress_shown(quiet) as progress:
         try:
             analysis = analyser.read(list(captures), options=options, tables=tables, progress=progress)
