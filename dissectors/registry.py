@@ -7,8 +7,9 @@ from collections.abc import Iterable
 from dissectors.core.protocol import Dissector
 from dissectors.example.dissector import EXAMPLE
 from dissectors.kafka.dissector import KAFKA
+from dissectors.mongo.dissector import MONGO
 
-PROTOCOLS: dict[str, Dissector] = {dissector.name: dissector for dissector in (KAFKA,)}
+PROTOCOLS: dict[str, Dissector] = {dissector.name: dissector for dissector in (KAFKA, MONGO)}
 # Off unless somebody switches them on.
 OPTIONAL: dict[str, Dissector] = {dissector.name: dissector for dissector in (EXAMPLE,)}
 

@@ -7,12 +7,16 @@ Sources: RFC 1950, RFC 1952, RFC 8878, lz4_Frame_format.md, snappy format_descri
 
 from __future__ import annotations
 
+import threading
 import zlib
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import cramjam
 import zstandard
+
+from dissectors.core.limits import Limits
 
 # What goes wrong is looked for again in small steps, so that what was readable before it is kept.
 CAREFUL_BYTES = 64
@@ -34,6 +38,31 @@ class Decompressed(NamedTuple):
     data: bytes
     error: str | None = None
     limited: bool = False
+
+
+class Allowance:
+    """How much the compressed data of a flow may still give: an honest multiple of what it takes, and some more."""
+
+    __slots__ = ("_limits", "_slack_bytes")
+
+    def __init__(self, limits: Limits) -> None:
+        self._limits = limits
+        self._slack_bytes = limits.decompression_slack_bytes
+
+    @property
+    def max_records(self) -> int:
+        """Most records of one batch."""
+        return self._limits.max_records_per_batch
+
+    def limit(self, compressed_bytes: int) -> int:
+        """Most bytes that this much compressed data may become, at least 1."""
+        usual = compressed_bytes * self._limits.usual_compression_ratio
+        return max(1, min(self._limits.max_decompressed_bytes, usual + self._slack_bytes))
+
+    def spend(self, compressed_bytes: int, given_bytes: int) -> None:
+        """It became this much."""
+        beyond = given_bytes - compressed_bytes * self._limits.usual_compression_ratio
+        self._slack_bytes = max(0, self._slack_bytes - max(0, beyond))
 
 
 class Stream(NamedTuple):
@@ -136,3 +165,19 @@ def snappy_block(data: bytes, room: int) -> Decompressed:
         return Decompressed(bytes(cramjam.snappy.decompress_raw(data)))
     except cramjam.DecompressionError as error:
         return Decompressed(b"", f"damaged data: {error}")
+
+
+def zstd_block(data: bytes, room: int) -> Decompressed:
+    """One zstd frame that is all there: at once where it states a size that has room, else step by step."""
+    try:
+        if 0 <= zstandard.frame_content_size(data) <= room:
+            return Decompressed(_zstd(threading.get_ident()).decompress(data))
+    except zstandard.ZstdError:
+        pass  # what is readable before the damage comes step by step
+    return decompress_stream(ZSTD, data, room)
+
+
+@lru_cache(maxsize=16)
+def _zstd(_thread: int) -> zstandard.ZstdDecompressor:
+    """Making one takes longer than a small message; threads may not share it."""
+    return zstandard.ZstdDecompressor(max_window_size=_ZSTD_MAX_WINDOW_BYTES)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
+from dissectors.core.decompression import Allowance
 from dissectors.core.limits import Limits
 from dissectors.core.model import Row
 from dissectors.core.options import DecodeOptions
@@ -15,7 +16,7 @@ from dissectors.core.protocol import Sink
 from dissectors.kafka.data_rows import ProducedPartition, produce_answers
 from dissectors.kafka.fetch_sessions import PartitionKey
 from dissectors.kafka.group_rows import topic_key
-from dissectors.kafka.record_sets import Allowance, OpenedBatch, control_type, opened_batches, records_of
+from dissectors.kafka.record_sets import OpenedBatch, control_type, opened_batches, records_of
 from dissectors.kafka.rows import Remark, Request, Response, exchange_key
 
 TABLE = "kafka_records"

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 import crc32c
 
-from dissectors.core.limits import Limits
+from dissectors.core.decompression import Allowance
 from dissectors.kafka.compression import decompress
 from dissectors.kafka.records import BatchHeader, batch_headers
 
@@ -59,31 +59,6 @@ class OpenedBatch(NamedTuple):
     def fixed_ms(self) -> int | None:
         """The time of every record, where the broker gave it."""
         return self.header.max_timestamp if self.header.timestamp_type == "log_append_time" else None
-
-
-class Allowance:
-    """How much the batches of one flow may still give: an honest multiple of what they take, and some more in all."""
-
-    __slots__ = ("_limits", "_slack_bytes")
-
-    def __init__(self, limits: Limits) -> None:
-        self._limits = limits
-        self._slack_bytes = limits.decompression_slack_bytes
-
-    @property
-    def max_records(self) -> int:
-        """Most records of one batch."""
-        return self._limits.max_records_per_batch
-
-    def limit(self, compressed_bytes: int) -> int:
-        """Most bytes that this much compressed data may become, at least 1."""
-        usual = compressed_bytes * self._limits.usual_compression_ratio
-        return max(1, min(self._limits.max_decompressed_bytes, usual + self._slack_bytes))
-
-    def spend(self, compressed_bytes: int, given_bytes: int) -> None:
-        """It became this much."""
-        beyond = given_bytes - compressed_bytes * self._limits.usual_compression_ratio
-        self._slack_bytes = max(0, self._slack_bytes - max(0, beyond))
 
 
 def opened_batches(buf: bytes, start: int, length: int, allowance: Allowance) -> Iterator[OpenedBatch]:

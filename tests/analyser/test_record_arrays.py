@@ -13,11 +13,12 @@ from hypothesis import strategies as st
 
 from analyser.record_arrays import FIELDS, LIST_ROWS, gathered, text_of
 from analyser.tables import TABLES
+from dissectors.core.decompression import Allowance
 from dissectors.core.limits import Limits
 from dissectors.core.options import DecodeOptions
 from dissectors.core.protocol import Sink
 from dissectors.kafka.record_rows import RecordRows
-from dissectors.kafka.record_sets import Allowance, control_type, opened_batches, record_headers, records_of
+from dissectors.kafka.record_sets import control_type, opened_batches, record_headers, records_of
 from dissectors.kafka.rows import Request, Response
 from tests.dissectors.kafka.test_record_sets import SEEDS, _batch_of
 from tests.dissectors.kafka.test_records import COMMIT_MARKER, GZIP_V1, MESSAGES_V0, TRANSACTIONAL

@@ -1,0 +1,1 @@
+"""MongoDB's wire protocol: OP_MSG, OP_COMPRESSED and the legacy opcodes, BSON, commands and their replies."""

@@ -1,0 +1,586 @@
+"""One MongoDB connection: frames of both directions in, messages, exchanges and rows of mongo_commands out.
+
+A reply names the request that it answers (responseTo). In an exhaust stream every further reply names the reply before
+it; the exchange is told when the stream ends. What a hello tells of client and server belongs to all later commands of
+the connection.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from dissectors.core.decompression import Allowance
+from dissectors.core.limits import Limits
+from dissectors.core.model import CLIENT_TO_SERVER, Frame, Row
+from dissectors.core.options import DecodeOptions
+from dissectors.core.protocol import Sink
+from dissectors.mongo.commands import Command, Facts, command_facts, command_in, is_awaitable, wants_no_reply
+from dissectors.mongo.compressed import open_compressed
+from dissectors.mongo.documents import document_json
+from dissectors.mongo.framing import plausible
+from dissectors.mongo.handshake import CONNECTION, hello_facts, must_not_be_compressed, server_facts
+from dissectors.mongo.legacy import legacy_facts, wants_exhaust
+from dissectors.mongo.messages import Message, Remark, read_header, read_message
+from dissectors.mongo.opcodes import (
+    HEADER_BYTES,
+    MAX_MESSAGE_BYTES,
+    MORE_TO_COME,
+    ONE_WAY,
+    OP_COMPRESSED,
+    OP_MSG,
+    OP_REPLY,
+    OPCODES,
+    REPLIES,
+    opcode_name,
+)
+from dissectors.mongo.replies import Outcome, cursor_of, error_message, outcome, reply_facts
+from dissectors.mongo.rows import MONGO_COMMANDS
+
+CUT = "cut: the rest of this message is not in the capture"
+ORPHAN = "the request is not in the capture"
+# Packets that several queues or capture points put out of order are this close together.
+EARLY_NS = 1_000_000_000
+MAX_EARLY = 64
+_NS_PER_MS = 1e6
+_NOT_LEGACY = frozenset({OP_MSG})
+_NO_OUTCOME = Outcome(None, None, None, "ok")
+
+
+class _Output(NamedTuple):
+    """Where the rows of one feed go; None for tables nobody wants."""
+
+    sink: Sink
+    exchanges: list[Row] | None
+    messages: list[Row] | None
+    commands: list[Row] | None
+
+
+class _Received(NamedTuple):
+    """A frame's message with what its header says. compressor: None where it is not compressed."""
+
+    frame: Frame
+    request_id: int
+    response_to: int
+    message: Message
+    compressor: str | None
+    remarks: list[Remark]
+
+
+class _Pending:
+    """A request that waits for its reply, or for the end of its exhaust stream."""
+
+    __slots__ = (
+        "answer",
+        "awaitable",
+        "client_id",
+        "command",
+        "exhaust",
+        "facts",
+        "last",
+        "length",
+        "offset",
+        "opcode",
+        "outcome",
+        "packet",
+        "quiet",
+        "replies",
+        "reply_bytes",
+        "reply_uncompressed",
+        "request_id",
+        "ts_ns",
+    )
+
+    def __init__(self, received: _Received, command: Command, client_id: str | None) -> None:
+        _, _, _, start, end, offset, _, packet, ts_ns, _ = received.frame
+        self.request_id = received.request_id
+        self.command = command
+        self.client_id = client_id
+        self.opcode = opcode_name(received.message.opcode)
+        self.offset, self.length, self.packet, self.ts_ns = offset, end - start, packet, ts_ns
+        self.awaitable = is_awaitable(command)
+        self.exhaust = wants_exhaust(received.message)
+        self.quiet = wants_no_reply(command, received.message.data)
+        self.facts: Facts | None = None
+        # offset, packet and time of the first reply
+        self.answer: tuple[int, int, int] | None = None
+        self.last: int | None = None
+        self.outcome = _NO_OUTCOME
+        self.replies = self.reply_bytes = self.reply_uncompressed = 0
+
+
+class MongoConversation:
+    """Pairs and decodes the messages of one flow. Picklable; holds no input or output."""
+
+    __slots__ = (
+        "_allowance",
+        "_chains",
+        "_connection",
+        "_early",
+        "_early_bytes",
+        "_heard",
+        "_limits",
+        "_options",
+        "_outstanding",
+        "_remarks",
+        "_told",
+        "_upcoming",
+        "_upcoming_ids",
+    )
+
+    def __init__(self, limits: Limits, options: DecodeOptions | None = None) -> None:
+        self._limits = limits
+        self._options = options or DecodeOptions()
+        self._allowance = Allowance(limits)
+        self._outstanding: dict[int, _Pending] = {}
+        # Exhaust streams by the id of their newest reply, which the next one answers.
+        self._chains: dict[int, _Pending] = {}
+        self._connection: Facts = {}
+        self._early: dict[int, Frame] = {}
+        self._early_bytes = 0
+        self._heard = False
+        self._remarks = 0
+        self._told: set[int] = set()
+        self._upcoming: Sequence[Frame] = ()
+        self._upcoming_ids: frozenset[int] = frozenset()
+
+    def feed(self, frames: Sequence[Frame], out: Sink) -> None:
+        """Decode frames in the order given; see `Conversation.feed`."""
+        output = _output(out)
+        self._upcoming, self._upcoming_ids = (), frozenset()
+        for frame in frames:
+            if frame[1] == CLIENT_TO_SERVER:
+                self._request(frame, output)
+            else:
+                self._response(frame, output)
+
+    def boundary(
+        self, direction: int, data: bytes, position: int, hinted: bool, upcoming: Sequence[Frame]
+    ) -> bool | None:
+        """See `Conversation.boundary`. A message is believed if it is well formed to its last byte."""
+        if direction == CLIENT_TO_SERVER:
+            return plausible(data, position, hinted, None)
+        if upcoming is not self._upcoming:
+            self._upcoming = upcoming
+            self._upcoming_ids = frozenset(
+                read_header(frame[2], frame[3])[1] for frame in upcoming if frame[4] - frame[3] >= HEADER_BYTES
+            )
+        waited_for = self._outstanding.keys() | self._chains.keys() | self._upcoming_ids
+        return plausible(data, position, hinted, waited_for)
+
+    def finish(self, out: Sink) -> None:
+        """Give the requests that were never answered, and the exhaust streams that go on."""
+        output = _output(out)
+        for frame in self._early.values():
+            self._orphan(frame, output)
+        for pending in self._outstanding.values():
+            self._unanswered(pending, output)
+        for pending in self._chains.values():
+            self._told_exchange(pending, pending.outcome.status, output)
+        self._early, self._early_bytes, self._outstanding, self._chains = {}, 0, {}, {}
+
+    # ------------------------------------------------------------------------------------------------------------------
+
+    def _request(self, frame: Frame, out: _Output) -> None:
+        received = self._received(frame, out)
+        if received is None:
+            return
+        message = received.message
+        command = command_in(message)
+        if command.hello:
+            known = hello_facts(message.data, command.fields)
+            self._connection = {**self._connection, **{k: v for k, v in known.items() if k in CONNECTION}}
+        pending = _Pending(received, command, self._connection.get("app_name"))
+        if out.commands is not None:
+            pending.facts = self._request_facts(received, command)
+        if received.remarks or received.compressor is not None or message.opcode not in _NOT_LEGACY:
+            self._judge(received, command, out)
+        if out.messages is not None:
+            _add_message(out.messages, received, "request", command.operation, pending.client_id, _line(command))
+        if message.opcode in ONE_WAY or (message.opcode == OP_MSG and message.flags & MORE_TO_COME):
+            self._told_exchange(pending, "one_way", out)
+            return
+        self._wait(pending, frame, out)
+        if self._early:
+            self._answer_early(received.request_id, pending.ts_ns, out)
+
+    def _request_facts(self, received: _Received, command: Command) -> Facts:
+        message = received.message
+        facts = legacy_facts(message) if command.name is None else command_facts(command, message)
+        facts["opcode"] = opcode_name(message.opcode)
+        facts["compressor"] = received.compressor
+        facts["checksum_ok"] = message.checksum_ok
+        facts["request_uncompressed_bytes"] = _uncompressed(received)
+        if self._options.payload:
+            facts["request_document"] = document_json(message, command.name, self._limits.max_payload_bytes)
+        return facts
+
+    def _wait(self, pending: _Pending, frame: Frame, out: _Output) -> None:
+        """Hold a request until its reply comes; those that were held longest go when there are too many."""
+        outstanding = self._outstanding
+        if pending.request_id in outstanding:
+            self._unanswered(outstanding.pop(pending.request_id), out)
+        elif not self._heard and len(outstanding) >= self._limits.max_unheard:
+            self._unanswered(outstanding.pop(next(iter(outstanding))), out)
+        elif len(outstanding) >= self._limits.max_outstanding:
+            self._unanswered(outstanding.pop(next(iter(outstanding))), out)
+            text = "too many requests wait for a reply"
+            self._remark(frame, out, ("note", "limit", "outstanding_requests", text))
+        outstanding[pending.request_id] = pending
+
+    def _response(self, frame: Frame, out: _Output) -> None:
+        _, _, data, start, end, _, _, _, _, _ = frame
+        pending = None
+        if end - start >= HEADER_BYTES:
+            response_to = read_header(data, start)[2]
+            pending = self._outstanding.pop(response_to, None) or self._chains.pop(response_to, None)
+            if pending is None:
+                self._keep_early(frame, out, response_to)
+                return
+        received = self._received(frame, out)
+        if received is None or pending is None:
+            return
+        self._heard = True
+        message = received.message
+        found = outcome(message, pending.command.name is not None)
+        if received.remarks or received.compressor is not None or message.opcode not in _NOT_LEGACY:
+            self._judge(received, pending.command, out)
+        self._add_reply(pending, received, found)
+        if out.messages is not None:
+            operation, client_id = pending.command.operation, pending.client_id
+            _add_message(out.messages, received, "response", operation, client_id, _reply_line(found))
+        if self._goes_on(pending, message):
+            pending.exhaust = True
+            self._chains[received.request_id] = pending
+            if len(self._chains) > self._limits.max_outstanding:
+                oldest = self._chains.pop(next(iter(self._chains)))
+                self._told_exchange(oldest, oldest.outcome.status, out)
+            return
+        self._told_exchange(pending, found.status, out)
+
+    def _goes_on(self, pending: _Pending, message: Message) -> bool:
+        """Does the server announce another reply? Legacy exhaust cursors end with cursor id 0."""
+        if message.opcode == OP_MSG:
+            return bool(message.flags & MORE_TO_COME)
+        return pending.exhaust and bool(cursor_of(message))
+
+    def _add_reply(self, pending: _Pending, received: _Received, found: Outcome) -> None:
+        """Add a reply to its exchange."""
+        _, _, _, start, end, offset, _, packet, ts_ns, _ = received.frame
+        message = received.message
+        first = pending.answer is None
+        if first:
+            pending.answer = (offset, packet, ts_ns)
+        pending.outcome, pending.last = found, ts_ns
+        pending.replies += 1
+        pending.reply_bytes += end - start
+        pending.reply_uncompressed += _uncompressed(received)
+        if pending.command.hello and message.body is not None and found.ok:
+            known = server_facts(message.data, message.body)
+            self._connection = {**self._connection, **{k: v for k, v in known.items() if v is not None}}
+        facts = pending.facts
+        if facts is None:
+            return
+        new = reply_facts(facts.get("command"), message, found, pending.command.name is not None)
+        for column in ("documents_returned", "n"):
+            if not first and facts.get(column) is not None and new.get(column) is not None:
+                new[column] += facts[column]
+        if new.get("cursor_exhausted") and facts.get("command") != "getMore":
+            facts.pop("cursor_id", None) if first else None
+        facts.update(new)
+        if message.checksum_ok is not None:
+            facts["checksum_ok"] = message.checksum_ok and facts.get("checksum_ok") is not False
+        if first:
+            facts["response_compressor"] = received.compressor
+        if self._options.payload:
+            if first:
+                limit = self._limits.max_payload_bytes
+                facts["response_document"] = document_json(message, pending.command.name, limit)
+            facts["error_message"] = error_message(message)
+
+    # ------------------------------------------------------------------------------------------------------------------
+
+    def _unanswered(self, pending: _Pending, out: _Output) -> None:
+        self._told_exchange(pending, "one_way" if pending.quiet else "unanswered", out)
+
+    def _told_exchange(self, pending: _Pending, status: str, out: _Output) -> None:
+        """The rows of an exchange that is over."""
+        found = pending.outcome
+        offset, packet, ts_ns = pending.answer or (None, None, None)
+        if out.exchanges is not None:
+            out.exchanges.append(
+                (
+                    CLIENT_TO_SERVER,
+                    pending.offset,
+                    offset,
+                    pending.packet,
+                    packet,
+                    pending.ts_ns,
+                    ts_ns,
+                    pending.command.operation,
+                    pending.opcode,
+                    pending.client_id,
+                    status,
+                    found.code,
+                    found.name,
+                    pending.length,
+                    pending.reply_bytes or None,
+                    pending.awaitable or None,
+                )
+            )
+        if out.commands is None or pending.facts is None:
+            return
+        latency = None if ts_ns is None or pending.awaitable else round((ts_ns - pending.ts_ns) / _NS_PER_MS, 6)
+        facts = {
+            **self._connection,
+            **pending.facts,
+            "request_offset": pending.offset,
+            "response_offset": offset,
+            "request_packet": pending.packet,
+            "response_packet": packet,
+            "ts": pending.ts_ns,
+            "ts_response": ts_ns,
+            "ts_last_response": pending.last,
+            "status": status,
+            "latency_ms": latency,
+            "awaitable": pending.awaitable,
+            "replies": pending.replies,
+            "request_bytes": pending.length,
+            "request_id": pending.request_id,
+        }
+        if pending.replies:
+            facts["response_bytes"] = pending.reply_bytes
+            facts["response_uncompressed_bytes"] = pending.reply_uncompressed
+        if pending.replies > 1 or (pending.exhaust and pending.replies):
+            facts["exhaust"] = True
+        if status == "one_way":
+            facts["unacknowledged"] = True
+        out.commands.append(tuple(map(facts.get, MONGO_COMMANDS)))
+
+    def _orphan(self, frame: Frame, out: _Output) -> None:
+        """A reply whose request is not in the capture."""
+        received = self._received(frame, out)
+        if received is None:
+            return
+        message = received.message
+        to_command = message.opcode != OP_REPLY or b"ok" in (message.body or {})
+        self._judge(received, Command(None, "", None, {}), out)
+        if out.messages is not None:
+            _add_message(out.messages, received, "response", None, None, None, ORPHAN)
+        _, _, _, start, end, offset, _, packet, ts_ns, _ = frame
+        if out.exchanges is not None:
+            nothing = (None, None, None)
+            out.exchanges.append(
+                (
+                    CLIENT_TO_SERVER,
+                    None,
+                    offset,
+                    None,
+                    packet,
+                    ts_ns,
+                    ts_ns,
+                    *nothing,
+                    "orphan",
+                    *nothing,
+                    end - start,
+                    None,
+                )
+            )
+        if out.commands is None:
+            return
+        facts: dict[str, Any] = {
+            **self._connection,
+            **reply_facts(None, message, outcome(message, to_command), to_command),
+            "opcode": opcode_name(message.opcode),
+            "response_offset": offset,
+            "response_packet": packet,
+            "ts": ts_ns,
+            "ts_response": ts_ns,
+            "ts_last_response": ts_ns,
+            "status": "orphan",
+            "replies": 1,
+            "checksum_ok": message.checksum_ok,
+            "response_compressor": received.compressor,
+            "response_bytes": end - start,
+            "response_uncompressed_bytes": _uncompressed(received),
+            "request_id": received.response_to,
+        }
+        if self._options.payload:
+            facts["response_document"] = document_json(message, None, self._limits.max_payload_bytes)
+        out.commands.append(tuple(map(facts.get, MONGO_COMMANDS)))
+
+    def _keep_early(self, frame: Frame, out: _Output, response_to: int) -> None:
+        """Hold a reply without request: a capture may hold it before its request (several receive queues)."""
+        order, direction, data, start, end, *rest = frame
+        held = (order, direction, data[start:end], 0, end - start, *rest)
+        older = self._take_early(response_to)
+        if older is not None:
+            self._orphan(older, out)
+        self._early[response_to] = held  # type: ignore[assignment]
+        self._early_bytes += end - start
+        while len(self._early) > MAX_EARLY or self._early_bytes > self._limits.max_early_bytes:
+            gone = self._take_early(next(iter(self._early)))
+            if gone is not None:
+                self._orphan(gone, out)
+
+    def _take_early(self, response_to: int) -> Frame | None:
+        frame = self._early.pop(response_to, None)
+        if frame is not None:
+            self._early_bytes -= frame[4] - frame[3]
+        return frame
+
+    def _answer_early(self, request_id: int, ts_ns: int, out: _Output) -> None:
+        """The request whose reply may have come before it."""
+        frame = self._take_early(request_id)
+        if frame is None:
+            return
+        if abs(frame[8] - ts_ns) <= EARLY_NS:
+            self._response(frame, out)
+        else:
+            self._orphan(frame, out)
+
+    # ------------------------------------------------------------------------------------------------------------------
+
+    def _received(self, frame: Frame, out: _Output) -> _Received | None:
+        """Decode a frame; None where there is not even a header."""
+        _, direction, data, start, end, _, _, _, _, complete = frame
+        if end - start < HEADER_BYTES:
+            self._unreadable(frame, out, "request" if direction == CLIENT_TO_SERVER else "response")
+            return None
+        _, request_id, response_to, opcode = read_header(data, start)
+        remarks: list[Remark] = []
+        if end - start > MAX_MESSAGE_BYTES:
+            text = f"a message of {end - start:,} bytes; servers take {MAX_MESSAGE_BYTES:,} at most"
+            remarks.append(("warn", "protocol", "message_too_large", text))
+        if opcode != OP_COMPRESSED:
+            message = read_message(opcode, data, start, start + HEADER_BYTES, end, remarks, complete)
+            if message.error is not None:
+                message = self._faulty(message, complete, remarks)
+            return _Received(frame, request_id, response_to, message, None, remarks)
+        opened = open_compressed(data, start, end, request_id, response_to, self._allowance, remarks)
+        if opened is None:
+            message = Message(opcode, 0, data, start, end, None, start, error="the message ends early")
+            return _Received(frame, request_id, response_to, self._faulty(message, complete, remarks), None, remarks)
+        whole = complete and opened.error is None
+        inner = opened.data
+        message = read_message(opened.opcode, inner, 0, HEADER_BYTES, len(inner), remarks, whole)
+        if not complete:
+            remarks.clear()
+            message = message._replace(error=CUT)
+        elif opened.error is not None:
+            message = message._replace(error=opened.error)
+        elif message.error is not None:
+            message = self._faulty(message, complete, remarks)
+        return _Received(frame, request_id, response_to, message, opened.compressor, remarks)
+
+    def _faulty(self, message: Message, complete: bool, remarks: list[Remark]) -> Message:
+        """What is wrong with a message, as a remark; a cut one is no fault."""
+        if not complete:
+            remarks.clear()
+            return message._replace(error=CUT)
+        if message.opcode not in OPCODES:
+            remarks.append(("note", "undecoded", "unknown_opcode", message.error or ""))
+        else:
+            text = f"{opcode_name(message.opcode)}: {message.error}"
+            remarks.append(("error", "malformed", "malformed_message", text))
+        return message
+
+    def _judge(self, received: _Received, command: Command, out: _Output) -> None:
+        """Remarks on a message: what reading it told, and what a sender must not do."""
+        frame, message = received.frame, received.message
+        for remark in received.remarks:
+            self._remark(frame, out, remark)
+        if received.compressor is not None and must_not_be_compressed(command.name):
+            text = f"{command.name} is compressed ({received.compressor}), which the specification forbids"
+            self._remark(frame, out, ("warn", "protocol", "compressed_forbidden", text))
+        if message.opcode in OPCODES and message.opcode != OP_MSG and not command.hello:
+            self._tell_legacy(frame, message.opcode, command, out)
+
+    def _tell_legacy(self, frame: Frame, opcode: int, command: Command, out: _Output) -> None:
+        """Remarked once for each opcode of a flow; the answers to OP_QUERY need no remark of their own."""
+        if opcode in REPLIES or opcode == OP_COMPRESSED or opcode in self._told:
+            return
+        self._told.add(opcode)
+        text = f"{opcode_name(opcode)}, which MongoDB 5.1 removed, is used for {command.name or 'a request'}"
+        self._remark(frame, out, ("note", "protocol", "legacy_opcode", text))
+
+    def _unreadable(self, frame: Frame, out: _Output, role: str) -> None:
+        """A frame without even a header."""
+        _, direction, _, start, end, offset, first, last, ts_ns, complete = frame
+        text = "the frame ends inside the header" if complete else CUT
+        if out.messages is not None:
+            nothing = (None, None, None, None)
+            out.messages.append(
+                (direction, offset, end - start, first, last, ts_ns, role, *nothing, complete, text, None)
+            )
+        if complete:
+            self._remark(frame, out, ("error", "malformed", "malformed_message", text))
+
+    def _remark(self, frame: Frame, out: _Output, remark: Remark) -> None:
+        """Remark on a frame, as long as the flow has not too many remarks."""
+        self._remarks += 1
+        if self._remarks > self._limits.max_expert_infos:
+            return
+        _, direction, _, start, end, offset, _, last, ts_ns, _ = frame
+        out.sink.expert((direction, offset, last, ts_ns, *remark, f"{offset}-{offset + end - start - 1}"))
+
+
+def _output(sink: Sink) -> _Output:
+    return _Output(sink, sink.rows("exchanges"), sink.rows("messages"), sink.rows("mongo_commands"))
+
+
+def _uncompressed(received: _Received) -> int:
+    """Size of the message as it was before compression."""
+    frame, message = received.frame, received.message
+    return frame[4] - frame[3] if received.compressor is None else len(message.data)
+
+
+def _line(command: Command) -> str | None:
+    """One line on a request: its namespace."""
+    if command.database is None:
+        return None
+    return f"{command.operation} on {command.database}"
+
+
+def _reply_line(found: Outcome) -> str | None:
+    if found.ok is None:
+        return None
+    if found.status == "ok":
+        return "ok"
+    words = (str(word) for word in ("error", found.code, found.name) if word is not None)
+    return " ".join(words)
+
+
+def _add_message(
+    rows: list[Row],
+    received: _Received,
+    role: str,
+    operation: str | None,
+    client_id: str | None,
+    line: str | None,
+    error: str | None = None,
+) -> None:
+    _, direction, _, start, end, offset, first, last, ts_ns, complete = received.frame
+    rows.append(
+        (
+            direction,
+            offset,
+            end - start,
+            first,
+            last,
+            ts_ns,
+            role,
+            operation,
+            opcode_name(received.message.opcode),
+            received.request_id,
+            client_id,
+            complete,
+            error or received.message.error,
+            line,
+        )
+    )
+
+
+def conversation(limits: Limits, options: DecodeOptions) -> MongoConversation:
+    """A new conversation, see `Dissector.conversation`."""
+    return MongoConversation(limits, options)

@@ -1,0 +1,217 @@
+"""MongoDB on a stream: messages that begin with their size. Where they start after a loss; is it MongoDB at all?
+
+In: stream bytes. Out: frame sizes, plausibility, certainty of the probe.
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+import struct
+from collections.abc import Iterable, Iterator
+
+from dissectors.core.decompression import Allowance
+from dissectors.core.framer import LengthFramer
+from dissectors.core.limits import Limits
+from dissectors.mongo.bson_fields import SIZE_OF_TYPE, UNKNOWN_TYPE, document
+from dissectors.mongo.compressed import COMPRESSED_HEADER_BYTES, COMPRESSORS, open_compressed
+from dissectors.mongo.messages import Message, Remark, read_header, read_message
+from dissectors.mongo.opcodes import (
+    HEADER_BYTES,
+    KNOWN_FLAGS,
+    MAX_MESSAGE_BYTES,
+    ONE_WAY,
+    OP_COMPRESSED,
+    OP_MSG,
+    OP_QUERY,
+    OP_REPLY,
+    OPCODES,
+    REPLIES,
+    REQUIRED_FLAGS,
+)
+
+_int32 = struct.Struct("<i").unpack_from
+_uint32 = struct.Struct("<I").unpack_from
+_read_compressed = struct.Struct("<iiB").unpack_from
+
+# Where an opcode could stand: 12 bytes behind the start of a message.
+_OPCODE_AT = 12
+_OPCODE_LIKE = re.compile(rb"(?=[\xd1-\xd7\xda-\xdd]\x07\0\0|\x01\0\0\0)")
+_MIN_KNOWN = HEADER_BYTES + 4
+# Mid-stream, a probe looks at this many places that could be a header.
+MAX_PROBED_STARTS = 2000
+# What a command, a field of a reply or a namespace begins with.
+_WORD = re.compile(rb"[A-Za-z_$][\x20-\x7e]*\Z")
+_SURE, _LIKELY, _WEAK = 100, 60, 30
+# Limits of what only has to be judged.
+_JUDGING = Limits(max_decompressed_bytes=1 << 20, decompression_slack_bytes=1 << 20)
+# Errors of a document that is fine as far as it is there.
+_CUT = frozenset({"the document is longer than what is there", "a key ends early", "a value ends early"})
+
+
+def framer(_direction: int, synchronised: bool, limits: Limits) -> LengthFramer:
+    """The framer of one direction; `synchronised` when the stream is seen from its first byte."""
+    return LengthFramer(_Measure(limits.max_frame_bytes), candidates, synchronised)
+
+
+class _Measure:
+    """Size of the message at a position; a class, not a closure, so that framers can be pickled."""
+
+    __slots__ = ("_largest",)
+
+    def __init__(self, largest: int) -> None:
+        self._largest = largest
+
+    def __call__(self, data: bytes, position: int, end: int) -> int:
+        if end - position < 4:
+            return 0
+        size: int = _int32(data, position)[0]
+        return size if HEADER_BYTES <= size <= self._largest else -1
+
+
+def candidates(data: bytes, position: int, end: int) -> Iterator[int]:
+    """Positions whose header could hold an opcode, and the last ones, whose opcode is not there yet."""
+    for match in _OPCODE_LIKE.finditer(data, position + _OPCODE_AT, end):
+        yield match.start() - _OPCODE_AT
+    yield from range(max(position, end - HEADER_BYTES + 1), end)
+
+
+def plausible(data: bytes, position: int, hinted: bool, waited_for: Iterable[int] | None) -> bool | None:
+    """Does a message start here? Proof is one that is whole and well formed to its last byte.
+
+    Less is believed where a segment starts (`hinted`). waited_for: ids of requests without a reply where replies are
+    looked for, else None; an OP_REPLY without documents is believed only if it answers one of them.
+    """
+    end = len(data)
+    if end - position < HEADER_BYTES:
+        return None
+    size, _, response_to, _ = read_header(data, position)
+    if (response_to == 0) != (waited_for is None):
+        return False
+    score = message_score(data, position, end)
+    if score == _WEAK and waited_for is not None and response_to in waited_for:
+        score = _LIKELY
+    if score == _SURE or (hinted and score == _LIKELY):
+        return True
+    return None if score and position + size > end else False
+
+
+def message_score(data: bytes, position: int, end: int) -> int:
+    """100: a whole, well formed message; 60: one that is cut and well formed so far; 30: a header at least; 0: none."""
+    if end - position < HEADER_BYTES:
+        return 0
+    size, request_id, response_to, opcode = read_header(data, position)
+    if not HEADER_BYTES < size <= MAX_MESSAGE_BYTES or opcode not in OPCODES:
+        return 0
+    if (opcode in REPLIES and response_to == 0) or ((opcode in ONE_WAY or opcode == OP_QUERY) and response_to != 0):
+        return 0
+    behind = position + size
+    if behind <= end:
+        return _whole_score(data, position, behind, request_id, response_to, opcode)
+    return _cut_score(data, position, end, size, opcode)
+
+
+def _whole_score(data: bytes, position: int, end: int, request_id: int, response_to: int, opcode: int) -> int:
+    remarks: list[Remark] = []
+    start, body_at = position, position + HEADER_BYTES
+    if opcode == OP_COMPRESSED:
+        if not _compressed_header(data, position, end):
+            return 0
+        opened = open_compressed(data, position, end, request_id, response_to, Allowance(_JUDGING), remarks)
+        if opened is None or opened.error is not None:
+            limited = any(group == "limit" for _, group, _, _ in remarks)
+            return _LIKELY if limited and opened is not None and opened.stated_bytes < MAX_MESSAGE_BYTES else 0
+        data, start, body_at, end, opcode = opened.data, 0, HEADER_BYTES, len(opened.data), opened.opcode
+    message = read_message(opcode, data, start, body_at, end, remarks, complete=True)
+    if message.error is not None or any(group == "malformed" for _, group, _, _ in remarks):
+        return 0
+    if opcode == OP_MSG and message.flags & ~KNOWN_FLAGS & REQUIRED_FLAGS:
+        return 0
+    return _SURE if _speaks(message) else _WEAK
+
+
+def _speaks(message: Message) -> bool:
+    """Is there anything in it that noise would hardly have? A first key, or a namespace."""
+    if message.body:
+        return _WORD.match(next(iter(message.body))) is not None
+    legacy = message.legacy
+    return legacy is not None and legacy.namespace is not None and "." in legacy.namespace
+
+
+def _cut_score(data: bytes, position: int, end: int, size: int, opcode: int) -> int:
+    if end - position < _MIN_KNOWN + 1:
+        return _WEAK
+    at = position + HEADER_BYTES
+    if opcode == OP_COMPRESSED:
+        return _LIKELY if _compressed_header(data, position, end) else 0
+    if opcode == OP_MSG:
+        flags = _uint32(data, at)[0]
+        if flags & ~KNOWN_FLAGS & REQUIRED_FLAGS or data[at + 4] > 1:
+            return 0
+        return _cut_document(data, at + 5, end, position + size) if data[at + 4] == 0 else _WEAK
+    if opcode == OP_QUERY:
+        name_end = data.find(0, at + 4, min(end, at + 4 + 512))
+        if name_end < 0 or not _WORD.match(data[at + 4 : name_end]) or b"." not in data[at + 4 : name_end]:
+            return 0 if name_end >= 0 else _WEAK
+        return _cut_document(data, name_end + 9, end, position + size)
+    if opcode == OP_REPLY:
+        return _cut_document(data, at + 20, end, position + size)
+    return _WEAK
+
+
+def _cut_document(data: bytes, at: int, end: int, behind: int) -> int:
+    """A document that ends at `behind` at the latest and of which there is something up to `end`."""
+    if end - at < 4:
+        return _WEAK
+    size = _int32(data, at)[0]
+    if size < 5 or at + size > behind:
+        return 0
+    found = document(data, at, end)
+    if found.error is not None and found.error not in _CUT:
+        return 0
+    key_end = data.find(0, at + 5, end)
+    if key_end < 0 or SIZE_OF_TYPE[data[at + 4]] == UNKNOWN_TYPE:
+        return _WEAK
+    return _LIKELY if _WORD.match(data[at + 5 : key_end]) else 0
+
+
+def _compressed_header(data: bytes, position: int, end: int) -> bool:
+    """Original opcode, size and compressor of a compressed message are possible."""
+    if end - position < COMPRESSED_HEADER_BYTES:
+        return False
+    opcode, stated, compressor = _read_compressed(data, position + HEADER_BYTES)
+    return (
+        opcode in OPCODES and opcode != OP_COMPRESSED and 0 < stated < MAX_MESSAGE_BYTES and compressor in COMPRESSORS
+    )
+
+
+def probe(client: bytes, server: bytes, whole: bool) -> int:
+    """How sure it is that these are MongoDB requests and replies, 0 to 100.
+
+    A message that is well formed to its last byte is proof; requests answer nothing, so that client and server are told
+    apart. Mid-stream, where the first message may lie behind the rest of another one, only proof counts.
+    """
+    if client:
+        return _side_score(client, whole, replies=False)
+    return _side_score(server, whole, replies=True) if server else 0
+
+
+def _side_score(data: bytes, whole: bool, replies: bool) -> int:
+    score = _directed_score(data, 0, replies)
+    if whole or score >= _LIKELY:
+        return score
+    for position in itertools.islice(candidates(data, 1, len(data)), MAX_PROBED_STARTS):
+        if _directed_score(data, position, replies) == _SURE:
+            return _SURE
+    return min(score, _WEAK)
+
+
+def _directed_score(data: bytes, position: int, replies: bool) -> int:
+    """The score of a message, if it goes the way that is looked at; some clients fill responseTo of requests."""
+    score = message_score(data, position, len(data))
+    if score == 0:
+        return 0
+    response_to = read_header(data, position)[2]
+    if replies:
+        return score if response_to else 0
+    return min(score, _LIKELY) if response_to else score

@@ -1,0 +1,197 @@
+"""What a reply says: success or error, documents, counts, the cursor.
+
+In: a decoded reply. Out: facts under the names of mongo_commands' columns. Sources: database command reference, CRUD,
+retryable writes and transactions specifications (errorLabels), bulkWrite command; OP_REPLY flags: wire protocol page.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from dissectors.mongo.bson_fields import (
+    ARRAY,
+    DOCUMENT,
+    Fields,
+    Span,
+    boolean,
+    count_elements,
+    document,
+    element_spans,
+    inner,
+    integer,
+    text,
+    texts,
+)
+from dissectors.mongo.error_codes import ERROR_NAMES
+from dissectors.mongo.messages import Message
+from dissectors.mongo.opcodes import OP_REPLY
+
+CURSOR_NOT_FOUND, QUERY_FAILURE = 1 << 0, 1 << 1
+CURSOR_NOT_FOUND_CODE = 43
+MAX_WRITE_ERRORS = 10_000
+MAX_LABELS = 20
+
+Facts = dict[str, Any]
+
+
+class Outcome(NamedTuple):
+    """ok: None where the reply does not say. code: of the first error, 0 for none; None where nothing is readable."""
+
+    ok: bool | None
+    code: int | None
+    name: str | None
+    status: str
+
+
+_FINE = Outcome(True, 0, ERROR_NAMES[0], "ok")
+_UNREADABLE = Outcome(None, None, None, "ok")
+
+
+def outcome(message: Message, to_command: bool) -> Outcome:
+    """Success or the first error of a reply: of the command, else of a write, else of the write concern.
+
+    to_command: the reply answers a command; else an OP_REPLY holds documents, in which `ok` may mean anything.
+    """
+    data, fields = message.data, message.body
+    if message.opcode == OP_REPLY:
+        failed = _legacy_failure(message)
+        if failed is not None:
+            return failed
+        if not to_command:
+            return _UNREADABLE if message.error is not None else Outcome(None, 0, ERROR_NAMES[0], "ok")
+    if fields is None or b"ok" not in fields:
+        return _UNREADABLE
+    if not boolean(data, fields[b"ok"]):
+        return _failed(False, data, fields)
+    if b"writeErrors" in fields:
+        first = next(iter(element_spans(data, fields[b"writeErrors"], 1)), None)
+        if first is not None:
+            return _failed(True, data, inner(data, first))
+    if b"writeConcernError" in fields:
+        return _failed(True, data, inner(data, fields[b"writeConcernError"]))
+    if b"err" in fields and text(data, fields[b"err"]) is not None:  # getLastError
+        return _failed(True, data, fields)
+    return _FINE
+
+
+def _failed(ok: bool, data: bytes, fields: Fields) -> Outcome:
+    code = integer(data, fields.get(b"code"))
+    name = text(data, fields.get(b"codeName")) or (None if code is None else ERROR_NAMES.get(code))
+    return Outcome(ok, code, name, "error")
+
+
+def _legacy_failure(message: Message) -> Outcome | None:
+    """The errors that OP_REPLY itself tells."""
+    if message.flags & CURSOR_NOT_FOUND:
+        return Outcome(False, CURSOR_NOT_FOUND_CODE, ERROR_NAMES[CURSOR_NOT_FOUND_CODE], "error")
+    fields = message.body or {}
+    if message.flags & QUERY_FAILURE or (message.legacy and message.legacy.documents == 1 and b"$err" in fields):
+        return _failed(False, message.data, fields)
+    return None
+
+
+def reply_facts(command: str | None, message: Message, found: Outcome, to_command: bool) -> Facts:
+    """Everything else that a reply tells; `command` is what it answers, to_command as with `outcome`."""
+    data, fields = message.data, message.body
+    facts: Facts = {"ok": found.ok, "error_code": found.code, "error_name": found.name}
+    legacy = message.legacy
+    if legacy is not None and legacy.cursor_id is not None and not to_command:
+        facts["documents_returned"] = 0 if message.flags & QUERY_FAILURE else legacy.documents
+        _add_cursor(facts, legacy.cursor_id)
+        return facts
+    if fields is None:
+        return facts
+    cursor = fields.get(b"cursor")
+    if cursor is not None and cursor[0] == DOCUMENT:
+        _add_batch(facts, data, document(data, cursor[1], cursor[2]).fields)
+    if b"n" in fields:
+        facts["n"] = integer(data, fields[b"n"])
+    for key, column in _COUNTS:
+        if key in fields:
+            facts[column] = integer(data, fields[key])
+    for key, add in _OTHERS.items():
+        if key in fields:
+            add(facts, data, fields[key])
+    if command in ("findAndModify", "findandmodify") and b"value" in fields:
+        facts["documents_returned"] = int(fields[b"value"][0] == DOCUMENT)
+    elif command == "bulkWrite":
+        counts = [integer(data, fields.get(key)) for key in (b"nInserted", b"nMatched", b"nDeleted")]
+        facts["n"] = sum(count for count in counts if count is not None)
+    return facts
+
+
+def error_message(message: Message) -> str | None:
+    """The server's words on the first error. They may repeat values of documents."""
+    data, fields = message.data, message.body or {}
+    for key in (b"errmsg", b"$err", b"err"):
+        if (found := text(data, fields.get(key))) is not None:
+            return found
+    for span in element_spans(data, fields[b"writeErrors"], 1) if b"writeErrors" in fields else ():
+        return text(data, inner(data, span).get(b"errmsg"))
+    return text(data, inner(data, fields.get(b"writeConcernError")).get(b"errmsg"))
+
+
+def cursor_of(message: Message) -> int | None:
+    """The cursor id that a reply carries, 0 for an exhausted one."""
+    legacy = message.legacy
+    if legacy is not None and legacy.cursor_id is not None:
+        return legacy.cursor_id
+    return integer(message.data, inner(message.data, (message.body or {}).get(b"cursor")).get(b"id"))
+
+
+def _add_batch(facts: Facts, data: bytes, cursor: Fields) -> None:
+    cursor_id = integer(data, cursor.get(b"id"))
+    batch = cursor.get(b"firstBatch") or cursor.get(b"nextBatch")
+    if batch is not None and batch[0] == ARRAY:
+        facts["documents_returned"] = count_elements(data, batch)
+    if cursor_id is not None:
+        _add_cursor(facts, cursor_id)
+
+
+def _add_cursor(facts: Facts, cursor_id: int) -> None:
+    facts["cursor_exhausted"] = cursor_id == 0
+    if cursor_id:
+        facts["cursor_id"] = cursor_id
+
+
+def _write_errors(facts: Facts, data: bytes, span: Span) -> None:
+    elements = element_spans(data, span, MAX_WRITE_ERRORS) if span[0] == ARRAY else []
+    codes = [integer(data, inner(data, element).get(b"code")) for element in elements]
+    known = sorted({code for code in codes if code is not None})
+    facts["write_errors"] = len(elements)
+    facts["write_error_codes"] = known
+    facts["write_error_names"] = ",".join(ERROR_NAMES.get(code, str(code)) for code in known) or None
+
+
+def _concern_error(facts: Facts, data: bytes, span: Span) -> None:
+    failed = _failed(True, data, inner(data, span))
+    facts["write_concern_error_code"] = failed.code
+    facts["write_concern_error_name"] = failed.name
+
+
+def _labels(facts: Facts, data: bytes, span: Span) -> None:
+    facts["error_labels"] = ",".join(texts(data, span, MAX_LABELS)) or None
+
+
+def _upserted(facts: Facts, data: bytes, span: Span) -> None:
+    facts["upserted"] = count_elements(data, span) if span[0] == ARRAY else 1
+
+
+def _values(facts: Facts, data: bytes, span: Span) -> None:
+    if span[0] == ARRAY:
+        facts["documents_returned"] = count_elements(data, span)
+
+
+def _last_error(facts: Facts, data: bytes, span: Span) -> None:
+    facts["n"] = integer(data, inner(data, span).get(b"n"))
+
+
+_COUNTS = ((b"nModified", "n_modified"), (b"nUpserted", "upserted"), (b"nErrors", "write_errors"))
+_OTHERS = {
+    b"writeErrors": _write_errors,
+    b"writeConcernError": _concern_error,
+    b"errorLabels": _labels,
+    b"upserted": _upserted,
+    b"values": _values,
+    b"lastErrorObject": _last_error,
+}

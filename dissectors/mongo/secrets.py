@@ -1,0 +1,50 @@
+"""Which values of MongoDB messages are credentials.
+
+In: the command and the keys on the way to a value. Out: whether it must not be shown, not even with --payload. Values
+under such names are kept back in documents as well: nobody needs them to understand a capture.
+Sources: driver authentication specification, createUser and updateUser (manual), client-side encryption (KMS).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from dissectors.mongo.handshake import AUTHENTICATION, is_hello
+
+MASK = "***"
+# In the commands of an authentication, and in what a hello starts speculatively.
+_OF_AUTHENTICATION = frozenset({"payload", "key", "nonce", "pwd"})
+_SPECULATIVE = "speculativeAuthenticate"
+# Anywhere.
+_NAMES = frozenset(
+    {
+        "pwd",
+        "passwd",
+        "password",
+        "passphrase",
+        "secret",
+        "secretaccesskey",
+        "sessiontoken",
+        "clientsecret",
+        "privatekey",
+        "accesstoken",
+        "refreshtoken",
+        "jwt",
+        "storedkey",
+        "serverkey",
+    }
+)
+
+
+def is_secret(command: str | None, keys: Sequence[str]) -> bool:
+    """Is the value under these keys, outermost first, a credential? command: of the request, for its reply as well."""
+    name = keys[-1]
+    plain = name.replace("_", "").replace("-", "").lower()
+    if plain in _NAMES or plain.endswith("password"):
+        return True
+    return name in _OF_AUTHENTICATION and (command in AUTHENTICATION or _SPECULATIVE in keys[:-1])
+
+
+def may_hold_secrets(command: str | None) -> bool:
+    """Is it a command of authentication or handshake, or one that nobody knows?"""
+    return command is None or command in AUTHENTICATION or is_hello(command)
