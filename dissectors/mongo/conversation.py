@@ -42,6 +42,8 @@ ORPHAN = "the request is not in the capture"
 # Packets that several queues or capture points put out of order are this close together.
 EARLY_NS = 1_000_000_000
 MAX_EARLY = 64
+# Requests that want no reply, remembered in case that one comes nevertheless.
+MAX_ONE_WAY = 64
 _NS_PER_MS = 1e6
 _NOT_LEGACY = frozenset({OP_MSG})
 _NO_OUTCOME = Outcome(None, None, None, "ok")
@@ -120,6 +122,7 @@ class MongoConversation:
         "_early_bytes",
         "_heard",
         "_limits",
+        "_one_way",
         "_options",
         "_outstanding",
         "_remarks",
@@ -135,6 +138,7 @@ class MongoConversation:
         self._outstanding: dict[int, _Pending] = {}
         # Exhaust streams by the id of their newest reply, which the next one answers.
         self._chains: dict[int, _Pending] = {}
+        self._one_way: dict[int, _Pending] = {}
         self._connection: Facts = {}
         self._early: dict[int, Frame] = {}
         self._early_bytes = 0
@@ -199,6 +203,9 @@ class MongoConversation:
             _add_message(out.messages, received, "request", command.operation, pending.client_id, _line(command))
         if message.opcode in ONE_WAY or (message.opcode == OP_MSG and message.flags & MORE_TO_COME):
             self._told_exchange(pending, "one_way", out)
+            self._one_way[pending.request_id] = pending
+            if len(self._one_way) > MAX_ONE_WAY:
+                del self._one_way[next(iter(self._one_way))]
             return
         self._wait(pending, frame, out)
         if self._early:
@@ -235,7 +242,11 @@ class MongoConversation:
             response_to = read_header(data, start)[2]
             pending = self._outstanding.pop(response_to, None) or self._chains.pop(response_to, None)
             if pending is None:
-                self._keep_early(frame, out, response_to)
+                unwanted = self._one_way.pop(response_to, None)
+                if unwanted is not None:
+                    self._unwanted(frame, unwanted, out)
+                else:
+                    self._keep_early(frame, out, response_to)
                 return
         received = self._received(frame, out)
         if received is None or pending is None:
@@ -257,6 +268,18 @@ class MongoConversation:
                 self._told_exchange(oldest, oldest.outcome.status, out)
             return
         self._told_exchange(pending, found.status, out)
+
+    def _unwanted(self, frame: Frame, pending: _Pending, out: _Output) -> None:
+        """A reply to a request that wants none; its exchange was told already."""
+        received = self._received(frame, out)
+        if received is None:
+            return
+        line = _reply_line(outcome(received.message, pending.command.name is not None))
+        self._judge(received, pending.command, out)
+        text = f"{pending.command.operation} wants no reply (moreToCome) and got one: {line or 'not readable'}"
+        self._remark(frame, out, ("note", "protocol", "unwanted_reply", text))
+        if out.messages is not None:
+            _add_message(out.messages, received, "response", pending.command.operation, pending.client_id, line)
 
     def _goes_on(self, pending: _Pending, message: Message) -> bool:
         """Does the server announce another reply? Legacy exhaust cursors end with cursor id 0."""

@@ -132,10 +132,10 @@ def _whole_score(data: bytes, position: int, end: int, request_id: int, response
 
 def _speaks(message: Message) -> bool:
     """Is there anything in it that noise would hardly have? A first key, or a namespace."""
-    if message.body:
-        return _WORD.match(next(iter(message.body))) is not None
-    legacy = message.legacy
-    return legacy is not None and legacy.namespace is not None and "." in legacy.namespace
+    namespace = None if message.legacy is None else message.legacy.namespace
+    if namespace is not None:
+        return "." in namespace and _WORD.match(namespace.encode()) is not None
+    return bool(message.body) and _WORD.match(next(iter(message.body or {}))) is not None
 
 
 def _cut_score(data: bytes, position: int, end: int, size: int, opcode: int) -> int:

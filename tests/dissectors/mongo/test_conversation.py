@@ -111,6 +111,17 @@ def test_unacknowledged_writes_get_no_reply(flags: int, status: str) -> None:
     )  # fmt: skip
 
 
+def test_a_server_may_answer_what_wants_no_reply() -> None:
+    wire = Wire().client(op_msg({"endSessions": [], "$db": "admin"}, 1, flags=MORE_TO_COME))
+    wire.server(op_msg({"ok": 0.0, "code": 59, "codeName": "CommandNotFound"}, 9, 1)).finish()
+    assert wire.commands("command", "status") == [("endSessions", "one_way")]
+    assert wire.rows("messages", "role", "operation", "summary") == [
+        ("request", "endSessions", "endSessions on admin"),
+        ("response", "endSessions", "error 59 CommandNotFound"),
+    ]
+    assert wire.remarks() == ["unwanted_reply"]
+
+
 def test_an_exhaust_stream_is_one_exchange() -> None:
     get_more = {"getMore": Int64(77), "collection": "orders", "$db": "shop"}
 
