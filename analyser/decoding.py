@@ -142,10 +142,23 @@ class FlowDecoder:
                 self._begin(flow, identity)
                 self._undecided = None
                 return held.items
-            if self._is_encrypted(flow, held, heads, final) or final:
+            encrypted = self._is_encrypted(flow, held, heads, final)
+            if final and not encrypted and max(sizes) >= limit:
+                self._note_unknown(flow, held, limit)
+            if encrypted or final:
                 self._undecided = None
                 return []
         return []
+
+    @staticmethod
+    def _note_unknown(flow: Flow, held: _Undecided, limit: int) -> None:
+        """Nothing told the protocol in as many bytes as are looked at."""
+        runs = [(side, item) for side, item in held.items if isinstance(item, Run)]
+        from_low, first = min(runs, key=lambda entry: entry[1].packets[0])
+        text = f"the first {limit} bytes tell no protocol; the rest of the connection is not decoded"
+        note = Note("unknown_protocol", text, first.packets[0], first.ts_ns[0], None, "chat", "limit")
+        half = flow.halves[from_low]
+        half.notes = [*(half.notes or ()), note]
 
     def _is_encrypted(self, flow: Flow, held: _Undecided, heads: tuple[bytes, bytes], final: bool) -> bool:
         """True when the flow speaks TLS and has said all that can be read of it."""

@@ -8,12 +8,13 @@ from typing import Any
 import pyarrow as pa
 
 from analyser.capture import CaptureStats, Endpoints, EndpointTable
+from analyser.capture.reader import LIMIT_REMARKS
 from analyser.flow import MASK, Flow, flow_id
 from analyser.tables import arrow_schema
 
 _NS_PER_MS = 1e6
 
-_LIMIT_CODES = ("too_many_pairs", "too_many_headers", "overlong_packet")
+_LIMIT_CODES = ("too_many_pairs", "too_many_headers", "overlong_packet", *LIMIT_REMARKS)
 
 LINK_NAMES = {
     0: "BSD loopback",

@@ -9,7 +9,6 @@ import numpy as np
 from analyser.capture.limits import CaptureLimits
 from analyser.capture.model import CaptureStats, Ints, Records, Remark, add_remark
 
-MAX_JUMP_REMARKS = 10
 SECOND_NS = 1_000_000_000
 
 
@@ -19,7 +18,7 @@ class Clock:
     def __init__(self, limits: CaptureLimits, stats: CaptureStats) -> None:
         self._limits, self._stats = limits, stats
         self._last_ns: int | None = None
-        self._jumps = 0
+        self._noted = 0
 
     def watch(self, records: Records) -> None:
         """Note the steps in the records of one block, at least one."""
@@ -33,15 +32,14 @@ class Clock:
             backwards.largest_ns = max(backwards.largest_ns, -least)
         back_ns, forward_ns = (s * SECOND_NS for s in (self._limits.clock_back_s, self._limits.clock_forward_s))
         if least <= -back_ns or int(steps.max()) >= forward_ns:
-            for row in np.flatnonzero((steps <= -back_ns) | (steps >= forward_ns)).tolist():
+            rows = np.flatnonzero((steps <= -back_ns) | (steps >= forward_ns))
+            room = max(self._limits.max_clock_remarks - self._noted, 0)
+            for row in rows[:room].tolist():
                 self._note(records.first_packet + row, int(steps[row]))
-                if self._jumps >= MAX_JUMP_REMARKS:
-                    break
+            self._stats.beyond_limits["too_many_clock_steps"] += max(len(rows) - room, 0)
 
     def _note(self, packet: int, step_ns: int) -> None:
-        if self._jumps >= MAX_JUMP_REMARKS:
-            return
-        self._jumps += 1
+        self._noted += 1
         seconds = abs(step_ns) / SECOND_NS
         if step_ns < 0:
             text = f"the time of packet {packet} lies {seconds:.6f} s before that of the packet in front of it"

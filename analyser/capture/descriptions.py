@@ -65,10 +65,13 @@ def read_names(body: bytes, order: str, stats: CaptureStats, limits: CaptureLimi
         position += 4 + len(value) + (-len(value) % 4)
         size = ADDRESS_BYTES.get(kind, 0)
         name = value[size:].split(b"\0", 1)[0].decode("utf-8", "replace")
-        if not size or len(value) <= size or not name or len(stats.names) >= limits.max_names:
+        if not size or len(value) <= size or not name:
             continue
         packed = value[:size]
         address = str(IPv4Address(packed) if kind == NAME_IPV4 else IPv6Address(packed))
+        if len(stats.names) >= limits.max_names and address not in stats.names:
+            stats.beyond_limits["too_many_names"] += 1
+            continue
         stats.names.setdefault(address, name[:MAX_NAME_CHARACTERS])
     read_comments(body[position + 4 :], order, stats, limits)
 
@@ -80,4 +83,6 @@ def read_secrets(body: bytes, order: str, stats: CaptureStats, limits: CaptureLi
     held = sum(len(secret.data) for secret in stats.secrets)
     if data and len(stats.secrets) < limits.max_secrets and held + len(data) <= limits.max_secrets_bytes:
         stats.secrets.append(Secret(SECRET_KINDS.get(kind, f"kind 0x{kind:08x}"), data))
+    elif data:
+        stats.beyond_limits["too_many_secrets"] += 1
     read_comments(body[8 + length + (-length % 4) :], order, stats, limits)

@@ -103,6 +103,8 @@ class Fragments:
             full = len(self._datagrams) >= limits.max_datagrams or self._cost_bytes > limits.max_fragment_bytes
             if not late and not full:
                 return
+            if not late and self._datagrams[oldest].pieces:
+                self._stats.beyond_limits["fragments_given_up"] += 1
             self._forget(oldest)
 
     def _forget(self, key: bytes) -> None:

@@ -78,6 +78,7 @@ class CaptureStats:
     packets == tcp_segments + other_packets + sum(undecoded_packets.values()). ts_* are None without packets. Fragments
     that were put together are other packets, but for the last one, whose verdict is that of the whole.
     captured_bytes and wire_bytes count packets without record headers. names: name of each address, from pcapng.
+    beyond_limits: what was not kept or given up because a limit was reached, by the code of its remark.
     """
 
     file: str
@@ -105,6 +106,7 @@ class CaptureStats:
     comments_dropped: int = 0
     remarks: list[Remark] = field(default_factory=list)
     remarks_dropped: int = 0
+    beyond_limits: Counter[str] = field(default_factory=Counter)
 
 
 @dataclass(slots=True)

@@ -118,6 +118,7 @@ class PcapWalker:
         text = f"the record at byte {offset} claims {captured} captured bytes; the bytes up to the next record are lost"
         if self._resyncs > self._limits.max_resyncs:
             text = f"the file is damaged in more than {self._limits.max_resyncs} places; reading stops at byte {offset}"
+            self._stats.beyond_limits["too_many_damages"] += self._resyncs
             blocks.stop()
         else:
             blocks.start += 1

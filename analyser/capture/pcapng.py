@@ -107,7 +107,7 @@ class PcapngWalker:
             self._order = BYTE_ORDERS[body[:4]]
             self._base, self._known = len(self._interfaces.link_type), 0
             read_section(body, self._order, self._stats, self._limits)
-        elif kind == INTERFACE and len(body) >= 8 and len(self._interfaces.link_type) < self._limits.max_interfaces:
+        elif kind == INTERFACE and len(body) >= 8:
             self._read_interface(body)
         elif kind == STATISTICS and len(body) >= 12:
             self._read_statistics(body)
@@ -117,6 +117,9 @@ class PcapngWalker:
             read_secrets(body, self._order, self._stats, self._limits)
 
     def _read_interface(self, body: bytes) -> None:
+        if len(self._interfaces.link_type) >= self._limits.max_interfaces:
+            self._stats.beyond_limits["too_many_interfaces"] += 1
+            return
         interface, offset_s = decode_interface(body, self._order)
         read_comments(body[8:], self._order, self._stats, self._limits)
         self._interfaces.add(interface, offset_s)
@@ -186,6 +189,7 @@ class PcapngWalker:
         text = f"the block at byte {offset} is damaged ({reason}); the bytes up to the next whole block are lost"
         if self._resyncs > self._limits.max_resyncs:
             text = f"the file is damaged in more than {self._limits.max_resyncs} places; reading stops at byte {offset}"
+            self._stats.beyond_limits["too_many_damages"] += self._resyncs
             blocks.stop()
         else:
             self._searching = True

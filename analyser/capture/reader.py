@@ -29,6 +29,17 @@ UNDECODED_REMARKS = {
     "too_many_headers": "packets are wrapped in too many headers",
     "too_many_pairs": "TCP segments are left out because the table of endpoint pairs is full",
 }
+# What a reached limit cost, by its code in CaptureStats.beyond_limits; said however many other remarks there are
+LIMIT_REMARKS = {
+    "too_many_remarks": "further remarks on this capture are not kept",
+    "too_many_comments": "further comments in the capture are not kept",
+    "too_many_interfaces": "interface descriptions are passed over; packets that name them are not decoded",
+    "too_many_names": "further names of addresses in the capture are not kept",
+    "too_many_secrets": "further blocks of decryption secrets are not kept",
+    "too_many_clock_steps": "further steps of the capture's clock have no remark of their own",
+    "fragments_given_up": "unfinished IP packets were given up to make room for newer ones; TCP bytes may be missing",
+    "too_many_damages": "damaged places are enough: the rest of the file is not read",
+}
 
 
 class Packets(NamedTuple):
@@ -128,5 +139,10 @@ def _note_end(blocks: BlockBuffer, stats: CaptureStats, limits: CaptureLimits) -
         if undecoded[reason]:
             text = f"{undecoded[reason]} {text.format(unknown)}"
             add_remark(stats, most, Remark("warn", reason, text, None, 0))
+    beyond = stats.beyond_limits
+    beyond["too_many_comments"], beyond["too_many_remarks"] = stats.comments_dropped, stats.remarks_dropped
+    for code, text in LIMIT_REMARKS.items():
+        if beyond[code]:
+            stats.remarks.append(Remark("warn", code, f"{beyond[code]} {text}", None, end))
     # in the order of the packets, not of the blocks they were found in
     stats.remarks.sort(key=lambda remark: (remark.packet is None, remark.packet or 0, remark.code))

@@ -23,9 +23,9 @@ class CaptureLimits:
     max_pairs: endpoint pairs kept, for EndpointTable; packets of further pairs count as undecoded.
     fragment_timeout_s: fragments of one IP packet come within this time of the capture's clock.
     max_fragment_bytes, max_datagrams: unfinished IP packets kept, in memory and in number; the oldest are given up.
-    clock_back_s, clock_forward_s: steps of the capture's clock that get a remark.
+    clock_back_s, clock_forward_s: steps of the capture's clock that get a remark; max_clock_remarks of them.
     max_remarks, max_interfaces, max_comments, max_names, max_secrets, max_secrets_bytes: what is kept in the
-        statistics; further remarks and comments are counted.
+        statistics; what is beyond is counted.
     """
 
     block_bytes: int = 8 * MIB
@@ -44,6 +44,7 @@ class CaptureLimits:
     max_secrets_bytes: int = 16 * MIB
     clock_back_s: int = 1
     clock_forward_s: int = 86_400
+    max_clock_remarks: int = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,8 +64,9 @@ class Limits:
     max_probe_bytes: bytes per direction looked at to identify a protocol.
     max_outstanding: requests without a response held per flow.
     max_unheard: the same for a flow of which no response was ever captured; its requests need not wait for one.
-    max_early_bytes: responses held per flow because their requests may come later.
-    max_fetch_session_partitions: partitions remembered per Kafka fetch session.
+    max_early, max_early_bytes: responses held per flow because their requests may come later.
+    max_fetch_sessions, max_fetch_session_partitions: Kafka fetch sessions remembered per flow, partitions of each.
+    max_known_partitions: partitions per flow of which Kafka's metadata is remembered, so that only changes become rows.
     max_decompressed_bytes: what one compressed batch may give; the records of a larger one are read up to there.
     usual_compression_ratio, decompression_slack_bytes: a flow's compressed data may give this many times its size, and
         all that is beyond together the slack, so that a capture of bombs takes a time that its size bounds.
@@ -86,8 +88,11 @@ class Limits:
     max_probe_bytes: int = 64 * 1024
     max_outstanding: int = 20_000
     max_unheard: int = 200
+    max_early: int = 64
     max_early_bytes: int = 2 * MIB
+    max_fetch_sessions: int = 16
     max_fetch_session_partitions: int = 50_000
+    max_known_partitions: int = 50_000
     max_decompressed_bytes: int = 64 * MIB
     usual_compression_ratio: int = 100
     decompression_slack_bytes: int = 256 * MIB

@@ -18,20 +18,23 @@ _GROUP_KEY, _TRANSACTION_KEY = 0, 1
 
 
 class KnownPartitions:
-    """What Metadata answers on one flow have said, so that only changes become rows."""
+    """What Metadata answers on one flow have said, so that only changes become rows. full: the limit was reached."""
 
-    __slots__ = ("_known", "_limits")
+    __slots__ = ("_known", "_limits", "full")
 
     def __init__(self, limits: Limits) -> None:
         self._limits = limits
         self._known: dict[tuple[Any, ...], tuple[Any, ...]] = {}
+        self.full = False
 
     def changed(self, key: tuple[Any, ...], state: tuple[Any, ...]) -> bool:
         """Remember `state`; True when it differs from what was known (or nothing more can be remembered)."""
         if self._known.get(key) == state:
             return False
-        if key in self._known or len(self._known) < self._limits.max_fetch_session_partitions:
+        if key in self._known or len(self._known) < self._limits.max_known_partitions:
             self._known[key] = state
+        else:
+            self.full = True
         return True
 
 

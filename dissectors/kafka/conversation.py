@@ -101,7 +101,6 @@ API_ROWS: Mapping[int, Rows] = {
 CUT = "cut: the rest of this message is not in the capture"
 # Packets that several queues or capture points put out of order are this close together.
 EARLY_NS = 1_000_000_000
-MAX_EARLY = 64
 # A commit or fetch of many partitions gives many times its size in rows, and a block holds thousands of them.
 MAX_HELD_ROWS = 1 << 15
 # Text or a bare SASL token read as a header shows versions far above this; then its client id is none either.
@@ -109,6 +108,14 @@ MAX_VERSION = 1000
 # Bare tokens that may wait for an answer; clients send one at a time.
 MAX_TOKENS = 16
 ORPHAN = "the request is not in the capture"
+# What is said once for each connection when a limit was reached.
+LIMIT_TEXTS: Mapping[str, str] = {
+    "outstanding_requests": "too many requests wait for a response; the oldest are given as unanswered",
+    "unheard_requests": "no response was captured so far; only the newest requests go on waiting for one",
+    "early_responses": "too many responses wait for a request that may come later; the oldest are given as orphans",
+    "fetch_sessions": "fetch sessions are too many or too large to remember; some offsets asked for stay unknown",
+    "known_partitions": "partitions are too many to remember; some are told again although nothing changed",
+}
 
 _read_correlation_id = struct.Struct(">i").unpack_from
 _read_size_and_id = struct.Struct(">ii").unpack_from
@@ -154,9 +161,11 @@ class KafkaConversation:
         "_heard",
         "_known",
         "_limits",
+        "_limits_told",
         "_outstanding",
         "_records",
         "_remarks",
+        "_remarks_end",
         "_sasl",
         "_sessions",
         "_told",
@@ -177,6 +186,8 @@ class KafkaConversation:
         self._sessions = FetchSessions(limits)
         self._known = cluster_rows.KnownPartitions(limits)
         self._remarks = 0
+        self._remarks_end: tuple[int, int, int] | None = None
+        self._limits_told: frozenset[str] = frozenset()
         self._told: set[tuple[int, int]] = set()
         self._versions = ConnectionVersions()
         self._sasl = SaslTalk()
@@ -230,6 +241,10 @@ class KafkaConversation:
         self._early, self._early_bytes, self._outstanding = {}, 0, {}
         self._end_of_tokens(output, went_on=False)
         self._versions.finish(out)
+        if self._remarks_end is not None:
+            direction, packet, ts_ns = self._remarks_end
+            text = f"{self._remarks - self._limits.max_expert_infos} further remarks on this connection were not kept"
+            out.expert((direction, None, packet, ts_ns, "note", "limit", "expert_infos", text, None))
 
     def _request(self, frame: Frame, out: _Output) -> None:
         _, _, data, start, end, offset, _, last, ts_ns, complete = frame
@@ -276,9 +291,10 @@ class KafkaConversation:
             self._no_response(outstanding.pop(correlation_id), "unanswered", out)
         elif not self._heard and len(outstanding) >= self._limits.max_unheard:
             self._no_response(outstanding.pop(next(iter(outstanding))), "unanswered", out)
+            self._limit(frame, out, "unheard_requests")
         elif len(outstanding) >= self._limits.max_outstanding:
             self._no_response(outstanding.pop(next(iter(outstanding))), "unanswered", out)
-            self._remark(frame, out, "note", "limit", "outstanding_requests", "too many requests wait for a response")
+            self._limit(frame, out, "outstanding_requests")
         outstanding[correlation_id] = request
         if self._early:
             self._answer_early(correlation_id, ts_ns, out)
@@ -336,6 +352,10 @@ class KafkaConversation:
             self._kafka_rows(request, answered, out)
             for remark in answered.remarks or ():
                 self._remark(frame, out, *remark)
+            if self._known.full:
+                self._limit(frame, out, "known_partitions")
+            if self._sessions.full:
+                self._limit(frame, out, "fetch_sessions")
 
     def _extra(self, request: Request, value: Value, frame: Frame, out: _Output) -> Any:
         """What the rows of an exchange need beside the request's value, read while its bytes are at hand."""
@@ -438,7 +458,8 @@ class KafkaConversation:
             self._orphan(older, out, correlation_id)
         self._early[correlation_id] = held  # type: ignore[assignment]
         self._early_bytes += end - start
-        while len(self._early) > MAX_EARLY or self._early_bytes > self._limits.max_early_bytes:
+        while len(self._early) > self._limits.max_early or self._early_bytes > self._limits.max_early_bytes:
+            self._limit(frame, out, "early_responses")
             oldest = next(iter(self._early))
             gone = self._take_early(oldest)
             if gone is not None:
@@ -499,12 +520,21 @@ class KafkaConversation:
         _, direction, _, start, end, offset, _, last, ts_ns, _ = frame
         self._remark_at(direction, offset, end - start, last, ts_ns, out, (severity, group, code, text))
 
+    def _limit(self, frame: Frame, out: _Output, code: str) -> None:
+        """Say once that a limit was reached, however many other remarks there are."""
+        if code not in self._limits_told:
+            self._limits_told |= {code}
+            _, direction, _, start, end, offset, _, last, ts_ns, _ = frame
+            span = f"{offset}-{offset + end - start - 1}"
+            out.sink.expert((direction, offset, last, ts_ns, "note", "limit", code, LIMIT_TEXTS[code], span))
+
     def _remark_at(
         self, direction: int, offset: int, length: int, packet: int, ts_ns: int, out: _Output, remark: Remark
     ) -> None:
         """Remark on `length` bytes at a stream offset, as long as the flow has not too many remarks."""
         self._remarks += 1
         if self._remarks > self._limits.max_expert_infos:
+            self._remarks_end = (direction, packet, ts_ns)
             return
         span = f"{offset}-{offset + length - 1}"
         out.sink.expert((direction, offset, packet, ts_ns, *remark, span))

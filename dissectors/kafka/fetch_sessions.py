@@ -11,8 +11,6 @@ from dissectors.core.limits import Limits
 from dissectors.kafka.group_rows import topic_key
 from dissectors.kafka.rows import Value
 
-MAX_SESSIONS = 16
-
 # topic name, topic id as text, partition
 PartitionKey = tuple[str | None, str | None, int]
 
@@ -46,20 +44,25 @@ class Asked(NamedTuple):
 
 
 class FetchSessions:
-    """The sessions of one flow. Bounded: partitions per session by the limits, sessions by MAX_SESSIONS."""
+    """The sessions of one flow, and of each its partitions, as many as the limits allow.
 
-    __slots__ = ("_limits", "_sessions")
+    full: where a limit was reached, so that offsets asked for may stay unknown.
+    """
+
+    __slots__ = ("_limits", "_sessions", "full")
 
     def __init__(self, limits: Limits) -> None:
         self._limits = limits
         self._sessions: dict[int, Session] = {}
+        self.full = False
 
     def asked(self, value: Value) -> Asked:
         """What the request asks for, itself and through its session."""
         session_id, epoch = value.get("session_id", 0), value.get("session_epoch", -1)
         session: Session = {}
         if epoch > 0:
-            session = self._sessions.setdefault(session_id, {})
+            known = self._sessions.get(session_id)
+            session = self._opened(session_id, session) if known is None else known
         elif session_id:
             self._sessions.pop(session_id, None)
         for topic in value.get("forgotten_topics_data") or ():
@@ -76,6 +79,8 @@ class FetchSessions:
                 before = session.get(key)
                 if before is not None or len(session) < room:
                     session[key] = _Position(epoch, offset, None if before is None else before.offset)
+                else:
+                    self.full = True
         return Asked(named, session, epoch)
 
     def answered(self, session_id: int, asked: Asked) -> None:
@@ -84,11 +89,17 @@ class FetchSessions:
             return
         known = self._sessions.get(session_id)
         if known is None:
-            if len(self._sessions) >= MAX_SESSIONS:
-                self._sessions.pop(next(iter(self._sessions)))
-            self._sessions[session_id] = asked.session
+            self._opened(session_id, asked.session)
         elif known is not asked.session:
             # The session's next request was captured before this answer, which opens it: what that named is newer.
             for key, position in asked.session.items():
                 newer = known.get(key)
                 known[key] = position if newer is None else newer._replace(before=position.offset)
+
+    def _opened(self, session_id: int, session: Session) -> Session:
+        """Remember a session; the oldest one is forgotten where there are too many."""
+        if len(self._sessions) >= self._limits.max_fetch_sessions:
+            self._sessions.pop(next(iter(self._sessions)))
+            self.full = True
+        self._sessions[session_id] = session
+        return session

@@ -28,7 +28,7 @@ _ROW_BYTES = 1000
 class RecordRows:
     """Makes the rows of one flow."""
 
-    __slots__ = ("_allowance", "_held_bytes", "_limits", "_payload")
+    __slots__ = ("_allowance", "_full", "_held_bytes", "_limits", "_payload")
 
     def __init__(self, limits: Limits, options: DecodeOptions) -> None:
         self._limits = limits
@@ -36,6 +36,7 @@ class RecordRows:
         self._payload = frozenset(wanted if options.payload else ())
         self._allowance = Allowance(limits)
         self._held_bytes = 0
+        self._full = False
 
     def hold(self, request: Request, data: bytes, out: Sink, remarks: list[Remark]) -> list[ProducedPartition]:
         """The partitions of a Produce with a copy of their records.
@@ -50,6 +51,16 @@ class RecordRows:
         self._held_bytes += size
         if self._held_bytes <= self._limits.max_held_records_bytes:
             return partitions
+        if not self._full:
+            self._full = True
+            remarks.append(
+                (
+                    "note",
+                    "limit",
+                    "held_records",
+                    "record data that waits for answers is too much: offsets stay unknown",
+                )
+            )
         return self.produced(request._replace(extra=partitions), None, out, remarks)
 
     def produced(
