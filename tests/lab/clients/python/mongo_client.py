@@ -65,6 +65,13 @@ def one_by_one(client: Client) -> dict[str, Any]:
     return {"orders": ORDERS}
 
 
+def small_batches(client: Client) -> dict[str, Any]:
+    """Fetch a list one document at a time."""
+    letters = client.shop.letters
+    letters.insert_many([{"_id": number, "text": f"letter {number}"} for number in range(ORDERS)])
+    return {"found": len(list(letters.find({}, batch_size=1)))}
+
+
 def report(client: Client) -> dict[str, Any]:
     """Ask for a report that takes its time: no index, many price bands."""
     sales = client.shop.sales
@@ -173,7 +180,7 @@ def step_down(client: Client) -> dict[str, Any]:
 
 
 def follow(client: Client) -> dict[str, Any]:
-    """Follow a collection that another thread fills, write into two collections at once, and crash."""
+    """Follow a collection that another thread fills, write into two collections at once, and crash in a transaction."""
     events = client.shop.events
     events.insert_one({"_id": 0})
     writer = threading.Thread(target=fill, args=(client,))
@@ -191,7 +198,10 @@ def follow(client: Client) -> dict[str, Any]:
     ])  # fmt: skip
     unlimited = events.find({}, batch_size=2, no_cursor_timeout=True)
     next(unlimited)
-    say("left", cursor_ids=[cursor.cursor_id, unlimited.cursor_id])
+    session = client.start_session()
+    session.start_transaction()
+    client.shop.audit.insert_one({"_id": "never"}, session=session)
+    say("left", cursor_ids=[cursor.cursor_id, unlimited.cursor_id], lsid=session.session_id["id"].hex())
     os._exit(0)
 
 
@@ -209,8 +219,8 @@ def look(client: Client) -> dict[str, Any]:
 
 WORKS: dict[str, Callable[[Client], dict[str, Any]]] = {
     "everyday": everyday, "follow": follow, "left_open": left_open, "look": look, "mistakes": mistakes,
-    "modern": modern, "one_by_one": one_by_one, "report": report, "step_down": step_down,
-    "unacknowledged": unacknowledged,
+    "modern": modern, "one_by_one": one_by_one, "report": report, "small_batches": small_batches,
+    "step_down": step_down, "unacknowledged": unacknowledged,
 }  # fmt: skip
 
 

@@ -2,8 +2,8 @@
 
 Three pymongo applications, one for each compressor, authenticate within the handshake (speculativeAuthenticate) and
 work with exhaust cursors, transactions and retryable writes; some of their commands fail on request. Their monitors
-use the streaming protocol. Others meet a primary that steps down, follow a tailable cursor, write in bulk and crash,
-are refused compression, have a wrong password; the Node driver compresses with zlib.
+use the streaming protocol. Others meet a primary that steps down, follow a tailable cursor, write in bulk and crash in
+a transaction, are refused compression, have a wrong password; the Node driver compresses with zlib.
 """
 
 from __future__ import annotations
@@ -57,14 +57,14 @@ def facts(records: list[CommandRecord], directory: Path) -> dict[str, Any]:
             raise LabError(f"{compressor}: {done}")
     if mongo.last_event(directory, "wrong", "done")["code"] != 18:
         raise LabError("the wrong password was taken")
-    left = mongo.last_event(directory, "follower", "left")["cursor_ids"]
-    assert isinstance(left, list)
+    left: Any = mongo.last_event(directory, "follower", "left")
     return {
         **facts_of(records),
         "compressors": [{"client": name, "compressor": name} for name in COMPRESSORS]
         + [{"client": "moved", "compressor": "snappy"}, {"client": "follower", "compressor": "zstd"}]
         + [{"client": "node", "compressor": "zlib"}],
-        "left_open": [{"client": "follower", "cursor_id": number} for number in left],
+        "left_open": [{"client": "follower", "cursor_id": number} for number in left["cursor_ids"]],
+        "open_transactions": [{"client": "follower", "lsid": left["lsid"]}],
         "uncompressed": ["refused", "wrong"],
         "user_name": LOGIN.user,
         "transactions": [transactions_of(records, host) for host in COMPRESSORS],
