@@ -91,10 +91,14 @@ func describe(pk packets.Packet) fields {
 	case packets.Connack:
 		return fields{"code": pk.ReasonCode, "session_present": pk.SessionPresent}
 	case packets.Publish:
-		return fields{
+		told := fields{
 			"mid": pk.PacketID, "qos": pk.FixedHeader.Qos, "dup": pk.FixedHeader.Dup, "retain": pk.FixedHeader.Retain,
-			"topic": pk.TopicName, "alias": pk.Properties.TopicAlias, "size": len(pk.Payload),
+			"topic": pk.TopicName, "alias": nil, "size": len(pk.Payload),
 		}
+		if pk.Properties.TopicAliasFlag {
+			told["alias"] = pk.Properties.TopicAlias
+		}
+		return told
 	case packets.Puback, packets.Pubrec, packets.Pubrel, packets.Pubcomp:
 		return fields{"mid": pk.PacketID, "code": pk.ReasonCode}
 	case packets.Subscribe, packets.Unsubscribe:

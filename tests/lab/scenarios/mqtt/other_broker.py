@@ -74,7 +74,9 @@ def facts(records: list[LogEntry], directory: Path) -> dict[str, Any]:
     told = [event for name in ("valve-a", "valve-b") for event in mqtt_facts.events_of(directory, name)
             if event["event"] == "disconnected" and event.get("code") == TAKEN_OVER]  # fmt: skip
     deliveries = [one for one in records if one.kind == "PUBLISH" and one.direction == "sent"]
-    aliased = {name: sum(one.client_id == name and one.fields["alias"] > 0 for one in deliveries) for name in WATCHERS}
+    aliased = {
+        name: sum(one.client_id == name and one.fields["alias"] is not None for one in deliveries) for name in WATCHERS
+    }
     ends = {one.client_id: one.fields["code"] for one in records
             if one.kind == "DISCONNECT" and one.direction == "sent" and one.client_id in BREACHES}  # fmt: skip
     if not ENOUGH <= len(taken) == len(told) or ends.get("in-flight") != 0x93 or not aliased["page"]:
