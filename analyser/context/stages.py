@@ -12,6 +12,7 @@ from typing import NamedTuple
 import duckdb
 
 from analyser.context.enrich import enrich
+from analyser.context.mongo_stage import add_cursors_and_transactions
 from analyser.context.mqtt_stage import add_deliveries
 
 
@@ -36,6 +37,7 @@ STAGES = (
         enrich,
     ),
     Stage(("mqtt_publishes", "mqtt_deliveries"), ("mqtt_connections", "mqtt_subscriptions"), (), add_deliveries),
+    Stage(("mongo_cursors", "mongo_transactions"), ("mongo_commands",), (), add_cursors_and_transactions),
 )
 STAGE_OF = {table: stage for stage in STAGES for table in stage.makes}
 
