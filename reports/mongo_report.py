@@ -22,8 +22,11 @@ _ERRORS = """
     select command, error_code, error_name, count(*) as commands, count(distinct client_address) as clients from (
         select command, error_code, error_name, client_address from mongo_commands where status = 'error'
             and error_code is not null and error_code <> 0
+            and coalesce(len(write_error_codes), 0) = 0 and write_concern_error_code is null
         union all
-        select command, unnest(write_error_codes) as error_code, null as error_name, client_address
+        select command, unnest(write_error_codes) as error_code,
+               case when len(write_error_codes) = 1 and error_code = write_error_codes[1] then error_name end,
+               client_address
         from mongo_commands where len(write_error_codes) > 0
         union all
         select command, write_concern_error_code, write_concern_error_name, client_address

@@ -6,7 +6,6 @@ from analyser.registry.model import Column, ColumnSource, Table
 from analyser.registry.shared import (
     CLIENT_ADDRESS,
     CLIENT_PORT,
-    ERROR_CODE,
     EXCHANGE_ID,
     FLOW_ID,
     REQUEST_TIME,
@@ -54,7 +53,11 @@ _COMMANDS = Table(
         Column("n_modified", "int64", "nModified of the reply"),
         Column("upserted", "int64", "documents that an update inserted"),
         Column("ok", "bool", "ok of the (last) reply; null without one or where it is not readable"),
-        ERROR_CODE,
+        Column(
+            "error_code",
+            "int64",
+            "code of the command's error, else of its first write error, else of writeConcernError; 0 is success",
+        ),
         Column("error_name", "string", "codeName of the reply, else the code's name in error_codes.yml"),
         Column("error_message", "string", "errmsg, which repeats values of documents: only with --payload"),
         Column("error_labels", "string", "errorLabels, comma separated"),
