@@ -12,7 +12,7 @@ from pathlib import Path
 
 from tests.lab import clients, command_log
 from tests.lab.places import WORK_DIR
-from tests.lab.processes import LabError, Process, run
+from tests.lab.processes import LabError, Process, read_events, run
 from tests.lab.runs import Run
 
 NODE_SOURCE = clients.CLIENTS_DIR / "node_mongo"
@@ -80,8 +80,6 @@ def _start(run: Run, host: str, command: list[str], env: dict[str, str]) -> Proc
 
 def last_event(directory: Path, host: str, name: str) -> dict[str, object]:
     """Return the last event of this name that a client printed; LabError if there is none."""
-    from tests.lab.processes import read_events
-
     found = [event for event in read_events(directory / f"{host}.out") if event.get("event") == name]
     if not found:
         raise LabError(f"{host} has not said {name!r}")

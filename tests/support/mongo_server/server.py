@@ -15,7 +15,8 @@ import threading
 from typing import Any
 
 from tests.support.mongo_server import wire
-from tests.support.mongo_server.commands import HANDLERS, WRITES, Context
+from tests.support.mongo_server.commands import HANDLERS, WRITES
+from tests.support.mongo_server.context import Context
 from tests.support.mongo_server.documents import Document
 from tests.support.mongo_server.errors import CommandError
 from tests.support.mongo_server.failpoints import CloseConnection

@@ -1,0 +1,52 @@
+"""What all connections of the test server share, and how a command's documents become a cursor's first batch."""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import dataclass, field
+
+import bson
+
+from tests.support.mongo_server.documents import Document
+from tests.support.mongo_server.failpoints import FailPoints
+from tests.support.mongo_server.member import Member
+from tests.support.mongo_server.store import Store
+
+FIRST_BATCH = 101
+
+
+@dataclass
+class Cursor:
+    """Documents still to be fetched; a tailable cursor has a filter for those to come, and how many it has given."""
+
+    namespace: str
+    rest: list[Document]
+    tail: Document | None = None
+    seen: int = 0
+
+
+@dataclass
+class Context:
+    """All that the connections share."""
+
+    member: Member
+    users: dict[str, str]
+    store: Store = field(default_factory=Store)
+    failpoints: FailPoints = field(default_factory=FailPoints)
+    cursors: dict[int, Cursor] = field(default_factory=dict)
+    cursor_ids: itertools.count[int] = field(default_factory=lambda: itertools.count(7_230_000_000_000_000_001, 7919))
+
+
+def namespace_of(command: Document) -> str:
+    """Return "database.collection" of a command that begins with its collection."""
+    return f"{command['$db']}.{next(iter(command.values()))}"
+
+
+def cursor_reply(context: Context, namespace: str, documents: list[Document], size: int, single: bool) -> Document:
+    """Return a reply with the first batch, and keep the rest in a cursor."""
+    batch, rest = documents[:size], documents[size:]
+    number = 0
+    if rest and not single:
+        number = next(context.cursor_ids)
+        context.cursors[number] = Cursor(namespace, rest)
+    return {"cursor": {"firstBatch": batch, "id": bson.Int64(number), "ns": namespace}}
