@@ -10,6 +10,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from analyser.carried import OuterMap
 from analyser.streams import Gap, Run
 from dissectors.core.model import Frame
 from dissectors.core.protocol import Conversation, Cut, Framer, Sink
@@ -34,8 +35,10 @@ class StreamCutter:
     after_loss: stream offsets of frames since the last `take_after_loss` in front of which bytes are missing.
     """
 
-    def __init__(self, direction: int, framer: Framer) -> None:
+    def __init__(self, direction: int, framer: Framer, places: OuterMap | None = None) -> None:
+        """places: where the bytes of a carried stream lie in the outer one; None for a stream of its own."""
         self._direction = direction
+        self._places = places
         self._framer = framer
         self._rest = _Rest()
         self._skip = 0
@@ -73,29 +76,33 @@ class StreamCutter:
 
         cut = self._framer.feed(data, positions, plausible)
         frames = _frames(self._direction, data, self.offset, cut, positions, packets, ts_ns, order)
+        if self._places is not None:
+            frames = self._places.renamed(frames)
         for start, end, reason in cut.skipped:
             at = bisect_right(positions, start) - 1
-            span = f"{self.offset + start}-{self.offset + end - 1}"
+            first, last = self._outer(self.offset + start), self._outer(self.offset + end - 1)
             out.expert(
                 (
                     self._direction,
-                    self.offset + start,
+                    first,
                     packets[at],
                     ts_ns[at],
                     "warn",
                     "framing",
                     "skipped_bytes",
                     f"{end - start} bytes skipped: {reason}",
-                    span,
+                    f"{first}-{last}",
                 )
             )
         if self._broken or cut.skipped:
             self._mark_losses(frames, cut)
         self._keep(data, cut, positions, packets, ts_ns, order)
+        if self._places is not None:
+            self._places.forget(self.offset)
         return frames
 
     def gap(self, gap: Gap, out: Sink) -> list[Frame]:
-        """The next `gap.size` bytes are missing: what was begun is cut here."""
+        """The next `gap.size` bytes are missing: what was begun is cut here. A carried stream said so before."""
         frames = self.cut_off(gap.order)
         offset = self.offset + self._rest.size
         # A gap that ends inside the frame in hand hides no boundary: the frame said how long it is.
@@ -103,6 +110,10 @@ class StreamCutter:
         self._skip = left - gap.size if 0 < gap.size <= left else 0
         if not 0 < gap.size <= left:
             self._lost()
+        self.offset = offset + gap.size
+        self._rest = _Rest()
+        if self._places is not None:
+            return frames
         out.expert(
             (
                 self._direction,
@@ -116,8 +127,6 @@ class StreamCutter:
                 f"{offset}-{offset + gap.size - 1}",
             )
         )
-        self.offset = offset + gap.size
-        self._rest = _Rest()
         return frames
 
     def cut_off(self, order: int | None = None) -> list[Frame]:
@@ -125,7 +134,7 @@ class StreamCutter:
         rest = self._rest
         if rest.size == 0 or not self._framer.synchronised:
             return []
-        return [
+        frames: list[Frame] = [
             (
                 rest.order[-1] if order is None else order,
                 self._direction,
@@ -139,6 +148,10 @@ class StreamCutter:
                 False,
             )
         ]
+        return frames if self._places is None else self._places.renamed(frames)
+
+    def _outer(self, offset: int) -> int:
+        return offset if self._places is None else self._places.outer(offset)
 
     def _behind_cut_frame(self, run: Run) -> Run:
         """The run without the bytes that belong to a frame whose middle is missing."""

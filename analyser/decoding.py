@@ -6,13 +6,15 @@ are fed to the conversation in the order in which they became readable, so that 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from operator import itemgetter
 
+from analyser.carried import Watcher
+from analyser.carriers import Inside, Items, begins_in_the_middle, head, opened, underway, up_to
 from analyser.cutting import StreamCutter
 from analyser.flow import Flow
-from analyser.identify import Identity, Sizes, head, identify, when_to_ask
+from analyser.identify import Identity, Sizes, identify, when_to_ask
 from analyser.streams import Gap, Note, Run
 from analyser.tls import encryption
 from dissectors.core.limits import Limits
@@ -27,7 +29,7 @@ _BY_ORDER = itemgetter(0)
 class _Undecided:
     """What arrived before the protocol is known."""
 
-    items: list[tuple[bool, Run | Gap]] = field(default_factory=list)
+    items: Items = field(default_factory=list)
     sizes: Sizes = (0, 0)
     asked_bytes: int = 0
 
@@ -53,7 +55,11 @@ class FlowDecoder:
         ports: tuple[int, int],
         limits: Limits,
         options: DecodeOptions,
+        watcher: Watcher | None = None,
     ) -> None:
+        """watcher: told what becomes of a carried flow; None for nobody."""
+        self._watcher = watcher
+        self._inside: Inside | None = None
         self._dissectors = dissectors
         self._forced = forced
         self._ports = ports
@@ -66,17 +72,21 @@ class FlowDecoder:
     @property
     def held_bytes(self) -> int:
         """Stream bytes kept until the protocol is known or a frame is complete."""
+        held = 0 if self._inside is None else sum(stream.held_bytes for stream in self._inside.streams)
         if self._cutters is not None:
-            return self._cutters[0].held_bytes + self._cutters[1].held_bytes
-        return 0 if self._undecided is None else sum(self._undecided.sizes)
+            return held + self._cutters[0].held_bytes + self._cutters[1].held_bytes
+        return held if self._undecided is None else held + sum(self._undecided.sizes)
 
     def consume(self, flow: Flow, out: Sink) -> bool:
         """Take what the flow has queued; True when rows may have been added."""
         queued = [(bool(from_low), item) for from_low, half in enumerate(flow.halves) for item in half.take()]
+        was_inside = self._inside is not None
+        if self._inside is not None:
+            queued = self._inside.take(queued, out) + (self._inside.let_go(out) if flow.let_go else [])
         if self._undecided is not None:
-            queued = self._decide(flow, self._undecided, queued)
+            queued = self._decide(flow, self._undecided, queued, out)
         if self._conversation is None or self._cutters is None:
-            return False
+            return was_inside or self._inside is not None
         found: tuple[list[Frame], list[Frame]] = ([], [])
         directions = 0
         # Requests first: after a loss, responses are told by the requests that they answer.
@@ -100,7 +110,7 @@ class FlowDecoder:
         self._feed(frames, self._conversation, self._cutters, out)
         if ends:
             self._conversation.finish(out)
-            self._conversation = self._cutters = None
+            self._conversation = self._cutters = self._inside = None
         return True
 
     @staticmethod
@@ -122,9 +132,7 @@ class FlowDecoder:
                 frames = frames[start:]
         conversation.feed(frames, out)
 
-    def _decide(
-        self, flow: Flow, held: _Undecided, queued: list[tuple[bool, Run | Gap]]
-    ) -> list[tuple[bool, Run | Gap]]:
+    def _decide(self, flow: Flow, held: _Undecided, queued: Items, out: Sink) -> Items:
         """Hold `queued` until the protocol is known; then give back everything held."""
         limit = self._limits.max_probe_bytes
         points = list(when_to_ask(queued, held.sizes, held.asked_bytes, limit))
@@ -137,18 +145,57 @@ class FlowDecoder:
             held.asked_bytes = sum(min(limit, size) for size in sizes)
             heads = held.head(False, min(limit, sizes[0])), held.head(True, min(limit, sizes[1]))
             final = max(sizes) >= limit or (ends and sizes == held.sizes)
-            identity = identify(flow, heads, self._dissectors, self._forced, self._ports, final=final)
+            if self._inside is None:
+                inside = self._carrier(flow, held, heads, sizes)
+                if isinstance(inside, Inside):
+                    return self._enter(flow, held, inside, out)
+                if inside and not final:
+                    continue
+            identity = self._identity(flow, heads, self._forced, final=final)
             if identity is not None:
                 self._begin(flow, identity)
                 self._undecided = None
                 return held.items
-            encrypted = self._is_encrypted(flow, held, heads, final)
+            encrypted = self._inside is None and self._is_encrypted(flow, held, heads, final)
             if final and not encrypted and max(sizes) >= limit:
                 self._note_unknown(flow, held, limit)
             if encrypted or final:
-                self._undecided = None
+                self._undecided = self._inside = None
                 return []
         return []
+
+    def _identity(
+        self, flow: Flow, heads: tuple[bytes, bytes], forced: tuple[str, int] | None, *, final: bool
+    ) -> Identity | None:
+        return identify(flow, heads, self._dissectors, forced, self._ports, final=final, inside=self._inside)
+
+    def _carrier(self, flow: Flow, held: _Undecided, heads: tuple[bytes, bytes], sizes: Sizes) -> Inside | bool:
+        """The carrier around the protocol. True: more bytes are needed to tell."""
+        inside = opened(flow, heads, self._limits)
+        if isinstance(inside, Inside) or not begins_in_the_middle(flow, held.items):
+            return inside
+        return underway(flow, up_to(held.items, sizes), self._limits, self._is_recognised(flow)) or inside
+
+    def _is_recognised(self, flow: Flow) -> Callable[[tuple[bytes, bytes], Inside], bool]:
+        """Does a protocol, the one that the user named if so, know these bytes by what they are?"""
+        name = None if self._forced is None else self._forced[0]
+        known = {one: dissector for one, dissector in self._dissectors.items() if name in (None, one)}
+
+        def recognised(heads: tuple[bytes, bytes], inside: Inside) -> bool:
+            return identify(flow, heads, known, None, self._ports, final=False, inside=inside) is not None
+
+        return recognised
+
+    def _enter(self, flow: Flow, held: _Undecided, inside: Inside, out: Sink) -> Items:
+        """From here on the inner bytes are those of the flow: what is held is decided anew."""
+        self._inside = inside
+        flow.carrier, flow.client_is_low = inside.carrier.name, inside.client_is_low
+        for stream in inside.streams:
+            stream.places.watcher = self._watcher
+        if self._watcher is not None and inside.opening is not None:
+            self._watcher.opened(inside.opening)
+        self._undecided = _Undecided()
+        return self._decide(flow, self._undecided, inside.take(held.items, out), out)
 
     @staticmethod
     def _note_unknown(flow: Flow, held: _Undecided, limit: int) -> None:
@@ -178,15 +225,19 @@ class FlowDecoder:
         dissector = identity.dissector
         flow.protocol, flow.identified_by = dissector.name, identity.by
         flow.client_is_low = identity.client_is_low
+        inside, limits = self._inside, self._limits
         whole = [half.isn is not None for half in flow.halves]
+        options = replace(self._options, whole=all(whole))
+        if inside is not None:
+            whole = [inside.opening is not None] * 2
+            options = replace(options, whole=all(whole), transport=inside.carrier.name)
+
+        def cutter(direction: int, from_low: bool) -> StreamCutter:
+            places = None if inside is None else inside.streams[from_low].places
+            return StreamCutter(direction, dissector.framer(direction, whole[from_low], limits), places)
+
         self._cutters = (
-            StreamCutter(
-                CLIENT_TO_SERVER,
-                dissector.framer(CLIENT_TO_SERVER, whole[identity.client_is_low], self._limits),
-            ),
-            StreamCutter(
-                SERVER_TO_CLIENT,
-                dissector.framer(SERVER_TO_CLIENT, whole[not identity.client_is_low], self._limits),
-            ),
+            cutter(CLIENT_TO_SERVER, identity.client_is_low),
+            cutter(SERVER_TO_CLIENT, not identity.client_is_low),
         )
-        self._conversation = dissector.conversation(self._limits, replace(self._options, whole=all(whole)))
+        self._conversation = dissector.conversation(limits, options)

@@ -101,6 +101,7 @@ def flow_row(flow: Flow, endpoints: EndpointTable) -> dict[str, Any]:
         "flow_id": flow_id(flow, endpoints),
         "protocol": flow.protocol,
         "identified_by": flow.identified_by,
+        "carrier": flow.carrier,
         "client_address": client[0],
         "client_port": client[1],
         "server_address": server[0],

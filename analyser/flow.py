@@ -51,6 +51,7 @@ class Flow:
     closed_ts_ns: int | None = None
     protocol: str | None = None
     identified_by: str | None = None
+    carrier: str | None = None
     encrypted: bool = False
     sni: str | None = None
     decoder: FlowDecoder | None = None

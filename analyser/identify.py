@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
+from analyser.carriers import Inside
 from analyser.flow import Flow
 from analyser.streams import Gap, Run
 from dissectors.core.protocol import Dissector
@@ -42,16 +43,20 @@ def identify(
     ports: tuple[int, int],
     *,
     final: bool,
+    inside: Inside | None = None,
 ) -> Identity | None:
     """The best match over all dissectors and, where no handshake tells the client, over both orientations.
 
     `heads` and `ports` are those of the high and the low endpoint, `forced` the (protocol, port) the user gave. final:
-    nothing better will come.
+    nothing better will come. inside: the carrier that the heads were taken out of; the name that it gives the protocol
+    counts as much as a usual port.
     """
     waited = final or sum(map(len, heads)) >= WAIT_BYTES
-    decides = DECIDES if waited or flow.client_is_low is not None else CERTAIN
-    orientations = (True, False) if flow.client_is_low is None else (flow.client_is_low,)
-    whole = all(half.isn is not None for half in flow.halves)
+    known = flow.client_is_low if inside is None else inside.client_is_low
+    decides = DECIDES if waited or known is not None else CERTAIN
+    orientations = (True, False) if known is None else (known,)
+    whole = all(half.isn is not None for half in flow.halves) if inside is None else inside.opening is not None
+    named = inside.opening.inner if inside is not None and inside.opening is not None else None
     best: tuple[int, int, Identity] | None = None
     for dissector in dissectors.values():
         if forced is not None and dissector.name != forced[0]:
@@ -59,7 +64,7 @@ def identify(
         for client_is_low in orientations:
             content = dissector.probe(heads[client_is_low], heads[not client_is_low], whole)
             server_port = ports[not client_is_low]
-            hinted = server_port in dissector.ports
+            hinted = server_port in dissector.ports or named in dissector.subprotocols
             score = content + (_PORT_BONUS if hinted and content else 0)
             if forced is not None:
                 identity = Identity(dissector, client_is_low, "user")
@@ -102,21 +107,3 @@ def when_to_ask(
 
 def _piece_bytes(run: Run, at: int) -> int:
     return (run.positions[at + 1] if at + 1 < len(run.positions) else run.size) - run.positions[at]
-
-
-def head(items: list[tuple[bool, Run | Gap]], side: bool, limit: int) -> bytes:
-    """The first contiguous bytes of one direction, at most `limit`."""
-    parts: list[bytes] = []
-    size = 0
-    for from_low, item in items:
-        if from_low != side:
-            continue
-        if isinstance(item, Gap):
-            if size:
-                break
-            continue
-        parts.append(bytes(item.pieces[0][: limit - size]))
-        size += item.size
-        if size >= limit:
-            break
-    return b"".join(parts)

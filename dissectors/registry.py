@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from dissectors.carriers.websocket import WEBSOCKET
+from dissectors.core.carrier import Carrier
 from dissectors.core.protocol import Dissector
 from dissectors.example.dissector import EXAMPLE
 from dissectors.kafka.dissector import KAFKA
@@ -12,6 +14,9 @@ from dissectors.mongo.dissector import MONGO
 PROTOCOLS: dict[str, Dissector] = {dissector.name: dissector for dissector in (KAFKA, MONGO)}
 # Off unless somebody switches them on.
 OPTIONAL: dict[str, Dissector] = {dissector.name: dissector for dissector in (EXAMPLE,)}
+
+# Streams around a protocol's own, in the order in which they are asked about a flow.
+CARRIERS: dict[str, Carrier] = {carrier.name: carrier for carrier in (WEBSOCKET,)}
 
 
 def dissectors(enabled: Iterable[str] = ()) -> dict[str, Dissector]:

@@ -12,6 +12,7 @@ from typing import NamedTuple
 from analyser.capture import CaptureLimits, CaptureStats, EndpointTable, Source
 from analyser.capture.places import Places, begin_at
 from analyser.capture.reader import Packets, read_packets
+from analyser.evidence.carried import CarriedMessage, watch
 from analyser.evidence.rows import FlowRow, MessageRow
 from dissectors.core.model import packet_of, split_packet
 
@@ -52,7 +53,9 @@ class FlowPackets(NamedTuple):
 
 
 def message_bytes(row: MessageRow, sources: Sequence[Source], places: Sequence[Places]) -> MessageBytes:
-    """Read a message again. Raises BytesGone, CaptureError."""
+    """Read a message again: the bytes that its dissector saw. Raises BytesGone, CaptureError."""
+    if row.flow.carrier is not None:
+        return _carried_bytes(row, sources, places)
     first = max(row.flow.key, min(row.packet_first, row.packet_last) - DISORDER_PACKETS)
     last = max(row.packet_first, row.packet_last)
     found = _collect(row, sources, places, first, last)
@@ -61,6 +64,20 @@ def message_bytes(row: MessageRow, sources: Sequence[Source], places: Sequence[P
     if found is None:
         raise BytesGone(f"the packets of message {row.message_id().text()} do not hold it")
     return found
+
+
+def _carried_bytes(row: MessageRow, sources: Sequence[Source], places: Sequence[Places]) -> MessageBytes:
+    wanted = row.direction, row.stream_offset
+    found: list[MessageBytes] = []
+
+    def see(message: CarriedMessage) -> None:
+        if (message.direction, message.stream_offset) == wanted and not found:
+            found.append(MessageBytes(message.data, tuple(Piece(s.start, s.end, s.packet) for s in message.spans)))
+
+    watch(row.flow, sources, places, max(row.packet_first, row.packet_last) + 1, see)
+    if not found:
+        raise BytesGone(f"the packets of message {row.message_id().text()} do not hold it")
+    return found[0]
 
 
 def flow_packets(
@@ -74,7 +91,7 @@ def flow_packets(
         endpoints, known, pairs = EndpointTable(), 0, dict[int, bool]()
         for packets in read_packets(begin.source, endpoints, CaptureStats(sources[file].name), READ_LIMITS):
             for pair in range(known, len(endpoints)):
-                is_low = _client_is_low(flow, endpoints, pair)
+                is_low = flow.client_is_low(endpoints[pair])
                 if is_low is not None:
                     pairs[pair] = is_low
             known = len(endpoints)
@@ -88,17 +105,6 @@ def flow_packets(
                 yield FlowPackets(packets, [], [], file, begin.skipped)
             if packet_of(file, packets.records.first_packet + begin.skipped + len(packets.records.start)) > last:
                 return
-
-
-def _client_is_low(flow: FlowRow, endpoints: EndpointTable, pair: int) -> bool | None:
-    """Is the client the low endpoint of this pair? None when it is another flow's pair."""
-    ends = endpoints[pair]
-    if ends.encapsulation != flow.encapsulation:
-        return None
-    low, high = (ends.low_address, ends.low_port), (ends.high_address, ends.high_port)
-    if (low, high) == (flow.client, flow.server):
-        return True
-    return False if (high, low) == (flow.client, flow.server) else None
 
 
 def _collect(

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from analyser.carried import Span
 from analyser.evidence.bytes import BytesGone, message_bytes
-from analyser.evidence.choose import Choice, SecretSpan
+from analyser.evidence.carried import CarriedMessage, watch
+from analyser.evidence.choose import Choice, FlowChoice, SecretSpan
 from analyser.evidence.index import Index
 from analyser.evidence.rows import MessageRow
-from dissectors.core.inspect import Asked, undecoded
+from dissectors.core.inspect import Asked, Inspect, MayHide, undecoded
 from dissectors.core.options import DecodeOptions
 from dissectors.registry import dissector_of
 
@@ -30,6 +32,9 @@ def add_secrets(choice: Choice, index: Index) -> None:
         dissector = dissector_of(one.flow.protocol)
         look = dissector.inspect if dissector is not None else undecoded
         may_hide = dissector.may_hide if dissector is not None else None
+        if one.flow.carrier is not None:
+            _add_carried_secrets(one, index, look, may_hide)
+            continue
         for row in index.of_flow(one.flow):
             asked = Asked(row.role, row.operation, row.version)
             first_seq = one.flow.first_seqs[row.direction]
@@ -41,3 +46,38 @@ def add_secrets(choice: Choice, index: Index) -> None:
                 for start, end, kind in look(data, asked, _ALL).hidden
                 if kind == "secret"
             ]
+
+
+def _add_carried_secrets(one: FlowChoice, index: Index, look: Inspect, may_hide: MayHide | None) -> None:
+    """The same inside a carrier. Of a compressed message all goes that holds a credential."""
+    asked = {
+        (row.direction, row.stream_offset): Asked(row.role, row.operation, row.version)
+        for row in index.of_flow(one.flow)
+    }
+
+    def see(message: CarriedMessage) -> None:
+        known = asked.get((message.direction, message.stream_offset), Asked(None, None, None))
+        if may_hide is not None and not may_hide(known):
+            return
+        for start, end, kind in look(message.data, known, _ALL).hidden:
+            if kind == "secret":
+                for span in message.spans:
+                    _add(message.direction, *_outer(span, start, end))
+
+    def _add(direction: int, start: int, end: int) -> None:
+        first_seq = one.flow.first_seqs[direction]
+        if first_seq is not None and start < end:
+            one.secrets.append(SecretSpan(direction, first_seq + start, end - start))
+
+    for hidden in watch(one.flow, index.sources, index.places, one.end, see):
+        _add(*hidden)
+
+
+def _outer(span: Span, start: int, end: int) -> tuple[int, int]:
+    """What of the outer bytes of a span holds bytes `start` to before `end` of its message."""
+    first, last = max(start, span.start), min(end, span.end)
+    if first >= last:
+        return 0, 0
+    if span.outer_end - span.outer_start != span.end - span.start:
+        return span.outer_start, span.outer_end
+    return span.outer_start + first - span.start, span.outer_start + last - span.start

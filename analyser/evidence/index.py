@@ -195,6 +195,7 @@ def _flow_row(row: dict[str, Any]) -> FlowRow:
         (row["server_address"], row["server_port"]),
         row["encapsulation"] or "",
         (row["client_first_seq"], row["server_first_seq"]),
+        row["carrier"],
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
+from analyser.capture import Endpoints
 from dissectors.core.model import split_packet
 
 _MESSAGE_ID = re.compile(r"([0-9a-f]+)-([cs])-([0-9]{1,18})")
@@ -28,7 +29,10 @@ class MessageId(NamedTuple):
 
 
 class FlowRow(NamedTuple):
-    """What is needed of a flow. key: its first packet, packed. first_seqs: of the client's and the server's stream."""
+    """What is needed of a flow. key: its first packet, packed. first_seqs: of the client's and the server's stream.
+
+    carrier: what its protocol travels in; None for nothing.
+    """
 
     key: int
     flow_id: str
@@ -37,6 +41,16 @@ class FlowRow(NamedTuple):
     server: tuple[str, int]
     encapsulation: str
     first_seqs: tuple[int | None, int | None]
+    carrier: str | None = None
+
+    def client_is_low(self, ends: Endpoints) -> bool | None:
+        """Is the client the low endpoint of this pair? None when it is another flow's pair."""
+        if ends.encapsulation != self.encapsulation:
+            return None
+        low, high = (ends.low_address, ends.low_port), (ends.high_address, ends.high_port)
+        if (low, high) == (self.client, self.server):
+            return True
+        return False if (high, low) == (self.client, self.server) else None
 
 
 class MessageRow(NamedTuple):

@@ -49,6 +49,7 @@ _FLOWS = Table(
         Column("file", "string", "capture file of the first packet", "derived"),
         packet_column("first_packet", "first packet seen"),
         Column("identified_by", "string", "content, port or user: what decided the protocol", "flow"),
+        Column("carrier", "string", "what the protocol travels in, inside TCP: websocket; null for nothing", "flow"),
         CLIENT_ADDRESS,
         CLIENT_PORT,
         SERVER_ADDRESS,

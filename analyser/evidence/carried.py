@@ -1,0 +1,114 @@
+"""The messages inside a carrier, read again. In: a flow's row. Out: its frames, and where their bytes lie on the wire.
+
+What a carrier carries may be masked, compressed and cut anywhere, so the flow is decoded again from its first packet.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import numpy as np
+
+from analyser.capture import CaptureLimits, CaptureStats, EndpointTable, PacketBatch, Source
+from analyser.capture.places import Places, begin_at
+from analyser.capture.reader import read_batches
+from analyser.carried import Span
+from analyser.decoding import FlowDecoder
+from analyser.evidence.rows import FlowRow
+from analyser.flow import Flow
+from analyser.flows import FlowTable
+from dissectors.core.carrier import HiddenBytes, Opening
+from dissectors.core.limits import Limits
+from dissectors.core.model import Frame, split_packet
+from dissectors.core.options import DecodeOptions
+from dissectors.core.protocol import Sink
+from dissectors.registry import dissector_of
+
+READ_LIMITS = CaptureLimits(block_bytes=1 << 20)
+
+
+class CarriedMessage(NamedTuple):
+    """A frame's bytes, and where they lie in the outer stream and in packets (file and number in one)."""
+
+    direction: int
+    stream_offset: int
+    data: bytes
+    spans: tuple[Span, ...]
+
+
+See = Callable[[CarriedMessage], None]
+
+
+@dataclass(slots=True)
+class _Watcher:
+    see: See
+    hidden: list[HiddenBytes] = field(default_factory=list)
+
+    def opened(self, opening: Opening) -> None:
+        self.hidden += opening.hidden
+
+    def frame(self, frame: Frame, spans: Sequence[Span]) -> None:
+        _, direction, data, start, end, offset, *_ = frame
+        self.see(CarriedMessage(direction, offset, data[start:end], tuple(spans)))
+
+
+def watch(flow: FlowRow, sources: Sequence[Source], places: Sequence[Places], end: int, see: See) -> list[HiddenBytes]:
+    """Decode the flow's packets before packet `end` (file and number in one) and show every message to `see`.
+
+    Comes back with the credentials in what opened the carrier. Raises CaptureError.
+    """
+    dissector = dissector_of(flow.protocol)
+    if dissector is None:
+        return []
+    watcher, endpoints, nobody = _Watcher(see), EndpointTable(), Sink([])
+    known = {dissector.name: dissector}
+
+    def consume(one: Flow) -> None:
+        if one.decoder is None and any(half.queue for half in one.halves):
+            pair = endpoints[one.pair]
+            forced, ports = (dissector.name, flow.server[1]), (pair.high_port, pair.low_port)
+            one.decoder = FlowDecoder(known, forced, ports, Limits(), DecodeOptions(), watcher)
+        if one.decoder is not None:
+            one.decoder.consume(one, nobody)
+        if one.finished:
+            one.decoder = None
+
+    flows = FlowTable(Limits(), endpoints, consume, lambda _: None)
+    last_file = -1
+    for file, batch in _batches(flow, sources, places, end, endpoints):
+        if file != last_file:
+            flows.next_file(file)
+            last_file = file
+        flows.feed(batch)
+    flows.finish()
+    return watcher.hidden
+
+
+def _batches(
+    flow: FlowRow, sources: Sequence[Source], places: Sequence[Places], end: int, endpoints: EndpointTable
+) -> Iterator[tuple[int, PacketBatch]]:
+    """The flow's segments, with the numbers that packets have in their files."""
+    first_file, first = split_packet(flow.key)
+    last_file, stop = split_packet(end)
+    pairs: set[int] = set()
+    known = 0
+    for file in range(first_file, min(last_file, len(sources) - 1) + 1):
+        begin = begin_at(sources[file], first if file == first_file else 1, places[file])
+        for batch in read_batches(begin.source, endpoints, CaptureStats(sources[file].name), READ_LIMITS):
+            for pair in range(known, len(endpoints)):
+                if flow.client_is_low(endpoints[pair]) is not None:
+                    pairs.add(pair)
+            known = len(endpoints)
+            packet = batch.packet + begin.skipped
+            mine = np.isin(batch.pair, list(pairs))
+            if file == first_file:
+                mine &= packet >= first
+            if file == last_file:
+                mine &= packet < stop
+            columns = {name: getattr(batch, name)[mine] for name in PacketBatch.__slots__[1:]}
+            columns["packet"] = packet[mine]
+            yield file, PacketBatch(batch.data, **columns)
+            if file == last_file and len(packet) and packet[-1] >= stop:
+                return

@@ -1,0 +1,78 @@
+"""From HTTP/1.1 to WebSocket: the upgrade that opens a connection (RFC 6455, 4).
+
+In: the first bytes of both directions. Out: an `Opening`. h11 reads the heads; it is told what both sides said, as if
+it were each of them in turn.
+"""
+
+from __future__ import annotations
+
+import re
+
+import h11
+
+from dissectors.core.carrier import HiddenBytes, Opening, Told
+from dissectors.core.model import CLIENT_TO_SERVER, SERVER_TO_CLIENT
+
+# A head that is longer opens nothing.
+MAX_HEAD_BYTES = 16 * 1024
+MAX_NAME_CHARACTERS = 60
+_METHOD = b"GET "
+# Header fields whose values prove who somebody is, and the query of the request's target.
+_CREDENTIALS = re.compile(
+    rb"^(?!sec-websocket-(?:key|accept))[^:\s]*(?:auth|cookie|token|secret|key|password|credential)[^:\s]*:"
+    rb"[ \t]*([^\r\n]+)"
+    rb"|\AGET [^\s?]*\?([^\s]+)",
+    re.MULTILINE | re.IGNORECASE,
+)
+
+
+def may_open(client: bytes) -> bool:
+    """WebSocket over HTTP/1.1 begins with a GET."""
+    return client[: len(_METHOD)] == _METHOD[: len(client)]
+
+
+def opening(client: bytes, server: bytes) -> Opening | None:
+    """The upgrade, when both heads are there and agree on one."""
+    if not client.startswith(_METHOD):
+        return None
+    try:
+        asking = h11.Connection(h11.SERVER, max_incomplete_event_size=MAX_HEAD_BYTES)
+        asking.receive_data(client[:MAX_HEAD_BYTES])
+        request = asking.next_event()
+        if not isinstance(request, h11.Request) or not _names(request, b"upgrade", b"websocket"):
+            return None
+        answering = h11.Connection(h11.CLIENT, max_incomplete_event_size=MAX_HEAD_BYTES)
+        answering.send(request)
+        answering.receive_data(server[:MAX_HEAD_BYTES])
+        response = answering.next_event()
+    except h11.ProtocolError:
+        return None
+    if not isinstance(response, h11.InformationalResponse) or response.status_code != 101:
+        return None
+    if not _names(response, b"upgrade", b"websocket"):
+        return None
+    before = (_head_bytes(asking, client), _head_bytes(answering, server))
+    inner = _value(response, b"sec-websocket-protocol")
+    name = f", subprotocol {inner}" if inner else ""
+    told = Told("chat", "protocol", "websocket", f"the connection was upgraded to WebSocket{name}", 0, before[1])
+    hidden = _hidden(CLIENT_TO_SERVER, client[: before[0]]) + _hidden(SERVER_TO_CLIENT, server[: before[1]])
+    return Opening(before, inner, _value(response, b"sec-websocket-extensions") or "", hidden, told)
+
+
+def _head_bytes(connection: h11.Connection, data: bytes) -> int:
+    return min(len(data), MAX_HEAD_BYTES) - len(connection.trailing_data[0])
+
+
+def _names(event: h11.Request | h11.InformationalResponse, field: bytes, word: bytes) -> bool:
+    values = (value for name, value in event.headers if name == field)
+    return any(word == part.strip().lower() for value in values for part in value.split(b","))
+
+
+def _value(event: h11.InformationalResponse, field: bytes) -> str | None:
+    """The values of a header field, as short text that can be shown."""
+    values = [value.decode("ascii", "replace") for name, value in event.headers if name == field]
+    return ", ".join(values)[: 10 * MAX_NAME_CHARACTERS] or None
+
+
+def _hidden(direction: int, head: bytes) -> tuple[HiddenBytes, ...]:
+    return tuple(HiddenBytes(direction, *found.span(found.lastindex or 0)) for found in _CREDENTIALS.finditer(head))

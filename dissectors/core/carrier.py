@@ -1,0 +1,101 @@
+"""The contract of a carrier: a byte stream inside another one, such as WebSocket inside TCP.
+
+What a carrier carries is identified, framed and decoded like any other stream; dissectors see the inner bytes only.
+
+    may_open   could a connection whose client begins like this open the carrier? Cheap: asked about every flow.
+    opening    what both sides said to open it, once it is all there.
+    looks_like could a segment in the middle of a stream begin like this? For connections that were open before.
+    unwrapper  makes the object that takes the inner bytes out of ONE direction, told where in the outer stream each
+               piece lay, so that messages can be named by outer stream offsets and credentials found in packets.
+
+Nothing here may raise on any bytes; what cannot be read becomes a `Told`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import NamedTuple, Protocol
+
+from dissectors.core.limits import Limits
+
+
+class Carried(NamedTuple):
+    """Inner bytes, carried by the outer bytes `start` to before `end`: as many, unless they were compressed."""
+
+    data: bytes
+    start: int
+    end: int
+
+
+class Interrupted(NamedTuple):
+    """Inner bytes are missing here: `size` of them, 0 when nobody knows how many."""
+
+    size: int
+
+
+class Told(NamedTuple):
+    """A remark on the outer bytes `start` to before `end`."""
+
+    severity: str
+    group: str
+    code: str
+    text: str
+    start: int
+    end: int
+
+
+Item = Carried | Interrupted | Told
+
+
+class HiddenBytes(NamedTuple):
+    """Outer bytes with a credential, before the carried bytes begin."""
+
+    direction: int
+    start: int
+    end: int
+
+
+class Opening(NamedTuple):
+    """How a connection became a carrier.
+
+    before: bytes of the client's and the server's stream in front of the carried ones. inner: the name that both sides
+    gave the inner protocol, None without one. compression: what was agreed on about it, empty without.
+    """
+
+    before: tuple[int, int]
+    inner: str | None
+    compression: str
+    hidden: tuple[HiddenBytes, ...]
+    told: Told
+
+
+class Unwrapper(Protocol):
+    """Takes the inner bytes out of one direction."""
+
+    @property
+    def held_bytes(self) -> int:
+        """Outer bytes up to the latest that were not given out yet and still may be."""
+        ...
+
+    def feed(self, data: bytes, offset: int) -> list[Item]:
+        """One segment's bytes, which begin at this offset of the outer stream and follow those fed before."""
+        ...
+
+    def gap(self, size: int, offset: int) -> list[Item]:
+        """The next `size` bytes of the outer stream are missing."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Carrier:
+    """One carrier. looks_like: the direction that could send such a segment, None when neither could.
+
+    unwrapper: (direction, how it was opened or None in the middle of a stream, limits) -> Unwrapper.
+    """
+
+    name: str
+    may_open: Callable[[bytes], bool]
+    opening: Callable[[bytes, bytes], Opening | None]
+    looks_like: Callable[[bytes], int | None]
+    unwrapper: Callable[[int, Opening | None, Limits], Unwrapper]
