@@ -35,6 +35,12 @@ class Copies:
         self._ts_ns = np.zeros(0, np.int64)
         self._packets = np.zeros(0, np.int64)
 
+    @property
+    def pairs(self) -> npt.NDArray[np.int64]:
+        """Pairs of the packets that are remembered."""
+        pairs: npt.NDArray[np.int64] = (self._keys[0] >> np.uint64(1)).astype(np.int64)
+        return pairs
+
     def mark(self, batch: PacketBatch, file_index: int) -> npt.NDArray[np.bool_]:
         """True where the packet is a copy of an earlier one."""
         held = self._keys.shape[1]

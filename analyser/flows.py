@@ -31,6 +31,7 @@ from dissectors.core.limits import Limits
 
 LINGER_NS = 60_000_000_000
 _NONE, _ENDED = -1, -2
+_FORGET_PAIRS_AT = 1 << 16
 
 FlowCallback = Callable[[Flow], None]
 
@@ -58,6 +59,7 @@ class FlowTable:
         self._closed: deque[tuple[int, int]] = deque()
         self._current: npt.NDArray[np.int32] = np.full(1024, _NONE, np.int32)
         self._end_seq: npt.NDArray[np.int64] = np.full((1024, 2), -1, np.int64)
+        self._forget_pairs_at = _FORGET_PAIRS_AT
         self._held_bytes = 0
         self._file_index = 0
         self._now_ns = 0
@@ -103,6 +105,8 @@ class FlowTable:
         self._now_ns = int(columns.now_ns[-1])
         self._forget_closed()
         self._keep_within_limits()
+        if self._endpoints.known >= self._forget_pairs_at:
+            self._forget_pairs()
 
     def finish(self) -> None:
         """No packets follow: flush and end every flow."""
@@ -165,6 +169,14 @@ class FlowTable:
             index = self._closed.popleft()[1]
             if index in self._open or index in self._shelf:
                 self._finish(self._known_flow(index))
+
+    def _forget_pairs(self) -> None:
+        """Forget endpoints that never had a flow and on which nobody waits: those of a flood of attempts."""
+        idle = self._current[: len(self._endpoints)] == _NONE
+        for used in (self._half_open.pairs, self._copies.pairs, self.delays.pairs):
+            idle[used] = False
+        self._endpoints.forget(np.flatnonzero(idle))
+        self._forget_pairs_at = max(_FORGET_PAIRS_AT, 2 * self._endpoints.known)
 
     def _keep_within_limits(self) -> None:
         limits = self._limits

@@ -52,6 +52,11 @@ class HalfOpen:
     def __contains__(self, pair: int) -> bool:
         return pair in self._attempts
 
+    @property
+    def pairs(self) -> list[int]:
+        """Pairs of the attempts that are remembered."""
+        return list(self._attempts)
+
     def seen(self, pair: int, row: PacketRow) -> list[Attempt]:
         """A SYN of a pair without a flow. What is given up for it: another attempt of the pair, the oldest of all."""
         gone: list[Attempt] = []

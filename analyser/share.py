@@ -8,10 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numpy as np
-
 from analyser.capture import EndpointTable, PacketBatch
-from analyser.capture.model import Ints
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,20 +20,15 @@ class Share:
 
 
 class ShareFilter:
-    """Picks the segments of one share; remembers which pairs fall to it."""
+    """Picks the segments of one share."""
 
     def __init__(self, share: Share, endpoints: EndpointTable) -> None:
         self._share = share
         self._endpoints = endpoints
-        self._of_pair: Ints = np.zeros(0, np.int64)
 
     def take(self, batch: PacketBatch) -> PacketBatch:
         """The batch without the segments of other shares; `data` stays the same."""
         if self._share.of == 1:
             return batch
-        known = len(self._of_pair)
-        if len(self._endpoints) > known:
-            fresh = self._endpoints.shares(known, self._share.of)
-            self._of_pair = np.concatenate((self._of_pair, fresh))
-        mine = self._of_pair[batch.pair] == self._share.number
+        mine = self._endpoints.shares(batch.pair, self._share.of) == self._share.number
         return PacketBatch(batch.data, *(getattr(batch, name)[mine] for name in PacketBatch.__slots__[1:]))

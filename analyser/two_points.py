@@ -85,6 +85,12 @@ class Delays:
         ):
             self._add(first, second, low, second_ns - first_ns)
 
+    @property
+    def pairs(self) -> npt.NDArray[np.int64]:
+        """Pairs that have samples or may get some from the packets that are remembered."""
+        sampled = [pair for first, second, _ in self._samples for pair in (first, second)]
+        return np.concatenate((self._rest[:, 0], np.array(sampled, np.int64)))
+
     def between(self, of: int, pair: int) -> tuple[float | None, float | None]:
         """(hop latency, clock offset) in ms from the point of `of` to that of `pair`; the median of both directions."""
         sign = 1 if of < pair else -1

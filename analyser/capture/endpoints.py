@@ -67,12 +67,17 @@ def pair_keys(a: Addresses, from_low: Flags) -> tuple[Words, ...]:
 
 
 class EndpointTable:
-    """Ids of endpoint pairs, from 0 in the order of their first packet. One table may serve several captures."""
+    """Ids of endpoint pairs, from 0 in the order of their first packet. One table may serve several captures.
+
+    The id of a forgotten pair is given to another one later; len() is one more than the highest id so far.
+    """
 
     def __init__(self, max_pairs: int = 4_000_000) -> None:
         """max_pairs: further pairs get the id -1."""
         self._max_pairs = max_pairs
         self._count = 0
+        self._forgotten: Flags = np.zeros(FIRST_KEYS, np.bool_)
+        self._free: Ints = np.zeros(0, np.int64)
         self._keys: Words = np.zeros((KEY_WORDS, FIRST_KEYS), np.uint64)
         self._slot_bits = FIRST_SLOT_BITS
         self._slots: Ids = np.full(1 << FIRST_SLOT_BITS, -1, np.int32)
@@ -96,13 +101,23 @@ class EndpointTable:
             ends = str(IPv4Address(low)), str(IPv4Address(high))
         return Endpoints(ends[0], ports >> 16, ends[1], ports & 0xFFFF, self._encapsulation_texts[encapsulation])
 
-    def shares(self, first: int, of: int) -> Ints:
-        """The share (0 to of - 1) of each pair from `first` on: a digest of its addresses and ports, so that every
-        process finds the same."""
-        low, high, tail, low_top, high_top = self._keys[:, first : self._count]
-        mixed: Words = np.zeros(self._count - first, np.uint64)
-        for word in (low, high, tail >> np.uint64(32), low_top, high_top):
-            mixed = (mixed ^ word) * SHARE_FACTOR
+    @property
+    def known(self) -> int:
+        """Pairs that have an id now."""
+        return self._count - len(self._free)
+
+    def forget(self, pairs: Ints) -> None:
+        """Forget pairs that nobody asks for any more; should one come again, it gets another id."""
+        self._forgotten[pairs] = True
+        self._free = np.flatnonzero(self._forgotten[: self._count])
+        self._fill_slots()
+
+    def shares(self, pairs: Ids, of: int) -> Ints:
+        """The share (0 to of - 1) of each of these pairs: a digest of addresses and ports, so that every process finds
+        the same."""
+        mixed: Words = np.zeros(len(pairs), np.uint64)
+        for place, shift in enumerate((0, 0, 32, 0, 0)):  # ports are the upper half of the third word
+            mixed = (mixed ^ (self._keys[place][pairs] >> np.uint64(shift))) * SHARE_FACTOR
             mixed ^= mixed >> np.uint64(29)
         return (mixed % np.uint64(of)).astype(np.int64)
 
@@ -174,25 +189,36 @@ class EndpointTable:
     def _add(self, words: tuple[Words, ...], hashes: Words) -> int:
         """Add one key for each distinct hash, in row order; keys that share a whole hash wait for the next round."""
         _, first = np.unique(hashes, return_index=True)
-        rows = np.sort(first)[: self._max_pairs - self._count]
-        fresh = np.arange(self._count, self._count + len(rows))
-        self._reserve(self._count + len(rows))
+        rows = np.sort(first)[: self._max_pairs - self.known]
+        again = self._free[: len(rows)]
+        fresh = np.concatenate((again, np.arange(self._count, self._count + len(rows) - len(again))))
+        self._reserve(self._count + len(rows) - len(again))
+        self._free, self._forgotten[again] = self._free[len(again) :], False
+        for stored in self._keys[len(words) :]:
+            stored[again] = 0
         for stored, word in zip(self._keys, words, strict=False):
             stored[fresh] = word[rows]
-        self._count += len(rows)
+        self._count += len(rows) - len(again)
         self._place(fresh, hashes[rows])
         return len(rows)
 
     def _reserve(self, count: int) -> None:
         """Make room for `count` keys, at most a quarter of the slots in use."""
         if count > self._keys.shape[1]:
-            keys = np.zeros((KEY_WORDS, max(count, 2 * self._keys.shape[1])), np.uint64)
+            size = max(count, 2 * self._keys.shape[1])
+            keys, forgotten = np.zeros((KEY_WORDS, size), np.uint64), np.zeros(size, np.bool_)
             keys[:, : self._count] = self._keys[:, : self._count]
-            self._keys = keys
+            forgotten[: self._count] = self._forgotten[: self._count]
+            self._keys, self._forgotten = keys, forgotten
         if count * 4 > len(self._slots):
             self._slot_bits = (count * 8).bit_length()
             self._slots = np.full(1 << self._slot_bits, -1, np.int32)
-            self._place(np.arange(self._count), self._hash(tuple(self._keys[:, : self._count])))
+            self._fill_slots()
+
+    def _fill_slots(self) -> None:
+        self._slots.fill(-1)
+        pairs = np.flatnonzero(~self._forgotten[: self._count])
+        self._place(pairs, self._hash(tuple(self._keys[:, pairs])))
 
     def _place(self, ids: Ints, hashes: Words) -> None:
         """Write ids into the first free slot behind their own; of several that want one slot the last wins."""

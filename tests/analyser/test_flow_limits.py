@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import io
 import tracemalloc
 
 import pandas as pd
 import pytest
 
 from analyser.analysis import Analysis
+from analyser.capture import CaptureLimits, CaptureStats, EndpointTable, Source, read_batches
+from analyser.flows import FlowTable
 from analyser.options import ReadOptions
 from dissectors.core.limits import Limits
 from dissectors.registry import PROTOCOLS
 from tests.analyser.test_flows import Collected
-from tests.support.packets import Captured, ethernet, ipv4, tcp
-from tests.support.wire import SYN, Talk, decode
+from tests.support.packets import Captured, ethernet, ipv4, pcap, tcp
+from tests.support.wire import ACK, FIN, SYN, Talk, decode
 
 START_NS = 1_700_000_000_000_000_000
 
@@ -29,9 +32,9 @@ def flood(count: int, first: int = 0) -> list[Captured]:
     ]
 
 
-def tables(packets: list[Captured], limits: Limits, *names: str) -> list[pd.DataFrame]:
+def tables(packets: list[Captured], limits: Limits, *names: str, block_bytes: int = 4096) -> list[pd.DataFrame]:
     wanted = ("flows", "expert_infos", "messages", "kafka_brokers", "kafka_partitions")
-    decoded = decode(packets, wanted, limits=limits, block_bytes=4096)
+    decoded = decode(packets, wanted, limits=limits, block_bytes=block_bytes)
     with Analysis(decoded, wanted, ReadOptions(), PROTOCOLS.values()) as analysis:
         return [analysis.table(name) for name in names]
 
@@ -63,18 +66,44 @@ def test_an_attempt_that_is_answered_in_a_flood_is_a_flow() -> None:
     assert list(flows["handshake"]).count("complete") == 1
 
 
-def test_a_flood_costs_no_memory_for_each_attempt() -> None:
+@pytest.mark.parametrize("block_bytes", [4096, 1 << 20])
+def test_forgotten_endpoints_change_nothing(monkeypatch: pytest.MonkeyPatch, block_bytes: int) -> None:
+    """Connections in a flood, their ends used again: tables are as if every pair had kept its id."""
+    packets = []
+    for number in range(30):
+        talk = Talk(
+            client_isn=number * 1000, client=("10.0.0.1", 10_000 + number % 10), ts_ns=START_NS + number * 10**8
+        )
+        talk.handshake().send(True, 0, b"hello", ack=0).send(True, 5, flags=FIN | ACK, ack=0)
+        packets += [*talk.send(False, 0, flags=FIN | ACK, ack=6).packets, *flood(60, 60 * (number % 7))]
+
+    def found() -> list[pd.DataFrame]:
+        return tables(packets, Limits(max_half_open=40), "flows", "expert_infos", block_bytes=block_bytes)
+
+    kept = found()
+    monkeypatch.setattr("analyser.flows._FORGET_PAIRS_AT", 20)
+    forgetful = found()
+    assert list(kept[0]["handshake"]).count("complete") == 30
+    assert all(one.equals(other) for one, other in zip(kept, forgetful, strict=True))
+
+
+def test_a_flood_costs_no_memory_for_each_attempt(monkeypatch: pytest.MonkeyPatch) -> None:
     def peak(count: int) -> int:
-        packets = flood(count)
+        source = Source("flood", stream=io.BytesIO(pcap(flood(count), nanoseconds=True)))
+        endpoints = EndpointTable()
         tracemalloc.start()
-        Collected(packets, 1 << 16, Limits(max_half_open=500))
-        found = tracemalloc.get_traced_memory()[1] - count * (16 + len(packets[0].data))
+        table = FlowTable(Limits(max_half_open=500), endpoints, lambda _: None, lambda _: None)
+        for batch in read_batches(source, endpoints, CaptureStats(""), CaptureLimits(block_bytes=1 << 16)):
+            table.feed(batch)
+        table.finish()
+        found = tracemalloc.get_traced_memory()[1]
         tracemalloc.stop()
         return found
 
-    small, large = peak(5_000), peak(40_000)
-    # What grows is the table of endpoint pairs and arrays by pair: well below 200 bytes for each address.
-    assert (large - small) / 35_000 < 200
+    monkeypatch.setattr("analyser.flows._FORGET_PAIRS_AT", 1000)
+    # By then as many addresses are named as are kept for the summary.
+    small, large = peak(20_000), peak(50_000)
+    assert (large - small) / 30_000 < 5
 
 
 def test_ended_flows_leave_memory() -> None:

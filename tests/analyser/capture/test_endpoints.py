@@ -62,6 +62,27 @@ def test_ids_are_exact_and_in_order_of_appearance(batches: list[list[Row]]) -> N
     assert len(table) == len(seen)
 
 
+@given(st.lists(st.tuples(st.lists(st.one_of(rows4, rows6), max_size=30), st.integers(0, 2**30)), max_size=8))
+@settings(max_examples=150, deadline=None)
+def test_ids_of_forgotten_pairs_are_used_again(rounds: list[tuple[list[Row], int]]) -> None:
+    """After each batch some pairs are forgotten, by the bits of a number."""
+    table = EndpointTable()
+    seen: dict[Endpoints, int] = {}
+    most = 0
+    for rows, chosen in rounds:
+        pairs, _ = table.assign(columns(table, rows))
+        for row, pair in zip(rows, pairs.tolist(), strict=True):
+            ends, _ = expected_ends(row)
+            if ends not in seen:
+                assert pair not in seen.values()
+            assert pair == seen.setdefault(ends, pair)
+        assert all(table[pair] == ends for ends, pair in seen.items())
+        most = max(most, len(seen))
+        gone = [ends for ends, pair in seen.items() if chosen >> pair & 1]
+        table.forget(np.array([seen.pop(ends) for ends in gone], np.int64))
+        assert (table.known, len(table)) == (len(seen), most)
+
+
 def test_many_pairs() -> None:
     table, count = EndpointTable(), 200_000
     rng = np.random.default_rng(7)
@@ -99,6 +120,15 @@ def test_a_full_table_leaves_further_pairs_out() -> None:
     segments, stats = read_bytes(capture, max_pairs=2)
     assert [s.packet for s in segments] == [1, 2, 5]
     assert stats.undecoded_packets == {"too_many_pairs": 2}
+
+
+def test_forgotten_pairs_make_room() -> None:
+    table = EndpointTable(max_pairs=2)
+    rows: list[Row] = [("10.0.0.1", port, "10.0.0.2", 9092, "") for port in (1, 2, 3)]
+    assert table.assign(columns(table, rows))[0].tolist() == [0, 1, -1]
+    table.forget(np.array([0]))
+    assert table.assign(columns(table, rows[1:]))[0].tolist() == [1, 0]
+    assert table.assign(columns(table, rows[:1]))[0].tolist() == [-1]
 
 
 @pytest.mark.parametrize("pair", [-1, 0])
