@@ -12,9 +12,9 @@ import pandas as pd
 import pytest
 
 import analyser
-from analyser.detectors import DETECTORS
 from tests.conftest import SAMPLES
 from tests.support.burrow import verdicts_over_time
+from tests.support.expected import expected_codes
 
 MANIFEST: dict[str, dict[str, Any]] = {
     entry["file"]: entry for entry in tomllib.loads((SAMPLES / "MANIFEST.toml").read_text())["sample"]
@@ -41,7 +41,7 @@ def findings(name: str) -> list[dict[str, Any]]:
 
 @EVERY_SAMPLE
 def test_exactly_the_expected_detectors_fire(name: str) -> None:
-    assert {row["code"] for row in findings(name)} == set(MANIFEST[name]["expected_detectors"]) & set(DETECTORS)
+    assert {row["code"] for row in findings(name)} == expected_codes(MANIFEST[name])
 
 
 @KAFKA_SAMPLES

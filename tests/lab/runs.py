@@ -18,7 +18,7 @@ from tests.lab.servers import Running, Server
 # In the order in which they are made; each is a module of tests.lab.scenarios.PROTOCOL.
 KAFKA = ("stale_commit", "fenced_commit", "healthy", "admin", "cluster", "old_clients", "share_streams", "sasl")
 MONGO = ("show_databases", "shapes_and_errors", "compressed", "healthy")
-MQTT = ("takeover_loop", "qos2_stuck", "v5_features", "websocket", "healthy", "faults", "other_broker")
+MQTT = ("takeover_loop", "qos2_stuck", "v5_features", "websocket", "healthy", "faults", "other_broker", "resumed")
 OF_PROTOCOLS = {"kafka": KAFKA, "mongo": MONGO, "mqtt": MQTT}
 # PROTOCOL_NAME, which is also the name of the sample.
 SCENARIOS = tuple(f"{protocol}_{name}" for protocol, names in OF_PROTOCOLS.items() for name in names)
