@@ -10,8 +10,9 @@ from dissectors.core.protocol import Dissector
 from dissectors.example.dissector import EXAMPLE
 from dissectors.kafka.dissector import KAFKA
 from dissectors.mongo.dissector import MONGO
+from dissectors.mqtt.dissector import MQTT
 
-PROTOCOLS: dict[str, Dissector] = {dissector.name: dissector for dissector in (KAFKA, MONGO)}
+PROTOCOLS: dict[str, Dissector] = {dissector.name: dissector for dissector in (KAFKA, MQTT, MONGO)}
 # Off unless somebody switches them on.
 OPTIONAL: dict[str, Dissector] = {dissector.name: dissector for dissector in (EXAMPLE,)}
 

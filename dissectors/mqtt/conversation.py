@@ -1,0 +1,297 @@
+"""One MQTT connection: packets of both directions in, messages, exchanges and table rows out.
+
+This file reads packets and judges their bytes; `publishing.py` and `requests.py` keep what waits for an answer. A
+connection that begins before the capture has no known level at first: its packets wait until one of them proves it, or
+too many wait.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from dissectors.core.limits import Limits
+from dissectors.core.model import CLIENT_TO_SERVER, SERVER_TO_CLIENT, Frame
+from dissectors.core.options import DecodeOptions
+from dissectors.core.protocol import Sink
+from dissectors.mqtt.checks import header_problems
+from dissectors.mqtt.connection import Connection
+from dissectors.mqtt.framing import plausible
+from dissectors.mqtt.inference import evidence
+from dissectors.mqtt.levels import LEVEL_50
+from dissectors.mqtt.output import Output, add_message, output
+from dissectors.mqtt.packet_types import (
+    AUTH,
+    CONNACK,
+    CONNECT,
+    DISCONNECT,
+    PINGREQ,
+    PINGRESP,
+    PUBACK,
+    PUBCOMP,
+    PUBLISH,
+    PUBREC,
+    PUBREL,
+    SUBACK,
+    SUBSCRIBE,
+    UNSUBACK,
+    UNSUBSCRIBE,
+    operation_name,
+)
+from dissectors.mqtt.properties import quick_properties
+from dissectors.mqtt.publish import publish_parts
+from dissectors.mqtt.publishing import ACKNOWLEDGEMENTS, NO_PROPERTIES, Publishing
+from dissectors.mqtt.reason_codes import reason_name
+from dissectors.mqtt.remarks import Remarks
+from dissectors.mqtt.requests import Requests
+from dissectors.mqtt.subscriptions import codes
+from dissectors.mqtt.text import topic_problems
+from dissectors.mqtt.walk import Walked, walk
+
+CUT = "cut: the rest of this message is not in the capture"
+_SHORT_ACKNOWLEDGEMENTS = frozenset({PUBACK << 4, PUBREC << 4, PUBREL << 4 | 2, PUBCOMP << 4})
+# Longest fixed header.
+_HEADER_BYTES = 5
+
+
+class MqttConversation:
+    """Pairs and decodes the packets of one flow. Picklable; holds no input or output."""
+
+    __slots__ = ("_connection", "_held", "_held_bytes", "_limits", "_publishing", "_remarks", "_requests", "_waiting")
+
+    def __init__(self, limits: Limits, options: DecodeOptions | None = None) -> None:
+        options = options or DecodeOptions()
+        self._limits = limits
+        self._connection = Connection(options.transport, options.whole)
+        self._remarks = Remarks(limits, self._connection)
+        self._publishing = Publishing(limits, options, self._connection, self._remarks)
+        self._requests = Requests(limits, self._connection, self._remarks, self._publishing)
+        self._held: list[Frame] = []
+        self._held_bytes = 0
+        self._waiting = True
+
+    def feed(self, frames: Sequence[Frame], out: Sink) -> None:
+        """Decode frames in the order given; see `Conversation.feed`."""
+        rows = output(out)
+        for frame in frames:
+            if self._waiting:
+                self._hold(frame, rows)
+            else:
+                self._message(frame, rows)
+
+    def boundary(
+        self, direction: int, data: bytes, position: int, hinted: bool, upcoming: Sequence[Frame]
+    ) -> bool | None:
+        """See `Conversation.boundary`."""
+        return plausible(data, position, direction, self._connection.level, hinted)
+
+    def finish(self, out: Sink) -> None:
+        """Give what is still open, and the row of the connection."""
+        rows = output(out)
+        self._release(rows)
+        self._publishing.finish(rows)
+        self._requests.finish(rows)
+        if rows.connections is not None and self._connection.first_ts_ns is not None:
+            rows.connections.append(self._connection.row())
+
+    # The level of a connection that was open before the capture.
+
+    def _hold(self, frame: Frame, out: Output) -> None:
+        """Keep a packet until one of them proves the level, or too many wait."""
+        order, direction, data, start, end, *rest = frame
+        if not self._proves(frame):
+            copy = data[start : max(end, start + _HEADER_BYTES)]
+            self._held.append((order, direction, copy, 0, end - start, *rest))  # type: ignore[arg-type]
+            self._held_bytes += end - start
+            limits = self._limits
+            if len(self._held) < limits.max_undecided_frames and self._held_bytes < limits.max_undecided_bytes:
+                return
+            self._release(out)
+        else:
+            self._release(out)
+            self._message(frame, out)
+
+    def _proves(self, frame: Frame) -> bool:
+        """Does this packet tell the level? Then it is noted. CONNECT ends the waiting in any case."""
+        _, direction, data, start, end, *_, complete = frame
+        if data[start] >> 4 == CONNECT and direction == CLIENT_TO_SERVER:
+            return True
+        found = evidence(data, start, end, direction) if complete else None
+        if found is not None:
+            self._connection.at_level(*found)
+        return found is not None
+
+    def _release(self, out: Output) -> None:
+        """Waiting is over."""
+        held, self._held, self._waiting = self._held, [], False
+        for frame in held:
+            self._message(frame, out)
+
+    # Every packet.
+
+    def _message(self, frame: Frame, out: Output) -> None:
+        _, direction, data, start, end, _, _, last, ts_ns, _ = frame
+        connection = self._connection
+        first_byte = data[start]
+        packet_type = first_byte >> 4
+        if connection.messages[direction] == 0:
+            self._first(frame, packet_type, out)
+        connection.saw(direction, ts_ns, last)
+        if connection.level is None and packet_type != CONNECT:
+            self._proves(frame)
+        if end - start > connection.packet_limit[direction]:
+            text = f"{end - start} bytes, the other side takes {connection.packet_limit[direction]}"
+            self._remarks.add(frame, out, "packet_too_large", text)
+        if not self._requests.connected or self._requests.disconnected[direction]:
+            self._out_of_season(frame, packet_type, out)
+        if packet_type == PUBLISH:
+            self._publish(frame, out)
+        elif first_byte in _SHORT_ACKNOWLEDGEMENTS and end - start == 4:
+            identifier = data[start + 2] << 8 | data[start + 3]
+            self._publishing.acknowledged(frame, out, packet_type, identifier)
+        else:
+            self._other(frame, out)
+
+    def _first(self, frame: Frame, packet_type: int, out: Output) -> None:
+        """The first message of a direction."""
+        direction, offset = frame[1], frame[5]
+        connection = self._connection
+        name = operation_name(packet_type)
+        if connection.first_ts_ns is None:
+            connection.began(frame[8], frame[7])
+        if direction == CLIENT_TO_SERVER:
+            connection.note(first_operation=name)
+        if not connection.whole or offset != 0:
+            return
+        if direction == CLIENT_TO_SERVER and packet_type != CONNECT:
+            self._remarks.add(frame, out, "first_packet_not_connect", f"the client begins with {name}")
+        elif direction == SERVER_TO_CLIENT and packet_type not in (CONNACK, AUTH):
+            self._remarks.add(frame, out, "before_connack", f"the server begins with {name}")
+
+    def _out_of_season(self, frame: Frame, packet_type: int, out: Output) -> None:
+        """A packet between CONNECT and CONNACK, or after DISCONNECT."""
+        direction = frame[1]
+        name = operation_name(packet_type)
+        if self._requests.disconnected[direction]:
+            self._remarks.once(frame, out, "after_disconnect", f"{name} after DISCONNECT")
+            return
+        waits = direction == CLIENT_TO_SERVER and self._requests.connect is not None
+        if waits and packet_type not in (CONNECT, AUTH):
+            text = f"{name} is sent before CONNACK came, which a client may do"
+            self._remarks.once(frame, out, "sent_before_connack", text)
+
+    def _publish(self, frame: Frame, out: Output) -> None:
+        _, _, data, start, end, _, _, _, _, complete = frame
+        parts = None
+        if complete and data[start] & 6 != 6:
+            parts = publish_parts(data, start, end, self._connection.level == LEVEL_50)
+        if parts is None:
+            self._other(frame, out)
+            return
+        topic_start, topic_end, identifier, properties_start, payload = parts
+        properties = NO_PROPERTIES
+        if properties_start != payload:
+            usual = quick_properties(data, properties_start, payload, PUBLISH)
+            if usual is None:
+                self._other(frame, out)
+                return
+            properties = usual
+        if identifier is not None and frame[1] == CLIENT_TO_SERVER and self._requests.waits(identifier):
+            text = f"packet identifier {identifier} waits for an answer already"
+            self._remarks.add(frame, out, "packet_identifier_in_use", text)
+        topic = self._publishing.topic(data[topic_start:topic_end])
+        self._publishing.published(frame, out, topic, identifier, properties, (payload, end), None)
+
+    def _other(self, frame: Frame, out: Output) -> None:
+        """Any packet that is read by its layout."""
+        _, direction, data, start, end, _, _, _, _, complete = frame
+        found = walk(data, start, end, self._connection.level, self._limits)
+        if (complete and found.declared_end > end) or not found.body:
+            self._impossible(frame, out)
+            return
+        if found.type == CONNECT and found.level is not None and direction == CLIENT_TO_SERVER:
+            self._connection.at_level(found.level, "connect")
+        error = self._judge(frame, found, out)
+        handler = _HANDLERS.get(found.type)
+        if handler is None:
+            add_message(out, frame, self._connection, None, operation_name(found.type), None, error)
+        else:
+            handler(self, frame, found, error, out)
+
+    def _impossible(self, frame: Frame, out: Output) -> None:
+        """The first byte of a header that cannot be one, or what is left of a packet whose header is cut."""
+        _, _, data, start, _, _, _, _, _, complete = frame
+        size = data[start + 1 : start + _HEADER_BYTES]
+        error = CUT
+        if complete and len(size) == _HEADER_BYTES - 1 and all(byte & 0x80 for byte in size):
+            error = "the remaining length has more than 4 bytes"
+            self._remarks.add(frame, out, "remaining_length_too_long", error)
+        elif complete:
+            error = f"the packet would be larger than {self._limits.max_frame_bytes} bytes"
+            self._remarks.add(frame, out, "packet_too_long", error)
+        add_message(out, frame, self._connection, None, operation_name(data[start] >> 4), None, error)
+
+    def _judge(self, frame: Frame, found: Walked, out: Output) -> str | None:
+        """Remark on what is wrong with the bytes of a packet; the text of `messages.error`."""
+        _, direction, _, _, _, _, _, _, _, complete = frame
+        name = operation_name(found.type)
+        for code, text in header_problems(found, direction):
+            self._remarks.add(frame, out, code, text)
+        for code, at, text in found.problems:
+            self._remarks.add(frame, out, code, f"{name}: {text}", at)
+        given = [found.value["reason_code"]] if "reason_code" in found.value else codes(found)
+        for value in given:
+            if found.level is not None and reason_name(found.type, value, found.level) is None:
+                text = f"{name} with code {value:#04x}, which it does not have"
+                self._remarks.add(frame, out, "undefined_reason_code", text)
+        if found.error is None:
+            return None
+        if not complete:
+            return CUT
+        code = "missing_packet_identifier" if found.error.endswith("inside packet_identifier") else "malformed_packet"
+        if found.type in _HANDLERS:
+            self._remarks.add(frame, out, code, f"{name}: {found.error}", found.pos)
+        return found.error
+
+    # Packets that were read by their layout, called through _HANDLERS.
+
+    def _odd_publish(self, frame: Frame, found: Walked, error: str | None, out: Output) -> None:
+        """A PUBLISH that is cut, broken, or unusual in its properties."""
+        value = found.value
+        payload = value.get("payload")
+        span = None if payload is None else (payload[0], payload[0] + payload[1])
+        name = value.get("topic_name") or ""
+        topic = (name, topic_problems(name))
+        identifier = value.get("packet_identifier")
+        self._publishing.published(frame, out, topic, identifier, found.properties, span, error)
+
+    def _acknowledgement(self, frame: Frame, found: Walked, error: str | None, out: Output) -> None:
+        self._publishing.acknowledged(frame, out, found.type, found.value.get("packet_identifier"), found, error)
+
+    def _request(self, frame: Frame, found: Walked, error: str | None, out: Output) -> None:
+        _REQUESTS[found.type](self._requests, frame, found, error, out)
+
+
+_RequestHandler = Callable[[Requests, Frame, Walked, str | None, Output], None]
+_REQUESTS: dict[int, _RequestHandler] = {
+    CONNECT: Requests.on_connect,
+    CONNACK: Requests.on_connack,
+    SUBSCRIBE: Requests.on_request,
+    UNSUBSCRIBE: Requests.on_request,
+    SUBACK: Requests.on_answer,
+    UNSUBACK: Requests.on_answer,
+    PINGREQ: Requests.on_ping,
+    PINGRESP: Requests.on_ping,
+    DISCONNECT: Requests.on_disconnect,
+    AUTH: Requests.on_auth,
+}
+_Handler = Callable[[MqttConversation, Frame, Walked, str | None, Output], None]
+_HANDLERS: dict[int, _Handler] = {
+    PUBLISH: MqttConversation._odd_publish,
+    **dict.fromkeys(ACKNOWLEDGEMENTS, MqttConversation._acknowledgement),
+    **dict.fromkeys(_REQUESTS, MqttConversation._request),
+}
+
+
+def conversation(limits: Limits, options: DecodeOptions) -> MqttConversation:
+    """A new conversation, see `Dissector.conversation`."""
+    return MqttConversation(limits, options)

@@ -1,0 +1,62 @@
+"""Remarks of one conversation: the rules that its packets broke, as rows of `expert_infos`.
+
+In: the code of a rule and words about this case. Out: rows, no more than the limits allow.
+"""
+
+from __future__ import annotations
+
+from dissectors.core.limits import Limits
+from dissectors.core.model import Frame
+from dissectors.mqtt.connection import Connection
+from dissectors.mqtt.output import Output
+from dissectors.mqtt.rules import RULES, clause
+
+# Remarks of one kind for one flow; further ones would push out other kinds.
+MAX_SAME_REMARKS = 20
+
+# direction, offset, length, packet and time of what is remarked on
+Place = tuple[int, int, int, int, int]
+
+
+class Remarks:
+    """Counts what was remarked on one flow."""
+
+    __slots__ = ("_all", "_connection", "_most", "_same")
+
+    def __init__(self, limits: Limits, connection: Connection) -> None:
+        self._most = limits.max_expert_infos
+        self._connection = connection
+        self._all = 0
+        self._same: dict[str, int] = {}
+
+    def add(self, frame: Frame, out: Output, code: str, text: str, at: int | None = None) -> None:
+        """Remark on a packet, or on its bytes from position `at` of the frame's data on."""
+        _, direction, _, start, end, offset, _, last, ts_ns, _ = frame
+        moved = 0 if at is None else at - start
+        self.add_at((direction, offset, end - start, last, ts_ns), out, code, text, moved=moved)
+
+    def once(self, frame: Frame, out: Output, code: str, text: str) -> None:
+        """A remark that one flow gets once."""
+        if code not in self._same:
+            self.add(frame, out, code, text)
+
+    def unpaired(self, frame: Frame, out: Output, code: str, text: str) -> None:
+        """On an answer without its request: odd only where the capture holds all that went before."""
+        expected = not self._connection.whole or bool(self._connection.session_present)
+        _, direction, _, start, end, offset, _, last, ts_ns, _ = frame
+        self.add_at((direction, offset, end - start, last, ts_ns), out, code, text, "note" if expected else None)
+
+    def add_at(
+        self, place: Place, out: Output, code: str, text: str, severity: str | None = None, moved: int = 0
+    ) -> None:
+        """Remark on a message, or on its bytes from the one at `moved` on."""
+        same = self._same.get(code, 0)
+        self._same[code] = same + 1
+        if same >= MAX_SAME_REMARKS or self._all >= self._most:
+            return
+        self._all += 1
+        direction, offset, length, packet, ts_ns = place
+        rule = RULES[code]
+        span = f"{offset + moved}-{offset + max(length, moved + 1) - 1}"
+        words = text + clause(code, self._connection.level, direction)
+        out.sink.expert((direction, offset, packet, ts_ns, severity or rule.severity, rule.group, code, words, span))

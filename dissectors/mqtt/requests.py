@@ -1,0 +1,258 @@
+"""Everything on one connection but publishing: CONNECT, subscriptions, pings, authentication, DISCONNECT.
+
+In: packets that were read. Out: rows of messages, exchanges and subscriptions; the facts of the connection.
+"""
+
+from __future__ import annotations
+
+from dissectors.core.limits import Limits
+from dissectors.core.model import CLIENT_TO_SERVER, SERVER_TO_CLIENT, Frame
+from dissectors.mqtt.checks import connack_problems, connect_problems, filter_list_problems
+from dissectors.mqtt.connection import Connection
+from dissectors.mqtt.early import Early, EarlyAnswer
+from dissectors.mqtt.levels import LEVEL_50
+from dissectors.mqtt.output import ORPHAN, Output, add_message, answered, one_way, orphan, unanswered
+from dissectors.mqtt.packet_types import (
+    AUTH,
+    CONNACK,
+    CONNECT,
+    DISCONNECT,
+    PINGREQ,
+    PINGRESP,
+    SUBACK,
+    SUBSCRIBE,
+    UNSUBACK,
+    UNSUBSCRIBE,
+    operation_name,
+)
+from dissectors.mqtt.publishing import Publishing
+from dissectors.mqtt.remarks import Remarks
+from dissectors.mqtt.subscriptions import Asked, answered_by, asked_by, codes, first_error
+from dissectors.mqtt.summary import summary
+from dissectors.mqtt.walk import Walked
+
+_NS_PER_MS = 1e6
+_UNPAIRED = {SUBACK: "suback_without_subscribe", UNSUBACK: "unsuback_without_unsubscribe"}
+_REQUEST_OF = {SUBACK: SUBSCRIBE, UNSUBACK: UNSUBSCRIBE}
+_ANSWER_OF = {SUBSCRIBE: SUBACK, UNSUBSCRIBE: UNSUBACK}
+
+
+class Requests:
+    """What waits for an answer on one connection."""
+
+    __slots__ = (
+        "_asked",
+        "_auth",
+        "_connection",
+        "_early",
+        "_limits",
+        "_pings",
+        "_publishing",
+        "_remarks",
+        "connect",
+        "connected",
+        "disconnected",
+    )
+
+    def __init__(self, limits: Limits, connection: Connection, remarks: Remarks, publishing: Publishing) -> None:
+        self._limits = limits
+        self._connection = connection
+        self._remarks = remarks
+        self._publishing = publishing
+        self._asked: dict[tuple[int, int], Asked] = {}
+        self._pings: list[Asked] = []
+        self._early = Early()
+        self._auth: Asked | None = None
+        self.connect: Asked | None = None
+        self.connected = False
+        self.disconnected = [False, False]
+
+    def waits(self, identifier: int) -> bool:
+        """Does a SUBSCRIBE or UNSUBSCRIBE with this packet identifier wait for its answer?"""
+        return (SUBACK, identifier) in self._asked or (UNSUBACK, identifier) in self._asked
+
+    def finish(self, out: Output) -> None:
+        """Give what is still open."""
+        for early in self._early.rest():
+            self._lost(early, out)
+        self._remark_on_pings(out)
+        for asked in (*self._asked.values(), *self._pings, self.connect, self._auth):
+            unanswered(out, self._connection, CLIENT_TO_SERVER, asked)
+        self._asked.clear()
+        self._pings.clear()
+        self.connect = self._auth = None
+
+    def on_connect(self, frame: Frame, found: Walked, error: str | None, out: Output) -> None:
+        """CONNECT."""
+        _, direction, _, _, _, offset, _, last, ts_ns, _ = frame
+        asked = asked_by(frame, CONNECT, None, found)
+        if direction == SERVER_TO_CLIENT:
+            unanswered(out, self._connection, direction, asked)
+        elif self.connect is not None or self.connected:
+            self._remarks.add(frame, out, "second_connect", "CONNECT on a connection that has one")
+            unanswered(out, self._connection, direction, self.connect)
+            self.connect = asked
+        else:
+            self._connection.connect(found, offset, ts_ns, last)
+            self.connect = asked
+        for code, text in connect_problems(found):
+            self._remarks.add(frame, out, code, text)
+        add_message(out, frame, self._connection, "request", "CONNECT", None, error, summary(found))
+
+    def on_connack(self, frame: Frame, found: Walked, error: str | None, out: Output) -> None:
+        """CONNACK."""
+        _, direction, _, _, _, offset, _, last, ts_ns, _ = frame
+        connection = self._connection
+        code = found.value.get("reason_code")
+        for problem, text in connack_problems(found, connection.clean_start):
+            self._remarks.add(frame, out, problem, text)
+        if direction == CLIENT_TO_SERVER:
+            add_message(out, frame, connection, "response", "CONNACK", None, error, summary(found))
+            return
+        answer = answered_by(frame, CONNACK, found)
+        asked, self.connect = self.connect, None
+        if not self.connected:
+            connection.connack(found, None if asked is None else offset, ts_ns, last)
+        add_message(out, frame, connection, "response", "CONNACK", None, error, summary(found))
+        if self._auth is not None:
+            answered(out, connection, CLIENT_TO_SERVER, self._auth, answer, code)
+            self._auth = None
+        if asked is not None:
+            answered(out, connection, CLIENT_TO_SERVER, asked, answer, code)
+        else:
+            problem = "second_connack" if self.connected else "connack_without_connect"
+            self._remarks.unpaired(frame, out, problem, "CONNACK without a CONNECT that waits for it")
+            orphan(out, connection, frame, "CONNECT", CONNACK, code)
+        self.connected = True
+
+    def on_request(self, frame: Frame, found: Walked, error: str | None, out: Output) -> None:
+        """SUBSCRIBE or UNSUBSCRIBE."""
+        direction, complete = frame[1], frame[9]
+        connection = self._connection
+        identifier = found.value.get("packet_identifier")
+        name = operation_name(found.type)
+        add_message(out, frame, connection, "request", name, identifier, error, summary(found))
+        if identifier == 0:
+            self._remarks.add(frame, out, "packet_identifier_zero", f"{name} with packet identifier 0")
+        if complete:
+            for code, text in filter_list_problems(found):
+                self._remarks.add(frame, out, code, text)
+        asked = asked_by(frame, found.type, identifier, found)
+        if direction == SERVER_TO_CLIENT or identifier is None:
+            unanswered(out, connection, direction, asked)
+            return
+        key = (_ANSWER_OF[found.type], identifier)
+        if self.waits(identifier) or self._publishing.uses(direction, identifier):
+            text = f"packet identifier {identifier} waits for an answer already"
+            self._remarks.add(frame, out, "packet_identifier_in_use", text)
+        unanswered(out, connection, direction, self._asked.pop(key, None))
+        if len(self._asked) >= self._limits.max_outstanding:
+            unanswered(out, connection, direction, self._asked.pop(next(iter(self._asked))))
+            self._remarks.once(frame, out, "outstanding_requests", "too many requests wait for a response")
+        self._asked[key] = asked
+        self._answer_early(_ANSWER_OF[found.type], identifier, frame[8], out)
+
+    def on_answer(self, frame: Frame, found: Walked, error: str | None, out: Output, final: bool = False) -> None:
+        """SUBACK or UNSUBACK. final: its request is not waited for any more."""
+        direction, complete = frame[1], frame[9]
+        connection = self._connection
+        identifier = found.value.get("packet_identifier")
+        name = operation_name(found.type)
+        asked = None
+        if direction == SERVER_TO_CLIENT and identifier is not None:
+            asked = self._asked.pop((found.type, identifier), None)
+            if asked is None and not final:
+                self._lost(self._early.hold((0, found.type, identifier), frame, found, error), out)
+                return
+        missing = ORPHAN if asked is None and error is None else error
+        add_message(out, frame, connection, "response", name, identifier, missing, summary(found))
+        if asked is None:
+            self._remarks.unpaired(frame, out, _UNPAIRED[found.type], f"{name} {identifier} answers nothing")
+            operation = operation_name(_REQUEST_OF[found.type])
+            orphan(out, connection, frame, operation, found.type, first_error(found))
+            return
+        filters = len(asked.found.value.get("each", ())) if asked.found is not None else 0
+        counted = complete and (found.type == SUBACK or found.level == LEVEL_50)
+        if counted and len(codes(found)) != filters:
+            text = f"{name} has {len(codes(found))} codes for {filters} filters"
+            self._remarks.add(frame, out, "reason_code_count", text)
+        answer = answered_by(frame, found.type, found)
+        answered(out, connection, CLIENT_TO_SERVER, asked, answer, first_error(found))
+
+    def on_ping(self, frame: Frame, found: Walked, error: str | None, out: Output, final: bool = False) -> None:
+        """PINGREQ or PINGRESP. final: its request is not waited for any more."""
+        connection = self._connection
+        asks = found.type == PINGREQ
+        if not asks and not self._pings and frame[1] == SERVER_TO_CLIENT and not final:
+            self._lost(self._early.hold((0, PINGRESP, 0), frame, found, error), out)
+            return
+        role = "request" if asks else "response"
+        add_message(out, frame, connection, role, operation_name(found.type), None, error, None)
+        if (frame[1] == CLIENT_TO_SERVER) != asks:
+            return  # the wrong direction, which was remarked on
+        if asks:
+            connection.count("pings")
+            if len(self._pings) >= self._limits.max_unheard:
+                unanswered(out, connection, CLIENT_TO_SERVER, self._pings.pop(0))
+                connection.count("pings_unanswered")
+            self._pings.append(asked_by(frame, PINGREQ))
+            self._answer_early(PINGRESP, 0, frame[8], out)
+        elif self._pings:
+            answered(out, connection, CLIENT_TO_SERVER, self._pings.pop(0), answered_by(frame, PINGRESP), 0)
+        else:
+            self._remarks.unpaired(frame, out, "pingresp_without_pingreq", "PINGRESP without PINGREQ")
+            orphan(out, connection, frame, "PINGREQ", PINGRESP, 0)
+
+    def on_disconnect(self, frame: Frame, found: Walked, error: str | None, out: Output) -> None:
+        """DISCONNECT."""
+        direction = frame[1]
+        self.disconnected[direction] = True
+        self._connection.disconnect(found, direction, frame[8], frame[7])
+        add_message(out, frame, self._connection, "notification", "DISCONNECT", None, error, summary(found))
+        one_way(out, self._connection, direction, asked_by(frame, DISCONNECT), found.value.get("reason_code"))
+
+    def on_auth(self, frame: Frame, found: Walked, error: str | None, out: Output) -> None:
+        """AUTH: the client's is answered by the server's, or by CONNACK; the server's alone is its challenge."""
+        direction = frame[1]
+        connection = self._connection
+        connection.count("authentications")
+        connect = self.connect.found if self.connect is not None else None
+        if connect is not None and "authentication_method" not in connect.properties:
+            text = "AUTH although CONNECT names no authentication method"
+            self._remarks.add(frame, out, "auth_without_method", text)
+        asked, self._auth = self._auth, None
+        role = "request" if direction == CLIENT_TO_SERVER else "notification" if asked is None else "response"
+        add_message(out, frame, connection, role, "AUTH", None, error, summary(found))
+        if direction == CLIENT_TO_SERVER:
+            unanswered(out, connection, direction, asked)
+            self._auth = asked_by(frame, AUTH)
+        elif asked is not None:
+            code = found.value.get("reason_code", 0)
+            answered(out, connection, CLIENT_TO_SERVER, asked, answered_by(frame, AUTH, found), code)
+
+    def _answer_early(self, answer_type: int, identifier: int, ts_ns: int, out: Output) -> None:
+        """The request whose answer may have been read before it."""
+        if self._early:
+            for early in self._early.take(0, frozenset({answer_type}), identifier, ts_ns, most=1):
+                self._replay(early, out, final=False)
+
+    def _lost(self, early: EarlyAnswer | None, out: Output) -> None:
+        """An answer whose request is not in the capture."""
+        if early is not None:
+            self._replay(early, out, final=True)
+
+    def _replay(self, early: EarlyAnswer, out: Output, final: bool) -> None:
+        if early.found is not None:
+            handle = self.on_ping if early.key[1] == PINGRESP else self.on_answer
+            handle(early.frame, early.found, early.error, out, final)
+
+    def _remark_on_pings(self, out: Output) -> None:
+        """Pings that got no answer although the connection went on."""
+        last_ns = max((ts_ns for ts_ns in self._connection.last_ts_ns if ts_ns is not None), default=0)
+        for asked in self._pings:
+            self._connection.count("pings_unanswered")
+            if last_ns > asked.ts_ns:
+                waited_ms = (last_ns - asked.ts_ns) / _NS_PER_MS
+                text = f"no PINGRESP within {waited_ms:.0f} ms, up to the last message"
+                place = (CLIENT_TO_SERVER, asked.offset, asked.length, asked.packet, asked.ts_ns)
+                self._remarks.add_at(place, out, "ping_unanswered", text)

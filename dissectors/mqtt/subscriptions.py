@@ -1,0 +1,129 @@
+"""Rows of `mqtt_subscriptions`: one for each topic filter of a SUBSCRIBE or UNSUBSCRIBE.
+
+In: the request that was read and its answer, if there is one. Out: rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+from dissectors.core.model import Frame, Row
+from dissectors.mqtt.connection import user_properties
+from dissectors.mqtt.levels import LEVEL_50
+from dissectors.mqtt.packet_types import SUBSCRIBE, UNSUBACK, UNSUBSCRIBE
+from dissectors.mqtt.reason_codes import is_error, reason_name
+from dissectors.mqtt.text import split_filter
+from dissectors.mqtt.walk import Walked
+
+REQUESTS = (SUBSCRIBE, UNSUBSCRIBE)
+
+
+class Asked(NamedTuple):
+    """A request that waits for its answer."""
+
+    type: int
+    packet_identifier: int | None
+    offset: int
+    length: int
+    packet: int
+    ts_ns: int
+    found: Walked | None = None
+
+
+class Answered(NamedTuple):
+    """The answer to it. found: None for the shortest acknowledgement, which has nothing to read."""
+
+    type: int
+    offset: int
+    length: int
+    packet: int
+    ts_ns: int
+    found: Walked | None = None
+
+
+def asked_by(frame: Frame, packet_type: int, identifier: int | None = None, found: Walked | None = None) -> Asked:
+    """The request that this frame is."""
+    _, _, _, start, end, offset, _, last, ts_ns, _ = frame
+    return Asked(packet_type, identifier, offset, end - start, last, ts_ns, found)
+
+
+def answered_by(frame: Frame, packet_type: int, found: Walked | None = None) -> Answered:
+    """The answer that this frame is."""
+    _, _, _, start, end, offset, _, last, ts_ns, _ = frame
+    return Answered(packet_type, offset, end - start, last, ts_ns, found)
+
+
+def codes(answer: Walked) -> list[int]:
+    """The codes of a SUBACK or UNSUBACK, one for each filter; none in an UNSUBACK below 5.0."""
+    return [element["reason_code"] for element in answer.value.get("each", ()) if "reason_code" in element]
+
+
+def first_error(answer: Walked) -> int:
+    """The first code that says that something failed, else 0."""
+    return next((code for code in codes(answer) if is_error(answer.type, code, answer.level)), 0)
+
+
+def subscription_rows(
+    asked: Asked, answer: Answered | None, client_id: str | None, version: str | None
+) -> Iterator[Row]:
+    """The rows of one request, in the order of MQTT_ROWS."""
+    if asked.found is None:
+        return
+    subscribes = asked.type == SUBSCRIBE
+    five = asked.found.level == LEVEL_50
+    properties = asked.found.properties
+    identifiers = properties.get("subscription_identifier") or [None]
+    answer_found = None if answer is None else answer.found
+    given = None if answer_found is None else codes(answer_found)
+    names = user_properties(properties)
+    reason_string = None if answer_found is None else answer_found.properties.get("reason_string")
+    for position, element in enumerate(asked.found.value.get("each", ())):
+        topic_filter = element.get("topic_filter")
+        if topic_filter is None:
+            continue
+        share_name, matching = split_filter(topic_filter)
+        options: dict[str, Any] = element.get("options") or {}
+        code = given[position] if given is not None and position < len(given) else None
+        error_code, granted, name = _outcome(asked, answer_found, code)
+        yield (
+            asked.offset,
+            None if answer is None else answer.offset,
+            asked.ts_ns,
+            None if answer is None else answer.ts_ns,
+            "subscribe" if subscribes else "unsubscribe",
+            client_id,
+            asked.packet_identifier,
+            position,
+            topic_filter,
+            share_name,
+            matching,
+            options.get("requested_qos"),
+            granted,
+            bool(options["no_local"]) if five and options else None,
+            bool(options["retain_as_published"]) if five and options else None,
+            options.get("retain_handling") if five else None,
+            identifiers[0],
+            error_code,
+            name,
+            code,
+            reason_string,
+            version,
+            names,
+            asked.packet,
+            None if answer is None else answer.packet,
+        )
+
+
+def _outcome(asked: Asked, answer: Walked | None, code: int | None) -> tuple[int | None, int | None, str | None]:
+    """(error code, granted QoS, name of the code) for one filter."""
+    if answer is None:
+        return None, None, None
+    level = answer.level
+    if code is None:
+        # An UNSUBACK below 5.0 says no more than that it was done; a SUBACK with too few codes says nothing.
+        return (0 if answer.type == UNSUBACK and level != LEVEL_50 else None), None, None
+    if is_error(answer.type, code, level):
+        return code, None, reason_name(answer.type, code, level)
+    granted = code if asked.type == SUBSCRIBE else None
+    return 0, granted, reason_name(answer.type, code, level)

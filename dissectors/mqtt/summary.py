@@ -1,0 +1,33 @@
+"""One line for people about a packet that was read. In: the packet. Out: `key=value` words, secrets left out."""
+
+from __future__ import annotations
+
+from dissectors.mqtt.packet_types import SUBACK, UNSUBACK
+from dissectors.mqtt.reason_codes import reason_name
+from dissectors.mqtt.walk import Walked
+
+_WORDS = ("client_id", "user_name", "keep_alive", "will_topic")
+_PROPERTY_WORDS = ("authentication_method", "assigned_client_identifier", "reason_string")
+_MOST = 3
+
+
+def summary(found: Walked) -> str | None:
+    """What a reader wants to know first."""
+    value = found.value
+    words = [f"{name}={value[name]}" for name in _WORDS if value.get(name) not in (None, "")]
+    flags = value.get("connect_flags")
+    if flags is not None and flags["clean_start"]:
+        words.append("clean_start")
+    code = value.get("reason_code")
+    if code is not None:
+        words.append(f"reason={code} {reason_name(found.type, code, found.level) or ''}".rstrip())
+    words += [f"{name}={found.properties[name]}" for name in _PROPERTY_WORDS if name in found.properties]
+    each = value.get("each") or []
+    if found.type in (SUBACK, UNSUBACK):
+        codes = [str(element.get("reason_code")) for element in each]
+        words += [f"reasons={','.join(codes[:10])}"] if codes else []
+    else:
+        words += [f"filter={element['topic_filter']}" for element in each[:_MOST] if "topic_filter" in element]
+        if len(each) > _MOST:
+            words.append(f"and {len(each) - _MOST} more filters")
+    return " ".join(words) or None
