@@ -36,6 +36,7 @@ from dissectors.kafka.sasl import SASL_AUTHENTICATE, SASL_HANDSHAKE, SaslTalk
 from dissectors.kafka.sasl_tokens import auth_bytes, gssapi_token
 from dissectors.kafka.summary import summary
 from dissectors.kafka.version_rows import ConnectionVersions
+from dissectors.kafka.walk import begins
 
 PRODUCE, FETCH, METADATA = 0, 1, 3
 DESCRIBE_TOPIC_PARTITIONS = 75
@@ -108,6 +109,9 @@ MAX_VERSION = 1000
 # Bare tokens that may wait for an answer; clients send one at a time.
 MAX_TOKENS = 16
 ORPHAN = "the request is not in the capture"
+# A response of which the rest is to come is believed when fields account for this much of its body: the few numbers
+# that stand in front of most answers would allow anything.
+PROOF_BYTES = 24
 # What is said once for each connection when a limit was reached.
 LIMIT_TEXTS: Mapping[str, str] = {
     "outstanding_requests": "too many requests wait for a response; the oldest are given as unanswered",
@@ -219,7 +223,7 @@ class KafkaConversation:
             return rising_responses(data, position, hinted)
         end = position + 4 + size
         if end > len(data):
-            return True if hinted else None
+            return _begins(asked, data, position + 4, end) if hinted else None
         return _decodes(asked, data, position + 4, end)
 
     def _asked(self, correlation_id: int, upcoming: Sequence[Frame]) -> tuple[int, int] | None:
@@ -308,10 +312,15 @@ class KafkaConversation:
         if end - start < 8:
             self._unreadable(frame, out, "response", "the frame ends inside the response header")
             return
-        request = self._outstanding.pop(correlation_id, None)
+        outstanding = self._outstanding
+        request = outstanding.get(correlation_id)
         if request is None:
             self._keep_early(frame, out, correlation_id)
             return
+        # Answers come in the order of the requests, so those to older ones are lost; another request may take their id.
+        while (oldest := next(iter(outstanding))) != correlation_id:
+            self._no_response(outstanding.pop(oldest), "unanswered", out)
+        del outstanding[correlation_id]
         self._heard = True
         known = operation(request.api_key, request.version)
         value: Value | None = None
@@ -577,6 +586,19 @@ def _decodes(asked: tuple[int, int], data: bytes, position: int, end: int) -> bo
     except DecodeError:
         return False
     return decoded is not None and decoded[1] == end
+
+
+def _begins(asked: tuple[int, int], data: bytes, position: int, end: int) -> bool | None:
+    """Can a response to (API key, version) that ends behind the data begin here? None: too little of it is there."""
+    api_key, version = asked
+    try:
+        _, body = response_header(api_key, version, data, position, len(data))
+    except DecodeError:
+        return None
+    read = begins(api_key, version, "response", data, body, end)
+    if read is None:
+        return False
+    return True if read >= PROOF_BYTES else None
 
 
 def _decode_api_versions(version: int, known: Operation, data: bytes, body: int, end: int) -> tuple[Value, int, int]:

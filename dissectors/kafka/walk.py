@@ -66,8 +66,28 @@ def walk(
     return Walked(value, nodes, walker.pos, None, None, walker.secret)
 
 
+def begins(api_key: int, version: int, direction: Direction, buf: bytes, pos: int, frame_end: int) -> int | None:
+    """Can what `buf` has from `pos` on be the beginning of a body that ends at `frame_end`, behind the buffer?
+
+    How many of the bytes fields account for; None when a field contradicts, or the body ends too early.
+    """
+    api = schema.api(api_key)
+    if api is None or not api.versions.has(version):
+        return None
+    walker = _Walker(buf, pos, len(buf), version, api.is_flexible(version), None)
+    walker.frame_end = frame_end
+    try:
+        walker.struct(api.fields(direction), {}, [])
+    except DecodeError:
+        return walker.pos - pos if len(buf) < walker.wanted_end <= frame_end else None
+    return None
+
+
 class _Walker:
-    """The reading position in one message. Its methods read one thing each, fill what they are given, or raise."""
+    """The reading position in one message. Its methods read one thing each, fill what they are given, or raise.
+
+    frame_end: where the frame ends, which may be behind the buffer. wanted_end: where the last field that was cut ends.
+    """
 
     def __init__(self, buf: bytes, pos: int, end: int, version: int, flexible: bool, max_nodes: int | None) -> None:
         self.buf = buf
@@ -76,6 +96,8 @@ class _Walker:
         self.version = version
         self.flexible = flexible
         self.room = max_nodes
+        self.frame_end = end
+        self.wanted_end = 0
         self.secret: list[tuple[int, int]] = []
 
     def struct(self, fields: Sequence[Field], value: dict[str, Any], nodes: list[Node]) -> None:
@@ -140,6 +162,8 @@ class _Walker:
         node.value = value[one.name] = elements
         # Every element has a byte at least; without this a message of a few bytes could ask for 2**31 of nothing.
         room = self.end - self.pos
+        if self.frame_end > self.end and count > self.frame_end - self.pos:
+            raise DecodeError(f"{one.name} has more elements than the frame has bytes")
         for index in range(min(count, room)):
             with self.node(f"[{index}]", node.children) as element:
                 self.element(one, element, elements)
@@ -200,6 +224,7 @@ class _Walker:
 
     def take(self, size: int) -> bytes:
         if size > self.end - self.pos:
+            self.wanted_end = self.pos + size
             raise DecodeError("the message ends inside a field")
         self.pos += size
         return self.buf[self.pos - size : self.pos]

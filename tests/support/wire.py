@@ -17,7 +17,21 @@ from dissectors.core.limits import Limits
 from dissectors.registry import dissectors
 from tests.support.packets import ACK, FIN, PSH, RST, SYN, Captured, ethernet, ipv4, pcap, tcp
 
-__all__ = ["ACK", "FIN", "PSH", "RST", "SYN", "Talk", "decode", "duplicated", "packets_of", "reordered", "thinned"]
+__all__ = [
+    "ACK",
+    "FIN",
+    "PSH",
+    "RST",
+    "SYN",
+    "Talk",
+    "decode",
+    "duplicated",
+    "lossy",
+    "packets_of",
+    "reordered",
+    "resegmented",
+    "thinned",
+]
 
 CLIENT, SERVER = ("10.0.0.1", 40000), ("10.0.0.2", 9092)
 _STEP_NS = 1_000_000
@@ -145,3 +159,33 @@ def thinned(packets: Sequence[Captured], seed: int, share: float = 0.01, keep_fi
         for place, packet in enumerate(packets)
         if place < keep_first or packet.data[47] & SYN or dice.random() >= share
     ]
+
+
+def lossy(packets: Sequence[Captured], seed: int, share: float) -> list[Captured]:
+    """Some packets lost, whichever they are."""
+    dice = random.Random(seed)
+    return [packet for packet in packets if dice.random() >= share]
+
+
+def resegmented(packets: Sequence[Captured], size: int) -> list[Captured]:
+    """The TCP segments over IPv4 cut into smaller ones, as a path with a small MTU would have them."""
+    found = []
+    for packet in packets:
+        data = packet.data
+        transport = 14 + (data[14] & 15) * 4
+        payload_at = transport + (data[transport + 12] >> 4) * 4
+        payload = data[payload_at : 14 + int.from_bytes(data[16:18])]
+        if len(payload) <= size or len(data) < packet.wire:
+            found.append(packet)
+            continue
+        seq = int.from_bytes(data[transport + 4 : transport + 8])
+        for at in range(0, len(payload), size):
+            part = payload[at : at + size]
+            head = bytearray(data[:payload_at])
+            head[16:18] = (payload_at - 14 + len(part)).to_bytes(2)
+            head[18:20] = ((int.from_bytes(data[18:20]) * 31 + at) & 0xFFFF).to_bytes(2)
+            head[transport + 4 : transport + 8] = ((seq + at) & 0xFFFFFFFF).to_bytes(4)
+            if at + size < len(payload):
+                head[transport + 13] &= ~(FIN | PSH | RST)
+            found.append(Captured(packet.ts_ns + at, bytes(head) + part))
+    return found

@@ -177,6 +177,14 @@ def test_outstanding_requests_are_bounded() -> None:
     assert set(wire.remarks()) == {"outstanding_requests"}
 
 
+def test_answers_come_in_order_so_what_is_older_was_lost() -> None:
+    """A correlation id may come again, as in re-authentication; the request that had it before is not meant."""
+    wire = Wire().request(18, 0, 5, b"").request(12, 0, 6, HEARTBEAT_V0).response(6, HEARTBEAT_OK)
+    assert [row[:3] for row in wire.exchanges()] == [("ApiVersions", "0", "unanswered"), ("Heartbeat", "0", "ok")]
+    wire.response(5, HEARTBEAT_OK).finish()
+    assert wire.rows("exchanges", "status")[2:] == [("orphan",)]
+
+
 def test_without_any_response_requests_need_not_wait() -> None:
     wire = Wire(Limits(max_unheard=2))
     for correlation in range(5):

@@ -11,12 +11,18 @@ from hypothesis import strategies as st
 
 from dissectors.core.errors import DecodeError
 from dissectors.kafka.compile import decoder
-from dissectors.kafka.schema import Direction
-from dissectors.kafka.walk import Node, walk
+from dissectors.kafka.schema import Api, Direction, api
+from dissectors.kafka.walk import Node, begins, walk
 from tests.support import kafka_encode
 
 BEFORE, BEHIND = b"\x02" * 7, b"\x01\x00" * 40
 messages = st.sampled_from(kafka_encode.MESSAGES)
+
+
+def schema_of(message: tuple[int, int, Direction]) -> Api:
+    found = api(message[0])
+    assert found is not None
+    return found
 
 
 def check_equal(message: tuple[int, int, Direction], buf: bytes, pos: int, end: int) -> None:
@@ -188,3 +194,31 @@ def _with_records(value: Any, buf: bytes) -> Any:
     if isinstance(value, tuple):
         return buf[value[0] : value[0] + value[1]]
     return value
+
+
+@given(messages, st.integers(0, 2**32), st.data())
+@settings(deadline=None)
+def test_every_part_of_a_message_can_begin_it(
+    chosen: tuple[int, int, Direction], seed: int, data: st.DataObject
+) -> None:
+    body, _ = kafka_encode.message(*chosen, Random(seed))
+    cut = data.draw(st.integers(0, max(len(body) - 1, 0)))
+    found = begins(*chosen, body[:cut], 0, len(body))
+    # Flexible versions have lengths of several bytes and tagged sections, which a cut makes unreadable, not impossible.
+    assert found is not None or not body or schema_of(chosen).is_flexible(chosen[1])
+    assert found is None or found <= cut
+    assert begins(*chosen, body, 0, len(body) + 1) is None
+
+
+BEGINNINGS = {
+    "body": ("00000000 00000001 0001 74 00000001 00000003 00", 21, 19),
+    "too many topics for the frame": ("00000000 00010000 0001 74 00000001 00000003 00", 40, None),
+    "a name longer than the frame": ("00000000 00000001 0100 74 00000001 00000003 00", 40, None),
+    "the body ends before the frame": ("00000000 00000000 0001 74 00000001 00000003 00", 40, None),
+}
+
+
+@pytest.mark.parametrize(("part", "frame_end", "read"), BEGINNINGS.values(), ids=BEGINNINGS)
+def test_the_beginning_of_an_offset_commit_answer(part: str, frame_end: int, read: int | None) -> None:
+    """Version 3: throttle time; topics with a name; partitions with number and error."""
+    assert begins(8, 3, "response", bytes.fromhex(part), 0, frame_end) == read
