@@ -74,7 +74,7 @@ class Limits:
     max_held_records_bytes: record data of Produce requests held per flow until their answers tell the offsets.
     max_payload_bytes: shown of one key, value or header.
     max_properties, max_filters: read of one MQTT packet; what is beyond is left out.
-    max_topics, max_topic_bytes: MQTT topics remembered per flow, of aliases and of publishes.
+    max_topic_bytes: MQTT topics remembered per flow for their aliases.
     max_undecided_frames, max_undecided_bytes: MQTT packets of a flow held until its protocol level shows.
     max_expert_infos: remarks of a conversation kept per flow; the rest is counted.
     max_tcp_remarks: remarks on retransmissions and the like kept per flow and direction; the rest is counted.
@@ -104,7 +104,6 @@ class Limits:
     max_payload_bytes: int = MIB
     max_properties: int = 1000
     max_filters: int = 10_000
-    max_topics: int = 65_535
     max_topic_bytes: int = 4 * MIB
     max_undecided_frames: int = 200
     max_undecided_bytes: int = 256 * 1024

@@ -84,12 +84,17 @@ class MqttConversation:
         """See `Conversation.boundary`."""
         return plausible(data, position, direction, self._connection.level, hinted)
 
+    def lost(self, direction: int, out: Sink) -> None:
+        """See `PairsByOrder.lost`: pings have nothing but their order."""
+        self._requests.lost(direction, output(out))
+
     def finish(self, out: Sink) -> None:
         """Give what is still open, and the row of the connection."""
         rows = output(out)
         self._release(rows)
         self._publishing.finish(rows)
         self._requests.finish(rows)
+        self._remarks.finish(rows)
         if rows.connections is not None and self._connection.first_ts_ns is not None:
             rows.connections.append(self._connection.row())
 
@@ -106,6 +111,7 @@ class MqttConversation:
             if len(self._held) < limits.max_undecided_frames and self._held_bytes < limits.max_undecided_bytes:
                 return
             self._release(out)
+            self._remarks.limit(frame, out, "unknown_level")
         else:
             self._release(out)
             self._message(frame, out)
@@ -190,7 +196,7 @@ class MqttConversation:
         topic_start, topic_end, identifier, properties_start, payload = parts
         properties = NO_PROPERTIES
         if properties_start != payload:
-            usual = quick_properties(data, properties_start, payload, PUBLISH)
+            usual = quick_properties(data, properties_start, payload, PUBLISH, self._limits.max_properties)
             if usual is None:
                 self._other(frame, out)
                 return

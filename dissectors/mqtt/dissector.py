@@ -20,4 +20,5 @@ MQTT = Dissector(
     error_names=REASON_NAMES,
     inspect=inspect,
     may_hide=may_hide,
+    subprotocols=("mqtt", "mqttv3.1"),
 )

@@ -8,10 +8,9 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from dissectors.core.limits import Limits
 from dissectors.core.model import Frame
 from dissectors.mqtt.walk import Walked
-
-MAX_EARLY = 64
 
 # Who asked (0: the client), type of the answer, packet identifier (0 where there is none).
 Key = tuple[int, int, int]
@@ -29,20 +28,27 @@ class EarlyAnswer(NamedTuple):
 class Early:
     """The answers that wait. Falsy while there are none."""
 
-    __slots__ = ("_held",)
+    __slots__ = ("_bytes", "_held", "_limits")
 
-    def __init__(self) -> None:
+    def __init__(self, limits: Limits) -> None:
+        self._limits = limits
         self._held: list[EarlyAnswer] = []
+        self._bytes = 0
 
     def __len__(self) -> int:
         return len(self._held)
 
-    def hold(self, key: Key, frame: Frame, found: Walked | None, error: str | None) -> EarlyAnswer | None:
-        """Keep an answer; the oldest one when there are too many, which answers nothing that was captured."""
+    def hold(self, key: Key, frame: Frame, found: Walked | None, error: str | None) -> list[EarlyAnswer]:
+        """Keep an answer. Gives the oldest ones when there are too many: they answer nothing that was captured."""
         order, direction, data, start, end, *rest = frame
         copy: Frame = (order, direction, data[start:end], 0, end - start, *rest)  # type: ignore[assignment]
         self._held.append(EarlyAnswer(key, copy, found, error))
-        return self._held.pop(0) if len(self._held) > MAX_EARLY else None
+        self._bytes += end - start
+        gone: list[EarlyAnswer] = []
+        while len(self._held) > self._limits.max_early or self._bytes > self._limits.max_early_bytes:
+            gone.append(self._held.pop(0))
+            self._bytes -= gone[-1].frame[4]
+        return gone
 
     def take(self, asker: int, types: frozenset[int], identifier: int, ts_ns: int, most: int = 3) -> list[EarlyAnswer]:
         """At most so many answers of these types to what was sent at this time."""
@@ -53,9 +59,10 @@ class Early:
         ][:most]
         if mine:
             self._held = [one for one in self._held if one not in mine]
+            self._bytes -= sum(one.frame[4] for one in mine)
         return mine
 
     def rest(self) -> list[EarlyAnswer]:
         """All that is left."""
-        held, self._held = self._held, []
+        held, self._held, self._bytes = self._held, [], 0
         return held

@@ -78,11 +78,17 @@ PROPERTIES: dict[int, Property] = {
 }
 
 
-def quick_properties(data: bytes, position: int, end: int, of: int) -> dict[str, Any] | None:
-    """The properties data[position:end] of a packet of this type; None where anything about them is unusual."""
+def quick_properties(data: bytes, position: int, end: int, of: int, most: int) -> dict[str, Any] | None:
+    """The properties data[position:end] of a packet of this type; None where anything about them is unusual.
+
+    most: so many are usual.
+    """
     found: dict[str, Any] = {}
     try:
         while position < end:
+            most -= 1
+            if most < 0:
+                return None
             known = PROPERTIES[data[position]]
             value, position = _READERS[known.type](data, position + 1)
             if of not in known.packets or (known.allowed and not known.allowed[0] <= value <= known.allowed[1]):

@@ -47,6 +47,8 @@ _TOPIC_PROBLEMS = {
     "null_character": "holds U+0000",
     "control_character": "holds control characters or non-characters",
 }
+# Topic names that need not be read and judged again.
+_MAX_CACHED, _MAX_CACHED_BYTES = 10_000, 1 << 20
 NO_PROPERTIES: dict[str, Any] = {}
 
 # A topic name and the rules that it breaks.
@@ -79,7 +81,7 @@ class Publishing:
         self._flights: tuple[dict[int, Flight], dict[int, Flight]] = ({}, {})
         # PUBREL without a PUBLISH on this connection, which wait for PUBCOMP.
         self._released: tuple[dict[int, Asked], dict[int, Asked]] = ({}, {})
-        self._early = Early()
+        self._early = Early(limits)
         self._aliases: tuple[dict[int, str], dict[int, str]] = ({}, {})
         self._alias_bytes = 0
         self._topics: dict[bytes, Topic] = {}
@@ -92,7 +94,7 @@ class Publishing:
             text, problems = string(raw)
             known = text, problems + topic_problems(text)
             self._topic_bytes += len(raw)
-            if self._topic_bytes > self._limits.max_topic_bytes or len(self._topics) >= self._limits.max_topics:
+            if self._topic_bytes > _MAX_CACHED_BYTES or len(self._topics) >= _MAX_CACHED:
                 self._topics.clear()
                 self._topic_bytes = len(raw)
             self._topics[raw] = known
@@ -186,7 +188,10 @@ class Publishing:
         flights = self._flights[publisher]
         flight = None if identifier is None else flights.get(identifier)
         if flight is None and identifier and not final and not self._is_expected(packet_type, publisher, identifier):
-            self._lost(self._early.hold((publisher, packet_type, identifier), frame, found, error), out)
+            gone = self._early.hold((publisher, packet_type, identifier), frame, found, error)
+            if gone:
+                self._remarks.limit(frame, out, "early_responses")
+                self._lost(gone, out)
             return
         if out.messages is not None:
             self._acknowledgement_message(frame, out, packet_type, identifier, code, flight is not None, error)
@@ -221,8 +226,7 @@ class Publishing:
 
     def finish(self, out: Output) -> None:
         """Give what is still in flight."""
-        for early in self._early.rest():
-            self._lost(early, out)
+        self._lost(self._early.rest(), out)
         for direction, (flights, released) in enumerate(zip(self._flights, self._released, strict=True)):
             for flight in flights.values():
                 self._landed(direction, flight, f"no_{flight.waits_for}", None, out)
@@ -276,7 +280,7 @@ class Publishing:
         self._alias_bytes += len(topic) - len(aliases.pop(alias, ""))
         if self._alias_bytes > self._limits.max_topic_bytes:
             self._alias_bytes -= len(topic)
-            self._remarks.once(frame, out, "alias_limit", "too many long topics; an alias is not remembered")
+            self._remarks.limit(frame, out, "topic_aliases")
         else:
             aliases[alias] = topic
         return topic
@@ -306,11 +310,11 @@ class Publishing:
         flights = self._flights[direction]
         before = flights.pop(identifier, None)
         first_offset = None if before is None else self._again(frame, out, identifier, before)
-        most = self._limits.max_outstanding if connection.messages[1 - direction] else self._limits.max_unheard
-        if len(flights) >= most:
+        heard = connection.messages[1 - direction] > 0
+        if len(flights) >= (self._limits.max_outstanding if heard else self._limits.max_unheard):
             flight = flights.pop(next(iter(flights)))
             self._landed(direction, flight, f"no_{flight.waits_for}", None, out)
-            self._remarks.once(frame, out, "outstanding_requests", "too many messages wait for an acknowledgement")
+            self._remarks.limit(frame, out, "outstanding_requests" if heard else "unheard_requests")
         in_flight = len(flights) + 1
         flights[identifier] = Flight(offset, end - start, last, ts_ns, FIRST[qos], head, tail, in_flight, first_offset)
         connection.max_in_flight[direction] = max(connection.max_in_flight[direction], in_flight)
@@ -348,11 +352,10 @@ class Publishing:
             error = ORPHAN
         add_message(out, frame, connection, role, operation_name(packet_type), identifier, error, words)
 
-    def _lost(self, early: EarlyAnswer | None, out: Output) -> None:
-        """An acknowledgement whose PUBLISH is not in the capture."""
-        if early is not None:
-            _, packet_type, identifier = early.key
-            self.acknowledged(early.frame, out, packet_type, identifier, early.found, early.error, final=True)
+    def _lost(self, answers: list[EarlyAnswer], out: Output) -> None:
+        """Acknowledgements whose PUBLISH is not in the capture."""
+        for (_, packet_type, identifier), frame, found, error in answers:
+            self.acknowledged(frame, out, packet_type, identifier, found, error, final=True)
 
     def _out_of_turn(self, frame: Frame, out: Output, packet_type: int, identifier: int, flight: Flight) -> str | None:
         """What follows when another packet comes than the one waited for; None: nothing changes."""

@@ -9,7 +9,7 @@ from dissectors.core.limits import Limits
 from dissectors.core.model import Frame
 from dissectors.mqtt.connection import Connection
 from dissectors.mqtt.output import Output
-from dissectors.mqtt.rules import RULES, clause
+from dissectors.mqtt.rules import LIMIT_TEXTS, RULES, clause
 
 # Remarks of one kind for one flow; further ones would push out other kinds.
 MAX_SAME_REMARKS = 20
@@ -21,13 +21,14 @@ Place = tuple[int, int, int, int, int]
 class Remarks:
     """Counts what was remarked on one flow."""
 
-    __slots__ = ("_all", "_connection", "_most", "_same")
+    __slots__ = ("_all", "_connection", "_last", "_most", "_same")
 
     def __init__(self, limits: Limits, connection: Connection) -> None:
         self._most = limits.max_expert_infos
         self._connection = connection
         self._all = 0
         self._same: dict[str, int] = {}
+        self._last: Place | None = None
 
     def add(self, frame: Frame, out: Output, code: str, text: str, at: int | None = None) -> None:
         """Remark on a packet, or on its bytes from position `at` of the frame's data on."""
@@ -39,6 +40,19 @@ class Remarks:
         """A remark that one flow gets once."""
         if code not in self._same:
             self.add(frame, out, code, text)
+
+    def limit(self, frame: Frame, out: Output, code: str) -> None:
+        """A limit of this program was reached."""
+        self.once(frame, out, code, LIMIT_TEXTS[code])
+
+    def finish(self, out: Output) -> None:
+        """Say how many remarks were left out."""
+        if self._last is not None:
+            direction, _, _, packet, ts_ns = self._last
+            rule = RULES["expert_infos"]
+            text = f"{sum(self._same.values()) - self._all} further remarks on this connection were not kept"
+            out.sink.expert((direction, None, packet, ts_ns, rule.severity, rule.group, "expert_infos", text, None))
+            self._last = None
 
     def unpaired(self, frame: Frame, out: Output, code: str, text: str) -> None:
         """On an answer without its request: odd only where the capture holds all that went before."""
@@ -53,6 +67,7 @@ class Remarks:
         same = self._same.get(code, 0)
         self._same[code] = same + 1
         if same >= MAX_SAME_REMARKS or self._all >= self._most:
+            self._last = place
             return
         self._all += 1
         direction, offset, length, packet, ts_ns = place

@@ -61,7 +61,7 @@ class Requests:
         self._publishing = publishing
         self._asked: dict[tuple[int, int], Asked] = {}
         self._pings: list[Asked] = []
-        self._early = Early()
+        self._early = Early(limits)
         self._auth: Asked | None = None
         self.connect: Asked | None = None
         self.connected = False
@@ -73,8 +73,7 @@ class Requests:
 
     def finish(self, out: Output) -> None:
         """Give what is still open."""
-        for early in self._early.rest():
-            self._lost(early, out)
+        self._lost(self._early.rest(), out)
         self._remark_on_pings(out)
         for asked in (*self._asked.values(), *self._pings, self.connect, self._auth):
             unanswered(out, self._connection, CLIENT_TO_SERVER, asked)
@@ -148,7 +147,7 @@ class Requests:
         unanswered(out, connection, direction, self._asked.pop(key, None))
         if len(self._asked) >= self._limits.max_outstanding:
             unanswered(out, connection, direction, self._asked.pop(next(iter(self._asked))))
-            self._remarks.once(frame, out, "outstanding_requests", "too many requests wait for a response")
+            self._remarks.limit(frame, out, "outstanding_requests")
         self._asked[key] = asked
         self._answer_early(_ANSWER_OF[found.type], identifier, frame[8], out)
 
@@ -162,7 +161,7 @@ class Requests:
         if direction == SERVER_TO_CLIENT and identifier is not None:
             asked = self._asked.pop((found.type, identifier), None)
             if asked is None and not final:
-                self._lost(self._early.hold((0, found.type, identifier), frame, found, error), out)
+                self._hold(frame, found, identifier, error, out)
                 return
         missing = ORPHAN if asked is None and error is None else error
         add_message(out, frame, connection, "response", name, identifier, missing, summary(found))
@@ -184,7 +183,7 @@ class Requests:
         connection = self._connection
         asks = found.type == PINGREQ
         if not asks and not self._pings and frame[1] == SERVER_TO_CLIENT and not final:
-            self._lost(self._early.hold((0, PINGRESP, 0), frame, found, error), out)
+            self._hold(frame, found, 0, error, out)
             return
         role = "request" if asks else "response"
         add_message(out, frame, connection, role, operation_name(found.type), None, error, None)
@@ -195,6 +194,7 @@ class Requests:
             if len(self._pings) >= self._limits.max_unheard:
                 unanswered(out, connection, CLIENT_TO_SERVER, self._pings.pop(0))
                 connection.count("pings_unanswered")
+                self._remarks.limit(frame, out, "unheard_requests")
             self._pings.append(asked_by(frame, PINGREQ))
             self._answer_early(PINGRESP, 0, frame[8], out)
         elif self._pings:
@@ -236,10 +236,24 @@ class Requests:
             for early in self._early.take(0, frozenset({answer_type}), identifier, ts_ns, most=1):
                 self._replay(early, out, final=False)
 
-    def _lost(self, early: EarlyAnswer | None, out: Output) -> None:
-        """An answer whose request is not in the capture."""
-        if early is not None:
+    def _hold(self, frame: Frame, found: Walked, identifier: int, error: str | None, out: Output) -> None:
+        """Keep an answer, as its request may be read later."""
+        gone = self._early.hold((0, found.type, identifier), frame, found, error)
+        if gone:
+            self._remarks.limit(frame, out, "early_responses")
+            self._lost(gone, out)
+
+    def _lost(self, answers: list[EarlyAnswer], out: Output) -> None:
+        """Answers whose requests are not in the capture."""
+        for early in answers:
             self._replay(early, out, final=True)
+
+    def lost(self, direction: int, out: Output) -> None:
+        """Bytes of this direction are missing: whether a ping was answered in them, nobody knows."""
+        if direction == SERVER_TO_CLIENT:
+            for asked in self._pings:
+                unanswered(out, self._connection, CLIENT_TO_SERVER, asked)
+            self._pings.clear()
 
     def _replay(self, early: EarlyAnswer, out: Output, final: bool) -> None:
         if early.found is not None:

@@ -109,8 +109,20 @@ RULES: dict[str, Rule] = {
     "pingresp_without_pingreq": Rule("warn", "protocol", "3.13", "3.13", "3.13"),
     # Limits of this program.
     "outstanding_requests": Rule("note", "limit"),
-    "alias_limit": Rule("note", "limit"),
-    "level_unknown": Rule("note", "undecoded"),
+    "unheard_requests": Rule("note", "limit"),
+    "early_responses": Rule("note", "limit"),
+    "topic_aliases": Rule("note", "limit"),
+    "unknown_level": Rule("note", "limit"),
+    "expert_infos": Rule("note", "limit"),
+}
+
+# What is said once for each connection when a limit was reached.
+LIMIT_TEXTS: dict[str, str] = {
+    "outstanding_requests": "too many messages wait for an answer; the oldest are given as unanswered",
+    "unheard_requests": "no answer was captured so far; only the newest messages go on waiting for one",
+    "early_responses": "too many answers wait for what they answer; the oldest are given as orphans",
+    "topic_aliases": "topics of aliases are too long to remember; what an alias means may stay unknown",
+    "unknown_level": "so many packets do not tell the protocol level; what depends on it stays unknown",
 }
 
 

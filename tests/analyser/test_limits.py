@@ -17,6 +17,7 @@ from analyser.analysis import Analysis
 from analyser.options import ReadOptions
 from dissectors.core.limits import CaptureLimits, Limits
 from dissectors.registry import PROTOCOLS
+from tests.support.mqtt_encode import PING, connack, connect, publish, subscribe, user_property
 from tests.support.packets import (
     Captured,
     block,
@@ -181,6 +182,12 @@ def produced(codec: str) -> list[Captured]:
     return talk(asks(1, head + body, 0, 3), answers(1, answer))
 
 
+def mqtt(packet: bytes, level: int = 4) -> list[Captured]:
+    """An MQTT connection with this packet of the client."""
+    maximum = [b"\x22\0\x09"] if level == 5 else None
+    return talk((True, connect(level)), (False, connack(properties=maximum)), (True, packet))
+
+
 ONE_HEARD = [asks(0), answers(0)]
 REACHED: dict[str, Reached] = {
     # What is larger is damage: that is said, and reading goes on behind it.
@@ -257,6 +264,17 @@ REACHED: dict[str, Reached] = {
     ),
     "max_records_per_batch": Reached({"max_records_per_batch": 9}, lambda: produced("none"), "decompression_limit"),
     "max_held_records_bytes": Reached({"max_held_records_bytes": 1000}, lambda: produced("none"), "held_records"),
+    "max_properties": Reached(
+        {"max_properties": 3},
+        lambda: mqtt(publish("t", properties=[user_property("a", "b")] * 9), 5),
+        "too_many_properties",
+    ),
+    "max_filters": Reached({"max_filters": 3}, lambda: mqtt(subscribe(1, *[("a", 0)] * 9)), "too_many_filters"),
+    "max_topic_bytes": Reached(
+        {"max_topic_bytes": 100}, lambda: mqtt(publish("t" * 200, properties=[b"\x23\0\1"]), 5), "topic_aliases"
+    ),
+    "max_undecided_frames": Reached({"max_undecided_frames": 3}, lambda: talk(*[(True, PING)] * 9), "unknown_level"),
+    "max_undecided_bytes": Reached({"max_undecided_bytes": 9}, lambda: talk(*[(True, PING)] * 9), "unknown_level"),
     "max_expert_infos": Reached(
         {"max_expert_infos": 2},
         lambda: talk(*ONE_HEARD, *(asks(number, HEARTBEAT + b"behind") for number in range(9))),

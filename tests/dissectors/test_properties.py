@@ -10,8 +10,9 @@ from tests.dissectors import properties
 from tests.dissectors.example.talk import EXAMPLE_CASE
 from tests.dissectors.kafka.talk import KAFKA_CASE
 from tests.dissectors.mongo.talk import MONGO_CASE
+from tests.dissectors.mqtt.talk import MQTT_CASE
 
-CASES = {"kafka": KAFKA_CASE, "mongo": MONGO_CASE, "example": EXAMPLE_CASE}
+CASES = {"kafka": KAFKA_CASE, "mqtt": MQTT_CASE, "mongo": MONGO_CASE, "example": EXAMPLE_CASE}
 
 each_case = pytest.mark.parametrize("protocol", CASES)
 few = settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
