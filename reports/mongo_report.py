@@ -6,16 +6,15 @@ from collections.abc import Sequence
 from typing import Any
 
 from reports.causes import Finding
-from reports.document import Block, Cells, Heading, Paragraph, Section, without_empty
+from reports.document import Block, Heading, Paragraph, Section
 from reports.shapes import shape_blocks, shape_count, shapes
 from reports.source import Source, rows
-from reports.values import ms_text
+from reports.summary import Summary, summary_blocks
 from reports.words import count
 
 TABLES_READ = ("mongo_commands", "mongo_cursors", "mongo_transactions")
 _SHAPES_SHOWN = 15
 _SHAPES_IN_JSON = 1000
-_ROWS_SHOWN = 20
 
 # A write error is no error of its command: it is counted by its own code.
 _ERRORS = """
@@ -48,99 +47,52 @@ _DRIVERS = """
     order by commands desc, driver, driver_version, app_name"""
 
 
+_PARTS = (
+    Summary(
+        "errors", "Errors", _ERRORS, "mongo_commands",
+        {"command": "COMMAND", "error_code": "CODE", "error_name": "NAME", "commands": "COUNT", "clients": "CLIENTS"},
+    ),
+    Summary(
+        "cursors", "Cursors that outlived their first batch", _CURSORS, "mongo_cursors",
+        {
+            "ended": "ENDED BY", "cursors": "CURSORS", "get_mores": "GETMORES", "documents": "DOCUMENTS",
+            "response_bytes": "BYTES",
+        },
+    ),
+    Summary(
+        "transactions", "Transactions", _TRANSACTIONS, "mongo_transactions",
+        {
+            "outcome": "OUTCOME", "transactions": "COUNT", "commands": "COMMANDS", "errors": "ERRORS",
+            "median_ms": "MEDIAN MS", "max_ms": "MAX MS",
+        },
+    ),
+    Summary(
+        "drivers", "Drivers", _DRIVERS, "mongo_commands",
+        {
+            "driver": "DRIVER", "driver_version": "VERSION", "platform": "PLATFORM", "app_name": "APPLICATION",
+            "addresses": "ADDRESSES", "connections": "CONNECTIONS", "commands": "COMMANDS",
+            "compressors": "COMPRESSION",
+        },
+    ),
+)  # fmt: skip
+
+
 def sections(source: Source, _: Sequence[Finding]) -> list[Section]:
     """One section; none without MongoDB traffic."""
-    drivers = rows(source, _DRIVERS)
-    if not drivers:
+    if not rows(source, "select 1 as one from mongo_commands limit 1"):
         return []
     found = shapes(source, _SHAPES_SHOWN)
     blocks: list[Block] = [Heading("Query shapes, by time in sum"), *shape_blocks(found)]
-    blocks += _more(shape_count(source) - len(found), "shape", "wirewitness shapes CAPTURE...")
-    for title, query, header in _PARTS:
-        blocks += _part(title, rows(source, query), header)
-    blocks += _part("Drivers", drivers, _DRIVER_HEADER)
+    left = shape_count(source) - len(found)
+    if left > 0:
+        blocks.append(Paragraph(f"and {count(left, 'more shape')}: wirewitness shapes CAPTURE...", tone="quiet"))
+    for part in _PARTS:
+        if held := rows(source, part.query):
+            blocks += [Heading(part.title), *summary_blocks(part, held)]
     return [Section("MONGODB", tuple(blocks))]
 
 
 def values(source: Source) -> dict[str, Any]:
     """`mongo`: shapes (at most 1,000, by time in sum), errors, cursors, transactions, drivers."""
-    return {
-        "mongo": {
-            "shapes": shapes(source, _SHAPES_IN_JSON),
-            "errors": rows(source, _ERRORS),
-            "cursors": rows(source, _CURSORS),
-            "transactions": rows(source, _TRANSACTIONS),
-            "drivers": rows(source, _DRIVERS),
-        }
-    }
-
-
-_Header = dict[str, str]
-_PARTS: tuple[tuple[str, str, _Header], ...] = (
-    (
-        "Errors",
-        _ERRORS,
-        {"command": "COMMAND", "error_code": "CODE", "error_name": "NAME", "commands": "COUNT", "clients": "CLIENTS"},
-    ),
-    (
-        "Cursors that outlived their first batch",
-        _CURSORS,
-        {
-            "ended": "ENDED BY",
-            "cursors": "CURSORS",
-            "get_mores": "GETMORES",
-            "documents": "DOCUMENTS",
-            "response_bytes": "BYTES",
-        },
-    ),
-    (
-        "Transactions",
-        _TRANSACTIONS,
-        {
-            "outcome": "OUTCOME",
-            "transactions": "COUNT",
-            "commands": "COMMANDS",
-            "errors": "ERRORS",
-            "median_ms": "MEDIAN MS",
-            "max_ms": "MAX MS",
-        },
-    ),
-)
-_DRIVER_HEADER = {
-    "driver": "DRIVER",
-    "driver_version": "VERSION",
-    "platform": "PLATFORM",
-    "app_name": "APPLICATION",
-    "addresses": "ADDRESSES",
-    "connections": "CONNECTIONS",
-    "commands": "COMMANDS",
-    "compressors": "COMPRESSION",
-}
-
-
-def _part(title: str, found: Sequence[dict[str, Any]], header: _Header) -> list[Block]:
-    if not found:
-        return []
-    shown = found[:_ROWS_SHOWN]
-    numbers = tuple(
-        place for place, name in enumerate(header) if all(isinstance(row[name], int | float | None) for row in shown)
-    )
-    table = tuple(tuple(_text(name, row[name]) for name in header) for row in shown)
-    cells = without_empty(Cells(tuple(header.values()), table, numbers=numbers))
-    return [
-        Heading(title),
-        cells,
-        *_more(len(found) - len(shown), "row", "wirewitness table mongo_commands CAPTURE..."),
-    ]
-
-
-def _text(name: str, value: Any) -> str:
-    if value is None:
-        return ""
-    if name.endswith("_ms"):
-        return ms_text(value)
-    return f"{value:,}" if isinstance(value, int) and name != "error_code" else str(value)
-
-
-def _more(number: int, what: str, command: str) -> list[Block]:
-    return [Paragraph(f"and {count(number, f'more {what}')}: {command}", tone="quiet")] if number > 0 else []
+    summaries = {part.key: rows(source, part.query) for part in _PARTS}
+    return {"mongo": {"shapes": shapes(source, _SHAPES_IN_JSON), **summaries}}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from reports import kafka_report, mongo_report
+from reports import kafka_report, mongo_report, mqtt_report
 from reports.causes import Finding
 from reports.document import Section
 from reports.source import Source
@@ -25,6 +25,7 @@ class ProtocolReport(NamedTuple):
 
 PROTOCOL_REPORTS = (
     ProtocolReport(kafka_report.TABLES_READ, kafka_report.sections, kafka_report.values),
+    ProtocolReport(mqtt_report.TABLES_READ, mqtt_report.sections, mqtt_report.values),
     ProtocolReport(mongo_report.TABLES_READ, mongo_report.sections, mongo_report.values),
 )
 

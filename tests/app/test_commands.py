@@ -189,7 +189,17 @@ def test_report_for_browsers_and_tickets(capture: Path, form: str, begins: str) 
 
 def test_analyse_json_is_the_contract(capture: Path) -> None:
     made = json.loads(invoke("analyse", capture, "--format", "json").stdout)
-    assert list(made) == ["schema_version", "captures", "quality", "flows", "operations", "groups", "mongo", "findings"]
+    assert list(made) == [
+        "schema_version",
+        "captures",
+        "quality",
+        "flows",
+        "operations",
+        "groups",
+        "mqtt",
+        "mongo",
+        "findings",
+    ]
     assert made["captures"][0]["packets"] == 8
     assert made["operations"][0] | {"latency_ms": None} == {
         "protocol": "kafka", "operation": "ApiVersions", "exchanges": 3, "errors": 0, "unanswered": 0, "orphans": 0,
