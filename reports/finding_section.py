@@ -9,6 +9,7 @@ from typing import Any
 from reports.causes import Cause, Finding
 from reports.document import Block, Cells, Copy, Heading, Paragraph, Section, severity_tone, without_empty
 from reports.source import Source, all_rows
+from reports.values import ms_text
 from reports.words import count, display_filter, partition_list
 
 _CAUSES_LISTED = 20
@@ -95,9 +96,8 @@ def _cause(cause: Cause, connections: Mapping[str, Connection]) -> Iterable[Bloc
         yield _committers(who, connections)
         if len(who.committers) > _COMMITTERS_SHOWN:
             yield Paragraph(f"and {len(who.committers) - _COMMITTERS_SHOWN} more in this finding's numbers")
-    elif cause.worst.who:
-        yield Paragraph("clients:" if len(cause.worst.who) > 1 else "client:")
-        yield _clients(cause.worst.who[:_COMMITTERS_SHOWN])
+    else:
+        yield from _clients(cause)
     yield from _evidence(cause)
     yield Paragraph(cause.worst.next_step, "next")
     ids = [found[0].finding_id for found in cause.by_code().values()]
@@ -146,13 +146,29 @@ def _committers(finding: Finding, connections: Mapping[str, Connection]) -> Cell
     return Cells(header, table, numbers=(3, 6), shortened=(2,))
 
 
-def _clients(clients: Sequence[Mapping[str, Any]]) -> Cells:
-    """Clients side by side, with whatever the detector says of each."""
-    names = list(dict.fromkeys(["address", "client_id", *(name for client in clients for name in client)]))
-    table = tuple(tuple(_plain(client.get(name)) for name in names) for client in clients)
-    numbers = [i for i, name in enumerate(names) if all(isinstance(c.get(name), int | float | None) for c in clients)]
+def _clients(cause: Cause) -> Iterable[Block]:
+    """The clients of all its findings side by side, with whatever the detector says of each."""
+    several = len({f.numbers.get("where") for f in cause.findings}) > 1
+    clients = [
+        {**client, "where": finding.numbers.get("where")} if several else client
+        for finding in cause.findings
+        for client in finding.who
+    ]
+    shown = clients[:_COMMITTERS_SHOWN]
+    if not shown:
+        return
+    names = list(dict.fromkeys(["address", "client_id", *(name for client in shown for name in client)]))
+    table = tuple(dict.fromkeys(tuple(_value(name, client.get(name)) for name in names) for client in shown))
+    numbers = [i for i, name in enumerate(names) if all(isinstance(c.get(name), int | float | None) for c in shown)]
     header = tuple(name.replace("_", " ").upper() for name in names)
-    return without_empty(Cells(header, table, numbers=tuple(numbers)))
+    yield Paragraph("clients:" if len(clients) > 1 else "client:")
+    yield without_empty(Cells(header, table, numbers=tuple(numbers)))
+    if len(clients) > len(shown):
+        yield Paragraph(f"and {len(clients) - len(shown)} more in the numbers of these findings", tone="quiet")
+
+
+def _value(name: str, value: Any) -> str:
+    return ms_text(value) if name.endswith("_ms") else _plain(value)
 
 
 def _committer(committer: Mapping[str, Any], connections: Mapping[str, Connection]) -> tuple[str, ...]:

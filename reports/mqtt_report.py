@@ -35,7 +35,8 @@ _TOPICS = """
                string_agg(distinct qos::varchar, ', ' order by qos::varchar) as qos,
                (epoch_ns(max(ts)) - epoch_ns(min(ts))) / 1e9 as seconds
         from mqtt_publishes group by topic)
-    select topic, published, case when seconds > 0 then round(published / seconds, 2) end as per_second,
+    select topic, published,
+           case when seconds >= 1 and published > 1 then round(published / seconds, 2) end as per_second,
            published_bytes, publishers, qos, sent_on, receivers, payload_bytes from topics
     order by payload_bytes desc nulls last, published desc, topic"""
 _HANDSHAKES = """

@@ -11,7 +11,8 @@ How it decides
     The longest time without a packet of the client, also the one at the end, against the keep alive of CONNECT, or
     that which the server set in its place (5.0). More than 1.0 times (late_ratio) plus 1 s (slack_s) is a warning:
     clients look at their clock once in a while. More than 1.5 times (gone_ratio) is critical: the server has to
-    close. Keep alive 0 switches the check off. Bytes missing from the flow make it inconclusive: info, low
+    close. Keep alive 0 switches the check off. A client that waits for PINGRESP until the end is not the one that
+    failed: info, MQT104 tells of the server. Bytes missing from the flow make it inconclusive: info, low
     confidence.
 
 False alarms
@@ -40,6 +41,8 @@ from analyser.detectors.mqtt_rows import (
 )
 from analyser.findings import Confidence, Evidence, Finding, Severity, some_evidence, subject_text
 
+WAITED = " It was waiting for the answer to a PINGREQ."
+
 
 def detect(
     frames: Frames, *, late_ratio: float = 1.0, gone_ratio: float = 1.5, slack_s: float = 1.0
@@ -54,7 +57,8 @@ def detect(
         if silence_ms <= limit_ms * late_ratio + slack_s * 1000:
             continue
         gone = silence_ms > limit_ms * gone_ratio
-        severity, confidence = _judged(gone, bool(row["gap_bytes"]))
+        waits = is_last and bool(row["pings_unanswered"])
+        severity, confidence = _judged(gone, waits, bool(row["gap_bytes"]))
         yield Finding(
             code=DETECTOR.code,
             name=DETECTOR.name,
@@ -65,7 +69,7 @@ def detect(
             sentence=(
                 f"{sentence_start(client_text(row))} sent nothing to "
                 f"{server_text(row)} for {seconds_text(silence_ms)}, although it promised a packet every "
-                f"{keep_alive_s} s.{_outcome(row, is_last)}"
+                f"{keep_alive_s} s.{_outcome(row, is_last)}{WAITED if waits else ''}"
             ),
             next_step=(
                 "Look at the client at that time: was it stopped, out of memory, without network? Its next packet, if "
@@ -98,9 +102,11 @@ def _silence(row: Row) -> tuple[float, int, int | None, bool]:
     return inner_ms, row["client_silence_from"], row["client_silence_packet"], False
 
 
-def _judged(gone: bool, has_gaps: bool) -> tuple[Severity, Confidence]:
+def _judged(gone: bool, waits: bool, has_gaps: bool) -> tuple[Severity, Confidence]:
     if has_gaps:
         return "info", "low"
+    if waits:
+        return "info", "high"
     return ("critical", "high") if gone else ("warning", "high")
 
 
@@ -121,6 +127,7 @@ DETECTOR = Detector(
         "mqtt_connections": (
             *CLIENT_COLUMNS, "keep_alive_s", "server_keep_alive_s", "client_silence_ms", "client_silence_from",
             "client_silence_packet", "ts_last_from_client", "last_client_packet", "disconnected_by", "closed_by",
+            "pings_unanswered",
             "observed_until", "gap_bytes", "file",
         ),
     },

@@ -10,7 +10,7 @@ Why it matters
 How it decides
     CONNACK not 0, SUBACK 128 and above, a granted QoS below the requested one (info), in 5.0 any reason code of 128
     and above in PUBACK, PUBREC, UNSUBACK and DISCONNECT of the server. One finding for each client and code
-    (refused_least times). Codes that have a rule of their own are left to it: 0x8E, 0x93, 0x95.
+    (refused_least times). Codes that have a rule of their own are left to it: 0x8E, 0x93, 0x94, 0x95.
 
 False alarms
     A client that tries an old protocol version first and goes on with another.
@@ -30,7 +30,7 @@ from analyser.detectors.framework import Detector, Frames
 from analyser.detectors.mqtt_rows import Row, client_numbers, client_text, sentence_start, server_text
 from analyser.findings import Evidence, Finding, Severity, printable, some_evidence, subject_text
 
-_OTHER_RULES = (0x8E, 0x93, 0x95)
+_OTHER_RULES = (0x8E, 0x93, 0x94, 0x95)
 _ERRORS = 0x80
 
 

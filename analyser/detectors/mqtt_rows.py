@@ -106,7 +106,7 @@ def _remark_finding(
         confidence="high",
         provisional=False,
         subject=subject_text(flow=connection["flow_id"], side="server" if by_server else "client", remark=code),
-        sentence=f"{who} {done}{to} {_times(len(remarks))}; first: {remarks[0]['text'].rstrip('.')}.",
+        sentence=f"{who} {done}{to} {times_text(len(remarks))}; first: {remarks[0]['text'].rstrip('.')}.",
         next_step=next_step,
         ts_first_ns=min(remark["ts"] for remark in remarks),
         ts_last_ns=max(remark["ts"] for remark in remarks),
@@ -127,7 +127,8 @@ def remark_evidence(remarks: Iterable[Row]) -> tuple[Evidence, ...]:
     return some_evidence(Evidence(remark["file"], remark["packet"], remark["message_id"]) for remark in remarks)
 
 
-def _times(number: int) -> str:
+def times_text(number: int) -> str:
+    """`once`, `twice`, `7 times`."""
     return {1: "once", 2: "twice"}.get(number, count_text(number, "time"))
 
 

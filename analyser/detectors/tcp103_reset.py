@@ -48,8 +48,8 @@ def detect(frames: Frames, *, requests_least: int = 1) -> Iterator[Finding]:
             subject=subject_text(flow=flow["flow_id"]),
             sentence=(
                 f"The {flow['reset_by']} reset the connection between {endpoints_text(flow)} while "
-                f"{count_text(len(lost), 'request')} had no response ({operations}). Whether they were carried out "
-                "is not known."
+                f"{count_text(len(lost), 'request')} had no response ({operations}). Whether "
+                f"{'it was' if len(lost) == 1 else 'they were'} carried out is not known."
             ),
             next_step=f"Look into the log of the {flow['reset_by']} at that time, and at load balancers on the way.",
             ts_first_ns=min(e["ts"] for e in lost),

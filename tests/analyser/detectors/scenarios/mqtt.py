@@ -237,6 +237,20 @@ MQTT_FIRES: list[Scenario] = [
             )
         ],
     ),
+    fires(
+        "MQT103",
+        "info",
+        "waits for the server",
+        mqtt_connections=[
+            connection(
+                ts_last_from_client=at(100),
+                ts_last=at(195),
+                observed_until=at(195),
+                closed_by="client",
+                pings_unanswered=1,
+            )
+        ],
+    ),
     fires("MQT104", "warning", "no answer", mqtt_connections=[connection()], exchanges=[ping(900, None)]),
     fires("MQT104", "info", "a late answer", mqtt_connections=[connection()], exchanges=[ping(900, 45)]),
     *(
