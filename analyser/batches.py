@@ -40,6 +40,8 @@ class PacketRow(NamedTuple):
     payload: memoryview
     wire_bytes: int
     copy: bool
+    window_scale: int
+    segment_size: int
 
 
 @dataclass(slots=True)
@@ -138,5 +140,7 @@ class BatchColumns:
             payloads,
             batch.wire_payload_bytes[chosen].tolist(),
             self._copies[chosen].tolist(),
+            batch.window_scale[chosen].tolist(),
+            batch.segment_size[chosen].tolist(),
         )
         return list(map(PacketRow._make, zip(*columns, strict=True)))

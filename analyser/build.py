@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from analyser import waits
 from analyser.internal_records import decoded
 from analyser.tables import TABLES, Column, arrow_schema
 from analyser.timeorder import FLOW, NO_FLOW
@@ -44,8 +45,9 @@ class Lookups:
 
 
 def row_fields(dissectors: Mapping[str, Dissector]) -> dict[str, tuple[str, ...]]:
-    """Field names of the raw rows of every table that dissectors fill."""
+    """Field names of the raw rows of every table that dissectors and flows fill."""
     fields = dict(CORE_ROWS)
+    fields[waits.TABLE] = waits.WAIT_FIELDS
     for dissector in dissectors.values():
         fields.update(dissector.rows)
     return fields
@@ -157,7 +159,10 @@ class _Builder:
         return pa.nulls(self.rows, pa.int64())
 
     def file(self) -> pa.Array:
-        return pc.take(pa.array(self.known.files, pa.string()), pc.shift_right(self.first_packet(), PACKET_BITS))
+        return self.file_of(self.first_packet())
+
+    def file_of(self, packet: pa.Array) -> pa.Array:
+        return pc.take(pa.array(self.known.files, pa.string()), pc.shift_right(packet, PACKET_BITS))
 
     def number(self, name: str) -> pa.Array:
         return pc.bit_wise_and(self.field(name), (1 << PACKET_BITS) - 1)
@@ -246,6 +251,8 @@ _SPECIAL: dict[tuple[str, str], _Maker] = {
     ("", "topic"): _Builder.topic,
     ("", "cluster_id"): lambda b: pc.take(b.known.clusters, b.flow),
     ("kafka_records", "decoded"): lambda b: decoded(b.raw, b.topic()),
+    (waits.TABLE, "file"): lambda b: b.file_of(b.field("packet_first")),
+    (waits.TABLE, "file_last"): lambda b: b.file_of(b.field("packet_last")),
     ("", "message_id"): lambda b: b.message_id(b.sides(), b.field("stream_offset")),
     ("", "first_message_id"): lambda b: b.message_id(b.sides(), b.field("first_offset")),
     ("", "direction"): lambda b: pc.take(_DIRECTIONS, b.field("direction")),

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from analyser.capture import CaptureStats, Endpoints, EndpointTable
 from analyser.capture.reader import LIMIT_REMARKS
-from analyser.flow import MASK, Flow, flow_id
+from analyser.flow import MASK, Flow, flow_id, window_shift
 from analyser.tables import arrow_schema
 
 _NS_PER_MS = 1e6
@@ -126,6 +126,8 @@ def flow_row(flow: Flow, endpoints: EndpointTable) -> dict[str, Any]:
         "out_of_order_segments": to_server.out_of_order + to_client.out_of_order,
         "duplicate_packets": flow.duplicates,
         "truncated_packets": to_server.truncated + to_client.truncated,
+        "client_window_scale": window_shift(flow, low_is_client),
+        "server_window_scale": window_shift(flow, not low_is_client),
         "client_zero_window_ms": to_server.zero_window_ns / _NS_PER_MS,
         "server_zero_window_ms": to_client.zero_window_ns / _NS_PER_MS,
         "encrypted": flow.encrypted,

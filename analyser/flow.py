@@ -10,10 +10,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from analyser.capture import EndpointTable
+from analyser.capture.syn_options import NOT_SEEN, NOT_SENT
 from analyser.streams import Half, Note
 
 if TYPE_CHECKING:
     from analyser.decoding import FlowDecoder
+    from analyser.waits import Waits
 
 FIN, SYN, RST, ACK = 1, 2, 4, 16
 MASK = (1 << 32) - 1
@@ -29,6 +31,7 @@ class Flow:
     packets counts all, duplicates those captured twice, data_segments those with payload (copies not counted).
     closed_ts_ns: the capture's clock (latest time so far) when both sides had ended, or one had reset.
     decoder: what consumes the streams; None before there are bytes and once the flow is finished.
+    waits: what TCP made it wait for; None while there is nothing.
     """
 
     index: int
@@ -55,6 +58,7 @@ class Flow:
     encrypted: bool = False
     sni: str | None = None
     decoder: FlowDecoder | None = None
+    waits: Waits | None = None
     held_bytes: int = 0
     let_go: bool = False
     finished: bool = False
@@ -120,17 +124,35 @@ def starts_anew(flow: Flow, from_low: bool, seq: int) -> bool:
     return half.started
 
 
-def handshake(flow: Flow, from_low: bool, seq: int, flags: int, ts_ns: int) -> None:
-    """A SYN or SYN-ACK of the flow."""
+def handshake(
+    flow: Flow, from_low: bool, seq: int, flags: int, ts_ns: int, window_scale: int, segment_size: int
+) -> None:
+    """A SYN or SYN-ACK of the flow, with its options as `analyser/capture/syn_options.py` gives them."""
     half = flow.halves[from_low]
     if not half.started:
         half.start(seq + 1, isn=seq)
+    if window_scale != NOT_SEEN:
+        # Some systems leave options out when they send a SYN again: what one of them said holds.
+        half.window_scale = max(window_scale, NOT_SENT if half.window_scale is None else half.window_scale)
+        half.segment_size = segment_size or half.segment_size
     if flags & ACK:
         flow.syn_ack_ns = ts_ns if flow.syn_ack_ns is None else flow.syn_ack_ns
     else:
         flow.syn_ns = ts_ns if flow.syn_ns is None else flow.syn_ns
     if flow.client_is_low is None:
         flow.client_is_low = from_low != bool(flags & ACK)
+
+
+def window_shift(flow: Flow, from_low: bool) -> int | None:
+    """By how many bits the windows of this side are scaled; None where the handshake does not tell.
+
+    Scaling holds when both SYNs asked for it (RFC 7323, 2.2); a SYN-ACK asks for it only when the SYN did.
+    """
+    mine, other = flow.halves[from_low].window_scale, flow.halves[not from_low].window_scale
+    if NOT_SENT in (mine, other):
+        return 0
+    agreed = other is not None or flow.client_is_low == (not from_low)
+    return mine if agreed else None
 
 
 def close(flow: Flow, from_low: bool, flags: int, end_seq: int, packet: int, ts_ns: int, now_ns: int) -> None:

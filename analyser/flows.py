@@ -27,6 +27,8 @@ from analyser.shelf import Shelf
 from analyser.streams import HISTORY_BYTES, Half, Note
 from analyser.stretches import Places, Stretch, stretches
 from analyser.two_points import Delays
+from analyser.wait_signs import SignFinder, Signs
+from analyser.waits import settle, watch
 from dissectors.core.limits import Limits
 
 LINGER_NS = 60_000_000_000
@@ -41,9 +43,17 @@ class FlowTable:
 
     consume(flow): called whenever a flow may have queued runs, in batch order. ended(flow): called once, after the last
     `consume`; the table forgets the flow then. Indices count from 0 in the order in which flows were opened.
+    with_waits: find out what TCP makes flows wait for.
     """
 
-    def __init__(self, limits: Limits, endpoints: EndpointTable, consume: FlowCallback, ended: FlowCallback) -> None:
+    def __init__(
+        self,
+        limits: Limits,
+        endpoints: EndpointTable,
+        consume: FlowCallback,
+        ended: FlowCallback,
+        with_waits: bool = True,
+    ) -> None:
         self.stray_packets = 0
         self._limits = limits
         self._endpoints = endpoints
@@ -55,6 +65,8 @@ class FlowTable:
         self._half_open = HalfOpen(limits.max_half_open)
         self._half_open_rows = 0
         self._copies = Copies()
+        self._sign_finder = SignFinder() if with_waits else None
+        self._signs: dict[int, Signs] = {}
         self.delays = Delays(endpoints)
         self._closed: deque[tuple[int, int]] = deque()
         self._current: npt.NDArray[np.int32] = np.full(1024, _NONE, np.int32)
@@ -86,6 +98,8 @@ class FlowTable:
         self.delays.feed(batch)
         columns = BatchColumns(batch, self._file_index, copies, self._now_ns)
         cut = stretches(batch, copies)
+        if self._sign_finder is not None:
+            self._signs = self._sign_finder.feed(batch, columns, cut.order, copies)
         ready, alone = columns.runs(cut), columns.each(cut.order[cut.alone])
         pair, flow = -1, None
         for number, stretch in enumerate(cut.all):
@@ -126,6 +140,7 @@ class FlowTable:
     def _finish(self, flow: Flow) -> None:
         for half in flow.halves:
             half.flush(flow.last_packet, flow.ts_last_ns)
+        settle(flow, self._limits)
         flow.finished = True
         self._consume(flow)
         self._held_bytes -= flow.held_bytes
@@ -150,10 +165,17 @@ class FlowTable:
         """No more packets of this flow in the batch."""
         if flow is None:
             return
+        self._watch(flow)
         self._pass_on(flow)
         if flow.closed_ts_ns is not None and flow.decoder is None:
             del self._open[flow.index]
             self._shelf.put(flow)
+
+    def _watch(self, flow: Flow, before: int | None = None) -> None:
+        """Take what was found of the flow's packets in this batch, as far as those below `before`."""
+        signs = self._signs.get(flow.pair)
+        if signs:
+            watch(flow, signs, self._limits, before)
 
     def _pass_on(self, flow: Flow) -> None:
         self._consume(flow)
@@ -248,7 +270,8 @@ class FlowTable:
         flow.last_packet, flow.ts_last_ns = attempt.last_packet, attempt.ts_last_ns
         flow.packets, flow.duplicates = attempt.packets, attempt.duplicates
         flow.halves[attempt.from_low].first_seq = attempt.seq
-        handshake(flow, attempt.from_low, attempt.seq, SYN, attempt.ts_ns)
+        options = attempt.window_scale, attempt.segment_size
+        handshake(flow, attempt.from_low, attempt.seq, SYN, attempt.ts_ns, *options)
         return flow
 
     def _careful(self, flow: Flow | None, pair: int, rows: list[PacketRow]) -> Flow | None:
@@ -257,6 +280,7 @@ class FlowTable:
             flow = self._from_attempt(self._half_open.pop(pair))
         for row in rows:
             if flow is not None and self._is_past(flow, row):
+                self._watch(flow, row.packet)
                 self._finish(flow)
                 flow = None
             if flow is None:
@@ -283,7 +307,7 @@ class FlowTable:
 
 def _take(flow: Flow, row: PacketRow, limits: Limits) -> None:
     """One packet of a flow."""
-    packet, ts_ns, now_ns, from_low, seq, ack, flags, window, payload, wire_bytes, copy = row
+    packet, ts_ns, now_ns, from_low, seq, ack, flags, window, payload, wire_bytes, copy, scale, size = row
     flow.packets += 1
     flow.ts_first_ns = min(flow.ts_first_ns, ts_ns)
     flow.ts_last_ns = max(flow.ts_last_ns, ts_ns)
@@ -297,7 +321,7 @@ def _take(flow: Flow, row: PacketRow, limits: Limits) -> None:
     if sender.first_seq is None:
         sender.first_seq = seq
     if flags & SYN:
-        handshake(flow, from_low, seq, flags, ts_ns)
+        handshake(flow, from_low, seq, flags, ts_ns, scale, size)
         seq += 1
     elif not flags & RST:
         sender.window(window, packet, ts_ns)

@@ -28,6 +28,8 @@ class Attempt:
     ts_ns: int
     ts_last_ns: int
     last_packet: int
+    window_scale: int
+    segment_size: int
     packets: int = 1
     duplicates: int = 0
 
@@ -66,7 +68,8 @@ class HalfOpen:
             return gone
         if attempt is not None:
             gone.append(self.pop(pair))
-        fresh = Attempt(pair, row.from_low, row.seq, row.packet, row.ts_ns, row.ts_ns, row.packet)
+        ends = row.ts_ns, row.ts_ns, row.packet
+        fresh = Attempt(pair, row.from_low, row.seq, row.packet, *ends, row.window_scale, row.segment_size)
         self._attempts[pair] = fresh
         if len(self._attempts) > self._most:
             gone.append(self.pop(next(iter(self._attempts))))

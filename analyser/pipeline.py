@@ -14,6 +14,7 @@ from functools import partial
 
 import pyarrow as pa
 
+from analyser import waits
 from analyser.build import field_kind, row_fields
 from analyser.capture import CaptureError, CaptureStats, EndpointTable, Source, read_batches
 from analyser.decoding import FlowDecoder
@@ -104,7 +105,8 @@ class Pipeline:
         self._endpoints = EndpointTable(self._limits.capture.max_pairs)
         self._share = ShareFilter(share or Share(), self._endpoints)
         self._records = FlowRecords(self._endpoints)
-        self._flows = FlowTable(self._limits, self._endpoints, self._consume, self._records.add)
+        with_waits = waits.TABLE in tables
+        self._flows = FlowTable(self._limits, self._endpoints, self._consume, self._records.add, with_waits)
         self._records.delays = self._flows.delays
 
     def run(self, sources: Sequence[Source], progress: ProgressCallback | None = None) -> Decoded:
@@ -146,6 +148,10 @@ class Pipeline:
             for from_low, note in flow.take_notes():
                 from_client = from_low == client_is_low(flow, self._endpoints[flow.pair])
                 self._sink.expert(_expert_row(CLIENT_TO_SERVER if from_client else SERVER_TO_CLIENT, note))
+                added = True
+            if flow.waits is not None and (rows := self._sink.rows(waits.TABLE)) is not None:
+                client_low = client_is_low(flow, self._endpoints[flow.pair])
+                rows += [(int(from_low != client_low), *row) for from_low, *row in flow.waits.take()]
                 added = True
         if added:
             self._store.mark(flow.first_packet)

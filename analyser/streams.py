@@ -76,6 +76,8 @@ class Half:
     recent: the last segments delivered, at most HISTORY_SEGMENTS or about history_bytes (above 0), to compare what is
         sent again with them.
     retransmitted, retransmitted_bytes: segments with bytes that were seen before, or that filled a hole late.
+    window_scale: of this side's SYN; -1 when it had none, None while no SYN was seen.
+    segment_size: the largest one that this side takes (MSS), None where not known.
     zero_since_ns: since when this side's receive window is closed. notes_left: how many remarks may still follow.
     """
 
@@ -103,6 +105,8 @@ class Half:
     zero_since_ns: int | None = None
     zero_packet: int = 0
     zero_window_ns: int = 0
+    window_scale: int | None = None
+    segment_size: int | None = None
     notes: list[Note] | None = None
     notes_left: int = 50
     notes_dropped: int = 0

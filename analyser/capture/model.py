@@ -140,6 +140,8 @@ class PacketBatch:
     payload_start: index into data; payload_bytes of it are there, wire_payload_bytes (never fewer) were sent.
     ip_id, ttl: of the IP header that carries the segment; ip_id is -1 in IPv6. Two copies of one packet have the same
         ip_id (where the sender counts it), a retransmission has not; a copy taken behind a router has a lower ttl.
+    window_scale, segment_size: options of a SYN; -1 and 0 where it has none, -2 and 0 on other segments and where the
+        options were not captured.
 
     A segment in IP fragments has the number, time, ip_id and ttl of the packet that completes it.
     """
@@ -158,6 +160,8 @@ class PacketBatch:
     wire_payload_bytes: Ids
     ip_id: Ids
     ttl: Bytes
+    window_scale: npt.NDArray[np.int8]
+    segment_size: Ids
 
     def __len__(self) -> int:
         return len(self.packet)

@@ -9,6 +9,7 @@ from analyser.capture.gather import gather
 from analyser.capture.layer import Verdict
 from analyser.capture.model import Bytes, CaptureStats, Ints, PacketBatch, Records, Rows, Words
 from analyser.capture.network import Packets
+from analyser.capture.syn_options import syn_options
 
 TCP_HEADER_BYTES = 20
 TCP_HEADER = np.dtype(
@@ -70,6 +71,7 @@ def _decode_segments(descent: Descent, records: Records, endpoints: EndpointTabl
         (packets.stop - payload).astype(np.int32),
         packets.ip_id,
         packets.ttl,
+        *syn_options(descent.data, packets.transport, payload, packets.end, header["flags"]),
     )
     known = pair >= 0
     if known.all():

@@ -48,6 +48,8 @@ from analyser.detectors import (
     tcp102_zero_window,
     tcp103_reset,
     tcp104_handshake,
+    tcp105_delayed_ack,
+    tcp106_window_limited,
 )
 from analyser.detectors.framework import Detector, Failure, run
 from analyser.findings import Finding
@@ -68,6 +70,8 @@ DETECTORS: dict[str, Detector] = {
         tcp102_zero_window.DETECTOR,
         tcp103_reset.DETECTOR,
         tcp104_handshake.DETECTOR,
+        tcp105_delayed_ack.DETECTOR,
+        tcp106_window_limited.DETECTOR,
         kaf101_dual_committer.DETECTOR,
         kaf102_stuck_committer.DETECTOR,
         kaf103_offset_regression.DETECTOR,

@@ -5,11 +5,13 @@ In: a frame of a detector. Out: dicts with None for null and times as Unix ns; w
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import pandas as pd
 
 from analyser.detectors.commits import values
+from analyser.findings import Evidence
 
 # So many flows are named in the numbers of one finding; the rest is counted.
 MOST_NAMED = 20
@@ -19,6 +21,14 @@ def rows_of(frame: pd.DataFrame) -> list[dict[str, Any]]:
     """One dict per row."""
     columns = {str(name): values(frame[name]) for name in frame.columns}
     return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+
+
+def evidence_of(waits: Iterable[dict[str, Any]]) -> Iterator[Evidence]:
+    """The packets at both ends of rows of `tcp_waits`, with the message in which they are where that is known."""
+    for wait in waits:
+        message_id = wait.get("message_id")
+        yield Evidence(wait["file"], wait["packet_first"], message_id)
+        yield Evidence(wait["file_last"], wait["packet_last"], message_id)
 
 
 def endpoints_text(flow: dict[str, Any]) -> str:

@@ -81,6 +81,8 @@ _FLOWS = Table(
         Column("truncated_packets", "int64", "segments cut by the snap length", "flow", nullable=False),
         Column("client_first_seq", "int64", "TCP sequence number of the client's first stream byte (offset 0)", "flow"),
         Column("server_first_seq", "int64", "TCP sequence number of the server's first stream byte (offset 0)", "flow"),
+        Column("client_window_scale", "int64", "bits by which the client's windows are scaled; null: not seen", "flow"),
+        Column("server_window_scale", "int64", "bits by which the server's windows are scaled; null: not seen", "flow"),
         Column("client_zero_window_ms", "float64", "how long the client's receive window was closed", "flow", "ms"),
         Column("server_zero_window_ms", "float64", "how long the server's receive window was closed", "flow", "ms"),
         Column("encrypted", "bool", "the flow speaks TLS", "flow", nullable=False),
@@ -188,6 +190,36 @@ _EXPERT_INFOS = Table(
     ("ts", "file", "packet", "code"),
 )
 
+_TCP_WAITS = Table(
+    "tcp_waits",
+    "one row per wait that TCP imposed: delayed acknowledgements, full receive windows",
+    (
+        FLOW_ID,
+        Column("file", "string", "capture file of packet_first", "derived", nullable=False),
+        packet_column("packet_first", "packet after which the sender waited"),
+        Column("file_last", "string", "capture file of packet_last", "derived", nullable=False),
+        packet_column("packet_last", "packet that ends the wait"),
+        ts_column("time of the packet after which the sender waited"),
+        Column("ts_last", "time", "time of the packet that ends the wait", unit="UTC", nullable=False),
+        Column("direction", "string", "client_to_server or server_to_client: whose bytes waited", "derived"),
+        Column(
+            "kind",
+            "string",
+            "delayed_ack: a segment had to be confirmed first; full_window: the receiver had no room",
+            nullable=False,
+        ),
+        Column("stream_offset", "int64", "offset of the first byte that waited", unit="bytes", nullable=False),
+        Column("wait_ms", "float64", "time until the acknowledgement; time with a full window", unit="ms"),
+        Column("answer_ms", "float64", "delayed_ack: from the acknowledgement to the next segment", unit="ms"),
+        Column("sent_bytes", "int64", "delayed_ack: segment not confirmed; full_window: sent meanwhile", unit="bytes"),
+        Column("next_bytes", "int64", "delayed_ack: size of the segment that waited", unit="bytes"),
+        Column("window_least_bytes", "int64", "full_window: the smallest window meanwhile", unit="bytes"),
+        Column("window_most_bytes", "int64", "full_window: the largest window meanwhile", unit="bytes"),
+        Column("segment_limit_bytes", "int64", "largest segment (MSS) that both SYNs allow", unit="bytes"),
+    ),
+    ("ts", "file", "packet_first", "kind"),
+)
+
 _FINDINGS = Table(
     "findings",
     "conclusions of the detectors",
@@ -215,5 +247,6 @@ CORE_TABLES = (
     _MESSAGES,
     _EXCHANGES,
     _EXPERT_INFOS,
+    _TCP_WAITS,
     _FINDINGS,
 )

@@ -77,6 +77,7 @@ class Limits:
     max_topic_bytes: MQTT topics remembered per flow for their aliases.
     max_undecided_frames, max_undecided_bytes: MQTT packets of a flow held until its protocol level shows.
     max_expert_infos: remarks of a conversation kept per flow; the rest is counted.
+    max_tcp_waits: waits that TCP imposed kept per flow.
     max_tcp_remarks: remarks on retransmissions and the like kept per flow and direction; the rest is counted.
     """
 
@@ -108,4 +109,5 @@ class Limits:
     max_undecided_frames: int = 200
     max_undecided_bytes: int = 256 * 1024
     max_expert_infos: int = 100
+    max_tcp_waits: int = 1000
     max_tcp_remarks: int = 50

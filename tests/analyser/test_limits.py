@@ -17,6 +17,7 @@ from analyser.analysis import Analysis
 from analyser.options import ReadOptions
 from dissectors.core.limits import CaptureLimits, Limits
 from dissectors.registry import PROTOCOLS
+from tests.analyser.test_waits import in_pieces
 from tests.support.mqtt_encode import PING, connack, connect, publish, subscribe, user_property
 from tests.support.packets import (
     Captured,
@@ -41,7 +42,7 @@ HEARTBEAT = bytes.fromhex("0001 67 00000007 0001 6d")  # v0: group g, generation
 HEARTBEAT_OK = bytes(2)
 TABLES = (
     "flows", "messages", "exchanges", "expert_infos", "kafka_brokers", "kafka_partitions", "kafka_fetch_partitions",
-    "kafka_produce_batches", "kafka_records",
+    "kafka_produce_batches", "kafka_records", "tcp_waits",
 )  # fmt: skip
 Packets = Sequence[Captured] | bytes
 
@@ -280,6 +281,7 @@ REACHED: dict[str, Reached] = {
         lambda: talk(*ONE_HEARD, *(asks(number, HEARTBEAT + b"behind") for number in range(9))),
         "expert_infos",
     ),
+    "max_tcp_waits": Reached({"max_tcp_waits": 3}, lambda: in_pieces(Talk(), 5).packets, "tcp_waits"),
     "max_tcp_remarks": Reached({"max_tcp_remarks": 3}, sent_again, "tcp_remarks"),
 }
 SILENT = {

@@ -59,6 +59,7 @@ class Talk:
         cut: int = 0,
         window: int = 512,
         ip_id: int | None = None,
+        options: bytes = b"",
     ) -> Talk:
         """One packet; offset -1 is the SYN, `ack` an offset of the other side, `cut` bytes are not captured.
 
@@ -76,16 +77,17 @@ class Talk:
             ack=0 if ack is None else (other + 1 + ack) & 0xFFFFFFFF,
             flags=flags,
             window=window,
+            options=options,
         )
         data = ethernet(ipv4(segment, source, target, ip_id=len(self.packets) + 1 if ip_id is None else ip_id))
         self.packets.append(Captured(self.ts_ns, data[: len(data) - cut], len(data)))
         self.ts_ns += _STEP_NS
         return self
 
-    def handshake(self) -> Talk:
+    def handshake(self, client_options: bytes = b"", server_options: bytes = b"") -> Talk:
         """SYN, SYN-ACK, ACK."""
-        self.send(True, -1, flags=SYN)
-        self.send(False, -1, flags=SYN | ACK, ack=0)
+        self.send(True, -1, flags=SYN, options=client_options)
+        self.send(False, -1, flags=SYN | ACK, ack=0, options=server_options)
         return self.send(True, 0, flags=ACK, ack=0)
 
     def wait(self, seconds: float) -> Talk:

@@ -159,6 +159,8 @@ def tcp_flow(flow_id: str = "a", **more: Any) -> Row:
         "retransmitted_bytes": 0,
         "duplicate_packets": 0,
         "truncated_packets": 0,
+        "client_window_scale": 7,
+        "server_window_scale": 7,
         "client_zero_window_ms": 0.0,
         "server_zero_window_ms": 0.0,
         "handshake": "complete",
@@ -205,6 +207,65 @@ def message(flow_id: str, seconds: float, **more: Any) -> Row:
         "operation": "Fetch",
         "version": "17",
         "client_id": "billing-1",
+    }
+    return row | more
+
+
+def stall(flow_id: str, number: int, **more: Any) -> Row:
+    """A delayed acknowledgement in the middle of request `number` (100 bytes each, one in a second)."""
+    row = {
+        "flow_id": flow_id,
+        "file": "incident.pcapng",
+        "packet_first": number * 4 + 1,
+        "file_last": "incident.pcapng",
+        "packet_last": number * 4 + 3,
+        "ts": at(number),
+        "ts_last": at(number + 0.0441),
+        "direction": "client_to_server",
+        "kind": "delayed_ack",
+        "stream_offset": number * 100 + 14,
+        "wait_ms": 44.0,
+        "answer_ms": 0.1,
+        "sent_bytes": 14,
+        "next_bytes": 86,
+        "segment_limit_bytes": 1460,
+    }
+    return row | more
+
+
+def stalled(flow_id: str, count: int, **more: Any) -> dict[str, list[Row]]:
+    """So many stalls (`more` of each), and the messages and exchanges of 100 bytes in which they are."""
+    places = {"direction": "client_to_server", "length_bytes": 100}
+    ids = [f"{flow_id}-c{number * 100}" for number in range(count)]
+    return {
+        "tcp_waits": [stall(flow_id, number, **more) for number in range(count)],
+        "messages": [
+            message(flow_id, n + 0.05, message_id=one, stream_offset=n * 100, **places) for n, one in enumerate(ids)
+        ],
+        "exchanges": [
+            exchange(flow_id, n + 0.05, exchange_id=one, request_message_id=one) for n, one in enumerate(ids)
+        ],
+    }
+
+
+def full_window(flow_id: str, seconds: float, lasts: float, **more: Any) -> Row:
+    """A receive window of 64 KiB that is full, but for a tenth of the time, with a round trip of 100 ms."""
+    row = {
+        "flow_id": flow_id,
+        "file": "incident.pcapng",
+        "packet_first": round(seconds * 1000) + 1,
+        "file_last": "incident.pcapng",
+        "packet_last": round((seconds + lasts) * 1000) + 1,
+        "ts": at(seconds),
+        "ts_last": at(seconds + lasts),
+        "direction": "server_to_client",
+        "kind": "full_window",
+        "stream_offset": 5000,
+        "wait_ms": lasts * 900,
+        "sent_bytes": round(lasts * 650_000),
+        "window_least_bytes": 65_536,
+        "window_most_bytes": 65_536,
+        "segment_limit_bytes": 1460,
     }
     return row | more
 

@@ -2,7 +2,16 @@
 
 from __future__ import annotations
 
-from tests.analyser.detectors.scenarios.build import at, capture, exchange, remark, tcp_flow
+from tests.analyser.detectors.scenarios.build import (
+    at,
+    capture,
+    exchange,
+    full_window,
+    remark,
+    stall,
+    stalled,
+    tcp_flow,
+)
 from tests.analyser.detectors.scenarios.scenario import Scenario, fires, silent
 
 SERVER = {"handshake_seen": False, "bytes_to_server": 0, "bytes_to_client": 0, "protocol": None}
@@ -83,6 +92,25 @@ TCP_FIRES: list[Scenario] = [
         flows=[tcp_flow(handshake="unanswered", handshake_ms=None, packets=4, data_segments=0, **SERVER)],
     ),
     fires("TCP104", "warning", "an answer after the SYN was repeated", flows=[tcp_flow(handshake_ms=1031.0)]),
+    fires("TCP105", "warning", "requests in two writes", flows=[tcp_flow(), tcp_flow("b")], **stalled("a", 5)),
+    fires(
+        "TCP105", "warning", "no handshake in the capture, an acknowledgement after 200 ms",
+        flows=[tcp_flow()], **stalled("a", 8, segment_limit_bytes=None, wait_ms=200.0),
+    ),
+    fires(
+        "TCP105", "info", "an encrypted connection: nobody knows where messages end",
+        flows=[tcp_flow(protocol=None)], tcp_waits=[stall("a", n) for n in range(5)],
+    ),
+    fires(
+        "TCP106", "warning", "a far away consumer with a small buffer",
+        flows=[tcp_flow(), tcp_flow("b")], tcp_waits=[full_window("a", 1, 4)],
+        exchanges=[exchange("a", 0.9, "Fetch", lasts=1.4), exchange("a", 7, "Fetch"), exchange("b", 2, "Fetch")],
+    ),
+    fires(
+        "TCP106", "warning", "a broker that reads slowly",
+        flows=[tcp_flow()],
+        tcp_waits=[full_window("a", 1, 2, direction="client_to_server", window_least_bytes=2896)],
+    ),
 ]  # fmt: skip
 
 TCP_NEAR_MISSES: list[Scenario] = [
@@ -132,4 +160,27 @@ TCP_NEAR_MISSES: list[Scenario] = [
         flows=[tcp_flow(handshake="unanswered", handshake_ms=None, packets=40, data_segments=20, **SERVER)],
     ),
     silent("TCP104", "a far away server", flows=[tcp_flow(handshake_ms=280.0, ts_first=at(1))]),
+    silent("TCP105", "four times", flows=[tcp_flow()], **stalled("a", 4)),
+    silent(
+        "TCP105", "whole messages, sent as often as they are confirmed",
+        flows=[tcp_flow()], **stalled("a", 9) | {"tcp_waits": [stall("a", n, stream_offset=n * 100) for n in range(9)]},
+    ),
+    silent("TCP105", "whole segments of a transfer", flows=[tcp_flow()], **stalled("a", 9, sent_bytes=1448)),
+    silent("TCP105", "a quick receiver", flows=[tcp_flow()], **stalled("a", 9, wait_ms=39.0)),
+    silent("TCP105", "a far away receiver", flows=[tcp_flow()], **stalled("a", 9, wait_ms=240.0)),
+    silent("TCP105", "the second half takes its time", flows=[tcp_flow()], **stalled("a", 9, answer_ms=30.0)),
+    silent(
+        "TCP105", "five on each of two connections and directions, never five of one",
+        flows=[tcp_flow("a", protocol=None), tcp_flow("b", protocol=None)],
+        tcp_waits=[
+            stall(flow_id, n, direction=direction)
+            for flow_id in "ab" for direction in ("client_to_server", "server_to_client") for n in range(4)
+        ],
+    ),
+    silent("TCP106", "a second or less", flows=[tcp_flow()], tcp_waits=[full_window("a", n, 1.1) for n in (1, 3)]),
+    silent("TCP106", "mostly not full", flows=[tcp_flow()], tcp_waits=[full_window("a", 1, 4, wait_ms=1500.0)]),
+    silent(
+        "TCP106", "one window, then a peer that hangs",
+        flows=[tcp_flow()], tcp_waits=[full_window("a", 1, 4, sent_bytes=70_000)],
+    ),
 ]  # fmt: skip
