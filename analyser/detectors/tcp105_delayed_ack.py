@@ -14,8 +14,8 @@ How it decides
     times (times_least) on one connection in one direction. Nagle's rule holds a small segment back while another one is
     not confirmed; the receiver waits with the acknowledgement because it has no answer to half a message. Small is what
     leaves room for 40 bytes of options in the largest segment of the handshake, or in 1220 bytes (segment_bytes) where
-    the handshake is not in the capture. Where the protocol is not known or encrypted, nobody can say where a message
-    ends, so the finding is info with low confidence.
+    the handshake is not in the capture. On an encrypted connection nobody can say where a message ends, so the finding
+    is info with low confidence; of a protocol that is not known nothing is said.
 
 False alarms
     A program that works for as long on the second half of a message, and sets TCP_NODELAY. On a way of 40 ms and more
@@ -65,6 +65,8 @@ def detect(
     ]
     messages, exchanges = rows_of(frames["messages"]), rows_of(frames["exchanges"])
     for flow in rows_of(frames["flows"]):
+        if flow["protocol"] is None and not flow["encrypted"]:
+            continue
         for direction in _SIDES:
             mine = [wait for wait in waits if wait["direction"] == direction]
             if flow["protocol"] is not None:
@@ -139,7 +141,7 @@ DETECTOR = Detector(
     severity="warning",
     confidence="high",
     reads={
-        "flows": ("flow_id", "protocol", "client_address", "client_port", "server_address", "server_port"),
+        "flows": ("flow_id", "protocol", "client_address", "client_port", "server_address", "server_port", "encrypted"),
         "tcp_waits": (
             "ts", "ts_last", "file", "packet_first", "file_last", "packet_last", "direction", "stream_offset",
             "wait_ms", "answer_ms", "sent_bytes", "next_bytes", "segment_limit_bytes",

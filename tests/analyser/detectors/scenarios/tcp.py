@@ -99,7 +99,8 @@ TCP_FIRES: list[Scenario] = [
     ),
     fires(
         "TCP105", "info", "an encrypted connection: nobody knows where messages end",
-        flows=[tcp_flow(protocol=None)], tcp_waits=[stall("a", n) for n in range(5)],
+        flows=[tcp_flow(protocol=None, encrypted=True), *(tcp_flow(str(n)) for n in range(9))],
+        tcp_waits=[stall("a", n) for n in range(5)],
     ),
     fires(
         "TCP106", "warning", "a far away consumer with a small buffer",
@@ -166,12 +167,16 @@ TCP_NEAR_MISSES: list[Scenario] = [
         flows=[tcp_flow()], **stalled("a", 9) | {"tcp_waits": [stall("a", n, stream_offset=n * 100) for n in range(9)]},
     ),
     silent("TCP105", "whole segments of a transfer", flows=[tcp_flow()], **stalled("a", 9, sent_bytes=1448)),
+    silent(
+        "TCP105", "small messages of an unknown protocol, held back one by one",
+        flows=[tcp_flow(protocol=None)], tcp_waits=[stall("a", n) for n in range(9)],
+    ),
     silent("TCP105", "a quick receiver", flows=[tcp_flow()], **stalled("a", 9, wait_ms=39.0)),
     silent("TCP105", "a far away receiver", flows=[tcp_flow()], **stalled("a", 9, wait_ms=240.0)),
     silent("TCP105", "the second half takes its time", flows=[tcp_flow()], **stalled("a", 9, answer_ms=30.0)),
     silent(
-        "TCP105", "five on each of two connections and directions, never five of one",
-        flows=[tcp_flow("a", protocol=None), tcp_flow("b", protocol=None)],
+        "TCP105", "four in each direction of two connections",
+        flows=[tcp_flow(flow_id, protocol=None, encrypted=True) for flow_id in "ab"],
         tcp_waits=[
             stall(flow_id, n, direction=direction)
             for flow_id in "ab" for direction in ("client_to_server", "server_to_client") for n in range(4)
