@@ -54,6 +54,12 @@ class Allowance:
         """Most records of one batch."""
         return self._limits.max_records_per_batch
 
+    def is_usual(self, compressed_bytes: int, given_bytes: int) -> bool:
+        """May it become this much without a question? Then nothing has to be spent."""
+        limits = self._limits
+        usual = compressed_bytes * limits.usual_compression_ratio
+        return given_bytes <= usual and given_bytes <= limits.max_decompressed_bytes
+
     def limit(self, compressed_bytes: int) -> int:
         """Most bytes that this much compressed data may become, at least 1."""
         usual = compressed_bytes * self._limits.usual_compression_ratio
@@ -120,6 +126,16 @@ def decompress_stream(stream: Stream, data: bytes, limit: int) -> Decompressed:
     if whole.error is None or whole.limited or len(data) <= CAREFUL_BYTES:
         return whole
     return _streamed(stream, data, limit, CAREFUL_BYTES)
+
+
+def zlib_block(data: bytes, room: int) -> Decompressed:
+    """One zlib stream that is all there: at once where it is what it should be, else step by step."""
+    stream = zlib.decompressobj()
+    try:
+        given = stream.decompress(data, room)
+    except zlib.error:
+        return decompress_stream(ZLIB, data, room)
+    return Decompressed(given) if stream.eof else decompress_stream(ZLIB, data, room)
 
 
 def _streamed(stream: Stream, data: bytes, limit: int, step_bytes: int) -> Decompressed:

@@ -74,28 +74,56 @@ def document(data: bytes, start: int, limit: int) -> Document:
     end = start + size
     cut = end > limit
     last = limit if cut else end - 1
-    at = start + 4
-    sizes, find = SIZE_OF_TYPE, data.find
-    while at < last:
-        kind = data[at]
-        value = find(0, at + 1, last) + 1
-        if value == 0:
-            return Document(fields, last, "a key ends early")
-        size = sizes[kind]
-        if size < 0:
-            size = value_size(data, kind, value, last)
-            if size < 0:
-                return Document(fields, last, _REASONS.get(size, "impossible value"))
-        behind = value + size
-        if behind > last:
-            return Document(fields, last, "a value ends early")
-        fields[data[at + 1 : value - 1]] = (kind, value, behind)
-        at = behind
+    error = _add_fields(data, start + 4, last, fields)
+    if error is not None:
+        return Document(fields, last, error)
     if cut:
         return Document(fields, limit, "the document is longer than what is there")
     if data[last] != 0:
         return Document(fields, end, "a document does not end in zero")
     return Document(fields, end)
+
+
+def whole_fields(data: bytes, start: int, end: int) -> Fields | None:
+    """The fields of a document that ends exactly at `end`; None where it does not, or is broken."""
+    fields: Fields = {}
+    if end - start < MIN_DOCUMENT_BYTES or _int32(data, start)[0] != end - start or data[end - 1] != 0:
+        return None
+    return fields if _add_fields(data, start + 4, end - 1, fields) is None else None
+
+
+def _add_fields(data: bytes, at: int, last: int, fields: Fields) -> str | None:
+    """Read fields from `at` to before `last`; what is wrong. Most time is spent here, so sizes are found in place."""
+    sizes, find, int32 = SIZE_OF_TYPE, data.find, _int32
+    try:
+        while at < last:
+            kind = data[at]
+            value = find(0, at + 1, last) + 1
+            if value == 0:
+                return "a key ends early"
+            size = sizes[kind]
+            if size >= 0:
+                behind = value + size
+            elif size == _BY_SIZE:
+                behind = value + int32(data, value)[0]
+                if behind < value + MIN_DOCUMENT_BYTES:
+                    return _REASONS[_NOT_ENDED]
+            elif size == _BY_STRING:
+                behind = value + 4 + int32(data, value)[0]
+                if behind <= value + 4 or (behind <= last and data[behind - 1] != 0):
+                    return _REASONS[_NOT_ENDED]
+            else:
+                size = value_size(data, kind, value, last)
+                if size < 0:
+                    return _REASONS[size]
+                behind = value + size
+            if behind > last:
+                return "a value ends early"
+            fields[data[at + 1 : value - 1]] = (kind, value, behind)
+            at = behind
+    except struct.error:  # the last bytes there are do not hold a size
+        return _REASONS[_NO_ROOM]
+    return None
 
 
 _NO_ROOM, _NOT_ENDED, _NO_SUCH_TYPE = -1, -2, -3
@@ -200,7 +228,8 @@ def inner(data: bytes, span: Span | None) -> Fields:
     """The fields of a document or array inside; none where it is neither."""
     if span is None or span[0] not in (DOCUMENT, ARRAY):
         return {}
-    return document(data, span[1], span[2]).fields
+    found = whole_fields(data, span[1], span[2])
+    return document(data, span[1], span[2]).fields if found is None else found
 
 
 def path(data: bytes, fields: Mapping[bytes, Span], *keys: bytes) -> Span | None:

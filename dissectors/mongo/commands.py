@@ -86,41 +86,50 @@ _STATEMENTS = {"insert": b"documents", "update": b"updates", "delete": b"deletes
 
 
 class Command(NamedTuple):
-    """name: None where the message holds no command. fields: those of the command's document. hello: it is one."""
+    """name: None where the message holds no command. fields: those of the command's document. hello: it is one.
+
+    legacy_database: as a legacy opcode names it; OP_MSG has it in the field $db.
+    """
 
     name: str | None
     operation: str
-    database: str | None
     fields: Fields
     hello: bool = False
+    legacy_database: str | None = None
+
+    def database(self, data: bytes) -> str | None:
+        """The database of a command, which was read from `data`."""
+        return self.legacy_database or text(data, self.fields.get(b"$db"))
 
 
 def command_in(message: Message) -> Command:
     """The command of a request; legacy opcodes other than OP_QUERY on $cmd and OP_COMMAND hold none."""
     fields = message.body
-    opcode = opcode_name(message.opcode)
-    if message.opcode == OP_MSG:
-        if not fields:
-            return Command(None, opcode, None, {})
-        name = _name(next(iter(fields)))
-        return Command(name, name, text(message.data, fields.get(b"$db")), fields, is_hello(name))
-    legacy = message.legacy
+    if message.opcode == OP_MSG and fields:
+        name, hello = _named(next(iter(fields)))
+        return Command(name, name, fields, hello)
+    legacy, opcode = message.legacy, opcode_name(message.opcode)
     if legacy is None or not fields or message.opcode not in (OP_QUERY, OP_COMMAND):
-        return Command(None, opcode, None, {})
+        return Command(None, opcode, {})
     database, _, collection = (legacy.namespace or "").partition(".")
     if collection != "$cmd":
-        return Command(None, opcode, None, {})
+        return Command(None, opcode, {})
     if next(iter(fields)) in (b"$query", b"query"):
         fields = inner(message.data, next(iter(fields.values()))) or fields
     name = legacy.command or _name(next(iter(fields)))
-    return Command(name, name, database, fields, is_hello(name))
+    return Command(name, name, fields, is_hello(name), database)
 
 
 @lru_cache(maxsize=1024)
-def _name(key: bytes) -> str:
-    """A command name; others than printable ones are shown escaped."""
+def _named(key: bytes) -> tuple[str, bool]:
+    """A command's name, and whether it is a hello; others than printable names are shown escaped."""
     name = key[:MAX_NAME].decode("utf-8", "replace")
-    return name if name.isprintable() and name else repr(name)[1:-1] or "?"
+    name = name if name.isprintable() and name else repr(name)[1:-1] or "?"
+    return name, is_hello(name)
+
+
+def _name(key: bytes) -> str:
+    return _named(key)[0]
 
 
 def is_awaitable(command: Command) -> bool:
@@ -131,7 +140,7 @@ def is_awaitable(command: Command) -> bool:
 def command_facts(command: Command, message: Message) -> Facts:
     """The facts of a request that holds a command."""
     data, fields, name = message.data, command.fields, command.name or ""
-    facts: Facts = {"command": name, "database": command.database, "unacknowledged": False}
+    facts: Facts = {"command": name, "database": command.database(data), "unacknowledged": False}
     for key, span in fields.items():
         option = _OPTIONS.get(key)
         if option is not None:

@@ -11,7 +11,7 @@ import struct
 from collections.abc import Callable
 from typing import NamedTuple
 
-from dissectors.core.decompression import ZLIB, Allowance, Decompressed, decompress_stream, snappy_block, zstd_block
+from dissectors.core.decompression import Allowance, Decompressed, snappy_block, zlib_block, zstd_block
 from dissectors.mongo.messages import Remark, header_bytes
 from dissectors.mongo.opcodes import HEADER_BYTES, MAX_MESSAGE_BYTES, OP_COMPRESSED
 
@@ -35,14 +35,10 @@ def _noop(data: bytes, limit: int) -> Decompressed:
     return Decompressed(data[:limit])
 
 
-def _zlib(data: bytes, limit: int) -> Decompressed:
-    return decompress_stream(ZLIB, data, limit)
-
-
 _DECOMPRESS: dict[str, Callable[[bytes, int], Decompressed]] = {
     NOOP: _noop,
     "snappy": snappy_block,
-    "zlib": _zlib,
+    "zlib": zlib_block,
     "zstd": zstd_block,
 }
 
@@ -65,9 +61,15 @@ def open_compressed(
         remarks.append(("error", "limit" if stated > 0 else "malformed", "uncompressed_size", impossible))
         return Opened(opcode, name, header, stated, impossible)
     body = data[start + COMPRESSED_HEADER_BYTES : end]
-    allowed = allowance.limit(len(body))
-    found = _DECOMPRESS[name](body, max(1, min(stated, allowed)))
-    allowance.spend(len(body), len(found.data))
+    if allowance.is_usual(len(body), stated):
+        found = _DECOMPRESS[name](body, stated or 1)
+        if found.error is None and len(found.data) == stated:
+            return Opened(opcode, name, header + found.data, stated, None)
+        allowed = stated
+    else:
+        allowed = allowance.limit(len(body))
+        found = _DECOMPRESS[name](body, max(1, min(stated, allowed)))
+        allowance.spend(len(body), len(found.data))
     return Opened(opcode, name, header + found.data, stated, _told(found, stated, allowed, remarks))
 
 

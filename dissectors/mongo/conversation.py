@@ -29,6 +29,7 @@ from dissectors.mongo.opcodes import (
     ONE_WAY,
     OP_COMPRESSED,
     OP_MSG,
+    OP_QUERY,
     OP_REPLY,
     OPCODES,
     REPLIES,
@@ -70,45 +71,32 @@ class _Received(NamedTuple):
 
 
 class _Pending:
-    """A request that waits for its reply, or for the end of its exhaust stream."""
+    """A request that waits for its reply, or for the end of its exhaust stream.
 
-    __slots__ = (
-        "answer",
-        "awaitable",
-        "client_id",
-        "command",
-        "exhaust",
-        "facts",
-        "last",
-        "length",
-        "offset",
-        "opcode",
-        "outcome",
-        "packet",
-        "quiet",
-        "replies",
-        "reply_bytes",
-        "reply_uncompressed",
-        "request_id",
-        "ts_ns",
-    )
+    Values of a request that nothing was heard of stand in the class: making them for each would take its time.
+    answer: offset, packet and time of the first reply; last: time of the last one. quiet: w: 0 is asked for.
+    """
+
+    facts: Facts | None = None
+    answer: tuple[int, int, int] | None = None
+    last: int | None = None
+    outcome = _NO_OUTCOME
+    replies = reply_bytes = reply_uncompressed = 0
+    awaitable = exhaust = quiet = False
 
     def __init__(self, received: _Received, command: Command, client_id: str | None) -> None:
-        _, _, _, start, end, offset, _, packet, ts_ns, _ = received.frame
-        self.request_id = received.request_id
+        frame, self.request_id, _, message, _, _ = received
+        _, _, _, start, end, self.offset, _, self.packet, self.ts_ns, _ = frame
+        self.length = end - start
         self.command = command
         self.client_id = client_id
-        self.opcode = opcode_name(received.message.opcode)
-        self.offset, self.length, self.packet, self.ts_ns = offset, end - start, packet, ts_ns
-        self.awaitable = is_awaitable(command)
-        self.exhaust = wants_exhaust(received.message)
-        self.quiet = wants_no_reply(command, received.message.data)
-        self.facts: Facts | None = None
-        # offset, packet and time of the first reply
-        self.answer: tuple[int, int, int] | None = None
-        self.last: int | None = None
-        self.outcome = _NO_OUTCOME
-        self.replies = self.reply_bytes = self.reply_uncompressed = 0
+        self.opcode = opcode_name(message.opcode)
+        if command.hello:
+            self.awaitable = is_awaitable(command)
+        elif message.opcode == OP_QUERY:
+            self.exhaust = wants_exhaust(message)
+        elif b"writeConcern" in command.fields:
+            self.quiet = wants_no_reply(command, message.data)
 
 
 class MongoConversation:
@@ -200,7 +188,8 @@ class MongoConversation:
         if received.remarks or received.compressor is not None or message.opcode not in _NOT_LEGACY:
             self._judge(received, command, out)
         if out.messages is not None:
-            _add_message(out.messages, received, "request", command.operation, pending.client_id, _line(command))
+            line = _line(command, message.data)
+            _add_message(out.messages, received, "request", command.operation, pending.client_id, line)
         if message.opcode in ONE_WAY or (message.opcode == OP_MSG and message.flags & MORE_TO_COME):
             self._told_exchange(pending, "one_way", out)
             self._one_way[pending.request_id] = pending
@@ -291,8 +280,7 @@ class MongoConversation:
         """Add a reply to its exchange."""
         _, _, _, start, end, offset, _, packet, ts_ns, _ = received.frame
         message = received.message
-        first = pending.answer is None
-        if first:
+        if pending.answer is None:
             pending.answer = (offset, packet, ts_ns)
         pending.outcome, pending.last = found, ts_ns
         pending.replies += 1
@@ -301,15 +289,15 @@ class MongoConversation:
         if pending.command.hello and message.body is not None and found.ok:
             known = server_facts(message.data, message.body)
             self._connection = {**self._connection, **{k: v for k, v in known.items() if v is not None}}
-        facts = pending.facts
-        if facts is None:
-            return
+        if pending.facts is not None:
+            self._add_reply_facts(pending, pending.facts, received, found)
+
+    def _add_reply_facts(self, pending: _Pending, facts: Facts, received: _Received, found: Outcome) -> None:
+        message, first = received.message, pending.replies == 1
         new = reply_facts(facts.get("command"), message, found, pending.command.name is not None)
         for column in ("documents_returned", "n"):
             if not first and facts.get(column) is not None and new.get(column) is not None:
                 new[column] += facts[column]
-        if new.get("cursor_exhausted") and facts.get("command") != "getMore":
-            facts.pop("cursor_id", None) if first else None
         facts.update(new)
         if message.checksum_ok is not None:
             facts["checksum_ok"] = message.checksum_ok and facts.get("checksum_ok") is not False
@@ -387,7 +375,7 @@ class MongoConversation:
             return
         message = received.message
         to_command = message.opcode != OP_REPLY or b"ok" in (message.body or {})
-        self._judge(received, Command(None, "", None, {}), out)
+        self._judge(received, Command(None, "", {}), out)
         if out.messages is not None:
             _add_message(out.messages, received, "response", None, None, None, ORPHAN)
         _, _, _, start, end, offset, _, packet, ts_ns, _ = frame
@@ -558,11 +546,10 @@ def _uncompressed(received: _Received) -> int:
     return frame[4] - frame[3] if received.compressor is None else len(message.data)
 
 
-def _line(command: Command) -> str | None:
-    """One line on a request: its namespace."""
-    if command.database is None:
-        return None
-    return f"{command.operation} on {command.database}"
+def _line(command: Command, data: bytes) -> str | None:
+    """One line on a request: its command and database."""
+    database = command.database(data)
+    return None if database is None else f"{command.operation} on {database}"
 
 
 def _reply_line(found: Outcome) -> str | None:

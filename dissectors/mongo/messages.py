@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import crc32c
 
-from dissectors.mongo.bson_fields import Document, Fields, document
+from dissectors.mongo.bson_fields import Document, Fields, document, whole_fields
 from dissectors.mongo.opcodes import (
     CHECKSUM_PRESENT,
     KNOWN_FLAGS,
@@ -206,8 +206,8 @@ def _read_msg(data: bytes, start: int, at: int, end: int, remarks: list[Remark],
     flags: int = _uint32(data, at)[0]
     at += 4
     if not flags & ~0x10002 and data[at] == 0:  # one section and no checksum: nearly every message
-        body, behind, error = document(data, at + 1, end)
-        if behind == end and error is None and end - at <= MAX_DOCUMENT_BYTES:
+        body = whole_fields(data, at + 1, end)
+        if body is not None and end - at <= MAX_DOCUMENT_BYTES:
             return Message(OP_MSG, flags, data, start, end, body, at + 1)
     unknown = flags & ~KNOWN_FLAGS
     if unknown:

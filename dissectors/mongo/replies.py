@@ -6,6 +6,8 @@ retryable writes and transactions specifications (errorLabels), bulkWrite comman
 
 from __future__ import annotations
 
+import struct
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from dissectors.mongo.bson_fields import (
@@ -15,7 +17,6 @@ from dissectors.mongo.bson_fields import (
     Span,
     boolean,
     count_elements,
-    document,
     element_spans,
     inner,
     integer,
@@ -44,6 +45,8 @@ class Outcome(NamedTuple):
 
 
 _FINE = Outcome(True, 0, ERROR_NAMES[0], "ok")
+_DOUBLE_ONE = struct.pack("<d", 1)
+_ERRORS = frozenset({b"writeErrors", b"writeConcernError", b"err"})
 _UNREADABLE = Outcome(None, None, None, "ok")
 
 
@@ -61,7 +64,10 @@ def outcome(message: Message, to_command: bool) -> Outcome:
             return _UNREADABLE if message.error is not None else Outcome(None, 0, ERROR_NAMES[0], "ok")
     if fields is None or b"ok" not in fields:
         return _UNREADABLE
-    if not boolean(data, fields[b"ok"]):
+    ok = fields[b"ok"]
+    if data[ok[1] : ok[2]] == _DOUBLE_ONE and _ERRORS.isdisjoint(fields):  # nearly every reply
+        return _FINE
+    if not boolean(data, ok):
         return _failed(False, data, fields)
     if b"writeErrors" in fields:
         first = next(iter(element_spans(data, fields[b"writeErrors"], 1)), None)
@@ -101,17 +107,10 @@ def reply_facts(command: str | None, message: Message, found: Outcome, to_comman
         return facts
     if fields is None:
         return facts
-    cursor = fields.get(b"cursor")
-    if cursor is not None and cursor[0] == DOCUMENT:
-        _add_batch(facts, data, document(data, cursor[1], cursor[2]).fields)
-    if b"n" in fields:
-        facts["n"] = integer(data, fields[b"n"])
-    for key, column in _COUNTS:
-        if key in fields:
-            facts[column] = integer(data, fields[key])
-    for key, add in _OTHERS.items():
-        if key in fields:
-            add(facts, data, fields[key])
+    for key, span in fields.items():
+        add = _ADD.get(key)
+        if add is not None:
+            add(facts, data, span)
     if command in ("findAndModify", "findandmodify") and b"value" in fields:
         facts["documents_returned"] = int(fields[b"value"][0] == DOCUMENT)
     elif command == "bulkWrite":
@@ -139,7 +138,8 @@ def cursor_of(message: Message) -> int | None:
     return integer(message.data, inner(message.data, (message.body or {}).get(b"cursor")).get(b"id"))
 
 
-def _add_batch(facts: Facts, data: bytes, cursor: Fields) -> None:
+def _batch(facts: Facts, data: bytes, span: Span) -> None:
+    cursor = inner(data, span)
     cursor_id = integer(data, cursor.get(b"id"))
     batch = cursor.get(b"firstBatch") or cursor.get(b"nextBatch")
     if batch is not None and batch[0] == ARRAY:
@@ -186,8 +186,22 @@ def _last_error(facts: Facts, data: bytes, span: Span) -> None:
     facts["n"] = integer(data, inner(data, span).get(b"n"))
 
 
-_COUNTS = ((b"nModified", "n_modified"), (b"nUpserted", "upserted"), (b"nErrors", "write_errors"))
-_OTHERS = {
+def _number(column: str) -> Callable[[Facts, bytes, Span], None]:
+    """Takes a number over into a column."""
+
+    def add(facts: Facts, data: bytes, span: Span) -> None:
+        facts[column] = integer(data, span)
+
+    return add
+
+
+# Field of a reply -> what it adds to the facts.
+_ADD: dict[bytes, Callable[[Facts, bytes, Span], None]] = {
+    b"cursor": _batch,
+    b"n": _number("n"),
+    b"nModified": _number("n_modified"),
+    b"nUpserted": _number("upserted"),
+    b"nErrors": _number("write_errors"),
     b"writeErrors": _write_errors,
     b"writeConcernError": _concern_error,
     b"errorLabels": _labels,

@@ -24,8 +24,8 @@ from dissectors.mongo.bson_fields import (
     STRING,
     Span,
     boolean,
-    document,
     element_spans,
+    inner,
     integer,
     text,
 )
@@ -131,7 +131,7 @@ def name_shape(data: bytes, span: Span) -> str:
 
 def _object(data: bytes, span: Span, depth: int, budget: _Budget, shaper: Callable[[bytes], _Shaper]) -> str:
     """A document with sorted keys; `shaper` tells by its key how a value is shaped."""
-    fields = document(data, span[1], span[2]).fields
+    fields = inner(data, span)
     if depth > MAX_DEPTH:
         return _OBJECT
     budget.left -= len(fields)
@@ -177,7 +177,7 @@ def _condition(data: bytes, span: Span, depth: int, budget: _Budget) -> str:
     kind, start, _ = span
     if kind != DOCUMENT or data[start + 5 : start + 6] != b"$":
         return _marker(data, span, depth, budget)
-    fields = document(data, start, span[2]).fields
+    fields = inner(data, span)
     if len(fields) == 1 and b"$eq" in fields:
         return _marker(data, fields[b"$eq"], depth, budget)
     return _object(data, span, depth, budget, _operator_shaper)
@@ -254,7 +254,7 @@ def _order(data: bytes, span: Span, depth: int, budget: _Budget) -> str:
     """Fields and directions in their order; {$meta: "textScore"} is kept too."""
     if span[0] != DOCUMENT:
         return _number(data, span, depth, budget)
-    fields = document(data, span[1], span[2]).fields
+    fields = inner(data, span)
     budget.left -= len(fields)
     if budget.left < 0 or depth > MAX_DEPTH:
         return _MORE

@@ -17,8 +17,10 @@ from tests.bench.programs import (
     Program,
     tshark,
     tshark_fields,
+    tshark_mongo,
     tshark_records,
     wirewitness,
+    wirewitness_commands,
     wirewitness_messages,
     wirewitness_records,
 )
@@ -67,6 +69,15 @@ class Bench:
             "correlation ids, those of broken messages among them"
         )
         return timing._replace(counted=f"{whole:,} whole messages", note=note)
+
+    def mongo(self, profile: Profile, size: Size, runs: int) -> Timing:
+        """tshark and the exchanges table in turn; then a run that makes mongo_commands as well, for the note."""
+        made = self._make(profile.replayed, size)
+        pair = tshark_mongo(self._capture, self._text), wirewitness(self._capture, self._table)
+        timing = self._timing(profile, made, pair, runs, all_of(made))
+        run = self._checked(wirewitness_commands(self._capture, self._table), all_of(made))
+        note = f"{profile.name}: mongo_commands with all columns took {run.wall_s:.1f} s ({run.cpu_s:.1f} s CPU)"
+        return timing._replace(counted=f"{made.exchanges:,} commands", note=note)
 
     def processes(self, profile: Profile, size: Size, runs: int) -> Timing:
         """One process against two."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Literal, NamedTuple
 
-Kind = Literal["exchanges", "lossy", "processes", "records", "decode"]
+Kind = Literal["exchanges", "lossy", "processes", "records", "decode", "mongo"]
 
 
 class Size(NamedTuple):
@@ -57,6 +57,8 @@ _ALL = (
     Profile("processes", "processes", "small", Scale(Size(1_000_000)), Scale(Size(15_000)), 1.7),
     Profile("half_open", "exchanges", "half_open", Scale(None, Size(flows=125_000)), Scale(None, Size(flows=5_000)), 3),
     Profile("records", "records", "records", Scale(Size(0, 50_000_000)), Scale(Size(0, 1_000_000)), 5),
+    Profile("mongo", "mongo", "mongo", Scale(Size(700_000)), Scale(Size(15_000)), 3),
+    Profile("mongo_compressed", "mongo", "mongo_compressed", Scale(Size(700_000)), Scale(Size(15_000)), 3),
     Profile("decode", "decode", "", Scale(Size()), Scale(Size()), 1 / 3),
 )  # fmt: skip
 PROFILES = {profile.name: profile for profile in _ALL}

@@ -31,6 +31,7 @@ TSHARK_FIELDS = (
     "kafka.error",
 )
 RECORD_KEY = "kafka.message_key"
+MONGO_FIELDS = ("mongo.opcode", "mongo.request_id", "mongo.response_to")
 # `-c` puts the working directory first: what is measured is this tree, whatever is installed.
 WIREWITNESS = (sys.executable, "-c", "from app.cli.main import main; main()")
 
@@ -80,6 +81,20 @@ def tshark_records(capture: Path, output: Path) -> Program:
     return Program("tshark", _tshark_command(capture, [RECORD_KEY]), output, True, _count_keys)
 
 
+def tshark_mongo(capture: Path, output: Path) -> Program:
+    """tshark decoding every MongoDB message, printing opcode and ids."""
+    command = ["tshark", "-r", str(capture), "-d", "tcp.port==27017,mongo", "-T", "fields"]
+    for name in MONGO_FIELDS:
+        command += ["-e", name]
+    return Program("tshark", command, output, True, count_tshark_mongo)
+
+
+def wirewitness_commands(capture: Path, output: Path) -> Program:
+    """wirewitness decoding every message to mongo_commands: shapes, counts, errors, sessions."""
+    command = _table_command("mongo_commands", capture, output)
+    return Program("wirewitness mongo_commands", command, output, False, count_wirewitness)
+
+
 def wirewitness(capture: Path, output: Path, *options: str) -> Program:
     """wirewitness decoding every message to the exchanges table."""
     return Program(
@@ -123,6 +138,17 @@ def count_tshark(output: Path, fields: Sequence[str]) -> Found:
             columns = line.rstrip("\n").split("\t")
             requests += _values(columns[version_at])
             messages += _values(columns[correlation_at])
+    return Found(requests, messages - requests)
+
+
+def count_tshark_mongo(output: Path) -> Found:
+    """Every message has one request id; requests answer nothing."""
+    requests = messages = 0
+    with output.open(encoding="utf-8", errors="replace") as lines:
+        for line in lines:
+            answers = [int(value, 16) for value in line.rstrip("\n").split("\t")[-1].split(",") if value]
+            messages += len(answers)
+            requests += answers.count(0)
     return Found(requests, messages - requests)
 
 

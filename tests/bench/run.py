@@ -48,7 +48,10 @@ def measure_profile(bench: Bench, profile: Profile, results: Results, args: argp
         options = ["--payload"] if has_option("--payload") else []
         results.timings += bench.records(profile, scale.timing, runs, options)
     elif scale.timing:
-        measure = {"exchanges": bench.exchanges, "lossy": bench.lossy, "processes": bench.processes}[profile.kind]
+        measures = {
+            "exchanges": bench.exchanges, "lossy": bench.lossy, "processes": bench.processes, "mongo": bench.mongo,
+        }  # fmt: skip
+        measure = measures[profile.kind]
         results.timings.append(measure(profile, scale.timing, runs))
     if scale.memory and not args.no_memory:
         for times in MEMORY_TIMES[::2] if args.quick else MEMORY_TIMES:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import bisect
 import struct
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -42,7 +42,7 @@ class Segment(NamedTuple):
     payload: bytes
 
 
-class _Frames(NamedTuple):
+class Frames(NamedTuple):
     """One direction cut into frames: where each ends in the stream, when it was complete, its bytes."""
 
     ends: list[int]
@@ -52,14 +52,17 @@ class _Frames(NamedTuple):
 
 def lab_connections(path: Path, port: int = 9092) -> list[list[Exchange]]:
     """Return the exchanges of every connection to PORT, in the order of the requests."""
+    return [_pair(to_server, to_client) for to_server, to_client in lab_streams(path, port)]
+
+
+def lab_streams(path: Path, port: int) -> Iterator[tuple[list[Segment], list[Segment]]]:
+    """The segments of both directions of every connection to PORT, to the server first."""
     by_direction: dict[tuple[tuple[bytes, int], tuple[bytes, int]], list[Segment]] = defaultdict(list)
     for segment in _segments(path):
         by_direction[segment.source, segment.target].append(segment)
-    connections = []
     for (client, server), requests in by_direction.items():
         if server[1] == port and (server, client) in by_direction:
-            connections.append(_pair(requests, by_direction[server, client]))
-    return connections
+            yield requests, by_direction[server, client]
 
 
 def _segments(path: Path) -> Iterator[Segment]:
@@ -98,10 +101,9 @@ def _segment(ts_ns: int, packet: bytes) -> Segment | None:
 
 
 def _pair(to_server: list[Segment], to_client: list[Segment]) -> list[Exchange]:
-    client_isn, server_isn = _initial_sequence(to_server), _initial_sequence(to_client)
-    requests, responses = _frames(to_server, client_isn), _frames(to_client, server_isn)
-    server_acked = {(s.ack - client_isn - 1) % (1 << 32) for s in to_client if not s.payload}
-    client_acked = {(s.ack - server_isn - 1) % (1 << 32) for s in to_server if not s.payload}
+    client_isn, server_isn = initial_sequence(to_server), initial_sequence(to_client)
+    requests, responses = frames_of(to_server, client_isn), frames_of(to_client, server_isn)
+    server_acked, client_acked = acked_ends(to_client, client_isn), acked_ends(to_server, server_isn)
     by_correlation = {frame[4:8]: index for index, frame in enumerate(responses.frames)}
     exchanges = []
     for end, ts_ns, frame in zip(requests.ends, requests.times_ns, requests.frames, strict=True):
@@ -123,15 +125,27 @@ def _pair(to_server: list[Segment], to_client: list[Segment]) -> list[Exchange]:
     return exchanges
 
 
-def _initial_sequence(segments: list[Segment]) -> int:
+def acked_ends(segments: list[Segment], isn: int) -> set[int]:
+    """Places in the other side's stream up to which a pure acknowledgement came."""
+    return {(segment.ack - isn - 1) % (1 << 32) for segment in segments if not segment.payload}
+
+
+def initial_sequence(segments: list[Segment]) -> int:
     for segment in segments:
         if segment.syn:
             return segment.seq
     raise ValueError("a connection without its handshake")
 
 
-def _frames(segments: list[Segment], isn: int) -> _Frames:
-    """Put the payload in order and cut it into length-prefixed frames."""
+def kafka_size(stream: bytes | bytearray, at: int) -> int:
+    """Size of the frame at a position: its length prefix is not counted in it."""
+    return 4 + int.from_bytes(stream[at : at + 4], "big")
+
+
+def frames_of(
+    segments: list[Segment], isn: int, size_at: Callable[[bytes | bytearray, int], int] = kafka_size
+) -> Frames:
+    """Put the payload in order and cut it into frames that begin with their size."""
     stream = bytearray()
     ends, times = [], []
     for segment in sorted(segments, key=lambda s: (s.seq - isn) % (1 << 32)):
@@ -142,10 +156,10 @@ def _frames(segments: list[Segment], isn: int) -> _Frames:
             stream += segment.payload[len(stream) - at :]
             ends.append(len(stream))
             times.append(segment.ts_ns)
-    found = _Frames([], [], [])
+    found = Frames([], [], [])
     at = 0
     while at + 4 <= len(stream):
-        end = at + 4 + int.from_bytes(stream[at : at + 4], "big")
+        end = at + size_at(stream, at)
         if end > len(stream):
             break
         found.ends.append(end)

@@ -7,7 +7,7 @@
 correlation ids, in the lab's order on each connection and in the lab's mix. `bulk`: see replay_bulk.py.
 `flows`: small messages on many connections of four exchanges each, some tens of them open at a time.
 `lossy`: small, but the capture misses 1 % of the packets, taken at random. `tunnelled`: small, each packet in VXLAN.
-`half_open`: SYN packets without an answer, one for each flow.
+`mongo`, `mongo_compressed`: see replay_mongo.py. `half_open`: SYN packets without an answer, one for each flow.
 Only versions that tshark 4.0 decodes too are taken: both programs of a comparison have to decode the bodies.
 Standard output gets one JSON line, see Replayed.
 """
@@ -25,6 +25,8 @@ from typing import NamedTuple
 
 from tests.support.lab_exchanges import Exchange, lab_connections
 from tests.support.replay_bulk import bulk_clients
+from tests.support.replay_mongo import SAMPLE_NAMES as MONGO_SAMPLE_NAMES
+from tests.support.replay_mongo import mongo_clients
 from tests.support.replay_wire import Change, Client, PcapWriter, write_connections, write_half_open
 
 SAMPLES = Path(__file__).resolve().parents[2] / "sample_pcaps"
@@ -33,7 +35,16 @@ SMALL_BYTES = 4096
 # A connection of a few requests, repeated without end, would change the mix.
 SCRIPT_EXCHANGES = 10
 # Connections of one profile, and what each of the short ones says.
-FLOWS = {"small": 64, "bulk": 16, "flows": 50_000, "lossy": 64, "tunnelled": 64, "half_open": 1_000_000}
+FLOWS = {
+    "small": 64,
+    "bulk": 16,
+    "flows": 50_000,
+    "lossy": 64,
+    "tunnelled": 64,
+    "mongo": 64,
+    "mongo_compressed": 64,
+    "half_open": 1_000_000,
+}
 FLOW_EXCHANGES = 4
 LOST_SHARE, LOSS_SEED = 0.01, 20
 CLIENT_PORTS = 25_000
@@ -121,6 +132,8 @@ def replay(
 
 
 def _clients(profile: str, count: int, samples: Path) -> list[Client]:
+    if profile in MONGO_SAMPLE_NAMES:
+        return mongo_clients([samples / name for name in MONGO_SAMPLE_NAMES[profile]], count, client_at)
     found = [samples / name for name in SAMPLE_NAMES if (samples / name).exists()]
     if profile == "bulk":
         return [client_at(index, exchanges) for index, exchanges in enumerate(bulk_clients(found, count))]

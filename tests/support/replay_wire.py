@@ -103,13 +103,23 @@ class Side:
         return (self._clock_ms + now_ns // 1_000_000) & 0xFFFFFFFF
 
 
+def kafka_numbered(exchange: Exchange, number: int) -> tuple[bytes, bytes]:
+    """Request and response of an exchange as those with this correlation id."""
+    return (
+        _with_correlation(exchange.request, CORRELATION_AT["request"], number),
+        _with_correlation(exchange.response, CORRELATION_AT["response"], number),
+    )
+
+
 @dataclass(frozen=True, slots=True)
 class Client:
-    """A connection to be: where it comes from and what it says."""
+    """A connection to be: where it comes from and goes to, what it says, and how its exchanges are numbered."""
 
     address: bytes
     port: int
     exchanges: Iterator[Exchange]
+    server_port: int = SERVER_PORT
+    numbered: Callable[[Exchange, int], tuple[bytes, bytes]] = kafka_numbered
 
 
 def write_connections(
@@ -150,9 +160,9 @@ class _Connection:
     """One connection; `run` yields the time of its next packet before it writes it."""
 
     def __init__(self, client: Client, seed: int, writer: PcapWriter, is_enough: Callable[[PcapWriter], bool]) -> None:
-        self._client = Side(client.address, client.port, SERVER, SERVER_PORT, 2 * seed)
-        self._server = Side(SERVER, SERVER_PORT, client.address, client.port, 2 * seed + 1)
-        self._script = client.exchanges
+        self._client = Side(client.address, client.port, SERVER, client.server_port, 2 * seed)
+        self._server = Side(SERVER, client.server_port, client.address, client.port, 2 * seed + 1)
+        self._script, self._numbered = client.exchanges, client.numbered
         self._writer, self._is_enough = writer, is_enough
         self._think_ns = THINK_NS + seed % 1000 * 997
         self.exchanges = 0
@@ -164,8 +174,7 @@ class _Connection:
         now_ns = yield from self._send(now_ns, server, client, SYN | ACK)
         now_ns = yield from self._send(now_ns, client, server, ACK)
         for correlation, exchange in enumerate(self._script, 1):
-            request = _with_correlation(exchange.request, CORRELATION_AT["request"], correlation)
-            response = _with_correlation(exchange.response, CORRELATION_AT["response"], correlation)
+            request, response = self._numbered(exchange, correlation)
             now_ns, whole = yield from self._message(now_ns, client, server, request, exchange.server_acks)
             self._writer.whole_requests += whole
             now_ns += min(max(exchange.latency_ns, ACK_DELAY_NS), MAX_LATENCY_NS)
