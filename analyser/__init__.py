@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from analyser.capture.errors import CaptureError
+from analyser.helpers import Helpers
 from analyser.options import Progress, ProgressCallback, ReadOptions
 
 if TYPE_CHECKING:
@@ -35,7 +36,9 @@ def read(
     tables: names of the tables needed, None for all; what they need themselves is added. Fewer tables are quicker.
     Raises CaptureError when no input could be read; inputs that could not be read beside others are in `unread`.
     """
-    from analyser.reading import read_captures
-
     given = [paths] if isinstance(paths, str | os.PathLike) else list(paths)
-    return read_captures(given, options or ReadOptions(), tables, progress)
+    options = options or ReadOptions()
+    with Helpers(options.processes - 1) as helpers:
+        from analyser.reading import read_captures
+
+        return read_captures(given, options, tables, progress, helpers)

@@ -1,21 +1,17 @@
 """Reading with several processes. In: sources. Out: what one process would have given, put together.
 
 Every process reads all the bytes (the page cache shares them) and decodes its own share of the flows; this process
-takes share 0. The others leave their rows in files of the analysis's temporary folder. They are programs of their
-own, not forks: nothing of this process's threads, locks or open files goes along, and a caller's main module is not
-run again.
+takes share 0. The others (`analyser/helpers.py`) leave their rows in files of the analysis's temporary folder.
 """
 
 from __future__ import annotations
 
-import os
 import pickle
 import subprocess
-import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from types import TracebackType
 from typing import IO, cast
 
 import pyarrow as pa
@@ -27,8 +23,6 @@ from analyser.pipeline import Decoded
 from analyser.share import Share
 from analyser.store import HandedOver
 from analyser.timeorder import FLOW
-
-CHILD = "from analyser.share_process import main; main()"
 
 
 class ShareFailed(RuntimeError):
@@ -56,58 +50,32 @@ class ShareResult:
 
 
 class SharedReading:
-    """The processes of all shares but the first; leaving the `with` block ends them, whatever happened."""
+    """The work of `children`, which take all shares but the first."""
 
-    def __init__(self, sources: Sequence[Source], wanted: Sequence[str], options: ReadOptions, folder: Path) -> None:
+    def __init__(self, children: Sequence[subprocess.Popen[bytes]]) -> None:
+        self._children = children
+
+    def start(self, sources: Sequence[Source], wanted: Sequence[str], options: ReadOptions, folder: Path) -> None:
+        """Give every process its job; their rows will be in folders below FOLDER."""
         plain = replace(options, decode_as=dict(options.decode_as))  # a read-only view cannot be sent
-        shares = [Share(number, options.processes) for number in range(1, options.processes)]
-        self._jobs = [
-            ShareJob(tuple(sources), tuple(wanted), plain, share, folder / f"share-{share.number}") for share in shares
-        ]
-        self.children: list[subprocess.Popen[bytes]] = []
-
-    def __enter__(self) -> SharedReading:
-        try:
-            for job in self._jobs:
-                job.folder.mkdir()
-                child = subprocess.Popen(
-                    [sys.executable, "-P", "-c", CHILD],
-                    stdin=subprocess.PIPE,
-                    stdout=subprocess.PIPE,
-                    process_group=0,  # Ctrl-C is for this process, which ends the others
-                    env={**os.environ, "PYTHONPATH": os.pathsep.join(os.path.abspath(path) for path in sys.path)},
-                )
-                self.children.append(child)
+        for number, child in enumerate(self._children, 1):
+            share = Share(number, len(self._children) + 1)
+            job = ShareJob(tuple(sources), tuple(wanted), plain, share, folder / f"share-{number}")
+            job.folder.mkdir()
+            with suppress(BrokenPipeError):  # it died; `collect` says so
                 _pipe(child.stdin).write(pickle.dumps(job))
                 _pipe(child.stdin).flush()
-        except BaseException:
-            self._end()
-            raise
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._end()
 
     def collect(self, decoded: Decoded) -> None:
         """Wait for the other shares and add their flows and rows. Raises ShareFailed."""
         flows = [decoded.flows_table()]
-        for child in self.children:
+        for child in self._children:
             result = _result(child)
             for name, rows in result.tables.items():
                 decoded.store.tables[name].adopt(rows)
             if result.flows is not None:
                 flows.append(feather.read_table(result.flows))
         decoded.flow_facts = pa.concat_tables(flows).sort_by(FLOW)
-
-    def _end(self) -> None:
-        for child in self.children:
-            child.kill()
-        for child in self.children:
-            _pipe(child.stdin).close()
-            _pipe(child.stdout).close()
-            child.wait()
 
 
 def _result(child: subprocess.Popen[bytes]) -> ShareResult:

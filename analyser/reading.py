@@ -8,6 +8,7 @@ from pathlib import Path
 from analyser.analysis import Analysis, UnknownTable
 from analyser.capture import CaptureError, Source, in_time_order, open_captures
 from analyser.context.stages import STAGE_OF
+from analyser.helpers import Helpers
 from analyser.options import ProgressCallback, ReadOptions
 from analyser.pipeline import Decoded, Pipeline, UnreadInput
 from analyser.processes import SharedReading
@@ -30,6 +31,7 @@ def read_captures(
     options: ReadOptions,
     tables: Iterable[str] | None,
     progress: ProgressCallback | None,
+    helpers: Helpers,
 ) -> Analysis:
     """See `analyser.read`."""
     wanted = _closure(TABLES if tables is None else tables)
@@ -40,7 +42,7 @@ def read_captures(
             sources += open_captures([path])
         except CaptureError as error:
             unread.append(UnreadInput(str(path), str(error)))
-    decoded = decode_captures(in_time_order(sources), wanted, options, progress)
+    decoded = decode_captures(in_time_order(sources), wanted, options, progress, helpers)
     decoded.unread[:0] = unread
     if not decoded.captures:
         decoded.store.close()
@@ -49,9 +51,16 @@ def read_captures(
 
 
 def decode_captures(
-    sources: list[Source], wanted: list[str], options: ReadOptions, progress: ProgressCallback | None
+    sources: list[Source],
+    wanted: list[str],
+    options: ReadOptions,
+    progress: ProgressCallback | None,
+    helpers: Helpers,
 ) -> Decoded:
-    """The raw rows of these tables, read by as many processes as the options say. The caller closes the store."""
+    """The raw rows of these tables, read by this process and the helpers. The caller closes the store.
+
+    helpers: one less than the processes that the options ask for.
+    """
     known = dissectors(options.enable)
     if options.processes == 1:
         return Pipeline(known, wanted, options).run(sources, progress)
@@ -61,10 +70,11 @@ def decode_captures(
         return decoded
     store = RawStore()
     try:
-        with SharedReading(sources, wanted, options, store.folder) as others:
-            share = Share(0, options.processes)
-            decoded = Pipeline(known, wanted, options, share=share, store=store).run(sources, progress)
-            others.collect(decoded)
+        others = SharedReading(helpers.children)
+        others.start(sources, wanted, options, store.folder)
+        share = Share(0, options.processes)
+        decoded = Pipeline(known, wanted, options, share=share, store=store).run(sources, progress)
+        others.collect(decoded)
     except BaseException:
         store.close()
         raise

@@ -23,6 +23,7 @@ from analyser.capture.places import Places, find_places
 from analyser.evidence.cache import new_part, part
 from analyser.evidence.identity import capture_key
 from analyser.evidence.rows import FlowRow, MessageId, MessageRow, UnknownId
+from analyser.helpers import Helpers
 from analyser.options import ProgressCallback, ReadOptions
 from analyser.timeorder import FLOW
 from dissectors.core.model import packet_of
@@ -160,9 +161,10 @@ def _keep(key: str, sources: Sequence[Source], options: ReadOptions, progress: P
 
 
 def _build(folder: Path, sources: Sequence[Source], options: ReadOptions, progress: ProgressCallback | None) -> None:
-    from analyser.reading import decode_captures
+    with Helpers(options.processes - 1) as helpers:
+        from analyser.reading import decode_captures
 
-    decoded = decode_captures(list(sources), ["messages", "exchanges"], options, progress)
+        decoded = decode_captures(list(sources), ["messages", "exchanges"], options, progress, helpers)
     try:
         if decoded.unread:
             raise CaptureError(" ".join(unread.reason for unread in decoded.unread))

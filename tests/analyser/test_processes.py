@@ -17,6 +17,7 @@ import analyser
 from analyser.capture import CaptureStats, EndpointTable, read_batches
 from analyser.capture.sources import Source
 from analyser.flow_records import FlowRecords
+from analyser.helpers import Helpers
 from analyser.pipeline import Decoded
 from analyser.processes import SharedReading, ShareFailed
 from analyser.share import Share, ShareFilter
@@ -107,9 +108,29 @@ def test_a_process_that_dies_is_told(tmp_path: Path) -> None:
     options = analyser.ReadOptions(processes=2)
     endpoints = EndpointTable()
     decoded = Decoded(RawStore(), endpoints, FlowRecords(endpoints))
-    with SharedReading([source], ["messages"], options, tmp_path) as others:
-        child = others.children[0]
+    with Helpers(1) as helpers:
+        others = SharedReading(helpers.children)
+        others.start([source], ["messages"], options, tmp_path)
+        (child,) = helpers.children
         child.kill()
         with pytest.raises(ShareFailed, match="ended with status -9"):
             others.collect(decoded)
     assert child.poll() is not None
+
+
+def test_a_process_that_died_before_its_job_is_told(tmp_path: Path) -> None:
+    with Helpers(1) as helpers:
+        (child,) = helpers.children
+        child.kill()
+        child.wait()
+        others = SharedReading(helpers.children)
+        others.start([Source(str(CAPTURES[0]), CAPTURES[0])], ["messages"], analyser.ReadOptions(processes=2), tmp_path)
+        endpoints = EndpointTable()
+        with pytest.raises(ShareFailed, match="ended with status -9"):
+            others.collect(Decoded(RawStore(), endpoints, FlowRecords(endpoints)))
+
+
+def test_no_process_is_left_over_when_there_is_no_work() -> None:
+    with Helpers(2) as helpers:
+        assert [child.poll() for child in helpers.children] == [None, None]
+    assert [child.returncode for child in helpers.children] == [-9, -9]
