@@ -58,7 +58,7 @@ def _show_version(ctx: click.Context, _: click.Parameter, wanted: bool) -> None:
     "--version", is_flag=True, is_eager=True, expose_value=False, callback=_show_version, help="Show the version."
 )
 def cli() -> None:
-    """Reads packet captures of Kafka traffic and says what went wrong between clients and brokers, and who did it.
+    """Reads packet captures of Kafka, MQTT and MongoDB and says what went wrong, and who did it.
 
     CAPTURE is a pcap or pcapng file (also .gz, .zst, .lz4), a directory of them, or - for standard input.
 
@@ -66,6 +66,7 @@ def cli() -> None:
     Examples:
       wirewitness analyse incident.pcapng
       wirewitness table kafka_offset_commits incident.pcapng --where "topic = 'payments'"
+      wirewitness shapes mongo.pcapng
       wirewitness detectors KAF103
     """
 
