@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Sequence
+from operator import itemgetter
 from typing import NamedTuple, Protocol
 
 from analyser.streams import Gap, Run
@@ -100,6 +101,9 @@ class _Segment(NamedTuple):
     ts_ns: int
 
 
+_offset = itemgetter(0)
+
+
 class CarriedStream:
     """One direction. before: outer bytes in front of the carried ones, told: a remark on them."""
 
@@ -151,7 +155,8 @@ class CarriedStream:
         if not data:
             return
         self._add(self._unwrapper.feed(data, start), order, out)
-        keep = bisect_right(self._recent, self._offset - self._unwrapper.held_bytes, key=lambda one: one.offset) - 1
+        held = self._unwrapper.held_bytes
+        keep = bisect_right(self._recent, self._offset - held, key=_offset) - 1 if held else len(self._recent) - 1
         del self._recent[: max(keep, 0)]
 
     def _gap(self, gap: Gap, out: Sink) -> None:
@@ -190,7 +195,9 @@ class CarriedStream:
         self._items[-1] = last._replace(size=last.size + size)
 
     def _segment_of(self, offset: int) -> _Segment:
-        return self._recent[max(bisect_right(self._recent, offset, key=lambda one: one.offset) - 1, 0)]
+        if offset >= self._recent[-1].offset:
+            return self._recent[-1]
+        return self._recent[max(bisect_right(self._recent, offset, key=_offset) - 1, 0)]
 
     def _remark(self, told: Told, out: Sink) -> None:
         segment = self._segment_of(told.end - 1)

@@ -93,6 +93,10 @@ class Index:
             raise UnknownId(f"no flow {flow_id}; `wirewitness table flows CAPTURE` lists them")
         return _flow_row(rows[0])
 
+    def flows(self) -> list[FlowRow]:
+        """All flows, by their first packets."""
+        return [_flow_row(row) for row in self._flows.to_pylist()]
+
     def end_of(self, flow: FlowRow) -> int:
         """The first packet of the next flow between the same ends; beyond all packets when there is none."""
         table = self._flows

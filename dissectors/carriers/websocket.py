@@ -22,6 +22,8 @@ MAX_HEADER_BYTES = 14
 MAX_SEARCH_BYTES, MAX_SEARCH_SEGMENTS = 1 << 16, 64
 # So many frames that follow each other are proof.
 CHAIN = 3
+# Remarks that are made once each.
+MAX_DIFFERENT_TEXTS = 20
 # A larger gap inside a frame is not walked through.
 MAX_WALKED_GAP_BYTES = 1 << 20
 _ZEROS = bytes(1 << 16)
@@ -44,6 +46,7 @@ class WebSocketUnwrapper:
         self._in_message = False
         self._found: list[Item] = []
         self._told: set[str] = set()
+        self._remarks = 0
         self._searched_from: int | None = None
 
     @property
@@ -106,7 +109,7 @@ class WebSocketUnwrapper:
         """Frames up to outer offset `end`."""
         decoder.receive_bytes(data)
         try:
-            while decoder.header is not None or self._header(decoder, end):
+            while decoder.header is not None or (len(decoder.buffer) and self._header(decoder, end)):
                 header = decoder.header
                 if header is None:
                     return
@@ -117,7 +120,7 @@ class WebSocketUnwrapper:
                 self._payload(header, frame, before, end - len(decoder.buffer))
         except ParseFailed as error:
             start = end - len(decoder.buffer)
-            self._found.append(Told("error", "malformed", "malformed_frame", f"WebSocket frame: {error}", start, end))
+            self._tell(Told("error", "malformed", "malformed_frame", f"WebSocket frame: {error}", start, end))
             self._searched_from = end
             self._lose(end)
 
@@ -161,9 +164,17 @@ class WebSocketUnwrapper:
             self._found.append(Interrupted(0))
 
     def _tell_once(self, severity: str, group: str, code: str, text: str, start: int, end: int) -> None:
-        if text not in self._told:
+        if text not in self._told and len(self._told) < MAX_DIFFERENT_TEXTS:
             self._told.add(text)
-            self._found.append(Told(severity, group, code, text, start, end))
+            self._tell(Told(severity, group, code, text, start, end))
+
+    def _tell(self, told: Told) -> None:
+        """A remark, as long as there are not too many."""
+        self._remarks += 1
+        if self._remarks == self._limits.max_expert_infos:
+            told = Told("note", "limit", "remarks", "further remarks on WebSocket frames are left out", *told[4:])
+        if self._remarks <= self._limits.max_expert_infos:
+            self._found.append(told)
 
     def _search(self, offset: int, data: bytes) -> list[tuple[int, bytes]]:
         """Keep a segment that may begin with a frame; give back the segments to decode once that is certain."""
@@ -191,7 +202,7 @@ class WebSocketUnwrapper:
         start, skipped_from = segments[0][0], self._searched_from
         if skipped_from is not None and start > skipped_from:
             text = f"{start - skipped_from} bytes skipped: no WebSocket frame boundary"
-            self._found.append(Told("warn", "framing", "skipped_bytes", text, skipped_from, start))
+            self._tell(Told("warn", "framing", "skipped_bytes", text, skipped_from, start))
         self._searched_from = None
         self._decoder = self._new_decoder()
         return segments

@@ -151,6 +151,15 @@ def test_the_search_is_bounded() -> None:
         assert made.held_bytes < 100_000
 
 
+def test_remarks_are_bounded() -> None:
+    made = WEBSOCKET.unwrapper(SERVER_TO_CLIENT, OPENED, Limits(max_expert_infos=5))
+    segments = [b"\x83\x00", frame(b"a")] * 40
+    found = [item for number, segment in enumerate(segments) for item in made.feed(segment, number)]
+    told = [item.code for item in found if isinstance(item, Told)]
+    assert told == ["malformed_frame"] * 4 + ["remarks"]
+    assert inner(found) == b"a" * 40
+
+
 @pytest.mark.parametrize(
     ("data", "direction"),
     [(b"\x82\x05", 1), (b"\x82\x85", 0), (b"\x01\x7e", 1), (b"\xc2\x05", None), (b"\x83\x05", None), (b"\x82", None)],
