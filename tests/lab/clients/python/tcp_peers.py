@@ -1,6 +1,7 @@
 """Two ends of a connection that speak enough Kafka to be recognised, and write and read as badly as they are told.
 
-In: `serve ADDRESS READING` or `ask ADDRESS WRITING`. Out: JSON lines (listening, done). Standard library only.
+In: `serve ADDRESS READING` or `ask ADDRESS WRITING BATCH`, the file of a record batch. Out: JSON lines (listening,
+done). Standard library only.
 
 READING  quick: with a receive buffer of the system's choice; slow: a small buffer, some bytes every few milliseconds
 WRITING  pieces: each heartbeat as two writes, as a careless program does; whole: as one; pieces_at_once: as two writes
@@ -93,7 +94,7 @@ def ask(address: str, writing: str) -> None:
 
 
 def bulk() -> bytes:
-    """The body of a Produce v3 request: the record batch of standard input's file, for topic bulk."""
+    """The body of a Produce v3 request: the given record batch, for topic bulk."""
     batch = Path(sys.argv[4]).read_bytes()
     return struct.pack(">hhi i h4s i ii", -1, 1, 30_000, 1, 4, b"bulk", 1, 0, len(batch)) + batch
 
