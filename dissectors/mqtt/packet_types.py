@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from dissectors.mqtt.levels import LEVEL_31
+
 CONNECT, CONNACK, PUBLISH, PUBACK, PUBREC, PUBREL, PUBCOMP = range(1, 8)
 SUBSCRIBE, SUBACK, UNSUBSCRIBE, UNSUBACK, PINGREQ, PINGRESP, DISCONNECT, AUTH = range(8, 16)
 
@@ -53,7 +55,7 @@ def may_travel(packet_type: int, direction: int, level: int | None) -> bool:
     A server sends DISCONNECT from 5.0 on.
     """
     packet = TYPES.get(packet_type)
-    if packet is None or (level is not None and level < packet.first_level):
+    if packet is None or (level is not None and max(level, LEVEL_31) < packet.first_level):
         return False
     if packet_type == DISCONNECT and direction == 1 and level is not None and level < 5:
         return False

@@ -11,10 +11,12 @@ import pytest
 
 from analyser.options import ReadOptions
 from dissectors.core.limits import Limits
+from dissectors.core.model import split_packet
+from tests.conftest import SAMPLES
 from tests.support.example_encode import request, response
 from tests.support.packets import Captured
 from tests.support.websocket import WebSocketTalk
-from tests.support.wire import decode, thinned
+from tests.support.wire import decode, packets_of, thinned
 
 TABLES = ("messages", "exchanges", "expert_infos")
 Rows = list[dict[str, Any]]
@@ -258,3 +260,33 @@ def test_any_bytes_behind_the_upgrade() -> None:
                     data = b"".join(protocol.data_to_send())
                     ws.raw(side, dice.choice(changes)(data) if dice.random() < 0.3 else data)
             assert tables(ws.packets)["flows"][0]["carrier"] == "websocket"
+
+
+def sample_messages(packets: list[Captured]) -> tuple[set[tuple[Any, ...]], dict[str, Rows]]:
+    """What names a message of any flow: the client's port, and its place; and all rows."""
+    found = tables(packets, options=ReadOptions())
+    ports = {row["_flow"]: row["client_port"] for row in found["flows"]}
+    names = ("direction", "stream_offset", "length_bytes", "operation")
+    return {
+        (ports[row["_flow"]], *(row[name] for name in names)) for row in found["messages"] if row["complete"]
+    }, found
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_no_mqtt_message_of_the_sample_is_made_up_after_losses(seed: int) -> None:
+    packets = packets_of(SAMPLES / "mqtt_websocket.pcapng")
+    lossy = thinned(packets, seed, 0.03, 40)
+    true, _ = sample_messages(packets)
+    found, _ = sample_messages(lossy)
+    assert found <= true
+    assert len(true - found) <= len(packets) - len(lossy)
+
+
+@pytest.mark.parametrize("first", [60, 150, 250, 400])
+def test_mqtt_connections_of_the_sample_that_were_open_before(first: int) -> None:
+    packets = packets_of(SAMPLES / "mqtt_websocket.pcapng")
+    _, whole = sample_messages(packets)
+    _, found = sample_messages(packets[first:])
+    later = [row for row in whole["messages"] if split_packet(row["packet_first"])[1] > first]
+    assert len(found["messages"]) >= 0.9 * len(later)
+    assert [row for row in found["expert_infos"] if row["severity"] == "error"] == []
