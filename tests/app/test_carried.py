@@ -73,6 +73,21 @@ def test_show_gives_the_inner_bytes(capture: Path) -> None:
     assert PASSWORD.hex() not in found["hex"]
 
 
+def test_a_password_of_mqtt(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    strings = b"".join(struct.pack(">H", len(one)) + one for one in (b"meter-1", b"joe", PASSWORD))
+    body = b"\0\x04MQTT\x04\xc2\0\x3c" + strings
+    ws = WebSocketTalk().open().binary(True, b"\x10" + bytes([len(body)]) + body, cut=[54])
+    capture, target = tmp_path / "mqtt.pcap", tmp_path / "redacted.pcap"
+    capture.write_bytes(pcap(ws.binary(False, b"\x20\x02\0\0").packets, nanoseconds=True))
+    connect, _ = messages(capture)
+    assert (connect["operation"], connect["protocol"]) == ("CONNECT", "mqtt")
+    assert PASSWORD[:4].hex() not in shown(capture, connect["message_id"])["hex"]
+    assert run("extract", capture, "--flow", connect["flow_id"], "-o", target, "--redact").returncode == 0
+    assert (_unmasked(capture.read_bytes()), _unmasked(target.read_bytes())) == (True, False)
+    assert messages(target)[0]["client_id"] == "meter-1"
+
+
 def test_extract_takes_the_packets(capture: Path, tmp_path: Path) -> None:
     row = messages(capture)[-1]
     target = tmp_path / "evidence.pcap"
