@@ -26,7 +26,7 @@ EXPECTED = ("TCP103",)  # the broker resets what it has not read
 VERSIONS = (4, 5)
 KEEP_ALIVE_S = 2
 BEFORE_S = 1.5  # from buoy's first message to those that nobody answers
-FROZEN_S = 7.0
+FROZEN_S = 5.0
 KEPT: dict[int, dict[str, Any]] = {4: {}, 5: {"properties": {"SessionExpiryInterval": 300}}}
 
 
