@@ -213,7 +213,7 @@ def _expression(data: bytes, span: Span, depth: int, budget: _Budget) -> str:
         shape = _expression(data, element, depth + 1, budget)
         if not shapes or shapes[-1] != shape:
             shapes.append(shape)
-    if all(shape.startswith('"?') for shape in shapes):
+    if shapes and all(shape.startswith('"?') for shape in shapes):
         return _marker(data, span, depth, budget)
     return "[" + ",".join(shapes) + "]"
 
