@@ -15,12 +15,13 @@ from dissectors.core.inspect import Hidden, Inspected, Node
 from dissectors.core.model import split_packet
 from reports.printable import shortened, visible
 from reports.values import ms_text, time_text
+from reports.words import count as counted
 
 _SHORT_BYTES = 32
 _MASKS = {"secret": "**", "payload": ".."}
 _NOTES = {
-    "secret": "** are {} bytes of credentials; they are never shown.",
-    "payload": ".. are {} bytes of application data; --payload shows them.",
+    "secret": "** are {} of credentials; never shown.",
+    "payload": ".. are {} of application data; --payload shows them.",
 }
 
 
@@ -82,7 +83,8 @@ def _head(view: MessageView, width: int) -> Iterator[str]:
     row = view.row
     ends = [f"{address}:{port}" for address, port in (row.flow.client, row.flow.server)]
     sender, receiver = ends[:: -1 if row.direction else 1]
-    version = f" v{row.version}" if row.version is not None else ""
+    number = row.version is not None and row.version[:1].isdecimal()
+    version = "" if row.version is None else f" v{row.version}" if number else f" ({row.version})"
     yield f"message {row.message_id().text()}"
     what = f"{row.flow.protocol}  {row.operation or 'unknown operation'}{version} {row.role or ''}".rstrip()
     yield shortened(f"  what     {visible(what)}, {row.length_bytes} bytes", width)
@@ -90,8 +92,7 @@ def _head(view: MessageView, width: int) -> Iterator[str]:
     yield f"  time     {time_text(row.ts_ns)}"
     yield f"  packets  {', '.join(_packets(view, view.content.pieces))}"
     if view.partner is not None:
-        request, response = (row, view.partner) if view.partner.direction else (view.partner, row)
-        took = f", {ms_text((response.ts_ns - request.ts_ns) / 1e6)} ms"
+        took = f", {ms_text(abs(row.ts_ns - view.partner.ts_ns) / 1e6)} ms"
         yield f"  {view.partner.role or 'other':8} {view.partner.message_id().text()}{took}"
     if not row.complete:
         yield "  note     the capture lacks the rest of this message"
@@ -208,7 +209,7 @@ def _hex(view: MessageView, width: int, hex_bytes: int) -> Iterator[str]:
     for kind, note in _NOTES.items():
         count = sum(min(one.end, shown) - one.start for one in hidden if one.kind == kind and one.start < shown)
         if count:
-            yield note.format(count)
+            yield note.format(counted(count, "byte"))
 
 
 def _hex_of(data: bytes, start: int, end: int, hidden: Sequence[Hidden]) -> list[str]:
