@@ -1,0 +1,112 @@
+"""Captures of many small MQTT messages: what decoding them costs, in this project and in others.
+
+    python -m tests.support.replay_mqtt --publishes 1000000 --out publishes.pcap
+
+Clients on connections of their own, level 3.1.1, publish readings of some tens of bytes to a few topics each: of ten
+messages five with QoS 0, four with QoS 1, one with QoS 2, all acknowledged. Half of the clients send one message in a
+packet, the others four. Standard output gets one JSON line, see Replayed; exchanges are publishes here.
+"""
+
+from __future__ import annotations
+
+import argparse
+import heapq
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+from tests.support.mqtt_encode import PUBACK, PUBCOMP, PUBREC, PUBREL, ack, connack, connect, publish
+from tests.support.replay import START_NS, Replayed
+from tests.support.replay_wire import ACK, ACK_DELAY_NS, PSH, SERVER, SYN, PcapWriter, Side
+
+PORT = 1883
+FLOWS = 64
+BURST = 4
+QOS_MIX = (0, 1, 0, 1, 0, 2, 1, 0, 1, 0)
+TOPICS = 8
+THINK_NS = 400_000
+
+
+def write_publishes(out: Path, publishes: int, flows: int = FLOWS) -> Replayed:
+    """Write a capture with at least so many PUBLISH packets."""
+    each = -(-publishes // flows)
+    with out.open("wb", buffering=1 << 20) as file:
+        writer = PcapWriter(file)
+        steps = [_connection(writer, index, each, START_NS + index * 1_037_011) for index in range(flows)]
+        waiting = [(next(step), index) for index, step in enumerate(steps)]
+        heapq.heapify(waiting)
+        while waiting:
+            index = waiting[0][1]
+            later = next(steps[index], None)
+            if later is None:
+                heapq.heappop(waiting)
+            else:
+                heapq.heapreplace(waiting, (later, index))
+    whole = writer.whole_requests, writer.whole_responses
+    return Replayed(writer.packets, writer.size_bytes, each * flows, flows, *whole)
+
+
+def _connection(writer: PcapWriter, index: int, publishes: int, now_ns: int) -> Iterator[int]:
+    """One client's life; yields the time of its next packet before it writes it. Counts messages of both sides."""
+    address = bytes((10, 77, 1, 11 + index % 200))
+    client = Side(address, 40_000 + index, SERVER, PORT, 2 * index + 1)
+    server = Side(SERVER, PORT, address, 40_000 + index, 2 * index + 2)
+
+    def send(source: Side, target: Side, data: bytes, flags: int = PSH | ACK) -> None:
+        known = 0 if flags == SYN else target.seq
+        writer.add(now_ns, source.packet(now_ns, flags, known, target.clock_ms(now_ns), data))
+
+    for source, target, flags in ((client, server, SYN), (server, client, SYN | ACK), (client, server, ACK)):
+        yield now_ns
+        send(source, target, b"", flags)
+        now_ns += ACK_DELAY_NS
+    for source, target, data in ((client, server, connect(4, f"sensor-{index}")), (server, client, connack())):
+        yield now_ns
+        send(source, target, data)
+        now_ns += ACK_DELAY_NS
+    writer.whole_requests += 1
+    writer.whole_responses += 1
+    burst = BURST if index % 2 else 1
+    for first in range(0, publishes, burst):
+        for from_client, data, messages in _exchange(index, range(first, min(first + burst, publishes))):
+            yield now_ns
+            source, target = (client, server) if from_client else (server, client)
+            send(source, target, data)
+            if from_client:
+                writer.whole_requests += messages
+            else:
+                writer.whole_responses += messages
+            now_ns += ACK_DELAY_NS
+        now_ns += THINK_NS
+
+
+def _exchange(index: int, numbers: range) -> Iterator[tuple[bool, bytes, int]]:
+    """(from the client, bytes, messages) of each packet of a burst."""
+    sent, answers, releases, completions = b"", [], [], []
+    for number in numbers:
+        qos = QOS_MIX[number % len(QOS_MIX)]
+        identifier = number % 65_535 + 1
+        reading = b'{"seq":%d,"value":%d.%d}' % (number, number % 90, number % 10)
+        sent += publish(f"plant/{index}/sensor/{number % TOPICS}/temperature", reading, qos, identifier)
+        if qos:
+            answers.append(ack(PUBACK if qos == 1 else PUBREC, identifier))
+        if qos == 2:
+            releases.append(ack(PUBREL, identifier))
+            completions.append(ack(PUBCOMP, identifier))
+    yield True, sent, len(numbers)
+    for from_client, packets in ((False, answers), (True, releases), (False, completions)):
+        if packets:
+            yield from_client, b"".join(packets), len(packets)
+
+
+def main() -> None:
+    """See the module's docstring."""
+    parser = argparse.ArgumentParser(description="write a capture of many small MQTT messages")
+    parser.add_argument("--publishes", type=int, required=True)
+    parser.add_argument("--out", type=Path, required=True)
+    args = parser.parse_args()
+    print(json.dumps(write_publishes(args.out, args.publishes)._asdict()))
+
+
+if __name__ == "__main__":
+    main()
