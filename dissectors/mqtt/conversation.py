@@ -18,6 +18,7 @@ from dissectors.mqtt.connection import Connection
 from dissectors.mqtt.framing import plausible
 from dissectors.mqtt.inference import evidence
 from dissectors.mqtt.levels import LEVEL_50
+from dissectors.mqtt.ordinary import take_ordinary
 from dissectors.mqtt.output import Output, add_message, output
 from dissectors.mqtt.packet_types import (
     AUTH,
@@ -39,12 +40,11 @@ from dissectors.mqtt.packet_types import (
 )
 from dissectors.mqtt.properties import quick_properties
 from dissectors.mqtt.publish import publish_parts
-from dissectors.mqtt.publishing import ACKNOWLEDGEMENTS, NO_PROPERTIES, Publishing
+from dissectors.mqtt.publishing import ACKNOWLEDGEMENTS, NO_PROPERTIES, Publishing, topic_of
 from dissectors.mqtt.reason_codes import reason_name
 from dissectors.mqtt.remarks import Remarks
 from dissectors.mqtt.requests import Requests
 from dissectors.mqtt.subscriptions import codes
-from dissectors.mqtt.text import topic_problems
 from dissectors.mqtt.walk import Walked, walk
 
 CUT = "cut: the rest of this message is not in the capture"
@@ -72,11 +72,17 @@ class MqttConversation:
     def feed(self, frames: Sequence[Frame], out: Sink) -> None:
         """Decode frames in the order given; see `Conversation.feed`."""
         rows = output(out)
-        for frame in frames:
+        at, after = 0, len(frames)
+        while at < after:
+            if self._is_ordinary():
+                at = take_ordinary(frames, at, rows, self._connection, self._publishing, self._limits)
+                if at == after:
+                    return
             if self._waiting:
-                self._hold(frame, rows)
+                self._hold(frames[at], rows)
             else:
-                self._message(frame, rows)
+                self._message(frames[at], rows)
+            at += 1
 
     def boundary(
         self, direction: int, data: bytes, position: int, hinted: bool, upcoming: Sequence[Frame]
@@ -97,6 +103,18 @@ class MqttConversation:
         self._remarks.finish(rows)
         if rows.connections is not None and self._connection.first_ts_ns is not None:
             rows.connections.append(self._connection.row())
+
+    def _is_ordinary(self) -> bool:
+        """May the quick path be taken? Not while anything waits that it does not look at."""
+        connection, requests = self._connection, self._requests
+        return (
+            connection.level is not None
+            and not self._waiting
+            and 0 not in connection.messages
+            and not connection.restricted
+            and not requests.is_special
+            and not self._publishing.early
+        )
 
     # The level of a connection that was open before the capture.
 
@@ -265,8 +283,7 @@ class MqttConversation:
         value = found.value
         payload = value.get("payload")
         span = None if payload is None else (payload[0], payload[0] + payload[1])
-        name = value.get("topic_name") or ""
-        topic = (name, topic_problems(name))
+        topic = topic_of(value.get("topic_name") or "", ())
         identifier = value.get("packet_identifier")
         self._publishing.published(frame, out, topic, identifier, found.properties, span, error)
 

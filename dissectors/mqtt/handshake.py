@@ -41,8 +41,8 @@ class Flight:
     """A PUBLISH of QoS 1 or 2 until its handshake is over.
 
     head, tail: the columns of `mqtt_publishes` from topic to length_bytes, and from message_expiry_s to
-    payload_encoding. in_flight: messages of its direction in flight when it was sent, it included. code: reason code of
-    the last acknowledgement, which is a packet of the type code_of.
+    payload_encoding; head is None when nobody wants them. in_flight: messages of its direction in flight when it was
+    sent, it included. code: reason code of the last acknowledgement, which is a packet of the type code_of.
     """
 
     offset: int
@@ -50,7 +50,7 @@ class Flight:
     packet: int
     ts_ns: int
     waits_for: str
-    head: tuple[Any, ...]
+    head: tuple[Any, ...] | None
     tail: tuple[Any, ...]
     in_flight: int
     first_offset: int | None = None

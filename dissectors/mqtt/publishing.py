@@ -31,16 +31,16 @@ from dissectors.mqtt.packet_types import PUBACK, PUBCOMP, PUBREC, PUBREL, operat
 from dissectors.mqtt.payload import shown
 from dissectors.mqtt.reason_codes import FAILURE, reason_name
 from dissectors.mqtt.remarks import Remarks
-from dissectors.mqtt.subscriptions import Answered, Asked, answered_by, asked_by
+from dissectors.mqtt.subscriptions import Asked, answered_by, asked_by
 from dissectors.mqtt.text import string, topic_problems
 from dissectors.mqtt.walk import Walked
 
 _NS_PER_MS = 1e6
 # message_expiry_s to payload_encoding of `mqtt_publishes`.
-_NO_TAIL = (None,) * 9
+NO_TAIL = (None,) * 9
 # completed_ms to ts_completed, in_flight, reason_code to reason_string.
-_NO_STEPS = (None,) * 5
-_NO_REASON = (None,) * 3
+NO_STEPS = (None,) * 5
+NO_REASON = (None,) * 3
 _TOPIC_PROBLEMS = {
     "wildcard_in_topic": "holds a wildcard",
     "invalid_utf8": "holds bytes that are no UTF-8",
@@ -51,8 +51,14 @@ _TOPIC_PROBLEMS = {
 _MAX_CACHED, _MAX_CACHED_BYTES = 10_000, 1 << 20
 NO_PROPERTIES: dict[str, Any] = {}
 
-# A topic name and the rules that it breaks.
-Topic = tuple[str, tuple[str, ...]]
+# A topic name, the rules that it breaks, and how the summary of a message of QoS 0, 1 and 2 begins.
+Topic = tuple[str, tuple[str, ...], tuple[str, ...]]
+
+
+def topic_of(text: str, problems: tuple[str, ...]) -> Topic:
+    """What is remembered of a topic name."""
+    prefixes = tuple(f"topic={text} qos={qos} payload_bytes=" for qos in range(3))
+    return text, problems + topic_problems(text), prefixes
 
 
 class Publishing:
@@ -62,47 +68,47 @@ class Publishing:
         "_alias_bytes",
         "_aliases",
         "_connection",
-        "_early",
-        "_flights",
         "_limits",
-        "_payload",
         "_released",
         "_remarks",
         "_topic_bytes",
-        "_topics",
+        "early",
+        "flights",
+        "shows_payload",
+        "topics",
     )
 
     def __init__(self, limits: Limits, options: DecodeOptions, connection: Connection, remarks: Remarks) -> None:
         self._limits = limits
-        self._payload = options.payload
+        self.shows_payload = options.payload
         self._connection = connection
         self._remarks = remarks
         # By packet identifier, of the client's and of the server's messages.
-        self._flights: tuple[dict[int, Flight], dict[int, Flight]] = ({}, {})
+        self.flights: tuple[dict[int, Flight], dict[int, Flight]] = ({}, {})
         # PUBREL without a PUBLISH on this connection, which wait for PUBCOMP.
         self._released: tuple[dict[int, Asked], dict[int, Asked]] = ({}, {})
-        self._early = Early(limits)
+        self.early = Early(limits)
         self._aliases: tuple[dict[int, str], dict[int, str]] = ({}, {})
         self._alias_bytes = 0
-        self._topics: dict[bytes, Topic] = {}
+        self.topics: dict[bytes, Topic] = {}
         self._topic_bytes = 0
 
     def topic(self, raw: bytes) -> Topic:
         """The text of a topic name and the rules it breaks, remembered for the next PUBLISH."""
-        known = self._topics.get(raw)
+        known = self.topics.get(raw)
         if known is None:
             text, problems = string(raw)
-            known = text, problems + topic_problems(text)
+            known = topic_of(text, problems)
             self._topic_bytes += len(raw)
-            if self._topic_bytes > _MAX_CACHED_BYTES or len(self._topics) >= _MAX_CACHED:
-                self._topics.clear()
+            if self._topic_bytes > _MAX_CACHED_BYTES or len(self.topics) >= _MAX_CACHED:
+                self.topics.clear()
                 self._topic_bytes = len(raw)
-            self._topics[raw] = known
+            self.topics[raw] = known
         return known
 
     def uses(self, direction: int, identifier: int) -> bool:
         """Is a message of this direction in flight with this packet identifier?"""
-        return identifier in self._flights[direction]
+        return identifier in self.flights[direction]
 
     def published(
         self,
@@ -146,13 +152,13 @@ class Publishing:
             add_message(
                 out, frame, connection, "request" if qos else "notification", "PUBLISH", identifier, error, words
             )
-        tail: tuple[Any, ...] = _NO_TAIL
+        tail: tuple[Any, ...] = NO_TAIL
         crc = None
         if out.publishes is not None and payload is not None and size is not None and complete:
             raw = data[payload[0] : payload[1]]
             crc = zlib.crc32(raw)
-            if properties or self._payload:
-                tail = self._tail(properties, raw)
+            if properties or self.shows_payload:
+                tail = self.tail(properties, raw)
         length = end - start
         head = (topic, alias, qos, flags & 1 == 1, flags & 8 == 8, identifier, size, crc, length)
         if 0 < qos < 3 and identifier is not None:
@@ -165,7 +171,7 @@ class Publishing:
         if out.publishes is not None:
             handshake = None if qos == 3 else f"no_{FIRST[qos]}" if qos else "none"
             sent = (direction, offset, None, ts_ns, connection.client_id)
-            what = (*head, handshake, *_NO_STEPS, None, *_NO_REASON, connection.version)
+            what = (*head, handshake, *NO_STEPS, None, *NO_REASON, connection.version)
             out.publishes.append((*sent, *what, *tail, last, None))
 
     def acknowledged(
@@ -185,10 +191,10 @@ class Publishing:
         direction, last, ts_ns = frame[1], frame[7], frame[8]
         code = 0 if found is None else found.value.get("reason_code", 0)
         publisher = direction if packet_type == PUBREL else 1 - direction
-        flights = self._flights[publisher]
+        flights = self.flights[publisher]
         flight = None if identifier is None else flights.get(identifier)
         if flight is None and identifier and not final and not self._is_expected(packet_type, publisher, identifier):
-            gone = self._early.hold((publisher, packet_type, identifier), frame, found, error)
+            gone = self.early.hold((publisher, packet_type, identifier), frame, found, error)
             if gone:
                 self._remarks.limit(frame, out, "early_responses")
                 self._lost(gone, out)
@@ -217,19 +223,19 @@ class Publishing:
         refused = code >= FAILURE and packet_type in REFUSING
         if following == COMPLETE or refused:
             del flights[identifier]
-            answer = answered_by(frame, packet_type)
+            answer = (frame[5], frame[4] - frame[3], last, ts_ns)
             if packet_type == PUBCOMP:
                 self._missing_steps(frame, out, identifier, flight)
-            self._landed(publisher, flight, "refused" if refused else COMPLETE, answer, out)
+            self.landed(publisher, flight, "refused" if refused else COMPLETE, answer, out)
         else:
             flight.waits_for = following
 
     def finish(self, out: Output) -> None:
         """Give what is still in flight."""
-        self._lost(self._early.rest(), out)
-        for direction, (flights, released) in enumerate(zip(self._flights, self._released, strict=True)):
+        self._lost(self.early.rest(), out)
+        for direction, (flights, released) in enumerate(zip(self.flights, self._released, strict=True)):
             for flight in flights.values():
-                self._landed(direction, flight, f"no_{flight.waits_for}", None, out)
+                self.landed(direction, flight, f"no_{flight.waits_for}", None, out)
             flights.clear()
             for asked in released.values():
                 unanswered(out, self._connection, direction, asked)
@@ -285,10 +291,10 @@ class Publishing:
             aliases[alias] = topic
         return topic
 
-    def _tail(self, properties: dict[str, Any], raw: bytes) -> tuple[Any, ...]:
+    def tail(self, properties: dict[str, Any], raw: bytes) -> tuple[Any, ...]:
         """message_expiry_s to payload_encoding of `mqtt_publishes`."""
         correlation = properties.get("correlation_data")
-        text, encoding = shown(raw, self._limits.max_payload_bytes) if self._payload else (None, None)
+        text, encoding = shown(raw, self._limits.max_payload_bytes) if self.shows_payload else (None, None)
         return (
             properties.get("message_expiry_interval"),
             properties.get("payload_format_indicator"),
@@ -307,13 +313,13 @@ class Publishing:
         """A PUBLISH that wants an acknowledgement is in flight from now on."""
         _, direction, _, start, end, offset, _, last, ts_ns, _ = frame
         connection = self._connection
-        flights = self._flights[direction]
+        flights = self.flights[direction]
         before = flights.pop(identifier, None)
         first_offset = None if before is None else self._again(frame, out, identifier, before)
         heard = connection.messages[1 - direction] > 0
         if len(flights) >= (self._limits.max_outstanding if heard else self._limits.max_unheard):
             flight = flights.pop(next(iter(flights)))
-            self._landed(direction, flight, f"no_{flight.waits_for}", None, out)
+            self.landed(direction, flight, f"no_{flight.waits_for}", None, out)
             self._remarks.limit(frame, out, "outstanding_requests" if heard else "unheard_requests")
         in_flight = len(flights) + 1
         flights[identifier] = Flight(offset, end - start, last, ts_ns, FIRST[qos], head, tail, in_flight, first_offset)
@@ -321,14 +327,14 @@ class Publishing:
         if in_flight > connection.receive_maximum[direction]:
             text = f"{in_flight} messages in flight, {connection.receive_maximum[direction]} are allowed"
             self._remarks.add(frame, out, "receive_maximum_exceeded", text)
-        if self._early:
-            for early in self._early.take(direction, ACKNOWLEDGEMENTS, identifier, ts_ns):
+        if self.early:
+            for early in self.early.take(direction, ACKNOWLEDGEMENTS, identifier, ts_ns):
                 self.acknowledged(early.frame, out, early.key[1], identifier, early.found, early.error)
 
     def _again(self, frame: Frame, out: Output, identifier: int, before: Flight) -> int | None:
         """A PUBLISH with an identifier that is in flight: the offset of the first one when it is sent again."""
         direction, resent = frame[1], frame[2][frame[3]] & 8
-        self._landed(direction, before, "resent" if resent else "replaced", None, out)
+        self.landed(direction, before, "resent" if resent else "replaced", None, out)
         if resent:
             code = "resent_on_connection" if self._connection.level == LEVEL_50 else "resent"
             self._remarks.add(frame, out, code, f"PUBLISH {identifier} is sent again on its connection")
@@ -398,22 +404,22 @@ class Publishing:
             unanswered(out, self._connection, direction, mine.pop(next(iter(mine))))
         mine[identifier] = asked_by(frame, PUBREL, identifier)
 
-    def _landed(self, direction: int, flight: Flight, handshake: str, answer: Answered | None, out: Output) -> None:
-        """A PUBLISH of QoS 1 or 2 is over. answer: what ended it."""
+    def landed(
+        self, direction: int, flight: Flight, handshake: str, answer: tuple[int, int, int, int] | None, out: Output
+    ) -> None:
+        """A PUBLISH of QoS 1 or 2 is over. answer: offset, length, packet and time of what ended it."""
+        if out.exchanges is None and out.publishes is None:
+            return
         connection = self._connection
-        sent = flight.ts_ns
-        status, completed_ms, error_code, name = "unanswered", None, None, None
-        code = flight.code
+        sent, code = flight.ts_ns, flight.code
         reason = None if code is None else reason_name(flight.code_of, code, connection.level)
+        offset = length = packet = ended = completed_ms = error_code = None
+        status = "unanswered"
         if answer is not None:
-            completed_ms = (answer.ts_ns - sent) / _NS_PER_MS
-            status, error_code, name = ("error", code, reason) if handshake == "refused" else ("ok", 0, reason)
+            offset, length, packet, ended = answer
+            completed_ms = (ended - sent) / _NS_PER_MS
+            status, error_code = ("error", code) if handshake == "refused" else ("ok", 0)
         if out.exchanges is not None:
-            offset, packet, ended, length = (
-                (None, None, None, None)
-                if answer is None
-                else (answer.offset, answer.packet, answer.ts_ns, answer.length)
-            )
             out.exchanges.append(
                 (
                     direction,
@@ -428,7 +434,7 @@ class Publishing:
                     connection.client_id,
                     status,
                     error_code,
-                    name,
+                    None if answer is None else reason,
                     flight.length,
                     length,
                     None,
@@ -442,7 +448,7 @@ class Publishing:
                     flight.first_offset,
                     sent,
                     connection.client_id,
-                    *flight.head,
+                    *(flight.head or ()),
                     handshake,
                     completed_ms,
                     flight.ts_acknowledged,

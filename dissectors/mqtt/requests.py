@@ -67,6 +67,11 @@ class Requests:
         self.connected = False
         self.disconnected = [False, False]
 
+    @property
+    def is_special(self) -> bool:
+        """Does anything wait with which a message could collide, or is the connection closing?"""
+        return bool(self._asked) or self.connect is not None or True in self.disconnected
+
     def waits(self, identifier: int) -> bool:
         """Does a SUBSCRIBE or UNSUBSCRIBE with this packet identifier wait for its answer?"""
         return (SUBACK, identifier) in self._asked or (UNSUBACK, identifier) in self._asked

@@ -91,7 +91,6 @@ RULES: dict[str, Rule] = {
     "repeated_ack": Rule("note", "protocol", "4.1", "4.3.3", "4.3.3"),
     # Subscribing.
     "no_filter": Rule("error", "protocol", "3.8", "3.8.3", "3.8.3"),
-    "malformed_filter": Rule("error", "protocol", "Appendix A", "4.7.1", "4.7.1"),
     "empty_filter": Rule("error", "protocol", "Appendix A", "MQTT-4.7.3-1", "MQTT-4.7.3-1"),
     "malformed_hash_filter": Rule("error", "protocol", "Appendix A", "MQTT-4.7.1-2", "MQTT-4.7.1-1"),
     "malformed_plus_filter": Rule("error", "protocol", "Appendix A", "MQTT-4.7.1-3", "MQTT-4.7.1-2"),
