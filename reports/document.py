@@ -74,6 +74,14 @@ def severity_tone(severity: str) -> Tone:
     return tones.get(severity, "plain")
 
 
+_NAMES = {"MQTT": "MQTT", "MONGODB": "MongoDB"}
+
+
+def title_text(title: str) -> str:
+    """A section's title as running text: `Consumer groups`, `MongoDB`."""
+    return _NAMES.get(title, title.capitalize())
+
+
 Block = Heading | Paragraph | Copy | Cells
 
 

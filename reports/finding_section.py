@@ -112,7 +112,7 @@ def _told(found: Sequence[Finding]) -> Iterable[Block]:
         return
     places = sorted({place for finding in found for place in finding.partitions()})
     where = f", on {count(len(places), 'partition')}: {partition_list(places)}" if places else ""
-    yield Paragraph(f"the worst of {len(found)} findings like it{where}", "where")
+    yield Paragraph(f"the worst of {len(found)} findings like it{where}", "where" if places else "more")
     measured = _measures(found)
     if measured is not None:
         yield measured

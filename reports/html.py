@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from functools import cache
 from typing import Any
 
-from reports.document import Block, Cells, Copy, Heading, Paragraph, Section
+from reports.document import Block, Cells, Copy, Heading, Paragraph, Section, title_text
 from reports.printable import visible
 
 # By what a block is the template draws it.
@@ -23,7 +23,12 @@ def render(sections: Sequence[Section], title: str) -> str:
         _template().render(
             title=title,
             sections=[
-                {"title": section.title, "anchor": _anchor(section.title), "parts": _parts(section.blocks)}
+                {
+                    "title": section.title,
+                    "short": title_text(section.title),
+                    "anchor": _anchor(section.title),
+                    "parts": _parts(section.blocks),
+                }
                 for section in sections
             ],
         )

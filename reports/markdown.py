@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from reports.document import Block, Cells, Copy, Heading, Paragraph, Section
+from reports.document import Block, Cells, Copy, Heading, Paragraph, Section, title_text
 from reports.printable import visible
 
 # An underscore within a word is no emphasis. A colon matters in `:name:` only, which some sites show as a picture.
@@ -22,7 +22,7 @@ def render(sections: Sequence[Section], title: str) -> str:
     lines = [f"# {escaped(title)}"]
     for section in sections:
         if section.title:
-            lines += ["", f"## {escaped(section.title.capitalize())}"]
+            lines += ["", f"## {escaped(title_text(section.title))}"]
         for block in section.blocks:
             lines += ["", *_block(block)] if not _continues(block, lines) else _block(block)
     return "\n".join(lines) + "\n"
