@@ -15,13 +15,16 @@ from dissectors.core.model import CLIENT_TO_SERVER, SERVER_TO_CLIENT
 
 # A head that is longer opens nothing.
 MAX_HEAD_BYTES = 16 * 1024
-MAX_NAME_CHARACTERS = 60
+# The name of a protocol is short; some clients put a token where it belongs.
+MAX_NAME_BYTES = 40
+MAX_VALUE_CHARACTERS = 600
 _METHOD = b"GET "
 # Header fields whose values prove who somebody is, and the query of the request's target.
 _CREDENTIALS = re.compile(
     rb"^(?!sec-websocket-(?:key|accept))[^:\s]*(?:auth|cookie|token|secret|key|password|credential)[^:\s]*:"
     rb"[ \t]*([^\r\n]+)"
-    rb"|\AGET [^\s?]*\?([^\s]+)",
+    rb"|^sec-websocket-protocol:[ \t]*([^\r\n]*[^\s,]{%d}[^\r\n]*)"
+    rb"|\AGET [^\s?]*\?([^\s]+)" % (MAX_NAME_BYTES + 1),
     re.MULTILINE | re.IGNORECASE,
 )
 
@@ -52,7 +55,8 @@ def opening(client: bytes, server: bytes) -> Opening | None:
     if not _names(response, b"upgrade", b"websocket"):
         return None
     before = (_head_bytes(asking, client), _head_bytes(answering, server))
-    inner = _value(response, b"sec-websocket-protocol")
+    named = _value(response, b"sec-websocket-protocol")
+    inner = named if named is not None and len(named) <= MAX_NAME_BYTES else None
     name = f", subprotocol {inner}" if inner else ""
     told = Told("chat", "protocol", "websocket", f"the connection was upgraded to WebSocket{name}", 0, before[1])
     hidden = _hidden(CLIENT_TO_SERVER, client[: before[0]]) + _hidden(SERVER_TO_CLIENT, server[: before[1]])
@@ -71,7 +75,7 @@ def _names(event: h11.Request | h11.InformationalResponse, field: bytes, word: b
 def _value(event: h11.InformationalResponse, field: bytes) -> str | None:
     """The values of a header field, as short text that can be shown."""
     values = [value.decode("ascii", "replace") for name, value in event.headers if name == field]
-    return ", ".join(values)[: 10 * MAX_NAME_CHARACTERS] or None
+    return ", ".join(values)[:MAX_VALUE_CHARACTERS] or None
 
 
 def _hidden(direction: int, head: bytes) -> tuple[HiddenBytes, ...]:

@@ -161,6 +161,15 @@ def test_a_connection_that_was_open_before_the_capture(first: int) -> None:
     assert {row["length_bytes"] for row in found["messages"]} <= set(range(8, 60))
 
 
+@pytest.mark.parametrize("lost", [3, 4], ids=["request", "response"])
+def test_half_of_the_upgrade_is_missing(lost: int) -> None:
+    packets = list(calls(WebSocketTalk().open(), 40, 5).packets)
+    del packets[lost]
+    found = tables(packets)
+    assert found["flows"][0]["carrier"] == "websocket"
+    assert len(found["messages"]) == 80
+
+
 def test_one_sided_captures() -> None:
     ws = calls(WebSocketTalk().open(), 40, 5)
     from_client = [packet for place, packet in enumerate(ws.packets) if place > 4 and place % 2]

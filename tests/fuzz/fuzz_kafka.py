@@ -2,8 +2,9 @@
 
 In: seconds for all targets together (60 without); `--target NAME` runs one. Targets:
 
-    conversation  any bytes as a TCP conversation on port 9092 through capture, streams, dissector and the raw tables;
-                  one input in 256 through the finished tables and all detectors too, which take fifty times as long
+    conversation  any bytes as a TCP conversation on port 9092, plain or inside WebSocket, through capture, streams,
+                  dissector and the raw tables; one input in 256 through the finished tables and all detectors too,
+                  which take fifty times as long
     decoders      any bytes into the fast decoder and the slow reader of every message, which must agree
 
 Without atheris hypothesis makes the bytes up, without knowing which lines they reach. Out: exit status 0 when nothing
@@ -36,7 +37,7 @@ SEED_CONNECTIONS, SEED_EXCHANGES = 12, 4
 WHOLE_WAY_EVERY = 256
 
 # First byte: options. Then pieces: what happens, two bytes of length, payload.
-FORCED, WITH_PAYLOAD, MID_STREAM = 1, 2, 4
+FORCED, WITH_PAYLOAD, MID_STREAM, CARRIED = 1, 2, 4, 8
 FROM_CLIENT, LOST, FRAMED, TWICE = 1, 2, 4, 8
 PIECE_HEAD_BYTES = 3
 
@@ -80,11 +81,17 @@ def check_decoders(data: bytes) -> None:
 
 def packets(data: bytes) -> list[Captured]:
     """The conversation that DATA describes; every DATA describes one."""
+    from tests.dissectors.carriers.test_upgrade import END, REQUEST, RESPONSE
+    from tests.dissectors.carriers.test_websocket import MASK, frame
     from tests.support.wire import Talk
 
     talk, sent, at = Talk(), [0, 0], 1
+    is_carried = bool(data and data[0] & CARRIED)
     if not (data and data[0] & MID_STREAM):
         talk.handshake()
+        if is_carried:
+            talk.send(True, 0, REQUEST + END).send(False, 0, RESPONSE + END)
+            sent = [len(RESPONSE + END), len(REQUEST + END)]
     while at + PIECE_HEAD_BYTES <= len(data):
         what, length = data[at], int.from_bytes(data[at + 1 : at + 3], "big")
         payload = data[at + PIECE_HEAD_BYTES :][:length]
@@ -92,6 +99,8 @@ def packets(data: bytes) -> list[Captured]:
         if what & FRAMED:
             payload = len(payload).to_bytes(4, "big") + payload
         from_client = bool(what & FROM_CLIENT)
+        if is_carried and what & FRAMED:
+            payload = frame(payload, mask=MASK if from_client else None)
         for _ in range(0 if what & LOST else 2 if what & TWICE else 1):
             talk.send(from_client, sent[from_client], payload, ack=sent[not from_client])
         sent[from_client] += len(payload)
@@ -105,7 +114,7 @@ def conversation_seeds() -> Iterator[bytes]:
     for name in SAMPLE_NAMES:
         for connection in islice(lab_connections(SAMPLES / name), SEED_CONNECTIONS):
             for start in range(0, min(len(connection), 10 * SEED_EXCHANGES), SEED_EXCHANGES):
-                pieces = [bytes([FORCED | WITH_PAYLOAD])]
+                pieces = [bytes([FORCED | WITH_PAYLOAD | (CARRIED if start % 3 == 2 else 0)])]
                 for exchange in connection[start : start + SEED_EXCHANGES]:
                     pieces += [_piece(FROM_CLIENT, exchange.request), _piece(0, exchange.response)]
                 yield b"".join(pieces)[:MAX_INPUT_BYTES]

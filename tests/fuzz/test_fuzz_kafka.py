@@ -8,6 +8,7 @@ import pytest
 
 from dissectors.kafka.walk import walk
 from tests.fuzz.fuzz_kafka import (
+    CARRIED,
     FORCED,
     FRAMED,
     FROM_CLIENT,
@@ -71,6 +72,12 @@ def test_seeds_of_decoders_are_valid_messages() -> None:
 @pytest.mark.parametrize("flags", [FORCED, FORCED | MID_STREAM])
 def test_pieces(flags: int, pieces: bytes, expected: list[str]) -> None:
     assert statuses(bytes([flags]) + pieces) == expected
+
+
+def test_pieces_inside_websocket() -> None:
+    framed = piece(FROM_CLIENT | FRAMED, HEARTBEAT) + piece(FRAMED, ANSWER)
+    assert statuses(bytes([FORCED | CARRIED]) + framed) == ["ok"]
+    assert statuses(bytes([CARRIED]) + framed + piece(0, b"no frame") + framed) == ["ok", "ok"]
 
 
 @pytest.mark.parametrize("check", [check_conversation, check_decoders])

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from dissectors.carriers.upgrade import MAX_HEAD_BYTES, may_open, opening
 
@@ -67,6 +69,7 @@ def test_only_a_get_may_open_it(data: bytes, expected: bool) -> None:
         (b"Cookie: session=1; other=2", b"session=1; other=2"),
         (b"X-Api-Key: 42", b"42"),
         (b"X-Amz-Security-Token: zz", b"zz"),
+        (b"Sec-WebSocket-Protocol: mqtt, bearer." + b"k" * 40, b"mqtt, bearer." + b"k" * 40),
     ],
     ids=lambda value: value.decode()[:12] if isinstance(value, bytes) else None,
 )
@@ -76,3 +79,21 @@ def test_credentials_in_heads(line: bytes, secret: bytes) -> None:
     assert found is not None
     sides = (head, RESPONSE + b"Set-Cookie: id=7\r\n" + END)
     assert [sides[side][start:end] for side, start, end in found.hidden] == [b"token=tt", secret, b"id=7"]
+
+
+def test_a_token_in_place_of_a_name_is_not_told() -> None:
+    found = opening(REQUEST + END, RESPONSE + b"Sec-WebSocket-Protocol: " + b"k" * 41 + END + END)
+    assert found is not None
+    assert (found.inner, found.told.text) == (None, "the connection was upgraded to WebSocket")
+    assert len(found.hidden) == 1
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.binary(max_size=60), st.integers(0, 250), st.binary(max_size=60), st.integers(0, 150))
+def test_any_heads(asked: bytes, asked_at: int, answered: bytes, answered_at: int) -> None:
+    client, server = REQUEST + END, RESPONSE + END
+    client = client[:asked_at] + asked + client[asked_at + len(asked) :]
+    server = server[:answered_at] + answered + server[answered_at + len(answered) :]
+    for heads in ((client, server), (b"GET " + asked, answered), (asked, server)):
+        found = opening(*heads)
+        assert found is None or (found.before[0] <= len(heads[0]) and found.before[1] <= len(heads[1]))
