@@ -24,9 +24,6 @@ MAX_SEARCH_BYTES, MAX_SEARCH_SEGMENTS = 1 << 16, 64
 CHAIN = 3
 # Remarks that are made once each.
 MAX_DIFFERENT_TEXTS = 20
-# A larger gap inside a frame is not walked through.
-MAX_WALKED_GAP_BYTES = 1 << 20
-_ZEROS = bytes(1 << 16)
 _OPCODES = frozenset(Opcode)
 _MASKED, _COMPRESSED, _RESERVED = 0x80, 0x40, 0x70
 
@@ -73,10 +70,12 @@ class WebSocketUnwrapper:
         header = None if decoder is None else decoder.header
         if decoder is not None and header is not None and not header.opcode.iscontrol() and not self._is_compressed:
             left = header.payload_len - decoder.payload_consumed
-            if size <= min(left, MAX_WALKED_GAP_BYTES) and not len(decoder.buffer):
-                for start in range(0, size, len(_ZEROS)):
-                    decoder.receive_bytes(_ZEROS[: size - start])
-                    decoder.process_buffer()
+            if size <= left and not len(decoder.buffer):
+                # The mask repeats every four bytes; the last ones go through the decoder, which ends the frame.
+                last = (size - 1) % 4 + 1 if size else 0
+                decoder.payload_consumed += size - last
+                decoder.receive_bytes(bytes(last))
+                decoder.process_buffer()
                 if decoder.header is None:
                     self._in_message = not header.fin
                 self._found.append(Interrupted(size))

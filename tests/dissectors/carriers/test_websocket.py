@@ -114,6 +114,9 @@ def test_any_bytes(pieces: list[bytes], from_client: bool, middle: bool) -> None
     ("size", "expected"),
     [
         pytest.param(50, [(b"", 50), (b"z" * 40, 0)], id="inside a frame"),
+        pytest.param(51, [(b"", 51), (b"z" * 39, 0)], id="the mask goes on"),
+        pytest.param(4, [(b"", 4), (b"z" * 86, 0)], id="four bytes"),
+        pytest.param(1, [(b"", 1), (b"z" * 89, 0)], id="one byte"),
         pytest.param(90, [(b"", 90)], id="the rest of a frame"),
     ],
 )
