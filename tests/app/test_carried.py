@@ -88,6 +88,17 @@ def test_a_password_of_mqtt(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     assert messages(target)[0]["client_id"] == "meter-1"
 
 
+def test_a_connection_in_two_files(talk: WebSocketTalk, tmp_path: Path) -> None:
+    folder = tmp_path / "captures"
+    folder.mkdir()
+    for name, packets in (("a.pcap", talk.packets[:6]), ("b.pcap", talk.packets[6:])):
+        (folder / name).write_bytes(pcap(packets, nanoseconds=True))
+    _, authenticate = messages(folder)
+    assert authenticate["file"].endswith("b.pcap")
+    found = shown(folder, authenticate["message_id"])
+    assert (found["operation"], found["length_bytes"]) == ("SaslAuthenticate", int(authenticate["length_bytes"]))
+
+
 def test_extract_takes_the_packets(capture: Path, tmp_path: Path) -> None:
     row = messages(capture)[-1]
     target = tmp_path / "evidence.pcap"
