@@ -8,9 +8,10 @@ from __future__ import annotations
 from dissectors.core.inspect import MAX_NODES, Asked, Hidden, Inspected, Node
 from dissectors.core.limits import Limits
 from dissectors.core.options import DecodeOptions
+from dissectors.mqtt.layout import FLAG_BITS
 from dissectors.mqtt.levels import VERSIONS
-from dissectors.mqtt.packet_types import AUTH, CONNACK, CONNECT, NUMBERS
-from dissectors.mqtt.walk import MASKED, walk
+from dissectors.mqtt.packet_types import AUTH, CONNACK, CONNECT, NUMBERS, operation_name
+from dissectors.mqtt.walk import walk
 
 _LEVELS = {version: level for level, version in VERSIONS.items()}
 _WITH_SECRETS = frozenset({CONNECT, CONNACK, AUTH})
@@ -34,7 +35,9 @@ def inspect(data: bytes, asked: Asked, options: DecodeOptions) -> Inspected:
             hidden = [one for one in hidden if one.end <= found.pos]
             hidden.append(Hidden(found.pos, len(data), "secret" if kind == "secret" else "payload"))
     for node in nodes:
-        _mask(node, data, {one.kind for one in hidden})
+        _show(node, data, {one.kind for one in hidden})
+    if nodes and isinstance(nodes[0].value, int):
+        nodes[0].value = f"{operation_name(found.type)} {found.flags:04b}"
     return Inspected(nodes, sorted(hidden), error, None if error is None else at)
 
 
@@ -44,12 +47,13 @@ def may_hide(asked: Asked) -> bool:
     return number is None or number in _WITH_SECRETS
 
 
-def _mask(node: Node, data: bytes, kinds: set[str]) -> None:
-    """Payloads by their bytes, or None where they are kept back."""
+def _show(node: Node, data: bytes, kinds: set[str]) -> None:
+    """Values for people: payloads by their bytes, or None where they are kept back; flags that are set; pairs."""
     if node.name in ("payload", "will_payload", "correlation_data"):
         node.value = None if "payload" in kinds else data[node.start : node.end]
+    elif node.name in FLAG_BITS and isinstance(node.value, dict):
+        node.value = " ".join(name if value == 1 else f"{name}={value}" for name, value in node.value.items() if value)
+    elif node.name == "user_property" and node.value is not None:
+        node.value = ": ".join(node.value)
     for child in node.children:
-        _mask(child, data, kinds)
-
-
-__all__ = ["MASKED", "inspect", "may_hide"]
+        _show(child, data, kinds)

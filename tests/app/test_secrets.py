@@ -29,6 +29,7 @@ CASES = {
         ),
     ),
     "kafka_admin.pcapng": (("operator", "billing"), (rb"lab-only-password",)),
+    "mqtt_v5_features.pcapng": (("plant", "guest"), (rb"lab-plant-5Tz8", rb"lab-guest-2Wn6", rb"lab-wrong-3Vb8")),
 }
 FORMATS = ("table", "csv", "jsonl")
 
