@@ -18,10 +18,12 @@ from tests.bench.programs import (
     tshark,
     tshark_fields,
     tshark_mongo,
+    tshark_mqtt,
     tshark_records,
     wirewitness,
     wirewitness_commands,
     wirewitness_messages,
+    wirewitness_mqtt,
     wirewitness_records,
 )
 from tests.bench.report import Memory, Timing
@@ -102,6 +104,15 @@ class Bench:
             timing = self._timing(profile, made, pair, runs, check)
             yield timing._replace(profile=f"records {codec}", counted=f"{counts[0][0]:,} records")
 
+    def mqtt(self, profile: Profile, size: Size, runs: int) -> Timing:
+        """As many PUBLISH packets as the size has packets: types, identifiers and topics of all messages."""
+        from tests.support.replay_mqtt import write_publishes
+
+        made = write_publishes(self._capture, size.packets)
+        pair = tshark_mqtt(self._capture, self._text), wirewitness_mqtt(self._capture, self._table)
+        timing = self._timing(profile, made, pair, runs, messages_of(made))
+        return timing._replace(counted=f"{made.exchanges:,} publishes, {made.requests + made.responses:,} messages")
+
     def memory(self, profile: Profile, base: Size, times: int) -> Memory:
         """One run each over TIMES the base size."""
         made = self._make(profile.replayed, base.times(times))
@@ -152,6 +163,17 @@ def all_of(made: Replayed) -> Check:
     def check(name: str, found: tuple[int, ...]) -> None:
         if found != (made.exchanges, made.exchanges):
             raise CountsDiffer(f"{name} saw {found}, the capture holds {made.exchanges} exchanges")
+
+    return check
+
+
+def messages_of(made: Replayed) -> Check:
+    """All messages, and all publishes among them."""
+    wanted = made.requests + made.responses, made.exchanges
+
+    def check(name: str, found: tuple[int, ...]) -> None:
+        if found != wanted:
+            raise CountsDiffer(f"{name} saw {found} messages and publishes, the capture holds {wanted}")
 
     return check
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Literal, NamedTuple
 
-Kind = Literal["exchanges", "lossy", "processes", "records", "decode", "mongo"]
+Kind = Literal["exchanges", "lossy", "processes", "records", "decode", "mongo", "mqtt"]
 
 
 class Size(NamedTuple):
@@ -59,6 +59,7 @@ _ALL = (
     Profile("records", "records", "records", Scale(Size(0, 50_000_000)), Scale(Size(0, 1_000_000)), 5),
     Profile("mongo", "mongo", "mongo", Scale(Size(700_000)), Scale(Size(15_000)), 3),
     Profile("mongo_compressed", "mongo", "mongo_compressed", Scale(Size(700_000)), Scale(Size(15_000)), 3),
+    Profile("mqtt", "mqtt", "", Scale(Size(1_000_000)), Scale(Size(20_000)), 3),
     Profile("decode", "decode", "", Scale(Size()), Scale(Size()), 1 / 3),
 )  # fmt: skip
 PROFILES = {profile.name: profile for profile in _ALL}

@@ -31,6 +31,7 @@ TSHARK_FIELDS = (
     "kafka.error",
 )
 RECORD_KEY = "kafka.message_key"
+MQTT_FIELDS = ("mqtt.msgtype", "mqtt.msgid", "mqtt.topic")
 MONGO_FIELDS = ("mongo.opcode", "mongo.request_id", "mongo.response_to")
 # `-c` puts the working directory first: what is measured is this tree, whatever is installed.
 WIREWITNESS = (sys.executable, "-c", "from app.cli.main import main; main()")
@@ -118,6 +119,19 @@ def wirewitness_records(capture: Path, output: Path, *options: str) -> Program:
     return Program(" ".join(["wirewitness", *options]), command, output, False, _count_offsets)
 
 
+def tshark_mqtt(capture: Path, output: Path) -> Program:
+    """tshark decoding every MQTT message to its type, identifier and topic."""
+    command = ["tshark", "-r", str(capture), "-T", "fields"]
+    for name in MQTT_FIELDS:
+        command += ["-e", name]
+    return Program("tshark", command, output, True, count_tshark_mqtt)
+
+
+def wirewitness_mqtt(capture: Path, output: Path) -> Program:
+    """wirewitness decoding every MQTT message to the messages table, which has the topic in its summary."""
+    return Program("wirewitness", _table_command("messages", capture, output), output, False, count_mqtt_messages)
+
+
 def has_option(option: str) -> bool:
     """`wirewitness table` knows the option."""
     done = subprocess.run([*WIREWITNESS, "table", "--help"], capture_output=True, text=True, check=True)
@@ -189,6 +203,26 @@ def _count_offsets(output: Path) -> tuple[int, ...]:
     """A row without an offset is about a batch that could not be read."""
     table = pq.read_table(output, columns=["offset"])
     return (table.num_rows - table["offset"].null_count,)
+
+
+def count_tshark_mqtt(output: Path) -> tuple[int, ...]:
+    """Messages and PUBLISH among them; types of one frame are comma separated."""
+    messages = publishes = 0
+    with output.open(encoding="utf-8", errors="replace") as lines:
+        for line in lines:
+            types = line.split("\t", 1)[0].strip()
+            if types:
+                kinds = types.split(",")
+                messages += len(kinds)
+                publishes += kinds.count("3")
+    return messages, publishes
+
+
+def count_mqtt_messages(output: Path) -> tuple[int, ...]:
+    """A PUBLISH counts when its topic was read."""
+    table = pq.read_table(output, columns=["operation", "summary"])
+    named = pc.and_(pc.equal(table["operation"], "PUBLISH"), pc.starts_with(table["summary"], "topic=plant/"))
+    return table.num_rows, pc.sum(named).as_py()
 
 
 def _values(cell: str) -> int:

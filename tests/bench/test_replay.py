@@ -12,6 +12,7 @@ import pytest
 
 from tests.bench.programs import TSHARK_FIELDS, Found, count_tshark
 from tests.support.replay import Replayed, replay
+from tests.support.replay_mqtt import write_publishes
 
 DECODE = ("-d", "tcp.port==9092,kafka", "-o", "tcp.check_checksum:TRUE", "-o", "ip.check_checksum:TRUE")
 WRONG = (
@@ -25,6 +26,16 @@ def made(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
     """A capture of each profile and what the generator says about it."""
     path = tmp_path_factory.mktemp("replay") / f"{request.param}.pcap"
     return path, replay(path, request.param, packets=5000, flows=400 if request.param == "flows" else 6)
+
+
+def test_mqtt_messages_are_as_told(tshark: str, tmp_path: Path) -> None:
+    path = tmp_path / "mqtt.pcap"
+    told = write_publishes(path, 1000, flows=6)
+    assert path.stat().st_size == told.size_bytes
+    assert rows(tshark, path, "-Y", "_ws.malformed || tcp.analysis.flags || tcp.checksum.status == 0") == []
+    types = [kind for (kinds,) in rows(tshark, path, "-T", "fields", "-e", "mqtt.msgtype") for kind in kinds.split(",")]
+    assert (len([kind for kind in types if kind]), types.count("3")) == (told.requests + told.responses, told.exchanges)
+    assert told.exchanges >= 1000
 
 
 def rows(tshark: str, path: Path, *arguments: str) -> list[list[str]]:

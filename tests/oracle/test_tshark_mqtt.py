@@ -96,7 +96,19 @@ def test_published_captures(name: str) -> None:
     compare(require_program("tshark"), shared_capture(name))
 
 
-# A broken or fragmented stream, where tshark and we rightly differ, is compared in other tests.
+def test_broken_packets() -> None:
+    """Beside what tshark shows: the header that has no end, and bytes that are no text as such."""
+    capture = ROOT / "sample_pcaps" / "mqtt_faults.pcapng"
+    theirs, ours = by_tshark(require_program("tshark"), capture), by_us(capture)
+    assert not theirs[0] - ours[0]
+    assert [name for _, name in ours[0] - theirs[0]] == ["PUBLISH"]
+    assert ours[1] == theirs[1]
+    assert [name.replace("\\xff\\xfe", "\ufffd" * 2) for _, name in ours[2] - theirs[2]] == [
+        n for _, n in theirs[2] - ours[2]
+    ]
+
+
+# Inside WebSocket tshark sees no MQTT.
 @pytest.mark.parametrize(
     "name", [name for name in SAMPLES if name not in ("mqtt_websocket.pcapng", "mqtt_faults.pcapng")]
 )
