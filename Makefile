@@ -12,8 +12,8 @@ help:
 	@echo "make demo      install the command and analyse a sample capture"
 	@echo "make test      install what the tests need and run them"
 	@echo "make lint      ruff, mypy and import-linter"
-	@echo "make lab       remake the sample captures with a real broker and clients (root, Java, Maven, Go, Node)"
-	@echo "make lab-test  run the tests that need the real broker"
+	@echo "make lab       remake the sample captures with real servers and clients (root, Java, Maven, Go, Node, Mosquitto)"
+	@echo "make lab-test  run the tests that need the real servers"
 	@echo "make bench     measure speed and memory against tshark"
 	@echo "make fuzz      feed broken captures and messages to the readers, FUZZ_SECONDS (120) for each program"
 

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from tests.lab import runs
+from tests.lab.places import LAB_DIR
 
 
 @pytest.mark.parametrize(
@@ -32,3 +35,9 @@ def test_a_scenario_names_its_servers_and_clients(name: str) -> None:
     assert scenario.CLIENTS
     hosts = [*scenario.SERVER.host_names, *scenario.HOSTS]
     assert len(set(hosts)) == len(hosts)
+
+
+@pytest.mark.parametrize("lock", sorted(LAB_DIR.glob("clients/*/package-lock.json")), ids=lambda path: path.parent.name)
+def test_a_lock_file_names_no_registry(lock: Path) -> None:
+    assert '"resolved"' not in lock.read_text()
+    assert "omit-lockfile-registry-resolved=true" in (lock.parent / ".npmrc").read_text()

@@ -83,7 +83,8 @@ def told_by(
     message: dict[str, Any], connection: dict[str, Any], publish: dict[str, Any] | None, filters: list[dict[str, Any]]
 ) -> dict[str, Any]:
     """What our tables say of a packet, in the names of the log."""
-    told: dict[str, Any] = {"mid": message["correlation_id"], "client_id": connection["client_id"]}
+    told: dict[str, Any] = {"mid": message["correlation_id"], "client_id": connection["client_id"],
+                            "limit": connection["maximum_packet_size_bytes"]}  # fmt: skip
     if message["operation"] == "CONNECT":
         will = {"topic": connection["will_topic"], "qos": connection["will_qos"], "retain": connection["will_retain"],
                 "size": connection["will_payload_bytes"]}  # fmt: skip
@@ -94,8 +95,7 @@ def told_by(
     elif message["operation"] == "DISCONNECT":
         told["code"] = connection["disconnect_reason_code"]
     elif publish is not None:
-        told |= {"topic": publish["topic"], "alias": publish["topic_alias"], "size": publish["payload_bytes"],
-                 "limit": connection["maximum_packet_size_bytes"]}  # fmt: skip
+        told |= {"topic": publish["topic"], "alias": publish["topic_alias"], "size": publish["payload_bytes"]}
         told |= {name: publish[name] for name in ("qos", "dup", "retain")}
     elif filters:
         told["filters"] = [[row["topic_filter"], row["requested_qos"], row["granted_qos"]] for row in filters]
@@ -135,11 +135,10 @@ def compare(entries: Iterable[LogEntry], ours: dict[Key, list[Packet]], versions
 
 def walk(key: Key, theirs: list[LogEntry], ours: list[Packet], versions: dict[int, str], found: Agreement) -> None:
     """One connection and direction: equal packets side by side, what only one side has counted."""
-    left = list(theirs)
+    limit = ours[0].told["limit"] if ours else None
+    left = [entry for entry in theirs if not too_large(entry, limit)]
+    found.not_sent += len(theirs) - len(left)
     for packet in ours:
-        while left and too_large(left[0], packet):
-            found.not_sent += 1
-            del left[0]
         if left and left[0].kind == packet.kind:
             compare_packet(key, left.pop(0), packet, versions, found)
         else:
@@ -148,11 +147,10 @@ def walk(key: Key, theirs: list[LogEntry], ours: list[Packet], versions: dict[in
         found.differences.append(f"{key}: in the log only: {entry}")
 
 
-def too_large(entry: LogEntry, packet: Packet) -> bool:
-    """Whether a logged delivery cannot have been sent: it is above the client's maximum, and another one follows."""
-    limit = packet.told.get("limit")
-    return (entry.kind == packet.kind == "PUBLISH" and entry.direction == "sent" and limit is not None
-            and entry.fields["size"] >= limit)  # fmt: skip
+def too_large(entry: LogEntry, limit_bytes: int | None) -> bool:
+    """Whether a logged delivery cannot have been sent: its payload alone is above the client's maximum."""
+    delivered = (entry.direction, entry.kind) == ("sent", "PUBLISH")
+    return delivered and limit_bytes is not None and entry.fields["size"] >= limit_bytes
 
 
 def compare_packet(key: Key, entry: LogEntry, packet: Packet, versions: dict[int, str], found: Agreement) -> None:
