@@ -9,9 +9,11 @@ from typing import Any
 import pytest
 
 from tests.lab import broker_log, commits, everyday, make, runs
+from tests.lab.mosquitto import Mosquitto
 
 ENTRIES: list[dict[str, Any]] = tomllib.loads(make.MANIFEST.read_text())["sample"]
 BY_FILE = [pytest.param(entry, id=entry["file"]) for entry in ENTRIES]
+MOSQUITTO = Mosquitto().name
 OF_KAFKA = [pytest.param(entry, id=entry["file"]) for entry in ENTRIES if entry["protocol"] == "kafka"]
 
 
@@ -37,7 +39,10 @@ def test_bytes_are_those_that_the_run_left(entry: dict[str, Any]) -> None:
 @pytest.mark.parametrize("entry", BY_FILE)
 def test_versions_are_those_of_the_build_files(entry: dict[str, Any]) -> None:
     scenario = runs.load_scenario(entry["file"].removesuffix(".pcapng"))
-    assert entry["server"] == f"{scenario.SERVER.name} {scenario.SERVER.version}"
+    name, _, version = entry["server"].rpartition(" ")
+    assert name == scenario.SERVER.name
+    if name != MOSQUITTO:  # the distribution's, of whatever version is there; it may not be installed here
+        assert version == scenario.SERVER.version
     assert entry["clients"] == list(scenario.CLIENTS)
 
 
