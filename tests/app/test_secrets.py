@@ -30,6 +30,7 @@ CASES = {
     ),
     "kafka_admin.pcapng": (("operator", "billing"), (rb"lab-only-password",)),
     "mqtt_v5_features.pcapng": (("plant", "guest"), (rb"lab-plant-5Tz8", rb"lab-guest-2Wn6", rb"lab-wrong-3Vb8")),
+    "mongo_healthy.pcapng": (("ada",), (rb"p=([\w+/=]{40,})", rb"v=([\w+/=]{40,})")),
 }
 FORMATS = ("table", "csv", "jsonl")
 
@@ -91,3 +92,20 @@ def test_no_parquet_file_holds_a_secret(tmp_path: Path) -> None:
     shown = repr(pq.read_table(target).to_pylist()).encode()
     check(file, shown + target.read_bytes())
     assert b"paula" in shown
+
+
+def test_neither_trees_nor_hex_nor_redacted_packets_of_mongodb_hold_a_secret(tmp_path: Path) -> None:
+    file = "mongo_healthy.pcapng"
+    with analyser.read(SAMPLES / file, tables=["messages"]) as analysis:
+        rows = analysis.arrow("messages", ["message_id", "flow_id"], "operation = 'saslContinue'").to_pylist()
+    assert len(rows) == 8
+    for row in rows[:2]:
+        result = run("show", SAMPLES / file, row["message_id"], "--payload")
+        assert result.returncode == 0, result.stderr
+        assert b"***" in result.stdout
+        check(file, result.stdout + result.stderr)
+    target = tmp_path / "redacted.pcapng"
+    for flow in {row["flow_id"] for row in rows}:
+        assert run("extract", SAMPLES / file, "--flow", flow, "-o", target, "--redact").returncode == 0
+        check(file, target.read_bytes())
+        assert b"saslContinue" in target.read_bytes()
