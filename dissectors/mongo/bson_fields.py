@@ -126,6 +126,28 @@ def _add_fields(data: bytes, at: int, last: int, fields: Fields) -> str | None:
     return None
 
 
+def first_fields(data: bytes, start: int, end: int, most: int) -> int:
+    """How many fields, at most `most`, the document at `start` begins with, as far as it is there; -1: it is broken."""
+    size: int = _int32(data, start)[0]
+    if size < MIN_DOCUMENT_BYTES:
+        return -1
+    behind = start + size
+    cut = behind > end
+    last = end if cut else behind - 1
+    at = start + 4
+    for count in range(most):
+        if at >= last:
+            return count if cut or data[last] == 0 else -1
+        value = data.find(0, at + 1, last) + 1
+        length = value_size(data, data[at], value, last) if value else _NO_ROOM
+        if length == _NO_ROOM or (length >= 0 and value + length > last):
+            return count if cut and value + max(length, 0) < behind else -1
+        if length < 0:
+            return -1
+        at = value + length
+    return most
+
+
 _NO_ROOM, _NOT_ENDED, _NO_SUCH_TYPE = -1, -2, -3
 _REASONS = {
     _NO_ROOM: "a value ends early",

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator
 from dissectors.core.decompression import Allowance
 from dissectors.core.framer import LengthFramer
 from dissectors.core.limits import Limits
-from dissectors.mongo.bson_fields import SIZE_OF_TYPE, UNKNOWN_TYPE, document
+from dissectors.mongo.bson_fields import MIN_DOCUMENT_BYTES, SIZE_OF_TYPE, UNKNOWN_TYPE, first_fields
 from dissectors.mongo.compressed import COMPRESSED_HEADER_BYTES, COMPRESSORS, open_compressed
 from dissectors.mongo.messages import Message, Remark, read_header, read_message
 from dissectors.mongo.opcodes import (
@@ -42,11 +42,15 @@ _MIN_KNOWN = HEADER_BYTES + 4
 MAX_PROBED_STARTS = 2000
 # What a command, a field of a reply or a namespace begins with.
 _WORD = re.compile(rb"[A-Za-z_$][\x20-\x7e]*\Z")
-_SURE, _LIKELY, _WEAK = 100, 60, 30
-# Limits of what only has to be judged.
-_JUDGING = Limits(max_decompressed_bytes=1 << 20, decompression_slack_bytes=1 << 20)
-# Errors of a document that is fine as far as it is there.
-_CUT = frozenset({"the document is longer than what is there", "a key ends early", "a value ends early"})
+# Likely: well formed as far as it was looked at. Many: the same, and there are more fields than are looked at.
+_SURE, _LIKELY, _MANY, _WEAK = 100, 60, 59, 30
+# Places that could be a boundary may be many, so judging one costs little: larger messages and documents of more fields
+# are looked at from their beginning only, and believed where a segment starts.
+MAX_JUDGED_BYTES = 1 << 15
+MAX_JUDGED_FIELDS = 200
+# The same where the beginning says little, or has to be decompressed.
+MAX_UNSEEN_BYTES = 1 << 12
+_JUDGING = Limits(max_decompressed_bytes=MAX_UNSEEN_BYTES, decompression_slack_bytes=MAX_UNSEEN_BYTES)
 
 
 def framer(_direction: int, synchronised: bool, limits: Limits) -> LengthFramer:
@@ -91,7 +95,7 @@ def plausible(data: bytes, position: int, hinted: bool, waited_for: Iterable[int
     score = message_score(data, position, end)
     if score == _WEAK and waited_for is not None and response_to in waited_for:
         score = _LIKELY
-    if score == _SURE or (hinted and score == _LIKELY):
+    if score == _SURE or (hinted and score >= _MANY):
         return True
     return None if score and position + size > end else False
 
@@ -106,9 +110,11 @@ def message_score(data: bytes, position: int, end: int) -> int:
     if (opcode in REPLIES and response_to == 0) or ((opcode in ONE_WAY or opcode == OP_QUERY) and response_to != 0):
         return 0
     behind = position + size
-    if behind <= end:
-        return _whole_score(data, position, behind, request_id, response_to, opcode)
-    return _cut_score(data, position, end, size, opcode)
+    likely = _cut_score(data, position, min(end, behind), size, opcode)
+    most = MAX_JUDGED_BYTES if likely == _LIKELY else MAX_UNSEEN_BYTES
+    if behind > end or likely in (0, _MANY) or size > most:
+        return likely
+    return _whole_score(data, position, behind, request_id, response_to, opcode)
 
 
 def _whole_score(data: bytes, position: int, end: int, request_id: int, response_to: int, opcode: int) -> int:
@@ -164,15 +170,17 @@ def _cut_document(data: bytes, at: int, end: int, behind: int) -> int:
     if end - at < 4:
         return _WEAK
     size = _int32(data, at)[0]
-    if size < 5 or at + size > behind:
+    if size < MIN_DOCUMENT_BYTES or at + size > behind:
         return 0
-    found = document(data, at, end)
-    if found.error is not None and found.error not in _CUT:
+    count = first_fields(data, at, end, MAX_JUDGED_FIELDS)
+    if count < 0:
         return 0
     key_end = data.find(0, at + 5, end)
     if key_end < 0 or SIZE_OF_TYPE[data[at + 4]] == UNKNOWN_TYPE:
         return _WEAK
-    return _LIKELY if _WORD.match(data[at + 5 : key_end]) else 0
+    if not _WORD.match(data[at + 5 : key_end]):
+        return _WEAK
+    return _LIKELY if count < MAX_JUDGED_FIELDS else _MANY
 
 
 def _compressed_header(data: bytes, position: int, end: int) -> bool:
@@ -198,7 +206,7 @@ def probe(client: bytes, server: bytes, whole: bool) -> int:
 
 def _side_score(data: bytes, whole: bool, replies: bool) -> int:
     score = _directed_score(data, 0, replies)
-    if whole or score >= _LIKELY:
+    if whole or score >= _MANY:
         return score
     for position in itertools.islice(candidates(data, 1, len(data)), MAX_PROBED_STARTS):
         if _directed_score(data, position, replies) == _SURE:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+import time
 from random import Random
 
 import bson
@@ -153,3 +154,28 @@ def test_candidates_are_where_an_opcode_could_be_and_the_end() -> None:
     data = b"xx" + FIND + b"yyy"
     assert 2 in list(candidates(data, 0, len(data)))
     assert list(candidates(data, 0, len(data)))[-15:] == list(range(len(data) - 15, len(data)))
+
+
+LARGE = [
+    pytest.param(op_msg({f"f{number}": number for number in range(500)}, 7), id="many fields"),
+    pytest.param(op_msg({"insert": "a", "text": "x" * 100_000}, 7), id="large"),
+    pytest.param(compressed(op_msg({"insert": "a", "text": "x" * 100_000}, 7), "zlib"), id="large when decompressed"),
+]
+
+
+@pytest.mark.parametrize("whole", LARGE)
+def test_what_is_costly_to_judge_is_believed_where_a_segment_starts(whole: bytes) -> None:
+    talk = conversation(Limits(), DecodeOptions())
+    assert talk.boundary(CLIENT_TO_SERVER, whole, 0, True, ()) is True
+    assert talk.boundary(CLIENT_TO_SERVER, whole, 0, False, ()) is False
+    assert talk.boundary(CLIENT_TO_SERVER, whole[:90], 0, False, ()) is None
+    assert 50 <= probe(whole, b"", True) <= 100
+
+
+def test_judging_many_starts_inside_each_other_takes_a_bounded_time() -> None:
+    """Each field holds the header of a message whose document are the fields that follow."""
+    start = struct.pack("<iiii", 30_000, 1, 0, 2013) + b"\0\0\0\0\0" + struct.pack("<i", 30_000 - 21)
+    data = (b"\x05k\0" + struct.pack("<i", len(start)) + b"\0" + start) * 6000
+    begun = time.process_time()
+    assert cut(data, start=False).starts == []
+    assert time.process_time() - begun < 10
