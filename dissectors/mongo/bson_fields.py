@@ -16,6 +16,8 @@ DATE, NULL, REGEX, DB_POINTER, CODE, SYMBOL, CODE_WITH_SCOPE, INT32, TIMESTAMP, 
 MIN_KEY, MAX_KEY = 0xFF, 0x7F
 UUID_SUBTYPES = frozenset({3, 4})
 MIN_DOCUMENT_BYTES = 5
+# Names and messages of servers are far shorter; rows and what waits for a reply keep no more.
+MAX_TEXT_BYTES = 4096
 
 
 _BY_STRING, _BY_SIZE, _AS_BINARY, _AS_REGEX, _AS_DB_POINTER, UNKNOWN_TYPE = -1, -2, -3, -4, -5, -6
@@ -210,10 +212,11 @@ def element_spans(data: bytes, span: Span, most: int) -> list[Span]:
 
 
 def text(data: bytes, span: Span | None) -> str | None:
-    """A string value; None for another type or none."""
+    """A string value, its first MAX_TEXT_BYTES; None for another type or none."""
     if span is None or span[0] != STRING:
         return None
-    return data[span[1] + 4 : span[2] - 1].decode("utf-8", "replace")
+    _, start, end = span
+    return data[start + 4 : min(end - 1, start + 4 + MAX_TEXT_BYTES)].decode("utf-8", "replace")
 
 
 def integer(data: bytes, span: Span | None) -> int | None:

@@ -43,6 +43,10 @@ MAX_NAME = 128
 # Statements of one update, delete or bulkWrite that take part in its shape.
 MAX_STATEMENTS = 50
 MAX_CURSOR_IDS = 1000
+# Characters of a text whose digest is remembered.
+MAX_CACHED = 2048
+# Characters of a shape that is shown; longer ones are told apart by their digest only.
+MAX_SHAPE = 16_384
 # Commands whose first value is a string and names no collection.
 _NO_COLLECTION = frozenset(
     {
@@ -106,7 +110,7 @@ def command_in(message: Message) -> Command:
     """The command of a request; legacy opcodes other than OP_QUERY on $cmd and OP_COMMAND hold none."""
     fields = message.body
     if message.opcode == OP_MSG and fields:
-        name, hello = _named(next(iter(fields)))
+        name, hello = _named(next(iter(fields))[:MAX_NAME])
         return Command(name, name, fields, hello)
     legacy, opcode = message.legacy, opcode_name(message.opcode)
     if legacy is None or not fields or message.opcode not in (OP_QUERY, OP_COMMAND):
@@ -123,13 +127,13 @@ def command_in(message: Message) -> Command:
 @lru_cache(maxsize=1024)
 def _named(key: bytes) -> tuple[str, bool]:
     """A command's name, and whether it is a hello; others than printable names are shown escaped."""
-    name = key[:MAX_NAME].decode("utf-8", "replace")
+    name = key.decode("utf-8", "replace")
     name = name if name.isprintable() and name else repr(name)[1:-1] or "?"
     return name, is_hello(name)
 
 
 def _name(key: bytes) -> str:
-    return _named(key)[0]
+    return _named(key[:MAX_NAME])[0]
 
 
 def is_awaitable(command: Command) -> bool:
@@ -177,12 +181,15 @@ def wants_no_reply(command: Command, data: bytes) -> bool:
 
 def shape_id(database: str | None, collection: str | None, command: str, shape: str | None) -> str:
     """A digest that tells shapes apart, in every capture the same."""
-    return _digest(f"{database or ''}\0{collection or ''}\0{command}\0{shape or ''}")
+    value = f"{database or ''}\0{collection or ''}\0{command}\0{shape or ''}"
+    return _usual_digest(value) if len(value) <= MAX_CACHED else _digest(value)
 
 
-@lru_cache(maxsize=8192)
 def _digest(value: str) -> str:
     return blake2b(value.encode("utf-8", "replace"), digest_size=8).hexdigest()
+
+
+_usual_digest = lru_cache(maxsize=8192)(_digest)
 
 
 def literals_id(data: bytes, start: int, end: int) -> str:
@@ -215,6 +222,8 @@ def _add_shape(facts: Facts, name: str, fields: Fields, message: Message) -> Non
     if name == "aggregate":
         facts["tailable"] = shape is not None and shape.startswith('{"pipeline":[{"$changeStream"')
     facts["shape_id"] = shape_id(facts["database"], facts.get("collection"), name, shape)
+    if shape is not None and len(shape) > MAX_SHAPE:
+        facts["query_shape"] = shapes.MORE
 
 
 def query_shape(name: str, data: bytes, fields: Fields) -> str | None:

@@ -19,7 +19,7 @@ from dissectors.mongo.commands import Command, Facts, command_facts, command_in,
 from dissectors.mongo.compressed import open_compressed
 from dissectors.mongo.documents import document_json
 from dissectors.mongo.framing import plausible
-from dissectors.mongo.handshake import CONNECTION, hello_facts, must_not_be_compressed, server_facts
+from dissectors.mongo.handshake import CONNECTION, hello_facts, is_hello, must_not_be_compressed, server_facts
 from dissectors.mongo.legacy import legacy_facts, wants_exhaust
 from dissectors.mongo.messages import Message, Remark, read_header, read_message
 from dissectors.mongo.opcodes import (
@@ -88,7 +88,7 @@ class _Pending:
         frame, self.request_id, _, message, _, _ = received
         _, _, _, start, end, self.offset, _, self.packet, self.ts_ns, _ = frame
         self.length = end - start
-        self.command = command
+        self.name, self.operation, self.hello = command.name, command.operation, command.hello
         self.client_id = client_id
         self.opcode = opcode_name(message.opcode)
         if command.hello:
@@ -109,6 +109,7 @@ class MongoConversation:
         "_early",
         "_early_bytes",
         "_heard",
+        "_held_payload",
         "_limits",
         "_one_way",
         "_options",
@@ -131,6 +132,7 @@ class MongoConversation:
         self._early: dict[int, Frame] = {}
         self._early_bytes = 0
         self._heard = False
+        self._held_payload = 0
         self._remarks = 0
         self._told: set[int] = set()
         self._upcoming: Sequence[Frame] = ()
@@ -186,7 +188,7 @@ class MongoConversation:
         if out.commands is not None:
             pending.facts = self._request_facts(received, command)
         if received.remarks or received.compressor is not None or message.opcode not in _NOT_LEGACY:
-            self._judge(received, command, out)
+            self._judge(received, command.name, out)
         if out.messages is not None:
             line = _line(command, message.data)
             _add_message(out.messages, received, "request", command.operation, pending.client_id, line)
@@ -208,7 +210,13 @@ class MongoConversation:
         facts["checksum_ok"] = message.checksum_ok
         facts["request_uncompressed_bytes"] = _uncompressed(received)
         if self._options.payload:
-            facts["request_document"] = document_json(message, command.name, self._limits.max_payload_bytes)
+            shown = document_json(message, command.name, self._limits.max_payload_bytes)
+            if shown is not None and self._held_payload + len(shown) > self._limits.max_held_records_bytes:
+                text = "too many documents wait for a reply: one is left out"
+                received.remarks.append(("note", "limit", "held_payload", text))
+            elif shown is not None:
+                facts["request_document"] = shown
+                self._held_payload += len(shown)
         return facts
 
     def _wait(self, pending: _Pending, frame: Frame, out: _Output) -> None:
@@ -242,12 +250,12 @@ class MongoConversation:
             return
         self._heard = True
         message = received.message
-        found = outcome(message, pending.command.name is not None)
+        found = outcome(message, pending.name is not None)
         if received.remarks or received.compressor is not None or message.opcode not in _NOT_LEGACY:
-            self._judge(received, pending.command, out)
+            self._judge(received, pending.name, out)
         self._add_reply(pending, received, found)
         if out.messages is not None:
-            operation, client_id = pending.command.operation, pending.client_id
+            operation, client_id = pending.operation, pending.client_id
             _add_message(out.messages, received, "response", operation, client_id, _reply_line(found))
         if self._goes_on(pending, message):
             pending.exhaust = True
@@ -263,12 +271,12 @@ class MongoConversation:
         received = self._received(frame, out)
         if received is None:
             return
-        line = _reply_line(outcome(received.message, pending.command.name is not None))
-        self._judge(received, pending.command, out)
-        text = f"{pending.command.operation} wants no reply (moreToCome) and got one: {line or 'not readable'}"
+        line = _reply_line(outcome(received.message, pending.name is not None))
+        self._judge(received, pending.name, out)
+        text = f"{pending.operation} wants no reply (moreToCome) and got one: {line or 'not readable'}"
         self._remark(frame, out, ("note", "protocol", "unwanted_reply", text))
         if out.messages is not None:
-            _add_message(out.messages, received, "response", pending.command.operation, pending.client_id, line)
+            _add_message(out.messages, received, "response", pending.operation, pending.client_id, line)
 
     def _goes_on(self, pending: _Pending, message: Message) -> bool:
         """Does the server announce another reply? Legacy exhaust cursors end with cursor id 0."""
@@ -286,7 +294,7 @@ class MongoConversation:
         pending.replies += 1
         pending.reply_bytes += end - start
         pending.reply_uncompressed += _uncompressed(received)
-        if pending.command.hello and message.body is not None and found.ok:
+        if pending.hello and message.body is not None and found.ok:
             known = server_facts(message.data, message.body)
             self._connection = {**self._connection, **{k: v for k, v in known.items() if v is not None}}
         if pending.facts is not None:
@@ -294,7 +302,7 @@ class MongoConversation:
 
     def _add_reply_facts(self, pending: _Pending, facts: Facts, received: _Received, found: Outcome) -> None:
         message, first = received.message, pending.replies == 1
-        new = reply_facts(facts.get("command"), message, found, pending.command.name is not None)
+        new = reply_facts(facts.get("command"), message, found, pending.name is not None)
         for column in ("documents_returned", "n"):
             if not first and facts.get(column) is not None and new.get(column) is not None:
                 new[column] += facts[column]
@@ -306,7 +314,7 @@ class MongoConversation:
         if self._options.payload:
             if first:
                 limit = self._limits.max_payload_bytes
-                facts["response_document"] = document_json(message, pending.command.name, limit)
+                facts["response_document"] = document_json(message, pending.name, limit)
             facts["error_message"] = error_message(message)
 
     # ------------------------------------------------------------------------------------------------------------------
@@ -328,7 +336,7 @@ class MongoConversation:
                     packet,
                     pending.ts_ns,
                     ts_ns,
-                    pending.command.operation,
+                    pending.operation,
                     pending.opcode,
                     pending.client_id,
                     status,
@@ -341,6 +349,7 @@ class MongoConversation:
             )
         if out.commands is None or pending.facts is None:
             return
+        self._held_payload -= len(pending.facts.get("request_document") or "")
         latency = None if ts_ns is None or pending.awaitable else round((ts_ns - pending.ts_ns) / _NS_PER_MS, 6)
         facts = {
             **self._connection,
@@ -375,7 +384,7 @@ class MongoConversation:
             return
         message = received.message
         to_command = message.opcode != OP_REPLY or b"ok" in (message.body or {})
-        self._judge(received, Command(None, "", {}), out)
+        self._judge(received, None, out)
         if out.messages is not None:
             _add_message(out.messages, received, "response", None, None, None, ORPHAN)
         _, _, _, start, end, offset, _, packet, ts_ns, _ = frame
@@ -496,23 +505,23 @@ class MongoConversation:
             remarks.append(("error", "malformed", "malformed_message", text))
         return message
 
-    def _judge(self, received: _Received, command: Command, out: _Output) -> None:
-        """Remarks on a message: what reading it told, and what a sender must not do."""
+    def _judge(self, received: _Received, command: str | None, out: _Output) -> None:
+        """Remarks on a message (of this command): what reading it told, and what a sender must not do."""
         frame, message = received.frame, received.message
         for remark in received.remarks:
             self._remark(frame, out, remark)
-        if received.compressor is not None and must_not_be_compressed(command.name):
-            text = f"{command.name} is compressed ({received.compressor}), which the specification forbids"
+        if received.compressor is not None and must_not_be_compressed(command):
+            text = f"{command} is compressed ({received.compressor}), which the specification forbids"
             self._remark(frame, out, ("warn", "protocol", "compressed_forbidden", text))
-        if message.opcode in OPCODES and message.opcode != OP_MSG and not command.hello:
+        if message.opcode in OPCODES and message.opcode != OP_MSG and not is_hello(command or ""):
             self._tell_legacy(frame, message.opcode, command, out)
 
-    def _tell_legacy(self, frame: Frame, opcode: int, command: Command, out: _Output) -> None:
+    def _tell_legacy(self, frame: Frame, opcode: int, command: str | None, out: _Output) -> None:
         """Remarked once for each opcode of a flow; the answers to OP_QUERY need no remark of their own."""
         if opcode in REPLIES or opcode == OP_COMPRESSED or opcode in self._told:
             return
         self._told.add(opcode)
-        text = f"{opcode_name(opcode)}, which MongoDB 5.1 removed, is used for {command.name or 'a request'}"
+        text = f"{opcode_name(opcode)}, which MongoDB 5.1 removed, is used for {command or 'a request'}"
         self._remark(frame, out, ("note", "protocol", "legacy_opcode", text))
 
     def _unreadable(self, frame: Frame, out: _Output, role: str) -> None:

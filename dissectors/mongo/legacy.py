@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dissectors.mongo import shapes
 from dissectors.mongo.bson_fields import DOCUMENT, Fields, Span, inner, integer
-from dissectors.mongo.commands import Facts, literals_id, shape_id
+from dissectors.mongo.commands import MAX_SHAPE, Facts, literals_id, shape_id
 from dissectors.mongo.messages import Legacy, Message
 from dissectors.mongo.opcodes import OP_DELETE, OP_GET_MORE, OP_INSERT, OP_KILL_CURSORS, OP_QUERY, OP_UPDATE
 
@@ -57,6 +57,8 @@ def legacy_facts(message: Message) -> Facts:
     else:
         facts["cursors_killed"] = list(legacy.cursor_ids)
     facts["shape_id"] = shape_id(facts["database"], facts["collection"], command, facts.get("query_shape"))
+    if len(facts.get("query_shape") or "") > MAX_SHAPE:
+        facts["query_shape"] = shapes.MORE
     return facts
 
 

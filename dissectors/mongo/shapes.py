@@ -59,7 +59,7 @@ MARKERS = {
     0xFF: "?minKey",
 }
 _QUOTED = {kind: f'"{marker}"' for kind, marker in MARKERS.items()}
-_OBJECT, _MORE = '"?object"', '"?..."'
+_OBJECT, MORE = '"?object"', '"?..."'
 
 _BRANCHES = frozenset({b"$and", b"$or", b"$nor"})
 # Stages and what of their arguments names collections or fields, or is one of a few words.
@@ -92,9 +92,13 @@ _Shaper = Callable[[bytes, Span, int, _Budget], str]
 
 
 @lru_cache(maxsize=8192)
+def _key_text(key: bytes) -> str:
+    return json.dumps(key.decode("utf-8", "replace"), ensure_ascii=False) + ":"
+
+
 def key_text(key: bytes) -> str:
     """A key as JSON text with its colon."""
-    return json.dumps(key[:MAX_KEY_BYTES].decode("utf-8", "replace"), ensure_ascii=False) + ":"
+    return _key_text(key[:MAX_KEY_BYTES])
 
 
 def filter_shape(data: bytes, span: Span) -> str:
@@ -136,7 +140,7 @@ def _object(data: bytes, span: Span, depth: int, budget: _Budget, shaper: Callab
         return _OBJECT
     budget.left -= len(fields)
     if budget.left < 0:
-        return _MORE
+        return MORE
     parts = [key_text(key) + shaper(key)(data, fields[key], depth + 1, budget) for key in sorted(fields)]
     return "{" + ",".join(parts) + "}"
 
@@ -168,7 +172,7 @@ def _branches(data: bytes, span: Span, depth: int, budget: _Budget) -> str:
     elements = element_spans(data, span, MAX_ARRAY)
     budget.left -= len(elements)
     if budget.left < 0:
-        return _MORE
+        return MORE
     return "[" + ",".join(sorted({_match(data, element, depth + 1, budget) for element in elements})) + "]"
 
 
@@ -207,7 +211,7 @@ def _expression(data: bytes, span: Span, depth: int, budget: _Budget) -> str:
     elements = element_spans(data, span, MAX_ARRAY)
     budget.left -= len(elements)
     if budget.left < 0:
-        return _MORE
+        return MORE
     shapes: list[str] = []
     for element in elements:
         shape = _expression(data, element, depth + 1, budget)
@@ -246,7 +250,7 @@ def _name(data: bytes, span: Span, depth: int, budget: _Budget) -> str:
     elements = element_spans(data, span, MAX_ARRAY)
     budget.left -= len(elements)
     if budget.left < 0:
-        return _MORE
+        return MORE
     return "[" + ",".join(_name(data, element, MAX_DEPTH + 1, budget) for element in elements) + "]"
 
 
@@ -257,7 +261,7 @@ def _order(data: bytes, span: Span, depth: int, budget: _Budget) -> str:
     fields = inner(data, span)
     budget.left -= len(fields)
     if budget.left < 0 or depth > MAX_DEPTH:
-        return _MORE
+        return MORE
     parts = (
         key_text(key) + (_name if key == b"$meta" else _order)(data, value, depth + 1, budget)
         for key, value in fields.items()

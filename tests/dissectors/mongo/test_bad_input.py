@@ -152,6 +152,22 @@ def test_sizes_beyond_what_servers_take() -> None:
     assert Wire().client(op_msg({"insert": "a", "$db": "d"}, 1, sequences=[("documents", [{"a": 1}])])).remarks() == []
 
 
+def test_what_waits_for_a_reply_is_small() -> None:
+    """Names and shapes of any length, and documents that were asked for, in requests that are never answered."""
+    long = "n" * 20_000
+    wide = {f"{number}{'k' * 1000}": 1 for number in range(500)}
+    limits = Limits(max_held_records_bytes=100_000)
+    wire = Wire(limits, DecodeOptions(payload=True))
+    wire.client(op_msg({"hello": 1, "client": {"driver": {"name": long}}, "$db": "admin"}, 1))
+    wire.client(*(op_msg({"find": long, "filter": wide, "$db": long, "x": long}, number) for number in range(2, 30)))
+    wire.finish()
+    assert {len(name) for (name,) in wire.commands("driver")} == {4096}
+    assert {len(name) for (name,) in wire.commands("collection")[1:]} == {4096}
+    assert {shape for (shape,) in wire.commands("query_shape")[1:]} == {'"?..."'}
+    assert sum(len(text or "") for (text,) in wire.commands("request_document")) <= 100_000
+    assert "held_payload" in wire.remarks()
+
+
 def test_a_wrong_count_of_documents() -> None:
     reply = bytearray(op_reply([{"ok": 1.0}], 2))
     reply[32:36] = struct.pack("<i", 9)
