@@ -98,7 +98,7 @@ def flow_row(flow: Flow, endpoints: EndpointTable) -> dict[str, Any]:
         return None if is_low is None else "client" if is_low == low_is_client else "server"
 
     return {
-        "flow_id": flow_id(flow, endpoints),
+        "flow_id": flow_id(flow, pair),
         "protocol": flow.protocol,
         "identified_by": flow.identified_by,
         "carrier": flow.carrier,

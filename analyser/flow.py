@@ -9,7 +9,7 @@ import hashlib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from analyser.capture import EndpointTable
+from analyser.capture import Endpoints
 from analyser.capture.syn_options import NOT_SEEN, NOT_SENT
 from analyser.streams import Half, Note
 
@@ -95,12 +95,11 @@ class Flow:
         return found
 
 
-def flow_id(flow: Flow, endpoints: EndpointTable) -> str:
+def flow_id(flow: Flow, names: Endpoints) -> str:
     """Digest of endpoints, encapsulation and both initial sequence numbers (content, never a counter or time).
 
     A direction that starts mid-stream gives the first sequence number seen instead of the initial one.
     """
-    names = endpoints[flow.pair]
     starts = [half.isn if half.isn is not None else half.first_seq for half in flow.halves]
     text = "|".join(
         str(part)
