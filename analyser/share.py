@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
+
 from analyser.capture import EndpointTable, PacketBatch
 
 
@@ -30,5 +32,6 @@ class ShareFilter:
         """The batch without the segments of other shares; `data` stays the same."""
         if self._share.of == 1:
             return batch
-        mine = self._endpoints.shares(batch.pair, self._share.of) == self._share.number
+        # Numbers of rows, not flags: picking a column takes a tenth of the time then.
+        mine = np.flatnonzero(self._endpoints.shares(batch.pair, self._share.of) == self._share.number)
         return PacketBatch(batch.data, *(getattr(batch, name)[mine] for name in PacketBatch.__slots__[1:]))

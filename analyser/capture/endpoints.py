@@ -71,6 +71,15 @@ def ipv4_text(number: int) -> str:
     return f"{number >> 24}.{number >> 16 & 255}.{number >> 8 & 255}.{number & 255}"
 
 
+def _digests(words: tuple[Words, ...]) -> Words:
+    """Of each key a number that is the same in every process; encapsulations have no part in it."""
+    mixed: Words = np.zeros(len(words[0]), np.uint64)
+    for word, shift in zip(words, (0, 0, 32, 0, 0), strict=True):  # ports are the upper half of the third word
+        mixed = (mixed ^ (word >> np.uint64(shift))) * SHARE_FACTOR
+        mixed ^= mixed >> np.uint64(29)
+    return mixed
+
+
 class EndpointTable:
     """Ids of endpoint pairs, from 0 in the order of their first packet. One table may serve several captures.
 
@@ -81,6 +90,7 @@ class EndpointTable:
         """max_pairs: further pairs get the id -1."""
         self._max_pairs = max_pairs
         self._count = 0
+        self._digests: Words = np.zeros(FIRST_KEYS, np.uint64)
         self._forgotten: Flags = np.zeros(FIRST_KEYS, np.bool_)
         self._free: Ints = np.zeros(0, np.int64)
         self._keys: Words = np.zeros((KEY_WORDS, FIRST_KEYS), np.uint64)
@@ -120,11 +130,7 @@ class EndpointTable:
     def shares(self, pairs: Ids, of: int) -> Ints:
         """The share (0 to of - 1) of each of these pairs: a digest of addresses and ports, so that every process finds
         the same."""
-        mixed: Words = np.zeros(len(pairs), np.uint64)
-        for place, shift in enumerate((0, 0, 32, 0, 0)):  # ports are the upper half of the third word
-            mixed = (mixed ^ (self._keys[place][pairs] >> np.uint64(shift))) * SHARE_FACTOR
-            mixed ^= mixed >> np.uint64(29)
-        return (mixed % np.uint64(of)).astype(np.int64)
+        return (self._digests[pairs] % np.uint64(of)).astype(np.int64)
 
     @property
     def has_encapsulations(self) -> bool:
@@ -203,6 +209,7 @@ class EndpointTable:
             stored[again] = 0
         for stored, word in zip(self._keys, words, strict=False):
             stored[fresh] = word[rows]
+        self._digests[fresh] = _digests(tuple(self._keys[:, fresh]))
         self._count += len(rows) - len(again)
         self._place(fresh, hashes[rows])
         return len(rows)
@@ -211,10 +218,12 @@ class EndpointTable:
         """Make room for `count` keys, at most a quarter of the slots in use."""
         if count > self._keys.shape[1]:
             size = max(count, 2 * self._keys.shape[1])
-            keys, forgotten = np.zeros((KEY_WORDS, size), np.uint64), np.zeros(size, np.bool_)
+            keys, digests = np.zeros((KEY_WORDS, size), np.uint64), np.zeros(size, np.uint64)
+            forgotten = np.zeros(size, np.bool_)
             keys[:, : self._count] = self._keys[:, : self._count]
+            digests[: self._count] = self._digests[: self._count]
             forgotten[: self._count] = self._forgotten[: self._count]
-            self._keys, self._forgotten = keys, forgotten
+            self._keys, self._digests, self._forgotten = keys, digests, forgotten
         if count * 4 > len(self._slots):
             self._slot_bits = (count * 8).bit_length()
             self._slots = np.full(1 << self._slot_bits, -1, np.int32)
