@@ -1,7 +1,8 @@
 """From a flow's reassembled streams to rows: identification, framing, conversation.
 
 In: the runs and gaps that `analyser/flows.py` queued on a flow. Out: rows in a `Sink`. The frames of both directions
-are fed to the conversation in the order in which they became readable, so that the size of the batches never shows.
+are fed to the conversation in the order in which they became readable, so that the size of the batches does not show;
+but how many bytes there are at a time may decide where, after a loss, the next boundary is found.
 """
 
 from __future__ import annotations

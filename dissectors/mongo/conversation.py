@@ -42,7 +42,6 @@ CUT = "cut: the rest of this message is not in the capture"
 ORPHAN = "the request is not in the capture"
 # Packets that several queues or capture points put out of order are this close together.
 EARLY_NS = 1_000_000_000
-MAX_EARLY = 64
 # Requests that want no reply, remembered in case that one comes nevertheless.
 MAX_ONE_WAY = 64
 _NS_PER_MS = 1e6
@@ -438,7 +437,7 @@ class MongoConversation:
             self._orphan(older, out)
         self._early[response_to] = held  # type: ignore[assignment]
         self._early_bytes += end - start
-        while len(self._early) > MAX_EARLY or self._early_bytes > self._limits.max_early_bytes:
+        while len(self._early) > self._limits.max_early or self._early_bytes > self._limits.max_early_bytes:
             gone = self._take_early(next(iter(self._early)))
             if gone is not None:
                 self._orphan(gone, out)
