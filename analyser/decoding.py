@@ -2,7 +2,7 @@
 
 In: the runs and gaps that `analyser/flows.py` queued on a flow. Out: rows in a `Sink`. The frames of both directions
 are fed to the conversation in the order in which they became readable, so that the size of the batches does not show;
-but how many bytes there are at a time may decide where, after a loss, the next boundary is found.
+but where a boundary must be found, after a loss or in the middle of a stream, how many bytes there are may decide.
 """
 
 from __future__ import annotations

@@ -272,6 +272,8 @@ class FlowTable:
         flow.halves[attempt.from_low].first_seq = attempt.seq
         options = attempt.window_scale, attempt.segment_size
         handshake(flow, attempt.from_low, attempt.seq, SYN, attempt.ts_ns, *options)
+        if attempt.first_copy is not None:
+            flow.halves[attempt.from_low].remark(_copy_note(*attempt.first_copy))
         return flow
 
     def _careful(self, flow: Flow | None, pair: int, rows: list[PacketRow]) -> Flow | None:
@@ -340,8 +342,11 @@ def _take(flow: Flow, row: PacketRow, limits: Limits) -> None:
 def _note_copy(flow: Flow, rows: list[PacketRow]) -> None:
     """The first copy of a flow is remarked, the others are counted."""
     row = next(row for row in rows if row.copy)
-    note = Note("copy", "this packet was captured before; copies are counted and left out", row.packet, row.ts_ns, None)
-    flow.halves[row.from_low].remark(note)
+    flow.halves[row.from_low].remark(_copy_note(row.packet, row.ts_ns))
+
+
+def _copy_note(packet: int, ts_ns: int) -> Note:
+    return Note("copy", "this packet was captured before; copies are counted and left out", packet, ts_ns, None)
 
 
 def _is_new(end: int, seq: int) -> bool:

@@ -19,7 +19,7 @@ _TOP = 5
 
 @dataclass(slots=True)
 class Attempt:
-    """The SYN of one attempt, and how often it came."""
+    """The SYN of one attempt, and how often it came. first_copy: packet and time of the first one captured twice."""
 
     pair: int
     from_low: bool
@@ -32,11 +32,14 @@ class Attempt:
     segment_size: int
     packets: int = 1
     duplicates: int = 0
+    first_copy: tuple[int, int] | None = None
 
     def again(self, packet: int, ts_ns: int, copy: bool) -> None:
         """The same SYN once more."""
         self.packets += 1
         self.duplicates += copy
+        if copy and self.first_copy is None:
+            self.first_copy = packet, ts_ns
         self.ts_ns, self.ts_last_ns = min(self.ts_ns, ts_ns), max(self.ts_last_ns, ts_ns)
         self.last_packet = packet
 
