@@ -20,7 +20,7 @@ from analyser.context.mqtt_topics import FilterTrie, matches
 
 # After this time a message is not waited for any more.
 WINDOW_NS = 60_000_000_000
-MAX_WAITING = 200_000
+MAX_WAITING = 50_000
 _REMEMBERED_TOPICS = 1000
 
 
