@@ -20,13 +20,14 @@ from dissectors.mongo.opcodes import (
     HEADER_BYTES,
     KNOWN_FLAGS,
     MAX_MESSAGE_BYTES,
-    ONE_WAY,
+    NO_RESPONSE_TO,
     OP_COMPRESSED,
     OP_MSG,
     OP_QUERY,
     OP_REPLY,
     OPCODES,
     REPLIES,
+    REQUESTS,
     REQUIRED_FLAGS,
 )
 
@@ -37,6 +38,7 @@ _read_compressed = struct.Struct("<iiB").unpack_from
 # Where an opcode could stand: 12 bytes behind the start of a message.
 _OPCODE_AT = 12
 _OPCODE_LIKE = re.compile(rb"(?=[\xd1-\xd7\xda-\xdd]\x07\0\0|\x01\0\0\0)")
+_BOTH_WAYS = frozenset({OP_MSG, OP_COMPRESSED})
 _MIN_KNOWN = HEADER_BYTES + 4
 # Mid-stream, a probe looks at this many places that could be a header.
 MAX_PROBED_STARTS = 2000
@@ -89,15 +91,21 @@ def plausible(data: bytes, position: int, hinted: bool, waited_for: Iterable[int
     end = len(data)
     if end - position < HEADER_BYTES:
         return None
-    size, _, response_to, _ = read_header(data, position)
-    if (response_to == 0) != (waited_for is None):
+    size, _, response_to, opcode = read_header(data, position)
+    waits = waited_for is not None and response_to in waited_for
+    if not waits and is_reply(opcode, response_to) != (waited_for is not None):
         return False
     score = message_score(data, position, end)
-    if score == _WEAK and waited_for is not None and response_to in waited_for:
+    if score == _WEAK and waits:
         score = _LIKELY
     if score == _SURE or (hinted and score >= _MANY):
         return True
     return None if score and position + size > end else False
+
+
+def is_reply(opcode: int, response_to: int) -> bool:
+    """Does such a message go from server to client? What both may send tells it by what it answers."""
+    return opcode in REPLIES or (opcode not in REQUESTS and response_to not in NO_RESPONSE_TO)
 
 
 def message_score(data: bytes, position: int, end: int) -> int:
@@ -106,8 +114,6 @@ def message_score(data: bytes, position: int, end: int) -> int:
         return 0
     size, request_id, response_to, opcode = read_header(data, position)
     if not HEADER_BYTES < size <= MAX_MESSAGE_BYTES or opcode not in OPCODES:
-        return 0
-    if (opcode in REPLIES and response_to == 0) or ((opcode in ONE_WAY or opcode == OP_QUERY) and response_to != 0):
         return 0
     behind = position + size
     likely = _cut_score(data, position, min(end, behind), size, opcode)
@@ -219,7 +225,7 @@ def _directed_score(data: bytes, position: int, replies: bool) -> int:
     score = message_score(data, position, len(data))
     if score == 0:
         return 0
-    response_to = read_header(data, position)[2]
-    if replies:
-        return score if response_to else 0
-    return min(score, _LIKELY) if response_to else score
+    _, _, response_to, opcode = read_header(data, position)
+    if is_reply(opcode, response_to) == replies:
+        return score
+    return min(score, _LIKELY) if opcode in _BOTH_WAYS and not replies else 0

@@ -36,6 +36,10 @@ OPCODES: dict[int, str] = {
 }
 # What only servers send.
 REPLIES = frozenset({OP_REPLY, OP_COMMANDREPLY})
+# What only clients send.
+REQUESTS = frozenset({OP_UPDATE, OP_INSERT, OP_QUERY, OP_GET_MORE, OP_DELETE, OP_KILL_CURSORS, OP_COMMAND})
+# responseTo of requests; some old drivers fill it.
+NO_RESPONSE_TO = frozenset({0, -1})
 # What servers never answer.
 ONE_WAY = frozenset({OP_UPDATE, OP_INSERT, OP_DELETE, OP_KILL_CURSORS})
 
