@@ -1,0 +1,383 @@
+"""Scenarios of the rules about MongoDB."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tests.analyser.detectors.scenarios.build import Row, at
+from tests.analyser.detectors.scenarios.scenario import Scenario, fires, silent
+
+CLIENT = {
+    "client_address": "10.3.0.1",
+    "client_port": 40_000,
+    "server_address": "10.3.0.9",
+    "server_port": 27017,
+}
+BY_ID = '{"filter":{"_id":"?number"}}'
+MIB = 1 << 20
+TRANSACTION = {"lsid": "s1", "txn_number": 1, "autocommit": False, "start_transaction": True}
+
+
+def command(seconds: float, name: str = "find", took_ms: float | None = 2, flow: str = "a", **more: Any) -> Row:
+    """An answered command on shop.orders; took_ms None: not answered."""
+    place = round(seconds * 1_000_000)
+    answer = None if took_ms is None else at(seconds + took_ms / 1000)
+    row = {
+        **CLIENT,
+        "exchange_id": f"{flow}c{place}",
+        "flow_id": flow,
+        "ts": at(seconds),
+        "ts_response": answer,
+        "ts_last_response": answer,
+        "latency_ms": took_ms,
+        "command": name,
+        "opcode": "OP_MSG",
+        "database": "shop",
+        "collection": "orders",
+        "query_shape": BY_ID if name == "find" else None,
+        "shape_id": f"shape-{name}",
+        "literals_id": "00000001" if name == "find" else None,
+        "status": "unanswered" if took_ms is None else "ok",
+        "ok": None if took_ms is None else True,
+        "error_code": None if took_ms is None else 0,
+        "awaitable": False,
+        "replies": 0 if took_ms is None else 1,
+        "request_bytes": 200,
+        "response_bytes": None if took_ms is None else 300,
+        "app_name": "billing",
+        "driver": "PyMongo",
+        "driver_version": "4.20.0",
+        "request_id": place,
+        "file": "incident.pcapng",
+        "request_packet": place // 1000 + 1,
+        "response_packet": None if took_ms is None else place // 1000 + 2,
+    }
+    return row | more
+
+
+def failed(seconds: float, code: int, name: str = "find", **more: Any) -> Row:
+    """A command that the server refused."""
+    return command(
+        seconds, name, **{"status": "error", "ok": False, "error_code": code, "error_name": f"Error{code}", **more}
+    )
+
+
+def failed_write(seconds: float, *codes: int, **more: Any) -> Row:
+    """An insert of which single documents were refused."""
+    named = {"write_errors": len(codes), "write_error_codes": list(codes), "write_error_names": "Named"}
+    return command(seconds, "insert", **{"status": "error", "error_code": codes[0], **named, **more})
+
+
+def hello(seconds: float, took_ms: float | None = 1, flow: str = "a", **more: Any) -> Row:
+    """The handshake, or another hello."""
+    return command(seconds, "hello", took_ms, flow, **{"database": "admin", "collection": None, **more})
+
+
+def awaited(seconds: float, took_ms: float | None = 1, flow: str = "a", **more: Any) -> Row:
+    """A hello of the streaming protocol, of which the server announced another answer."""
+    return hello(
+        seconds,
+        took_ms,
+        flow,
+        **{"awaitable": True, "await_time_ms": 10_000, "latency_ms": None, "exhaust": took_ms is not None, **more},
+    )
+
+
+def flow_row(flow: str = "a", end: float = 100, start: float = 0, **more: Any) -> Row:
+    """A whole connection that is open until the capture ends."""
+    row = {
+        **CLIENT,
+        "flow_id": flow,
+        "protocol": "mongo",
+        "file": "incident.pcapng",
+        "first_packet": 1,
+        "ts_first": at(start),
+        "ts_last": at(end),
+        "observed_until": at(end),
+        "packets": 400,
+        "data_segments": 200,
+        "bytes_to_server": 9000,
+        "bytes_to_client": 9000,
+        "handshake_seen": True,
+        "handshake": "complete",
+        "handshake_ms": 0.3,
+        "gap_bytes": 0,
+        "retransmitted_segments": 0,
+        "retransmitted_bytes": 0,
+        "out_of_order_segments": 0,
+        "truncated_packets": 0,
+        "encrypted": False,
+    }
+    return row | more
+
+
+def in_transaction(seconds: float, number: int = 1, name: str = "update", **more: Any) -> Row:
+    """A command of a transaction of session s1."""
+    return command(seconds, name, **{"lsid": "s1", "txn_number": number, "autocommit": False, **more})
+
+
+def begun(seconds: float, number: int = 1, **more: Any) -> Row:
+    """The first command of a transaction."""
+    return in_transaction(seconds, number, **{"start_transaction": True, **more})
+
+
+def opened(seconds: float, **more: Any) -> Row:
+    """A find whose cursor stays open."""
+    return command(seconds, **{"cursor_id": 77, "cursor_exhausted": False, "documents_returned": 101, **more})
+
+
+def get_more(seconds: float, took_ms: float | None = 2, **more: Any) -> Row:
+    """A getMore on that cursor, which stays open."""
+    known = {"cursor_id": 77, "cursor_exhausted": False, "documents_returned": 101}
+    return command(seconds, "getMore", took_ms, **{**known, **more})
+
+
+def run(count: int, every: float = 0.01, start: float = 1, **more: Any) -> list[Row]:
+    """The same find with another value each time."""
+    return [command(start + n * every, **{"literals_id": f"{n:08x}", **more}) for n in range(count)]
+
+
+def small_batches(count: int, **more: Any) -> list[Row]:
+    """A cursor that is read one document at a time, to its end."""
+    gets = [get_more(1.1 + n / 10, **{"documents_returned": 1, **more}) for n in range(count)]
+    gets[-1] |= {"cursor_exhausted": True}
+    return [opened(1, documents_returned=1), *gets]
+
+
+def connections(per_minute: list[int], **more: Any) -> dict[str, list[Row]]:
+    """So many short connections in each minute."""
+    starts = [minute * 60 + n * 60 / count for minute, count in enumerate(per_minute) for n in range(count)]
+    return {
+        "mongo_commands": [hello(start, flow=f"n{start}", **more) for start in starts],
+        "flows": [flow_row(f"n{start}", start + 1, start, closed_by="client") for start in starts],
+    }
+
+
+def remarked(code: str, severity: str = "error", **more: Any) -> dict[str, list[Row]]:
+    """What the dissector says of a request."""
+    remark = {
+        "message_id": "ac5000000",
+        "flow_id": "a",
+        "direction": "client_to_server",
+        "file": "incident.pcapng",
+        "packet": 5001,
+        "ts": at(5),
+        "severity": severity,
+        "group": "protocol",
+        "code": code,
+        "text": "what is wrong",
+    }
+    return {"mongo_commands": [command(5)], "expert_infos": [remark | more]}
+
+
+def alone(*rows: Row, **flow: Any) -> dict[str, list[Row]]:
+    """Commands on one connection."""
+    return {"mongo_commands": list(rows), "flows": [flow_row(**flow)]}
+
+
+MONGO_FIRES: list[Scenario] = [
+    fires("MON101", "info", "once", **alone(command(1), command(2, took_ms=150), command(3))),
+    fires("MON101", "warning", "again and again", **alone(*(command(n, took_ms=150) for n in range(5)))),
+    fires("MON101", "warning", "a second", **alone(command(1, took_ms=1200))),
+    fires(
+        "MON101",
+        "warning",
+        "the slowest twentieth",
+        **alone(*(command(n, took_ms=300 if n % 10 == 0 else 2) for n in range(30))),
+    ),
+    fires("MON101", "info", "a batch of an ordinary cursor", **alone(opened(1), get_more(2, 150, cursor_id=78))),
+    *(
+        fires("MON102", "warning", name, **alone(failed(1, code)))
+        for name, code in (
+            ("not primary", 10107),
+            ("recovering", 11600),
+            ("network", 6),
+            ("cursor not found", 43),
+            ("time limit", 50),
+            ("authentication", 18),
+        )
+    ),
+    fires("MON102", "info", "a single duplicate key", **alone(failed_write(1, 11000))),
+    fires("MON102", "warning", "many duplicate keys", **alone(*(failed_write(n, 11000) for n in range(6)))),
+    fires(
+        "MON102",
+        "warning",
+        "the write concern",
+        **alone(
+            command(
+                1,
+                "insert",
+                status="error",
+                error_code=64,
+                write_concern_error_code=64,
+                write_concern_error_name="WriteConcernTimeout",
+            )
+        ),
+    ),
+    fires("MON102", "info", "a command that the server does not know", **alone(failed(1, 59, "frobnicate"))),
+    fires("MON102", "info", "a code without a group", **alone(failed(1, 238, "aggregate"))),
+    fires(
+        "MON102",
+        "warning",
+        "a conflict that nobody retries",
+        **alone(begun(1, status="error", ok=False, error_code=112)),
+    ),
+    fires(
+        "MON102",
+        "info",
+        "a conflict that is retried",
+        **alone(
+            failed(1, 112, **TRANSACTION),
+            begun(2, 2),
+            in_transaction(3, 2, "commitTransaction", collection=None),
+        ),
+    ),
+    fires("MON103", "warning", "the server closes", **alone(command(1, took_ms=None), end=1.1, closed_by="server")),
+    fires("MON103", "warning", "the client gives up", **alone(command(1, took_ms=None), end=21, closed_by="client")),
+    fires("MON103", "info", "the client leaves", **alone(command(1, took_ms=None), end=1.1, closed_by="client")),
+    fires("MON103", "warning", "still waiting", **alone(command(1, took_ms=None), end=40)),
+    fires("MON103", "info", "bytes are missing", **alone(command(1, took_ms=None), end=40, gap_bytes=100)),
+    fires("MON104", "warning", "idle for long", **alone(opened(1), command(2), end=700)),
+    fires("MON104", "warning", "for ever", **alone(opened(1, no_cursor_timeout=True), end=3, closed_by="client")),
+    fires("MON104", "info", "open at the close", **alone(opened(1), get_more(2), end=3, closed_by="client")),
+    fires("MON104", "info", "idle, but bytes are missing", **alone(opened(1), end=700, gap_bytes=9)),
+    fires("MON105", "warning", "one by one", **alone(*run(25))),
+    fires(
+        "MON105",
+        "warning",
+        "two queries for each row",
+        **alone(
+            *run(25),
+            *(command(1.005 + n / 100, collection="items", shape_id="other", literals_id="1") for n in range(24)),
+        ),
+    ),
+    fires("MON105", "warning", "small batches", **alone(*small_batches(25))),
+    fires("MON106", "warning", "an error", **alone(awaited(1, status="error", ok=False, error_code=91))),
+    fires("MON106", "warning", "no answer", **alone(hello(0), awaited(1, None), end=40)),
+    fires("MON106", "warning", "no further answer", **alone(hello(0), awaited(1), end=40)),
+    fires("MON106", "info", "silence, but bytes are missing", **alone(awaited(1), end=40, gap_bytes=9)),
+    fires("MON107", "warning", "a storm", **connections([3, 2, 3, 2, 3, 40, 2])),
+    *(
+        fires("MON108", "warning", code, **remarked(code))
+        for code in ("checksum_wrong", "message_too_large", "document_too_large", "uncompressed_size")
+    ),
+    fires("MON108", "warning", "a bomb", **remarked("decompression_limit", group="limit")),
+    fires("MON108", "info", "our limit", **remarked("decompression_limit", "warn", group="limit")),
+    fires("MON108", "warning", "from the server", **remarked("unknown_required_flag", direction="server_to_client")),
+    fires(
+        "MON109",
+        "info",
+        "refused",
+        **alone(hello(1, compressors_offered="snappy,zlib"), command(2, compressors_offered="snappy,zlib")),
+    ),
+    fires(
+        "MON109",
+        "info",
+        "agreed and not used",
+        **alone(*(command(n, compressors_offered="zstd", compressors_agreed="zstd") for n in range(6))),
+    ),
+    fires("MON109", "info", "a password", **alone(command(1, "saslStart", compressor="snappy", collection=None))),
+    fires("MON110", "info", "OP_QUERY", **alone(command(1, opcode="OP_QUERY"))),
+    fires("MON110", "info", "OP_INSERT", **alone(command(1, "insert", None, opcode="OP_INSERT", status="one_way"))),
+    fires("MON111", "warning", "longer than the server allows", **alone(begun(1), in_transaction(2), end=70)),
+    fires("MON111", "info", "open at the close", **alone(begun(1), end=3, closed_by="client")),
+    fires("MON111", "info", "open, but bytes are missing", **alone(begun(1), end=70, gap_bytes=9)),
+    fires(
+        "MON112",
+        "info",
+        "the answer got lost",
+        mongo_commands=[
+            command(1, "update", lsid="s1", txn_number=3),
+            command(2, "update", lsid="s1", txn_number=3, flow="b"),
+        ],
+    ),
+    fires(
+        "MON113",
+        "info",
+        "all fields",
+        **alone(command(1, response_bytes=3 * MIB, documents_returned=2000, has_projection=False)),
+    ),
+]
+
+MONGO_NEAR_MISSES: list[Scenario] = [
+    silent("MON101", "100 ms", **alone(*(command(n, took_ms=100) for n in range(30)))),
+    silent("MON101", "waits for news", **alone(opened(1, tailable=True), get_more(2, 500), get_more(3, 900))),
+    silent("MON101", "waits as long as it is told", **alone(get_more(2, 500, await_time_ms=500))),
+    silent("MON101", "has waited in vain", **alone(get_more(2, 1000, documents_returned=0))),
+    silent("MON101", "authentication is slow on purpose", **alone(command(1, "saslContinue", 300, collection=None))),
+    silent("MON101", "an awaitable hello", **alone(awaited(1, 9000), end=12)),
+    silent(
+        "MON102",
+        "questions about the server",
+        ("MON102", "info"),
+        **alone(*(failed(n, 59, "atlasVersion") for n in range(9))),
+    ),
+    silent("MON102", "success", **alone(command(1), command(2, "insert", n=1))),
+    silent("MON103", "the capture ends", **alone(command(80, took_ms=None))),
+    silent("MON103", "longer is allowed", **alone(command(1, took_ms=None, max_time_ms=120_000))),
+    silent("MON103", "goodbye", **alone(command(1, "endSessions", None), end=1.1, closed_by="client")),
+    silent("MON103", "no reply is wanted", **alone(command(1, "insert", None, status="one_way"))),
+    silent(
+        "MON103",
+        "waits for news",
+        ("MON104", "info"),
+        **alone(get_more(1, None, await_time_ms=1000), end=1.5, closed_by="client"),
+    ),
+    silent("MON103", "answers are not captured", **alone(command(1, took_ms=None), bytes_to_client=0)),
+    silent("MON104", "read to its end", **alone(opened(1), get_more(2, cursor_exhausted=True), end=900)),
+    silent("MON104", "killed", **alone(opened(1), command(2, "killCursors", cursors_killed=[77]), end=900)),
+    silent("MON104", "open and in use", **alone(opened(1), end=500)),
+    silent(
+        "MON104", "used on another connection", **alone(opened(1), get_more(2, flow="b"), end=5, closed_by="client")
+    ),
+    silent("MON105", "19 in a second", **alone(*run(19), *run(19, start=3))),
+    silent("MON105", "the same value", **alone(*run(40, literals_id="0000000a"))),
+    silent("MON105", "spread over a minute", **alone(*run(40, every=1.5))),
+    silent(
+        "MON105",
+        "one of many shapes on a busy connection",
+        **alone(*run(25), *(command(1 + n / 300, shape_id=f"s{n % 7}") for n in range(72))),
+    ),
+    silent("MON105", "good batches", **alone(*small_batches(40, documents_returned=101))),
+    silent(
+        "MON105",
+        "a tailable cursor",
+        **alone(opened(1, tailable=True), *(get_more(2 + n / 10, documents_returned=1) for n in range(60))),
+    ),
+    silent("MON106", "goes on until the client closes", **alone(awaited(1, replies=9), end=8, closed_by="client")),
+    silent("MON106", "the server stops", **alone(awaited(1), end=60, closed_by="server")),
+    silent("MON106", "polls afterwards", **alone(awaited(1), hello(20), end=60)),
+    silent("MON107", "a pool fills at the start", **connections([50, 2, 3, 2, 3, 2])),
+    silent("MON107", "busy all the time", **connections([30, 30, 60, 30, 30, 90])),
+    silent("MON107", "too short to know", **connections([2, 40, 1])),
+    silent("MON108", "a bit that may be ignored", **remarked("unknown_optional_flag", "note")),
+    silent("MON108", "the remark on another protocol", expert_infos=remarked("checksum_wrong")["expert_infos"]),
+    silent("MON109", "wants none", **alone(hello(1, compressors_offered="none"))),
+    silent(
+        "MON109",
+        "only the handshake is plain",
+        **alone(
+            hello(1, compressors_offered="zstd", compressors_agreed="zstd"),
+            *(
+                command(n, compressors_offered="zstd", compressors_agreed="zstd", compressor="zstd")
+                for n in range(2, 12)
+            ),
+        ),
+    ),
+    silent("MON110", "the first hello", **alone(hello(1, opcode="OP_QUERY", command="isMaster"))),
+    silent("MON111", "committed", **alone(begun(1), in_transaction(2, name="commitTransaction"), end=200)),
+    silent("MON111", "aborted", **alone(begun(1), in_transaction(2, name="abortTransaction"), end=200)),
+    silent("MON111", "just begun", **alone(begun(90))),
+    silent("MON112", "two writes", mongo_commands=[command(n, "update", lsid="s1", txn_number=n) for n in (1, 2)]),
+    silent("MON112", "a transaction", mongo_commands=[begun(1), in_transaction(2), in_transaction(3)]),
+    silent(
+        "MON112",
+        "a router passes it on to two shards",
+        mongo_commands=[
+            command(1, "update", lsid="s1", txn_number=3),
+            command(1.001, "update", lsid="s1", txn_number=3, flow="b", server_address="10.3.0.10"),
+        ],
+    ),
+    silent("MON113", "one MiB", **alone(command(1, response_bytes=MIB))),
+    silent("MON113", "many answers", **alone(command(1, response_bytes=4 * MIB, replies=8, exhaust=True))),
+]
