@@ -33,10 +33,11 @@ _HEADER_LIKE = re.compile(
 class MqttFramer:
     """Cuts packets. The first byte of an impossible header is a frame, to be told; then a boundary is sought."""
 
-    __slots__ = ("_inner",)
+    __slots__ = ("_inner", "_measure")
 
     def __init__(self, synchronised: bool, limits: Limits) -> None:
-        self._inner = LengthFramer(_Measure(limits.max_frame_bytes), _candidates, synchronised)
+        self._measure = _Measure(limits.max_frame_bytes)
+        self._inner = LengthFramer(self._measure, _candidates, synchronised)
 
     @property
     def synchronised(self) -> bool:
@@ -49,6 +50,27 @@ class MqttFramer:
 
     def feed(self, data: bytes, hints: Sequence[int], plausible: Plausible) -> Cut:
         """Cut `data` into packets; see `Framer.feed`."""
+        if not self._inner.synchronised:
+            return self._search(data, hints, plausible)
+        starts: list[int] = []
+        ends: list[int] = []
+        measure, position, end = self._measure, 0, len(data)
+        while True:
+            # Most packets are shorter than 128 bytes, which one byte of length says.
+            if position + 1 < end and data[position + 1] < 0x80:
+                size = data[position + 1] + 2
+            else:
+                size = measure(data, position, end)
+            after = position + size
+            if size == 0 or after > end:
+                return Cut(starts, ends, position, size, [])
+            if size < 0:
+                return self._search(data, hints, plausible)
+            starts.append(position)
+            ends.append(after)
+            position = after
+
+    def _search(self, data: bytes, hints: Sequence[int], plausible: Plausible) -> Cut:
         cut = self._inner.feed(data, hints, plausible)
         impossible = [skip for skip in cut.skipped if skip.reason == "impossible frame length"]
         if not impossible:
