@@ -61,6 +61,7 @@ class Connection:
         "last_packet",
         "last_ts_ns",
         "level",
+        "lossy",
         "max_in_flight",
         "maximum_qos",
         "messages",
@@ -84,6 +85,7 @@ class Connection:
         self._facts: dict[str, Any] = dict.fromkeys(_FIELDS)
         self._facts.update(transport=transport, connect_seen=False, authentications=0, pings=0, pings_unanswered=0)
         self.whole = whole
+        self.lossy = False
         self.level: int | None = None
         self.version: str | None = None
         self.client_id: str | None = None
@@ -107,6 +109,11 @@ class Connection:
         self.silence_from: int | None = None
         self.silence_packet: int | None = None
         self.version_source: str | None = None
+
+    @property
+    def all_seen(self) -> bool:
+        """Was everything seen that went over this connection so far?"""
+        return self.whole and not self.lossy
 
     def at_level(self, level: int, source: str) -> None:
         """The protocol level is known now."""

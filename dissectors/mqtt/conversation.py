@@ -91,7 +91,8 @@ class MqttConversation:
         return plausible(data, position, direction, self._connection.level, hinted)
 
     def lost(self, direction: int, out: Sink) -> None:
-        """See `PairsByOrder.lost`: pings have nothing but their order."""
+        """See `PairsByOrder.lost`: pings have nothing but their order, and what is missing from now on may be lost."""
+        self._connection.lossy = True
         self._requests.lost(direction, output(out))
 
     def finish(self, out: Sink) -> None:

@@ -280,7 +280,7 @@ class Publishing:
             add(frame, out, "topic_alias_too_high", f"topic alias {alias}, the other side takes {maximum}")
         if not topic:
             if alias not in aliases:
-                code = "topic_alias_unknown" if self._connection.whole else "topic_alias_not_seen"
+                code = "topic_alias_unknown" if self._connection.all_seen else "topic_alias_not_seen"
                 add(frame, out, code, f"topic alias {alias} stands for no topic that was sent")
             return aliases.get(alias)
         self._alias_bytes += len(topic) - len(aliases.pop(alias, ""))
@@ -383,7 +383,7 @@ class Publishing:
         for time, name in BEFORE_PUBCOMP.items():
             if getattr(flight, time) is None:
                 text = f"PUBCOMP {identifier} although no {name} was seen"
-                self._remarks.add(frame, out, "unexpected_ack", text)
+                self._remarks.unpaired(frame, out, "unexpected_ack", text)
 
     def _unknown(self, frame: Frame, out: Output, packet_type: int, identifier: int, code: int) -> None:
         """One without its PUBLISH: of an earlier connection, or lost. PUBREL asks for PUBCOMP in any case."""

@@ -56,7 +56,7 @@ class Remarks:
 
     def unpaired(self, frame: Frame, out: Output, code: str, text: str) -> None:
         """On an answer without its request: odd only where the capture holds all that went before."""
-        expected = not self._connection.whole or bool(self._connection.session_present)
+        expected = not self._connection.all_seen or bool(self._connection.session_present)
         _, direction, _, start, end, offset, _, last, ts_ns, _ = frame
         self.add_at((direction, offset, end - start, last, ts_ns), out, code, text, "note" if expected else None)
 

@@ -176,7 +176,8 @@ class Requests:
             orphan(out, connection, frame, operation, found.type, first_error(found))
             return
         filters = len(asked.found.value.get("each", ())) if asked.found is not None else 0
-        counted = complete and (found.type == SUBACK or found.level == LEVEL_50)
+        whole = complete and asked.found is not None and asked.found.error is None
+        counted = whole and (found.type == SUBACK or found.level == LEVEL_50)
         if counted and len(codes(found)) != filters:
             text = f"{name} has {len(codes(found))} codes for {filters} filters"
             self._remarks.add(frame, out, "reason_code_count", text)

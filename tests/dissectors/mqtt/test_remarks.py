@@ -348,6 +348,18 @@ def test_orphans_are_odd_only_where_all_before_was_seen() -> None:
         assert wire.rows("expert_infos", "code", "severity") == [("ack_without_publish", severity)]
 
 
+def test_after_a_loss_orphans_are_expected() -> None:
+    wire = Wire().client(connect()).server(connack()).client(PING)
+    wire.conversation.lost(S, wire.out)
+    wire.server(ack(PUBACK, 1), PONG).client(PING).server(PONG).finish()
+    assert wire.rows("expert_infos", "code", "severity") == [
+        ("ack_without_publish", "note"),
+        ("pingresp_without_pingreq", "note"),
+    ]
+    pings = [row for row in wire.rows("exchanges", "operation", "status") if row[0] == "PINGREQ"]
+    assert pings == [("PINGREQ", "unanswered"), ("PINGREQ", "ok"), ("PINGREQ", "orphan")]
+
+
 def test_one_kind_of_remark_does_not_push_out_others() -> None:
     wire = Wire().client(connect()).server(connack())
     wire.client(*(publish("t", dup=True) for _ in range(200))).client(connect()).finish()
