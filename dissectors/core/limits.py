@@ -71,7 +71,8 @@ class Limits:
     usual_compression_ratio, decompression_slack_bytes: a flow's compressed data may give this many times its size, and
         all that is beyond together the slack, so that a capture of bombs takes a time that its size bounds.
     max_records_per_batch: records decoded of one batch.
-    max_held_records_bytes: record data of Produce requests held per flow until their answers tell the offsets.
+    max_held_records_bytes: record data of Produce requests held per flow until their answers tell the offsets; with
+        payload, documents of MongoDB requests that wait for a reply.
     max_payload_bytes: shown of one key, value or header.
     max_properties, max_filters: read of one MQTT packet; what is beyond is left out.
     max_topic_bytes: MQTT topics remembered per flow for their aliases.
