@@ -118,7 +118,7 @@ def take_ordinary(
             identifier = data[start + 2] << 8 | data[start + 3]
             flight = flights[publisher].get(identifier)
             following = None if flight is None else STEPS.get((flight.waits_for, packet_type))
-            if flight is None or following is None:
+            if flight is None or following is None or not identifier:
                 return at
             if messages is not None:
                 messages.append(
