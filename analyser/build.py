@@ -214,9 +214,9 @@ def with_first_packets(flows: pa.Table, files: Sequence[str]) -> pa.Table:
 
 def with_ends(flows: pa.Table, last_ns: int | None) -> pa.Table:
     """The flows table with `observed_until`; last_ns: time of the last packet of all captures."""
-    ended = flows.column("ts_last").cast(pa.int64())
+    ended, closed = (flows.column(name).cast(pa.int64()) for name in ("ts_last", "ts_closed"))
     later = pc.max_element_wise(ended, pa.scalar(last_ns, pa.int64()))
-    until = pc.if_else(pc.is_valid(flows.column("closed_by")), ended, later)
+    until = pc.if_else(pc.is_valid(closed), closed, later)
     field = flows.schema.field("observed_until")
     return flows.set_column(flows.schema.get_field_index(field.name), field, until.cast(field.type))
 

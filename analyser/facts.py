@@ -119,6 +119,7 @@ def flow_row(flow: Flow, endpoints: EndpointTable) -> dict[str, Any]:
         "handshake": flow.handshake,
         "handshake_ms": _ms(flow.syn_ns, flow.syn_ack_ns),
         "closed_by": side(flow.closed_by_low),
+        "ts_closed": None if flow.closed_by_low is None else flow.first_close_ns,
         "reset_by": side(flow.reset_by_low),
         "gap_bytes": to_server.gap_bytes + to_client.gap_bytes,
         "retransmitted_segments": to_server.retransmitted + to_client.retransmitted,

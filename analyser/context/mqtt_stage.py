@@ -24,7 +24,7 @@ _CONNECTED, _SUBSCRIBED, _PUBLISHED, _DELIVERED, _UNSUBSCRIBED, _ENDED = range(6
 
 # One shape for all events: time, kind, server address, port, flow; a: client id, filter or topic; b: share name or
 # message id; x, y: flags; sizes of a payload. A subscription counts from the answer that grants it until it is
-# given up; a connection until its last packet when it was closed.
+# given up; a connection until it was closed. A message of QoS 2 may be held back until it is released.
 _EVENTS = f"""
     SELECT epoch_ns(coalesce(ts_response, ts)) AS at_ns, {_CONNECTED} AS kind, server_address, server_port, flow_id,
            client_id AS a, NULL AS b, coalesce(session_present, false) AS x, NULL AS y,
@@ -45,9 +45,11 @@ _EVENTS = f"""
     FROM in_publishes
     WHERE topic IS NOT NULL AND qos < 3 AND coalesce(reason_code, 0) < 128
         AND NOT (direction = 'client_to_server' AND first_message_id IS NOT NULL)
+        AND NOT (direction = 'client_to_server' AND qos = 2
+                 AND coalesce(handshake IN ('no_pubrec', 'no_pubrel'), false))
     UNION ALL
-    SELECT epoch_ns(flows.ts_last), {_ENDED}, flows.server_address, flows.server_port, flow_id, NULL, NULL,
-           NULL, NULL, NULL, NULL, NULL
+    SELECT epoch_ns(coalesce(flows.ts_closed, flows.ts_last)), {_ENDED}, flows.server_address, flows.server_port,
+           flow_id, NULL, NULL, NULL, NULL, NULL, NULL, NULL
     FROM flows WHERE protocol = 'mqtt' AND (closed_by IS NOT NULL OR flow_id IN (
         SELECT flow_id FROM in_connections WHERE disconnected_by IS NOT NULL))
     ORDER BY at_ns, kind, packet"""
@@ -76,7 +78,8 @@ _DELIVERIES = """
     SELECT sent.message_id, sent.flow_id, sent.ts, sent.topic, sent.client_id, sent.client_address,
            made.subscriber_flow_id, there.client_id AS subscriber_client_id,
            flows.client_address AS subscriber_address, made.share_name, made.topic_filter,
-           CASE WHEN made.status = 'missing' AND coalesce(flows.gap_bytes, 0) + coalesce(flows.truncated_packets, 0) > 0
+           CASE WHEN made.status IN ('missing', 'left')
+                     AND coalesce(flows.gap_bytes, 0) + coalesce(flows.truncated_packets, 0) > 0
                 THEN 'unknown' ELSE made.status END AS status,
            made.delivered_message_id, make_timestamp_ns(made.delivered_ns)::TIMESTAMPTZ_NS AS ts_delivered,
            CASE WHEN made.status = 'delivered' THEN made.waited_ns / 1e6 END AS latency_ms,

@@ -102,7 +102,7 @@ def _take_overs(connections: list[Row], within_ns: int) -> Iterator[_TakeOver]:
 
 
 def _ended_by(old: Row, new: Row, within_ns: int) -> bool:
-    ended = old["ts_last"] if old["closed_by"] is not None else old["ts_disconnect"]
+    ended = old["ts_closed"] or old["ts_disconnect"]
     if ended is None or not new["ts"] <= ended <= new["ts"] + within_ns:
         return False
     # A client that closes by itself at that moment is reconnecting, not thrown out.
@@ -148,7 +148,7 @@ DETECTOR = Detector(
         "mqtt_connections": (
             "ts", "exchange_id", "client_address", "client_port", "server_port", "version", "connect_seen",
             "error_code", "disconnected_by", "disconnect_reason_code", "ts_disconnect", "closed_by",
-            "ts_last", "file", "packet",
+            "ts_closed", "file", "packet",
         ),
     },
     partition_by=("server_address", "client_id"),

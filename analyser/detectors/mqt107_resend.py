@@ -11,8 +11,8 @@ Why it matters
 How it decides
     For the first: the same packet identifier with DUP on one connection. For the second: the handshake was open
     when the connection ended, the next connection of this client id has session present, was seen for 5 s
-    (grace_s), and brings no PUBLISH with that identifier. Bytes missing from either flow make the second one
-    inconclusive, and silent.
+    (grace_s), and brings no PUBLISH with that identifier. A PUBREL that is not sent again is not judged. Bytes
+    missing from either flow make the second one inconclusive, and silent.
 
 False alarms
     A client that removes messages from its store on purpose, for example because they are too old to matter.

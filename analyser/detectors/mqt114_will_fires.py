@@ -38,7 +38,7 @@ def detect(frames: Frames, *, often_least: int = 3, window_s: float = 300.0) -> 
     fired = [row for row in rows if _fires(row) and not _back_in_time(row, rows)]
     if not fired:
         return
-    most = _most_within([row["ts_last"] for row in fired], int(window_s * _NS))
+    most = _most_within([row["ts_closed"] for row in fired], int(window_s * _NS))
     often = most >= often_least
     last = fired[-1]
     topics = sorted({printable(str(row["will_topic"]), 60) for row in fired})
@@ -56,8 +56,8 @@ def detect(frames: Frames, *, often_least: int = 3, window_s: float = 300.0) -> 
         next_step=(
             "Look at the device and its network: why does the connection break? MQT102 and MQT103 name two reasons."
         ),
-        ts_first_ns=fired[0]["ts_last"],
-        ts_last_ns=last["ts_last"],
+        ts_first_ns=fired[0]["ts_closed"],
+        ts_last_ns=last["ts_closed"],
         evidence=some_evidence(
             Evidence(row["file"], row["last_client_packet"] or row["packet"], None) for row in fired
         ),
@@ -81,7 +81,7 @@ def _fires(row: Row) -> bool:
 def _back_in_time(row: Row, rows: list[Row]) -> bool:
     """Did the client come back before its will delay was over?"""
     delay_ns = (row["will_delay_s"] or 0) * _NS
-    return any(row["ts_last"] <= other["ts"] < row["ts_last"] + delay_ns for other in rows)
+    return any(row["ts_closed"] <= other["ts"] < row["ts_closed"] + delay_ns for other in rows)
 
 
 def _most_within(times: list[int], window_ns: int) -> int:
@@ -97,7 +97,8 @@ DETECTOR = Detector(
     reads={
         "mqtt_connections": (
             "ts", "client_address", "client_port", "server_port", "version", "will_topic", "will_delay_s", "error_code",
-            "disconnected_by", "disconnect_reason_code", "closed_by", "ts_last", "file", "packet", "last_client_packet",
+            "disconnected_by", "disconnect_reason_code", "closed_by", "ts_closed", "file", "packet",
+            "last_client_packet",
         ),
     },
     partition_by=("server_address", "client_id"),

@@ -34,7 +34,7 @@ from analyser.findings import Evidence, Finding, printable, some_evidence, subje
 def detect(frames: Frames, *, wait_s: float = 10.0, missing_least: int = 1) -> Iterator[Finding]:
     """At most one finding for this subscriber and filter."""
     rows = rows_of(frames["mqtt_deliveries"])
-    missing = [r for r in rows if r["status"] == "missing" and (r["waited_ms"] or 0) >= wait_s * 1000]
+    missing = [r for r in rows if r["status"] in ("missing", "left") and (r["waited_ms"] or 0) >= wait_s * 1000]
     if not missing or len(missing) < missing_least:
         return
     delivered = sum(r["status"] == "delivered" for r in rows)
@@ -106,6 +106,6 @@ DETECTOR = Detector(
     detect=detect,
     suspects=(
         "SELECT server_address, subscriber_flow_id, share_name, topic_filter FROM r_mqtt_deliveries "
-        "WHERE status = 'missing' AND waited_ms >= 10000"
+        "WHERE status IN ('missing', 'left') AND waited_ms >= 10000"
     ),
 )  # fmt: skip

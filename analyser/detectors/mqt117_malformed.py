@@ -9,8 +9,8 @@ Why it matters
     next.
 
 How it decides
-    Remarks of the decoder of group malformed (remarks_least of a kind), each with its clause. Breaches that have a
-    rule of their own are left to it (MQT106, MQT113).
+    Remarks of the decoder of group malformed, and on property values and reason codes (remarks_least of a kind),
+    each with its clause. Breaches that have a rule of their own are left to it (MQT106, MQT113).
 
 False alarms
     A port on which something else than MQTT is spoken, if it begins like MQTT.
@@ -28,6 +28,8 @@ from analyser.detectors.mqtt_rows import CLIENT_COLUMNS, REMARK_COLUMNS, remark_
 from analyser.findings import Finding, Severity
 
 _OTHER_RULES = ("invalid_qos", "missing_packet_identifier")
+# Breaches of the protocol that show in one packet alone: a receiver treats them as malformed.
+_ALSO = ("duplicate_property", "property_value", "undefined_reason_code", "subscription_identifier_from_client")
 _NEXT = "Look at the library and version of the sender; wirewitness show prints the packet field by field."
 
 
@@ -49,9 +51,11 @@ DETECTOR = Detector(
     partition_by=("flow_id",),
     detect=detect,
     rows={
-        "expert_infos": "\"group\" = 'malformed' AND severity <> 'chat' AND code NOT IN ("
+        "expert_infos": "(\"group\" = 'malformed' AND severity <> 'chat' AND code NOT IN ("
         + ", ".join(f"'{code}'" for code in _OTHER_RULES)
-        + ") AND flow_id IN (SELECT flow_id FROM mqtt_connections)",
+        + ") OR code IN ("
+        + ", ".join(f"'{code}'" for code in _ALSO)
+        + ")) AND flow_id IN (SELECT flow_id FROM mqtt_connections)",
     },
     suspects="SELECT flow_id FROM r_expert_infos SEMI JOIN r_mqtt_connections USING (flow_id)",
 )

@@ -60,7 +60,7 @@ _FLOWS = Table(
         Column(
             "observed_until",
             "time",
-            "until when more of it would have been seen: its last packet if it was closed, else the capture's end",
+            "until when more of it would have been seen: until it was closed, else until the capture ends",
             "flow",
             unit="UTC",
         ),
@@ -72,6 +72,7 @@ _FLOWS = Table(
         Column("handshake", "string", "complete, refused, unanswered or unexplained (SYN-ACK alone)", "flow"),
         Column("handshake_ms", "float64", "time from the first SYN to the first SYN-ACK", "flow", "ms"),
         Column("closed_by", "string", "client, server (who sent the first FIN or RST), or null while open", "flow"),
+        Column("ts_closed", "time", "time of that FIN or RST", "flow", unit="UTC"),
         Column("reset_by", "string", "client, server (who sent the first RST), or null", "flow"),
         Column("gap_bytes", "int64", "stream bytes missing from the capture", "flow", "bytes", nullable=False),
         Column("retransmitted_segments", "int64", "segments whose bytes had been sent before", "flow", nullable=False),

@@ -78,7 +78,7 @@ _CONNECTIONS = Table(
         Column("disconnect_reason_name", "string", "the code's name (5.0)"),
         Column("disconnect_reason_string", "string", "its reason string (5.0)"),
         Column("closed_by", "string", "client, server: who sent the first FIN or RST; null while open", "flow"),
-        Column("ts_last", "time", "time of the last packet of its flow", "flow", unit="UTC"),
+        Column("ts_closed", "time", "time of that FIN or RST", "flow", unit="UTC"),
         Column("observed_until", "time", "until when more of its flow would have been seen", "flow", unit="UTC"),
         Column("gap_bytes", "int64", "bytes of its flow missing from the capture", "flow", "bytes"),
         Column("handshake_seen", "bool", "the flow's beginning is in the capture", "flow"),

@@ -124,6 +124,17 @@ def test_refused_messages_and_refused_subscriptions_lead_to_nothing() -> None:
     assert capture.result()[0] == []
 
 
+def test_a_message_of_qos_2_that_was_not_released_is_not_waited_for() -> None:
+    capture = Capture()
+    capture.connect("1")
+    capture.connect("2")
+    capture.subscribe("2", 1, "a")
+    capture.publish("1", 10, "a", 77, qos=2, handshake="no_pubrel")
+    capture.publish("1", 20, "a", 78, qos=2, handshake="no_pubcomp")
+    (row,), _ = capture.result()
+    assert row["ts"].value == START + 20 * MS
+
+
 def test_a_message_sent_again_is_one_message() -> None:
     capture = Capture()
     capture.connect("1")

@@ -30,19 +30,22 @@ def connection(flow: str = "a", start: float = 0, end: float = 1000, address: st
         "keep_alive_s": 60,
         "ts_last_from_client": at(end),
         "last_client_packet": 70,
-        "ts_last": at(end),
         "observed_until": at(end),
         "gap_bytes": 0,
         "file": "incident.pcapng",
         "packet": round(start * 10) + 1,
     }
-    return row | more
+    row |= more
+    if row.get("closed_by") is not None:
+        row.setdefault("ts_closed", row["observed_until"])
+    return row
 
 
 def flow_of(row: Row, **more: Any) -> Row:
     """The row of `flows` that belongs to a connection."""
-    names = ("flow_id", "client_address", "client_port", "server_address", "server_port", "ts_last", "observed_until")
-    own = {name: row[name] for name in names} | {"gap_bytes": row["gap_bytes"], "closed_by": row.get("closed_by")}
+    names = ("flow_id", "client_address", "client_port", "server_address", "server_port", "observed_until")
+    own = {name: row[name] for name in names} | {"gap_bytes": row["gap_bytes"], "ts_last": row["observed_until"]}
+    own |= {"closed_by": row.get("closed_by"), "ts_closed": row.get("ts_closed")}
     counts = {"bytes_to_server": 100, "bytes_to_client": 100, "packets": 20, "data_segments": 10}
     return own | counts | {"protocol": "mqtt", "ts_first": row["ts"], "handshake_seen": True} | more
 
@@ -172,6 +175,16 @@ def crossing(reached: int, count: int) -> dict[str, list[Row]]:
     }
 
 
+def leaving(after: float) -> dict[str, list[Row]]:
+    """A subscriber that does not get the second message, and closes the connection so many seconds later."""
+    rows = crossing(1, 2)
+    subscriber = connection(
+        "s", 0, 11 + after, "10.2.0.2", client_id="board-1", closed_by="client", disconnected_by="client"
+    )
+    rows["mqtt_connections"][1], rows["flows"][1] = subscriber, flow_of(subscriber)
+    return rows
+
+
 def of_rule(code: str, severity: str, name: str, rule: str, text: str, **more: Any) -> Scenario:
     """One remark of the dissector that makes a finding."""
     return fires(code, severity, name, mqtt_connections=[connection()], expert_infos=[remark(rule, text, **more)])
@@ -209,9 +222,7 @@ MQTT_FIRES: list[Scenario] = [
         "MQT103",
         "critical",
         "silent until the server closes",
-        mqtt_connections=[
-            connection(ts_last_from_client=at(100), ts_last=at(191), observed_until=at(191), closed_by="server")
-        ],
+        mqtt_connections=[connection(ts_last_from_client=at(100), observed_until=at(191), closed_by="server")],
     ),
     fires(
         "MQT103",
@@ -244,7 +255,6 @@ MQTT_FIRES: list[Scenario] = [
         mqtt_connections=[
             connection(
                 ts_last_from_client=at(100),
-                ts_last=at(195),
                 observed_until=at(195),
                 closed_by="client",
                 pings_unanswered=1,
@@ -375,6 +385,7 @@ MQTT_FIRES: list[Scenario] = [
             for n in range(5)
         ],
     ),
+    fires("MQT115", "warning", "the subscriber waited, then left", **leaving(30)),
     fires("MQT115", "warning", "the rest is missing", **crossing(3, 6)),
     fires(
         "MQT116",
@@ -497,6 +508,7 @@ MQTT_NEAR_MISSES: list[Scenario] = [
             connection("b", 120, 900, keep_alive_s=0, version="5.0"),
         ],
     ),
+    silent("MQT115", "the subscriber left at once", **leaving(4)),
     silent("MQT115", "all arrive", **crossing(6, 6)),
     silent(
         "MQT115",
