@@ -33,6 +33,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
+from analyser.detectors.commits import count_text
 from analyser.detectors.flow_rows import rows_of
 from analyser.detectors.framework import Detector, Frames
 from analyser.detectors.mongo_errors import EVERYDAY, OTHER, PROBES, TRANSACTION, WRITE_CONCERN, Group, group_of
@@ -109,12 +110,25 @@ def _retried(row: Row, commits: _CommitsOf, within_ns: int) -> bool:
     return any(row["ts"] < ts <= row["ts"] + within_ns for ts in commits.get(row["lsid"] or "", ()))
 
 
+def _codes(row: Row) -> int:
+    return 0 if row["write_error_codes"] is None else len(row["write_error_codes"])
+
+
+def _refused_writes(errors: list[_Error]) -> int | None:
+    """How many single writes got this code; None where an answer has several codes and does not say."""
+    if errors[0].what != "write" or any(_codes(error.row) != 1 for error in errors):
+        return None
+    return sum(error.row["write_errors"] or 1 for error in errors)
+
+
 def _finding(errors: list[_Error], severity: Severity, retried: int) -> Finding:
     first, rows = errors[0], [error.row for error in errors]
     code = "an error without a code" if first.code is None else f"error {first.code}"
     name = printable(first.name or "", 80)
     last_s = (rows[-1]["ts"] - rows[0]["ts"]) / NS_PER_S
     over = f" within {last_s:,.0f} s" if len(rows) > 1 and last_s >= 1 else ""
+    writes = _refused_writes(errors)
+    refused = f" ({count_text(writes, 'write')})" if writes else ""
     healed = f" The session then committed {times_text(retried)}." if retried else ""
     return command_finding(
         DETECTOR,
@@ -131,13 +145,14 @@ def _finding(errors: list[_Error], severity: Severity, retried: int) -> Finding:
         sentence=(
             f"{sentence_start(client_text(first.row))} got {code}{f' ({name})' if name else ''} from "
             f"{server_text(first.row)} {times_text(len(rows))}{over}{_TO[first.what]} "
-            f"{listed(command_text(row) for row in rows)}: {first.group.words}.{healed}"
+            f"{listed(command_text(row) for row in rows)}{refused}: {first.group.words}.{healed}"
         ),
         next_step=first.group.next_step,
         numbers={
             "code_name": first.name,
             "group": first.group.name,
             "count": len(rows),
+            "refused_writes": writes,
             "retried": retried,
             "where": namespace(first.row),
             "commands": sorted({row["command"] or "?" for row in rows}),

@@ -14,7 +14,7 @@ How it decides
     when it was opened with noCursorTimeout and its connection was closed. Info when its connection was closed
     otherwise: the application ended without closing the cursor. A cursor used on several connections of a pool is
     judged by its idle time only. Bytes missing from the client's connections, which may have held the end, make it
-    inconclusive: info, low confidence.
+    inconclusive: info, low confidence. A connection whose answers are not captured is left to CAP102.
 
 False alarms
     A cursor that is used further on connections that the capture does not show.
@@ -84,6 +84,8 @@ def detect(frames: Frames, *, idle_s: float = 600.0) -> Iterator[Finding]:
 
 
 def _how(cursor: Row, flow: Row | None, idle_ms: float) -> _Left | None:
+    if flow is not None and not flow["bytes_to_client"]:
+        return None  # its answers are not captured
     closed = flow is not None and flow["closed_by"] is not None and cursor["connections"] == 1
     if closed and cursor["no_cursor_timeout"]:
         return _FOR_EVER
@@ -97,6 +99,8 @@ def _finding(how: _Left, cursors: list[Row], commands: list[Row]) -> Finding:
     # The opening of a cursor can lie before the capture.
     opened = command_text(first) if first["command"] else f"a query on {namespace(first) or 'an unknown collection'}"
     idle_ms = max(cursor["idle_ms"] for cursor in cursors)
+    more = sum(cursor["get_mores"] for cursor in cursors)
+    get_mores = count_text(more, "getMore")
     idle = f" for {ms_text(idle_ms)}" if how is _IDLE else ""
     return command_finding(
         DETECTOR,
@@ -113,8 +117,8 @@ def _finding(how: _Left, cursors: list[Row], commands: list[Row]) -> Finding:
         },
         sentence=(
             f"{sentence_start(client_text(first))} left {count_text(len(cursors), 'cursor')} of {opened} at "
-            f"{server_text(first)} {how.words}{idle}, after {sum(c['documents'] for c in cursors):,} documents in "
-            f"{count_text(sum(c['get_mores'] for c in cursors), 'getMore')}{shape_text(first['query_shape'])}."
+            f"{server_text(first)} {how.words}{idle}, after {sum(c['documents'] for c in cursors):,} documents"
+            f"{f' in the first batch and {get_mores}' if more else ''}{shape_text(first['query_shape'])}."
         ),
         next_step=(
             "Close cursors that are not read to their end (with, try-with-resources, cursor.close()), or ask with a "
@@ -142,7 +146,7 @@ DETECTOR = Detector(
             "last_exchange_id", "flow_id",
         ),
         "mongo_commands": COMMAND_COLUMNS,
-        "flows": ("flow_id", "closed_by", "observed_until", "gap_bytes"),
+        "flows": ("flow_id", "closed_by", "observed_until", "gap_bytes", "bytes_to_client"),
     },
     partition_by=("server_address", "server_port", "client_address"),
     detect=detect,

@@ -50,7 +50,7 @@ def detect(frames: Frames, *, open_s: float = 60.0) -> Iterator[Finding]:
     """One finding for each transaction of this client that was left open."""
     flows = rows_of(frames["flows"])
     ends = [flow["observed_until"] for flow in flows if flow["observed_until"] is not None]
-    lossy = any(flow["gap_bytes"] for flow in flows)
+    lossy = any(flow["gap_bytes"] or not flow["bytes_to_client"] for flow in flows)
     gone = bool(flows) and all(flow["closed_by"] is not None for flow in flows)
     commands = {row["exchange_id"]: row for row in rows_of(frames["mongo_commands"])}
     for row in rows_of(frames["mongo_transactions"]):
@@ -109,7 +109,7 @@ DETECTOR = Detector(
             "namespaces", "errors", "app_name", "driver",
         ),
         "mongo_commands": COMMAND_COLUMNS,
-        "flows": ("closed_by", "observed_until", "gap_bytes"),
+        "flows": ("closed_by", "observed_until", "gap_bytes", "bytes_to_client"),
     },
     partition_by=("server_address", "server_port", "client_address"),
     detect=detect,

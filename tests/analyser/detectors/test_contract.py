@@ -13,11 +13,12 @@ import duckdb
 import pandas as pd
 import pytest
 
-from analyser.context.stages import STAGE_OF, add_context
+from analyser.context.stages import add_context
 from analyser.detectors import DETECTORS, run_detectors, tables_needed
 from analyser.detectors.framework import PAGE_SECTIONS, Detector, Failure, empty_frames, partitions, run
 from analyser.findings import SEVERITIES, Finding, confidence_rank, findings_table, severity_rank
 from analyser.tables import PANDAS_TYPES, TABLES, arrow_schema
+from tests.analyser.detectors.concerned import concerned
 from tests.analyser.detectors.scenarios import FAULTS, FIRES, Scenario
 from tests.support.rows import connection_from_rows
 
@@ -40,13 +41,6 @@ def connection(scenario: Scenario) -> duckdb.DuckDBPyConnection:
 def shared(index: int) -> duckdb.DuckDBPyConnection:
     """The connection of a scenario for tests that only read."""
     return connection(ALL[index])
-
-
-def concerned(scenario: Scenario) -> list[Detector]:
-    """Detectors that read a table with rows; that the others are silent on empty tables is a test of its own."""
-    filled = {table for table, rows in scenario.rows.items() if rows}
-    filled |= {made for table in filled if table in STAGE_OF for made in STAGE_OF[table].makes}
-    return [detector for detector in DETECTORS.values() if filled & set(detector.reads)]
 
 
 def findings_on(con: duckdb.DuckDBPyConnection, scenario: Scenario) -> list[Finding]:

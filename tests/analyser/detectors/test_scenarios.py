@@ -5,8 +5,10 @@ from __future__ import annotations
 import pytest
 
 from analyser.context.stages import add_context
-from analyser.detectors import DETECTORS, run_detectors
+from analyser.detectors import DETECTORS
+from analyser.detectors.framework import run
 from analyser.findings import Finding
+from tests.analyser.detectors.concerned import concerned
 from tests.analyser.detectors.scenarios import FAULTS, FIRES, NEAR_MISSES, Scenario
 from tests.support.rows import connection_from_rows
 
@@ -14,7 +16,7 @@ from tests.support.rows import connection_from_rows
 def findings_of(scenario: Scenario) -> list[Finding]:
     con = connection_from_rows(scenario.rows)
     add_context(con)
-    return run_detectors(con)
+    return run(con, concerned(scenario))
 
 
 @pytest.mark.parametrize("scenario", [*FIRES, *NEAR_MISSES, *FAULTS], ids=str)
