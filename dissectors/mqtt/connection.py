@@ -117,7 +117,7 @@ class Connection:
 
     def at_level(self, level: int, source: str) -> None:
         """The protocol level is known now."""
-        self.level, self.version, self.version_source = level, VERSIONS[level], source
+        self.level, self.version, self.version_source = level, VERSIONS.get(level), source
 
     def saw(self, direction: int, ts_ns: int, packet: int) -> None:
         """One more message of this direction."""

@@ -22,7 +22,7 @@ def evidence(data: bytes, start: int, end: int, direction: int) -> tuple[int, st
     if newer is not None and older is None:
         return LEVEL_50, f"{name} that fits 5.0 only"
     if older is not None and newer is None:
-        return LEVEL_3X, f"{name} that does not fit 5.0"
+        return LEVEL_3X, f"3.1 or 3.1.1: {name} that does not fit 5.0"
     if newer is not None and newer.properties:
         return LEVEL_50, f"{name} with properties of 5.0"
     return None
