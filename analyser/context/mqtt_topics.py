@@ -15,17 +15,8 @@ from typing import Generic, TypeVar
 
 Key = TypeVar("Key", bound=Hashable)
 
-SHARE = "$share/"
 # Some 250 bytes each.
 MAX_NODES = 500_000
-
-
-def split_share(topic_filter: str) -> tuple[str | None, str]:
-    """Share name and filter of a shared subscription (`$share/NAME/FILTER`); no share name for any other filter."""
-    if not topic_filter.startswith(SHARE):
-        return None, topic_filter
-    name, slash, rest = topic_filter[len(SHARE) :].partition("/")
-    return (name, rest) if name and slash and rest else (None, topic_filter)
 
 
 def matches(topic_filter: str, topic: str) -> bool:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from analyser.context.mqtt_topics import FilterTrie, matches, split_share
+from analyser.context.mqtt_topics import FilterTrie, matches
 
 # (filter, topic, does it match) of MQTT 5.0 section 4.7 and what follows from its rules.
 CASES = [
@@ -39,20 +39,6 @@ def test_matching(topic_filter: str, topic: str, expected: bool) -> None:
     trie.add(topic_filter, 1)
     assert matches(topic_filter, topic) is expected
     assert list(trie.match(topic)) == ([(topic_filter, 1)] if expected else [])
-
-
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        pytest.param("$share/workers/jobs/+", ("workers", "jobs/+"), id="shared"),
-        pytest.param("jobs/+", (None, "jobs/+"), id="plain"),
-        pytest.param("$share/workers", (None, "$share/workers"), id="no filter"),
-        pytest.param("$share//jobs", (None, "$share//jobs"), id="no name"),
-        pytest.param("$share/workers//jobs", ("workers", "/jobs"), id="filter with a leading slash"),
-    ],
-)
-def test_share_names(text: str, expected: tuple[str | None, str]) -> None:
-    assert split_share(text) == expected
 
 
 _LEVELS = st.sampled_from(["", "a", "b", "$SYS", "$x"])
