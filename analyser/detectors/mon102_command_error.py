@@ -1,13 +1,13 @@
 """MON102 command-error: the server refused commands or writes.
 
 Finds
-    Answers with an error: of the command (ok: 0), of single writes (writeErrors), of the write concern
+    Answers with an error of the command (ok is 0), of single writes (writeErrors), of the write concern
     (writeConcernError). One finding for each application and code.
 
 Why it matters
-    A command can be answered and still have done nothing, or half of it: writeErrors and writeConcernError come
-    with ok: 1, and not every application looks at them. The code says whose turn it is: the application, the
-    operator, or nobody because the driver tries again.
+    A command can be answered and still have done nothing, or half of it. Errors of single writes and of the write
+    concern come with ok 1, and not every application looks at them. The code says whose turn it is, the
+    application's, the operator's, or nobody's because the driver tries again.
 
 How it decides
     Codes are put into groups. Warnings from the first one on: not primary (10107, 13435, 10058), node is recovering
@@ -21,7 +21,7 @@ How it decides
 
 False alarms
     An application that inserts and takes the duplicate key for an answer. Errors that the driver heals by trying
-    again: MON112 counts such writes.
+    once more; MON112 counts such writes.
 
 References
     error_codes.yml of the MongoDB server; server discovery and monitoring, retryable reads, retryable writes and

@@ -11,10 +11,10 @@ Why it matters
 How it decides
     A cursor that no answer exhausted, no killCursors named and no getMore lost. A warning when nothing happened to
     it for 10 minutes (idle_s, the server's cursorTimeoutMillis) until the end of what was seen of its client, and
-    when it was opened with noCursorTimeout and its connection was closed. Info when its connection was closed
-    otherwise: the application ended without closing the cursor. A cursor used on several connections of a pool is
-    judged by its idle time only. Bytes missing from the client's connections, which may have held the end, make it
-    inconclusive: info, low confidence. A connection whose answers are not captured is left to CAP102.
+    when it was opened with noCursorTimeout and its connection was closed. Info when its connection was closed in
+    other cases, as the application ended without closing the cursor. A cursor used on several connections of a pool
+    is judged by its idle time only. Bytes missing from the client's connections, which may have held the end, make
+    it inconclusive (info, low confidence). A connection whose answers are not captured is left to CAP102.
 
 False alarms
     A cursor that is used further on connections that the capture does not show.

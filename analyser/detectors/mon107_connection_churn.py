@@ -6,12 +6,12 @@ Finds
 Why it matters
     Drivers keep their connections in a pool. A new one costs TCP, TLS, hello and authentication, and SCRAM is made
     to be expensive for the server. Connections opened by the minute mean that the pool is thrown away again and
-    again: after errors, by an application that makes a client for each request, or by one that retries in a storm.
+    again, after errors, by an application that makes a client for each request, or by one that retries in a storm.
 
 How it decides
     New connections with a hello whose TCP handshake is in the capture, per minute of a client address, against the
-    median of its minutes: at least 10 times as many (times), with at least 5 minutes (minutes_least) and 30 such
-    connections (connections_least). The first minute is left out: a client that starts fills its pool. A median
+    median of its minutes; at least 10 times as many (times), with at least 5 minutes (minutes_least) and 30 such
+    connections (connections_least). The first minute is left out, as a client that starts fills its pool. A median
     below 1 counts as 1.
 
 False alarms

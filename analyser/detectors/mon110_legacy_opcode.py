@@ -9,7 +9,8 @@ Why it matters
 
 How it decides
     The opcode of each request, compressed ones by what is inside. OP_QUERY that carries hello or isMaster is left
-    out: drivers still begin a connection with it, and servers answer. Info, from the first one on (messages_least).
+    out, as drivers still begin a connection with it, and servers answer it. Info, from the first one on
+    (messages_least).
 
 False alarms
     None known.

@@ -1,7 +1,8 @@
 """A healthy capture stays healthy when it is damaged: no rule calls a fault what the capture merely lacks.
 
-The sample shows classic and KIP-848 groups of several clients with rebalances, restarts and transactions. It is cut,
-thinned, mixed up and made one-sided; only remarks on the capture itself may come above info.
+The sample of Kafka shows classic and KIP-848 groups of several clients with rebalances, restarts and transactions, that
+of MongoDB two drivers with cursors and authentication. They are cut, thinned, mixed up and made one-sided; only remarks
+on the capture itself may come above info.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from tests.conftest import SAMPLES
 from tests.support.packets import Captured
 from tests.support.wire import decode, duplicated, packets_of, reordered, thinned
 
-BROKER_PORT = 9092
+BROKER_PORT, MONGO_PORT = 9092, 27017
 PARTS = 12
 
 Damage = Callable[[Sequence[Captured]], Sequence[Captured]]
@@ -44,10 +45,10 @@ def alarms(packets: Sequence[Captured]) -> list[tuple[str, str, str]]:
     return list(serious[["code", "severity", "sentence"]].itertuples(index=False, name=None))
 
 
-def from_broker(packet: Captured) -> bool:
+def from_broker(packet: Captured, port: int = BROKER_PORT) -> bool:
     """Ethernet, IPv4, TCP: by the source port."""
     start = 14 + (packet.data[14] & 15) * 4
-    return struct.unpack_from(">H", packet.data, start)[0] == BROKER_PORT
+    return struct.unpack_from(">H", packet.data, start)[0] == port
 
 
 def without(packets: Sequence[Captured], first: int, last: int) -> list[Captured]:
@@ -60,8 +61,8 @@ def only(packets: Sequence[Captured], first: int, last: int) -> Sequence[Capture
     return packets[len(packets) * first // PARTS : len(packets) * last // PARTS]
 
 
-def one_side(packets: Sequence[Captured], broker: bool) -> list[Captured]:
-    return [packet for packet in packets if from_broker(packet) == broker]
+def one_side(packets: Sequence[Captured], broker: bool, port: int = BROKER_PORT) -> list[Captured]:
+    return [packet for packet in packets if from_broker(packet, port) == broker]
 
 
 def mixed(packets: Sequence[Captured], seed: int) -> list[Captured]:
@@ -106,3 +107,22 @@ def test_damage_does_not_hide_the_fault(damage: Damage) -> None:
     """The same damage to a capture with a fault: the silence above is not deafness."""
     found = {code for code, severity, _ in alarms(damage(sample("kafka_stale_commit"))) if severity == "critical"}
     assert {"KAF101", "KAF103"} <= found
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        pytest.param(partial(reordered, seed=1), id="mixed up"),
+        pytest.param(partial(thinned, seed=1, share=0.3, keep_first=0), id="30 of 100 lost"),
+        pytest.param(partial(one_side, broker=False, port=MONGO_PORT), id="requests only"),
+        pytest.param(partial(one_side, broker=True, port=MONGO_PORT), id="replies only"),
+        pytest.param(partial(only, first=5, last=12), id="from the middle on"),
+        pytest.param(partial(only, first=0, last=7), id="the beginning"),
+        *(
+            pytest.param(partial(without, first=k, last=k + 2), id=f"without {k} to {k + 2} of 12")
+            for k in (1, 4, 6, 8)
+        ),
+    ],
+)
+def test_a_damaged_healthy_capture_of_mongodb_has_no_fault(damage: Damage) -> None:
+    assert alarms(damage(sample("mongo_healthy"))) == []
