@@ -24,7 +24,8 @@ _CONNECTED, _SUBSCRIBED, _PUBLISHED, _DELIVERED, _UNSUBSCRIBED, _ENDED = range(6
 
 # One shape for all events: time, kind, server address, port, flow; a: client id, filter or topic; b: share name or
 # message id; x, y: flags; sizes of a payload. A subscription counts from the answer that grants it until it is
-# given up; a connection until it was closed. A message of QoS 2 may be held back until it is released.
+# given up; a connection until it was closed. A message of QoS 2 may be held back until it is released. Messages of one
+# packet come in the order of their offsets, with which their ids end.
 _EVENTS = f"""
     SELECT epoch_ns(coalesce(ts_response, ts)) AS at_ns, {_CONNECTED} AS kind, server_address, server_port, flow_id,
            client_id AS a, NULL AS b, coalesce(session_present, false) AS x, NULL AS y,
@@ -52,7 +53,7 @@ _EVENTS = f"""
            flow_id, NULL, NULL, NULL, NULL, NULL, NULL, NULL
     FROM flows WHERE protocol = 'mqtt' AND (closed_by IS NOT NULL OR flow_id IN (
         SELECT flow_id FROM in_connections WHERE disconnected_by IS NOT NULL))
-    ORDER BY at_ns, kind, packet"""
+    ORDER BY at_ns, kind, packet, flow_id, length(b), b, a"""
 
 _RAW = pa.schema(
     [
