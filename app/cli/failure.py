@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
+import sys
 import traceback
 from collections.abc import Callable
 from contextlib import suppress
 from enum import IntEnum
-from typing import Any
+from typing import Any, TextIO
 
 import click
 
@@ -42,8 +44,18 @@ def complain(text: str) -> None:
 
 def say(text: str) -> None:
     """A line on standard error; when nobody reads it any more, that is no reason to fail."""
-    with suppress(OSError):
+    try:
         click.echo(text, err=True)
+    except OSError:
+        silence(sys.stderr)
+
+
+def silence(stream: TextIO) -> None:
+    """What is still buffered goes nowhere, or the interpreter would complain about it, and fail, when it ends."""
+    with suppress(OSError, ValueError):
+        null = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(null, stream.fileno())
+        os.close(null)
 
 
 def guarded(run: Callable[[], Any], *, debug: bool) -> int:

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from app.cli.failure import CallerError
+from app.cli.failure import CallerError, silence
 
 Write = Callable[[bytes], object]
 _DEFAULT_WIDTH = 100
@@ -35,7 +35,7 @@ def result_sink(output: str | None, *, text: bool = False) -> Iterator[Write]:
             yield _standard_output(text=text)
             _flush_standard_output()
         except _ReaderGoneError:
-            _silence_standard_output()
+            silence(sys.stdout)
         return
     with whole_file(output) as path, path.open("wb") as file:
         yield file.write
@@ -117,13 +117,5 @@ def _checked(action: Callable[[], object]) -> None:
     except BrokenPipeError:
         raise _ReaderGoneError from None
     except OSError as error:
-        _silence_standard_output()
+        silence(sys.stdout)
         raise CallerError(f"cannot write to standard output: {error.strerror}") from error
-
-
-def _silence_standard_output() -> None:
-    """What is still buffered goes nowhere, or the interpreter would complain about it when it ends."""
-    with suppress(OSError, ValueError):
-        null = os.open(os.devnull, os.O_WRONLY)
-        os.dup2(null, sys.stdout.fileno())
-        os.close(null)

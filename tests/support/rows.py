@@ -7,6 +7,7 @@ tables are empty. Times are Unix nanoseconds.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from functools import cache
 from typing import Any
 
 import duckdb
@@ -37,8 +38,21 @@ def connection_from_rows(rows: Rows) -> duckdb.DuckDBPyConnection:
         if name not in TABLES:
             raise KeyError(f"no table {name}")
     con = duckdb.connect(":memory:")
-    for name in TABLES:
-        data = arrow_from_rows(name, rows.get(name, ()))  # noqa: F841 - DuckDB finds it by name
-        con.execute(f"CREATE TABLE data_{name} AS SELECT * FROM data")
-        con.execute(f"CREATE VIEW {name} AS SELECT * FROM data_{name}")
+    con.execute(_empty_tables())
+    for name, held in rows.items():
+        data = arrow_from_rows(name, held)  # noqa: F841 - DuckDB finds it by name
+        con.execute(f"INSERT INTO data_{name} SELECT * FROM data")
     return con
+
+
+@cache
+def _empty_tables() -> str:
+    """SQL that makes every table and its view."""
+    con = duckdb.connect(":memory:")
+    statements = []
+    for name in TABLES:
+        con.register("data", arrow_from_rows(name, ()))
+        columns = con.execute("DESCRIBE data").fetchall()
+        described = ", ".join(f'"{column}" {kind}' for column, kind, *_ in columns)
+        statements += [f"CREATE TABLE data_{name} ({described})", f"CREATE VIEW {name} AS SELECT * FROM data_{name}"]
+    return "; ".join(statements)

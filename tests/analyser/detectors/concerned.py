@@ -1,18 +1,34 @@
-"""Which detectors a scenario concerns, so that tests of hundreds of scenarios stay quick.
+"""Which detectors and stages of the context a scenario concerns, so that tests of hundreds of scenarios stay quick.
 
-In: a scenario. Out: detectors.
+In: a scenario. Out: detectors, or a connection with the scenario's tables.
 """
 
 from __future__ import annotations
 
-from analyser.context.stages import STAGE_OF
+import duckdb
+
+from analyser.context.stages import STAGE_OF, STAGES
 from analyser.detectors import DETECTORS
 from analyser.detectors.framework import Detector
 from tests.analyser.detectors.scenarios import Scenario
+from tests.support.rows import connection_from_rows
 
 
 def concerned(scenario: Scenario) -> list[Detector]:
     """Detectors that read a table with rows; that the others are silent on empty tables is a test of its own."""
-    filled = {table for table, rows in scenario.rows.items() if rows}
+    filled = _filled(scenario)
     filled |= {made for table in filled if table in STAGE_OF for made in STAGE_OF[table].makes}
     return [detector for detector in DETECTORS.values() if filled & set(detector.reads)]
+
+
+def connected(scenario: Scenario) -> duckdb.DuckDBPyConnection:
+    """The tables with their context; a stage that reads empty tables only would change nothing and is left out."""
+    con = connection_from_rows(scenario.rows)
+    for stage in STAGES:
+        if _filled(scenario) & {*stage.makes, *stage.reads}:
+            stage.run(con)
+    return con
+
+
+def _filled(scenario: Scenario) -> set[str]:
+    return {table for table, rows in scenario.rows.items() if rows}

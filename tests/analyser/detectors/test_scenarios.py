@@ -4,19 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from analyser.context.stages import add_context
 from analyser.detectors import DETECTORS
 from analyser.detectors.framework import run
 from analyser.findings import Finding
-from tests.analyser.detectors.concerned import concerned
+from tests.analyser.detectors.concerned import concerned, connected
 from tests.analyser.detectors.scenarios import FAULTS, FIRES, NEAR_MISSES, Scenario
-from tests.support.rows import connection_from_rows
 
 
 def findings_of(scenario: Scenario) -> list[Finding]:
-    con = connection_from_rows(scenario.rows)
-    add_context(con)
-    return run(con, concerned(scenario))
+    return run(connected(scenario), concerned(scenario))
 
 
 @pytest.mark.parametrize("scenario", [*FIRES, *NEAR_MISSES, *FAULTS], ids=str)
