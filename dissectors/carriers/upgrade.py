@@ -10,6 +10,7 @@ import re
 
 import h11
 
+from dissectors.carriers.websocket import METHOD
 from dissectors.core.carrier import HiddenBytes, Opening, Told
 from dissectors.core.model import CLIENT_TO_SERVER, SERVER_TO_CLIENT
 
@@ -18,7 +19,6 @@ MAX_HEAD_BYTES = 16 * 1024
 # The name of a protocol is short; some clients put a token where it belongs.
 MAX_NAME_BYTES = 40
 MAX_VALUE_CHARACTERS = 600
-_METHOD = b"GET "
 # Header fields whose values prove who somebody is, and the query of the request's target.
 _CREDENTIALS = re.compile(
     rb"^(?!sec-websocket-(?:key|accept))[^:\s]*(?:auth|cookie|token|secret|key|password|credential)[^:\s]*:"
@@ -29,14 +29,9 @@ _CREDENTIALS = re.compile(
 )
 
 
-def may_open(client: bytes) -> bool:
-    """WebSocket over HTTP/1.1 begins with a GET."""
-    return client[: len(_METHOD)] == _METHOD[: len(client)]
-
-
 def opening(client: bytes, server: bytes) -> Opening | None:
     """The upgrade, when both heads are there and agree on one."""
-    if not client.startswith(_METHOD):
+    if not client.startswith(METHOD):
         return None
     try:
         asking = h11.Connection(h11.SERVER, max_incomplete_event_size=MAX_HEAD_BYTES)

@@ -8,9 +8,10 @@ from itertools import pairwise
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from wsproto.frame_protocol import Opcode
 
 from dissectors.carriers.upgrade import opening
-from dissectors.carriers.websocket import WEBSOCKET, looks_like
+from dissectors.carriers.websocket import OPCODES, WEBSOCKET, looks_like
 from dissectors.core.carrier import Carried, Interrupted, Item, Told
 from dissectors.core.limits import Limits
 from dissectors.core.model import CLIENT_TO_SERVER, SERVER_TO_CLIENT
@@ -169,3 +170,7 @@ def test_remarks_are_bounded() -> None:
 )
 def test_what_looks_like_a_frame(data: bytes, direction: int | None) -> None:
     assert looks_like(data) == direction
+
+
+def test_opcodes_are_those_of_wsproto() -> None:
+    assert frozenset(Opcode) == OPCODES
