@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from app.cli.failure import CallerError
 from app.cli.output import result_sink, whole_file, width_limit
+from app.cli.rows import formatted
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -27,7 +28,9 @@ def write_query(analysis: Analysis, sql: str, form: str, output: str | None) -> 
                 _write_parquet(chain([first], batches), first.schema, path)
             return
         with result_sink(output, text=form == "table") as write:
-            for piece in _pieces(chain([first], batches), first.schema.names, form, None if output else width_limit()):
+            for piece in formatted(
+                chain([first], batches), first.schema.names, form, None if output else width_limit()
+            ):
                 write(piece)
     except QueryError as error:
         raise CallerError(f"query: {error}") from error
@@ -46,14 +49,3 @@ def _write_parquet(batches: Iterator[pa.RecordBatch], schema: pa.Schema, path: A
     with pq.ParquetWriter(path, schema, compression="zstd") as writer:
         for batch in batches:
             writer.write_batch(batch.cast(schema))
-
-
-def _pieces(batches: Iterator[pa.RecordBatch], columns: list[str], form: str, width: int | None) -> Iterator[bytes]:
-    from reports.aligned import aligned_pieces
-    from reports.rows import csv_pieces, jsonl_pieces
-
-    if form == "csv":
-        return csv_pieces(batches, columns)
-    if form == "jsonl":
-        return jsonl_pieces("", batches, columns)
-    return aligned_pieces(batches, columns, width)

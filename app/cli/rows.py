@@ -12,6 +12,8 @@ from app.cli.failure import CallerError
 from app.cli.output import result_sink, whole_file, width_limit
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from analyser.analysis import Analysis
 
 
@@ -65,13 +67,20 @@ def write_rows(analysis: Analysis, selection: Selection, form: str, output: str 
 
 
 def _pieces(analysis: Analysis, selection: Selection, form: str, width: int | None) -> Iterator[bytes]:
+    columns = selection.columns
+    batches = analysis.batches(selection.table, columns=columns, where=selection.where, limit=selection.limit)
+    return formatted(batches, columns, form, width, selection.table)
+
+
+def formatted(
+    batches: Iterator[pa.RecordBatch], columns: list[str], form: str, width: int | None, table: str = ""
+) -> Iterator[bytes]:
+    """Rows in one of the text formats. width: of the terminal for `table`; table: whose columns may hold JSON."""
     from reports.aligned import aligned_pieces
     from reports.rows import csv_pieces, jsonl_pieces
 
-    columns = selection.columns
-    batches = analysis.batches(selection.table, columns=columns, where=selection.where, limit=selection.limit)
     if form == "csv":
         return csv_pieces(batches, columns)
     if form == "jsonl":
-        return jsonl_pieces(selection.table, batches, columns)
+        return jsonl_pieces(table, batches, columns)
     return aligned_pieces(batches, columns, width)
