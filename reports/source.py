@@ -9,6 +9,7 @@ from typing import Any, Protocol
 import pyarrow as pa
 
 from analyser.options import ReadOptions
+from analyser.queries import literal
 from analyser.tables import TABLES
 
 # First and last time of a row where it is not `ts`: a flow is selected when some of it lies between the times.
@@ -64,11 +65,7 @@ def _selection(name: str, options: ReadOptions) -> str:
         conditions.append(f"epoch_ns({first}) < {options.to_ns}")
     table = TABLES[name]
     if options.protocols and "protocol" in table.column_names():
-        conditions.append(f"protocol in ({', '.join(map(_literal, options.protocols))})")
+        conditions.append(f"protocol in ({', '.join(map(literal, options.protocols))})")
     elif options.protocols and table.protocol not in {None, *options.protocols}:
         conditions.append("false")
     return " and ".join(conditions)
-
-
-def _literal(text: str) -> str:
-    return "'" + text.replace("'", "''") + "'"

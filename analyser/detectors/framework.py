@@ -25,6 +25,7 @@ import pandas as pd
 import pyarrow as pa
 
 from analyser.findings import Confidence, Finding, Severity
+from analyser.queries import quoted
 from analyser.tables import ARROW_TYPES, PANDAS_TYPES, TABLES
 
 Frames = Mapping[str, pd.DataFrame]
@@ -140,7 +141,7 @@ def partitions(
 
 def partitions_sql(detector: Detector) -> str:
     """The statement behind `partitions`: all rows wanted, sorted by key, table and time."""
-    keys = [_quoted(column) for column in detector.partition_by]
+    keys = [quoted(column) for column in detector.partition_by]
     steps = [f"r_{table} AS ({_rows_sql(detector, table)})" for table in detector.reads]
     semi_join = ""
     if detector.suspects is not None:
@@ -148,23 +149,23 @@ def partitions_sql(detector: Detector) -> str:
         same = " AND ".join(f"r.{key} IS NOT DISTINCT FROM suspects.{key}" for key in keys)
         semi_join = f" SEMI JOIN suspects ON {same}"
     parts: list[str] = []
-    order: list[str] = [f"{key} NULLS FIRST" for key in keys] + [_quoted(_TABLE_TAG)]
+    order: list[str] = [f"{key} NULLS FIRST" for key in keys] + [quoted(_TABLE_TAG)]
     for table in detector.reads:
         own = _own_columns(detector, table)
-        columns = ", ".join([*keys, *(f"{_quoted(c)} AS {_quoted(f'{table}.{c}')}" for c in own)])
-        parts.append(f"SELECT '{table}' AS {_quoted(_TABLE_TAG)}, {columns} FROM r_{table} AS r{semi_join}")
-        order += [f"{_quoted(f'{table}.{c}')} NULLS FIRST" for c in TABLES[table].order if c in own]
+        columns = ", ".join([*keys, *(f"{quoted(c)} AS {quoted(f'{table}.{c}')}" for c in own)])
+        parts.append(f"SELECT '{table}' AS {quoted(_TABLE_TAG)}, {columns} FROM r_{table} AS r{semi_join}")
+        order += [f"{quoted(f'{table}.{c}')} NULLS FIRST" for c in TABLES[table].order if c in own]
     return f"WITH {', '.join(steps)} {' UNION ALL BY NAME '.join(parts)} ORDER BY {', '.join(order)}"
 
 
 def _rows_sql(detector: Detector, table: str) -> str:
     has_id = "topic_id" in TABLES[table].column_names()
     columns = [
-        f"{_KEY_SQL[c] if c in _KEY_SQL and has_id else _quoted(c)} AS {_quoted(c)}" for c in detector.partition_by
+        f"{_KEY_SQL[c] if c in _KEY_SQL and has_id else quoted(c)} AS {quoted(c)}" for c in detector.partition_by
     ]
     for name in _own_columns(detector, table):
         is_time = TABLES[table].column(name).kind == "time"
-        columns.append(f"epoch_ns({_quoted(name)}) AS {_quoted(name)}" if is_time else _quoted(name))
+        columns.append(f"epoch_ns({quoted(name)}) AS {quoted(name)}" if is_time else quoted(name))
     where = f" WHERE {detector.rows[table]}" if table in detector.rows else ""
     return f"SELECT {', '.join(columns)} FROM {table}{where}"
 
@@ -173,10 +174,6 @@ def _own_columns(detector: Detector, table: str) -> list[str]:
     """Columns besides the key: those declared, and those that the table is ordered by."""
     wanted = dict.fromkeys((*detector.reads[table], *TABLES[table].order))
     return [column for column in wanted if column not in detector.partition_by]
-
-
-def _quoted(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'
 
 
 def _with_registered_types(batch: pa.RecordBatch, detector: Detector) -> pd.DataFrame:

@@ -79,12 +79,14 @@ def records(
     check_format(form, output)
     shown = columns or (_PAYLOAD if reading["payload"] else _SIZES)
     check_condition(where, TABLE)
+    from analyser.queries import literal
+
     conditions = [
-        f"topic IN ({', '.join(map(_literal, topic))})" if topic else None,
+        f"topic IN ({', '.join(map(literal, topic))})" if topic else None,
         f"partition IN ({', '.join(map(str, partition))})" if partition else None,
         None if from_offset is None else f'"offset" >= {from_offset}',
         None if to_offset is None else f'"offset" < {to_offset}',
-        None if api is None else f"api = {_literal(api)}",
+        None if api is None else f"api = {literal(api)}",
         None if where is None else f"({where}\n)",
     ]
     condition = " AND ".join(condition for condition in conditions if condition) or None
@@ -100,7 +102,3 @@ def records(
 def _payload_of(columns: list[str]) -> tuple[str, ...]:
     """The columns of payload that these are, or are made from; "key" where that is none, which costs least."""
     return tuple(name for name in ("key", "value", "headers") if {name, f"{name}_encoding"} & {*columns}) or ("key",)
-
-
-def _literal(text: str) -> str:
-    return "'" + text.replace("'", "''") + "'"
