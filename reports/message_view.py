@@ -9,10 +9,13 @@ from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
-from analyser.evidence.bytes import MessageBytes, Piece
+from analyser.evidence.bytes import MessageBytes, Piece, message_bytes
+from analyser.evidence.index import Index
 from analyser.evidence.rows import MessageRow
-from dissectors.core.inspect import Hidden, Inspected, Node
+from dissectors.core.inspect import Asked, Hidden, Inspected, Node, undecoded
 from dissectors.core.model import split_packet
+from dissectors.core.options import DecodeOptions
+from dissectors.registry import dissector_of
 from reports.printable import shortened, visible
 from reports.values import ms_text, time_text
 from reports.words import count as counted
@@ -37,6 +40,31 @@ class MessageView(NamedTuple):
     files: Sequence[str]
     partner: MessageRow | None
     error_names: dict[int, str]
+
+
+class FieldLine(NamedTuple):
+    """One field as a person reads it. depth: of nesting. start, end: its bytes in the message, equal without any.
+
+    packet: number of the packet that its first byte came in, None without bytes. hidden: why its value is kept back.
+    """
+
+    depth: int
+    name: str
+    value: str
+    start: int
+    end: int
+    packet: int | None
+    hidden: str | None
+
+
+def view_message(index: Index, row: MessageRow, *, payload: bool) -> MessageView:
+    """Read and take apart one message. Raises `analyser.evidence.bytes.BytesGone` when the capture has changed."""
+    content = message_bytes(row, index.sources, index.places)
+    dissector = dissector_of(row.flow.protocol)
+    look = dissector.inspect if dissector is not None else undecoded
+    tree = look(content.data, Asked(row.role, row.operation, row.version), DecodeOptions(payload=payload))
+    names = dict(dissector.error_names) if dissector is not None else {}
+    return MessageView(row, content, tree, [source.name for source in index.sources], index.partner(row), names)
 
 
 def text_lines(view: MessageView, width: int, hex_bytes: int) -> Iterator[str]:
@@ -121,28 +149,36 @@ def _ranges(numbers: Sequence[int]) -> str:
     return " ".join(str(first) if first == last else f"{first}-{last}" for first, last in parts)
 
 
-def _tree(view: MessageView, width: int) -> Iterator[str]:
+def field_lines(view: MessageView) -> Iterator[FieldLine]:
+    """All fields, outer before inner, in the order of the bytes; texts without control characters."""
     starts = [piece.start for piece in view.content.pieces]
-    spans = max(len(str(max(len(view.content.data) - 1, 0))) * 2 + 1, 5)
-    packets = max([len("PACKET"), *(len(str(split_packet(p.packet)[1])) for p in view.content.pieces)])
-    yield f"{'BYTES'.ljust(spans)}  {'PACKET'.rjust(packets)}  FIELD"
     waiting = [(node, 0) for node in reversed(view.tree.nodes)]
     while waiting:
         node, depth = waiting.pop()
         waiting += [(child, depth + 1) for child in reversed(node.children)]
-        span = f"{node.start}-{node.end - 1}" if node.end - node.start > 1 else str(node.start)
-        number = ""
+        packet = None
         if starts and node.end > node.start:
-            number = str(split_packet(view.content.pieces[max(bisect_right(starts, node.start) - 1, 0)].packet)[1])
-        else:
+            packet = split_packet(view.content.pieces[max(bisect_right(starts, node.start) - 1, 0)].packet)[1]
+        hidden = _hidden_kind(node, view.tree.hidden)
+        yield FieldLine(
+            depth, visible(node.name), _value_text(node, hidden, view), node.start, node.end, packet, hidden
+        )
+
+
+def _tree(view: MessageView, width: int) -> Iterator[str]:
+    spans = max(len(str(max(len(view.content.data) - 1, 0))) * 2 + 1, 5)
+    packets = max([len("PACKET"), *(len(str(split_packet(p.packet)[1])) for p in view.content.pieces)])
+    yield f"{'BYTES'.ljust(spans)}  {'PACKET'.rjust(packets)}  FIELD"
+    for line in field_lines(view):
+        span = f"{line.start}-{line.end - 1}" if line.end - line.start > 1 else str(line.start)
+        if line.packet is None:
             span = "-"
-        left = f"{span.ljust(spans)}  {number.rjust(packets)}  {'  ' * depth}{visible(node.name)}"
-        value = _value_text(node, view)
-        yield shortened(f"{left}  {value}".rstrip(), max(width, len(left)))
+        number = "" if line.packet is None else str(line.packet)
+        left = f"{span.ljust(spans)}  {number.rjust(packets)}  {'  ' * line.depth}{line.name}"
+        yield shortened(f"{left}  {line.value}".rstrip(), max(width, len(left)))
 
 
-def _value_text(node: Node, view: MessageView) -> str:
-    kind = _hidden_kind(node, view.tree.hidden)
+def _value_text(node: Node, kind: str | None, view: MessageView) -> str:
     size = node.end - node.start
     if kind == "payload":
         return f"({size} bytes, not shown)"
@@ -210,6 +246,11 @@ def _hex(view: MessageView, width: int, hex_bytes: int) -> Iterator[str]:
         count = sum(min(one.end, shown) - one.start for one in hidden if one.kind == kind and one.start < shown)
         if count:
             yield note.format(counted(count, "byte"))
+
+
+def hex_pairs(view: MessageView, hex_bytes: int) -> list[str]:
+    """The first bytes of the message as two characters each, ** and .. where they are kept back."""
+    return _hex_of(view.content.data, 0, min(hex_bytes, len(view.content.data)), view.tree.hidden)
 
 
 def _hex_of(data: bytes, start: int, end: int, hidden: Sequence[Hidden]) -> list[str]:

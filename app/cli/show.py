@@ -110,19 +110,10 @@ def _pieces(index: Index, rows: list[MessageRow], form: str, hex_bytes: int, *, 
 
 
 def _view(index: Index, row: MessageRow, *, payload: bool) -> MessageView:
-    from analyser.evidence.bytes import BytesGone, message_bytes
-    from dissectors.core.inspect import Asked, undecoded
-    from dissectors.core.options import DecodeOptions
-    from dissectors.registry import dissector_of
-    from reports.message_view import MessageView
+    from analyser.evidence.bytes import BytesGone
+    from reports.message_view import view_message
 
     try:
-        content = message_bytes(row, index.sources, index.places)
+        return view_message(index, row, payload=payload)
     except BytesGone as error:
         raise CallerError(f"{error}; the capture changed since it was indexed, try --no-index") from error
-    dissector = dissector_of(row.flow.protocol)
-    look = dissector.inspect if dissector is not None else undecoded
-    tree = look(content.data, Asked(row.role, row.operation, row.version), DecodeOptions(payload=payload))
-    names = dict(dissector.error_names) if dissector is not None else {}
-    files = [source.name for source in index.sources]
-    return MessageView(row, content, tree, files, index.partner(row), names)
