@@ -9,7 +9,7 @@ from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
-from analyser.evidence.bytes import MessageBytes, Piece, message_bytes
+from analyser.evidence.bytes import MessageBytes, message_bytes
 from analyser.evidence.index import Index
 from analyser.evidence.rows import MessageRow
 from dissectors.core.inspect import Asked, Hidden, Inspected, Node, undecoded
@@ -118,7 +118,7 @@ def _head(view: MessageView, width: int) -> Iterator[str]:
     yield shortened(f"  what     {visible(what)}, {row.length_bytes} bytes", width)
     yield f"  from     {sender} to {receiver}" + (f" ({row.flow.encapsulation})" if row.flow.encapsulation else "")
     yield f"  time     {time_text(row.ts_ns)}"
-    yield f"  packets  {', '.join(_packets(view, view.content.pieces))}"
+    yield f"  packets  {packets_text(view)}"
     if view.partner is not None:
         took = f", {ms_text(abs(row.ts_ns - view.partner.ts_ns) / 1e6)} ms"
         yield f"  {view.partner.role or 'other':8} {view.partner.message_id().text()}{took}"
@@ -129,14 +129,15 @@ def _head(view: MessageView, width: int) -> Iterator[str]:
         yield f"  note     {note}"
 
 
-def _packets(view: MessageView, pieces: Sequence[Piece]) -> Iterator[str]:
-    """Numbers by file; several in a row as a range."""
+def packets_text(view: MessageView) -> str:
+    """The numbers of the message's packets by file; several in a row as a range."""
     by_file: dict[int, list[int]] = {}
-    for piece in pieces:
+    for piece in view.content.pieces:
         file, number = split_packet(piece.packet)
         by_file.setdefault(file, []).append(number)
-    for file, numbers in by_file.items():
-        yield f"{_ranges(sorted(set(numbers)))} of {visible(view.files[file])}"
+    return ", ".join(
+        f"{_ranges(sorted(set(numbers)))} of {visible(view.files[file])}" for file, numbers in by_file.items()
+    )
 
 
 def _ranges(numbers: Sequence[int]) -> str:
