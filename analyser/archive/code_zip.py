@@ -1,0 +1,50 @@
+"""Our own code as one zip, for workers that have Python and its packages but not wirewitness.
+
+In: the packages as they are imported here. Out: a zip that Spark puts on a worker's module path, data files included,
+and the small program that spark-submit wants by its side.
+"""
+
+from __future__ import annotations
+
+import zipfile
+from pathlib import Path
+
+PACKAGES = ("dissectors", "analyser", "reports", "app")
+SUBMIT_PROGRAM = "wirewitness_submit.py"
+_SUBMIT_TEXT = '''"""Runs wirewitness under spark-submit, with the zip of its code given as --py-files."""
+
+from app.cli.main import main
+
+main()
+'''
+# A zip knows no time before this one; with one time for all files equal code gives an equal zip.
+_TIME = (1980, 1, 1, 0, 0, 0)
+
+
+def source_root() -> Path | None:
+    """The folder that holds our packages; None when they are imported from a zip."""
+    root = Path(__file__).resolve().parents[2]
+    return root if root.is_dir() and (root / "dissectors").is_dir() else None
+
+
+def pack_code(path: Path) -> Path:
+    """Write the zip to `path` and return it. OSError where there are no files to pack."""
+    root = source_root()
+    if root is None:
+        raise OSError("this code runs from a zip already")
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as packed:
+        for package in PACKAGES:
+            for file in sorted((root / package).rglob("*")):
+                if file.is_file() and "__pycache__" not in file.parts:
+                    entry = zipfile.ZipInfo(str(file.relative_to(root)), _TIME)
+                    entry.compress_type = zipfile.ZIP_DEFLATED
+                    packed.writestr(entry, file.read_bytes())
+    return path
+
+
+def pack_for_submit(folder: Path) -> tuple[Path, Path]:
+    """Write zip and program for spark-submit to a folder; their paths."""
+    folder.mkdir(parents=True, exist_ok=True)
+    program = folder / SUBMIT_PROGRAM
+    program.write_text(_SUBMIT_TEXT, encoding="utf-8")
+    return pack_code(folder / "wirewitness.zip"), program
