@@ -127,7 +127,8 @@ def test_parts_lie_by_protocol_day_and_hour(tmp_path: Path) -> None:
         "exchanges/protocol=kafka/day=2026-11-20/hour=13/part-000001-7-0.parquet",
     ]
     assert [part.rows for part in parts] == [1, 1]
-    seen = duckdb.sql(f"SELECT exchange_id, protocol, day::VARCHAR, hour::INT FROM read_parquet('{tmp_path}/**/*.parquet')")
+    source = f"read_parquet('{tmp_path}/**/*.parquet')"
+    seen = duckdb.sql(f"SELECT exchange_id, protocol, day::VARCHAR, hour::INT FROM {source}")
     assert sorted(seen.fetchall()) == [("x", "kafka", "2026-11-20", 13), ("y", None, "1969-12-31", 23)]
 
 
