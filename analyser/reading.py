@@ -7,6 +7,7 @@ from pathlib import Path
 
 from analyser.analysis import Analysis, UnknownTable
 from analyser.capture import CaptureError, Source, in_time_order, open_captures
+from analyser.capture_tables import CaptureTables
 from analyser.context.stages import STAGE_OF
 from analyser.helpers import Helpers
 from analyser.options import ProgressCallback, ReadOptions
@@ -15,6 +16,7 @@ from analyser.processes import SharedReading
 from analyser.share import Share
 from analyser.store import RawStore
 from analyser.tables import TABLES
+from dissectors.core.protocol import Dissector
 from dissectors.registry import dissectors
 
 # What a table's context columns, or the detectors, are made from.
@@ -47,7 +49,14 @@ def read_captures(
     if not decoded.captures:
         decoded.store.close()
         raise CaptureError(" ".join(input_.reason for input_ in decoded.unread) or "No capture was given.")
-    return Analysis(decoded, wanted, options, dissectors(options.enable).values())
+    return analysis_of(decoded, wanted, options, dissectors(options.enable).values())
+
+
+def analysis_of(
+    decoded: Decoded, wanted: Iterable[str], options: ReadOptions, dissectors: Iterable[Dissector]
+) -> Analysis:
+    """The analysis of what was decoded."""
+    return Analysis(CaptureTables(decoded, wanted, dissectors), options)
 
 
 def decode_captures(

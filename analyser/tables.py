@@ -22,6 +22,7 @@ __all__ = [
     "PANDAS_TYPES",
     "SCHEMA_VERSION",
     "TABLES",
+    "UNIQUE_COLUMNS",
     "Column",
     "ColumnSource",
     "Kind",
@@ -30,6 +31,9 @@ __all__ = [
 ]
 
 SCHEMA_VERSION = 1
+
+# Columns whose values hardly repeat.
+UNIQUE_COLUMNS = ("exchange_id", "message_id", "request_message_id", "response_message_id", "ts", "ts_response")
 
 TABLES: dict[str, Table] = {table.name: table for table in (*CORE_TABLES, *KAFKA_TABLES, *MONGO_TABLES, *MQTT_TABLES)}
 

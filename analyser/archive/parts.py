@@ -21,7 +21,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from analyser.archive.manifest import Part
-from analyser.tables import TABLES, arrow_schema
+from analyser.tables import TABLES, UNIQUE_COLUMNS, arrow_schema
 
 # The first packet of a row's flow, file and number in one: rows of one time are in its order, then in that of arrival.
 FLOW = "_flow"
@@ -31,8 +31,6 @@ ROW_GROUP_BYTES = 16 << 20
 OPEN_FILES = 8
 _HOUR_NS = 3_600_000_000_000
 _NO_HOUR = np.iinfo(np.int64).min
-# Ids differ in every row: a dictionary of them is work for nothing.
-_UNIQUE = {"exchange_id", "message_id", "request_message_id", "response_message_id", "ts", "ts_response"}
 
 
 class Place(NamedTuple):
@@ -181,7 +179,7 @@ class _Writer:
         target.parent.mkdir(parents=True, exist_ok=True)
         temporary = target.with_name(f".{target.name}.{uuid.uuid4().hex[:8]}")
         schema = part_schema(self._table)
-        repeated = [name for name in schema.names if name not in _UNIQUE]
+        repeated = [name for name in schema.names if name not in UNIQUE_COLUMNS]
         writer = pq.ParquetWriter(temporary, schema, compression="zstd", use_dictionary=repeated)
         return _File(temporary, target, writer, [], Counter())
 

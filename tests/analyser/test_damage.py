@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 import pandas as pd
 import pytest
 
-from analyser.analysis import Analysis
 from analyser.options import ReadOptions
+from analyser.reading import analysis_of
 from dissectors.registry import PROTOCOLS
 from tests.conftest import SAMPLES
 from tests.support.packets import Captured
@@ -46,7 +46,7 @@ def sample(name: str) -> tuple[Captured, ...]:
 
 def tables_of(packets: list[Captured] | tuple[Captured, ...]) -> dict[str, pd.DataFrame]:
     decoded = decode(packets, TABLES)
-    with Analysis(decoded, TABLES, ReadOptions(), PROTOCOLS.values()) as analysis:
+    with analysis_of(decoded, TABLES, ReadOptions(), PROTOCOLS.values()) as analysis:
         return {name: analysis.table(name) for name in TABLES}
 
 
@@ -153,7 +153,7 @@ def test_what_is_there_is_read_and_nothing_made_up(name: str, damage: str) -> No
     """Of all connections, told or not: what is all there is found from the packets that are left, not from our gaps."""
     truth = known(name)
     left = DAMAGES[damage](sample(name))
-    with Analysis(decode(left, PLACED), PLACED, ReadOptions(), PROTOCOLS.values()) as analysis:
+    with analysis_of(decode(left, PLACED), PLACED, ReadOptions(), PROTOCOLS.values()) as analysis:
         got = _placed({table: analysis.table(table) for table in PLACED})
     frames = {(place, int(row.length_bytes)) for place, row in got if row.complete}
     assert frames <= {(place, message.length_bytes) for place, message in truth.items()}

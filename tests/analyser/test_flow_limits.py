@@ -8,10 +8,10 @@ import tracemalloc
 import pandas as pd
 import pytest
 
-from analyser.analysis import Analysis
 from analyser.capture import CaptureLimits, CaptureStats, EndpointTable, Source, read_batches
 from analyser.flows import FlowTable
 from analyser.options import ReadOptions
+from analyser.reading import analysis_of
 from dissectors.core.limits import Limits
 from dissectors.registry import PROTOCOLS
 from tests.analyser.test_flows import Collected
@@ -35,7 +35,7 @@ def flood(count: int, first: int = 0) -> list[Captured]:
 def tables(packets: list[Captured], limits: Limits, *names: str, block_bytes: int = 4096) -> list[pd.DataFrame]:
     wanted = ("flows", "expert_infos", "messages", "kafka_brokers", "kafka_partitions")
     decoded = decode(packets, wanted, limits=limits, block_bytes=block_bytes)
-    with Analysis(decoded, wanted, ReadOptions(), PROTOCOLS.values()) as analysis:
+    with analysis_of(decoded, wanted, ReadOptions(), PROTOCOLS.values()) as analysis:
         return [analysis.table(name) for name in names]
 
 

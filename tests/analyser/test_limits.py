@@ -13,8 +13,8 @@ from typing import NamedTuple
 
 import pytest
 
-from analyser.analysis import Analysis
 from analyser.options import ReadOptions
+from analyser.reading import analysis_of
 from dissectors.core.limits import CaptureLimits, Limits
 from dissectors.registry import PROTOCOLS
 from tests.analyser.test_waits import in_pieces
@@ -296,7 +296,7 @@ SILENT = {
 def expert_infos(packets: Packets, limits: Limits) -> set[tuple[str, str]]:
     """(group, code) of all remarks."""
     decoded = decode(packets, TABLES, limits=limits)
-    with Analysis(decoded, TABLES, ReadOptions(), PROTOCOLS.values()) as analysis:
+    with analysis_of(decoded, TABLES, ReadOptions(), PROTOCOLS.values()) as analysis:
         found = analysis.arrow("expert_infos", columns=["group", "code"]).to_pylist()
     return {(row["group"], row["code"]) for row in found}
 

@@ -22,11 +22,11 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 import analyser
-from analyser.analysis import Analysis
 from analyser.capture import CaptureError, Source
 from analyser.capture.growing import Growing
 from analyser.options import ReadOptions
 from analyser.pipeline import Pipeline
+from analyser.reading import analysis_of
 from analyser.tables import TABLES
 from dissectors.core.limits import Limits
 from dissectors.registry import PROTOCOLS
@@ -208,7 +208,7 @@ def in_blocks(stream: BinaryIO, **capture: int) -> Whole:
     limits = replace(limits, capture=replace(limits.capture, **capture))
     wanted = [name for name in TABLES if name != "findings"]
     decoded = Pipeline(PROTOCOLS, wanted, ReadOptions(), limits).run([Source(NAME, stream=stream)])
-    with Analysis(decoded, tuple(TABLES), ReadOptions(), PROTOCOLS.values()) as analysis:
+    with analysis_of(decoded, tuple(TABLES), ReadOptions(), PROTOCOLS.values()) as analysis:
         return whole_of(analysis, NAME)
 
 

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from analyser.analysis import Analysis
 from analyser.options import ReadOptions
+from analyser.reading import analysis_of
 from analyser.tls import encryption, server_name
 from dissectors.registry import PROTOCOLS
 from tests.support.wire import Talk, decode
@@ -99,7 +99,7 @@ def test_never_raises(noise: bytes, at: int, patch: bytes) -> None:
 
 
 def tables(talk: Talk, block_bytes: int) -> dict[str, pd.DataFrame]:
-    with Analysis(
+    with analysis_of(
         decode(talk.packets, TABLES, block_bytes=block_bytes), TABLES, ReadOptions(), PROTOCOLS.values()
     ) as analysis:
         return {name: analysis.table(name) for name in TABLES}

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import pandas as pd
 
-from analyser.analysis import Analysis
 from analyser.options import ReadOptions
+from analyser.reading import analysis_of
 from analyser.tables import TABLES
 from dissectors.registry import PROTOCOLS
 from tests.conftest import SAMPLES
@@ -32,7 +32,7 @@ def elsewhere(packet: Captured) -> Captured:
 
 def tables(packets: list[Captured]) -> tuple[pd.DataFrame, pd.DataFrame]:
     """(findings, commits)."""
-    with Analysis(decode(packets, list(TABLES)), list(TABLES), ReadOptions(), PROTOCOLS.values()) as analysis:
+    with analysis_of(decode(packets, list(TABLES)), list(TABLES), ReadOptions(), PROTOCOLS.values()) as analysis:
         return analysis.findings(), analysis.table("kafka_offset_commits")
 
 

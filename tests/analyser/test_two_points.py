@@ -7,8 +7,8 @@ from functools import cache
 import pandas as pd
 import pytest
 
-from analyser.analysis import Analysis
 from analyser.options import ReadOptions
+from analyser.reading import analysis_of
 from dissectors.registry import PROTOCOLS
 from tests.conftest import SAMPLES
 from tests.support.packets import Captured
@@ -41,7 +41,9 @@ def both(first: list[Captured], second: list[Captured]) -> list[Captured]:
 
 
 def tables_of(packets: list[Captured], block_bytes: int = 1 << 20) -> dict[str, pd.DataFrame]:
-    with Analysis(decode(packets, TABLES, block_bytes=block_bytes), TABLES, ReadOptions(), PROTOCOLS.values()) as found:
+    with analysis_of(
+        decode(packets, TABLES, block_bytes=block_bytes), TABLES, ReadOptions(), PROTOCOLS.values()
+    ) as found:
         return {name: found.table(name) for name in TABLES}
 
 

@@ -13,8 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import analyser
-from analyser.analysis import Analysis
 from analyser.options import ReadOptions
+from analyser.reading import analysis_of
 from analyser.tables import TABLES
 from dissectors.core.limits import Limits
 from dissectors.registry import PROTOCOLS
@@ -34,7 +34,7 @@ def read(
     packets: Sequence[Captured], *names: str, block_bytes: int = 1 << 24, limits: Limits | None = None
 ) -> tuple[Rows, ...]:
     decoded = decode(packets, list(TABLES), block_bytes=block_bytes, limits=limits)
-    with Analysis(decoded, list(TABLES), ReadOptions(), PROTOCOLS.values()) as analysis:
+    with analysis_of(decoded, list(TABLES), ReadOptions(), PROTOCOLS.values()) as analysis:
         return tuple(analysis.arrow(name).to_pylist() for name in names)
 
 

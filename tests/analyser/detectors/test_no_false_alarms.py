@@ -14,8 +14,8 @@ from functools import cache, partial
 import pandas as pd
 import pytest
 
-from analyser.analysis import Analysis
 from analyser.options import ReadOptions
+from analyser.reading import analysis_of
 from analyser.tables import TABLES
 from dissectors.registry import PROTOCOLS
 from tests.conftest import SAMPLES
@@ -34,7 +34,7 @@ def sample(name: str) -> tuple[Captured, ...]:
 
 
 def findings_of(packets: Sequence[Captured]) -> pd.DataFrame:
-    with Analysis(decode(packets, list(TABLES)), list(TABLES), ReadOptions(), PROTOCOLS.values()) as analysis:
+    with analysis_of(decode(packets, list(TABLES)), list(TABLES), ReadOptions(), PROTOCOLS.values()) as analysis:
         return analysis.findings()
 
 
