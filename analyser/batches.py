@@ -58,12 +58,16 @@ class ReadyRun:
 class BatchColumns:
     """A batch's columns. `copies`: True where a packet was captured before."""
 
-    def __init__(self, batch: PacketBatch, file_index: int, copies: FlagArray, now_ns: int) -> None:
+    def __init__(
+        self, batch: PacketBatch, file_index: int, copies: FlagArray, now_ns: int, clock: IntArray | None = None
+    ) -> None:
+        """now_ns: the capture's clock before the batch. clock: for each packet, where packets are left out."""
         self._batch = batch
         self._data = batch.data
         self._copies = copies
         self.packet: IntArray = batch.packet + packet_of(file_index, 0)
-        self.now_ns: IntArray = np.maximum(np.maximum.accumulate(batch.ts_ns), now_ns)
+        running = np.maximum.accumulate(batch.ts_ns) if clock is None else clock
+        self.now_ns: IntArray = np.maximum(running, now_ns)
         self._starts: list[int] = []
         self._ends: list[int] = []
         self._packets: list[int] = []

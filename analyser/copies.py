@@ -14,9 +14,8 @@ import numpy as np
 import numpy.typing as npt
 
 from analyser.capture import PacketBatch
-from dissectors.core.model import packet_of
 
-# A copy is looked for among so many packets of the file before it, and this far back in time.
+# A copy is looked for among so many packets before it, and this far back in time.
 WINDOW_PACKETS = 4096
 SAME_ID_NS = 1_000_000_000
 NO_ID_NS = 5_000_000
@@ -41,12 +40,12 @@ class Copies:
         pairs: npt.NDArray[np.int64] = (self._keys[0] >> np.uint64(1)).astype(np.int64)
         return pairs
 
-    def mark(self, batch: PacketBatch, file_index: int) -> npt.NDArray[np.bool_]:
-        """True where the packet is a copy of an earlier one."""
+    def mark(self, batch: PacketBatch, packets_before: int) -> npt.NDArray[np.bool_]:
+        """True where the packet is a copy of an earlier one. packets_before: so many are in the files before."""
         held = self._keys.shape[1]
         keys = np.concatenate((self._keys, _keys(batch)), axis=1)
         ts_ns = np.concatenate((self._ts_ns, batch.ts_ns))
-        packets = np.concatenate((self._packets, batch.packet + packet_of(file_index, 0)))
+        packets = np.concatenate((self._packets, batch.packet + packets_before))
         self._keys = keys[:, -WINDOW_PACKETS:].copy()
         self._ts_ns, self._packets = ts_ns[-WINDOW_PACKETS:].copy(), packets[-WINDOW_PACKETS:].copy()
         mixed = keys[0] * np.uint64(_FACTORS[0])

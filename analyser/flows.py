@@ -30,6 +30,7 @@ from analyser.two_points import Delays
 from analyser.wait_signs import SignFinder, Signs
 from analyser.waits import settle, watch
 from dissectors.core.limits import Limits
+from dissectors.core.model import packet_of
 
 LINGER_NS = 60_000_000_000
 _NONE, _ENDED = -1, -2
@@ -73,7 +74,7 @@ class FlowTable:
         self._end_seq: npt.NDArray[np.int64] = np.full((1024, 2), -1, np.int64)
         self._forget_pairs_at = _FORGET_PAIRS_AT
         self._held_bytes = 0
-        self._file_index = 0
+        self._file_index = self._packets_before = 0
         self._now_ns = 0
 
     def __len__(self) -> int:
@@ -85,18 +86,30 @@ class FlowTable:
         """Flows in memory."""
         return len(self._open) + len(self._shelf)
 
-    def next_file(self, index: int) -> None:
-        """Packets that follow come from the capture with this index."""
-        self._file_index = index
+    def next_file(self, index: int, packets_before: int | None = None) -> None:
+        """Packets that follow come from the capture with this index.
 
-    def feed(self, batch: PacketBatch) -> None:
-        """Take one batch; calls `consume` for every flow in it."""
+        packets_before: how many are in the captures before it; None where nobody counts them: then packets of different
+        captures are not compared.
+        """
+        self._file_index = index
+        self._packets_before = packet_of(index, 0) if packets_before is None else packets_before
+
+    def advance(self, now_ns: int) -> None:
+        """The capture's clock has come to this time, in packets that are not fed here."""
+        self._now_ns = max(self._now_ns, now_ns)
+
+    def feed(self, batch: PacketBatch, clock: npt.NDArray[np.int64] | None = None) -> None:
+        """Take one batch; calls `consume` for every flow in it.
+
+        clock: latest time in the capture up to each packet, where packets of other flows are not in the batch.
+        """
         if len(batch) == 0:
             return
         self._grow(int(batch.pair.max()) + 1)
-        copies = self._copies.mark(batch, self._file_index)
-        self.delays.feed(batch)
-        columns = BatchColumns(batch, self._file_index, copies, self._now_ns)
+        copies = self._copies.mark(batch, self._packets_before)
+        self.delays.feed(batch, self._packets_before)
+        columns = BatchColumns(batch, self._file_index, copies, self._now_ns, clock)
         cut = stretches(batch, copies)
         if self._sign_finder is not None:
             self._signs = self._sign_finder.feed(batch, columns, cut.order, copies)

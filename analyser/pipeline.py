@@ -12,11 +12,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from analyser import waits
 from analyser.build import field_kind, row_fields
-from analyser.capture import CaptureError, CaptureStats, EndpointTable, Source, read_batches
+from analyser.capture import CaptureError, CaptureStats, EndpointTable, PacketBatch, Source, read_batches
 from analyser.decoding import FlowDecoder
 from analyser.facts import client_is_low
 from analyser.flow import Flow
@@ -35,7 +37,7 @@ from dissectors.core.protocol import Dissector, Sink
 
 
 @contextmanager
-def _collector_paused() -> Iterator[None]:
+def collector_paused() -> Iterator[None]:
     """Decoding makes millions of values and no cycles; searching them for cycles takes a quarter of the time."""
     was_enabled = gc.isenabled()
     gc.disable()
@@ -97,11 +99,8 @@ class Pipeline:
         tables = [name for name in fields if name in set(wanted)]
         self._sink = Sink(tables)
         self._store = store or RawStore()
-        for name in tables:
-            gather = GATHERED.get(name)
-            names = gather.fields if gather else fields[name]
-            kinds = [field_kind(name, field_name) for field_name in names]
-            self._store.add(name, names, kinds, self._sink.tables()[name], gather.rows if gather else None)
+        self._fields = {name: fields[name] for name in tables}
+        self._add_tables()
         self._endpoints = EndpointTable(self._limits.capture.max_pairs)
         self._share = ShareFilter(share or Share(), self._endpoints)
         self._records = FlowRecords(self._endpoints)
@@ -109,17 +108,53 @@ class Pipeline:
         self._flows = FlowTable(self._limits, self._endpoints, self._consume, self._records.add, with_waits)
         self._records.delays = self._flows.delays
 
+    def _add_tables(self) -> None:
+        for name, own in self._fields.items():
+            gather = GATHERED.get(name)
+            names = gather.fields if gather else own
+            kinds = [field_kind(name, field_name) for field_name in names]
+            self._store.add(name, names, kinds, self._sink.tables()[name], gather.rows if gather else None)
+
     def run(self, sources: Sequence[Source], progress: ProgressCallback | None = None) -> Decoded:
         """Read all sources to their ends. A source that cannot be read is named in `unread`, the rest goes on."""
-        result = Decoded(self._store, self._endpoints, self._records)
-        with _collector_paused():
+        result = self.decoded()
+        with collector_paused():
             self._read_all(sources, result, progress)
         return result
 
+    @property
+    def endpoints(self) -> EndpointTable:
+        """The pairs that batches number."""
+        return self._endpoints
+
+    def decoded(self) -> Decoded:
+        """What was made of the packets; captures are up to who fed them."""
+        return Decoded(self._store, self._endpoints, self._records)
+
+    def advance(self, now_ns: int) -> None:
+        """The capture's clock has come to this time, in packets that are not fed here."""
+        self._flows.advance(now_ns)
+
+    def next_file(self, index: int, packets_before: int) -> None:
+        """Packets that follow come from the capture with this index; so many packets are in those before it."""
+        self._flows.next_file(index, packets_before)
+
+    def feed(self, batch: PacketBatch, clock: npt.NDArray[np.int64] | None = None) -> None:
+        """Take one batch; `clock` as in FlowTable.feed."""
+        self._flows.feed(batch, clock)
+
+    def end(self) -> None:
+        """No packets follow: end all flows, and say what is to be said of none of them."""
+        self._flows.finish()
+        for note in self._flows.remarks():
+            self._sink.expert((None, None, None, *_expert_row(None, note)[3:]))
+        self._store.mark(NO_FLOW)
+
     def _read_all(self, sources: Sequence[Source], result: Decoded, progress: ProgressCallback | None) -> None:
+        packets_before = 0
         for source in sources:
             stats = CaptureStats(source.name)
-            self._flows.next_file(len(result.captures))
+            self.next_file(len(result.captures), packets_before)
             try:
                 self._read(source, stats, progress)
             except CaptureError as error:
@@ -127,15 +162,13 @@ class Pipeline:
                 if not stats.packets:
                     continue
             result.captures.append(stats)
-        self._flows.finish()
-        for note in self._flows.remarks():
-            self._sink.expert((None, None, None, *_expert_row(None, note)[3:]))
-        self._store.mark(NO_FLOW)
+            packets_before += stats.packets
+        self.end()
 
     def _read(self, source: Source, stats: CaptureStats, progress: ProgressCallback | None) -> None:
         total = source.path.stat().st_size if source.path is not None and source.path.is_file() else None
         for batch in read_batches(source, self._endpoints, stats, self._limits.capture):
-            self._flows.feed(self._share.take(batch))
+            self.feed(self._share.take(batch))
             if progress is not None:
                 progress(Progress(source.name, stats.captured_bytes, total, stats.packets))
 

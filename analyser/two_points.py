@@ -24,6 +24,10 @@ _NEIGHBOURS = 50
 _HALF, _MASK = 1 << 31, (1 << 32) - 1
 _NS_PER_MS = 1e6
 
+# Columns of what is remembered of a packet, and where its number stands among them.
+_WIDTH, _PACKET = 7, 3
+
+Ints = npt.NDArray[np.int64]
 Words = npt.NDArray[np.uint64]
 
 
@@ -63,25 +67,30 @@ class Delays:
     def __init__(self, endpoints: EndpointTable) -> None:
         self._endpoints = endpoints
         self._samples: dict[tuple[int, int, int], list[int]] = {}
-        self._keys = np.zeros(0, np.uint64)
-        self._rest = np.zeros((0, 3), np.int64)
+        self._tail: Ints = np.zeros((0, _WIDTH), np.int64)
 
-    def feed(self, batch: PacketBatch) -> None:
-        """Compare the packets of a batch with each other and with those shortly before."""
+    def feed(self, batch: PacketBatch, packets_before: int) -> None:
+        """Compare the packets of a batch with each other and with those shortly before.
+
+        packets_before: so many are in the files before this one.
+        """
         if not self._endpoints.has_encapsulations:
+            # Some may follow: what is near to them is remembered, no more.
+            self._tail = np.concatenate((self._tail, _columns(batch, packets_before, len(batch) - _TAIL_PACKETS)))
+            self._tail = self._tail[-_TAIL_PACKETS:].copy()
             return
-        held = len(self._keys)
-        keys = np.concatenate((self._keys, self._mixed(batch)))
-        fresh = np.stack((batch.pair.astype(np.int64), batch.from_low.astype(np.int64), batch.ts_ns), axis=1)
-        rest = np.concatenate((self._rest, fresh))
-        self._keys, self._rest = keys[-_TAIL_PACKETS:].copy(), rest[-_TAIL_PACKETS:].copy()
+        held = len(self._tail)
+        rest = np.concatenate((self._tail, _columns(batch, packets_before, 0)))
+        keys = self._mixed(rest)
+        self._tail = rest[-_TAIL_PACKETS:].copy()
         order = np.argsort(keys, kind="stable")
         earlier, later = order[:-1], order[1:]
         same = (keys[earlier] == keys[later]) & (rest[earlier, 0] != rest[later, 0]) & (later >= held)
+        same &= rest[later, _PACKET] - rest[earlier, _PACKET] <= _TAIL_PACKETS
         earlier, later = earlier[same], later[same]
         by_time = np.argsort(later, kind="stable")
         for (first, low, first_ns), (second, _, second_ns) in zip(
-            rest[earlier[by_time]].tolist(), rest[later[by_time]].tolist(), strict=True
+            rest[earlier[by_time], :3].tolist(), rest[later[by_time], :3].tolist(), strict=True
         ):
             self._add(first, second, low, second_ns - first_ns)
 
@@ -89,7 +98,7 @@ class Delays:
     def pairs(self) -> npt.NDArray[np.int64]:
         """Pairs that have samples or may get some from the packets that are remembered."""
         sampled = [pair for first, second, _ in self._samples for pair in (first, second)]
-        return np.concatenate((self._rest[:, 0], np.array(sampled, np.int64)))
+        return np.concatenate((self._tail[:, 0], np.array(sampled, np.int64)))
 
     def between(self, of: int, pair: int) -> tuple[float | None, float | None]:
         """(hop latency, clock offset) in ms from the point of `of` to that of `pair`; the median of both directions."""
@@ -110,17 +119,29 @@ class Delays:
         if len(samples) < SAMPLES:
             samples.append(later_ns if first < second else -later_ns)
 
-    def _mixed(self, batch: PacketBatch) -> Words:
+    def _mixed(self, columns: Ints) -> Words:
         """A number that two sightings of one packet share: endpoints, header fields and IP identification."""
-        mixed = self._endpoints.bare_hashes()[batch.pair]
-        parts = (
-            batch.seq << 32 | batch.ack,
-            batch.wire_payload_bytes.astype(np.int64) << 32 | batch.flags.astype(np.int64) << 1 | batch.from_low,
-            np.maximum(batch.ip_id, 0).astype(np.int64) << 16 | batch.window,
-        )
-        for part in parts:
+        mixed = self._endpoints.bare_hashes()[columns[:, 0]]
+        for part in columns[:, _PACKET + 1 :].T:
             mixed = (mixed ^ (mixed >> np.uint64(31))) * np.uint64(0x9E3779B97F4A7C15) + part.astype(np.uint64)
         return mixed
+
+
+def _columns(batch: PacketBatch, packets_before: int, first: int) -> Ints:
+    """Pair, side, time and number of the packets from the `first` on, and the words that tell them apart."""
+    rows = slice(max(first, 0), None)
+    sides = batch.from_low[rows].astype(np.int64)
+    lengths = batch.wire_payload_bytes[rows].astype(np.int64) << 32
+    columns = (
+        batch.pair[rows].astype(np.int64),
+        sides,
+        batch.ts_ns[rows],
+        batch.packet[rows] + packets_before,
+        batch.seq[rows] << 32 | batch.ack[rows],
+        lengths | batch.flags[rows].astype(np.int64) << 1 | sides,
+        np.maximum(batch.ip_id[rows], 0).astype(np.int64) << 16 | batch.window[rows],
+    )
+    return np.stack(columns, axis=1)
 
 
 def duplicates(flows: Sequence[Seen], delays: Delays) -> Iterator[Duplicate]:

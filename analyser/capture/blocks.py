@@ -34,12 +34,15 @@ class BlockBuffer:
     stream failed (a damaged compressed file, an I/O error) rather than ended.
     """
 
-    def __init__(self, stream: BinaryIO, limits: CaptureLimits, failures: tuple[type[Exception], ...] = ()) -> None:
+    def __init__(
+        self, stream: BinaryIO, limits: CaptureLimits, failures: tuple[type[Exception], ...] = (), first_offset: int = 0
+    ) -> None:
+        """first_offset: what `offset` gives for the first byte of the stream."""
         self.data = bytearray(limits.block_bytes + LEAD + SLACK)
         self.start = self.end = LEAD
         self.eof = False
         self.error = ""
-        self._base = -LEAD
+        self._base = first_offset - LEAD
         self._stream = cast(Any, stream)
         # readinto1 makes at most one read of what lies below, so a buffered pipe does not wait until the block is full
         self._read = getattr(self._stream, "readinto1", None) or self._stream.readinto

@@ -15,9 +15,10 @@ SECOND_NS = 1_000_000_000
 class Clock:
     """Compares the time of each packet of one capture with that of the packet before."""
 
-    def __init__(self, limits: CaptureLimits, stats: CaptureStats) -> None:
+    def __init__(self, limits: CaptureLimits, stats: CaptureStats, last_ns: int | None = None) -> None:
+        """last_ns: the time of the packet before the first that comes here; None for none."""
         self._limits, self._stats = limits, stats
-        self._last_ns: int | None = None
+        self._last_ns = last_ns
         self._noted = 0
 
     def watch(self, records: Records) -> None:

@@ -4,6 +4,7 @@ A hash table in arrays: open addressing with linear probing, the full key compar
 """
 
 import secrets
+from collections.abc import Mapping
 from dataclasses import dataclass
 from ipaddress import IPv6Address
 from typing import NamedTuple
@@ -80,6 +81,12 @@ def _digests(words: tuple[Words, ...]) -> Words:
     return mixed
 
 
+def _numbers(keys: Words) -> Words:
+    """The encapsulations in some keys."""
+    numbers: Words = (keys[2] & np.uint64(0xFFFFFFFF)) >> np.uint64(1)
+    return numbers
+
+
 class EndpointTable:
     """Ids of endpoint pairs, from 0 in the order of their first packet. One table may serve several captures.
 
@@ -143,6 +150,21 @@ class EndpointTable:
         words[2] &= np.uint64(0xFFFFFFFF_00000001)
         return self._hash(tuple(words))
 
+    def keys(self, pairs: Ids) -> tuple[Words, dict[int, str]]:
+        """The keys of these pairs, one column each, and the encapsulations that they number; see `known_as`."""
+        keys = self._keys[:, pairs]
+        return keys, {number: self._encapsulation_texts[number] for number in np.unique(_numbers(keys)).tolist()}
+
+    def known_as(self, keys: Words, encapsulations: Mapping[int, str]) -> Ids:
+        """Ids of pairs that another table gave the keys of; new ones are added, -1 where the table is full."""
+        keys = keys.copy()
+        numbers = _numbers(keys)
+        for number in np.unique(numbers).tolist():
+            own = self.encapsulation_id(encapsulations[number])
+            tail = (keys[2] >> np.uint64(32) << np.uint64(32)) | (keys[2] & np.uint64(1)) | np.uint64(own << 1)
+            keys[2] = np.where(numbers == number, tail, keys[2])
+        return self._ids(tuple(keys))
+
     def encapsulation_id(self, text: str) -> int:
         """The number of an encapsulation ("" is 0), or -1 when the table is full."""
         number = self._encapsulations.get(text)
@@ -156,7 +178,10 @@ class EndpointTable:
     def assign(self, addresses: Addresses) -> tuple[Ids, Flags]:
         """(pair, from_low) for each row; new pairs are added. pair is -1 where the table is full."""
         from_low = from_low_side(addresses)
-        words = pair_keys(addresses, from_low)
+        return self._ids(pair_keys(addresses, from_low)), from_low
+
+    def _ids(self, words: tuple[Words, ...]) -> Ids:
+        """The id of each key; new ones are added, -1 where the table is full."""
         hashes = self._hash(words)
         pairs, missing = self._find(words, hashes)
         while len(missing):
@@ -166,7 +191,7 @@ class EndpointTable:
             found, still = self._find(rows, hashes[missing])
             pairs[missing] = found
             missing = missing[still]
-        return pairs, from_low
+        return pairs
 
     def _hash(self, words: tuple[Words, ...]) -> Words:
         result = words[0] * self._factors[0]

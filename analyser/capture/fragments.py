@@ -62,9 +62,16 @@ class Fragments:
         self._timeout_ns = limits.fragment_timeout_s * 1_000_000_000
         self._datagrams: dict[bytes, Datagram] = {}
         self._cost_bytes = 0
+        self._met = False
+
+    @property
+    def met(self) -> bool:
+        """True once there was a fragment."""
+        return self._met
 
     def add(self, key: bytes, piece: Piece, ts_ns: int, packet: int) -> Whole | bool:
         """A Whole when the piece completes its packet; else True if it is a copy of a piece that came out in one."""
+        self._met = True
         datagram = self._find(key, piece, ts_ns)
         if datagram.copies is not None:
             return True

@@ -66,6 +66,10 @@ class PcapWalker:
         stats.link_types.append(self._link_type)
         stats.interfaces.append(Interface("", self._link_type, snaplen, resolution))
 
+    def resume(self, packets: int, last_ns: int) -> None:
+        """Go on as if so many packets had been read, the last of them at `last_ns`."""
+        self._packets, self._seconds = packets, last_ns // 1_000_000_000
+
     def walk(self) -> Records:
         """The whole records in the buffer, consumed; at the end of the stream what is left over gets a remark."""
         starts: list[int] = []

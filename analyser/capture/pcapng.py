@@ -44,6 +44,10 @@ class PcapngWalker:
         self._last_ts_ns = 0
         stats.format = "pcapng"
 
+    def resume(self, packets: int, last_ns: int) -> None:
+        """Go on as if so many packets had been read, the last of them at `last_ns`."""
+        self._packets, self._last_ts_ns = packets, last_ns
+
     def walk(self) -> Records:
         """The whole packet blocks in the buffer, consumed; at the end of the stream a rest gets a remark."""
         starts: list[int] = []

@@ -51,7 +51,7 @@ def find_places(source: Source) -> Places:
         if stats.compression:
             return Places()
         walker = open_walker(blocks, stats, PLACE_LIMITS, source.name)
-        head_bytes, interfaces = (blocks.offset(blocks.start), 1) if stats.format == "pcap" else _head(source)
+        head_bytes, interfaces = (blocks.offset(blocks.start), 1) if stats.format == "pcap" else head_of(source)
         count = 0
         while True:
             count += len(walker.walk().start)
@@ -84,7 +84,7 @@ def begin_at(source: Source, packet: int, places: Places) -> Beginning:
     return Beginning(replace(source, path=None, stream=joined), places.packets[place] - 1)
 
 
-def _head(source: Source) -> tuple[int, int]:
+def head_of(source: Source) -> tuple[int, int]:
     """Bytes of a pcapng file before its first packet, and interfaces described there; 0 if not known."""
     with source.open() as stream:
         head = _read(cast(io.RawIOBase, stream), MAX_HEAD_BYTES)

@@ -77,7 +77,7 @@ def read_packets(
             batch = decode_records(blocks.data, records, endpoints, stats, fragments)
             yield Packets(blocks.data, records, batch)
             del batch
-    _note_end(blocks, stats, limits)
+    note_end(stats, limits, blocks.offset(blocks.end), blocks.error)
 
 
 def open_blocks(blocks: BlockBuffer, stats: CaptureStats, limits: CaptureLimits, name: str) -> BlockBuffer:
@@ -128,10 +128,11 @@ def _because(blocks: BlockBuffer) -> str:
     return f" ({blocks.error})" if blocks.error else ""
 
 
-def _note_end(blocks: BlockBuffer, stats: CaptureStats, limits: CaptureLimits) -> None:
-    end, most, undecoded = blocks.offset(blocks.end), limits.max_remarks, stats.undecoded_packets
-    if blocks.error:
-        add_remark(stats, most, Remark("error", "read_failed", f"reading stopped: {blocks.error}", stats.packets, end))
+def note_end(stats: CaptureStats, limits: CaptureLimits, end: int, error: str) -> None:
+    """What is remarked when a capture was read to its `end`, a byte offset. error: why that is not its true end."""
+    most, undecoded = limits.max_remarks, stats.undecoded_packets
+    if error:
+        add_remark(stats, most, Remark("error", "read_failed", f"reading stopped: {error}", stats.packets, end))
     if not stats.packets:
         add_remark(stats, most, Remark("note", "no_packets", "the capture holds no packets", None, end))
     unknown = ", ".join(link_name(number) for number in stats.link_types if number not in LINK_LAYERS)

@@ -1,0 +1,32 @@
+"""Shares decoded one after the other from chunks give exactly the tables of the offline reader."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import analyser
+from tests.conftest import SAMPLES
+from tests.support.by_shares import read_by_shares
+from tests.support.whole import differences, whole_of
+
+QUICK = ("kafka_sasl", "mongo_healthy", "mqtt_takeover_loop", "mqtt_qos2_stuck")
+ALL = sorted(path.stem for path in SAMPLES.glob("*.pcapng"))
+
+
+def compare(name: str, folder: Path, **cut: int) -> list[str]:
+    path = SAMPLES / f"{name}.pcapng"
+    with analyser.read(path) as offline, read_by_shares([path], folder, **cut) as shared:
+        return differences(whole_of(offline, str(path)), whole_of(shared, str(path)))
+
+
+@pytest.mark.parametrize("name", QUICK)
+def test_shares_of_byte_ranges_give_the_same_tables(name: str, tmp_path: Path) -> None:
+    assert compare(name, tmp_path, shares=5, range_bytes=10_000, block_bytes=4096) == []
+
+
+@pytest.mark.lab
+@pytest.mark.parametrize("name", ALL)
+def test_every_sample_gives_the_same_tables(name: str, tmp_path: Path) -> None:
+    assert compare(name, tmp_path, shares=3) == []

@@ -1,0 +1,81 @@
+"""Captures decoded share by share from chunks of ranges, in this process: what an archive does on many.
+
+In: captures. Out: an analysis like that of `analyser.read`.
+"""
+
+from __future__ import annotations
+
+import pickle
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+import pyarrow as pa
+
+from analyser.analysis import Analysis
+from analyser.archive.chunks import Chunk
+from analyser.archive.packets import NOTE, RangeJob, RangeResult, range_chunks
+from analyser.archive.ranges import RangeStats, find_ranges, is_exact, merged
+from analyser.archive.share_decoder import ShareDecoder
+from analyser.capture import CaptureLimits, Source, open_captures
+from analyser.options import ReadOptions
+from analyser.pipeline import Decoded, Pipeline
+from analyser.store import RawStore
+from analyser.tables import TABLES
+from analyser.timeorder import FLOW
+from dissectors.registry import dissectors
+
+
+def chunks_of(
+    sources: Sequence[Source], shares: int, range_bytes: int, limits: CaptureLimits, inline: bool = False
+) -> list[Chunk]:
+    """All chunks and notes in the order in which shares take them."""
+    found: list[Chunk] = []
+    for number, source in enumerate(sources):
+        assert source.path is not None
+        for part in find_ranges(source, source.path.stat().st_size, range_bytes, limits):
+            found += range_chunks(RangeJob(number, source, part, shares, inline), limits)
+    return sorted(found, key=lambda chunk: chunk[:4])
+
+
+def told_of(chunks: Sequence[Chunk]) -> dict[int, list[RangeStats]]:
+    """What the ranges of each file told."""
+    told: dict[int, list[RangeStats]] = defaultdict(list)
+    for chunk in chunks:
+        if chunk.number == NOTE and chunk.share == 0:
+            result: RangeResult = pickle.loads(chunk.payload or b"")
+            told[result.file].append(result.told)
+    return told
+
+
+@contextmanager
+def read_by_shares(
+    paths: Sequence[Path], folder: Path, shares: int = 3, range_bytes: int = 1 << 40, block_bytes: int = 8 << 20
+) -> Iterator[Analysis]:
+    """The analysis; its ranges must tell as much as whole files."""
+    options, limits = ReadOptions(), CaptureLimits(block_bytes=block_bytes)
+    sources, known = open_captures(paths), dissectors(())
+    chunks = chunks_of(sources, shares, range_bytes, limits)
+    told = told_of(chunks)
+    assert all(is_exact(parts, limits) for parts in told.values())
+    whole = Decoded(RawStore(), None, None, [merged(parts, limits) for _, parts in sorted(told.items())])  # type: ignore[arg-type]
+    Pipeline(known, TABLES, options, store=whole.store)
+    flows = []
+    for share in range(shares):
+        own = folder / f"share-{share}"
+        own.mkdir()
+        pipeline = Pipeline(known, TABLES, options, store=RawStore(own))
+        decoder = ShareDecoder(pipeline, lambda file: sources[file].path or Path())
+        for chunk in chunks:
+            if chunk.share == share:
+                decoder.take(chunk)
+        decoder.settle_clock()
+        pipeline.end()
+        decoded = pipeline.decoded()
+        flows.append(decoded.flows_table())
+        for name, table in decoded.store.tables.items():
+            whole.store.tables[name].adopt(table.hand_over())
+    whole.flow_facts = pa.concat_tables(flows).sort_by(FLOW)
+    with Analysis(whole, list(TABLES), options, known.values()) as analysis:
+        yield analysis
