@@ -19,7 +19,7 @@ def capture_section(quality: Quality) -> Section:
         blocks.append(Paragraph(f"and {count(len(quality.captures) - _FILES_SHOWN, 'more file')}"))
     if quality.flows:
         blocks.append(_flows(quality.flows))
-    blocks.extend(Paragraph(text, label) for label, text in _missing(quality))
+    blocks.extend(Paragraph(text, label) for label, text in missing(quality))
     return Section("CAPTURE", tuple(blocks))
 
 
@@ -53,7 +53,7 @@ def _flows(flows: tuple[ProtocolFlows, ...]) -> Cells:
     return Cells(header, rows, numbers=(1, 2, 3, 4, 5, 6))
 
 
-def _missing(quality: Quality) -> list[tuple[str, str]]:
+def missing(quality: Quality) -> list[tuple[str, str]]:
     """(label, sentence) for everything that limits conclusions; one sentence when nothing does."""
     lines: list[tuple[str, str]] = []
     gaps = sum(f.with_gaps for f in quality.flows)

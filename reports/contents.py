@@ -56,7 +56,7 @@ def _verdict(found: Sequence[Finding], by_cause: Sequence[Cause], seen: Quality,
     if len(by_cause) > 1:
         blocks.extend(cause_list(by_cause))
     if not any(f.protocol for f in seen.flows):
-        blocks.append(Paragraph(_nothing_known(seen)))
+        blocks.append(Paragraph(nothing_known(seen)))
     if options.from_ns is not None or options.to_ns is not None:
         blocks.append(Paragraph(_window(options), "selected"))
     return Section("", tuple(blocks))
@@ -80,7 +80,8 @@ def _counts(found: Sequence[Finding], by_cause: Sequence[Cause]) -> str:
     return f"{count(len(found), 'finding')}{grouped}: {', '.join(parts)}."
 
 
-def _nothing_known(seen: Quality) -> str:
+def nothing_known(seen: Quality) -> str:
+    """What to say of a capture in which no protocol was found."""
     flows = sum(f.flows for f in seen.flows)
     if flows == 0:
         return f"There is no TCP connection in {count(seen.packets, 'packet')}."

@@ -52,8 +52,8 @@ def cause_list(causes: Sequence[Cause]) -> list[Block]:
             cause.worst.severity.upper(),
             " ".join(cause.by_code()) if len(cause.by_code()) > 1 else _names(cause)[0],
             _plain(cause.worst.numbers.get("group")),
-            partition_list(cause.partitions()) or _places(cause),
-            ", ".join(_client_names(cause)),
+            _located(cause),
+            cause_who(cause),
         )
         for cause in causes[:_CAUSES_LISTED]
     )
@@ -62,6 +62,21 @@ def cause_list(causes: Sequence[Cause]) -> list[Block]:
     if len(causes) > _CAUSES_LISTED:
         blocks.append(Paragraph(f"and {count(len(causes) - _CAUSES_LISTED, 'more cause')}"))
     return blocks
+
+
+def cause_where(cause: Cause) -> str:
+    """Group and partitions of a cause, or the places that it names; empty where it names none."""
+    group = cause.worst.numbers.get("group")
+    return ", ".join(part for part in (f"group {group}" if group is not None else "", _located(cause)) if part)
+
+
+def cause_who(cause: Cause) -> str:
+    """Its clients as `client id@address`."""
+    return ", ".join(_client_names(cause))
+
+
+def _located(cause: Cause) -> str:
+    return partition_list(cause.partitions()) or _places(cause)
 
 
 def _names(cause: Cause) -> list[str]:

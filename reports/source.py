@@ -32,10 +32,15 @@ def rows(source: Source, query: str) -> list[dict[str, Any]]:
 
     Tables named in the query are replaced by their selected rows: a common table expression of the same name.
     """
-    named = [name for name in TABLES if re.search(rf"\b{name}\b", query)]
-    narrowed = [(name, " AND ".join(found)) for name in named if (found := conditions(name, source.options))]
-    result: list[dict[str, Any]] = source.sql(_with_selection(query.strip(), narrowed)).to_pylist()
+    result: list[dict[str, Any]] = source.sql(narrowed(query, source.options)).to_pylist()
     return result
+
+
+def narrowed(query: str, options: ReadOptions) -> str:
+    """The query over the rows that the options select."""
+    named = [name for name in TABLES if re.search(rf"\b{name}\b", query)]
+    selected = [(name, " AND ".join(found)) for name in named if (found := conditions(name, options))]
+    return _with_selection(query.strip(), selected)
 
 
 def all_rows(source: Source, query: str) -> list[dict[str, Any]]:

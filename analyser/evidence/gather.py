@@ -2,18 +2,42 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from typing import Any
+
 from analyser.carried import Span
 from analyser.evidence.bytes import BytesGone, message_bytes
 from analyser.evidence.carried import CarriedMessage, watch
 from analyser.evidence.choose import Choice, FlowChoice, SecretSpan
 from analyser.evidence.index import Index
-from analyser.evidence.rows import MessageRow
+from analyser.evidence.rows import MessageRow, UnknownId, parse_message_id
 from dissectors.core.inspect import Asked, Inspect, MayHide, undecoded
+from dissectors.core.model import packet_of
 from dissectors.core.options import DecodeOptions
 from dissectors.registry import dissector_of
 
 # With payload shown, all that is hidden are credentials.
 _ALL = DecodeOptions(payload=True)
+
+
+def add_evidence(
+    choice: Choice, index: Index, finding_id: str, evidence: Iterable[Mapping[str, Any]]
+) -> list[MessageRow]:
+    """Want what a finding lists as evidence: packets by number, and messages, which are returned to be added.
+
+    evidence: mappings of file, packet and message_id, as the findings table has them.
+    """
+    rows: list[MessageRow] = []
+    files = [str(source.path) for source in index.sources]
+    choice.comment = f"evidence of finding {finding_id}"
+    for one in evidence:
+        if one.get("message_id"):
+            with suppress(UnknownId):
+                rows.append(index.message(parse_message_id(one["message_id"])))
+        if one.get("packet") is not None and one.get("file") in files:
+            choice.packets.add(packet_of(files.index(one["file"]), one["packet"]))
+    return rows
 
 
 def add_message(choice: Choice, index: Index, row: MessageRow) -> None:

@@ -7,7 +7,7 @@ import sys
 import tempfile
 import zipfile
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
@@ -101,9 +101,8 @@ def _choice(
 ) -> tuple[Choice, list[MessageRow]]:
     from analyser.evidence.bytes import BytesGone
     from analyser.evidence.choose import Choice
-    from analyser.evidence.gather import add_message, add_secrets
+    from analyser.evidence.gather import add_evidence, add_message, add_secrets
     from analyser.evidence.rows import UnknownId, parse_message_id
-    from dissectors.core.model import packet_of
 
     choice, rows = Choice(), list[Any]()
     try:
@@ -111,14 +110,7 @@ def _choice(
             flow = index.flow(wanted)
             choice.add_flow(flow, index.end_of(flow))
         elif kind == "finding" and analysis is not None:
-            files = [str(source.path) for source in index.sources]
-            choice.comment = f"evidence of finding {wanted}"
-            for one in _evidence(analysis, wanted):
-                if one.get("message_id"):
-                    with suppress(UnknownId):
-                        rows.append(index.message(parse_message_id(one["message_id"])))
-                if one.get("packet") is not None and one.get("file") in files:
-                    choice.packets.add(packet_of(files.index(one["file"]), one["packet"]))
+            rows = add_evidence(choice, index, wanted, _evidence(analysis, wanted))
         else:
             row = index.message(parse_message_id(wanted))
             partner = index.partner(row) if kind == "exchange" else None

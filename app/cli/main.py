@@ -12,6 +12,7 @@ from typing import Any
 import click
 
 from app.cli.analyse import analyse
+from app.cli.dashboard import dashboard
 from app.cli.detectors import detectors
 from app.cli.extract import extract
 from app.cli.failure import guarded
@@ -71,7 +72,7 @@ def cli() -> None:
     """
 
 
-for _command in (analyse, show, extract, table, query, tables, records, shapes, detectors):
+for _command in (analyse, show, extract, table, query, tables, records, shapes, detectors, dashboard):
     cli.add_command(_command)
 
 

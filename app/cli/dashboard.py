@@ -1,0 +1,113 @@
+"""`wirewitness dashboard`: captures in a browser. In: captures; out: a web server until Ctrl-C."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from importlib.util import find_spec
+from pathlib import Path
+
+import click
+
+from app.cli.failure import CallerError, complain
+from app.cli.options import read_options
+
+_LOOPBACK = "127.0.0.1"
+
+
+@click.command(short_help="Look at captures in a browser.")
+@click.argument("captures", nargs=-1, metavar="[CAPTURE...]")
+@click.option(
+    "--host",
+    default=_LOOPBACK,
+    show_default=True,
+    metavar="ADDRESS",
+    help="Address to listen on. Others than this machine then see captures, without a password.",
+)
+@click.option("--port", type=click.IntRange(1, 65535), help="Port to listen on; without it the first free from 8501.")
+@click.option("--no-browser", is_flag=True, help="Do not open a browser; the address is printed.")
+@click.option(
+    "--decode-as",
+    multiple=True,
+    metavar="PORT=PROTOCOL",
+    help="Read connections to this server port as PROTOCOL. Repeatable.",
+)
+@click.option("--enable", multiple=True, metavar="NAME", help="Switch on an optional dissector. Repeatable.")
+@click.option(
+    "--processes",
+    type=click.IntRange(1, 64),
+    default=1,
+    show_default=True,
+    metavar="N",
+    help="Share the connections among N processes.",
+)
+@click.option("--debug", is_flag=True, help="Show the trace when wirewitness itself fails.")
+def dashboard(
+    *,
+    captures: tuple[str, ...],
+    host: str,
+    port: int | None,
+    no_browser: bool,
+    decode_as: tuple[str, ...],
+    enable: tuple[str, ...],
+    processes: int,
+    debug: bool,
+) -> None:
+    """Open a dashboard in the browser: findings, groups, commits, latency, exchanges. Ctrl-C ends it.
+
+    Without CAPTURE it offers samples, what was opened before, and upload. Only this machine can reach it unless --host
+    is given. Files that are uploaded may have up to 500 MB and are removed at the end.
+
+    \b
+    Examples:
+      wirewitness dashboard incident.pcapng
+      wirewitness dashboard --port 8080 --no-browser captures/
+    """  # fmt: skip
+    if find_spec("streamlit") is None or find_spec("altair") is None:
+        raise CallerError("the dashboard is not installed: pip install 'wirewitness[dashboard]'")
+    options = read_options(decode_as, (), enable, None, None, processes)
+    with _files(captures) as paths:
+        from app.dashboard.serve import serve
+
+        given = {
+            "decode_as": {str(number): name for number, name in options.decode_as.items()},
+            "enable": list(options.enable), "processes": processes,
+        }  # fmt: skip
+        try:
+            serve(paths, given, host=host, port=port, browser=not no_browser, debug=debug)
+        except OSError as error:
+            raise CallerError(f"cannot listen on {host}: {error.strerror or error}") from error
+
+
+@contextmanager
+def _files(captures: Sequence[str]) -> Iterator[list[str]]:
+    """The captures, standard input as a file. CallerError when none of them can be read."""
+    from analyser.capture import CaptureError, open_captures
+
+    if "-" in captures and sys.stdin.isatty():
+        raise CallerError("- reads a capture from standard input, but that is the terminal")
+    with tempfile.TemporaryDirectory(prefix="wirewitness-") as folder:
+        paths = [_file(name, Path(folder)) for name in captures]
+        wrong: list[str] = []
+        for path in paths:
+            try:
+                open_captures([path])
+            except CaptureError as error:
+                wrong.append(str(error))
+        if paths and len(wrong) == len(paths):
+            raise CallerError(" ".join(wrong))
+        for reason in wrong:
+            complain(f"cannot read {reason}")
+        yield paths
+
+
+def _file(name: str, folder: Path) -> str:
+    if name != "-":
+        return str(Path(name).absolute())
+    path = folder / "standard-input"
+    with path.open("wb") as copy:
+        shutil.copyfileobj(sys.stdin.buffer, copy)
+    return str(path)

@@ -1,0 +1,70 @@
+"""Bars over time, stacked by kind. In: rows with a time `t` (Unix ms, start of a bin), kind, number; out: a chart."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import altair as alt
+
+from app.dashboard.charts.theme import HEIGHT, AnyChart, clock, frame, time_x
+
+Rows = Sequence[Mapping[str, Any]]
+
+
+def time_bars(
+    rows: Rows,
+    width_ns: int,
+    *,
+    kind: str,
+    value: str,
+    colours: Mapping[str, str],
+    title: str,
+    per_second: bool = False,
+    height: int = HEIGHT,
+    domain: tuple[float, float] | None = None,
+) -> AnyChart:
+    """The numbers `value` of each bin on top of each other, by `kind`, in the order and with the colours given.
+
+    Rows of other kinds are left out. per_second: the axis shows the rate. domain: the time of the axis in Unix ms.
+    """
+    names = list(colours)
+    data = frame(_stacked(rows, width_ns, kind, value, names, 1e9 / width_ns if per_second else 1.0), _COLUMNS)
+    tips = [clock(), alt.Tooltip("kind:N", title=kind), alt.Tooltip("number:Q", title=value, format=",")]
+    if per_second:
+        tips.append(alt.Tooltip("rate:Q", title="per second", format=",.1f"))
+    legend = alt.Legend(title=None, orient="top", columns=8, labelLimit=260) if len(names) > 1 else None
+    chart: AnyChart = (
+        alt.Chart(data, height=height)
+        .mark_rect()
+        .encode(
+            time_x(domain=domain), alt.X2("t_end"),
+            alt.Y("low:Q", title=title, axis=alt.Axis(tickMinStep=0 if per_second else 1, tickCount=4)),
+            alt.Y2("high"),
+            alt.Color("kind:N", scale=alt.Scale(domain=names, range=list(colours.values())), legend=legend),
+            tooltip=tips,
+        )
+    )  # fmt: skip
+    return chart
+
+
+_COLUMNS = ("t", "t_end", "kind", "number", "rate", "low", "high")
+
+
+def _stacked(
+    rows: Rows, width_ns: int, kind: str, value: str, names: Sequence[str], factor: float
+) -> list[dict[str, Any]]:
+    """Rows with the lower and upper end of their bar."""
+    place = {name: number for number, name in enumerate(names)}
+    ordered = sorted(
+        (row for row in rows if row[kind] in place and row[value]), key=lambda row: (row["t"], place[row[kind]])
+    )
+    tops: dict[float, float] = {}
+    found = []
+    for row in ordered:
+        low = tops.get(row["t"], 0.0)
+        rate = row[value] * factor
+        tops[row["t"]] = low + rate
+        found.append({"t": row["t"], "t_end": row["t"] + width_ns / 1e6, "kind": row[kind], "number": row[value],
+                      "rate": rate, "low": low, "high": low + rate})  # fmt: skip
+    return found

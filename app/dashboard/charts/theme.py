@@ -1,0 +1,62 @@
+"""Colours, time axes and sizes that all charts share.
+
+Categorical colours follow Okabe and Ito's set, which people with any colour vision tell apart, made a little lighter or
+darker so that each stands out on a white and on a dark page. Where there are more kinds than colours, shapes differ.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, TypeAlias
+
+import altair as alt
+import pandas as pd
+import streamlit as st
+
+PALETTE = ("#2f7fc1", "#e07b00", "#1d9a74", "#c9599b", "#8e6bbf", "#b59a00", "#4fb0e5", "#c8463c", "#7a8a99", "#9a6a3f")
+SHAPES = ("circle", "square", "triangle-up", "diamond", "cross", "triangle-down")
+SEVERITY = {"critical": "#d64545", "warning": "#d98e04", "info": "#3f87d9"}
+PROTOCOL = {
+    "kafka": "#2f7fc1",
+    "mqtt": "#8e6bbf",
+    "mongo": "#1d9a74",
+    "not identified": "#7a8a99",
+    "example": "#b59a00",
+}
+BAD, QUIET = "#d64545", "#8a94a0"
+
+AnyChart: TypeAlias = alt.Chart | alt.LayerChart | alt.FacetChart | alt.VConcatChart
+
+HEIGHT = 220
+LOW = 130
+
+
+def frame(rows: Sequence[Mapping[str, Any]], columns: Sequence[str] = ()) -> pd.DataFrame:
+    """Rows as a table; with `columns` it has them even without rows."""
+    return pd.DataFrame(list(rows), columns=list(columns) or None)
+
+
+def time_x(field: str = "t", domain: tuple[float, float] | None = None, title: str | None = None) -> alt.X:
+    """A time axis in UTC over a column of Unix ms."""
+    scale = alt.Scale(type="utc", domain=list(domain)) if domain else alt.Scale(type="utc", nice=False)
+    return alt.X(f"{field}:T", scale=scale, title=title, axis=alt.Axis(labelOverlap=True, tickCount=8, grid=False))
+
+
+def clock(field: str = "t", title: str = "UTC") -> alt.Tooltip:
+    """The time of a mark with ms."""
+    return alt.Tooltip(f"utchoursminutessecondsmilliseconds({field}):T", title=title)
+
+
+def colours(names: Sequence[str]) -> alt.Scale:
+    """The palette over these names in their order."""
+    return alt.Scale(domain=list(names), range=[PALETTE[i % len(PALETTE)] for i in range(len(names))])
+
+
+def shapes(names: Sequence[str]) -> alt.Scale:
+    """Circles for the first ten names, another shape for the next ten: colour and shape together differ."""
+    return alt.Scale(domain=list(names), range=[SHAPES[i // len(PALETTE) % len(SHAPES)] for i in range(len(names))])
+
+
+def show_chart(chart: AnyChart, key: str | None = None, describe: str = "") -> None:
+    """The chart over the page's width, in the colours of the page. describe: constant text for screen readers."""
+    st.altair_chart(chart, theme="streamlit", width="stretch", key=key, alt=describe or None)

@@ -1,0 +1,163 @@
+"""Analyses under way. In: captures; out: a `Job` that tells how far it is, can be cancelled, and ends in a folder.
+
+A job is a process of its own (`worker.py`): the browser stays quick, cancelling is ending it, and its memory goes with
+it. Temporary files lie in a folder of the job that is removed in any case.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import weakref
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from analyser.capture import CaptureError, Source, in_time_order, open_captures
+from analyser.evidence.cache import part
+from analyser.evidence.identity import capture_key
+from analyser.options import ReadOptions
+from app.dashboard.opened import META
+
+_ROOT = Path(__file__).resolve().parents[2]
+_PATIENCE_S = 3.0
+
+
+class Standing(NamedTuple):
+    """How far a job is: share is 0 to 1, None while the size is not known."""
+
+    sentence: str
+    share: float | None
+
+
+class Job:
+    """One analysis. `folder` or `error` is set when it is done; neither when it was cancelled."""
+
+    def __init__(self, paths: Sequence[str], options: Mapping[str, Any], key: str) -> None:
+        self.folder: Path | None = None
+        self.error: str | None = None
+        self.cancelled = False
+        self.started = time.monotonic()
+        self.standing = Standing("Starting", None)
+        self._temporary = tempfile.TemporaryDirectory(prefix="wirewitness-")
+        environment = {**os.environ, "TMPDIR": self._temporary.name, "PYTHONPATH": _import_path()}
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "app.dashboard.worker"],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=environment, text=True,
+        )  # fmt: skip
+        order = {"paths": list(paths), "options": dict(options), "key": key}
+        assert self._process.stdin is not None
+        with suppress(OSError):
+            self._process.stdin.write(json.dumps(order) + "\n")
+            self._process.stdin.flush()
+        self._reader = threading.Thread(target=self._follow, daemon=True)
+        self._reader.start()
+        weakref.finalize(self, _stop, self._process)
+
+    @property
+    def running(self) -> bool:
+        """Whether it is still at work."""
+        return self._reader.is_alive()
+
+    def wait(self, timeout_s: float | None = None) -> None:
+        """Until it is done."""
+        self._reader.join(timeout_s)
+
+    def cancel(self) -> None:
+        """End it; what it made is removed."""
+        self.cancelled = True
+        _stop(self._process)
+        self._reader.join(_PATIENCE_S)
+
+    def _follow(self) -> None:
+        assert self._process.stdout is not None
+        for line in self._process.stdout:
+            with suppress(ValueError, KeyError):
+                self._take(json.loads(line))
+        self._process.wait()
+        if self.folder is None and self.error is None and not self.cancelled:
+            self.error = "The analysis ended before it was done: out of memory, or a fault of wirewitness."
+        if self.folder is None or not self.folder.is_relative_to(self._temporary.name):
+            self._temporary.cleanup()
+
+    def _take(self, told: Mapping[str, Any]) -> None:
+        if "folder" in told:
+            self.folder = Path(told["folder"])
+        elif "error" in told:
+            self.error = told["error"]
+        elif "stage" in told:
+            self.standing = Standing(f"Making tables: {told['stage']}", 0.6 + 0.4 * told["done"] / told["total"])
+        else:
+            share = 0.6 * told["done"] / told["total"] if told["total"] else None
+            self.standing = Standing(f"Reading {told['file']}: {told['packets']:,} packets", share)
+
+
+class Jobs:
+    """All jobs of this server by the key of what they make."""
+
+    def __init__(self) -> None:
+        self._jobs: dict[str, Job] = {}
+        self._lock = threading.Lock()
+
+    def job(self, key: str) -> Job | None:
+        """The job under that key, at work or done."""
+        return self._jobs.get(key)
+
+    def start(self, paths: Sequence[str], options: Mapping[str, Any], key: str) -> Job:
+        """The job for these captures; one that is at work is joined."""
+        with self._lock:
+            known = self._jobs.get(key)
+            if known is None or not known.running:
+                known = self._jobs[key] = Job(paths, options, key)
+            return known
+
+    def forget(self, key: str) -> None:
+        """Its tables are gone, or it failed: the next one starts anew."""
+        with self._lock:
+            self._jobs.pop(key, None)
+
+
+def key_of(paths: Sequence[str], options: Mapping[str, Any]) -> str:
+    """Name of the kept tables: content, place (rows name their file) and options. Raises CaptureError."""
+    sources: list[Source] = in_time_order(open_captures(list(paths)))
+    decode_as = {int(port): name for port, name in options.get("decode_as", {}).items()}
+    read_options = ReadOptions(decode_as=decode_as, enable=tuple(options.get("enable", ())))
+    try:
+        content = capture_key(sources, read_options)
+    except OSError as error:
+        raise CaptureError(str(error)) from error
+    text = json.dumps([content, [source.name for source in sources], _program()])
+    return f"tables-{hashlib.blake2b(text.encode(), digest_size=12).hexdigest()}"
+
+
+def kept_tables(key: str, jobs: Jobs) -> Path | None:
+    """Where the tables of that key are, when they are made."""
+    job = jobs.job(key)
+    folder = job.folder if job is not None and job.folder is not None else part(key)
+    return folder if folder is not None and (folder / META).exists() else None
+
+
+def _program() -> float:
+    return Path(__file__).with_name("worker.py").stat().st_mtime
+
+
+def _import_path() -> str:
+    given = os.environ.get("PYTHONPATH")
+    return f"{_ROOT}{os.pathsep}{given}" if given else str(_ROOT)
+
+
+def _stop(process: subprocess.Popen[str]) -> None:
+    if process.poll() is not None:
+        return
+    process.terminate()
+    try:
+        process.wait(_PATIENCE_S)
+    except subprocess.TimeoutExpired:
+        process.kill()

@@ -1,0 +1,118 @@
+"""The page without a capture, and the one while a capture is analysed. In: offers; out: a choice, or the tables."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import streamlit as st
+
+from analyser.capture import CaptureError
+from app.dashboard import state
+from app.dashboard.jobs import Job, kept_tables, key_of
+from app.dashboard.offers import UPLOAD_LIMIT_MB, Offer, recent, samples
+from app.dashboard.text import card, html, line, show
+from reports.words import size
+
+_TITLES = {"kafka": "Kafka", "mqtt": "MQTT", "mongo": "MongoDB"}
+_POLL_S = 0.5
+
+
+def show_landing(given: Offer | None, *, unknown: bool) -> None:
+    """Samples, recent captures and upload."""
+    line("wirewitness", "title")
+    st.header("Open a capture", anchor=False)
+    if unknown:
+        card("That capture is not offered here any more.", "Open it again below, or name it on the command line.",
+             "warning")  # fmt: skip
+    left, right = st.columns([3, 2], gap="large")
+    with right:
+        _upload()
+        _offers("Recent", [*([given] if given else []), *state.uploads().offers(), *recent()])
+    with left:
+        for kind, title in _TITLES.items():
+            _offers(f"{title} samples", [offer for offer in samples() if offer.kind == kind])
+
+
+def _upload() -> None:
+    st.subheader("Upload", anchor=False)
+    file = st.file_uploader("pcap or pcapng, also .gz, .zst, .lz4", max_upload_size=UPLOAD_LIMIT_MB, key="ww_upload")
+    st.caption("Kept in a temporary folder until the dashboard ends. A larger file: wirewitness dashboard FILE")
+    if file is not None:
+        offer = state.uploads().add(file.name, file.getbuffer())
+        _open(offer)
+
+
+def _offers(title: str, offers: Sequence[Offer]) -> None:
+    if not offers:
+        return
+    show(html('<h3 style="font-size:1.05rem;margin:.6rem 0 0 0;padding:0">{title}</h3>', title=title))
+    for offer in offers:
+        button, words = st.columns([1, 7], vertical_alignment="center", gap="small")
+        with button:
+            if st.button("Open", key=f"open-{title}-{offer.id}", width="stretch"):
+                _open(offer)
+        with words:
+            show(
+                html(
+                    '<div class="ww-title">{title} <span class="ww-quiet">{size}</span></div>'
+                    '<div class="ww-quiet">{note}</div>',
+                    title=offer.title, size=size(offer.size_bytes), note=offer.note,
+                )
+            )  # fmt: skip
+
+
+def _open(offer: Offer) -> None:
+    for name in state.SHARED:
+        state.put(name, None)
+    state.put("capture", offer.id)
+    st.rerun()
+
+
+def close() -> None:
+    """Back to the landing page."""
+    st.session_state["ww_closed"] = True
+    for name in state.SHARED:
+        state.put(name, None)
+
+
+def show_reading(offer: Offer) -> Path | None:
+    """The folder of the tables, or progress and None while they are made."""
+    known: dict[str, str] = st.session_state.setdefault("ww_keys", {})
+    try:
+        key = known.get(offer.id) or key_of(offer.paths, offer.options)
+    except CaptureError as error:
+        _failed(offer, str(error))
+        return None
+    jobs = state.jobs()
+    folder = kept_tables(key, jobs)
+    if folder is not None:
+        known[offer.id] = key
+        return folder
+    known.pop(offer.id, None)
+    job = jobs.job(key)
+    if job is not None and job.error is not None:
+        jobs.forget(key)
+        _failed(offer, job.error)
+        return None
+    _progress(offer, jobs.start(offer.paths, offer.options, key), key)
+    return None
+
+
+@st.fragment(run_every=_POLL_S)
+def _progress(offer: Offer, job: Job, key: str) -> None:
+    job.wait(0.05)
+    if not job.running:
+        st.rerun()
+    card(f"Analysing {offer.title}", job.standing.sentence, "info", foot=f"{size(offer.size_bytes)}")
+    st.progress(min(job.standing.share or 0.0, 1.0))
+    if st.button("Cancel", key="ww_cancel"):
+        job.cancel()
+        state.jobs().forget(key)
+        close()
+        st.rerun()
+
+
+def _failed(offer: Offer, reason: str) -> None:
+    card(f"{offer.title} cannot be read.", reason, "critical")
+    st.button("Open another capture", on_click=close, key="ww_other")

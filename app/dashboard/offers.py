@@ -1,0 +1,164 @@
+"""Captures that can be opened: those of the command line, samples, recent ones, uploads. In: folders; out: `Offer`s.
+
+A page names a capture by the id of an offer, never by a path: whoever can reach the server can open what is offered
+and nothing else.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import tempfile
+import tomllib
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+UPLOAD_LIMIT_MB = 500
+_RECENT = 12
+_UPLOADS = 6
+_SAMPLES = Path(__file__).resolve().parents[2] / "sample_pcaps"
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """Captures that are opened together. options: `decode_as` (port -> protocol), `enable`, `processes`."""
+
+    id: str
+    title: str
+    note: str
+    paths: tuple[str, ...]
+    kind: str
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def size_bytes(self) -> int:
+        """Bytes on disk; folders with what is directly in them."""
+        return sum(_size(Path(path)) for path in self.paths)
+
+
+def given_offer(paths: Sequence[str], options: Mapping[str, Any]) -> Offer:
+    """The captures of the command line."""
+    return Offer(_id(paths), _title(paths), "", tuple(paths), "given", options)
+
+
+def samples() -> list[Offer]:
+    """The sample captures, where the program runs from its source tree."""
+    try:
+        listed = tomllib.loads((_SAMPLES / "MANIFEST.toml").read_text(encoding="utf-8"))["sample"]
+    except (OSError, ValueError, KeyError):
+        return []
+    return [
+        Offer(Path(one["file"]).stem, one["file"], one["shows"], (str(_SAMPLES / one["file"]),), one["protocol"])
+        for one in listed
+        if (_SAMPLES / one["file"]).exists()
+    ]
+
+
+def recent() -> list[Offer]:
+    """What was opened before and is still there, newest first."""
+    found = [_recent_offer(entry) for entry in _recent_entries()]
+    return [offer for offer in found if offer is not None]
+
+
+def remember(offer: Offer) -> None:
+    """Put the captures first among the recent ones; where that cannot be written, nothing is remembered."""
+    if offer.kind not in ("given", "recent"):
+        return
+    path = _recent_file()
+    if path is None:
+        return
+    paths = [str(Path(name).resolve()) for name in offer.paths]
+    others = [entry for entry in _recent_entries() if entry.get("paths") != paths]
+    entry = {"paths": paths, "options": dict(offer.options)}
+    with suppress(OSError):
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        part = path.with_suffix(".part")
+        part.write_text(json.dumps([entry, *others][:_RECENT]), encoding="utf-8")
+        part.replace(path)
+
+
+class Uploads:
+    """Files that came from browsers, in a folder that goes with the server; the oldest go when there are many."""
+
+    def __init__(self) -> None:
+        self._folder = tempfile.TemporaryDirectory(prefix="wirewitness-uploads-")
+        self._offers: dict[str, Offer] = {}
+
+    def add(self, name: str, content: memoryview) -> Offer:
+        """Keep a file under its own name."""
+        digest = hashlib.blake2b(content, digest_size=6).hexdigest()
+        safe = Path(name).name.lstrip(".") or "capture"
+        folder = Path(self._folder.name) / digest
+        folder.mkdir(exist_ok=True)
+        path = folder / safe[-120:]
+        path.write_bytes(content)
+        offer = Offer(f"u{digest}", safe, "", (str(path),), "upload")
+        self._offers.pop(offer.id, None)
+        self._offers[offer.id] = offer
+        while len(self._offers) > _UPLOADS:
+            gone = self._offers.pop(next(iter(self._offers)))
+            Path(gone.paths[0]).unlink(missing_ok=True)
+        return offer
+
+    def offers(self) -> list[Offer]:
+        """Newest first."""
+        return list(reversed(self._offers.values()))
+
+    def close(self) -> None:
+        """Remove them all."""
+        self._folder.cleanup()
+
+
+def _recent_offer(entry: Mapping[str, Any]) -> Offer | None:
+    paths = entry.get("paths")
+    if not isinstance(paths, list) or not paths or not all(isinstance(p, str) and Path(p).exists() for p in paths):
+        return None
+    options = entry.get("options")
+    return Offer(
+        _id(paths), _title(paths), str(Path(paths[0]).parent), tuple(paths), "recent",
+        options if isinstance(options, dict) else {},
+    )  # fmt: skip
+
+
+def _recent_entries() -> list[dict[str, Any]]:
+    path = _recent_file()
+    if path is None:
+        return []
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return []
+    return [entry for entry in found if isinstance(entry, dict)] if isinstance(found, list) else []
+
+
+def _recent_file() -> Path | None:
+    """XDG_STATE_HOME/wirewitness/recent.json or the same in ~/.local/state; None where there is no home."""
+    base = os.environ.get("XDG_STATE_HOME", "")
+    if base and Path(base).is_absolute():
+        return Path(base) / "wirewitness" / "recent.json"
+    try:
+        return Path.home() / ".local" / "state" / "wirewitness" / "recent.json"
+    except RuntimeError:
+        return None
+
+
+def _id(paths: Sequence[str]) -> str:
+    joined = "\0".join(str(Path(path).resolve()) for path in paths)
+    return hashlib.blake2b(joined.encode("utf-8", "surrogateescape"), digest_size=6).hexdigest()
+
+
+def _title(paths: Sequence[str]) -> str:
+    more = f" and {len(paths) - 1} more" if len(paths) > 1 else ""
+    return f"{Path(paths[0]).name or paths[0]}{more}"
+
+
+def _size(path: Path) -> int:
+    with suppress(OSError):
+        if path.is_dir():
+            return sum(entry.stat().st_size for entry in path.iterdir() if entry.is_file())
+        return path.stat().st_size
+    return 0

@@ -1,0 +1,121 @@
+"""Kept tables of an analysed capture as a source of rows. In: a folder of Parquet files; out: answers to SQL.
+
+`Opened` is the capture, the same for all sessions; `Selected` is what one session looks at: a time range and protocols.
+Both are a `reports.source.Source`. Answers that are small are remembered, for a rerun of a page asks them all again.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import OrderedDict
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from threading import Lock
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+
+from analyser.options import ReadOptions
+from analyser.queries import QueryError, literal, open_connection, quoted, sentence
+from analyser.tables import TABLES, arrow_schema
+from reports.source import narrowed, rows
+
+META = "dashboard.json"
+_REMEMBERED_BYTES = 64_000_000
+_LARGEST_REMEMBERED = 4_000_000
+_BATCH_ROWS = 1 << 15
+
+
+class TablesGone(Exception):
+    """The kept tables are not there any more: the capture has to be analysed again."""
+
+
+class Opened:
+    """Tables of one capture, read only. OSError, ValueError: the folder is damaged."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.options = ReadOptions()
+        kept = json.loads((folder / META).read_text(encoding="utf-8"))
+        self.paths: tuple[str, ...] = tuple(kept["paths"])
+        self.remarks: tuple[str, ...] = tuple(kept["remarks"])
+        self.unread: tuple[str, ...] = tuple(kept["unread"])
+        self.failures: tuple[str, ...] = tuple(kept["failures"])
+        self._lock = Lock()
+        self._answers: OrderedDict[str, pa.Table] = OrderedDict()
+        self._bytes = 0
+        self._connection = open_connection(folder)
+        for name in TABLES:
+            path = folder / f"{name}.parquet"
+            if path.exists():
+                self._connection.execute(f"CREATE VIEW {quoted(name)} AS FROM read_parquet({literal(str(path))})")
+            else:
+                self._connection.register(name, arrow_schema(name).empty_table())
+
+    def close(self) -> None:
+        """No more answers."""
+        self._connection.close()
+
+    def sql(self, query: str) -> pa.Table:
+        """Result of one SELECT. Raises QueryError, TablesGone."""
+        with self._lock:
+            if query in self._answers:
+                self._answers.move_to_end(query)
+                return self._answers[query]
+            answer = self._run(query)
+            self._remember(query, answer)
+            return answer
+
+    def batches(self, name: str) -> Iterator[pa.RecordBatch]:
+        """All rows of a table in its order."""
+        yield from self.ordered(f"SELECT * FROM {quoted(name)}", [f"{quoted(c)} ASC" for c in TABLES[name].order])
+
+    def ordered(self, query: str, order: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        """Result of a SELECT of any size, in batches; not remembered."""
+        with self._lock:
+            answer = self._run(f"{query} ORDER BY {', '.join(order)}" if order else query)
+        yield from answer.to_batches(_BATCH_ROWS)
+
+    def _run(self, query: str) -> pa.Table:
+        try:
+            return self._connection.sql(query).to_arrow_table()
+        except duckdb.IOException as error:
+            raise TablesGone from error
+        except duckdb.Error as error:
+            if not (self.folder / META).exists():
+                raise TablesGone from error
+            raise QueryError(sentence(error)) from error
+
+    def _remember(self, query: str, answer: pa.Table) -> None:
+        if answer.nbytes > _LARGEST_REMEMBERED:
+            return
+        self._answers[query] = answer
+        self._bytes += answer.nbytes
+        while self._bytes > _REMEMBERED_BYTES:
+            self._bytes -= self._answers.popitem(last=False)[1].nbytes
+
+
+class Selected:
+    """A capture as one session looks at it: rows between two times, of some protocols."""
+
+    def __init__(self, opened: Opened, options: ReadOptions) -> None:
+        self.opened = opened
+        self.options = options
+
+    def sql(self, query: str) -> pa.Table:
+        """Result of one SELECT over all rows (`reports.source.rows` narrows them). Raises QueryError, TablesGone."""
+        return self.opened.sql(query)
+
+    def batches(self, name: str) -> Iterator[pa.RecordBatch]:
+        """The selected rows of a table in its order."""
+        query = narrowed(f"SELECT * FROM {quoted(name)}", self.options)
+        yield from self.opened.ordered(query, [f"{quoted(c)} ASC" for c in TABLES[name].order])
+
+    def rows(self, query: str) -> list[dict[str, Any]]:
+        """Result of a SELECT over the selected rows."""
+        return rows(self, query)
+
+    def everything(self) -> Selected:
+        """The same capture without time range and protocols."""
+        return Selected(self.opened, ReadOptions())

@@ -1,0 +1,117 @@
+"""The frame of the dashboard: which capture, the sidebar, the navigation. Streamlit runs this file for every change."""
+
+from __future__ import annotations
+
+import json
+import sys
+from functools import partial
+from pathlib import Path
+
+import streamlit as st
+
+from analyser.queries import QueryError
+from app.dashboard import state
+from app.dashboard.landing import show_landing, show_reading
+from app.dashboard.offers import Offer, given_offer, recent, remember, samples
+from app.dashboard.opened import Opened, Selected, TablesGone
+from app.dashboard.pages import PageEntry, pages_for
+from app.dashboard.sidebar import show_sidebar
+from app.dashboard.text import STYLE, card, empty
+from reports.quality import quality
+
+# Captures of the command line, as one argument of the script.
+GIVEN = "--given="
+_ICON = Path(__file__).with_name("icon.svg")  # a named icon would be fetched from the internet
+
+
+def given() -> Offer | None:
+    """What the command line named."""
+    for argument in sys.argv[1:]:
+        if argument.startswith(GIVEN):
+            order = json.loads(argument.removeprefix(GIVEN))
+            return given_offer(order["paths"], order["options"]) if order["paths"] else None
+    return None
+
+
+def chosen_offer() -> Offer | None:
+    """The capture that the URL names, else that of the command line until it is closed."""
+    own = given()
+    wanted = state.value("capture")
+    if not wanted:
+        return own if own is not None and not st.session_state.get("ww_closed") else None
+    offers = [*([own] if own else []), *samples(), *state.uploads().offers(), *recent()]
+    return next((offer for offer in offers if offer.id == wanted), None)
+
+
+def main() -> None:
+    """One run."""
+    st.set_page_config(page_title="wirewitness", page_icon=str(_ICON), layout="wide")
+    st.html(STYLE)
+    state.begin()
+    offer = chosen_offer()
+    if offer is None:
+        _only(partial(show_landing, given(), unknown=bool(state.value("capture"))))
+    else:
+        state.put("capture", offer.id)
+        folder = show_reading(offer)
+        if folder is not None:
+            _show_capture(offer, folder)
+    state.finish()
+
+
+def _show_capture(offer: Offer, folder: Path) -> None:
+    try:
+        opened = state.opened(str(folder))
+        _show_pages(offer, opened)
+    except (TablesGone, OSError, ValueError) as error:
+        if isinstance(error, QueryError):
+            raise
+        st.cache_resource.clear()
+        state.jobs().forget(folder.name)
+        st.rerun()
+
+
+def _show_pages(offer: Offer, opened: Opened) -> None:
+    if st.session_state.get("ww_remembered") != offer.id:
+        remember(offer)
+        st.session_state["ww_remembered"] = offer.id
+    seen = quality(Selected(opened, opened.options))
+    protocols = [flows.protocol for flows in seen.flows if flows.protocol]
+    entries = pages_for(protocols)
+    pages = {entry.name: _page(entry, opened, seen.span_ns) for entry in entries}
+    pages[entries[0].name] = _page(entries[0], opened, seen.span_ns, default=True)
+    st.session_state["ww_pages"] = pages
+    sections: dict[str, list[st.Page]] = {}
+    for entry in entries:
+        sections.setdefault(entry.section, []).append(pages[entry.name])
+    page = st.navigation(sections, expanded=True)
+    show_sidebar(offer, opened, seen.span_ns, protocols)
+    page.run()
+
+
+def _page(entry: PageEntry, opened: Opened, span_ns: tuple[int, int] | None, *, default: bool = False) -> st.Page:
+    return st.Page(
+        partial(_run_page, entry, opened, span_ns), title=entry.title, icon=entry.icon, url_path=entry.name,
+        default=default,
+    )  # fmt: skip
+
+
+def _run_page(entry: PageEntry, opened: Opened, span_ns: tuple[int, int] | None) -> None:
+    view = state.View(Selected(opened, state.options_of(span_ns)), st.session_state["ww_pages"])
+    try:
+        entry.show(view)
+    except QueryError as error:
+        empty(f"This cannot be shown: {error}")
+    except TablesGone:
+        raise
+    except Exception as error:  # the last resort: our own fault is a sentence, and the other pages still work
+        if st.get_option("client.showErrorDetails") == "full":
+            raise
+        card("A fault of wirewitness", f"Please report it: {type(error).__name__}: {error}", "critical")
+
+
+def _only(show: partial[None]) -> None:
+    st.navigation([st.Page(show, title="Open a capture", url_path="open")], position="hidden").run()
+
+
+main()

@@ -1,0 +1,197 @@
+"""Tables of any length: DuckDB filters, sorts and pages; the browser gets the rows that it shows.
+
+In: a SELECT over registered tables and the columns to show. Out: a grid with search, order, pages and CSV of all rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any, NamedTuple
+
+import pyarrow as pa
+import streamlit as st
+
+from analyser.queries import literal, quoted
+from app.dashboard import state
+from app.dashboard.opened import Selected
+from app.dashboard.text import empty, html, show
+from reports.printable import visible_strings
+from reports.rows import csv_pieces
+from reports.source import narrowed
+from reports.words import count
+
+PAGE_ROWS = 100
+_SMALL = 12
+_ROW_PX, _HEAD_PX, _MOST_PX = 30, 36, 486
+
+_FORMATS: dict[str, Callable[..., Any]] = {
+    "text": st.column_config.TextColumn,
+    "id": partial(st.column_config.TextColumn, width="small"),
+    "count": partial(st.column_config.NumberColumn, format="localized"),
+    "plain": partial(st.column_config.NumberColumn, format="%d"),
+    "ms": partial(st.column_config.NumberColumn, format="%.3f"),
+    "rate": partial(st.column_config.NumberColumn, format="%.1f"),
+    "bytes": partial(st.column_config.NumberColumn, format="bytes"),
+    "time": partial(st.column_config.DatetimeColumn, format="HH:mm:ss.SSS", timezone="UTC"),
+    "flag": st.column_config.CheckboxColumn,
+    "list": st.column_config.ListColumn,
+}
+
+
+class Column(NamedTuple):
+    """A column of a table: its name in the query, its constant title, how it is written (a key of the formats).
+
+    kind: text; id (text that is rarely read in full); count; plain (a number that names something); ms; rate; bytes;
+    time (UTC); flag; list. width: small, medium, large or pixels.
+    """
+
+    name: str
+    title: str
+    kind: str = "text"
+    width: Any = None
+
+
+class _Choice(NamedTuple):
+    """Which rows of a query in which order."""
+
+    query: str
+    where: str
+    order: str
+
+    def text(self, columns: str) -> str:
+        condition = f" WHERE {self.where}" if self.where else ""
+        return f"SELECT {columns} FROM ({self.query}) AS t{condition}"
+
+
+def paged_table(
+    source: Selected,
+    key: str,
+    query: str,
+    columns: Sequence[Column],
+    *,
+    order: str,
+    noun: str = "row",
+    nouns: str | None = None,
+    search: Sequence[str] = (),
+    select: bool = False,
+    keep: Sequence[str] = (),
+    page_rows: int = PAGE_ROWS,
+) -> dict[str, Any] | None:
+    """Show the table; with `select` the row that the user chose (its columns and those of `keep`), else None.
+
+    query: a SELECT; time range and protocols narrow the tables that it names. key: constant name of the table on its
+    page, for the URL. order: column of the first order, `-` before it for descending. search: columns in which the
+    search looks. noun, nouns: what a row is.
+    """
+    searched = state.value(f"{key}.q") if search else ""
+    everything = _count(source, _Choice(query, "", ""))
+    if everything == 0:
+        empty(f"No {nouns or noun + 's'} in the selected time and protocols.")
+        return None
+    bar = st.container(horizontal=True, vertical_alignment="center", gap="small")
+    with bar:
+        if everything > _SMALL or searched:
+            searched = state.typed("Search in this table", f"{key}.q", "Search", hide_label=True) if search else ""
+        chosen = _Choice(query, _condition(searched, search), _order(key, columns, order, everything))
+        total = _count(source, chosen) if searched else everything
+        page = _pager(key, total, page_rows, count(total, noun, nouns))
+        _download(source, key, chosen, columns)
+    if total == 0:
+        empty("Nothing matches the search.")
+        return None
+    names = [column.name for column in columns]
+    wanted = ", ".join(quoted(name) for name in [*names, *(name for name in keep if name not in names)])
+    text = f"{chosen.text(wanted)} ORDER BY {chosen.order} LIMIT {page_rows} OFFSET {page * page_rows}"
+    return _grid(key, source.sql(narrowed(text, source.options)), columns, select=select)
+
+
+def grid(key: str, rows: pa.Table, columns: Sequence[Column], *, select: bool = False) -> dict[str, Any] | None:
+    """Rows that are few and at hand, without pages; the chosen row with `select`."""
+    return _grid(key, rows, columns, select=select)
+
+
+def csv_of(source: Selected, text: str, order: str, columns: Sequence[str]) -> bytes:
+    """All rows as CSV, in the formats of `wirewitness table --format csv`."""
+    batches = source.opened.ordered(narrowed(text, source.options), [order])
+    return b"".join(csv_pieces((batch.select(list(columns)) for batch in batches), columns))
+
+
+def _count(source: Selected, chosen: _Choice) -> int:
+    return int(source.sql(narrowed(chosen.text("count(*) AS n"), source.options)).column("n")[0].as_py())
+
+
+def _condition(searched: str, columns: Sequence[str]) -> str:
+    if not searched:
+        return ""
+    text = literal(searched.lower())
+    return " OR ".join(f"contains(lower(coalesce({quoted(name)}::varchar, '')), {text})" for name in columns)
+
+
+def _order(key: str, columns: Sequence[Column], order: str, rows: int) -> str:
+    """SQL for the order; a box names every column, up and down."""
+    titles = {column.name: column.title for column in columns if column.kind != "list"}
+    options = [order, *(f"{sign}{name}" for name in titles for sign in ("", "-") if f"{sign}{name}" != order)]
+    wanted = order
+    if rows > _SMALL:
+        wanted = state.choice("Order", f"{key}.by", options, shown=lambda o: _order_text(o, titles), hide_label=True)
+    direction = "DESC" if wanted.startswith("-") else "ASC"
+    return f"{quoted(wanted.removeprefix('-'))} {direction} NULLS LAST"
+
+
+def _order_text(option: str, titles: dict[str, str]) -> str:
+    name = option.removeprefix("-")
+    return f"{titles.get(name, name)} {'↓' if option.startswith('-') else '↑'}"
+
+
+def _pager(key: str, total: int, page_rows: int, words: str) -> int:
+    """The page that is shown, counted from 0, and what moves it."""
+    last = max(-(-total // page_rows), 1) - 1
+    name = f"{key}.page"
+    page = min(state.number(name, 0), last)
+    if last:
+        step = partial(state.put, name)
+        st.button("Previous rows", icon=":material/chevron_left:", key=f"{name}-", disabled=page == 0, on_click=step,
+                  args=(str(page - 1) if page > 1 else None,), type="tertiary")  # fmt: skip
+        first = page * page_rows + 1
+        show(html('<span class="ww-quiet">{a} to {b} of {words}</span>', a=f"{first:,}",
+                  b=f"{min(first + page_rows - 1, total):,}", words=words))  # fmt: skip
+        st.button("Next rows", icon=":material/chevron_right:", key=f"{name}+", disabled=page == last, on_click=step,
+                  args=(str(page + 1),), type="tertiary")  # fmt: skip
+    else:
+        show(html('<span class="ww-quiet">{words}</span>', words=words))
+    return page
+
+
+def _download(source: Selected, key: str, chosen: _Choice, columns: Sequence[Column]) -> None:
+    names = [column.name for column in columns]
+    text = chosen.text(", ".join(quoted(name) for name in names))
+    st.download_button(
+        "CSV", partial(csv_of, source, text, chosen.order, names), file_name=f"{key}.csv", mime="text/csv",
+        key=f"{key}.csv", on_click="ignore", icon=":material/download:", type="tertiary",
+    )  # fmt: skip
+
+
+def _grid(key: str, rows: pa.Table, columns: Sequence[Column], *, select: bool) -> dict[str, Any] | None:
+    frame = _safe(rows).to_pandas()
+    formats = {c.name: _FORMATS[c.kind](c.title, **({"width": c.width} if c.width else {})) for c in columns}
+    height = min(_HEAD_PX + _ROW_PX * len(frame) + 2, _MOST_PX)
+    settings: dict[str, Any] = {
+        "hide_index": True, "column_config": formats, "column_order": [c.name for c in columns],
+        "row_height": _ROW_PX, "height": height, "placeholder": "",
+    }  # fmt: skip
+    if not select:
+        st.dataframe(frame, key=f"{key}.grid", **settings)
+        return None
+    event: Any = st.dataframe(frame, key=f"{key}.grid", on_select="rerun", selection_mode="single-row", **settings)
+    chosen = event.selection.rows if event else []
+    found: list[dict[str, Any]] = rows.slice(chosen[0], 1).to_pylist() if chosen else []
+    return found[0] if found else None
+
+
+def _safe(rows: pa.Table) -> pa.Table:
+    """The same rows with control characters and direction marks spelled out."""
+    for place, field in enumerate(rows.schema):
+        if pa.types.is_string(field.type):
+            rows = rows.set_column(place, field.name, visible_strings(rows.column(place)))
+    return rows

@@ -1,0 +1,229 @@
+"""One finding: what it says, its numbers and chart, what lies behind it, and how to take it along."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+from pathlib import PurePath
+from typing import Any
+
+import streamlit as st
+
+from analyser.detectors import DETECTORS
+from analyser.options import ReadOptions
+from app.dashboard.charts.commits import partition_commits
+from app.dashboard.charts.theme import PALETTE, show_chart
+from app.dashboard.charts.traffic import exchange_rate, latency_heat, trouble
+from app.dashboard.evidence import evidence_packets
+from app.dashboard.opened import Selected
+from app.dashboard.state import View
+from app.dashboard.tables import Column, paged_table
+from app.dashboard.text import card, dot, facts, heading, html, line, show, small_table
+from reports.causes import Cause, Finding
+from reports.commits import Committer, commits, committers, log_ends
+from reports.evidence_rows import evidence_exchanges, evidence_messages, finding_flows, of_flows
+from reports.finding_section import cause_where
+from reports.pages import page_text
+from reports.timelines import domain_ms, exchanges_over_time, latency_over_time, width_of
+from reports.values import ms_text, time_text
+from reports.words import count, display_filter
+
+_FILTER_PACKETS = 400
+_OTHERS_SHOWN = 40
+_EXCHANGES = (
+    Column("ts", "Time", "time"),
+    Column("client_id", "Client"),
+    Column("client_address", "Address"),
+    Column("operation", "Operation"),
+    Column("version", "Version", "text", "small"),
+    Column("status", "Status"),
+    Column("error_name", "Error"),
+    Column("latency_ms", "Latency ms", "ms"),
+    Column("request_packet", "Request packet", "plain"),
+    Column("response_packet", "Answer packet", "plain"),
+)
+_MESSAGES = (
+    Column("ts", "Time", "time"),
+    Column("packet_last", "Packet", "plain"),
+    Column("client_id", "Client"),
+    Column("src_address", "From"),
+    Column("dst_address", "To"),
+    Column("operation", "Operation"),
+    Column("role", "Role"),
+    Column("length_bytes", "Length", "bytes"),
+    Column("summary", "Summary", "text", "large"),
+)
+
+
+def show_finding(view: View, cause: Cause, finding: Finding) -> None:
+    """The page of a finding and of those that have the same cause."""
+    if st.button("All findings", icon=":material/arrow_back:", type="tertiary", key="back"):
+        view.go("findings", finding=None)
+    heading(f"{finding.code} {finding.name}")
+    place = cause_where(Cause((finding,)))
+    card(place or finding.subject, finding.sentence, finding.severity, label=finding.severity,
+         foot=f"confidence {finding.confidence}{', provisional' if finding.provisional else ''} · id "
+              f"{finding.finding_id} · {_times(finding)}")  # fmt: skip
+    card("What to do next", finding.next_step, "good")
+    _downloads(view, finding)
+    whole = view.source.everything()
+    known = _group_committers(whole, finding)
+    _who(finding, known)
+    _chart(whole, finding, known)
+    _filters(finding)
+    numbers = {name.replace("_", " "): _number(name, value) for name, value in finding.measures().items()}
+    if numbers:
+        st.subheader("Numbers", anchor=False)
+        facts(numbers)
+    _behind(whole, finding)
+    _others(view, cause, finding)
+    _rule(finding)
+
+
+def _times(finding: Finding) -> str:
+    if finding.first_ns is None or finding.last_ns is None:
+        return ""
+    return f"{time_text(finding.first_ns)[:23].replace('T', ' ')} to {time_text(finding.last_ns)[11:23]} UTC"
+
+
+def _downloads(view: View, finding: Finding) -> None:
+    """The evidence as packets."""
+    opened = view.source.opened
+    make = partial(evidence_packets, opened.paths, ReadOptions(), finding.finding_id, finding.evidence)
+    with st.container(horizontal=True, vertical_alignment="center"):
+        st.download_button(
+            "Download evidence", partial(make, redact=False), file_name=f"{finding.code}-{finding.finding_id}.pcapng",
+            mime="application/vnd.tcpdump.pcap", on_click="ignore", key="evidence", icon=":material/download:",
+            type="primary", help="The packets behind this finding as pcapng. They are raw: data and credentials too.",
+        )  # fmt: skip
+        st.download_button(
+            "Download with credentials overwritten", partial(make, redact=True), on_click="ignore", key="redacted",
+            file_name=f"{finding.code}-{finding.finding_id}-redacted.pcapng", icon=":material/visibility_off:",
+            mime="application/vnd.tcpdump.pcap", help="Data of applications stays in the packets.",
+        )  # fmt: skip
+
+
+def _filters(finding: Finding) -> None:
+    """The packets as filters for Wireshark, to copy."""
+    for file, packets in Cause((finding,)).packets().items():
+        line(f"Wireshark display filter for {count(len(packets), 'packet')} of {PurePath(file).name}:", "quiet")
+        st.code(display_filter(packets[:_FILTER_PACKETS]), language=None, wrap_lines=True)
+
+
+def _group_committers(source: Selected, finding: Finding) -> list[Committer]:
+    numbers = finding.numbers
+    if not finding.committers or numbers.get("group") is None:
+        return []
+    return committers(source, numbers.get("cluster"), str(numbers["group"]))
+
+
+def _who(finding: Finding, known: list[Committer]) -> None:
+    if not finding.who:
+        return
+    if not finding.committers:
+        _clients(finding)
+        return
+    st.subheader("Committers", anchor=False)
+    place = {one.identity: number for number, one in enumerate(known)}
+    rows = []
+    for who in finding.committers:
+        number = place.get((who.get("client_id"), who.get("address"), who.get("member_id")), 0)
+        name = html("{dot}{name}", dot=dot(PALETTE[number % len(PALETTE)]), name=who.get("client_id") or "(none)")
+        offsets = [one for one in who.get("offsets") or [] if isinstance(one, int)]
+        written = f"{min(offsets):,} to {max(offsets):,}, last {offsets[-1]:,}" if offsets else ""
+        rows.append((name, who.get("address"), who.get("member_id"), who.get("generation"), who.get("commits"), written,
+                     f"{who.get('first_packet', '')} to {who.get('last_packet', '')}"))  # fmt: skip
+    header = ("Client", "Address", "Member", "Generation", "Commits", "Offsets", "Packets")
+    small_table(header, rows, numbers=(3, 4))
+
+
+def _clients(finding: Finding) -> None:
+    st.subheader("Clients", anchor=False)
+    names = list(dict.fromkeys(name for client in finding.who for name in client))
+    names = [
+        n for n in names if any(not isinstance(c.get(n), list | dict) and c.get(n) is not None for c in finding.who)
+    ]
+    rows = [tuple(_value(name, client) for name in names) for client in finding.who[:_OTHERS_SHOWN]]
+    small_table([name.replace("_", " ") for name in names], rows)
+
+
+def _value(name: str, client: Mapping[str, Any]) -> str:
+    value = client.get(name)
+    if value is None or isinstance(value, list | dict):
+        return ""
+    return ms_text(value) if name.endswith("_ms") and isinstance(value, int | float) else str(value)
+
+
+def _chart(source: Selected, finding: Finding, known: list[Committer]) -> None:
+    place = finding.topic_partition
+    if known and place is not None:
+        cluster, group = finding.numbers.get("cluster"), str(finding.numbers["group"])
+        rows, _ = commits(source, cluster, group, place)
+        if rows:
+            st.subheader("Commits of the partition", anchor=False)
+            ends = log_ends(source, cluster, [place[0]], max(width_of(source) / 1e6, 1.0), place)
+            show_chart(partition_commits(rows, ends, known), describe="Offsets committed over time, by committer")
+            line("Each point is a commit in the colour of its sender; a red ring marks a sender that did not own the "
+                 "partition; the dashed line is the end of the log.", "quiet")  # fmt: skip
+        return
+    _traffic(source, finding)
+
+
+def _traffic(source: Selected, finding: Finding) -> None:
+    """Exchanges of the connections behind a finding that has no partition."""
+    flows = finding_flows(source, finding)
+    if not flows:
+        return
+    condition, width, domain = of_flows(flows), width_of(source), domain_ms(source)
+    over_time = exchanges_over_time(source, width, condition)
+    if not over_time:
+        return
+    st.subheader("Exchanges of these connections", anchor=False)
+    show_chart(exchange_rate(over_time, width, domain), describe="Exchanges per second on these connections")
+    if any(row["errors"] or row["unanswered"] for row in over_time):
+        show_chart(trouble(over_time, width, domain), describe="Errors and missing answers on these connections")
+    heat = latency_over_time(source, width, condition)
+    if len(heat) > 1:
+        show_chart(latency_heat(heat, domain), describe="Latency on these connections")
+
+
+def _number(name: str, value: float) -> str:
+    if name.endswith("_ms"):
+        return f"{value:,.3f} ms"
+    return f"{value:,}" if isinstance(value, int) else f"{value:,.3f}"
+
+
+def _behind(source: Selected, finding: Finding) -> None:
+    st.subheader("Exchanges and packets behind it", anchor=False)
+    exchanges, messages = st.tabs(["Exchanges", "Messages"])
+    with exchanges:
+        paged_table(source, "behind", evidence_exchanges(finding), _EXCHANGES, order="ts", noun="exchange",
+                    search=("client_id", "operation", "error_name"))  # fmt: skip
+    with messages:
+        paged_table(source, "told", evidence_messages(finding), _MESSAGES, order="ts", noun="message",
+                    search=("client_id", "operation", "summary"))  # fmt: skip
+
+
+def _others(view: View, cause: Cause, finding: Finding) -> None:
+    others = [one for one in cause.findings if one.finding_id != finding.finding_id]
+    if not others:
+        return
+    st.subheader("Other findings of the same cause", anchor=False)
+    for number, other in enumerate(others[:_OTHERS_SHOWN]):
+        words, button = st.columns([9, 1], vertical_alignment="center")
+        with words:
+            show(html('<div><span class="ww-title">{code} {name}</span> <span class="ww-quiet">{where}</span></div>',
+                      code=other.code, name=other.name, where=cause_where(Cause((other,)))))  # fmt: skip
+        with button:
+            if st.button("Details", key=f"other-{number}", width="stretch"):
+                view.go("findings", finding=other.finding_id)
+    if len(others) > _OTHERS_SHOWN:
+        line(f"and {len(others) - _OTHERS_SHOWN} more", "quiet")
+
+
+def _rule(finding: Finding) -> None:
+    detector = DETECTORS.get(finding.code)
+    if detector is None:
+        return
+    with st.expander("How this rule decides, and when it is wrong"):
+        st.code(page_text(detector.page, 110), language=None, wrap_lines=True)

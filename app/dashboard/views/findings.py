@@ -1,0 +1,98 @@
+"""Findings by cause, and one finding with all that proves it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import streamlit as st
+
+from app.dashboard import state
+from app.dashboard.state import View
+from app.dashboard.text import card, empty, heading
+from app.dashboard.views.finding import show_finding
+from reports.causes import SEVERITIES, Cause, Finding, causes, findings
+from reports.finding_section import cause_where, cause_who
+from reports.words import count
+
+_CAUSES_PAGE = 15
+
+
+def show(view: View) -> None:
+    """The page: the list, or the finding that the URL names."""
+    found = findings(view.source)
+    by_cause = causes(found)
+    wanted = state.value("finding")
+    for cause in by_cause:
+        for finding in cause.findings:
+            if finding.finding_id == wanted:
+                show_finding(view, cause, finding)
+                return
+    _list(view, found, by_cause)
+
+
+def finding_cards(view: View, found: Sequence[Cause], key: str) -> None:
+    """A card for each cause with the way to its details."""
+    for number, cause in enumerate(found):
+        words, button = st.columns([9, 1], vertical_alignment="center", gap="small")
+        with words:
+            _card(cause)
+        with button:
+            if st.button("Details", key=f"{key}-{number}", width="stretch"):
+                view.go("findings", finding=cause.worst.finding_id)
+
+
+def _card(cause: Cause) -> None:
+    worst = cause.worst
+    parts = [cause_where(cause), cause_who(cause), count(len(cause.findings), "finding"),
+             f"confidence {cause.confidence}"]  # fmt: skip
+    codes = ", ".join(f"{code} {found[0].name}" for code, found in cause.by_code().items())
+    card(codes, worst.sentence, worst.severity, foot=" · ".join(part for part in parts if part), label=worst.severity)
+
+
+def _list(view: View, found: Sequence[Finding], by_cause: Sequence[Cause]) -> None:
+    heading("Findings")
+    if not found:
+        empty("No findings in the selected time and protocols.")
+        return
+    one, two, three, four = st.columns([2, 2, 2, 4])
+    severities = [name for name in reversed(SEVERITIES) if any(f.severity == name for f in found)]
+    with one:
+        severity = state.choice("Severity", "severity", severities, none="any")
+    with two:
+        kind = state.choice("About", "about", sorted({_about(f) for f in found}), none="anything")
+    with three:
+        code = state.choice("Rule", "rule", sorted({f"{f.code} {f.name}" for f in found}), none="any")
+    with four:
+        text = state.typed("Subject", "subject", "group, topic, client, address")
+    chosen = [
+        cause for cause in by_cause
+        if any(_fits(finding, severity, kind, code, text.lower()) for finding in cause.findings)
+    ]  # fmt: skip
+    if not chosen:
+        empty("No finding fits these filters.")
+        return
+    page = min(state.number("page", 0), (len(chosen) - 1) // _CAUSES_PAGE)
+    finding_cards(view, chosen[page * _CAUSES_PAGE : (page + 1) * _CAUSES_PAGE], "list")
+    if len(chosen) > _CAUSES_PAGE:
+        _pages(page, (len(chosen) - 1) // _CAUSES_PAGE)
+
+
+def _pages(page: int, last: int) -> None:
+    with st.container(horizontal=True):
+        st.button("Worse ones", disabled=page == 0, on_click=state.put, args=("page", str(page - 1)), key="page-")
+        st.button("Further ones", disabled=page == last, on_click=state.put, args=("page", str(page + 1)), key="page+")
+
+
+def _about(finding: Finding) -> str:
+    """Capture, TCP or the protocol, by the letters of the code."""
+    names = {"CAP": "capture", "TCP": "TCP", "KAF": "Kafka", "MQT": "MQTT", "MON": "MongoDB"}
+    return names.get(finding.code[:3], finding.code[:3])
+
+
+def _fits(finding: Finding, severity: str, kind: str, code: str, text: str) -> bool:
+    return (
+        severity in ("", finding.severity)
+        and kind in ("", _about(finding))
+        and code in ("", f"{finding.code} {finding.name}")
+        and (not text or text in finding.subject.lower() or text in finding.sentence.lower())
+    )

@@ -1,0 +1,100 @@
+"""Analyses captures in a process of its own. In: an order as JSON on standard input; out: kept tables.
+
+Standard output gets one JSON object a line: progress, then `{"folder": ...}` or `{"error": sentence}`. It ends when it
+is told to (SIGTERM) or when standard input is closed, for then nobody waits for it; what it made so far goes with it.
+"""
+
+from __future__ import annotations
+
+import json
+import signal
+import sys
+import tempfile
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+import analyser
+from analyser.analysis import Analysis
+from analyser.evidence.cache import new_part, part
+from analyser.options import Progress, ReadOptions
+from app.dashboard.opened import META
+
+# Contents of records are not shown here, and decoding them takes longer than all the rest.
+LEFT_OUT = frozenset({"kafka_records"})
+
+
+def main() -> None:
+    """Does the one thing that standard input asks for."""
+    order = json.loads(sys.stdin.readline())
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+    try:
+        folder = keep_tables(order["paths"], order["options"], order["key"])
+    except analyser.CaptureError as error:
+        _say(error=str(error))
+        return
+    _say(folder=str(folder))
+
+
+def keep_tables(paths: list[str], given: dict[str, Any], key: str) -> Path:
+    """The folder with the tables of these captures. Raises CaptureError."""
+    from analyser.tables import TABLES
+
+    decode_as = {int(port): name for port, name in given.get("decode_as", {}).items()}
+    options = ReadOptions(
+        decode_as=decode_as, enable=tuple(given.get("enable", ())), processes=given.get("processes", 1)
+    )
+    wanted = [name for name in TABLES if name not in LEFT_OUT]
+    with analyser.read(paths, options=options, tables=wanted, progress=_tell) as analysis, _place(key) as folder:
+        for number, name in enumerate(wanted):
+            _say(stage=name, done=number, total=len(wanted))
+            analysis.write_parquet(name, folder / f"{name}.parquet")
+        (folder / META).write_text(json.dumps(_meta(paths, analysis)), encoding="utf-8")
+    return part(key) or folder
+
+
+@contextmanager
+def _place(key: str) -> Iterator[Path]:
+    """A part of the cache; where there is none, a folder that the starting process removes with its own."""
+    try:
+        making = new_part(key)
+        folder = making.__enter__()
+    except OSError:
+        yield Path(tempfile.mkdtemp(prefix="tables-"))
+        return
+    try:
+        yield folder
+    except BaseException as error:
+        making.__exit__(type(error), error, error.__traceback__)
+        raise
+    making.__exit__(None, None, None)
+
+
+def _meta(paths: list[str], analysis: Analysis) -> dict[str, Any]:
+    return {
+        "paths": paths,
+        "remarks": analysis.remarks,
+        "unread": [unread.reason for unread in analysis.unread],
+        "failures": [failure.code for failure in analysis.failures],
+    }
+
+
+def _tell(progress: Progress) -> None:
+    _say(file=progress.file, done=progress.done_bytes, total=progress.total_bytes, packets=progress.packets)
+
+
+def _say(**values: Any) -> None:
+    with suppress(OSError):
+        print(json.dumps(values), flush=True)
+
+
+def _end_with_parent() -> None:
+    sys.stdin.read()
+    signal.raise_signal(signal.SIGTERM)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,173 @@
+"""Commits of consumer groups over time: who stored which offset, who owned the partition, where the log ended.
+
+In: a source; out: rows to draw, thinned out by DuckDB where there are too many. Times `t` are Unix ms (floats).
+A committer is an identity: client id, address, member id; its number in the group is the order of first commits in the
+whole capture, so that it keeps its colour whatever is selected.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from analyser.queries import literal
+from reports.source import Source, all_rows, rows
+
+POINTS = 4000
+
+_COMMITTERS = """
+    select client_id, client_address, member_id, count(*) as commits,
+           count(*) filter (owner_member_id is not null and owner_member_id <> member_id) as foreign_commits,
+           min(generation) filter (generation >= 0) as first_generation,
+           max(generation) filter (generation >= 0) as last_generation,
+           count(*) filter (error_code <> 0) as refused,
+           count(distinct (coalesce(topic, topic_id), partition)) as partitions,
+           epoch_ns(min(ts)) as first_ns, epoch_ns(max(ts)) as last_ns
+    from kafka_offset_commits where {group}
+    group by client_id, client_address, member_id order by first_ns, client_id, client_address, member_id"""
+
+# Of many commits the lowest and the highest of each committer in each bin of time tell the same story.
+_COMMITS = """
+    with own as (
+        select epoch_ns(ts) / 1e6 as t, coalesce(topic, topic_id) as topic, partition, committed_offset,
+               client_id, client_address, member_id, generation, coalesce(error_code, 0) <> 0 as refused,
+               owner_member_id is not null and member_id is not null and owner_member_id <> member_id as by_other,
+               exchange_id, request_packet
+        from kafka_offset_commits where {group} and {place}),
+    placed as (
+        select *, row_number() over (part order by committed_offset, t) as lowest,
+               row_number() over (part order by committed_offset desc, t desc) as highest
+        from own
+        window part as (partition by floor(t / {width_ms}), topic, partition, client_id, client_address, member_id,
+                        by_other, refused))
+    select * exclude (lowest, highest) from placed
+    where {all_of_them} or lowest = 1 or highest = 1 order by t, topic, partition"""
+
+_COMMIT_COUNT = "select count(*) as n, epoch_ns(min(ts)) as first_ns, epoch_ns(max(ts)) as last_ns from " \
+    "kafka_offset_commits where {group} and {place}"  # fmt: skip
+
+_LOG_ENDS = """
+    with ends as (
+        select epoch_ns(coalesce(ts_response, ts)) / 1e6 as t, topic, partition, high_watermark as log_end
+        from kafka_fetch_partitions where high_watermark >= 0 and {cluster} and {topics}
+        union all
+        select epoch_ns(ts) / 1e6, topic, partition, "offset" from kafka_list_offsets
+        where timestamp = -1 and "offset" >= 0 and {cluster} and {topics})
+    select floor(t / {width_ms}) * {width_ms} as t, topic, partition, max(log_end) as log_end
+    from ends group by all order by all"""
+
+_OWNERS = """
+    with told as (
+        select epoch_ns(ts) / 1e6 as t, member_id, topic, partition, generation from kafka_assignments
+        where {group}),
+    changes as (
+        select *, lead(t) over (partition by topic, partition order by t) as t_end,
+               lag(member_id) over (partition by topic, partition order by t) as before,
+               lag(generation) over (partition by topic, partition order by t) as generation_before
+        from told),
+    starts as (
+        select * from changes
+        where before is distinct from member_id or generation_before is distinct from generation)
+    select t, coalesce(lead(t) over (partition by topic, partition order by t), {last_ms}) as t_end,
+           topic, partition, member_id, generation
+    from starts order by topic, partition, t"""
+
+
+@dataclass(frozen=True, slots=True)
+class Committer:
+    """Who committed for a group. name: short and unlike the others'; `*_ns` are Unix times."""
+
+    name: str
+    client_id: str | None
+    client_address: str | None
+    member_id: str | None
+    commits: int
+    foreign_commits: int
+    refused: int
+    partitions: int
+    first_generation: int | None
+    last_generation: int | None
+    first_ns: int
+    last_ns: int
+
+    @property
+    def identity(self) -> tuple[str | None, str | None, str | None]:
+        """Client id, address, member id."""
+        return self.client_id, self.client_address, self.member_id
+
+
+def committers(source: Source, cluster_id: str | None, group_id: str | None) -> list[Committer]:
+    """Everybody who committed for the group in the capture, in the order of their first commits."""
+    found = all_rows(source, _COMMITTERS.format(group=of_group(cluster_id, group_id)))
+    names = _names([(row["client_id"], row["client_address"], row["member_id"]) for row in found])
+    return [Committer(name, **row) for name, row in zip(names, found, strict=True)]
+
+
+def commits(
+    source: Source,
+    cluster_id: str | None,
+    group_id: str | None,
+    place: tuple[str, int] | None = None,
+    points: int = POINTS,
+) -> tuple[list[dict[str, Any]], bool]:
+    """Commits of a group, of one topic and partition with `place`, and whether rows were left out.
+
+    t, topic, partition, committed_offset, client_id, client_address, member_id, generation, refused, by_other (the
+    partition belonged to another member), exchange_id, request_packet.
+    """  # fmt: skip
+    group = of_group(cluster_id, group_id)
+    where = of_place(place)
+    known = rows(source, _COMMIT_COUNT.format(group=group, place=where))[0]
+    if not known["n"]:
+        return [], False
+    width_ms = max((known["last_ns"] - known["first_ns"]) / 1e6 / 100, 1.0)
+    whole = known["n"] <= points
+    query = _COMMITS.format(group=group, place=where, width_ms=width_ms, all_of_them="true" if whole else "false")
+    return rows(source, query), not whole
+
+
+def log_ends(
+    source: Source, cluster_id: str | None, topics: list[str], width_ms: float, place: tuple[str, int] | None = None
+) -> list[dict[str, Any]]:
+    """t, topic, partition, log_end: the highest end of the log that a broker told in each bin."""
+    listed = ", ".join(literal(topic) for topic in topics) or "''"
+    chosen = f"topic in ({listed})"
+    if place is not None:
+        chosen = f"topic = {literal(place[0])} and partition = {int(place[1])}"
+    return rows(source, _LOG_ENDS.format(cluster=_same("cluster_id", cluster_id), topics=chosen, width_ms=width_ms))
+
+
+def owners(source: Source, cluster_id: str | None, group_id: str | None, last_ns: int) -> list[dict[str, Any]]:
+    """t, t_end, topic, partition, member_id, generation: who was told to own what, until the next one was."""
+    return all_rows(source, _OWNERS.format(group=of_group(cluster_id, group_id), last_ms=last_ns / 1e6))
+
+
+def of_group(cluster_id: str | None, group_id: str | None) -> str:
+    """An SQL condition for rows of the group."""
+    return f"{_same('cluster_id', cluster_id)} and {_same('group_id', group_id)}"
+
+
+def of_place(place: tuple[str, int] | None) -> str:
+    """An SQL condition for rows of a topic and partition."""
+    if place is None:
+        return "true"
+    return f"{_same('coalesce(topic, topic_id)', place[0])} and partition = {int(place[1])}"
+
+
+def _same(column: str, value: str | None) -> str:
+    return f"{column} is null" if value is None else f"{column} = {literal(value)}"
+
+
+def _names(identities: list[tuple[str | None, str | None, str | None]]) -> list[str]:
+    """The client id; with its address where two share it, and with the end of the member id where both are shared."""
+    clients = [identity[0] for identity in identities]
+    places = [identity[:2] for identity in identities]
+    names = []
+    for client, address, member in identities:
+        name = client or "(no client id)"
+        if clients.count(client) > 1 or not client:
+            name += f" @{address}"
+        if places.count((client, address)) > 1:
+            name += f" {(member or '(no member)')[-6:]}"
+        names.append(name)
+    return names

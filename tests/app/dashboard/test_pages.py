@@ -1,0 +1,81 @@
+"""Every page opens on captures of each protocol, and says what its capture's maker knows."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from app.dashboard.offers import samples
+from app.dashboard.pages import PAGES
+from tests.app.dashboard.opening import kept, on_page, opened, sample, shown
+
+FEW = ("kafka_fenced_commit", "mqtt_faults", "mongo_show_databases")
+
+
+@pytest.fixture(scope="module", autouse=True)
+def own_folders(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Nothing of the user's is read or written."""
+    before = {name: os.environ.get(name) for name in ("XDG_CACHE_HOME", "XDG_STATE_HOME")}
+    for name in before:
+        os.environ[name] = str(tmp_path_factory.mktemp(name))
+    yield
+    for name, value in before.items():
+        os.environ.pop(name) if value is None else os.environ.update({name: value})
+
+
+def open_every_page(name: str) -> None:
+    kept(sample(name))
+    app = opened(name)
+    entries = {entry.name for entry in PAGES if entry.needs is None or name.startswith(entry.needs)}
+    assert entries <= {info["url_pathname"] or PAGES[0].name for info in app._registered_pages.values()}
+    for page in sorted(entries - {PAGES[0].name}):
+        app = on_page(app, page)
+        assert not app.exception, (page, [error.message for error in app.exception])
+        assert shown(app), page
+
+
+@pytest.mark.parametrize("name", FEW)
+def test_every_page_opens(name: str) -> None:
+    open_every_page(name)
+
+
+@pytest.mark.lab
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("name", [offer.id for offer in samples() if offer.id not in FEW])
+def test_every_page_opens_on_every_sample(name: str) -> None:
+    open_every_page(name)
+
+
+def test_a_finding_names_who_did_it_and_can_be_taken_along() -> None:
+    kept(sample("mqtt_faults"))
+    app = opened("mqtt_faults")
+    assert not app.exception
+    next(button for button in app.button if button.label == "Details").click()
+    app.run()
+    assert not app.exception
+    assert app.query_params["finding"]
+    text = shown(app)
+    assert "frame.number in {" in text
+    assert "What to do next" in text
+
+
+def test_filters_stand_in_the_url_and_come_back() -> None:
+    kept(sample("mqtt_faults"))
+    app = opened("mqtt_faults", "findings", {"severity": "critical"})
+    assert app.selectbox(key="ww_w_severity").value == "critical"
+    app.selectbox(key="ww_w_severity").set_value("warning")
+    app.run()
+    assert app.query_params["severity"] == "warning"
+    app = on_page(app, "")
+    assert "severity" not in app.query_params
+    assert app.query_params["capture"] == "mqtt_faults"
+
+
+@pytest.mark.parametrize("capture", ["../../etc/passwd", "nothing", "/etc/passwd"])
+def test_only_what_is_offered_opens(capture: str, tmp_path: Path) -> None:
+    app = opened(capture)
+    assert not app.exception
+    assert "That capture is not offered here any more." in shown(app)
