@@ -19,6 +19,7 @@ from analyser.archive.packets import NOTE, RangeJob, RangeResult, range_chunks
 from analyser.archive.ranges import RangeStats, find_ranges, is_exact, merged
 from analyser.archive.share_decoder import ShareDecoder
 from analyser.capture import CaptureLimits, Source, open_captures
+from analyser.capture_tables import CaptureTables
 from analyser.options import ReadOptions
 from analyser.pipeline import Decoded, Pipeline
 from analyser.store import RawStore
@@ -77,5 +78,5 @@ def read_by_shares(
         for name, table in decoded.store.tables.items():
             whole.store.tables[name].adopt(table.hand_over())
     whole.flow_facts = pa.concat_tables(flows).sort_by(FLOW)
-    with Analysis(whole, list(TABLES), options, known.values()) as analysis:
+    with Analysis(CaptureTables(whole, list(TABLES), known.values()), options) as analysis:
         yield analysis
