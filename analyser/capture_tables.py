@@ -105,6 +105,11 @@ class CaptureTables:
         else:
             self._finish_table(name, self._known())
 
+    def replace_findings(self, rows: pa.Table) -> None:
+        """Show these findings, columns as registered, instead of those of the rows that are here."""
+        self._register("findings", rows)
+        self._finished.add("findings")
+
     def _known(self) -> Lookups:
         """Lookups for finishing tables; clusters and topic names are found first, from the tables that tell them."""
         if self._lookups is not None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from analyser.capture import EndpointTable
 from analyser.facts import flow_row
@@ -21,10 +22,12 @@ _SEEN = pa.schema([(name, pa.int64()) for name in ("pair", "isn0", "isn1", "star
 
 
 class FlowRecords:
-    """Collects ended flows. delays: what tells how far apart two points of the capture are."""
+    """Collects ended flows. delays: what tells how far apart two points of the capture are. forgotten: flows that
+    were let go."""
 
     def __init__(self, endpoints: EndpointTable) -> None:
         self.delays: Delays | None = None
+        self.forgotten = 0
         self._endpoints = endpoints
         self._rows: list[dict[str, Any]] = []
         self._seen: list[tuple[int, ...]] = []
@@ -42,6 +45,18 @@ class FlowRecords:
         self._seen.append((flow.pair, *isns, *starts, low.stream_bytes, high.stream_bytes))
         if len(self._rows) >= _CHUNK_ROWS:
             self._pack()
+
+    def forget(self, before_ns: int, most: int) -> None:
+        """Forget flows that ended before this time, and the first ended of more than `most`; whole chunks of them."""
+        self._pack()
+        while self._batches:
+            last_ns = pc.max(self._batches[0].column("ts_last").cast(pa.int64())).as_py()
+            if last_ns >= before_ns and len(self._first_packets) <= most:
+                return
+            gone = self._batches.pop(0).num_rows
+            self.forgotten += gone
+            del self._first_packets[:gone]
+            del self._seen_batches[0]
 
     def table(self) -> pa.Table:
         """All flows with their first packet in the column FLOW, sorted by that."""

@@ -7,7 +7,7 @@ live capture and archives differ only in who feeds the batches.
 from __future__ import annotations
 
 import gc
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
@@ -107,6 +107,8 @@ class Pipeline:
         with_waits = waits.TABLE in tables
         self._flows = FlowTable(self._limits, self._endpoints, self._consume, self._records.add, with_waits)
         self._records.delays = self._flows.delays
+        self.result = self.decoded()
+        self.stats: CaptureStats | None = None  # of the capture that is being read
 
     def _add_tables(self) -> None:
         for name, own in self._fields.items():
@@ -115,9 +117,9 @@ class Pipeline:
             kinds = [field_kind(name, field_name) for field_name in names]
             self._store.add(name, names, kinds, self._sink.tables()[name], gather.rows if gather else None)
 
-    def run(self, sources: Sequence[Source], progress: ProgressCallback | None = None) -> Decoded:
+    def run(self, sources: Iterable[Source], progress: ProgressCallback | None = None) -> Decoded:
         """Read all sources to their ends. A source that cannot be read is named in `unread`, the rest goes on."""
-        result = self.decoded()
+        result = self.result
         with collector_paused():
             self._read_all(sources, result, progress)
         return result
@@ -150,10 +152,10 @@ class Pipeline:
             self._sink.expert((None, None, None, *_expert_row(None, note)[3:]))
         self._store.mark(NO_FLOW)
 
-    def _read_all(self, sources: Sequence[Source], result: Decoded, progress: ProgressCallback | None) -> None:
+    def _read_all(self, sources: Iterable[Source], result: Decoded, progress: ProgressCallback | None) -> None:
         packets_before = 0
         for source in sources:
-            stats = CaptureStats(source.name)
+            stats = self.stats = CaptureStats(source.name)
             self.next_file(len(result.captures), packets_before)
             try:
                 self._read(source, stats, progress)

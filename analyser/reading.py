@@ -36,7 +36,7 @@ def read_captures(
     helpers: Helpers,
 ) -> Analysis:
     """See `analyser.read`."""
-    wanted = _closure(TABLES if tables is None else tables)
+    wanted = needed_tables(TABLES if tables is None else tables)
     sources: list[Source] = []
     unread: list[UnreadInput] = []
     for path in paths:
@@ -90,7 +90,7 @@ def decode_captures(
     return decoded
 
 
-def _closure(names: Iterable[str]) -> list[str]:
+def needed_tables(names: Iterable[str]) -> list[str]:
     """The tables asked for and those needed to make them, in registry order."""
     found: set[str] = set()
     waiting = list(names)

@@ -122,11 +122,15 @@ class RawTable:
             for others in self._adopted:
                 chunks += others.chunks
                 readers += _readers(opened, others)
-            held = CHUNKS_HELD * (1 + len(self._adopted))
+            held = self._chunks_held()
             row_bytes = self._total_bytes // max(sum(chunk.rows for chunk in self._chunks), 1)
             rows = max(1, min(CHUNK_ROWS, MAX_BATCH_BYTES // max(row_bytes, 1)))
             for batch in in_time_order(chunks, lambda place: readers[place](), rows, held):
                 yield batch.select(self.schema.names[:-1])
+
+    def _chunks_held(self) -> int:
+        """Chunks that may be in memory at a time while all are read in the order of time."""
+        return CHUNKS_HELD * (1 + len(self._adopted))
 
     def pack(self) -> None:
         """Turn the marked rows into Arrow; all rows must be marked."""
@@ -190,6 +194,8 @@ class RawStore:
     folder: one that somebody else removes, None for an own one.
     """
 
+    table_type = RawTable
+
     def __init__(self, folder: Path | None = None) -> None:
         self._own = tempfile.TemporaryDirectory(prefix="wirewitness-") if folder is None else None
         self.folder = Path(self._own.name) if self._own is not None else Path(folder or "")
@@ -199,7 +205,7 @@ class RawStore:
         self, name: str, fields: Sequence[str], kinds: Sequence[str], rows: list[Row], gather: Gather | None = None
     ) -> RawTable:
         """A new table that takes over what is appended to `rows`."""
-        self.tables[name] = RawTable(name, fields, kinds, rows, self.folder, gather)
+        self.tables[name] = self.table_type(name, fields, kinds, rows, self.folder, gather)
         return self.tables[name]
 
     def mark(self, flow: int) -> None:

@@ -11,7 +11,7 @@ import stat
 import time
 from typing import Any, BinaryIO, cast
 
-from analyser.capture.growing import IDLE_S, Growing
+from analyser.capture.growing import IDLE_S, Growing, Waiting
 from analyser.capture.limits import CaptureLimits
 
 LEAD = 4  # bytes before `start` that stay readable: pcapng repeats the length of a block behind it
@@ -83,7 +83,7 @@ class BlockBuffer:
 
     def rest_of_stream(self) -> BinaryIO:
         """The whole stream again, for another reader, with what this buffer holds put back in front."""
-        if isinstance(self._stream, Growing):
+        if isinstance(self._stream, Waiting):
             self._stream.waits = True
         return cast(BinaryIO, Rejoined(bytes(self.data[self.start : self.end]), self._stream))
 

@@ -11,17 +11,22 @@ from typing import Any, BinaryIO, cast
 IDLE_S = 0.01
 
 
-class Growing(io.RawIOBase):
-    """Reads a file; at its end `readinto` gives None (nothing yet) until `stop()` is true, then what is left, then 0.
+class Waiting(io.RawIOBase):
+    """A stream that may have nothing yet: `readinto` gives None then.
 
     waits: instead of giving None, wait; for readers that do not know None.
     """
+
+    waits = False
+
+
+class Growing(Waiting):
+    """Reads a file; at its end `readinto` gives None until `stop()` is true, then what is left, then 0."""
 
     def __init__(self, file: BinaryIO, stop: Callable[[], bool]) -> None:
         self._file = cast(Any, file)
         self._stop = stop
         self._over = False
-        self.waits = False
 
     def readable(self) -> bool:
         return True

@@ -16,6 +16,7 @@ from app.cli.dashboard import dashboard
 from app.cli.detectors import detectors
 from app.cli.extract import extract
 from app.cli.failure import guarded
+from app.cli.live import live
 from app.cli.output import write_text
 from app.cli.query import query
 from app.cli.records import records
@@ -68,11 +69,12 @@ def cli() -> None:
       wirewitness analyse incident.pcapng
       wirewitness table kafka_offset_commits incident.pcapng --where "topic = 'payments'"
       wirewitness shapes mongo.pcapng
+      wirewitness live -i eth0 --ports 9092
       wirewitness detectors KAF103
     """
 
 
-for _command in (analyse, show, extract, table, query, tables, records, shapes, detectors, dashboard):
+for _command in (analyse, show, extract, table, query, tables, records, shapes, detectors, dashboard, live):
     cli.add_command(_command)
 
 

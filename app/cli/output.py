@@ -33,7 +33,7 @@ def result_sink(output: str | None, *, text: bool = False) -> Iterator[Write]:
     if output is None:
         try:
             yield _standard_output(text=text)
-            _flush_standard_output()
+            flush_output()
         except _ReaderGoneError:
             silence(sys.stdout)
         return
@@ -107,7 +107,8 @@ def _standard_output(*, text: bool) -> Write:
     return write
 
 
-def _flush_standard_output() -> None:
+def flush_output() -> None:
+    """What was written so far leaves this program; for a sink that stays open."""
     _checked(sys.stdout.flush)
 
 

@@ -37,7 +37,7 @@ def open_analysis(captures: Sequence[str], tables: Sequence[str], reading: dict[
         except analyser.CaptureError as error:
             raise CallerError(str(error)) from error
     with analysis:
-        _report_inputs(analysis, quiet=quiet)
+        report_inputs(analysis, quiet=quiet)
         yield analysis
 
 
@@ -50,7 +50,8 @@ def status_of(analysis: Analysis) -> Status:
     return Status.SOME_INPUT_UNREAD if analysis.unread else Status.DONE
 
 
-def _report_inputs(analysis: Analysis, *, quiet: bool) -> None:
+def report_inputs(analysis: Analysis, *, quiet: bool) -> None:
+    """Lines about inputs that were not read, and remarks on the others."""
     from reports.printable import visible
 
     for unread in analysis.unread:

@@ -1,0 +1,196 @@
+"""Packets of a network interface, through a ring of memory that the kernel shares (Linux: AF_PACKET, TPACKET_V3).
+
+In: the name of an interface, a filter program. Out: blocks of packets as columns, and how many packets the kernel
+dropped. A block is copied out at once, so that the kernel has its memory back while the packets are worked on.
+
+Sources: Linux, Documentation/networking/packet_mmap.rst and include/uapi/linux/if_packet.h; libpcap's pcap-linux.c
+for what a capture leaves out on the loopback interface and for tags that network cards take out of packets.
+"""
+
+from __future__ import annotations
+
+import array
+import fcntl
+import mmap
+import socket
+import struct
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from analyser.capture.gather import gather
+from analyser.capture.model import Ids, Ints, Rows
+
+BLOCK_BYTES = 1 << 20
+# A block that is not full is handed over after this time; it is the least delay from packet to finding.
+RETIRE_MS = 50
+SLACK = 64  # bytes behind a copied block that its user may write to
+VLAN_TAG_BYTES = 4
+
+_ALL_PROTOCOLS = 3
+_SOL_PACKET = 263
+_RX_RING, _STATISTICS, _VERSION, _IGNORE_OUTGOING = 5, 6, 10, 23
+_TPACKET_V3 = 2
+_SO_ATTACH_FILTER = 26
+_GET_FLAGS, _GET_HARDWARE = 0x8913, 0x8927
+_IS_UP, _IS_LOOPBACK = 1, 8
+_BLOCK_IS_OURS = 1
+_VLAN_IN_HEADER, _TPID_IN_HEADER = 0x10, 0x40
+_USUAL_TPID = 0x8100
+_OUTGOING = 4
+# Kind of hardware (ARPHRD_*) to link type: Ethernet and loopback; tunnels and others whose packets start with IP.
+_ETHERNET, _RAW_IP = 1, 101
+_LINK_TYPES = {1: _ETHERNET, 772: _ETHERNET, 65534: _RAW_IP, 768: _RAW_IP, 769: _RAW_IP, 776: _RAW_IP, 778: _RAW_IP}
+
+_BLOCK_HEAD = struct.Struct("=IIIIII")  # version, private offset, status, packets, offset of the first one, bytes used
+_NEXT = struct.Struct("=I").unpack_from
+_PACKET_HEAD = np.dtype(
+    [
+        ("next", "=u4"), ("seconds", "=u4"), ("nanoseconds", "=u4"), ("captured", "=u4"), ("wire", "=u4"),
+        ("status", "=u4"), ("mac", "=u2"), ("net", "=u2"), ("hash", "=u4"), ("tci", "=u4"), ("tpid", "=u2"),
+        ("padding", "V10"), ("family", "=u2"), ("protocol", ">u2"), ("interface", "=i4"), ("hardware", "=u2"),
+        ("kind", "u1"),
+    ]
+)  # fmt: skip
+
+FilterProgram = Sequence[tuple[int, int, int, int]]
+
+
+class NoInterfaceError(Exception):
+    """The interface is not there, is down, or is of a kind that cannot be read; the text is a sentence."""
+
+
+@dataclass(slots=True)
+class LinkPackets:
+    """Packets of one block. start: where each lies in `data`, which has room for VLAN tags and headers before each
+    packet, and SLACK bytes behind the last one; what is neither packet nor SLACK may be overwritten."""
+
+    data: bytearray
+    start: Ints
+    captured: Ints
+    wire: Ints
+    ts_ns: Ints
+
+
+def interface_facts(name: str) -> tuple[int, int]:
+    """Link type and flags of an interface. Raises NoInterfaceError."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as asking:
+        request = struct.pack("16s24x", name.encode()[:15])
+        try:
+            (hardware,) = struct.unpack_from("H", fcntl.ioctl(asking, _GET_HARDWARE, request), 16)
+            (flags,) = struct.unpack_from("H", fcntl.ioctl(asking, _GET_FLAGS, request), 16)
+        except OSError as error:
+            raise NoInterfaceError(f"there is no interface {name}") from error
+    if hardware not in _LINK_TYPES:
+        raise NoInterfaceError(f"interface {name} is of a kind that is not decoded (hardware type {hardware})")
+    return _LINK_TYPES[hardware], flags
+
+
+class Ring:
+    """The packets of one interface from now on. Raises NoInterfaceError, PermissionError, OSError."""
+
+    def __init__(self, name: str, program: FilterProgram, ring_bytes: int) -> None:
+        """program: what the kernel lets through, empty for all. ring_bytes: a multiple of BLOCK_BYTES."""
+        self.name = name
+        self.link_type, flags = interface_facts(name)
+        if not flags & _IS_UP:
+            raise NoInterfaceError(f"interface {name} is down")
+        self._blocks = ring_bytes // BLOCK_BYTES
+        self._next = 0
+        self._dropped = 0
+        self._socket = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, 0)
+        try:
+            self._memory = self._prepare(program, bool(flags & _IS_LOOPBACK), ring_bytes)
+            self._socket.bind((name, _ALL_PROTOCOLS))
+        except BaseException:
+            self._socket.close()
+            raise
+
+    def _prepare(self, program: FilterProgram, loopback: bool, ring_bytes: int) -> mmap.mmap:
+        """Everything is set before the socket is bound, so that no packet comes unfiltered."""
+        self._socket.setsockopt(_SOL_PACKET, _VERSION, _TPACKET_V3)
+        if program:
+            code = array.array("B", b"".join(struct.pack("=HBBI", *line) for line in program))
+            address, _ = code.buffer_info()
+            self._socket.setsockopt(socket.SOL_SOCKET, _SO_ATTACH_FILTER, struct.pack("@HP", len(program), address))
+        if loopback:  # what leaves through this interface comes back through it
+            self._socket.setsockopt(_SOL_PACKET, _IGNORE_OUTGOING, 1)
+        frame_bytes = 2048  # only has to divide the block: packets may be larger
+        shape = (BLOCK_BYTES, self._blocks, frame_bytes, ring_bytes // frame_bytes, RETIRE_MS, 0, 0)
+        self._socket.setsockopt(_SOL_PACKET, _RX_RING, struct.pack("=7I", *shape))
+        return mmap.mmap(self._socket.fileno(), ring_bytes, mmap.MAP_SHARED, mmap.PROT_READ | mmap.PROT_WRITE)
+
+    def fileno(self) -> int:
+        """The socket's descriptor, readable when a block is there."""
+        return self._socket.fileno()
+
+    @property
+    def waiting_blocks(self) -> bool:
+        """A block is there."""
+        return bool(self._status() & _BLOCK_IS_OURS)
+
+    @property
+    def gone(self) -> bool:
+        """The interface went down or away; blocks that came before may still be there."""
+        return self._socket.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR) != 0
+
+    def dropped(self) -> int:
+        """Packets that the kernel dropped since the ring was opened."""
+        counts = self._socket.getsockopt(_SOL_PACKET, _STATISTICS, 12)
+        self._dropped += struct.unpack("=III", counts)[1]
+        return self._dropped
+
+    def blocks(self, most: int) -> Iterator[LinkPackets]:
+        """The blocks that are there now, at most so many, the oldest first."""
+        for _ in range(most):
+            if not self._status() & _BLOCK_IS_OURS:
+                return
+            at = self._next * BLOCK_BYTES
+            _, _, _, packets, first, used = _BLOCK_HEAD.unpack_from(self._memory, at)
+            data = bytearray(used + SLACK)
+            data[:used] = memoryview(self._memory)[at : at + used]
+            struct.pack_into("=I", self._memory, at + 8, 0)  # the kernel's again
+            self._next = (self._next + 1) % self._blocks
+            if packets:
+                yield _packets(data, packets, first)
+
+    def close(self) -> None:
+        """Give the ring back."""
+        self._memory.close()
+        self._socket.close()
+
+    def _status(self) -> int:
+        return int(_NEXT(self._memory, self._next * BLOCK_BYTES + 8)[0])
+
+
+def _packets(data: bytearray, count: int, first: int) -> LinkPackets:
+    starts = []
+    position = first
+    for _ in range(count):
+        starts.append(position)
+        position += _NEXT(data, position)[0]
+    heads = np.array(starts, np.int64)
+    rows = gather(data, heads, _PACKET_HEAD)
+    start = heads + rows["mac"]
+    captured, wire = rows["captured"].astype(np.int64), rows["wire"].astype(np.int64)
+    tagged = np.flatnonzero(rows["status"] & _VLAN_IN_HEADER)
+    if len(tagged):
+        _put_tags_back(data, start[tagged], rows[tagged])
+        start[tagged] -= VLAN_TAG_BYTES
+        captured[tagged] += VLAN_TAG_BYTES
+        wire[tagged] += VLAN_TAG_BYTES
+    ts_ns = rows["seconds"].astype(np.int64) * 1_000_000_000 + rows["nanoseconds"]
+    return LinkPackets(data, start, captured, wire, ts_ns)
+
+
+def _put_tags_back(data: bytearray, start: Ints, rows: Rows) -> None:
+    """The card took the VLAN tag out of the packet: both addresses move forward and the tag goes behind them."""
+    whole = np.frombuffer(data, np.uint8)
+    places = start[:, None] - VLAN_TAG_BYTES + np.arange(16)
+    tag: Ids = np.where(rows["status"] & _TPID_IN_HEADER, rows["tpid"], _USUAL_TPID).astype(np.int32)
+    head = np.empty((len(start), 16), np.uint8)
+    head[:, :12] = whole[start[:, None] + np.arange(12)]
+    head[:, 12:14] = tag.astype(">u2").view(np.uint8).reshape(-1, 2)
+    head[:, 14:] = rows["tci"].astype(">u2").view(np.uint8).reshape(-1, 2)
+    whole[places] = head

@@ -1,0 +1,83 @@
+"""A capture kept in files, the oldest of which make room for newer ones. In: pieces of pcapng. Out: files.
+
+Without rotation there is one file, under the name given. With it, names get the time of the start and a number, and
+files of an earlier run are left alone.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import deque
+from collections.abc import Callable
+from pathlib import Path
+from typing import BinaryIO, cast
+
+
+class WritingStoppedError(Exception):
+    """A file cannot be written any more; the text says which, and why."""
+
+
+class RingFiles:
+    """Files at `path`. most_bytes, most_files: 0 for one file without an end.
+
+    head: what each file begins with.
+    """
+
+    def __init__(self, path: str, most_bytes: int, most_files: int, started: str, head: Callable[[], bytes]) -> None:
+        self._path, self._most_bytes, self._most_files = Path(path), most_bytes, most_files
+        self._started, self._head = started, head
+        self._file: BinaryIO | None = None
+        self._bytes = 0
+        self._number = 0
+        self._names: deque[Path] = deque()
+
+    @property
+    def name(self) -> str:
+        """Of the file that is being written."""
+        return str(self._names[-1])
+
+    def full(self, more_bytes: int) -> bool:
+        """Is it time for another file before so many bytes more?"""
+        return 0 < self._most_bytes < self._bytes + more_bytes and self._bytes > len(self._head())
+
+    def next_file(self) -> bytes:
+        """Begin another file and remove the oldest where there are too many; what was written into it."""
+        self.close()
+        self._number += 1
+        path = self._path
+        if self._most_bytes:
+            suffix = path.suffix or ".pcapng"
+            path = path.with_name(f"{path.stem}-{self._started}-{self._number:05d}{suffix}")
+        try:
+            while self._most_files and len(self._names) >= self._most_files:
+                self._names.popleft().unlink(missing_ok=True)
+            self._names.append(path)
+            self._file = cast(BinaryIO, path.open("wb", buffering=0))
+        except OSError as error:
+            raise WritingStoppedError(f"{path} cannot be written: {error.strerror or error}") from error
+        head = self._head()
+        self._bytes = 0
+        self.write(head)
+        return head
+
+    def write(self, piece: bytes) -> None:
+        """Append a piece; when it does not fit on the disk, the file ends with the last whole one."""
+        if self._file is None:
+            return
+        left = memoryview(piece)
+        try:
+            while left:
+                left = left[self._file.write(left) :]
+        except OSError as error:
+            os.ftruncate(self._file.fileno(), self._bytes)
+            name = self.name
+            self.close()
+            text = f"writing {name} stopped: {error.strerror or error}; it holds what came before"
+            raise WritingStoppedError(text) from error
+        self._bytes += len(piece)
+
+    def close(self) -> None:
+        """End the file that is being written."""
+        if self._file is not None:
+            self._file.close()
+            self._file = None

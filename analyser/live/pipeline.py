@@ -1,0 +1,159 @@
+"""The pipeline of a capture without an end, and questions to it.
+
+In: sources, as for `analyser/pipeline.py`, whose way packets go. Out: at any time an Analysis of what is there, made in
+a copy of the process as if the capture ended at that moment, and rates.
+"""
+
+from __future__ import annotations
+
+import gc
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import TypeVar
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from analyser.analysis import Analysis
+from analyser.build import Lookups, finish_batch
+from analyser.capture import CaptureStats
+from analyser.capture_tables import CaptureTables
+from analyser.facts import file_label, flow_row
+from analyser.flow import Flow
+from analyser.live.copies import Copy
+from analyser.live.rates import Rates
+from analyser.live.rolling import Kept, RollingStore
+from analyser.options import ReadOptions
+from analyser.pipeline import Pipeline
+from analyser.tables import arrow_schema
+from analyser.timeorder import FLOW
+from dissectors.core.limits import Limits
+from dissectors.core.protocol import Dissector
+
+Answer = TypeVar("Answer")
+
+# What a question looks at: rules want some minutes, and an answer should not take longer than some seconds.
+ASKED = Kept(age_ns=600 * 1_000_000_000, rows=200_000)
+
+
+class LivePipeline(Pipeline):
+    """A pipeline whose store forgets.
+
+    rates: of exchanges so far. keep_fresh: make `fresh` at every tick: the exchanges since the last one with the
+    columns of their table. clusters: flow id -> cluster id, as far as somebody has found out.
+    """
+
+    def __init__(
+        self,
+        dissectors: Mapping[str, Dissector],
+        wanted: Sequence[str],
+        options: ReadOptions,
+        kept: Kept,
+        limits: Limits | None = None,
+    ) -> None:
+        self.rolling = RollingStore()
+        super().__init__(dissectors, wanted, options, limits, store=self.rolling)
+        self._wanted, self._known_dissectors = wanted, dissectors
+        self._kept = kept
+        self._protocols: dict[int, str] = {}
+        self._ended: list[int] = []
+        self._open: dict[int, Flow] = {}
+        self._consuming: Flow | None = None
+        self.rates = Rates(self._protocols)
+        self.keep_fresh = False
+        self.fresh: list[pa.RecordBatch] = []
+        self.clusters: dict[str, str] = {}
+        self._raw: list[pa.RecordBatch] = []
+        self.rolling.rolling_table("exchanges").watcher = self._exchanges
+
+    @property
+    def shown_protocols(self) -> tuple[str, ...]:
+        """Protocols that are to be shown; empty for all."""
+        return self._options.protocols
+
+    @property
+    def now_ns(self) -> int | None:
+        """The time of the newest packet."""
+        return max((stats.ts_last_ns for stats in self._captures() if stats.ts_last_ns is not None), default=None)
+
+    @property
+    def packets(self) -> int:
+        """Packets read so far."""
+        return sum(stats.packets for stats in self._captures())
+
+    def tick(self, now_s: float) -> None:
+        """Count what has come since the last tick."""
+        self.rolling.rolling_table("exchanges").pack()
+        self.rates.tick(now_s)
+        self.fresh = [self._finished(batch) for batch in self._raw]
+        self._raw.clear()
+        for packet in self._ended:
+            self._protocols.pop(packet, None)
+            self._open.pop(packet, None)
+        self._ended.clear()
+
+    def forget(self) -> None:
+        """Let go of rows and flows that are too old. No copy may be at work."""
+        now_ns = self.now_ns
+        if now_ns is not None:
+            self.rolling.forget(now_ns - self._kept.age_ns, self._kept.rows)
+            self.result.flows.forget(now_ns - self._kept.age_ns, self._kept.flows)
+        gc.collect()
+
+    def ask(self, question: Callable[[Analysis, int | None], Answer], asked: Kept = ASKED) -> Copy[Answer]:
+        """Ask about the capture so far: question(analysis, cut) gets the rows of the last minutes; cut: rows from
+        before this time (ns) are not among them, None where all are."""
+
+        def answer() -> Answer:
+            if self.now_ns is not None:
+                self.rolling.forget(self.now_ns - asked.age_ns, asked.rows, remove=False)
+            with tempfile.TemporaryDirectory(dir=self.rolling.folder) as folder:
+                self.rolling.use_folder(Path(folder))
+                self.rolling.rolling_table("exchanges").watcher = None
+                self.result.captures = self._captures()
+                self.end()
+                return question(Analysis(self.tables(), self._options), self.rolling.cut_ns)
+
+        return Copy(answer)
+
+    def tables(self) -> CaptureTables:
+        """The tables of all that is there; reading must be over."""
+        flows = self.result.flows_table()
+        if self.rolling.cut_ns is not None or self.result.flows.forgotten:
+            self.rolling.know_flows(flows.column(FLOW).combine_chunks())
+        return CaptureTables(self.result, self._wanted, self._known_dissectors.values())
+
+    def _finished(self, raw: pa.RecordBatch) -> pa.RecordBatch:
+        """Raw exchanges with their registered columns, from what is known of their flows by now."""
+        packets = sorted(packet for packet in raw.column(FLOW).unique().to_pylist() if packet in self._open)
+        rows = [flow_row(self._open[packet], self._endpoints) for packet in packets]
+        flows = pa.Table.from_pylist(rows, arrow_schema("flows")).append_column(FLOW, pa.array(packets, pa.int64()))
+        clusters = pa.array([self.clusters.get(row["flow_id"]) for row in rows], pa.string())
+        files = [file_label(stats.file) for stats in self._captures()]
+        errors = {dissector.name: dissector.error_names for dissector in self._known_dissectors.values()}
+        raw = raw.filter(pc.is_in(raw.column(FLOW), pa.array(packets, pa.int64())))
+        return finish_batch("exchanges", raw, Lookups(flows, clusters, {}, files, errors))
+
+    def _captures(self) -> list[CaptureStats]:
+        """Those that were read, and the one that is being read."""
+        read = self.result.captures
+        return read if self.stats is None or (read and read[-1] is self.stats) else [*read, self.stats]
+
+    def _exchanges(self, batch: pa.RecordBatch) -> None:
+        if self._consuming is not None and self._consuming.protocol is not None:
+            self._protocols[self._consuming.first_packet] = self._consuming.protocol
+        self.rates.feed(batch)
+        if self.keep_fresh:
+            self._raw.append(batch)
+
+    def _consume(self, flow: Flow) -> None:
+        self._consuming = flow  # its rows may be counted before it is known here
+        super()._consume(flow)
+        if flow.protocol is not None and flow.first_packet not in self._protocols:
+            self._protocols[flow.first_packet] = flow.protocol
+        if self.keep_fresh and flow.protocol is not None:
+            self._open[flow.first_packet] = flow
+        if flow.finished:
+            self._ended.append(flow.first_packet)
+        self._consuming = None

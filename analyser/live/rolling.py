@@ -1,0 +1,149 @@
+"""Rows that leave when they are old. In: rows as dissectors give them. Out: those of the last hour or so.
+
+Rows lie in memory and then in files of some hundred thousand rows each; a file is removed as a whole. Rows that tell
+what others mean (brokers, assignments, connections) stay as long as their flow is known.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import NamedTuple, cast
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from analyser.store import CHUNK_ROWS, HandedOver, RawStore, RawTable
+from analyser.timeorder import CHUNKS_HELD, FLOW, NO_FLOW, Chunk, sorted_chunk
+
+# Rows of these are few and say what later rows mean: they are not too old while their flow is there.
+LASTING = frozenset(
+    {
+        "kafka_brokers", "kafka_partitions", "kafka_assignments", "kafka_group_events", "kafka_api_versions",
+        "mqtt_connections", "mqtt_subscriptions",
+    }
+)  # fmt: skip
+_MERGED_AT = 64
+
+
+class Kept(NamedTuple):
+    """How long rows stay: those of the last `age_ns`, of each table at most about `rows`, of ended flows `flows`."""
+
+    age_ns: int = 3600 * 1_000_000_000
+    rows: int = 2_000_000
+    flows: int = 200_000
+
+
+class RollingTable(RawTable):
+    """A table that forgets. forgotten: rows that have left it. watcher: is shown what comes in, as Arrow."""
+
+    forgotten = 0
+    cut_ns: int | None = None
+    watcher: Callable[[pa.RecordBatch], None] | None = None
+    known_flows: pa.Array | None = None
+    _files = 0
+
+    def forget(self, before_ns: int, most_rows: int, *, remove: bool = True) -> None:
+        """Forget rows from before this time, and the oldest of more than `most_rows`, in whole chunks.
+
+        remove: the files too; not in a copy of the process, whose files are another's.
+        """
+        self.pack()
+        keep_ns = None if self.name in LASTING else before_ns
+        while self._adopted and self._is_old(self._adopted[0].chunks, keep_ns, most_rows):
+            gone = self._adopted.pop(0)
+            self._note(gone.rows, max(chunk.last for chunk in gone.chunks))
+            if remove:
+                gone.path.unlink(missing_ok=True)
+        while self._chunks and not self._adopted and self._is_old(self._chunks[:1], keep_ns, most_rows):
+            batch, chunk = self._batches.pop(0), self._chunks.pop(0)
+            self._in_memory -= batch.num_rows
+            self._bytes_in_memory -= batch.nbytes
+            self._note(chunk.rows, chunk.last)
+
+    def batches(self) -> Iterator[pa.RecordBatch]:
+        """As RawTable.batches; rows of forgotten flows are left out."""
+        for batch in super().batches():
+            if self.known_flows is not None:
+                batch = batch.filter(pc.is_in(batch.column(FLOW), self.known_flows))
+            yield batch
+
+    def pack(self) -> None:
+        """As RawTable.pack; small batches are put together."""
+        super().pack()
+        if len(self._batches) > _MERGED_AT:
+            self._merge()
+
+    def _is_old(self, chunks: list[Chunk], before_ns: int | None, most_rows: int) -> bool:
+        if sum(rows.rows for rows in self._adopted) + self._in_memory > most_rows:
+            return True
+        return before_ns is not None and max(chunk.last for chunk in chunks) < before_ns
+
+    def _note(self, rows: int, last_ns: int) -> None:
+        self.forgotten += rows
+        self.cut_ns = last_ns if self.cut_ns is None else max(self.cut_ns, last_ns)
+
+    def _packed(self) -> pa.RecordBatch:
+        batch = super()._packed()
+        if self.watcher is not None and batch.num_rows:
+            self.watcher(batch)
+        return batch
+
+    def _chunks_held(self) -> int:
+        return 3 * CHUNKS_HELD  # files follow each other in time
+
+    def _merge(self) -> None:
+        """All rows in memory in the order of time, in as few chunks as their number allows."""
+        whole = pa.Table.from_batches(self._batches).combine_chunks().to_batches()[0]
+        whole, _ = sorted_chunk(whole)
+        parts = [sorted_chunk(whole.slice(start, CHUNK_ROWS)) for start in range(0, whole.num_rows, CHUNK_ROWS)]
+        self._batches = [batch for batch, _ in parts]
+        self._chunks = [chunk for _, chunk in parts]
+
+    def _spill(self) -> None:
+        if not self._batches:
+            return
+        self._merge()
+        self._files += 1
+        path = self._path.with_name(f"{self.name}.{self._files}.arrow")
+        with pa.ipc.new_file(str(path), self.schema, options=pa.ipc.IpcWriteOptions(compression="lz4")) as writer:
+            for batch in self._batches:
+                writer.write_batch(batch)
+        self._adopted.append(HandedOver(path, self._chunks, self._in_memory))
+        self._batches, self._chunks = [], []
+        self._in_memory = self._bytes_in_memory = 0
+
+
+class RollingStore(RawStore):
+    """The raw tables of a capture without an end."""
+
+    table_type = RollingTable
+
+    @property
+    def rolling(self) -> list[RollingTable]:
+        """All tables."""
+        return [table for table in self.tables.values() if isinstance(table, RollingTable)]
+
+    def rolling_table(self, name: str) -> RollingTable:
+        """A table by its name."""
+        return cast(RollingTable, self.tables[name])
+
+    @property
+    def cut_ns(self) -> int | None:
+        """Rows from before this time may be gone; None while all are there."""
+        return max((table.cut_ns for table in self.rolling if table.cut_ns is not None), default=None)
+
+    def forget(self, before_ns: int, most_rows: int, *, remove: bool = True) -> None:
+        """See RollingTable.forget."""
+        for table in self.rolling:
+            table.forget(before_ns, most_rows, remove=remove)
+
+    def know_flows(self, flows: pa.Array) -> None:
+        """Rows of other flows than these are left out from now on."""
+        known = pa.concat_arrays([flows, pa.array([NO_FLOW], flows.type)])
+        for table in self.rolling:
+            table.known_flows = known
+
+    def use_folder(self, folder: Path) -> None:
+        """Where temporary files go from now on; files of rows stay where they are."""
+        self.folder = folder

@@ -1,0 +1,172 @@
+"""`wirewitness live`: decode while capturing. In: interfaces or a stream of pcap; out: a screen or JSON lines, and in
+the end the report."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from app.cli.failure import CallerError, Status, say
+from app.cli.live_options import DurationType, PortsType, RotationType, capture_job, check_options
+from app.cli.output import check_output, colour_wanted, result_sink, terminal_width
+from app.cli.reading import report_inputs, status_of
+
+if TYPE_CHECKING:
+    from analyser.analysis import Analysis
+    from analyser.capture.capturing import CaptureJob
+    from analyser.live.session import Session
+    from app.cli.live_output import Output
+
+_READING = ("decode_as", "protocol", "enable")
+
+
+@click.command(short_help="Decode while capturing: rates, groups, findings as they appear.")
+@click.option("-i", "--interface", "interfaces", multiple=True, metavar="IFACE",
+              help="Capture on this interface (Linux). Repeatable.")  # fmt: skip
+@click.option("-r", "--read", metavar="FILE", help="Read a stream of pcap or pcapng instead; - for standard input.")
+@click.option("--filter", "filter_text", default="", metavar="BPF", help="Only packets that this filter lets through, "
+              "as tcpdump knows them.")  # fmt: skip
+@click.option("--ports", type=PortsType(), metavar="A,B", help="Only TCP packets from or to these ports.")
+@click.option("--protocol", multiple=True, metavar="NAME", help="Show only this protocol. Repeatable.")
+@click.option("--decode-as", multiple=True, metavar="PORT=PROTOCOL",
+              help="Read connections to this server port as PROTOCOL. Repeatable.")  # fmt: skip
+@click.option("--enable", multiple=True, metavar="NAME", help="Switch on an optional dissector. Repeatable.")
+@click.option("--duration", type=DurationType(), metavar="TIME", help="Stop after this time: 90s, 10m, 2h.")
+@click.option("--write", metavar="FILE", help="Keep the raw packets in FILE (pcapng).")
+@click.option("--rotate", type=RotationType(), metavar="SIZE,COUNT",
+              help="Write files of SIZE (100MB) and keep the last COUNT of them.")  # fmt: skip
+@click.option("--keep", type=DurationType(), default="1h", show_default=True, metavar="TIME",
+              help="Rows older than this leave memory; counts and findings stay.")  # fmt: skip
+@click.option("--format", "form", type=click.Choice(["text", "jsonl"]), default="text", show_default=True,
+              help="text: a screen, then the report; jsonl: exchanges and findings as they come.")  # fmt: skip
+@click.option("--quiet", is_flag=True, help="No remarks; errors still show.")
+@click.option("--debug", is_flag=True, help="Show the trace when wirewitness itself fails.")
+def live(
+    *,
+    interfaces: tuple[str, ...],
+    read: str | None,
+    filter_text: str,
+    ports: tuple[int, ...] | None,
+    duration: float | None,
+    write: str | None,
+    rotate: tuple[int, int] | None,
+    keep: float,
+    form: str,
+    quiet: bool,
+    debug: bool,
+    **reading: Any,
+) -> Status:
+    """Decode packets while they come: rates and latencies, groups and who commits, findings as they appear.
+
+    Ctrl-C ends it with the report that `analyse` would give. Files written with --write hold the raw packets, as
+    tcpdump's do: with credentials and payload.
+
+    \b
+    Examples:
+      wirewitness live -i eth0 --ports 9092
+      wirewitness live -i eth0 -i lo --filter "tcp and not port 22" --write ring.pcapng --rotate 100MB,10
+      ssh host sudo tcpdump -i any -U -w - port 9092 | wirewitness live -r -
+      kubectl exec kafka-0 -- tcpdump -U -w - port 9092 | wirewitness live -r - --format jsonl
+    """
+    del debug
+    only = {"filter": filter_text, "ports": ports, "write": write, "rotate": rotate}
+    check_options(interfaces, read, only)
+    check_output(write, [])
+    job = capture_job(interfaces, filter_text, ports or (), write, rotate) if read is None else None
+    from app.cli.live_output import output_for
+
+    with output_for(form, ", ".join(interfaces) or str(read), quiet=quiet) as output:
+        analysis = _run(job, read, reading, keep, duration, output)
+    with analysis:
+        if not analysis.tables() or not analysis.arrow("captures").num_rows:
+            raise CallerError(" ".join(unread.reason for unread in analysis.unread))
+        report_inputs(analysis, quiet=quiet)
+        if form == "text":
+            _report(analysis)
+        return status_of(analysis)
+
+
+def _run(
+    job: CaptureJob | None,
+    read: str | None,
+    reading: dict[str, Any],
+    keep: float,
+    duration: float | None,
+    output: Output,
+) -> Analysis:
+    """Read until it is over."""
+    from analyser.live.rolling import Kept
+    from analyser.live.session import Session
+    from app.cli.options import read_options
+    from reports.protocols import REPORT_TABLES
+
+    options = read_options(**reading, from_ns=None, to_ns=None)
+    kept = Kept(age_ns=int(keep * 1e9))
+    stops: list[Callable[[], None]] = []
+
+    def stop_all() -> None:
+        for stop in stops:
+            stop()
+
+    session = Session(REPORT_TABLES, options, kept, output.view, output.show, stop_all, duration)
+    session.waits_for_capture = job is not None
+    session.pipeline.keep_fresh = output.wants_exchanges
+    with ExitStack() as opened:
+        sources = _sources(job, read, session, stops, opened)
+        with _stopped_by_signals(session):
+            return session.run(sources)
+
+
+def _sources(
+    job: CaptureJob | None, read: str | None, session: Session, stops: list[Callable[[], None]], opened: ExitStack
+) -> Iterator[Any]:
+    from analyser.capture import Source
+    from analyser.live.capturer import Capturer
+    from analyser.live.feed import Messages, Watched
+
+    if job is not None:
+        capturer = opened.enter_context(Capturer(job))
+        stops.append(capturer.stop)
+        return Messages(capturer.fileno(), session.state, session.step).sources()
+    name = str(read)
+    try:
+        descriptor = 0 if name == "-" else os.open(name, os.O_RDONLY)
+    except OSError as error:
+        raise CallerError(f"{name} cannot be read: {error.strerror}") from error
+    if descriptor:
+        opened.callback(os.close, descriptor)
+    stream: Any = Watched(descriptor, session.step, lambda: session.stopping)
+    return iter([Source(name, stream=stream)])
+
+
+@contextmanager
+def _stopped_by_signals(session: Session) -> Iterator[None]:
+    """Ctrl-C, and what a system says when it stops a program, end the capture; a second time they end the program."""
+
+    def stop(number: int, _: object) -> None:
+        if session.stopping:
+            raise KeyboardInterrupt
+        session.stop()
+
+    before = {number: signal.signal(number, stop) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            with suppress(TypeError):  # a handler that Python does not know
+                signal.signal(number, handler)
+
+
+def _report(analysis: Analysis) -> None:
+    from reports.contents import report
+    from reports.text import render
+
+    say("putting the report together")
+    text = render(report(analysis), terminal_width(), colour=colour_wanted(None))
+    with result_sink(None, text=True) as write:
+        write(text.encode("utf-8", "backslashreplace"))

@@ -1,0 +1,155 @@
+"""What a live analysis shows. In: the session a few times a second; out: a screen, lines of text, or JSON lines."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections import deque
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, Protocol
+
+from app.cli.failure import say
+from app.cli.output import Write, colour_wanted, flush_output, result_sink
+
+if TYPE_CHECKING:
+    from rich.live import Live
+
+    from analyser.analysis import Analysis
+    from analyser.live.known import News
+    from analyser.live.session import Session
+
+_FINDINGS_SHOWN = 50
+_LINES_SHOWN = 3
+_STATE_OF_EVENT = {"new": "", "confirmed": "confirmed: ", "withdrawn": "withdrawn: "}
+
+
+class Output(Protocol):
+    """What the command needs of an output."""
+
+    wants_exchanges: bool
+
+    def view(self, analysis: Analysis) -> Any:
+        """What is to be shown of the last minutes; asked in a copy of the process."""
+
+    def show(self, session: Session) -> None:
+        """Show what changed."""
+
+
+@contextmanager
+def output_for(form: str, title: str, *, quiet: bool) -> Iterator[Output]:
+    """The output of a format: a screen only on a terminal."""
+    if form == "jsonl":
+        with result_sink(None) as write:
+            yield JsonLines(write)
+        return
+    if not sys.stdout.isatty():
+        yield TextLines(quiet)
+        return
+    from rich.console import Console
+    from rich.live import Live
+
+    console = Console(no_color=not colour_wanted(None), highlight=False)
+    with Live(console=console, screen=True, auto_refresh=False, transient=True) as live:
+        screen = Screen(live, title)
+        yield screen
+    for line in screen.lines:
+        say(line)
+
+
+class Screen:
+    """The newest state on the whole terminal."""
+
+    wants_exchanges = False
+
+    def __init__(self, live: Live, title: str) -> None:
+        self._live, self._title = live, title
+        self._news: deque[News] = deque(maxlen=_FINDINGS_SHOWN)
+        self.lines: deque[str] = deque(maxlen=_LINES_SHOWN)
+
+    def view(self, analysis: Analysis) -> Any:
+        from reports.groups import groups
+
+        return groups(analysis) if "kafka_offset_commits" in analysis.tables() else []
+
+    def show(self, session: Session) -> None:
+        from app.cli.live_screen import screen
+
+        self._news.extend(session.news)
+        self.lines.extend(session.lines)
+        size = self._live.console.size
+        shown = screen(session, self._title, list(self._news), list(self.lines), size.width, size.height)
+        self._live.update(shown, refresh=True)
+
+
+class TextLines:
+    """Findings as lines where no terminal is; on standard error, since the report follows on standard output."""
+
+    wants_exchanges = False
+
+    def __init__(self, quiet: bool) -> None:
+        self._quiet = quiet
+
+    def view(self, analysis: Analysis) -> Any:
+        return None
+
+    def show(self, session: Session) -> None:
+        from reports.printable import visible
+
+        for line in session.lines:
+            say(f"wirewitness: {visible(line)}")
+        for news in [] if self._quiet else session.news:
+            row = news.finding
+            maybe = " (provisional)" if row["provisional"] else ""
+            say(f"{_STATE_OF_EVENT[news.what]}{row['severity']} {row['code']}{maybe}: {visible(row['sentence'])}")
+
+
+class JsonLines:
+    """One object for each exchange and each change of a finding."""
+
+    wants_exchanges = True
+
+    def __init__(self, write: Write) -> None:
+        self._write = write
+
+    def view(self, analysis: Analysis) -> Any:
+        return None
+
+    def show(self, session: Session) -> None:
+        from reports.printable import visible
+
+        for line in session.lines:
+            say(f"wirewitness: {visible(line)}")
+        pieces = [*_exchange_lines(session), *(_finding_line(news) for news in session.news)]
+        for piece in pieces:
+            self._write(piece)
+        if pieces:
+            flush_output()
+
+
+def _exchange_lines(session: Session) -> Iterator[bytes]:
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    from reports.rows import join_lines, json_rows, slices
+
+    protocols = session.pipeline.shown_protocols
+    for batch in slices(session.pipeline.fresh):
+        if protocols:
+            batch = batch.filter(pc.is_in(batch.column("protocol"), pa.array(protocols)))
+        if batch.num_rows:
+            rows = json_rows("exchanges", batch, batch.schema.names)
+            typed = pc.binary_join_element_wise('{"type":"exchange",', pc.utf8_slice_codeunits(rows, 1), "")
+            yield join_lines(typed) + b"\n"
+
+
+def _finding_line(news: News) -> bytes:
+    from reports.values import time_text
+
+    row = dict(news.finding)
+    for name in ("ts_first", "ts_last"):
+        row[name] = None if row[name] is None else time_text(row[name])
+    for name in ("evidence", "numbers"):
+        row[name] = json.loads(row[name])
+    told = {"type": "finding", "event": news.what, **row}
+    return json.dumps(told, ensure_ascii=False).replace("\x7f", "\\u007f").encode("utf-8", "backslashreplace") + b"\n"

@@ -1,0 +1,85 @@
+"""Rows that leave when they are old, and those that stay."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from analyser import store
+from analyser.live.rolling import RollingTable
+
+FLOWS = (3, 8)
+
+
+def table_of(name: str, folder: Path, times: list[int], pack_every: int = 10) -> RollingTable:
+    """A table with a row for each time, of two flows in turn."""
+    table = RollingTable(name, ("ts", "number"), ("time", "int64"), [], folder)
+    for number, ts_ns in enumerate(times):
+        table.rows.append((ts_ns, number))
+        table.mark(FLOWS[number % 2])
+        if number % pack_every == 0:
+            table.pack()
+    return table
+
+
+def numbers(table: RollingTable) -> list[int]:
+    return [number for batch in table.batches() for number in batch.column("number").to_pylist()]
+
+
+@pytest.fixture
+def small_files(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Files of a hundred rows instead of a hundred thousand."""
+    monkeypatch.setattr(store, "MAX_ROWS_IN_MEMORY", 100)
+
+
+@pytest.mark.usefixtures("small_files")
+def test_all_rows_stay_in_the_order_of_time(tmp_path: Path) -> None:
+    times = [time ^ 7 for time in range(1000)]
+    table = table_of("exchanges", tmp_path, times)
+    assert len(list(tmp_path.iterdir())) == 9
+    assert numbers(table) == sorted(range(1000), key=lambda number: (times[number], FLOWS[number % 2]))
+    assert (table.forgotten, table.cut_ns) == (0, None)
+
+
+@pytest.mark.usefixtures("small_files")
+@pytest.mark.parametrize(
+    ("before_ns", "most", "first", "files"),
+    [
+        pytest.param(500, 10_000, 431, 5, id="by age, whole files"),
+        pytest.param(0, 300, 761, 2, id="by number"),
+        pytest.param(5000, 10_000, None, 0, id="everything"),
+    ],
+)
+def test_old_rows_leave(tmp_path: Path, before_ns: int, most: int, first: int | None, files: int) -> None:
+    table = table_of("exchanges", tmp_path, list(range(1000)))
+    table.forget(before_ns, most)
+    left = numbers(table)
+    assert (left[0] if left else None) == first
+    assert left == list(range(first if first is not None else 1000, 1000))
+    assert len(list(tmp_path.iterdir())) == files
+    assert (table.forgotten, table.cut_ns) == (1000 - len(left), 1000 - len(left) - 1)
+
+
+@pytest.mark.usefixtures("small_files")
+def test_a_copy_forgets_without_touching_files(tmp_path: Path) -> None:
+    table = table_of("exchanges", tmp_path, list(range(1000)))
+    files = len(list(tmp_path.iterdir()))
+    table.forget(900, 10_000, remove=False)
+    assert len(list(tmp_path.iterdir())) == files
+    assert len(numbers(table)) < 200
+
+
+def test_rows_that_say_what_others_mean_stay(tmp_path: Path) -> None:
+    table = table_of("kafka_brokers", tmp_path, list(range(50)))
+    table.forget(10**18, 10_000)
+    assert numbers(table) == list(range(50))
+    table.known_flows = pa.array([FLOWS[1]])
+    assert numbers(table) == list(range(1, 50, 2))
+
+
+def test_a_row_a_second_makes_no_thousands_of_batches(tmp_path: Path) -> None:
+    table = table_of("exchanges", tmp_path, list(range(1000)), pack_every=1)
+    assert len(table._batches) <= 65
+    assert numbers(table) == list(range(1000))
