@@ -5,7 +5,7 @@ columns that it reads and the key that cuts them into partitions; it sees one pa
 mapping of table name to DataFrame, and nothing else. So the same function runs here, on Spark and in a test.
 
 One statement per detector: its tables are put under each other, sorted by key and time by DuckDB (which spills), and
-the Arrow stream is cut where the key changes. Memory holds one partition and one batch.
+the Arrow stream is cut where the key changes (`cut.py`). Memory holds one partition and one batch.
 """
 
 from __future__ import annotations
@@ -14,19 +14,17 @@ import inspect
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import pairwise
 from types import MappingProxyType
 from typing import Any
 
 import duckdb
-import numpy as np
-import numpy.typing as npt
 import pandas as pd
 import pyarrow as pa
 
+from analyser.detectors.cut import TABLE_TAG, Key, column_of, cut, empty
 from analyser.findings import Confidence, Finding, Severity
 from analyser.queries import quoted
-from analyser.tables import ARROW_TYPES, PANDAS_TYPES, TABLES
+from analyser.tables import TABLES
 
 Frames = Mapping[str, pd.DataFrame]
 
@@ -34,8 +32,9 @@ PAGE_SECTIONS = ("Finds", "Why it matters", "How it decides", "False alarms", "R
 
 # How a key column is read. A topic without a known name is told from others by its id.
 _KEY_SQL = {"topic": "coalesce(topic, topic_id)"}
-_TABLE_TAG = "@table"
 _BATCH_ROWS = 16_384
+# Rows of one partition take up to half a KiB each in pandas, twice while they are put together.
+MOST_PARTITION_ROWS = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,20 +75,35 @@ class Detector:
         """Columns of that table's frame: the key first."""
         return (*self.partition_by, *(c for c in self.reads[table] if c not in self.partition_by))
 
+    def own_columns(self, table: str) -> list[str]:
+        """Columns besides the key: those declared, and those that the table is ordered by."""
+        wanted = dict.fromkeys((*self.reads[table], *TABLES[table].order))
+        return [column for column in wanted if column not in self.partition_by]
+
+
+class PartitionTooLarge(Exception):
+    """A partition has more rows than memory is planned for; it was not looked at."""
+
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """A detector that broke on one partition. Our own fault, never the capture's."""
+    """A detector that could not look at one partition: it broke, or there were too many rows (PartitionTooLarge)."""
 
     code: str
-    key: tuple[Any, ...]
+    key: Key
     error: Exception
+
+    @property
+    def is_own_fault(self) -> bool:
+        """It broke: never the capture's fault."""
+        return not isinstance(self.error, PartitionTooLarge)
 
 
 def run(
     con: duckdb.DuckDBPyConnection,
     detectors: Iterable[Detector],
     failures: list[Failure] | None = None,
+    most_rows: int = MOST_PARTITION_ROWS,
 ) -> list[Finding]:
     """Run detectors over all partitions.
 
@@ -99,16 +113,30 @@ def run(
     findings: list[Finding] = []
     for detector in detectors:
         try:
-            for key, frames in partitions(con, detector):
-                findings.extend(_findings(detector, key, frames, failures))
+            batches = con.sql(partitions_sql(detector)).to_arrow_reader(_BATCH_ROWS)
+            findings.extend(detect_sorted(batches, detector, failures, most_rows))
         except duckdb.Error as error:
             _failed(failures, Failure(detector.code, (), error))
     return findings
 
 
-def _findings(
-    detector: Detector, key: tuple[Any, ...], frames: Frames, failures: list[Failure] | None
-) -> Sequence[Finding]:
+def detect_sorted(
+    batches: Iterable[pa.RecordBatch],
+    detector: Detector,
+    failures: list[Failure] | None = None,
+    most_rows: int = MOST_PARTITION_ROWS,
+) -> Iterator[Finding]:
+    """Findings from rows that are selected by `selection_sql` and sorted by `sorted_by`. Failures as in `run`."""
+
+    def too_large(key: Key) -> None:
+        error = PartitionTooLarge(f"more than {most_rows:,} rows belong together")
+        _failed(failures, Failure(detector.code, key, error))
+
+    for key, frames in cut(batches, detector, most_rows, too_large):
+        yield from _findings(detector, key, frames, failures)
+
+
+def _findings(detector: Detector, key: Key, frames: Frames, failures: list[Failure] | None) -> Sequence[Finding]:
     try:
         return list(detector.detect(frames))
     except Exception as error:
@@ -122,25 +150,26 @@ def _failed(failures: list[Failure] | None, failure: Failure) -> None:
     failures.append(failure)
 
 
-def partitions(
-    con: duckdb.DuckDBPyConnection, detector: Detector
-) -> Iterator[tuple[tuple[Any, ...], dict[str, pd.DataFrame]]]:
+def partitions(con: duckdb.DuckDBPyConnection, detector: Detector) -> Iterator[tuple[Key, dict[str, pd.DataFrame]]]:
     """Key and frames of every partition that `suspects` names, in the order of the keys."""
-    key: tuple[Any, ...] | None = None
-    held: dict[str, list[pd.DataFrame]] = {}
-    for batch in con.sql(partitions_sql(detector)).to_arrow_reader(_BATCH_ROWS):
-        for piece_key, table, piece in _pieces(_with_registered_types(batch, detector), detector):
-            if key is not None and piece_key != key:
-                yield key, _frames(held, detector)
-                held = {}
-            key = piece_key
-            held.setdefault(table, []).append(piece)
-    if key is not None:
-        yield key, _frames(held, detector)
+    batches = con.sql(partitions_sql(detector)).to_arrow_reader(_BATCH_ROWS)
+    return cut(batches, detector, sys.maxsize, lambda _: None)
 
 
 def partitions_sql(detector: Detector) -> str:
     """The statement behind `partitions`: all rows wanted, sorted by key, table and time."""
+    order = ", ".join(f"{quoted(column)} NULLS FIRST" for column in sorted_by(detector))
+    return f"{selection_sql(detector)} ORDER BY {order}"
+
+
+def sorted_by(detector: Detector) -> list[str]:
+    """Columns of `selection_sql` by which rows must be sorted before they are cut, each ascending with null first."""
+    own = [column_of(t, c) for t in detector.reads for c in TABLES[t].order if c in detector.own_columns(t)]
+    return [*detector.partition_by, TABLE_TAG, *own]
+
+
+def selection_sql(detector: Detector) -> str:
+    """All rows wanted of the partitions that `suspects` names, the tables under each other, times as int64 of ns."""
     keys = [quoted(column) for column in detector.partition_by]
     steps = [f"r_{table} AS ({_rows_sql(detector, table)})" for table in detector.reads]
     semi_join = ""
@@ -149,13 +178,11 @@ def partitions_sql(detector: Detector) -> str:
         same = " AND ".join(f"r.{key} IS NOT DISTINCT FROM suspects.{key}" for key in keys)
         semi_join = f" SEMI JOIN suspects ON {same}"
     parts: list[str] = []
-    order: list[str] = [f"{key} NULLS FIRST" for key in keys] + [quoted(_TABLE_TAG)]
     for table in detector.reads:
-        own = _own_columns(detector, table)
-        columns = ", ".join([*keys, *(f"{quoted(c)} AS {quoted(f'{table}.{c}')}" for c in own)])
-        parts.append(f"SELECT '{table}' AS {quoted(_TABLE_TAG)}, {columns} FROM r_{table} AS r{semi_join}")
-        order += [f"{quoted(f'{table}.{c}')} NULLS FIRST" for c in TABLES[table].order if c in own]
-    return f"WITH {', '.join(steps)} {' UNION ALL BY NAME '.join(parts)} ORDER BY {', '.join(order)}"
+        own = (f"{quoted(c)} AS {quoted(column_of(table, c))}" for c in detector.own_columns(table))
+        columns = ", ".join([*keys, *own])
+        parts.append(f"SELECT '{table}' AS {quoted(TABLE_TAG)}, {columns} FROM r_{table} AS r{semi_join}")
+    return f"WITH {', '.join(steps)} {' UNION ALL BY NAME '.join(parts)}"
 
 
 def _rows_sql(detector: Detector, table: str) -> str:
@@ -163,92 +190,13 @@ def _rows_sql(detector: Detector, table: str) -> str:
     columns = [
         f"{_KEY_SQL[c] if c in _KEY_SQL and has_id else quoted(c)} AS {quoted(c)}" for c in detector.partition_by
     ]
-    for name in _own_columns(detector, table):
+    for name in detector.own_columns(table):
         is_time = TABLES[table].column(name).kind == "time"
         columns.append(f"epoch_ns({quoted(name)}) AS {quoted(name)}" if is_time else quoted(name))
     where = f" WHERE {detector.rows[table]}" if table in detector.rows else ""
     return f"SELECT {', '.join(columns)} FROM {table}{where}"
 
 
-def _own_columns(detector: Detector, table: str) -> list[str]:
-    """Columns besides the key: those declared, and those that the table is ordered by."""
-    wanted = dict.fromkeys((*detector.reads[table], *TABLES[table].order))
-    return [column for column in wanted if column not in detector.partition_by]
-
-
-def _with_registered_types(batch: pa.RecordBatch, detector: Detector) -> pd.DataFrame:
-    """The batch as a DataFrame whose columns have the types of the registry."""
-    times = {
-        f"{table}.{column}"
-        for table in detector.reads
-        for column in _own_columns(detector, table)
-        if TABLES[table].column(column).kind == "time"
-    }
-    columns = [
-        column.cast(ARROW_TYPES["time"]) if name in times else column
-        for name, column in zip(batch.schema.names, batch.columns, strict=True)
-    ]
-    typed = pa.RecordBatch.from_arrays(columns, names=batch.schema.names)
-    frame: pd.DataFrame = typed.to_pandas(types_mapper=_PANDAS_OF_ARROW.get)
-    return frame
-
-
-_PANDAS_OF_ARROW: dict[pa.DataType, Any] = {
-    pa.string(): pd.StringDtype(),
-    pa.int64(): pd.Int64Dtype(),
-    pa.bool_(): pd.BooleanDtype(),
-}
-
-
-def _pieces(frame: pd.DataFrame, detector: Detector) -> Iterator[tuple[tuple[Any, ...], str, pd.DataFrame]]:
-    """(key, table, rows) of every run of rows with one key and table; the rows with the table's own columns.
-
-    The columns of each table are picked once for the whole batch: a slice of rows is cheap, one of columns is not.
-    """
-    tags = frame[_TABLE_TAG].to_numpy()
-    rows_of = {table: np.flatnonzero(tags == table) for table in detector.reads}
-    own: dict[str, pd.DataFrame] = {}
-    for table, rows in rows_of.items():
-        names = [c if c in detector.partition_by else f"{table}.{c}" for c in detector.columns(table)]
-        own[table] = frame[names].iloc[rows].set_axis(detector.columns(table), axis=1)
-    starts = _run_starts(frame, [*detector.partition_by, _TABLE_TAG])
-    heads = frame[list(detector.partition_by)].iloc[starts]
-    columns = [heads[name].array.to_numpy(dtype=object, na_value=None).tolist() for name in detector.partition_by]
-    for number, (start, end) in enumerate(pairwise([*starts, len(frame)])):
-        table = str(tags[start])
-        first, last = np.searchsorted(rows_of[table], (start, end))
-        yield tuple(column[number] for column in columns), table, own[table].iloc[first:last]
-
-
-def _run_starts(frame: pd.DataFrame, names: Sequence[str]) -> list[int]:
-    """Positions at which a row differs from the one before it in any of these columns."""
-    changed: npt.NDArray[np.bool_] = np.zeros(len(frame), dtype=bool)
-    changed[:1] = True
-    for name in names:
-        codes = pd.factorize(frame[name], use_na_sentinel=True)[0]
-        changed[1:] |= codes[1:] != codes[:-1]
-    return np.flatnonzero(changed).tolist()
-
-
-def _frames(held: Mapping[str, list[pd.DataFrame]], detector: Detector) -> dict[str, pd.DataFrame]:
-    """One frame per table, the pieces of each put together; empty ones for tables without rows."""
-    frames: dict[str, pd.DataFrame] = {}
-    for table in detector.reads:
-        pieces = held.get(table)
-        if not pieces:
-            frames[table] = _empty(detector, table)
-            continue
-        frame = pieces[0] if len(pieces) == 1 else pd.concat(pieces)
-        frame.index = pd.RangeIndex(len(frame))
-        frames[table] = frame
-    return frames
-
-
 def empty_frames(detector: Detector) -> dict[str, pd.DataFrame]:
     """Frames without rows, with the registered column types."""
-    return {table: _empty(detector, table) for table in detector.reads}
-
-
-def _empty(detector: Detector, table: str) -> pd.DataFrame:
-    kinds = {column: TABLES[table].column(column).kind for column in detector.columns(table)}
-    return pd.DataFrame({column: pd.Series(dtype=PANDAS_TYPES[kind]) for column, kind in kinds.items()})
+    return {table: empty(detector, table) for table in detector.reads}

@@ -15,6 +15,7 @@ from app.cli.options import read_options
 
 if TYPE_CHECKING:
     from analyser.analysis import Analysis
+    from analyser.detectors.framework import Failure
     from analyser.options import Progress
 
 
@@ -43,11 +44,23 @@ def open_analysis(captures: Sequence[str], tables: Sequence[str], reading: dict[
 
 def status_of(analysis: Analysis) -> Status:
     """DONE, SOME_INPUT_UNREAD, or OWN_FAULT when a detector broke: the output stands, but findings may be missing."""
-    for failure in analysis.failures:
-        complain(f"detector {failure.code} broke and may have missed findings, please report it: {failure.error!r}")
-    if analysis.failures:
+    faults = [complain_of_failure(failure) for failure in analysis.failures]
+    if any(faults):
         return Status.OWN_FAULT
     return Status.SOME_INPUT_UNREAD if analysis.unread else Status.DONE
+
+
+def complain_of_failure(failure: Failure) -> bool:
+    """Says what a detector could not look at; True when that is our own fault."""
+    from analyser.detectors import DETECTORS
+    from analyser.findings import subject_text
+
+    if failure.is_own_fault:
+        complain(f"detector {failure.code} broke and may have missed findings, please report it: {failure.error!r}")
+    else:
+        about = subject_text(**dict(zip(DETECTORS[failure.code].partition_by, failure.key, strict=False)))
+        complain(f"detector {failure.code} did not look at {about or 'the capture'}: {failure.error}")
+    return failure.is_own_fault
 
 
 def report_inputs(analysis: Analysis, *, quiet: bool) -> None:

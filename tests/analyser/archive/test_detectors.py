@@ -1,0 +1,67 @@
+"""Detectors on Spark give the findings of the offline run, however many rows they want, and name what is too large."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pytest
+
+import analyser
+from analyser.archive.dataset import write_parts
+from analyser.archive.detectors import detect
+from analyser.detectors.framework import PartitionTooLarge
+from tests.conftest import SAMPLES
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+ALL = sorted(path.name.split(".")[0] for path in SAMPLES.glob("*.pcap*"))
+
+
+def parts_of(sample: Path, folder: Path) -> tuple[dict[str, list[str]], pa.Table]:
+    """The tables of a sample as parts of a dataset, and its findings."""
+    with analyser.read(sample) as analysis:
+        parts = {
+            table: [str(folder / part.path) for part in write_parts(table, analysis.batches(table), folder, "000001-0")]
+            for table in analysis.tables()
+            if table != "findings"
+        }
+        return parts, analysis.arrow("findings")
+
+
+def sample_path(name: str) -> Path:
+    return next(SAMPLES.glob(f"{name}.pcap*"))
+
+
+@pytest.mark.parametrize(
+    "few_rows", [pytest.param(1_000_000, id="sorted by DuckDB"), pytest.param(10, id="many rows are sorted by Spark")]
+)
+def test_findings_equal_those_of_the_offline_run(few_rows: int, spark: SparkSession, tmp_path: Path) -> None:
+    parts, expected = parts_of(sample_path("kafka_stale_commit"), tmp_path / "dataset")
+    (tmp_path / "temporary").mkdir()
+    found = detect(spark, parts, tmp_path / "temporary", few_rows=few_rows)
+    assert expected.num_rows > 0
+    assert found.findings.equals(expected)
+    assert found.failures == []
+    assert bool(list((tmp_path / "temporary").glob("KAF*.parquet"))) == (few_rows == 10)
+
+
+def test_a_partition_that_is_too_large_is_named(spark: SparkSession, tmp_path: Path) -> None:
+    parts, _ = parts_of(sample_path("kafka_stale_commit"), tmp_path / "dataset")
+    (tmp_path / "temporary").mkdir()
+    found = detect(spark, parts, tmp_path / "temporary", codes=["KAF103"], most_rows=20)
+    assert found.failures
+    assert {(type(failure.error), failure.code) for failure in found.failures} == {(PartitionTooLarge, "KAF103")}
+    assert {str(failure.error) for failure in found.failures} == {"more than 20 rows belong together"}
+    assert {failure.key[1] for failure in found.failures} <= {"payments", "orders"}
+
+
+@pytest.mark.lab
+@pytest.mark.parametrize("name", ALL)
+@pytest.mark.parametrize("few_rows", [0, 1_000_000])
+def test_every_sample(name: str, few_rows: int, spark: SparkSession, tmp_path: Path) -> None:
+    parts, expected = parts_of(sample_path(name), tmp_path / "dataset")
+    (tmp_path / "temporary").mkdir()
+    assert detect(spark, parts, tmp_path / "temporary", few_rows=few_rows).findings.equals(expected)
