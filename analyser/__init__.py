@@ -32,7 +32,8 @@ def read(
 ) -> Analysis:
     """Read captures to their ends and give their tables.
 
-    paths: files (pcap, pcapng, also compressed), directories of captures, or "-" for standard input.
+    paths: files (pcap, pcapng, also compressed), directories of captures, "-" for standard input, or one dataset (a
+    directory made by `wirewitness archive`), of which only the rows asked for are read.
     tables: names of the tables needed, None for all; what they need themselves is added. Fewer tables are quicker.
     Raises CaptureError when no input could be read; inputs that could not be read beside others are in `unread`.
     """

@@ -20,8 +20,11 @@ class QueryError(ValueError):
     """A condition or query that DuckDB refuses; the text is one sentence for the user."""
 
 
-def open_connection(folder: Path) -> duckdb.DuckDBPyConnection:
-    """A connection within fixed memory that reaches no files outside the folder and no Python variables."""
+def open_connection(folder: Path, readable: Sequence[Path] = ()) -> duckdb.DuckDBPyConnection:
+    """A connection within fixed memory that reaches no Python variables and no files outside these folders.
+
+    folder: for its temporary files. readable: folders with files to read.
+    """
     connection = duckdb.connect(":memory:")
     for setting, value in (
         ("memory_limit", DUCKDB_MEMORY),
@@ -30,7 +33,7 @@ def open_connection(folder: Path) -> duckdb.DuckDBPyConnection:
         ("threads", 2),
         ("enable_progress_bar", False),
         ("python_enable_replacements", False),
-        ("allowed_directories", [str(folder)]),
+        ("allowed_directories", [str(folder), *map(str, readable)]),
         ("enable_external_access", False),
         ("lock_configuration", True),
     ):

@@ -6,6 +6,8 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from analyser.analysis import Analysis, UnknownTable
+from analyser.archive.dataset import Dataset, one_dataset
+from analyser.archive.reading import DatasetTables
 from analyser.capture import CaptureError, Source, in_time_order, open_captures
 from analyser.capture_tables import CaptureTables
 from analyser.context.stages import STAGE_OF
@@ -36,6 +38,9 @@ def read_captures(
     helpers: Helpers,
 ) -> Analysis:
     """See `analyser.read`."""
+    dataset = one_dataset(paths)
+    if dataset is not None:
+        return Analysis(DatasetTables(Dataset.open(dataset), tables, options), options)
     wanted = needed_tables(TABLES if tables is None else tables)
     sources: list[Source] = []
     unread: list[UnreadInput] = []

@@ -36,6 +36,7 @@ __all__ = [
     "Part",
     "Run",
     "is_dataset",
+    "one_dataset",
     "write_parts",
 ]
 
@@ -78,3 +79,14 @@ def is_dataset(path: str | Path) -> bool:
     """Is there a dataset in that directory, or one whose first change a killed process left unfinished?"""
     root = Path(path)
     return (root / MANIFEST).is_file() or is_unfinished(root)
+
+
+def one_dataset(paths: Iterable[str | Path]) -> str | Path | None:
+    """The dataset among these inputs, None for captures. DatasetError for a dataset that is not the only input."""
+    given = list(paths)
+    for path in given:
+        if is_dataset(path):
+            if len(given) > 1:
+                raise DatasetError(f"{path} is a dataset, which is read alone: no captures or datasets beside it.")
+            return path
+    return None

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator
 from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
-from urllib.parse import quote
+from urllib.parse import quote, unquote
 
 import numpy as np
 import numpy.typing as npt
@@ -29,7 +29,7 @@ NULL = "__HIVE_DEFAULT_PARTITION__"
 ROW_GROUP_ROWS = 1 << 16
 ROW_GROUP_BYTES = 16 << 20
 OPEN_FILES = 8
-_HOUR_NS = 3_600_000_000_000
+HOUR_NS = 3_600_000_000_000
 _NO_HOUR = np.iinfo(np.int64).min
 
 
@@ -46,6 +46,13 @@ class Place(NamedTuple):
             day, hour = str(np.datetime64(self.hour, "h")).split("T")
         protocol = NULL if self.protocol is None else quote(self.protocol, safe="")
         return f"protocol={protocol}/day={day}/hour={hour}"
+
+    @classmethod
+    def of(cls, part: Part) -> Place:
+        """The place that a part's path tells. ValueError for a path that `write_parts` did not make."""
+        protocol, day, hour = (piece.partition("=")[2] for piece in part.path.split("/")[1:4])
+        hours = None if NULL in (day, hour) else int(np.datetime64(f"{day}T{hour}", "h").astype(np.int64))
+        return cls(None if protocol == NULL else unquote(protocol), hours)
 
 
 @cache
@@ -110,7 +117,7 @@ def _hours(table: str, batch: pa.RecordBatch) -> npt.NDArray[np.int64]:
     if column is None:
         return np.full(batch.num_rows, _NO_HOUR, np.int64)
     times = batch.column(column).cast(pa.int64())
-    hours = pc.fill_null(times, 0).to_numpy() // _HOUR_NS
+    hours = pc.fill_null(times, 0).to_numpy() // HOUR_NS
     hours[times.is_null().to_numpy(zero_copy_only=False)] = _NO_HOUR
     return np.asarray(hours)
 

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import json
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import Any, Protocol
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -36,20 +36,54 @@ _MESSAGE_COLUMNS = (
 HINT = "`wirewitness table messages CAPTURE --columns message_id,operation` lists them"
 
 
-class Index:
-    """Messages, exchanges and flows of some captures, in a folder. OSError, ValueError: the folder is damaged."""
+class MessageSource(Protocol):
+    """Where an index looks things up. Raises OSError, ValueError when what it reads is damaged."""
 
-    def __init__(self, folder: Path, sources: Sequence[Source], temporary: Any = None) -> None:
+    def messages(self, flow: FlowRow, direction: int | None, offset: int | None) -> Iterator[MessageRow]:
+        """Messages of a flow by time; of one direction, of one offset where these are given."""
+        ...
+
+    def completed_in(self, packet: int) -> Iterator[MessageRow]:
+        """The messages whose last byte came in a packet (file and number in one)."""
+        ...
+
+    def partner_offset(self, row: MessageRow) -> int | None:
+        """Where the other message of its exchange begins, in the other direction."""
+        ...
+
+    def flow(self, flow_id: str) -> FlowRow | None:
+        """The flow of that id."""
+        ...
+
+    def flows(self) -> Iterator[FlowRow]:
+        """All flows, by their first packets."""
+        ...
+
+    def next_flow(self, flow: FlowRow) -> int | None:
+        """The first packet of the next flow between the same ends."""
+        ...
+
+
+class Index:
+    """Messages, exchanges and flows of some captures.
+
+    sources: the captures, in the order in which packed packets count them. places: where packets lie in each.
+    inputs: what `analyser.read` takes to read the same.
+    """
+
+    def __init__(
+        self,
+        kept: MessageSource,
+        sources: Sequence[Source],
+        places: Sequence[Places],
+        inputs: Sequence[str] | None = None,
+        close: Callable[[], None] = lambda: None,
+    ) -> None:
         self.sources = tuple(sources)
-        self._folder = folder
-        self._temporary = temporary
-        self._flow_table: pa.Table | None = None
-        for name in (_MESSAGES, _EXCHANGES, _FLOWS):
-            pq.read_metadata(folder / name)
-        kept = json.loads((folder / _PLACES).read_text())
-        self.places = [Places(one[0], tuple(one[1]), tuple(one[2])) for one in kept]
-        if len(self.places) != len(self.sources):
-            raise ValueError("the index is of other captures")
+        self.places = tuple(places)
+        self.inputs = [str(source.path) for source in sources] if inputs is None else list(inputs)
+        self._kept = kept
+        self._close = close
 
     def __enter__(self) -> Index:
         return self
@@ -57,48 +91,93 @@ class Index:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if self._temporary is not None:
-            self._temporary.cleanup()
+        self._close()
 
     def message(self, wanted: MessageId) -> MessageRow:
         """UnknownId when no capture holds it."""
         flow = self.flow(wanted.flow_id)
-        own = (pc.field(FLOW) == flow.key) & (pc.field("direction") == wanted.direction)
-        rows = self._messages(own & (pc.field("stream_offset") == wanted.offset))
-        for row in rows:
+        for row in self._kept.messages(flow, wanted.direction, wanted.offset):
             return row
         raise UnknownId(f"no message {wanted.text()}{self._neighbour(wanted, flow)}; {HINT}")
 
     def completed_in(self, packet: int) -> list[MessageRow]:
         """The messages whose last byte came in a packet (file and number in one)."""
-        return list(self._messages(pc.field("packet_last") == packet))
+        return list(self._kept.completed_in(packet))
 
     def of_flow(self, flow: FlowRow) -> list[MessageRow]:
         """All messages of a flow, by time."""
-        return list(self._messages(pc.field(FLOW) == flow.key))
+        return list(self._kept.messages(flow, None, None))
 
     def partner(self, row: MessageRow) -> MessageRow | None:
         """The response of a request, the request of a response."""
-        own, other = ("request_offset", "response_offset")[:: -1 if row.direction else 1]
-        chosen = (pc.field(FLOW) == row.flow.key) & (pc.field(own) == row.stream_offset)
-        found = pq.read_table(self._folder / _EXCHANGES, columns=[other], filters=chosen)[other].to_pylist()
-        if not found or found[0] is None:
-            return None
-        return self.message(MessageId(row.flow.flow_id, 1 - row.direction, found[0]))
+        offset = self._kept.partner_offset(row)
+        return None if offset is None else self.message(MessageId(row.flow.flow_id, 1 - row.direction, offset))
 
     def flow(self, flow_id: str) -> FlowRow:
         """UnknownId when no capture holds it."""
-        rows = self._flows.filter(pc.equal(self._flows["flow_id"], flow_id)).to_pylist()
-        if not rows:
+        found = self._kept.flow(flow_id)
+        if found is None:
             raise UnknownId(f"no flow {flow_id}; `wirewitness table flows CAPTURE` lists them")
-        return _flow_row(rows[0])
+        return found
 
     def flows(self) -> list[FlowRow]:
         """All flows, by their first packets."""
-        return [_flow_row(row) for row in self._flows.to_pylist()]
+        return list(self._kept.flows())
 
     def end_of(self, flow: FlowRow) -> int:
         """The first packet of the next flow between the same ends; beyond all packets when there is none."""
+        later = self._kept.next_flow(flow)
+        return packet_of(len(self.sources), 0) if later is None else later
+
+    def _neighbour(self, wanted: MessageId, flow: FlowRow) -> str:
+        """Where a message that begins at another byte holds the wanted one, or lies near it."""
+        offsets = sorted(row.stream_offset for row in self._kept.messages(flow, wanted.direction, None))
+        if not offsets:
+            return ": that flow has no messages in this direction"
+        near = max((offset for offset in offsets if offset <= wanted.offset), default=offsets[0])
+        return f"; the nearest one in that flow is {wanted._replace(offset=near).text()}"
+
+
+class _Folder:
+    """What `_build` left in a folder; see `MessageSource`."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._flow_table: pa.Table | None = None
+        for name in (_MESSAGES, _EXCHANGES, _FLOWS):
+            pq.read_metadata(folder / name)
+
+    def messages(self, flow: FlowRow, direction: int | None, offset: int | None) -> Iterator[MessageRow]:
+        """Messages of a flow by time."""
+        chosen = pc.field(FLOW) == flow.key
+        if direction is not None:
+            chosen &= pc.field("direction") == direction
+        if offset is not None:
+            chosen &= pc.field("stream_offset") == offset
+        return self._messages(chosen)
+
+    def completed_in(self, packet: int) -> Iterator[MessageRow]:
+        """The messages whose last byte came in a packet."""
+        return self._messages(pc.field("packet_last") == packet)
+
+    def partner_offset(self, row: MessageRow) -> int | None:
+        """Where the other message of its exchange begins."""
+        own, other = ("request_offset", "response_offset")[:: -1 if row.direction else 1]
+        chosen = (pc.field(FLOW) == row.flow.key) & (pc.field(own) == row.stream_offset)
+        found = pq.read_table(self._folder / _EXCHANGES, columns=[other], filters=chosen)[other].to_pylist()
+        return found[0] if found else None
+
+    def flow(self, flow_id: str) -> FlowRow | None:
+        """The flow of that id."""
+        rows = self._flows.filter(pc.equal(self._flows["flow_id"], flow_id)).to_pylist()
+        return _flow_row(rows[0]) if rows else None
+
+    def flows(self) -> Iterator[FlowRow]:
+        """All flows, by their first packets."""
+        return map(_flow_row, self._flows.to_pylist())
+
+    def next_flow(self, flow: FlowRow) -> int | None:
+        """The first packet of the next flow between the same ends."""
         table = self._flows
         same = pc.greater(table[FLOW], flow.key)
         for side, (address, port) in (("client", flow.client), ("server", flow.server)):
@@ -107,7 +186,7 @@ class Index:
         later = [
             row[FLOW] for row in table.filter(same).to_pylist() if (row["encapsulation"] or "") == flow.encapsulation
         ]
-        return int(min(later, default=packet_of(len(self.sources), 0)))
+        return min(later, default=None)
 
     @property
     def _flows(self) -> pa.Table:
@@ -122,13 +201,14 @@ class Index:
             place = pc.index(keys, row[FLOW]).as_py()
             yield _message_row(_flow_row(self._flows.slice(place, 1).to_pylist()[0]), row)
 
-    def _neighbour(self, wanted: MessageId, flow: FlowRow) -> str:
-        """Where a message that begins at another byte holds the wanted one, or lies near it."""
-        offsets = sorted(row.stream_offset for row in self.of_flow(flow) if row.direction == wanted.direction)
-        if not offsets:
-            return ": that flow has no messages in this direction"
-        near = max((offset for offset in offsets if offset <= wanted.offset), default=offsets[0])
-        return f"; the nearest one in that flow is {wanted._replace(offset=near).text()}"
+
+def _in_folder(folder: Path, sources: Sequence[Source], close: Callable[[], None] = lambda: None) -> Index:
+    """The index in a folder. OSError, ValueError: it is damaged, or of other captures."""
+    kept = json.loads((folder / _PLACES).read_text())
+    places = [Places(one[0], tuple(one[1]), tuple(one[2])) for one in kept]
+    if len(places) != len(sources):
+        raise ValueError("the index is of other captures")
+    return Index(_Folder(folder), sources, places, close=close)
 
 
 def open_index(
@@ -143,13 +223,13 @@ def open_index(
         kept = part(f"index-{key}")
         if kept is not None:
             with suppress(OSError, ValueError, pa.ArrowException):
-                return Index(kept, sources)
+                return _in_folder(kept, sources)
         with suppress(OSError):
             return _keep(key, sources, options, progress)
     temporary = tempfile.TemporaryDirectory(prefix="wirewitness-")
     try:
         _build(Path(temporary.name), sources, options, progress)
-        return Index(Path(temporary.name), sources, temporary)
+        return _in_folder(Path(temporary.name), sources, temporary.cleanup)
     except BaseException:
         temporary.cleanup()
         raise
@@ -161,7 +241,7 @@ def _keep(key: str, sources: Sequence[Source], options: ReadOptions, progress: P
     kept = part(f"index-{key}")
     if kept is None:
         raise OSError("the index did not stay")
-    return Index(kept, sources)
+    return _in_folder(kept, sources)
 
 
 def _build(folder: Path, sources: Sequence[Source], options: ReadOptions, progress: ProgressCallback | None) -> None:

@@ -93,7 +93,7 @@ def _analysis(index: Index, reading: dict[str, Any]) -> Analysis:
 
     given = {name: value for name, value in reading.items() if name not in ("quiet", "debug", "no_index")}
     options = read_options(**given, protocol=(), from_ns=None, to_ns=None)
-    return analyser.read([str(source.path) for source in index.sources], options=options)
+    return analyser.read(index.inputs, options=options)
 
 
 def _choice(

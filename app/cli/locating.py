@@ -30,23 +30,36 @@ def open_located(captures: Sequence[str], locating: dict[str, Any]) -> Iterator[
     quiet, use_cache = locating.pop("quiet"), not locating.pop("no_index")
     locating.pop("debug")
     options = read_options(**locating, protocol=(), from_ns=None, to_ns=None)
-    with ExitStack() as stack:
-        sources, some_missing = _sources(captures, stack)
-        yield stack.enter_context(_index(sources, options, use_cache=use_cache, quiet=quiet)), some_missing
-
-
-@contextmanager
-def _index(sources: list[Source], options: ReadOptions, *, use_cache: bool, quiet: bool) -> Iterator[Index]:
     from analyser.capture.errors import CaptureError
+
+    with ExitStack() as stack:
+        try:
+            index = _dataset_index(captures)
+            some_missing = False
+            if index is None:
+                sources, some_missing = _sources(captures, stack)
+                index = _index(sources, options, use_cache=use_cache, quiet=quiet)
+            yield stack.enter_context(index), some_missing
+        except CaptureError as error:  # of a dataset also when its captures are not there any more
+            raise CallerError(str(error)) from error
+
+
+def _dataset_index(captures: Sequence[str]) -> Index | None:
+    from analyser.archive.dataset import one_dataset
+
+    dataset = one_dataset(captures)
+    if dataset is None:
+        return None
+    from analyser.archive.index import open_dataset_index
+
+    return open_dataset_index(dataset)
+
+
+def _index(sources: list[Source], options: ReadOptions, *, use_cache: bool, quiet: bool) -> Index:
     from analyser.evidence.index import open_index
 
-    try:
-        with progress_shown(quiet) as progress:
-            index = open_index(sources, options, progress, use_cache=use_cache)
-    except CaptureError as error:
-        raise CallerError(str(error)) from error
-    with index:
-        yield index
+    with progress_shown(quiet) as progress:
+        return open_index(sources, options, progress, use_cache=use_cache)
 
 
 def _sources(captures: Sequence[str], stack: ExitStack) -> tuple[list[Source], bool]:

@@ -1,0 +1,80 @@
+"""Datasets made from captures without Spark: the tables of the offline command, written by `write_parts`.
+
+In: captures. Out: a dataset as the archive makes one: rows of each share in parts of their own, inputs in the manifest.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+import analyser
+from analyser.analysis import Analysis
+from analyser.archive.dataset import Change, InputFile, write_parts
+from analyser.archive.parts import FLOW
+from analyser.tables import TABLES
+from dissectors.core.model import packet_of
+
+SHARES = 3
+_IDS = ("flow_id", "exchange_id", "message_id")
+
+
+def make_dataset(
+    root: Path, captures: Sequence[Path], tables: Iterable[str] = TABLES, *, payload: bool = False
+) -> Path:
+    """A dataset of these captures, all tables finished."""
+    options = analyser.ReadOptions(payload=payload)
+    with analyser.read(list(captures), options=options) as analysis, Change.begin(root) as change:
+        keys = flow_keys(analysis)
+        for table in tables:
+            for share in range(SHARES):
+                rows = (_of_share(batch, keys, share) for batch in analysis.batches(table))
+                change.add(*write_parts(table, rows, change.staging, f"{change.run}-{share}"))
+        change.commit(inputs_of(analysis, change.run), {"shares": SHARES})
+    return root
+
+
+def inputs_of(analysis: Analysis, run: str) -> Iterator[InputFile]:
+    """The captures of an analysis as inputs of a run."""
+    times = analysis.arrow("captures").set_column(
+        6, "ts_first", analysis.arrow("captures")["ts_first"].cast(pa.int64())
+    )
+    for row in times.set_column(7, "ts_last", times["ts_last"].cast(pa.int64())).to_pylist():
+        size = Path(row["file"]).stat().st_size
+        yield InputFile(
+            row["file"],
+            f"key of {row['file']}",
+            size,
+            row["packets"],
+            row["ts_first"],
+            row["ts_last"],
+            "read",
+            None,
+            run,
+        )
+
+
+def flow_keys(analysis: Analysis) -> dict[str, int]:
+    """Flow id -> its first packet, file and number in one."""
+    files = analysis.arrow("captures")["file"].to_pylist()
+    flows = analysis.arrow("flows").select(["flow_id", "file", "first_packet"]).to_pylist()
+    return {flow["flow_id"]: packet_of(files.index(flow["file"]), flow["first_packet"]) for flow in flows}
+
+
+def with_flow(batch: pa.RecordBatch, keys: dict[str, int]) -> pa.RecordBatch:
+    """The batch with the column FLOW."""
+    name = next((name for name in _IDS if name in batch.schema.names), None)
+    ids = [None] * batch.num_rows if name is None else batch.column(name).to_pylist()
+    found = [None if one is None else keys.get(one.split("-")[0]) for one in ids]
+    return batch.append_column(FLOW, pa.array(found, pa.int64()))
+
+
+def _of_share(batch: pa.RecordBatch, keys: dict[str, int], share: int) -> pa.RecordBatch:
+    """The rows whose flow belongs to a share; those of none belong to share 0."""
+    whole = with_flow(batch, keys)
+    of = [0 if key is None else zlib.crc32(str(key).encode()) % SHARES for key in whole.column(FLOW).to_pylist()]
+    return whole.filter(pc.equal(pa.array(of, pa.int64()), share))
