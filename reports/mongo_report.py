@@ -17,7 +17,7 @@ _SHAPES_SHOWN = 15
 _SHAPES_IN_JSON = 1000
 
 # A write error is no error of its command: it is counted by its own code.
-_ERRORS = """
+ERRORS = """
     select command, error_code, error_name, count(*) as commands, count(distinct client_address) as clients from (
         select command, error_code, error_name, client_address from mongo_commands where status = 'error'
             and error_code is not null and error_code <> 0
@@ -39,7 +39,7 @@ _TRANSACTIONS = """
     select outcome, count(*) as transactions, sum(commands)::bigint as commands, sum(errors)::bigint as errors,
            median(duration_ms) as median_ms, max(duration_ms) as max_ms
     from mongo_transactions group by outcome order by transactions desc, outcome"""
-_DRIVERS = """
+DRIVERS = """
     select driver, driver_version, client_platform as platform, app_name, count(distinct flow_id) as connections,
            count(distinct client_address) as addresses, count(*) as commands,
            string_agg(distinct compressor, ', ' order by compressor) as compressors
@@ -49,7 +49,7 @@ _DRIVERS = """
 
 _PARTS = (
     Summary(
-        "errors", "Errors", _ERRORS, "mongo_commands",
+        "errors", "Errors", ERRORS, "mongo_commands",
         {"command": "COMMAND", "error_code": "CODE", "error_name": "NAME", "commands": "COUNT", "clients": "CLIENTS"},
     ),
     Summary(
@@ -67,7 +67,7 @@ _PARTS = (
         },
     ),
     Summary(
-        "drivers", "Drivers", _DRIVERS, "mongo_commands",
+        "drivers", "Drivers", DRIVERS, "mongo_commands",
         {
             "driver": "DRIVER", "driver_version": "VERSION", "platform": "PLATFORM", "app_name": "APPLICATION",
             "addresses": "ADDRESSES", "connections": "CONNECTIONS", "commands": "COMMANDS",

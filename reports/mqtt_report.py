@@ -13,7 +13,7 @@ from reports.summary import Summary, summary_blocks
 TABLES_READ = ("mqtt_connections", "mqtt_publishes", "mqtt_subscriptions", "mqtt_deliveries")
 _IN_JSON = 1000
 
-_CLIENTS = """
+CLIENTS = """
     select client_id, client_address, string_agg(distinct version, ', ' order by version) as versions,
            string_agg(distinct transport, ', ' order by transport) as transports,
            string_agg(distinct user_name, ', ' order by user_name) as user_names,
@@ -39,11 +39,11 @@ _TOPICS = """
            case when seconds >= 1 and published > 1 then round(published / seconds, 2) end as per_second,
            published_bytes, publishers, qos, sent_on, receivers, payload_bytes from topics
     order by payload_bytes desc nulls last, published desc, topic"""
-_HANDSHAKES = """
+HANDSHAKES = """
     select direction, qos, coalesce(handshake, 'unknown') as handshake, count(*) as messages,
            median(completed_ms) as median_ms, max(completed_ms) as max_ms
     from mqtt_publishes where qos > 0 group by all order by direction, qos, messages desc, handshake"""
-_DELIVERIES = """
+DELIVERIES = """
     select coalesce(topic_filter, '(subscribed before the capture)') as topic_filter, share_name,
            count(distinct subscriber_flow_id) as subscribers,
            count(*) filter (status = 'delivered') as delivered, count(*) filter (status = 'missing') as missing,
@@ -53,7 +53,7 @@ _DELIVERIES = """
 
 _PARTS = (
     Summary(
-        "clients", "Clients", _CLIENTS, "mqtt_connections",
+        "clients", "Clients", CLIENTS, "mqtt_connections",
         {
             "client_id": "CLIENT ID", "client_address": "ADDRESS", "versions": "VERSION", "transports": "TRANSPORT",
             "user_names": "USER", "connections": "CONNECTIONS", "refused": "REFUSED", "broken_off": "BROKEN OFF",
@@ -68,14 +68,14 @@ _PARTS = (
         },
     ),
     Summary(
-        "handshakes", "Handshakes of QoS 1 and 2", _HANDSHAKES, "mqtt_publishes",
+        "handshakes", "Handshakes of QoS 1 and 2", HANDSHAKES, "mqtt_publishes",
         {
             "direction": "DIRECTION", "qos": "QOS", "handshake": "HANDSHAKE", "messages": "MESSAGES",
             "median_ms": "MEDIAN MS", "max_ms": "MAX MS",
         },
     ),
     Summary(
-        "deliveries", "Deliveries, by subscription", _DELIVERIES, "mqtt_deliveries",
+        "deliveries", "Deliveries, by subscription", DELIVERIES, "mqtt_deliveries",
         {
             "topic_filter": "FILTER", "share_name": "SHARED AS", "subscribers": "SUBSCRIBERS", "delivered": "DELIVERED",
             "missing": "MISSING", "not_known": "NOT KNOWN", "median_ms": "MEDIAN MS", "p99_ms": "P99 MS",

@@ -23,10 +23,12 @@ _EXCHANGES = """
            count(*) filter (status = 'error') as errors, count(*) filter (status = 'unanswered') as unanswered
     from exchanges {where} group by all order by all"""
 
-_LATENCY = """
-    select epoch_ns(ts) // {width} * {width} / 1e6 as t, floor(log10(greatest(latency_ms, 0.01)) * 4)::integer as step,
-           count(*) as exchanges
-    from exchanges where latency_ms is not null and not coalesce(awaitable, false) {where} group by all order by all"""
+# Rows of a heat map: four steps to a tenfold, from 0.01 ms on.
+LATENCY_STEP = "floor(log10(greatest(latency_ms, 0.01)) * 4)::integer"
+_LATENCY = f"""
+    select epoch_ns(ts) // {{width}} * {{width}} / 1e6 as t, {LATENCY_STEP} as step, count(*) as exchanges
+    from exchanges where latency_ms is not null and not coalesce(awaitable, false) {{where}}
+    group by all order by all"""
 
 _PERCENTILES = """
     select epoch_ns(ts) // {width} * {width} / 1e6 as t, count(*) as exchanges,
@@ -71,7 +73,12 @@ def exchanges_over_time(source: Source, width_ns: int, condition: str = "") -> l
 
 def latency_over_time(source: Source, width_ns: int, condition: str = "") -> list[dict[str, Any]]:
     """t, low_ms, high_ms (four steps to a tenfold, from 0.01 ms), exchanges: cells of a heat map."""
-    found = rows(source, _LATENCY.format(width=int(width_ns), where=f"and {condition}" if condition else ""))
+    query = _LATENCY.format(width=int(width_ns), where=f"and {condition}" if condition else "")
+    return heat_cells(rows(source, query), width_ns)
+
+
+def heat_cells(found: list[dict[str, Any]], width_ns: int) -> list[dict[str, Any]]:
+    """Rows with a bin `t` and a `step` (LATENCY_STEP) as cells: t_end, low_ms and high_ms in place of the step."""
     for row in found:
         step = row.pop("step")
         row["low_ms"], row["high_ms"] = 10 ** (step / 4), 10 ** ((step + 1) / 4)

@@ -23,8 +23,7 @@ from typing import Any, NamedTuple
 from analyser.capture import CaptureError, Source, in_time_order, open_captures
 from analyser.evidence.cache import part
 from analyser.evidence.identity import capture_key
-from analyser.options import ReadOptions
-from app.dashboard.opened import META
+from app.dashboard.opened import META, reading_options
 
 _ROOT = Path(__file__).resolve().parents[2]
 _PATIENCE_S = 3.0
@@ -127,10 +126,8 @@ class Jobs:
 def key_of(paths: Sequence[str], options: Mapping[str, Any]) -> str:
     """Name of the kept tables: content, place (rows name their file) and options. Raises CaptureError."""
     sources: list[Source] = in_time_order(open_captures(list(paths)))
-    decode_as = {int(port): name for port, name in options.get("decode_as", {}).items()}
-    read_options = ReadOptions(decode_as=decode_as, enable=tuple(options.get("enable", ())))
     try:
-        content = capture_key(sources, read_options)
+        content = capture_key(sources, reading_options(options))
     except OSError as error:
         raise CaptureError(str(error)) from error
     text = json.dumps([content, [source.name for source in sources], _program()])

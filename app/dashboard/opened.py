@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections import OrderedDict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from threading import Lock
 from typing import Any
@@ -31,13 +31,23 @@ class TablesGone(Exception):
     """The kept tables are not there any more: the capture has to be analysed again."""
 
 
+def reading_options(given: Mapping[str, Any]) -> ReadOptions:
+    """How captures are read, from what the command line said as JSON: `decode_as`, `enable`, `processes`."""
+    decode_as = {int(port): name for port, name in given.get("decode_as", {}).items()}
+    return ReadOptions(decode_as=decode_as, enable=tuple(given.get("enable", ())), processes=given.get("processes", 1))
+
+
 class Opened:
-    """Tables of one capture, read only. OSError, ValueError: the folder is damaged."""
+    """Tables of one capture, read only. OSError, ValueError: the folder is damaged.
+
+    reading: how the capture was read. paths: its files.
+    """
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.options = ReadOptions()
         kept = json.loads((folder / META).read_text(encoding="utf-8"))
+        self.reading = reading_options(kept["options"])
         self.paths: tuple[str, ...] = tuple(kept["paths"])
         self.remarks: tuple[str, ...] = tuple(kept["remarks"])
         self.unread: tuple[str, ...] = tuple(kept["unread"])

@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection
 from typing import NamedTuple
 
 from app.dashboard.state import View
-from app.dashboard.views import findings, overview
+from app.dashboard.views import connections, exchanges, findings, mongo, mqtt, overview
 
 
 class PageEntry(NamedTuple):
@@ -23,6 +23,17 @@ class PageEntry(NamedTuple):
 PAGES = (
     PageEntry("overview", "Capture", "Overview", ":material/monitoring:", overview.show),
     PageEntry("findings", "Capture", "Findings", ":material/flag:", findings.show),
+    PageEntry("exchanges", "Traffic", "Exchanges", ":material/list:", exchanges.show),
+    PageEntry("connections", "Traffic", "Connections", ":material/swap_vert:", connections.show),
+    PageEntry("mqtt-clients", "MQTT", "Clients", ":material/devices:", mqtt.show_clients, "mqtt"),
+    PageEntry("mqtt-topics", "MQTT", "Topics", ":material/account_tree:", mqtt.show_topics, "mqtt"),
+    PageEntry("mqtt-deliveries", "MQTT", "Deliveries", ":material/local_shipping:", mqtt.show_deliveries, "mqtt"),
+    PageEntry("mongo-shapes", "MongoDB", "Query shapes", ":material/data_object:", mongo.show_shapes, "mongo"),
+    PageEntry("mongo-commands", "MongoDB", "Commands", ":material/bar_chart:", mongo.show_commands, "mongo"),
+    PageEntry(
+        "mongo-cursors", "MongoDB", "Cursors, transactions", ":material/receipt_long:", mongo.show_cursors, "mongo"
+    ),
+    PageEntry("mongo-drivers", "MongoDB", "Drivers", ":material/memory:", mongo.show_drivers, "mongo"),
 )
 
 

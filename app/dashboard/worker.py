@@ -19,8 +19,8 @@ from typing import Any
 import analyser
 from analyser.analysis import Analysis
 from analyser.evidence.cache import new_part, part
-from analyser.options import Progress, ReadOptions
-from app.dashboard.opened import META
+from analyser.options import Progress
+from app.dashboard.opened import META, reading_options
 
 # Contents of records are not shown here, and decoding them takes longer than all the rest.
 LEFT_OUT = frozenset({"kafka_records"})
@@ -43,16 +43,13 @@ def keep_tables(paths: list[str], given: dict[str, Any], key: str) -> Path:
     """The folder with the tables of these captures. Raises CaptureError."""
     from analyser.tables import TABLES
 
-    decode_as = {int(port): name for port, name in given.get("decode_as", {}).items()}
-    options = ReadOptions(
-        decode_as=decode_as, enable=tuple(given.get("enable", ())), processes=given.get("processes", 1)
-    )
+    options = reading_options(given)
     wanted = [name for name in TABLES if name not in LEFT_OUT]
     with analyser.read(paths, options=options, tables=wanted, progress=_tell) as analysis, _place(key) as folder:
         for number, name in enumerate(wanted):
             _say(stage=name, done=number, total=len(wanted))
             analysis.write_parquet(name, folder / f"{name}.parquet")
-        (folder / META).write_text(json.dumps(_meta(paths, analysis)), encoding="utf-8")
+        (folder / META).write_text(json.dumps(_meta(paths, given, analysis)), encoding="utf-8")
     return part(key) or folder
 
 
@@ -73,9 +70,10 @@ def _place(key: str) -> Iterator[Path]:
     making.__exit__(None, None, None)
 
 
-def _meta(paths: list[str], analysis: Analysis) -> dict[str, Any]:
+def _meta(paths: list[str], given: dict[str, Any], analysis: Analysis) -> dict[str, Any]:
     return {
         "paths": paths,
+        "options": given,
         "remarks": analysis.remarks,
         "unread": [unread.reason for unread in analysis.unread],
         "failures": [failure.code for failure in analysis.failures],

@@ -10,7 +10,6 @@ from typing import Any
 import streamlit as st
 
 from analyser.detectors import DETECTORS
-from analyser.options import ReadOptions
 from app.dashboard.charts.commits import partition_commits
 from app.dashboard.charts.theme import PALETTE, show_chart
 from app.dashboard.charts.traffic import exchange_rate, latency_heat, trouble
@@ -89,7 +88,7 @@ def _times(finding: Finding) -> str:
 def _downloads(view: View, finding: Finding) -> None:
     """The evidence as packets."""
     opened = view.source.opened
-    make = partial(evidence_packets, opened.paths, ReadOptions(), finding.finding_id, finding.evidence)
+    make = partial(evidence_packets, opened.paths, opened.reading, finding.finding_id, finding.evidence)
     with st.container(horizontal=True, vertical_alignment="center"):
         st.download_button(
             "Download evidence", partial(make, redact=False), file_name=f"{finding.code}-{finding.finding_id}.pcapng",

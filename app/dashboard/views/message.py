@@ -1,0 +1,20 @@
+"""The message inspector as a part of pages: one exchange with all fields and bytes."""
+
+from __future__ import annotations
+
+from app.dashboard import state
+from app.dashboard.components.inspector import show_messages
+from app.dashboard.opened import Opened
+from app.dashboard.packets import NoPackets, exchange_views
+from app.dashboard.text import card
+
+
+def show_exchange(opened: Opened, message_id: str, key: str) -> None:
+    """The message and its partner; a sentence where their bytes are not at hand. key: constant, one for each page."""
+    shown = state.segments("Payloads", "payload", {"": "Payloads hidden", "shown": "Payloads shown"})
+    try:
+        views = exchange_views(opened, message_id, payload=shown == "shown")
+    except NoPackets as error:
+        card("The bytes are not at hand", str(error), "warning")
+        return
+    show_messages(views, f"{key}-inspector")

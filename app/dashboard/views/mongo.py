@@ -1,0 +1,165 @@
+"""MongoDB: query shapes by time in sum, commands and errors, cursors and transactions, drivers."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from app.dashboard import state
+from app.dashboard.charts.mongo import commands, shape_times
+from app.dashboard.charts.theme import show_chart
+from app.dashboard.charts.traffic import latency_heat
+from app.dashboard.state import View
+from app.dashboard.tables import Column, paged_table
+from app.dashboard.text import empty, facts, heading, line
+from app.dashboard.views.message import show_exchange
+from reports.mongo_report import DRIVERS, ERRORS
+from reports.mongo_rows import CURSORS, TRANSACTIONS, command_latency, commands_of, commands_over_time
+from reports.shapes import shapes, shapes_sql
+from reports.source import rows
+from reports.timelines import domain_ms, width_of
+from reports.values import ms_text
+
+_BARS = 12
+_SHAPES = (
+    Column("namespace", "Namespace"),
+    Column("operation", "Operation", "text", "small"),
+    Column("pattern", "Pattern", "text", "large"),
+    Column("count", "Count", "count"),
+    Column("sum_ms", "Sum ms", "ms"),
+    Column("mean_ms", "Mean ms", "ms"),
+    Column("p95_ms", "95 % ms", "ms"),
+    Column("max_ms", "Max ms", "ms"),
+    Column("errors", "Errors", "count"),
+    Column("documents_returned", "Returned", "count"),
+    Column("clients", "Clients"),
+    Column("app_names", "Applications"),
+)
+_COMMANDS = (
+    Column("ts", "Time", "time"),
+    Column("command", "Command"),
+    Column("database", "Database"),
+    Column("collection", "Collection"),
+    Column("client_address", "Client"),
+    Column("app_name", "Application"),
+    Column("latency_ms", "Latency ms", "ms"),
+    Column("status", "Status", "text", "small"),
+    Column("error_name", "Result"),
+    Column("documents_returned", "Returned", "count"),
+    Column("response_bytes", "Response", "bytes"),
+    Column("request_packet", "Packet", "plain"),
+)
+_ERRORS = (
+    Column("command", "Command"),
+    Column("error_code", "Code", "plain"),
+    Column("error_name", "Name"),
+    Column("commands", "Commands", "count"),
+    Column("clients", "Clients", "count"),
+)
+_CURSORS = (
+    Column("ts", "Opened", "time"),
+    Column("ended", "Ended by"),
+    Column("database", "Database"),
+    Column("collection", "Collection"),
+    Column("command", "Command", "text", "small"),
+    Column("get_mores", "getMores", "count"),
+    Column("documents", "Documents", "count"),
+    Column("response_bytes", "Bytes", "bytes"),
+    Column("lived_ms", "Lived ms", "ms"),
+    Column("connections", "Connections", "count"),
+    Column("client_address", "Client"),
+    Column("app_name", "Application"),
+)
+_TRANSACTIONS = (
+    Column("ts", "Started", "time"),
+    Column("outcome", "Outcome"),
+    Column("duration_ms", "Duration ms", "ms"),
+    Column("commands", "Commands", "count"),
+    Column("command_names", "Ran", "text", "medium"),
+    Column("errors", "Errors", "count"),
+    Column("error_name", "Error"),
+    Column("commit_attempts", "Commits", "count"),
+    Column("client_address", "Client"),
+    Column("app_name", "Application"),
+)
+_DRIVERS = (
+    Column("driver", "Driver"),
+    Column("driver_version", "Version", "text", "small"),
+    Column("platform", "Platform"),
+    Column("app_name", "Application"),
+    Column("connections", "Connections", "count"),
+    Column("addresses", "Addresses", "count"),
+    Column("commands", "Commands", "count"),
+    Column("compressors", "Compression"),
+)
+
+
+def show_shapes(view: View) -> None:
+    """Shapes by the time that they took in sum, and the commands of the chosen one."""
+    heading("MongoDB query shapes")
+    source = view.source
+    top = shapes(source, _BARS)
+    if top:
+        show_chart(shape_times(top), describe="Query shapes by the time that they took in sum")
+    chosen = paged_table(source, "shapes", shapes_sql(), _SHAPES, order="-sum_ms", noun="shape", select=True,
+                         search=("namespace", "operation", "pattern"), keep=("shape_id",))  # fmt: skip
+    if chosen is not None:
+        state.put("shape", chosen["shape_id"])
+    shape_id = state.value("shape")
+    known = rows(source, f"select * from ({shapes_sql(every=True)}) where shape_id is not null") if shape_id else []
+    shape = next((row for row in known if row["shape_id"] == shape_id), None)
+    if shape is None:
+        line("Choose a shape to see its latency and commands.", "quiet")
+        return
+    st.subheader("The chosen shape", anchor=False)
+    st.code(f"{shape['namespace']} {shape['operation']} {shape['pattern'] or ''}", language=None, wrap_lines=True)
+    facts({"count": f"{shape['count']:,}", "mean": f"{ms_text(shape['mean_ms'])} ms",
+           "95 %": f"{ms_text(shape['p95_ms'])} ms", "max": f"{ms_text(shape['max_ms'])} ms",
+           "errors": f"{shape['errors']:,}", "no answer": f"{shape['unanswered']:,}"})  # fmt: skip
+    heat = command_latency(source, width_of(source), shape_id)
+    if heat:
+        show_chart(latency_heat(heat, domain_ms(source)), describe="Latency of the chosen shape over time")
+    _command_table(view, commands_of(shape_id))
+
+
+def show_commands(view: View) -> None:
+    """Rates, latency and errors of commands."""
+    heading("MongoDB commands")
+    source, width, domain = view.source, width_of(view.source), domain_ms(view.source)
+    over_time = commands_over_time(source, width)
+    if not over_time:
+        empty("No MongoDB command in the selected time.")
+        return
+    show_chart(commands(over_time, width, domain), describe="MongoDB commands over time")
+    heat = command_latency(source, width)
+    if heat:
+        show_chart(latency_heat(heat, domain), describe="Latency of MongoDB commands over time")
+    st.subheader("Errors", anchor=False)
+    paged_table(source, "errors", ERRORS, _ERRORS, order="-commands", noun="error", search=("command", "error_name"))
+    st.subheader("Commands", anchor=False)
+    _command_table(view, "select * from mongo_commands")
+
+
+def show_cursors(view: View) -> None:
+    """Cursors and transactions over all connections."""
+    heading("MongoDB cursors and transactions")
+    st.subheader("Cursors that outlived their first batch", anchor=False)
+    paged_table(view.source, "cursors", CURSORS, _CURSORS, order="ts", noun="cursor",
+                search=("collection", "ended", "client_address", "app_name"))  # fmt: skip
+    st.subheader("Transactions", anchor=False)
+    paged_table(view.source, "transactions", TRANSACTIONS, _TRANSACTIONS, order="ts", noun="transaction",
+                search=("outcome", "client_address", "app_name"))  # fmt: skip
+
+
+def show_drivers(view: View) -> None:
+    """Which drivers, in which versions, on which platforms."""
+    heading("MongoDB drivers")
+    paged_table(view.source, "drivers", DRIVERS, _DRIVERS, order="-commands", noun="driver",
+                search=("driver", "app_name", "platform"))  # fmt: skip
+
+
+def _command_table(view: View, query: str) -> None:
+    chosen = paged_table(view.source, "commands", query, _COMMANDS, order="ts", noun="command", select=True,
+                         search=("command", "collection", "client_address", "app_name"),
+                         keep=("exchange_id",))  # fmt: skip
+    if chosen is not None:
+        show_exchange(view.source.opened, chosen["exchange_id"], "command")

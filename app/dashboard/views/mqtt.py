@@ -1,0 +1,208 @@
+"""MQTT: clients and their connections, topics, handshakes and deliveries."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import streamlit as st
+
+from app.dashboard import state
+from app.dashboard.charts.mqtt import connection_lanes as lanes_chart
+from app.dashboard.charts.mqtt import messages_over_time
+from app.dashboard.charts.theme import show_chart
+from app.dashboard.charts.traffic import latency_heat
+from app.dashboard.state import View
+from app.dashboard.tables import Column, paged_table
+from app.dashboard.text import empty, heading, line, small_table
+from app.dashboard.views.message import show_exchange
+from reports.mqtt_report import CLIENTS, DELIVERIES, HANDSHAKES
+from reports.mqtt_rows import (
+    LANES,
+    MISSING,
+    UNFINISHED,
+    connection_lanes,
+    delivery_latency,
+    publishes,
+    publishes_over_time,
+    topic_levels,
+)
+from reports.source import rows
+from reports.timelines import domain_ms, selected_span_ns, width_of
+from reports.values import ms_text
+
+_CLIENTS = (
+    Column("client_id", "Client id"),
+    Column("client_address", "Address"),
+    Column("versions", "Version", "text", "small"),
+    Column("transports", "Transport", "text", "small"),
+    Column("user_names", "User"),
+    Column("connections", "Connections", "count"),
+    Column("refused", "Refused", "count"),
+    Column("broken_off", "Broken off", "count"),
+    Column("keep_alive_s", "Keep alive s", "plain"),
+    Column("published", "Published", "count"),
+    Column("received", "Received", "count"),
+)
+_CONNECTIONS = (
+    Column("ts", "Connected", "time"),
+    Column("ts_end", "Until", "time"),
+    Column("client_id", "Client id"),
+    Column("client_address", "Address"),
+    Column("version", "Version", "text", "small"),
+    Column("clean_start", "Clean", "flag"),
+    Column("session_present", "Session", "flag"),
+    Column("keep_alive_s", "Keep alive s", "plain"),
+    Column("error_name", "Answer"),
+    Column("disconnected_by", "DISCONNECT by", "text", "small"),
+    Column("disconnect_reason_name", "Reason"),
+    Column("closed_by", "Closed by", "text", "small"),
+    Column("client_silence_ms", "Longest silence ms", "ms"),
+    Column("pings_unanswered", "Pings unanswered", "count"),
+)
+_LEVELS = (
+    Column("segment", "Level"),
+    Column("topics", "Topics", "count"),
+    Column("published", "Published", "count"),
+    Column("per_second", "Per s", "rate"),
+    Column("sent_on", "Sent on", "count"),
+    Column("payload_bytes", "Payload", "bytes"),
+    Column("publishers", "Publishers", "count"),
+    Column("receivers", "Receivers", "count"),
+    Column("retained", "Retained", "count"),
+)
+_MESSAGES = (
+    Column("ts", "Time", "time"),
+    Column("direction", "Direction"),
+    Column("client_id", "Client id"),
+    Column("topic", "Topic", "text", "medium"),
+    Column("qos", "QoS", "plain", "small"),
+    Column("retain", "Retain", "flag"),
+    Column("dup", "Dup", "flag"),
+    Column("payload_bytes", "Payload", "bytes"),
+    Column("handshake", "Handshake"),
+    Column("completed_ms", "Completed ms", "ms"),
+    Column("deliveries", "Deliveries", "count"),
+    Column("packet", "Packet", "plain"),
+)
+_DELIVERIES = (
+    Column("topic_filter", "Filter"),
+    Column("share_name", "Shared as"),
+    Column("subscribers", "Subscribers", "count"),
+    Column("delivered", "Delivered", "count"),
+    Column("missing", "Missing", "count"),
+    Column("not_known", "Not known", "count"),
+    Column("median_ms", "Median ms", "ms"),
+    Column("p99_ms", "p99 ms", "ms"),
+    Column("max_ms", "Max ms", "ms"),
+)
+_UNFINISHED = (
+    Column("ts", "Time", "time"),
+    Column("client_id", "Client id"),
+    Column("client_address", "Address"),
+    Column("direction", "Direction"),
+    Column("topic", "Topic"),
+    Column("qos", "QoS", "plain", "small"),
+    Column("packet_identifier", "Packet id", "plain"),
+    Column("handshake", "Handshake"),
+    Column("packet", "Packet", "plain"),
+    Column("last_step_packet", "Last step", "plain"),
+)
+_MISSING = (
+    Column("ts", "Published", "time"),
+    Column("topic", "Topic"),
+    Column("client_id", "Publisher"),
+    Column("subscriber_client_id", "Subscriber"),
+    Column("subscriber_address", "Address"),
+    Column("topic_filter", "Filter"),
+    Column("status", "Status", "text", "small"),
+    Column("waited_ms", "Waited ms", "ms"),
+)
+
+
+def show_clients(view: View) -> None:
+    """Who was connected when, and how each connection ended."""
+    heading("MQTT clients")
+    lanes = connection_lanes(view.source)
+    if not lanes:
+        empty("No MQTT connection in the selected time.")
+        return
+    show_chart(lanes_chart(lanes, domain_ms(view.source)), describe="Connections of MQTT clients over time")
+    if len({row["client"] for row in lanes}) == LANES:
+        line(f"The {LANES} clients whose connections ended worst, and most often.", "quiet")
+    st.subheader("Clients", anchor=False)
+    paged_table(view.source, "clients", CLIENTS, _CLIENTS, order="-connections", noun="client",
+                search=("client_id", "client_address", "user_names"))  # fmt: skip
+    st.subheader("Connections", anchor=False)
+    query = "select * from mqtt_connections"
+    chosen = paged_table(view.source, "connections", query, _CONNECTIONS, order="ts", noun="connection", select=True,
+                         search=("client_id", "client_address"), keep=("flow_id",))  # fmt: skip
+    if chosen is not None:
+        view.go("connections", flow=chosen["flow_id"], message=None)
+
+
+def show_topics(view: View) -> None:
+    """Topics level by level, with rates, and the messages below the chosen one."""
+    heading("MQTT topics")
+    under = state.value("under")
+    _path(under)
+    span_ns = selected_span_ns(view.source)
+    width = width_of(view.source)
+    over_time = publishes_over_time(view.source, width, under)
+    if over_time:
+        show_chart(messages_over_time(over_time, width, domain_ms(view.source)), describe="MQTT messages over time")
+    length_ns = span_ns[1] - span_ns[0] if span_ns is not None else 1
+    chosen = paged_table(view.source, "levels", topic_levels(under, length_ns), _LEVELS, order="-published",
+                         noun="level", search=("segment",), select=True, keep=("deeper",))  # fmt: skip
+    if chosen is not None:
+        state.put("under", f"{under}/{chosen['segment']}" if under else chosen["segment"])
+        st.session_state.pop("levels.grid", None)
+        st.rerun()
+    st.subheader("Messages", anchor=False)
+    message = paged_table(view.source, "publishes", publishes(under), _MESSAGES, order="ts", noun="message",
+                          search=("topic", "client_id"), select=True, keep=("message_id",))  # fmt: skip
+    if message is not None:
+        show_exchange(view.source.opened, message["message_id"], "publish")
+
+
+def _path(under: str) -> None:
+    if not under:
+        line("Choose a level to go down.", "quiet")
+        return
+    with st.container(horizontal=True, vertical_alignment="center", gap="small"):
+        above = under.rpartition("/")[0] if "/" in under else None
+        st.button("Up", icon=":material/arrow_upward:", key="up", on_click=state.put, args=("under", above))
+        st.button("All topics", key="top", type="tertiary", on_click=state.put, args=("under", None))
+        st.code(f"{under}/#", language=None)
+
+
+def show_deliveries(view: View) -> None:
+    """Handshakes of QoS 1 and 2, and what reached which subscription."""
+    heading("MQTT deliveries")
+    source = view.source
+    st.subheader("Handshakes of QoS 1 and 2", anchor=False)
+    handshakes = rows(source, HANDSHAKES)
+    if handshakes:
+        header = ("Direction", "QoS", "Handshake", "Messages", "Median ms", "Max ms")
+        small_table(header, [_handshake(row) for row in handshakes], numbers=(1, 3, 4, 5))
+    else:
+        empty("No message with QoS 1 or 2.")
+    heat = delivery_latency(source, width_of(source))
+    if heat:
+        st.subheader("From publisher to subscriber", anchor=False)
+        show_chart(latency_heat(heat, domain_ms(source)), describe="Latency from publisher to subscriber over time")
+    st.subheader("By subscription", anchor=False)
+    paged_table(source, "filters", DELIVERIES, _DELIVERIES, order="-missing", noun="subscription",
+                search=("topic_filter",))  # fmt: skip
+    unfinished, missing = st.tabs(["Handshakes not complete", "Not delivered"])
+    with unfinished:
+        paged_table(source, "unfinished", UNFINISHED, _UNFINISHED, order="ts", noun="message",
+                    search=("topic", "client_id"))  # fmt: skip
+    with missing:
+        paged_table(source, "missing", MISSING, _MISSING, order="ts", noun="message",
+                    search=("topic", "client_id", "subscriber_client_id"))  # fmt: skip
+
+
+def _handshake(row: dict[str, Any]) -> tuple[Any, ...]:
+    direction = {"client_to_server": "to the server", "server_to_client": "to clients"}.get(row["direction"], "")
+    count = f"{row['messages']:,}"
+    return direction, row["qos"], row["handshake"], count, ms_text(row["median_ms"]), ms_text(row["max_ms"])

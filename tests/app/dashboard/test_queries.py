@@ -1,0 +1,106 @@
+"""Queries behind the views of MQTT, MongoDB, exchanges and connections, on samples whose contents are known."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+import analyser
+from reports.exchange_rows import exchange_query, flow_row, message_count, messages_before, operations
+from reports.mongo_rows import command_latency, commands_of, commands_over_time
+from reports.mqtt_rows import ENDS, connection_lanes, publishes, publishes_over_time, topic_levels
+from tests.app.program import ROOT
+
+SECOND_NS = 1_000_000_000
+
+
+@pytest.fixture(scope="module")
+def mqtt() -> Iterator[analyser.Analysis]:
+    with analyser.read(str(ROOT / "sample_pcaps" / "mqtt_faults.pcapng")) as analysis:
+        yield analysis
+
+
+@pytest.fixture(scope="module")
+def mongo() -> Iterator[analyser.Analysis]:
+    wanted = ("flows", "messages", "exchanges", "mongo_commands")
+    with analyser.read(str(ROOT / "sample_pcaps" / "mongo_shapes_and_errors.pcapng"), tables=wanted) as analysis:
+        yield analysis
+
+
+def number(analysis: analyser.Analysis, query: str) -> int:
+    return int(analysis.sql(query).column(0)[0].as_py())
+
+
+@pytest.mark.parametrize(
+    ("chosen", "condition"),
+    [
+        ({}, "true"),
+        ({"operation": "PUBLISH"}, "operation = 'PUBLISH'"),
+        ({"status": "unanswered"}, "status = 'unanswered'"),
+        ({"slower_ms": 0.2}, "latency_ms > 0.2"),
+        ({"client": "PRESS"}, "client_id = 'press-9'"),
+        ({"client": "10.77.0.12"}, "client_address = '10.77.0.12'"),
+        ({"operation": "CONNECT", "client": "' or 1=1 --"}, "false"),
+    ],
+    ids=str,
+)
+def test_exchanges_are_chosen(mqtt: analyser.Analysis, chosen: dict[str, object], condition: str) -> None:
+    found = number(mqtt, f"SELECT count(*) FROM ({exchange_query(**chosen)})")  # type: ignore[arg-type]
+    assert found == number(mqtt, f"SELECT count(*) FROM exchanges WHERE {condition}")
+
+
+def test_operations_are_listed_by_their_number(mqtt: analyser.Analysis) -> None:
+    assert operations(mqtt)[0] == "PUBLISH"
+    assert set(operations(mqtt)) == set(mqtt.sql("SELECT DISTINCT operation FROM exchanges").column(0).to_pylist())
+
+
+def test_places_of_messages_in_their_flow(mongo: analyser.Analysis) -> None:
+    flow_id = mongo.sql("SELECT flow_id FROM messages GROUP BY 1 ORDER BY count(*) DESC LIMIT 1").column(0)[0].as_py()
+    ids = mongo.sql(
+        f"SELECT message_id FROM messages WHERE flow_id = '{flow_id}' "
+        "ORDER BY ts, packet_last, stream_offset, message_id"
+    )
+    names = ids.column(0).to_pylist()
+    assert message_count(mongo, flow_id) == len(names)
+    assert [messages_before(mongo, flow_id, name) for name in names[:3]] == [0, 1, 2]
+    assert messages_before(mongo, flow_id, "nothing") is None
+    row = flow_row(mongo, flow_id)
+    assert row is not None
+    assert row["protocol"] == "mongo"
+    assert flow_row(mongo, "no such flow") is None
+
+
+def test_lanes_show_how_connections_ended(mqtt: analyser.Analysis) -> None:
+    lanes = connection_lanes(mqtt)
+    assert len(lanes) == number(mqtt, "SELECT count(*) FROM mqtt_connections")
+    assert {lane["ending"] for lane in lanes} <= set(ENDS)
+    assert {lane["ending"] for lane in lanes if lane["client"] == "thief"} == {"refused"}
+    assert all(lane["t"] <= lane["t_end"] for lane in lanes)
+
+
+@pytest.mark.parametrize("under", ["", "map", "rule", "wills"])
+def test_levels_of_topics_add_up(mqtt: analyser.Analysis, under: str) -> None:
+    levels = mqtt.sql(topic_levels(under, SECOND_NS)).to_pylist()
+    condition = f"starts_with(topic, '{under}/')" if under else "topic IS NOT NULL"
+    assert levels
+    for column, of in (("published", "client_to_server"), ("sent_on", "server_to_client")):
+        whole = f"SELECT count(*) FROM mqtt_publishes WHERE {condition} AND direction = '{of}'"
+        assert sum(level[column] for level in levels) == number(mqtt, whole)
+    assert all(level["per_second"] == level["published"] for level in levels)
+    inside = number(mqtt, f"SELECT count(*) FROM ({publishes(under)})")
+    bins = publishes_over_time(mqtt, SECOND_NS, under)
+    assert sum(one["messages"] for one in bins) == inside
+
+
+def test_commands_over_time_lose_none(mongo: analyser.Analysis) -> None:
+    found = commands_over_time(mongo, SECOND_NS)
+    assert sum(one["commands"] for one in found) == number(mongo, "SELECT count(*) FROM mongo_commands")
+    timed = number(mongo, "SELECT count(*) FROM mongo_commands WHERE latency_ms IS NOT NULL")
+    assert sum(one["exchanges"] for one in command_latency(mongo, SECOND_NS)) == timed
+
+
+def test_commands_of_one_shape(mongo: analyser.Analysis) -> None:
+    shape = mongo.sql("SELECT shape_id, count(*) AS n FROM mongo_commands WHERE shape_id IS NOT NULL GROUP BY 1 "
+                      "ORDER BY n DESC LIMIT 1").to_pylist()[0]  # fmt: skip
+    assert number(mongo, f"SELECT count(*) FROM ({commands_of(shape['shape_id'])})") == shape["n"]
