@@ -19,7 +19,7 @@ function fieldList(message, choose) {
     line.setAttribute("role", "option");
     line.style.paddingInlineStart = `${0.4 + Math.min(depth, 12) * 0.9}rem`;
     line.append(element("span", "name", name), element("span", "value", value));
-    line.title = end > start ? `${name}: bytes ${start} to ${end - 1}` : `${name}: no bytes of its own`;
+    line.title = `${name} ${value} (${end > start ? `bytes ${start} to ${end - 1}` : "no bytes of its own"})`;
     line.addEventListener("click", () => choose(place));
     line.addEventListener("focus", () => choose(place));
     list.append(line);

@@ -41,7 +41,11 @@ export default function ladder({ parentElement, data, setTriggerValue }) {
   const root = parentElement.querySelector(".ladder");
   const choose = (id) => setTriggerValue("chosen", id);
   const lines = data.rows.map((row) => (row.kind === "message" ? messageLine(row, choose) : remarkLine(row)));
+  const scrolled = root.scrollTop;
+  const first = !root.childElementCount;
   root.replaceChildren(ends(data), ...lines);
+  const chosen = root.querySelector(".chosen");
+  root.scrollTop = first && chosen ? chosen.offsetTop - root.offsetTop - root.clientHeight / 2 : scrolled;
   root.onkeydown = (event) => {
     const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
     if (!step) return;
