@@ -32,6 +32,9 @@ _COMMITS = """
         select epoch_ns(ts) / 1e6 as t, coalesce(topic, topic_id) as topic, partition, committed_offset,
                client_id, client_address, member_id, generation, coalesce(error_code, 0) <> 0 as refused,
                owner_member_id is not null and member_id is not null and owner_member_id <> member_id as by_other,
+               coalesce(error_code, 0) = 0 and committed_offset < max(committed_offset)
+                   filter (coalesce(error_code, 0) = 0) over (partition by coalesce(topic, topic_id), partition
+                   order by ts, request_packet rows between unbounded preceding and 1 preceding) as went_back,
                exchange_id, request_packet
         from kafka_offset_commits where {group} and {place}),
     placed as (
@@ -39,7 +42,7 @@ _COMMITS = """
                row_number() over (part order by committed_offset desc, t desc) as highest
         from own
         window part as (partition by floor(t / {width_ms}), topic, partition, client_id, client_address, member_id,
-                        by_other, refused))
+                        by_other, went_back, refused))
     select * exclude (lowest, highest) from placed
     where {all_of_them} or lowest = 1 or highest = 1 order by t, topic, partition"""
 
@@ -113,7 +116,7 @@ def commits(
     """Commits of a group, of one topic and partition with `place`, and whether rows were left out.
 
     t, topic, partition, committed_offset, client_id, client_address, member_id, generation, refused, by_other (the
-    partition belonged to another member), exchange_id, request_packet.
+    partition belonged to another member), went_back (a higher offset was sent before), exchange_id, request_packet.
     """  # fmt: skip
     group = of_group(cluster_id, group_id)
     where = of_place(place)
@@ -171,3 +174,48 @@ def _names(identities: list[tuple[str | None, str | None, str | None]]) -> list[
             name += f" {(member or '(no member)')[-6:]}"
         names.append(name)
     return names
+
+
+_SUSPECTS = """
+    with own as (
+        select coalesce(topic, topic_id) as topic, partition, committed_offset,
+               max(committed_offset) over (partition by coalesce(topic, topic_id), partition
+                   order by ts, request_packet rows between unbounded preceding and 1 preceding) as highest,
+               owner_member_id is not null and member_id is not null and owner_member_id <> member_id as by_other,
+               client_id, client_address, member_id
+        from kafka_offset_commits where {group} and coalesce(error_code, 0) = 0)
+    select topic, partition, count(*) as commits, count(*) filter (committed_offset < highest) as steps_back,
+           max(highest - committed_offset) filter (committed_offset < highest) as furthest_back,
+           count(*) filter (by_other) as by_others,
+           count(distinct (client_id, client_address, member_id)) as committers
+    from own group by all order by by_others > 0 desc, furthest_back desc nulls last, topic, partition"""
+
+
+def partitions_by_suspicion(source: Source, cluster_id: str | None, group_id: str | None) -> list[dict[str, Any]]:
+    """topic, partition, commits, steps_back, furthest_back, by_others, committers; what looks worst comes first."""
+    return rows(source, _SUSPECTS.format(group=of_group(cluster_id, group_id)))
+
+
+_LAG = """
+    with ends as (
+        select ts, topic, partition, high_watermark as log_end from kafka_fetch_partitions
+        where high_watermark >= 0 and {cluster}
+        union all
+        select ts, topic, partition, "offset" from kafka_list_offsets
+        where timestamp = -1 and "offset" >= 0 and {cluster}),
+    stored as (
+        select ts, topic, partition, committed_offset from kafka_offset_commits
+        where {group} and coalesce(error_code, 0) = 0 and topic is not null),
+    joined as (
+        select s.ts, s.topic, s.partition, e.log_end - s.committed_offset as lag
+        from stored s asof join ends e on e.topic = s.topic and e.partition = s.partition and s.ts >= e.ts)
+    select epoch_ns(ts) // {width} * {width} / 1e6 as t, topic, partition, arg_max(greatest(lag, 0), ts) as lag
+    from joined group by all order by all"""
+
+
+def lag_over_time(source: Source, cluster_id: str | None, group_id: str | None, width_ns: int) -> list[dict[str, Any]]:
+    """t, topic, partition, lag: at each bin's last commit, against the newest end of the log told before it."""
+    query = _LAG.format(
+        cluster=_same("cluster_id", cluster_id), group=of_group(cluster_id, group_id), width=int(width_ns)
+    )
+    return rows(source, query)

@@ -76,27 +76,30 @@ def close() -> None:
         state.put(name, None)
 
 
-def show_reading(offer: Offer) -> Path | None:
-    """The folder of the tables, or progress and None while they are made."""
+def tables_of(offer: Offer) -> tuple[str, Path | None]:
+    """Under which key the tables of a capture are kept, or why it cannot be read; and where they are if they are."""
     known: dict[str, str] = st.session_state.setdefault("ww_keys", {})
-    try:
-        key = known.get(offer.id) or key_of(offer.paths, offer.options)
-    except CaptureError as error:
-        _failed(offer, str(error))
-        return None
+    if offer.id not in known:
+        try:
+            known[offer.id] = key_of(offer.paths, offer.options)
+        except CaptureError as error:
+            return str(error), None
+    return known[offer.id], kept_tables(known[offer.id], state.jobs())
+
+
+def show_reading(offer: Offer, key: str) -> None:
+    """Progress while the tables are made, or why they cannot be. key: what `tables_of` said."""
+    if key not in st.session_state["ww_keys"].values():
+        _failed(offer, key)
+        return
     jobs = state.jobs()
-    folder = kept_tables(key, jobs)
-    if folder is not None:
-        known[offer.id] = key
-        return folder
-    known.pop(offer.id, None)
     job = jobs.job(key)
     if job is not None and job.error is not None:
         jobs.forget(key)
+        st.session_state["ww_keys"].pop(offer.id, None)
         _failed(offer, job.error)
-        return None
+        return
     _progress(offer, jobs.start(offer.paths, offer.options, key), key)
-    return None
 
 
 @st.fragment(run_every=_POLL_S)

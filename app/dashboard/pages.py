@@ -6,7 +6,19 @@ from collections.abc import Callable, Collection
 from typing import NamedTuple
 
 from app.dashboard.state import View
-from app.dashboard.views import connections, exchanges, findings, mongo, mqtt, overview
+from app.dashboard.views import (
+    connections,
+    exchanges,
+    findings,
+    kafka_brokers,
+    kafka_clients,
+    kafka_groups,
+    kafka_topics,
+    latency,
+    mongo,
+    mqtt,
+    overview,
+)
 
 
 class PageEntry(NamedTuple):
@@ -23,8 +35,11 @@ class PageEntry(NamedTuple):
 PAGES = (
     PageEntry("overview", "Capture", "Overview", ":material/monitoring:", overview.show),
     PageEntry("findings", "Capture", "Findings", ":material/flag:", findings.show),
-    PageEntry("exchanges", "Traffic", "Exchanges", ":material/list:", exchanges.show),
-    PageEntry("connections", "Traffic", "Connections", ":material/swap_vert:", connections.show),
+    PageEntry("kafka-groups", "Kafka", "Groups", ":material/groups:", kafka_groups.show, "kafka"),
+    PageEntry("kafka-topics", "Kafka", "Topics", ":material/topic:", kafka_topics.show, "kafka"),
+    PageEntry("kafka-apis", "Kafka", "APIs", ":material/speed:", latency.show_kafka, "kafka"),
+    PageEntry("kafka-clients", "Kafka", "Clients", ":material/devices:", kafka_clients.show, "kafka"),
+    PageEntry("kafka-brokers", "Kafka", "Brokers", ":material/dns:", kafka_brokers.show, "kafka"),
     PageEntry("mqtt-clients", "MQTT", "Clients", ":material/devices:", mqtt.show_clients, "mqtt"),
     PageEntry("mqtt-topics", "MQTT", "Topics", ":material/account_tree:", mqtt.show_topics, "mqtt"),
     PageEntry("mqtt-deliveries", "MQTT", "Deliveries", ":material/local_shipping:", mqtt.show_deliveries, "mqtt"),
@@ -34,6 +49,8 @@ PAGES = (
         "mongo-cursors", "MongoDB", "Cursors, transactions", ":material/receipt_long:", mongo.show_cursors, "mongo"
     ),
     PageEntry("mongo-drivers", "MongoDB", "Drivers", ":material/memory:", mongo.show_drivers, "mongo"),
+    PageEntry("exchanges", "Traffic", "Exchanges", ":material/list:", exchanges.show),
+    PageEntry("connections", "Traffic", "Connections", ":material/swap_vert:", connections.show),
 )
 
 

@@ -11,10 +11,10 @@ import streamlit as st
 
 from analyser.queries import QueryError
 from app.dashboard import state
-from app.dashboard.landing import show_landing, show_reading
+from app.dashboard.landing import show_landing, show_reading, tables_of
 from app.dashboard.offers import Offer, given_offer, recent, remember, samples
 from app.dashboard.opened import Opened, Selected, TablesGone
-from app.dashboard.pages import PageEntry, pages_for
+from app.dashboard.pages import PAGES, PageEntry, pages_for
 from app.dashboard.sidebar import show_sidebar
 from app.dashboard.text import STYLE, card, empty
 from reports.quality import quality
@@ -53,9 +53,13 @@ def main() -> None:
         _only(partial(show_landing, given(), unknown=bool(state.value("capture"))))
     else:
         state.put("capture", offer.id)
-        folder = show_reading(offer)
+        key, folder = tables_of(offer)
         if folder is not None:
             _show_capture(offer, folder)
+        else:  # every page has to be there, or the address of one would be lost meanwhile
+            waiting = partial(show_reading, offer, key)
+            pages = [st.Page(waiting, title=one.title, url_path=one.name, default=one is PAGES[0]) for one in PAGES]
+            st.navigation(pages, position="hidden").run()
     state.finish()
 
 

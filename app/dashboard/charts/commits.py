@@ -28,11 +28,19 @@ def commit_marks(rows: Rows, committers: Sequence[Committer]) -> list[dict[str, 
             "generation": row["generation"],
             "member": row["member_id"],
             "packet": row["request_packet"],
-            "kind": "refused" if row["refused"] else "not its owner" if row["by_other"] else "owner or unknown",
+            "kind": _kind(row),
             "place": f"{row['topic']} {row['partition']}",
         }
         for row in rows
     ]
+
+
+def _kind(row: Mapping[str, Any]) -> str:
+    if row["refused"]:
+        return "refused"
+    if row["by_other"]:
+        return "went back, not its owner" if row["went_back"] else "not its owner"
+    return "went back" if row["went_back"] else "forward"
 
 
 def partition_commits(rows: Rows, ends: Rows, committers: Sequence[Committer], height: int = 300) -> AnyChart:
@@ -62,7 +70,7 @@ def group_commits(rows: Rows, committers: Sequence[Committer], places: Sequence[
     path = base.mark_line(strokeWidth=1, color=QUIET, opacity=0.55, interpolate="step-after").encode(
         time_x(), alt.Y("offset:Q", title=None, scale=alt.Scale(zero=False)), order="t:Q"
     ).transform_filter("datum.kind != 'refused'")  # fmt: skip
-    width = {1: 820, 2: 390, 3: 250, 4: 180}[columns]
+    width = {1: 880, 2: 420, 3: 268}[columns]
     layered: Any = alt.layer(path, _points(base, names, committers, size=22)).properties(width=width, height=110)
     chart: AnyChart = layered.facet(
         facet=alt.Facet("place:N", sort=list(places), title=None, header=alt.Header(labelFontWeight="bold")),
@@ -87,8 +95,8 @@ def ownership_lanes(rows: Rows, committers: Sequence[Committer], members: Mappin
     names += [name for name in dict.fromkeys(data["owner"]) if name not in names]
     lanes = list(dict.fromkeys(f"{row['topic']} {row['partition']}" for row in rows))
     chart: AnyChart = (
-        alt.Chart(data, height=max(18 * len(lanes), 60))
-        .mark_bar(height=11, stroke="white", strokeWidth=0.6)
+        alt.Chart(data, height=max((18 if len(lanes) <= 12 else 13) * len(lanes), 60))
+        .mark_bar(height=11 if len(lanes) <= 12 else 8, stroke="white", strokeWidth=0.6)
         .encode(
             time_x(), alt.X2("t_end"),
             alt.Y("place:N", sort=lanes, title=None),
@@ -99,14 +107,14 @@ def ownership_lanes(rows: Rows, committers: Sequence[Committer], members: Mappin
     return chart
 
 
-def lag_lines(rows: Rows) -> AnyChart:
+def lag_lines(rows: Rows, places: Sequence[str]) -> AnyChart:
     """Messages between the stored offset and the end of the log, over time."""
     chart: AnyChart = (
         alt.Chart(frame(rows, ("t", "place", "lag")), height=LOW + 60)
         .mark_line(interpolate="step-after")
         .encode(
             time_x(), alt.Y("lag:Q", title="messages behind"),
-            alt.Color("place:N", legend=alt.Legend(title=None, orient="right", symbolLimit=12)),
+            alt.Color("place:N", scale=colours(places), legend=alt.Legend(title=None, orient="right")),
             tooltip=[clock(), "place:N", alt.Tooltip("lag:Q", format=",")],
         )
     )  # fmt: skip
@@ -128,7 +136,7 @@ def _points(base: alt.Chart, names: Sequence[str], committers: Sequence[Committe
     place = (time_x(), alt.Y("offset:Q"))
     ring = base.mark_point(size=size * 3.2, color=BAD, strokeWidth=1.3, filled=False, opacity=0.9).encode(
         *place, tooltip=tips
-    ).transform_filter("datum.kind == 'not its owner'")  # fmt: skip
+    ).transform_filter("datum.kind != 'refused' && datum.kind != 'forward'")  # fmt: skip
     kept = base.mark_point(filled=True, size=size, opacity=0.95).encode(*place, colour, shape, tooltip=tips)
     refused = base.mark_point(shape="cross", size=size * 1.6, filled=True, angle=45).encode(
         *place, colour, tooltip=tips

@@ -27,13 +27,20 @@ BAD, QUIET = "#d64545", "#8a94a0"
 
 AnyChart: TypeAlias = alt.Chart | alt.LayerChart | alt.FacetChart | alt.VConcatChart
 
+# Columns of rows that are times in Unix ms. Vega writes times of tooltips in the browser's zone, so text goes along.
+_TIMES = ("t", "t_end")
+
 HEIGHT = 220
 LOW = 130
 
 
 def frame(rows: Sequence[Mapping[str, Any]], columns: Sequence[str] = ()) -> pd.DataFrame:
-    """Rows as a table; with `columns` it has them even without rows."""
-    return pd.DataFrame(list(rows), columns=list(columns) or None)
+    """Rows as a table; with `columns` it has them even without rows. Times get a column `<name>_utc` to read."""
+    made = pd.DataFrame(list(rows), columns=list(columns) or None)
+    for name in _TIMES:
+        if name in made:
+            made[f"{name}_utc"] = pd.to_datetime(made[name], unit="ms").dt.strftime("%H:%M:%S.%f").str.slice(stop=-3)
+    return made
 
 
 def time_x(field: str = "t", domain: tuple[float, float] | None = None, title: str | None = None) -> alt.X:
@@ -44,7 +51,7 @@ def time_x(field: str = "t", domain: tuple[float, float] | None = None, title: s
 
 def clock(field: str = "t", title: str = "UTC") -> alt.Tooltip:
     """The time of a mark with ms."""
-    return alt.Tooltip(f"utchoursminutessecondsmilliseconds({field}):T", title=title)
+    return alt.Tooltip(f"{field}_utc:N", title=title)
 
 
 def colours(names: Sequence[str]) -> alt.Scale:

@@ -27,6 +27,10 @@ from reports.timelines import domain_ms, exchanges_over_time, latency_over_time,
 from reports.values import ms_text, time_text
 from reports.words import count, display_filter
 
+COMMITS_LEGEND = (
+    "A point is a commit in the colour of its sender. A red ring marks one that went back or whose sender did not own "
+    "the partition. A cross was refused; a dashed line is the end of the log."
+)
 _FILTER_PACKETS = 400
 _OTHERS_SHOWN = 40
 _EXCHANGES = (
@@ -162,8 +166,7 @@ def _chart(source: Selected, finding: Finding, known: list[Committer]) -> None:
             st.subheader("Commits of the partition", anchor=False)
             ends = log_ends(source, cluster, [place[0]], max(width_of(source) / 1e6, 1.0), place)
             show_chart(partition_commits(rows, ends, known), describe="Offsets committed over time, by committer")
-            line("Each point is a commit in the colour of its sender; a red ring marks a sender that did not own the "
-                 "partition; the dashed line is the end of the log.", "quiet")  # fmt: skip
+            line(COMMITS_LEGEND, "quiet")
         return
     _traffic(source, finding)
 

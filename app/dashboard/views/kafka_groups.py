@@ -1,0 +1,184 @@
+"""One consumer group: who committed what over whom, who owned what, how far behind."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pyarrow as pa
+import streamlit as st
+
+from app.dashboard import state
+from app.dashboard.charts.commits import group_commits, lag_lines, ownership_lanes, partition_commits
+from app.dashboard.charts.theme import show_chart
+from app.dashboard.state import View
+from app.dashboard.tables import Column, grid
+from app.dashboard.text import empty, facts, heading, line
+from app.dashboard.views.finding import COMMITS_LEGEND
+from app.dashboard.views.findings import finding_cards
+from reports.causes import causes, findings
+from reports.commits import (
+    Committer,
+    commits,
+    committers,
+    lag_over_time,
+    log_ends,
+    owners,
+    partitions_by_suspicion,
+)
+from reports.groups import Group, groups
+from reports.quality import quality
+from reports.timelines import width_of
+
+_THINNED = " Of many commits, the lowest and the highest of each moment are drawn."
+_CHARTS_SHOWN = 12
+_LANES_SHOWN = 40
+_LAG_LINES = 10
+_PARTITIONS = (
+    Column("topic", "Topic"),
+    Column("partition", "Partition", "plain", 70),
+    Column("committed_offset", "Committed", "count"),
+    Column("log_end_offset", "Log end", "count"),
+    Column("lag", "Lag", "count"),
+    Column("client_id", "Last committer"),
+    Column("client_address", "Address"),
+    Column("owner", "Owner then"),
+    Column("generation", "Generation", "plain", 90),
+    Column("committers", "Committers", "count"),
+    Column("accepted", "Commits", "count"),
+    Column("refused", "Refused", "count"),
+)
+_MEMBERS = (
+    Column("client_id", "Client"),
+    Column("client_address", "Address"),
+    Column("member_id", "Member", "text", "large"),
+    Column("group_instance_id", "Static id"),
+    Column("first_generation", "First generation", "plain"),
+    Column("last_generation", "Last generation", "plain"),
+    Column("committed_partitions", "Partitions committed", "count"),
+    Column("foreign", "For others", "count"),
+)
+
+
+def show(view: View) -> None:
+    """The page."""
+    known = groups(view.source)
+    heading("Consumer groups")
+    if not known:
+        empty("No group joined or committed in the selected time.")
+        return
+    found = findings(view.source)
+    worst = list(dict.fromkeys(str(cause.worst.numbers.get("group")) for cause in causes(found)))
+    place = {name: number for number, name in enumerate(worst)}
+    ordered = sorted(known, key=lambda group: (place.get(group.group_id or "", len(place)), group.group_id or ""))
+    by_key = {_key(group): group for group in ordered}
+    group = by_key[state.choice("Group", "group", list(by_key))]
+    who = committers(view.source, group.cluster_id, group.group_id)
+    _facts(group, who)
+    own = [f for f in found if str(f.numbers.get("group")) == group.group_id]
+    _commits(view, group, who)
+    if own:
+        st.subheader("Findings about this group", anchor=False)
+        finding_cards(view, causes(own)[:3], "group")
+    _lanes(view, group, who)
+    _lag(view, group)
+    _tables(group, who)
+
+
+def _key(group: Group) -> str:
+    return (
+        f"{group.group_id or '(no name)'} @ {group.cluster_id}" if group.cluster_id else group.group_id or "(no name)"
+    )
+
+
+def _facts(group: Group, who: Sequence[Committer]) -> None:
+    lags = [p.lag for p in group.partitions if p.lag is not None]
+    generations = [m.last_generation for m in group.members if m.last_generation is not None]
+    foreign = sum(one.foreign_commits for one in who)
+    refused = sum(p.refused for p in group.partitions)
+    facts(
+        {
+            "members": f"{len(group.members):,}",
+            "newest generation": max(generations, default=None),
+            "partitions": f"{len(group.partitions):,}",
+            "commits": f"{sum(p.accepted for p in group.partitions):,}",
+            "refused": f"{refused:,}",
+            "not by the owner": f"{foreign:,}",
+            "messages behind": f"{sum(lags):,}" if lags else "unknown",
+        },
+        {"not by the owner": "critical" if foreign else "plain", "refused": "warning" if refused else "plain"},
+    )
+
+
+def _commits(view: View, group: Group, who: Sequence[Committer]) -> None:
+    """All partitions side by side, or one in full."""
+    suspects = partitions_by_suspicion(view.source, group.cluster_id, group.group_id)
+    if not suspects:
+        return
+    places = {f"{row['topic']} {row['partition']}": (row["topic"], row["partition"]) for row in suspects}
+    title, box = st.columns([5, 3], vertical_alignment="bottom")
+    with title:
+        st.subheader("Commits by committer", anchor=False)
+    with box:
+        chosen = state.choice("Partition", "partition", list(places), none="All partitions", hide_label=True)
+    if chosen:
+        rows, thinned = commits(view.source, group.cluster_id, group.group_id, places[chosen])
+        width_ms = max(width_of(view.source) / 1e6, 1.0)
+        ends = log_ends(view.source, group.cluster_id, [places[chosen][0]], width_ms, places[chosen])
+        show_chart(partition_commits(rows, ends, who, 360), describe="Commits of one partition, by committer")
+    else:
+        rows, thinned = commits(view.source, group.cluster_id, group.group_id)
+        shown = list(places)[:_CHARTS_SHOWN]
+        columns = 1 if len(shown) == 1 else 2 if len(shown) <= 4 else 3
+        show_chart(group_commits(rows, who, shown, columns), describe="Commits of each partition, by committer")
+        if len(places) > len(shown):
+            line(f"The {len(shown)} partitions that look worst of {len(places)}; the box names them all.", "quiet")
+    line(COMMITS_LEGEND + (_THINNED if thinned else ""), "quiet")
+
+
+def _lanes(view: View, group: Group, who: Sequence[Committer]) -> None:
+    span = quality(view.source).span_ns
+    rows = owners(view.source, group.cluster_id, group.group_id, span[1] if span else 0)
+    if not rows:
+        return
+    st.subheader("Who owned which partition", anchor=False)
+    lanes = list(dict.fromkeys((row["topic"], row["partition"]) for row in rows))[:_LANES_SHOWN]
+    names = {m.member_id: m.client_id or m.member_id for m in group.members if m.member_id}
+    shown = [row for row in rows if (row["topic"], row["partition"]) in set(lanes)]
+    show_chart(ownership_lanes(shown, who, names), describe="Owner of each partition over time")
+
+
+def _lag(view: View, group: Group) -> None:
+    rows = lag_over_time(view.source, group.cluster_id, group.group_id, width_of(view.source))
+    if not rows:
+        return
+    st.subheader("Messages behind, at each commit", anchor=False)
+    worst: dict[str, int] = {}
+    for row in rows:
+        row["place"] = f"{row['topic']} {row['partition']}"
+        worst[row["place"]] = max(worst.get(row["place"], 0), row["lag"])
+    kept = sorted(worst, key=lambda place: -worst[place])[:_LAG_LINES]
+    show_chart(lag_lines([row for row in rows if row["place"] in kept], kept), describe="Lag of partitions over time")
+    if len(worst) > len(kept):
+        line(f"The {len(kept)} partitions that fell furthest behind of {len(worst)}.", "quiet")
+
+
+def _tables(group: Group, who: Sequence[Committer]) -> None:
+    names = {m.member_id or "": m.client_id for m in group.members}
+    if group.partitions:
+        st.subheader("Partitions", anchor=False)
+        states = sorted(group.partitions, key=lambda p: (p.committers < 2, -(p.lag or 0), p.topic or "", p.partition))
+        rows = [
+            {column.name: getattr(p, column.name, None) for column in _PARTITIONS}
+            | {"owner": names.get(p.owner_member_id or "") or p.owner_member_id}
+            for p in states
+        ]
+        grid("partitions", pa.Table.from_pylist(rows), _PARTITIONS)
+    if group.members:
+        st.subheader("Members", anchor=False)
+        foreign = {one.member_id: one.foreign_commits for one in who}
+        rows = [
+            {column.name: getattr(m, column.name, None) for column in _MEMBERS}
+            | {"foreign": foreign.get(m.member_id, 0)}
+            for m in group.members
+        ]
+        grid("members", pa.Table.from_pylist(rows), _MEMBERS)
