@@ -14,6 +14,8 @@ from app.dashboard.charts.theme import BAD, LOW, QUIET, AnyChart, clock, colours
 from reports.commits import Committer
 
 Rows = Sequence[Mapping[str, Any]]
+# The height of a chart is that of all of it.
+_LEGEND_AND_AXIS_PX = 84
 _COLUMNS = ("t", "offset", "committer", "generation", "member", "packet", "kind", "place")
 
 
@@ -95,7 +97,7 @@ def ownership_lanes(rows: Rows, committers: Sequence[Committer], members: Mappin
     names += [name for name in dict.fromkeys(data["owner"]) if name not in names]
     lanes = list(dict.fromkeys(f"{row['topic']} {row['partition']}" for row in rows))
     chart: AnyChart = (
-        alt.Chart(data, height=max((18 if len(lanes) <= 12 else 13) * len(lanes), 60))
+        alt.Chart(data, height=(18 if len(lanes) <= 12 else 13) * len(lanes) + _LEGEND_AND_AXIS_PX)
         .mark_bar(height=11 if len(lanes) <= 12 else 8, stroke="white", strokeWidth=0.6)
         .encode(
             time_x(), alt.X2("t_end"),

@@ -7,6 +7,7 @@ darker so that each stands out on a white and on a dark page. Where there are mo
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
 from typing import Any, TypeAlias
 
 import altair as alt
@@ -31,7 +32,7 @@ AnyChart: TypeAlias = alt.Chart | alt.LayerChart | alt.FacetChart | alt.VConcatC
 _TIMES = ("t", "t_end")
 
 HEIGHT = 220
-LOW = 130
+LOW = 150
 
 
 def frame(rows: Sequence[Mapping[str, Any]], columns: Sequence[str] = ()) -> pd.DataFrame:
@@ -45,8 +46,18 @@ def frame(rows: Sequence[Mapping[str, Any]], columns: Sequence[str] = ()) -> pd.
 
 def time_x(field: str = "t", domain: tuple[float, float] | None = None, title: str | None = None) -> alt.X:
     """A time axis in UTC over a column of Unix ms."""
-    scale = alt.Scale(type="utc", domain=list(domain)) if domain else alt.Scale(type="utc", nice=False)
+    ends = [_date(at_ms) for at_ms in domain] if domain else alt.Undefined
+    scale = alt.Scale(type="utc", domain=ends, nice=False)
     return alt.X(f"{field}:T", scale=scale, title=title, axis=alt.Axis(labelOverlap=True, tickCount=8, grid=False))
+
+
+def _date(at_ms: float) -> alt.DateTime:
+    """A time for the end of an axis; a plain number there is not always taken for ms."""
+    at = datetime.fromtimestamp(at_ms / 1000, UTC)
+    return alt.DateTime(
+        year=at.year, month=at.month, date=at.day, hours=at.hour, minutes=at.minute, seconds=at.second,
+        milliseconds=at.microsecond // 1000, utc=True,
+    )  # fmt: skip
 
 
 def clock(field: str = "t", title: str = "UTC") -> alt.Tooltip:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import streamlit as st
 
 from analyser.queries import literal
@@ -10,7 +12,7 @@ from app.dashboard.charts.theme import show_chart
 from app.dashboard.charts.traffic import latency_heat, latency_lines, trouble
 from app.dashboard.state import View
 from app.dashboard.tables import Column, paged_table
-from app.dashboard.text import empty, heading, line
+from app.dashboard.text import empty, heading
 from reports.apis import errors_of, operations_of
 from reports.source import rows
 from reports.timelines import (
@@ -21,6 +23,8 @@ from reports.timelines import (
     width_of,
 )
 
+# They wait for data, work or members: their latency is not the network's.
+_WAITING = ("Fetch", "ShareFetch", "JoinGroup")
 _HEAT_BINS = 120
 _LINE_BINS = 80
 _OPERATIONS = (
@@ -50,27 +54,33 @@ _ERRORS = (
 def show_kafka(view: View) -> None:
     """The page of Kafka's APIs."""
     heading("APIs by latency and errors")
-    show_operations(view, "kafka")
-    line("A Fetch waits for data and a JoinGroup for members: their latency is not the network's.", "quiet")
+    show_operations(view, "kafka", _WAITING)
 
 
-def show_operations(view: View, protocol: str) -> None:
-    """Heat map and percentiles, operations and errors of a protocol; one operation or all."""
+def show_operations(view: View, protocol: str, waiting: Sequence[str] = ()) -> None:
+    """Heat map and percentiles, operations and errors of a protocol; one operation or all.
+
+    waiting: operations that are answered late by design; they are left out unless one is chosen.
+    """
     source = view.source
     names = [row["operation"] for row in rows(source, f"select operation from ({operations_of(protocol)}) as o "
                                                       "order by exchanges desc")]  # fmt: skip
     if not names:
         empty("No exchanges in the selected time.")
         return
-    chosen = state.choice("Operation", "operation", names, none="All operations", hide_label=True)
+    chosen = state.choice("Operation", "operation", names, none="All operations" if not waiting else f"All operations but {', '.join(waiting)}",
+                          hide_label=True)  # fmt: skip
     condition = f"protocol = {literal(protocol)}"
     if chosen:
         condition += f" and coalesce(operation, 'not decoded') = {literal(chosen)}"
+    latency_of = condition
+    if waiting and not chosen:
+        latency_of += f" and coalesce(operation, '') not in ({', '.join(map(literal, waiting))})"
     domain = domain_ms(source)
-    heat = latency_over_time(source, width_of(source, _HEAT_BINS), condition)
+    heat = latency_over_time(source, width_of(source, _HEAT_BINS), latency_of)
     if heat:
         show_chart(latency_heat(heat, domain), describe="How many exchanges took how long, over time")
-        shown = percentiles_over_time(source, width_of(source, _LINE_BINS), condition)
+        shown = percentiles_over_time(source, width_of(source, _LINE_BINS), latency_of)
         show_chart(latency_lines(shown, domain), describe="Percentiles of latency over time")
     else:
         empty("None of these exchanges has a latency: unanswered, one-way, or waiting by design.")
