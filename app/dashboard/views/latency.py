@@ -68,8 +68,8 @@ def show_operations(view: View, protocol: str, waiting: Sequence[str] = ()) -> N
     if not names:
         empty("No exchanges in the selected time.")
         return
-    chosen = state.choice("Operation", "operation", names, none="All operations" if not waiting else f"All operations but {', '.join(waiting)}",
-                          hide_label=True)  # fmt: skip
+    every = f"All operations but {', '.join(waiting)}" if waiting else "All operations"
+    chosen = state.choice("Operation", "operation", names, none=every, hide_label=True)
     condition = f"protocol = {literal(protocol)}"
     if chosen:
         condition += f" and coalesce(operation, 'not decoded') = {literal(chosen)}"
