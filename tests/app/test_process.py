@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from tests.app.captures import write_capture
-from tests.app.program import COMMAND, environment, run
+from tests.app.program import COMMAND, environment, run, run_process
 from tests.support.packets import pcap
 
 
@@ -58,12 +58,8 @@ def on_terminal(arguments: list[str], **env: str) -> str:
     "command",
     [
         pytest.param("table messages {} --format csv", id="csv"),
-        pytest.param("table messages {} --format jsonl", id="jsonl"),
         pytest.param("table messages {}", id="aligned"),
         pytest.param("analyse {}", id="report"),
-        pytest.param("analyse {} --format json", id="json report"),
-        pytest.param("analyse {} --format html", id="html report"),
-        pytest.param("analyse {} --format markdown", id="markdown report"),
         pytest.param("tables --format json", id="tables"),
         pytest.param("--help", id="help"),
     ],
@@ -107,14 +103,15 @@ def test_an_interrupt_is_one_line_and_leaves_nothing(tmp_path: Path) -> None:
 
 
 def test_standard_input_is_a_capture(capture: Path) -> None:
-    result = run("table", "captures", "-", "--columns", "file,packets", "--format", "csv", stdin=capture.read_bytes())
+    columns = ("--columns", "file,packets", "--format", "csv")
+    result = run_process("table", "captures", "-", *columns, stdin=capture.read_bytes())
     assert (result.returncode, result.stdout) == (0, b"file,packets\n-,6002\n")
 
 
 def test_a_cut_record_keeps_the_rest(tmp_path: Path) -> None:
     path = write_capture(tmp_path / "cut.pcap")
     path.write_bytes(path.read_bytes()[:-5])
-    result = run("table", "exchanges", path, "--columns", "status", "--format", "csv")
+    result = run_process("table", "exchanges", path, "--columns", "status", "--format", "csv")
     assert (result.returncode, result.stdout.count(b"\n")) == (0, 4)
     assert b"cut.pcap" in result.stderr
 
@@ -165,7 +162,7 @@ def test_file_output_has_no_colours(capture: Path, tmp_path: Path) -> None:
 
 
 def test_json_goes_to_standard_output_alone(capture: Path, tmp_path: Path) -> None:
-    result = run("analyse", capture, tmp_path / "gone.pcap", "--format", "json")
+    result = run_process("analyse", capture, tmp_path / "gone.pcap", "--format", "json")
     assert result.returncode == 3
     assert json.loads(result.stdout)["operations"][0]["exchanges"] == 3000
     assert b"gone.pcap" in result.stderr
@@ -174,9 +171,9 @@ def test_json_goes_to_standard_output_alone(capture: Path, tmp_path: Path) -> No
 def test_another_encoding_loses_nothing(tmp_path: Path) -> None:
     path = write_capture(tmp_path / "a.pcap", client_id="支付-é")
     columns = ("--columns", "client_id")
-    shown = run("table", "exchanges", path, *columns, PYTHONIOENCODING="latin-1")
+    shown = run_process("table", "exchanges", path, *columns, PYTHONIOENCODING="latin-1")
     assert shown.stdout.splitlines()[1] == "\\u652f\\u4ed8-é".encode("latin-1")
-    data = run("table", "exchanges", path, *columns, "--format", "csv", PYTHONIOENCODING="latin-1")
+    data = run_process("table", "exchanges", path, *columns, "--format", "csv", PYTHONIOENCODING="latin-1")
     assert data.stdout.splitlines()[1].decode("utf-8") == "支付-é"
 
 
@@ -189,11 +186,13 @@ def test_client_ids_cannot_drive_the_terminal(tmp_path: Path) -> None:
 
 
 def test_help_comes_at_once() -> None:
+    """In processor time, which a busy machine does not lengthen much."""
     times = []
     for _ in range(5):
-        start = time.monotonic()
-        assert run("--help").returncode == 0
-        times.append(time.monotonic() - start)
+        start = os.times()
+        assert run_process("--help").returncode == 0
+        end = os.times()
+        times.append(end.children_user + end.children_system - start.children_user - start.children_system)
     assert min(times) < 0.25
 
 
@@ -211,4 +210,4 @@ def test_help_imports_nothing_heavy() -> None:
 
 
 def test_version() -> None:
-    assert re.fullmatch(r"wirewitness (\d+\.\d+.*|\(not installed.*\))\n", run("--version").stdout.decode())
+    assert re.fullmatch(r"wirewitness (\d+\.\d+.*|\(not installed.*\))\n", run_process("--version").stdout.decode())

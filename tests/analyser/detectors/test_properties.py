@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from itertools import pairwise
-from typing import Any
+from typing import Any, NamedTuple
 
+import duckdb
 import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from analyser.context.stages import add_context
-from analyser.detectors import DETECTORS, run_detectors
+from analyser.detectors import DETECTORS
 from analyser.detectors.commits import COMMITS, Commit, broker_order, commits_of, racing
-from analyser.detectors.framework import partitions, run
+from analyser.detectors.framework import Detector, partitions, run
 from analyser.findings import Finding, findings_table
+from tests.analyser.detectors.concerned import concerned, connected
+from tests.analyser.detectors.scenarios import Scenario
 from tests.analyser.detectors.scenarios.build import Row, at, commit, fetch, stored
-from tests.support.rows import connection_from_rows
 
 NAMES = st.sampled_from(["m1", "m2", ""])
 MOMENT = st.integers(0, 40).map(lambda n: n / 4)
@@ -48,20 +50,36 @@ READS = st.lists(
 TOLD = st.lists(st.builds(stored, MOMENT, st.sampled_from([0, 5, 8])), max_size=3)
 
 
-def findings_of(rows: list[Row], reads: list[Row], told: list[Row]) -> tuple[Any, list[Finding]]:
-    con = connection_from_rows({COMMITS: rows, "kafka_fetch_partitions": reads, "kafka_offset_fetches": told})
-    add_context(con)
-    return con, run_detectors(con)
+class Examined(NamedTuple):
+    """The rows on a connection, the detectors that read one of their tables, and what these find."""
+
+    con: duckdb.DuckDBPyConnection
+    detectors: list[Detector]
+    found: list[Finding]
+
+
+def examined(rows: list[Row], reads: Sequence[Row] = (), told: Sequence[Row] = (), code: str = "") -> Examined:
+    """What all of them find, or the detector of one code."""
+    tables = {COMMITS: rows, "kafka_fetch_partitions": reads, "kafka_offset_fetches": told}
+    scenario = Scenario("random", "", tables, frozenset())
+    con = connected(scenario)
+    detectors = [DETECTORS[code]] if code else concerned(scenario)
+    return Examined(con, detectors, run(con, detectors))
+
+
+def assert_prefilters_lose_nothing(case: Examined) -> None:
+    filtered = [detector for detector in case.detectors if detector.suspects is not None]
+    everywhere = run(case.con, [replace(detector, suspects=None) for detector in filtered])
+    codes = {detector.code for detector in filtered}
+    assert everywhere == [finding for finding in case.found if finding.code in codes]
 
 
 @FEW
 @given(rows=st.lists(commits(), max_size=40), reads=READS, told=TOLD)
 def test_nothing_raises_and_prefilters_lose_nothing(rows: list[Row], reads: list[Row], told: list[Row]) -> None:
-    con, found = findings_of(rows, reads, told)
-    assert findings_table(found).num_rows == len(found)
-    everywhere = run(con, [replace(detector, suspects=None) for detector in DETECTORS.values()])
-    assert [f.finding_id for f in found] == [f.finding_id for f in everywhere]
-    assert found == everywhere
+    case = examined(rows, reads, told)
+    assert findings_table(case.found).num_rows == len(case.found)
+    assert_prefilters_lose_nothing(case)
 
 
 @FEW
@@ -69,14 +87,13 @@ def test_nothing_raises_and_prefilters_lose_nothing(rows: list[Row], reads: list
 def test_prefilters_lose_nothing_among_few_rows(rows: list[Row]) -> None:
     """With few rows a partition has one reason to be looked at, or none."""
     same = [row | {"partition": 0, "topic": "payments", "cluster_id": "c1", "group_id": "billing"} for row in rows]
-    con, found = findings_of(same, [], [])
-    assert found == run(con, [replace(detector, suspects=None) for detector in DETECTORS.values()])
+    assert_prefilters_lose_nothing(examined(same))
 
 
 @FEW
 @given(rows=st.lists(commits(), max_size=12))
 def test_kaf103_counts_every_step_back_once(rows: list[Row]) -> None:
-    con, found = findings_of(rows, [], [])
+    con, _, found = examined(rows, code="KAF103")
     expected = 0
     for _, frames in partitions(con, replace(DETECTORS["KAF103"], suspects=None)):
         by_group: dict[str | None, list[Commit]] = {}
@@ -86,7 +103,7 @@ def test_kaf103_counts_every_step_back_once(rows: list[Row]) -> None:
         for own in by_group.values():
             assert own == sorted(own, key=broker_order)
             expected += sum(b.committed_offset < a.committed_offset and not racing(a, b) for a, b in pairwise(own))
-    assert sum(f.numbers["steps_back"] for f in found if f.code == "KAF103") == expected
+    assert sum(f.numbers["steps_back"] for f in found) == expected
 
 
 @FEW
@@ -95,12 +112,11 @@ def test_kaf103_counts_every_step_back_once(rows: list[Row]) -> None:
 @example(offsets=[500, 501] * 6)
 @example(offsets=[510, 500, 500] * 6)
 def test_kaf102_counts_values_that_return_below_the_own_highest_since(offsets: list[int]) -> None:
-    rows = [commit(n, offset) for n, offset in enumerate(offsets)]
-    _, found = findings_of(rows, [], [])
+    found = examined([commit(n, offset) for n, offset in enumerate(offsets)], code="KAF102").found
     for value in set(offsets):
         places = [n for n, offset in enumerate(offsets) if offset == value]
         returns = sum(max(offsets[a:b]) > value + 1 for a, b in pairwise(places))
-        mine = [f for f in found if f.code == "KAF102" and f.numbers["stuck_offset"] == value]
+        mine = [f for f in found if f.numbers["stuck_offset"] == value]
         assert [f.numbers["returns"] for f in mine] == ([returns] if returns >= 5 else [])
 
 
@@ -109,7 +125,7 @@ def test_kaf102_counts_values_that_return_below_the_own_highest_since(offsets: l
 )
 def test_names_from_the_wire_cannot_write_on_a_terminal(name: str) -> None:
     rows = [commit(n, 1000 - n, client_id=name, group_id=name, topic=name, member_id=name) for n in range(3)]
-    _, found = findings_of(rows, [], [])
+    found = examined(rows).found
     assert [f.code for f in found] == ["KAF103"]
     for finding in found:
         for text in (finding.sentence, finding.next_step, finding.subject):
