@@ -1,7 +1,8 @@
 """The stages of the context: which tables are made, or get columns, from other rows of the capture.
 
-In: nothing. Out: STAGES, one line for each stage; `analyser/analysis.py` runs a stage when one of its tables is asked
-for. A stage replaces the views of the tables that it makes; without rows of dissectors they are empty.
+In: nothing. Out: STAGES, one line for each stage; `analyser/capture_tables.py` runs a stage when one of its tables is
+asked for, `analyser/archive/context.py` for a whole dataset. A stage replaces the views of the tables that it makes;
+without rows of dissectors they are empty.
 """
 
 from __future__ import annotations
@@ -21,12 +22,14 @@ class Stage(NamedTuple):
 
     makes: its tables. reads: tables that it needs besides; their rows are decoded too. uses: tables that it reads only
     where somebody wants them anyway. run: replaces or creates the views of `makes`; any of the tables may be missing.
+    new: those of `makes` that have no rows before; the others get columns, and keep what else stands in their rows.
     """
 
     makes: tuple[str, ...]
     reads: tuple[str, ...]
     uses: tuple[str, ...]
     run: Callable[[duckdb.DuckDBPyConnection], None]
+    new: tuple[str, ...] = ()
 
 
 STAGES = (
@@ -36,8 +39,20 @@ STAGES = (
         ("exchanges", "expert_infos"),
         enrich,
     ),
-    Stage(("mqtt_publishes", "mqtt_deliveries"), ("mqtt_connections", "mqtt_subscriptions"), (), add_deliveries),
-    Stage(("mongo_cursors", "mongo_transactions"), ("mongo_commands",), (), add_cursors_and_transactions),
+    Stage(
+        ("mqtt_publishes", "mqtt_deliveries"),
+        ("mqtt_connections", "mqtt_subscriptions"),
+        (),
+        add_deliveries,
+        ("mqtt_deliveries",),
+    ),
+    Stage(
+        ("mongo_cursors", "mongo_transactions"),
+        ("mongo_commands",),
+        (),
+        add_cursors_and_transactions,
+        ("mongo_cursors", "mongo_transactions"),
+    ),
 )
 STAGE_OF = {table: stage for stage in STAGES for table in stage.makes}
 

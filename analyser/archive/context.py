@@ -1,0 +1,38 @@
+"""The context of a whole dataset: what rows know from other rows, over months.
+
+In: a change that has all base rows (from whatever connection and run). Out: the same change in which commits, fetches
+and publishes have their context columns, and with the tables that are made of others. It is done by the stages of
+`analyser/context`, as for captures; DuckDB keeps to its memory limit and spills.
+"""
+
+from __future__ import annotations
+
+from analyser.archive.change import Change
+from analyser.archive.derived import change_connection, replace_changed_hours, rows_of, view_of
+from analyser.context.stages import STAGES, Stage
+from analyser.queries import quoted
+
+
+def run_context(change: Change) -> dict[str, set[int | None]]:
+    """Run all stages; table -> hours that were written anew. Once for each change, when all base rows are added.
+
+    Context columns that rows have from an earlier run count for nothing: they are made anew from all rows.
+    """
+    written: dict[str, set[int | None]] = {}
+    for stage in STAGES:
+        if any(change.parts(table) for table in (*stage.makes, *stage.reads)):
+            written |= _run(change, stage)
+    return written
+
+
+def _run(change: Change, stage: Stage) -> dict[str, set[int | None]]:
+    with change_connection(change) as con:
+        for table in dict.fromkeys((*stage.reads, *stage.uses, "flows")):
+            view_of(con, change, table)
+        for table in stage.makes:
+            if table in stage.new:
+                con.execute(f"CREATE TEMP VIEW {quoted(table)} AS FROM ({rows_of(change, table)}) LIMIT 0")
+            else:
+                view_of(con, change, table, hidden=True)
+        stage.run(con)
+        return {table: replace_changed_hours(con, change, table, f"FROM {quoted(table)}") for table in stage.makes}

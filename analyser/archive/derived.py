@@ -1,0 +1,135 @@
+"""Tables of a dataset that are made from its other tables: only hours whose rows came out otherwise are written.
+
+In: a change, views in DuckDB. Out: parts added and removed. Comparing costs one pass over old and new rows, writing
+would cost months of files in every run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import duckdb
+import pyarrow as pa
+
+from analyser.archive.change import Change
+from analyser.archive.manifest import Part
+from analyser.archive.parts import FLOW, HOUR_NS, Place, part_schema, time_column, write_parts
+from analyser.queries import literal, name_list, open_connection, quoted, select
+from analyser.tables import TABLES, arrow_schema
+
+PROVISIONAL = "_provisional"
+_BATCH_ROWS = 1 << 15
+_SCRATCH = "_scratch"
+
+
+@contextmanager
+def change_connection(change: Change) -> Iterator[duckdb.DuckDBPyConnection]:
+    """A connection within fixed memory that reads a change's parts and spills into its staging folder."""
+    scratch = change.staging / _SCRATCH
+    scratch.mkdir(exist_ok=True)
+    con = open_connection(scratch.resolve(), [change.root.resolve()])
+    try:
+        yield con
+    finally:
+        con.close()
+
+
+def view_of(con: duckdb.DuckDBPyConnection, change: Change, table: str, *, hidden: bool = False) -> None:
+    """Make the view of a table over all its parts.
+
+    hidden: with FLOW, PROVISIONAL and where a row lies, which `replace_changed_hours` needs.
+    """
+    con.execute(f"CREATE OR REPLACE TEMP VIEW {quoted(table)} AS {rows_of(change, table, hidden=hidden)}")
+
+
+def rows_of(change: Change, table: str, *, hidden: bool = False) -> str:
+    """All rows of a table as a SELECT."""
+    parts = change.parts(table)
+    columns = name_list(arrow_schema(table).names)
+    if hidden:
+        columns += f", {FLOW}, {PROVISIONAL}, filename, file_row_number"
+    if not parts:
+        return f"SELECT {columns} FROM ({_no_rows(table)})"
+    kinds = {flag: [part for part in parts if part.provisional == flag] for flag in (False, True)}
+    return " UNION ALL ".join(
+        f"SELECT {columns.replace(PROVISIONAL, f'{literal(flag)} AS {PROVISIONAL}')} FROM {_files(change, chosen)}"
+        for flag, chosen in kinds.items()
+        if chosen
+    )
+
+
+def hour_of(column: str) -> str:
+    """Hours since 1970 of a time, as `Place.hour`."""
+    time = f"epoch_ns({column})"
+    return f"(({time} - (({time} % {HOUR_NS}) + {HOUR_NS}) % {HOUR_NS}) // {HOUR_NS})"
+
+
+def replace_changed_hours(con: duckdb.DuckDBPyConnection, change: Change, table: str, new: str) -> set[int | None]:
+    """Make the rows of a table those of the SELECT `new`; the hours that were written.
+
+    new: gives the registered columns; with PROVISIONAL, FLOW, filename and file_row_number where rows keep these.
+    """
+    names = arrow_schema(table).names
+    con.execute(f"CREATE OR REPLACE TEMP TABLE derived_new AS {new}")
+    try:
+        kept = {name for (name, *_) in con.execute("DESCRIBE derived_new").fetchall()}
+        hour = hour_of(quoted(time_column(table) or ""))
+        digest = f"SELECT {hour} AS hour, count(*) AS n, sum(hash({name_list(names)})) AS digest"
+        changed = con.execute(
+            f"SELECT hour FROM ({digest} FROM ({rows_of(change, table)}) GROUP BY hour) AS old FULL JOIN "
+            f"({digest} FROM derived_new GROUP BY hour) AS new USING (hour) "
+            "WHERE old.n IS DISTINCT FROM new.n OR old.digest IS DISTINCT FROM new.digest"
+        ).fetchall()
+        hours = {None if one is None else int(one) for (one,) in changed}
+        if hours:
+            change.remove(*(part for part in change.parts(table) if Place.of(part).hour in hours))
+            _write(con, change, table, hours, kept)
+    finally:
+        con.execute("DROP TABLE IF EXISTS derived_new")
+    return hours
+
+
+def _write(con: duckdb.DuckDBPyConnection, change: Change, table: str, hours: set[int | None], kept: set[str]) -> None:
+    hour = hour_of(quoted(time_column(table) or ""))
+    numbers = ", ".join(str(one) for one in sorted(one for one in hours if one is not None))
+    chosen = " OR ".join(
+        [*([f"{hour} IN ({numbers})"] if numbers else []), *([f"{hour} IS NULL"] if None in hours else [])]
+    )
+    arrival = [name for name in (FLOW, "filename", "file_row_number") if name in kept]
+    columns = [name for name in part_schema(table).names if name in kept]
+    for provisional in (False, True) if PROVISIONAL in kept else (False,):
+        of_kind = f" AND {PROVISIONAL} = {literal(provisional)}" if PROVISIONAL in kept else ""
+        query = (
+            f"SELECT {name_list(columns)} FROM derived_new WHERE ({chosen}){of_kind} "
+            f"ORDER BY {hour}, {name_list([*TABLES[table].order, *arrival])}"
+        )
+        name = f"{change.run}-{'open' if provisional else 'made'}"
+        rows = _batches(con, query)
+        change.add(*write_parts(table, rows, change.staging, name, provisional=provisional))
+
+
+def _batches(con: duckdb.DuckDBPyConnection, query: str) -> Iterator[pa.RecordBatch]:
+    yield from select(con, query).to_arrow_reader(_BATCH_ROWS)
+
+
+def _files(change: Change, parts: Iterable[Part]) -> str:
+    paths = [str(Path(change.location(part)).resolve()) for part in parts]
+    return f"read_parquet({literal(paths)}, hive_partitioning = false, filename = true, file_row_number = true)"
+
+
+def _no_rows(table: str) -> str:
+    """A SELECT without rows that has all columns, hidden ones too."""
+    kinds = {
+        "string": "VARCHAR",
+        "int64": "BIGINT",
+        "float64": "DOUBLE",
+        "bool": "BOOLEAN",
+        "time": "TIMESTAMPTZ_NS",
+        "int64_list": "BIGINT[]",
+    }
+    columns = [f"NULL::{kinds[column.kind]} AS {quoted(column.name)}" for column in TABLES[table].columns]
+    columns += [f"NULL::BIGINT AS {FLOW}", f"NULL::BOOLEAN AS {PROVISIONAL}"]
+    columns += ["NULL::VARCHAR AS filename", "NULL::BIGINT AS file_row_number"]
+    return f"SELECT {', '.join(columns)} LIMIT 0"
