@@ -85,6 +85,7 @@ def dashboard(
 @contextmanager
 def _files(captures: Sequence[str]) -> Iterator[list[str]]:
     """The captures, standard input as a file. CallerError when none of them can be read."""
+    from analyser.archive.dataset import one_dataset
     from analyser.capture import CaptureError, open_captures
 
     if "-" in captures and sys.stdin.isatty():
@@ -92,7 +93,11 @@ def _files(captures: Sequence[str]) -> Iterator[list[str]]:
     with tempfile.TemporaryDirectory(prefix="wirewitness-") as folder:
         paths = [_file(name, Path(folder)) for name in captures]
         wrong: list[str] = []
-        for path in paths:
+        try:
+            dataset = one_dataset(paths)
+        except CaptureError as error:
+            raise CallerError(str(error)) from error
+        for path in paths if dataset is None else []:
             try:
                 open_captures([path])
             except CaptureError as error:

@@ -125,7 +125,16 @@ class Jobs:
 
 def key_of(paths: Sequence[str], options: Mapping[str, Any]) -> str:
     """Name of the kept tables: content, place (rows name their file) and options. Raises CaptureError."""
-    sources: list[Source] = in_time_order(open_captures(list(paths)))
+    sources: list[Source] = []
+    wrong: list[str] = []
+    for path in paths:
+        try:
+            sources += open_captures([path])
+        except CaptureError as error:
+            wrong.append(str(error))
+    if not sources:
+        raise CaptureError(" ".join(wrong) or "No capture was given.")
+    sources = in_time_order(sources)
     try:
         content = capture_key(sources, reading_options(options))
     except OSError as error:

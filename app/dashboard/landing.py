@@ -7,6 +7,7 @@ from pathlib import Path
 
 import streamlit as st
 
+from analyser.archive.dataset import one_dataset
 from analyser.capture import CaptureError
 from app.dashboard import state
 from app.dashboard.jobs import Job, kept_tables, key_of
@@ -79,6 +80,12 @@ def close() -> None:
 def tables_of(offer: Offer) -> tuple[str, Path | None]:
     """Under which key the tables of a capture are kept, or why it cannot be read; and where they are if they are."""
     known: dict[str, str] = st.session_state.setdefault("ww_keys", {})
+    try:
+        dataset = one_dataset(offer.paths)
+    except CaptureError as error:
+        return str(error), None
+    if dataset is not None:
+        return "", Path(dataset)
     if offer.id not in known:
         try:
             known[offer.id] = key_of(offer.paths, offer.options)

@@ -1,4 +1,4 @@
-"""Kept tables of an analysed capture as a source of rows. In: a folder of Parquet files; out: answers to SQL.
+"""Kept tables of an analysed capture, or a dataset, as a source of rows. In: a folder; out: answers to SQL.
 
 `Opened` is the capture, the same for all sessions; `Selected` is what one session looks at: a time range and protocols.
 Both are a `reports.source.Source`. Answers that are small are remembered, for a rerun of a page asks them all again.
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections import OrderedDict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from threading import Lock
 from typing import Any
@@ -16,6 +16,9 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 
+import analyser
+from analyser.archive.dataset import Dataset
+from analyser.archive.manifest import MANIFEST
 from analyser.options import ReadOptions
 from analyser.queries import QueryError, literal, open_connection, quoted, sentence
 from analyser.tables import TABLES, arrow_schema
@@ -37,16 +40,22 @@ def reading_options(given: Mapping[str, Any]) -> ReadOptions:
     return ReadOptions(decode_as=decode_as, enable=tuple(given.get("enable", ())), processes=given.get("processes", 1))
 
 
+def version_of(folder: Path) -> int:
+    """Changes when the tables in the folder do. OSError: they are gone."""
+    kept = folder / META
+    return (kept if kept.exists() else folder / MANIFEST).stat().st_mtime_ns
+
+
 class Opened:
-    """Tables of one capture, read only. OSError, ValueError: the folder is damaged.
+    """Tables of one capture, read only.
 
     reading: how the capture was read. paths: its files.
     """
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, kept: Mapping[str, Any], connection: duckdb.DuckDBPyConnection) -> None:
+        """kept: what is known besides the tables. connection: has a view of every table."""
         self.folder = folder
         self.options = ReadOptions()
-        kept = json.loads((folder / META).read_text(encoding="utf-8"))
         self.reading = reading_options(kept["options"])
         self.paths: tuple[str, ...] = tuple(kept["paths"])
         self.remarks: tuple[str, ...] = tuple(kept["remarks"])
@@ -55,17 +64,44 @@ class Opened:
         self._lock = Lock()
         self._answers: OrderedDict[str, pa.Table] = OrderedDict()
         self._bytes = 0
-        self._connection = open_connection(folder)
+        self._connection = connection
+        self._closing: Callable[[], None] = connection.close
+
+    @classmethod
+    def kept(cls, folder: Path) -> Opened:
+        """The tables that a worker left. OSError, ValueError: the folder is damaged."""
+        kept = json.loads((folder / META).read_text(encoding="utf-8"))
+        connection = open_connection(folder)
         for name in TABLES:
             path = folder / f"{name}.parquet"
             if path.exists():
-                self._connection.execute(f"CREATE VIEW {quoted(name)} AS FROM read_parquet({literal(str(path))})")
+                connection.execute(f"CREATE VIEW {quoted(name)} AS FROM read_parquet({literal(str(path))})")
             else:
-                self._connection.register(name, arrow_schema(name).empty_table())
+                connection.register(name, arrow_schema(name).empty_table())
+        return cls(folder, kept, connection)
+
+    @classmethod
+    def dataset(cls, folder: Path) -> Opened:
+        """A dataset, its tables where they lie. CaptureError: it cannot be read."""
+        analysis = analyser.read(folder)
+        connection = analysis.connection
+        for name in TABLES:
+            if name not in analysis.tables():
+                connection.register(name, arrow_schema(name).empty_table())
+        # Packets are not in a dataset; they can be shown where its captures still are.
+        inputs = [one.path for one in Dataset.open(folder).manifest.inputs if Path(one.path).is_file()]
+        kept = {"options": {}, "paths": inputs, "remarks": analysis.remarks, "unread": [], "failures": []}
+        opened = cls(folder, kept, connection)
+        opened._closing = analysis.close
+        return opened
 
     def close(self) -> None:
         """No more answers."""
-        self._connection.close()
+        self._closing()
+
+    @property
+    def _there(self) -> bool:
+        return (self.folder / META).exists() or (self.folder / MANIFEST).exists()
 
     def sql(self, query: str) -> pa.Table:
         """Result of one SELECT. Raises QueryError, TablesGone."""
@@ -93,7 +129,7 @@ class Opened:
         except duckdb.IOException as error:
             raise TablesGone from error
         except duckdb.Error as error:
-            if not (self.folder / META).exists():
+            if not self._there:
                 raise TablesGone from error
             raise QueryError(sentence(error)) from error
 

@@ -7,10 +7,12 @@ copied address opens the same page and a click in the navigation keeps the filte
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import streamlit as st
 
+from analyser.archive.dataset import is_dataset
 from analyser.options import ReadOptions
 from app.dashboard.jobs import Jobs
 from app.dashboard.offers import Uploads
@@ -35,11 +37,10 @@ def uploads() -> Uploads:
 
 
 @st.cache_resource(show_spinner=False, max_entries=6, on_release=lambda opened: opened.close())
-def opened(folder: str) -> Opened:
-    """Kept tables, opened once for all sessions."""
-    from pathlib import Path
-
-    return Opened(Path(folder))
+def opened(folder: str, version: int) -> Opened:
+    """Kept tables or a dataset, opened once for all sessions. version: changes when a dataset does."""
+    path = Path(folder)
+    return Opened.dataset(path) if is_dataset(path) else Opened.kept(path)
 
 
 def begin() -> None:

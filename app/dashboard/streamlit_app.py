@@ -13,7 +13,7 @@ from analyser.queries import QueryError
 from app.dashboard import state
 from app.dashboard.landing import show_landing, show_reading, tables_of
 from app.dashboard.offers import Offer, given_offer, recent, remember, samples
-from app.dashboard.opened import Opened, Selected, TablesGone
+from app.dashboard.opened import Opened, Selected, TablesGone, version_of
 from app.dashboard.pages import PAGES, PageEntry, pages_for
 from app.dashboard.sidebar import show_sidebar
 from app.dashboard.text import STYLE, card, empty
@@ -65,7 +65,7 @@ def main() -> None:
 
 def _show_capture(offer: Offer, folder: Path) -> None:
     try:
-        opened = state.opened(str(folder))
+        opened = state.opened(str(folder), version_of(folder))
         _show_pages(offer, opened)
     except (TablesGone, OSError, ValueError) as error:
         if isinstance(error, QueryError):

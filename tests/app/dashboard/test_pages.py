@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import json
 import os
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from streamlit.testing.v1 import AppTest
 
 from app.dashboard.offers import samples
 from app.dashboard.pages import PAGES
-from tests.app.dashboard.opening import kept, on_page, opened, sample, shown
+from tests.app.dashboard.opening import SCRIPT, TIMEOUT_S, kept, on_page, opened, sample, shown
+from tests.conftest import SAMPLES
+from tests.support.datasets import make_dataset
 
 FEW = ("kafka_fenced_commit", "mqtt_faults", "mongo_show_databases")
 
@@ -72,6 +77,17 @@ def test_filters_stand_in_the_url_and_come_back() -> None:
     app = on_page(app, "")
     assert "severity" not in app.query_params
     assert app.query_params["capture"] == "mqtt_faults"
+
+
+def test_a_dataset_opens_where_it_lies(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    capture = SAMPLES / "mongo_show_databases.pcapng"
+    dataset = make_dataset(tmp_path / "set", [capture])
+    order = {"paths": [str(dataset)], "options": {}}
+    monkeypatch.setattr(sys, "argv", ["script", f"--given={json.dumps(order)}"])
+    app = AppTest.from_file(str(SCRIPT), default_timeout=TIMEOUT_S).run()
+    assert not app.exception
+    assert "mongo-shapes" in {info["url_pathname"] for info in app._registered_pages.values()}
+    assert "Who talks to whom" in shown(app)
 
 
 @pytest.mark.parametrize("capture", ["../../etc/passwd", "nothing", "/etc/passwd"])
