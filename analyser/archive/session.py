@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 LOOPBACK = "127.0.0.1"
 STANDALONE = "spark://"
+# How masters begin that Spark knows.
+MASTERS = ("local", STANDALONE, "yarn", "k8s://")
 _ANSWER_S = 10
 
 _QUIET = """\
