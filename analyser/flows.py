@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from itertools import islice
 
 import numpy as np
@@ -37,6 +38,10 @@ _NONE, _ENDED = -1, -2
 _FORGET_PAIRS_AT = 1 << 16
 
 FlowCallback = Callable[[Flow], None]
+
+
+def _nobody(_: Flow) -> None:
+    """Takes no flow."""
 
 
 class FlowTable:
@@ -94,6 +99,20 @@ class FlowTable:
         """
         self._file_index = index
         self._packets_before = packet_of(index, 0) if packets_before is None else packets_before
+
+    @contextmanager
+    def without_callbacks(self) -> Iterator[None]:
+        """For the time of the block the table can be pickled."""
+        consume, ended = self._consume, self._ended
+        self.call(_nobody, _nobody)
+        try:
+            yield
+        finally:
+            self.call(consume, ended)
+
+    def call(self, consume: FlowCallback, ended: FlowCallback) -> None:
+        """Call these from now on."""
+        self._consume, self._ended = consume, ended
 
     def advance(self, now_ns: int) -> None:
         """The capture's clock has come to this time, in packets that are not fed here."""

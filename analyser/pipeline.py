@@ -7,6 +7,7 @@ live capture and archives differ only in who feeds the batches.
 from __future__ import annotations
 
 import gc
+import pickle
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -132,6 +133,21 @@ class Pipeline:
     def decoded(self) -> Decoded:
         """What was made of the packets; captures are up to who fed them."""
         return Decoded(self._store, self._endpoints, self._records)
+
+    def suspended(self) -> bytes:
+        """What is known of the flows so far, for `resume` in another process; rows that are in the store are not."""
+        with self._flows.without_callbacks():
+            return pickle.dumps((self._flows, self._endpoints, self._records), pickle.HIGHEST_PROTOCOL)
+
+    def resume(self, suspended: bytes) -> None:
+        """Go on where a pipeline with the same tables and options was. The bytes must be our own."""
+        self._flows, self._endpoints, self._records = pickle.loads(suspended)
+        self._flows.call(self._consume, self._records.add)
+
+    def change_store(self, store: RawStore) -> None:
+        """Rows that follow go to another store; what came so far must have been handed over."""
+        self._store = store
+        self._add_tables()
 
     def advance(self, now_ns: int) -> None:
         """The capture's clock has come to this time, in packets that are not fed here."""

@@ -45,8 +45,7 @@ def read_share(job: ShareJob) -> ShareResult:
     decoded = Pipeline(dissectors(job.options.enable), job.wanted, job.options, share=job.share, store=store).run(
         job.sources
     )
-    tables = {name: rows for name, table in store.tables.items() if (rows := table.hand_over()).rows}
-    return ShareResult(tables, _write_flows(decoded, job.folder))
+    return ShareResult(store.hand_over(), _write_flows(decoded, job.folder))
 
 
 def _write_flows(decoded: Decoded, folder: Path) -> Path | None:

@@ -51,6 +51,16 @@ class HandedOver(NamedTuple):
     rows: int
 
 
+def batches_of(rows: HandedOver) -> Iterator[pa.RecordBatch]:
+    """The rows as `RawTable.batches` gives them."""
+    with ExitStack() as opened:
+        readers = _readers(opened, rows)
+        row_bytes = 2 * rows.path.stat().st_size // max(rows.rows, 1)  # they are compressed there
+        most = max(1, min(CHUNK_ROWS, MAX_BATCH_BYTES // max(row_bytes, 1)))
+        for batch in in_time_order(rows.chunks, lambda place: readers[place](), most):
+            yield batch.select(batch.schema.names[:-1])
+
+
 class RawTable:
     """Rows of one table as they come from the dissectors: their fields and the first packet of their flow."""
 
@@ -62,8 +72,10 @@ class RawTable:
         rows: list[Row],
         folder: Path,
         gather: Gather | None = None,
+        compression: str = "lz4",
     ) -> None:
         self.name = name
+        self._compression = compression
         self.rows = rows
         self._gather = gather
         self.schema = pa.schema(
@@ -171,7 +183,7 @@ class RawTable:
 
     def _spill(self) -> None:
         if self._writer is None:
-            options = pa.ipc.IpcWriteOptions(compression="lz4")
+            options = pa.ipc.IpcWriteOptions(compression=self._compression)
             self._writer = pa.ipc.new_file(str(self._path), self.schema, options=options)
         for batch in self._batches:
             self._writer.write_batch(batch)
@@ -191,12 +203,13 @@ def _readers(opened: ExitStack, rows: HandedOver) -> list[Callable[[], pa.Record
 class RawStore:
     """The raw tables of one analysis, in a temporary folder that `close` removes.
 
-    folder: one that somebody else removes, None for an own one.
+    folder: one that somebody else removes, None for an own one. compression: of files, as Arrow names it.
     """
 
     table_type = RawTable
 
-    def __init__(self, folder: Path | None = None) -> None:
+    def __init__(self, folder: Path | None = None, compression: str = "lz4") -> None:
+        self._compression = compression
         self._own = tempfile.TemporaryDirectory(prefix="wirewitness-") if folder is None else None
         self.folder = Path(self._own.name) if self._own is not None else Path(folder or "")
         self.tables: dict[str, RawTable] = {}
@@ -205,8 +218,12 @@ class RawStore:
         self, name: str, fields: Sequence[str], kinds: Sequence[str], rows: list[Row], gather: Gather | None = None
     ) -> RawTable:
         """A new table that takes over what is appended to `rows`."""
-        self.tables[name] = self.table_type(name, fields, kinds, rows, self.folder, gather)
+        self.tables[name] = self.table_type(name, fields, kinds, rows, self.folder, gather, self._compression)
         return self.tables[name]
+
+    def hand_over(self) -> dict[str, HandedOver]:
+        """All rows in files, of the tables that have any; see `RawTable.hand_over`."""
+        return {name: table.hand_over() for name, table in self.tables.items() if table.total_rows or table.rows}
 
     def mark(self, flow: int) -> None:
         """Rows appended since the last mark belong to the flow with this first packet."""

@@ -30,6 +30,11 @@ def capture_key(sources: Sequence[Source], options: ReadOptions) -> str | None:
     return digest.hexdigest()
 
 
+def content_key(path: Path) -> str:
+    """The key of one file, whatever the program. Raises OSError."""
+    return _content(path).hex()
+
+
 def _content(path: Path) -> bytes:
     digest = hashlib.blake2b(digest_size=16)
     with path.open("rb", buffering=0) as file:
