@@ -179,8 +179,7 @@ def _is_changed(table: str, raw: Raw, known: _Known) -> bool:
         return False
     now, then = _facts(known.lookups), known.before
     at_now, at_then = (pa.array(np.searchsorted(facts.column(FLOW).to_numpy(), keys)) for facts in (now, then))
-    names = [column.name for column in TABLES[table].columns if column.source == "flow"]
-    names += ["client_address", "client_port", "server_address", "server_port"] if table == "messages" else []
-    names += [CLUSTER] if CLUSTER in TABLES[table].column_names() else []
-    names += ["flow_id", "duplicate_of"]
-    return any(not now.column(one).take(at_now).equals(then.column(one).take(at_then)) for one in dict.fromkeys(names))
+    own = {column.name for column in TABLES[table].columns if column.source == "flow" or column.name == CLUSTER}
+    # Columns of other names are made of these.
+    names = {"flow_id", "duplicate_of", "client_address", "client_port", *own} & {*now.column_names}
+    return any(not now.column(one).take(at_now).equals(then.column(one).take(at_then)) for one in names)

@@ -1,0 +1,105 @@
+"""A dataset holds what the offline command finds in the same captures, however they come: cut into files, in ranges of
+files, all at once or in several runs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+import pytest
+
+from analyser.archive.dataset import Dataset
+from analyser.archive.run import ArchiveOptions, archive
+from tests.conftest import SAMPLES
+from tests.support.archived import differences
+from tests.support.packets import Captured
+from tests.support.rotated import rotated
+from tests.support.wire import duplicated, lossy, packets_of, reordered, resegmented
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+ALL = sorted(path.stem for path in SAMPLES.glob("*.pcapng"))
+
+
+@cache
+def sample(name: str) -> tuple[Captured, ...]:
+    return tuple(packets_of(SAMPLES / f"{name}.pcapng"))
+
+
+class Way(NamedTuple):
+    """How a capture comes: in how many files and runs, and in which ranges of bytes."""
+
+    files: int = 1
+    runs: int = 1
+    range_bytes: int = 1 << 40
+    packed: bool = False
+
+
+WAYS = {
+    "one file": Way(),
+    "byte ranges": Way(range_bytes=50_000),
+    "two files": Way(2),
+    "seven files of ranges": Way(7, range_bytes=30_000),
+    "fifty files": Way(50),
+    "gzip": Way(3, packed=True),
+    "five runs": Way(5, 5),
+    "fifty files in five runs": Way(50, 5),
+    "gzip in two runs": Way(4, 2, packed=True),
+}
+
+
+def archived(spark: SparkSession, captures: Sequence[Path], root: Path, way: Way) -> None:
+    """Make the dataset, run by run."""
+    options = ArchiveOptions(shares=3, range_bytes=way.range_bytes)
+    for run in range(way.runs):
+        known = captures[: len(captures) * (run + 1) // way.runs]
+        summary = archive(sorted(known), root, spark, options)
+        assert (summary.aside, summary.failures) == ([], [])
+    assert len(Dataset.open(root).manifest.runs) == way.runs
+
+
+def compare(spark: SparkSession, packets: Sequence[Captured], folder: Path, way: Way) -> list[str]:
+    captures = rotated(packets, folder / "captures", way.files, packed=way.packed)
+    archived(spark, captures, folder / "dataset", way)
+    return differences(folder / "dataset", captures)
+
+
+@pytest.mark.parametrize(
+    ("name", "way"),
+    [
+        ("kafka_sasl", "seven files of ranges"),
+        ("mqtt_takeover_loop", "five runs"),
+        ("mongo_healthy", "gzip in two runs"),
+    ],
+)
+def test_a_dataset_is_what_the_offline_command_finds(spark: SparkSession, name: str, way: str, tmp_path: Path) -> None:
+    assert compare(spark, sample(name), tmp_path, WAYS[way]) == []
+
+
+@pytest.mark.lab
+@pytest.mark.parametrize(("number", "name"), list(enumerate(ALL)), ids=ALL)
+def test_every_sample_in_two_ways(spark: SparkSession, number: int, name: str, tmp_path: Path) -> None:
+    """Each sample in two of the ways, neighbours in others; one of them is incremental."""
+    once, often = list(WAYS)[: len(WAYS) - 3], list(WAYS)[len(WAYS) - 3 :]
+    for way in (once[number % len(once)], often[number % len(often)]):
+        assert compare(spark, sample(name), tmp_path / way.replace(" ", "-"), WAYS[way]) == [], way
+
+
+DAMAGES: dict[str, Callable[[Sequence[Captured]], list[Captured]]] = {
+    "1 % lost": lambda packets: lossy(packets, 1, 0.01),
+    "20 % lost": lambda packets: lossy(packets, 4, 0.2),
+    "5 % lost of small segments": lambda packets: lossy(resegmented(packets, 90), 6, 0.05),
+    "lost, doubled and displaced": lambda packets: duplicated(reordered(lossy(packets, 7, 0.01), 8), 9),
+    "cut at 200": lambda packets: [Captured(one.ts_ns, one.data[:200], one.wire) for one in packets],
+}
+
+
+@pytest.mark.lab
+@pytest.mark.parametrize("damage", DAMAGES)
+@pytest.mark.parametrize("name", ["kafka_fenced_commit", "mongo_shapes_and_errors", "mqtt_faults"])
+def test_damaged_samples(spark: SparkSession, name: str, damage: str, tmp_path: Path) -> None:
+    packets = DAMAGES[damage](sample(name))
+    assert compare(spark, packets, tmp_path, WAYS["fifty files in five runs"]) == []

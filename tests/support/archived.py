@@ -1,0 +1,44 @@
+"""A dataset beside the offline analysis of the same captures.
+
+In: both. Out: what differs, one line for each table; the order of rows aside, which readers of datasets make.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+import analyser
+from analyser.archive.dataset import Dataset
+from analyser.options import ReadOptions
+from analyser.tables import TABLES, arrow_schema
+
+
+def parts_of(root: Path, table: str) -> pa.Table:
+    """The rows of a table as they lie in a dataset."""
+    dataset = Dataset.open(root)
+    schema = arrow_schema(table)
+    found = [
+        pq.read_table(path, partitioning=None).select(schema.names) for path in dataset.paths(dataset.parts(table))
+    ]
+    return pa.concat_tables([schema.empty_table(), *found])
+
+
+def differences(root: Path, captures: Sequence[Path], options: ReadOptions | None = None) -> list[str]:
+    """Compare all tables, findings among them, with those of the offline command on these captures."""
+    found = []
+    with analyser.read(captures, options=options) as offline:
+        for table in offline.tables():
+            expected, got = (
+                Counter(map(repr, rows.to_pylist())) for rows in (offline.arrow(table), parts_of(root, table))
+            )
+            if expected != got:
+                missing, more = expected - got, got - expected
+                examples = " and not ".join(next(iter(rows), "nothing") for rows in (missing, more))
+                found.append(f"{table}: {missing.total()} missing, {more.total()} more: {examples}")
+    assert all(table in TABLES for table in Dataset.open(root).manifest.by_table)
+    return found
