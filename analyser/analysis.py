@@ -19,7 +19,7 @@ from analyser.options import ReadOptions
 from analyser.queries import QueryError, name_list, quoted, select, sentence
 from analyser.selection import conditions
 from analyser.table_source import TableSource
-from analyser.tables import PANDAS_TYPES, TABLES, UNIQUE_COLUMNS, arrow_schema
+from analyser.tables import ALL_TABLES, PANDAS_TYPES, UNIQUE_COLUMNS, arrow_schema
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -82,7 +82,7 @@ class Analysis:
         frame: pd.DataFrame = self.arrow(name).to_pandas(
             types_mapper=_pandas_type, timestamp_as_object=False, date_as_object=False
         )
-        return frame.astype({column.name: PANDAS_TYPES[column.kind] for column in TABLES[name].columns})
+        return frame.astype({column.name: PANDAS_TYPES[column.kind] for column in ALL_TABLES[name].columns})
 
     def findings(self) -> pd.DataFrame:
         """The findings table as pandas."""
@@ -95,7 +95,7 @@ class Analysis:
         schema = self._output_schema(name, columns)
         narrowed = self._conditions(name, where)
         # Rows that are wide do not go through DuckDB without need.
-        rows = self._source.stream(name, schema.names) if TABLES[name].lists and not narrowed else None
+        rows = self._source.stream(name, schema.names) if ALL_TABLES[name].lists and not narrowed else None
         if rows is None:
             rows = self._selected(name, schema, narrowed, limit)
         yield from rows if limit is None else _first_rows(rows, limit)

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import duckdb
 
-from analyser.tables import TABLES, arrow_schema
+from analyser.tables import ALL_TABLES, arrow_schema
 
 DUCKDB_MEMORY = "1GB"
 
@@ -58,7 +58,7 @@ def tables_in(query: str) -> list[str]:
     It is bound to empty tables, so that names and types are checked before any capture is read.
     """
     with duckdb.connect(":memory:") as connection:
-        for name in TABLES:
+        for name in ALL_TABLES:
             connection.register(name, arrow_schema(name).empty_table())
         for setting, value in (
             ("TimeZone", "UTC"),
@@ -69,7 +69,7 @@ def tables_in(query: str) -> list[str]:
             connection.execute(f"SET {setting} = {literal(value)}")
         _ = select(connection, query).columns
     words = set(re.findall(r"\w+", query.lower()))
-    return [name for name in TABLES if name in words]
+    return [name for name in ALL_TABLES if name in words]
 
 
 def missing_table(error: QueryError) -> str | None:

@@ -17,7 +17,7 @@ from analyser.pipeline import Decoded, Pipeline, UnreadInput
 from analyser.processes import SharedReading
 from analyser.share import Share
 from analyser.store import RawStore
-from analyser.tables import TABLES
+from analyser.tables import DATASET_TABLES, TABLES
 from dissectors.core.protocol import Dissector
 from dissectors.registry import dissectors
 
@@ -41,6 +41,10 @@ def read_captures(
     dataset = one_dataset(paths)
     if dataset is not None:
         return Analysis(DatasetTables(Dataset.open(dataset), tables, options), options)
+    of_datasets = sorted({*(tables or ())} & {*DATASET_TABLES})
+    if of_datasets:
+        name = of_datasets[0]
+        raise CaptureError(f"only datasets have the table {name}: name one that `wirewitness archive` made.")
     wanted = needed_tables(TABLES if tables is None else tables)
     sources: list[Source] = []
     unread: list[UnreadInput] = []

@@ -4,10 +4,15 @@ from __future__ import annotations
 
 from analyser.options import ReadOptions
 from analyser.queries import literal
-from analyser.tables import TABLES
+from analyser.tables import ALL_TABLES
 
 # First and last time of a row where it is not `ts`: flows and findings are shown when they touch the time.
-_TIME_COLUMNS = {"captures": ("", ""), "flows": ("ts_first", "ts_last"), "findings": ("ts_first", "ts_last")}
+_TIME_COLUMNS = {
+    "captures": ("", ""),
+    "flows": ("ts_first", "ts_last"),
+    "findings": ("ts_first", "ts_last"),
+    "findings_history": ("ts_first", "ts_last"),
+}
 
 
 def time_columns(table: str) -> tuple[str, str]:
@@ -24,8 +29,8 @@ def conditions(table: str, options: ReadOptions) -> list[str]:
         found.append(f"{last} >= make_timestamp_ns({options.from_ns})::TIMESTAMPTZ_NS")
     if first and options.to_ns is not None:
         found.append(f"{first} < make_timestamp_ns({options.to_ns})::TIMESTAMPTZ_NS")
-    if options.protocols and "protocol" in TABLES[table].column_names():
+    if options.protocols and "protocol" in ALL_TABLES[table].column_names():
         found.append(f"protocol IN ({', '.join(map(literal, options.protocols))})")
-    elif options.protocols and TABLES[table].protocol not in {None, *options.protocols}:
+    elif options.protocols and ALL_TABLES[table].protocol not in {None, *options.protocols}:
         found.append("false")
     return found

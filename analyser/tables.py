@@ -12,13 +12,16 @@ from functools import cache
 import pyarrow as pa
 
 from analyser.registry.core import CORE_TABLES
+from analyser.registry.datasets import DATASET_TABLES as OF_DATASETS
 from analyser.registry.kafka import KAFKA_TABLES
 from analyser.registry.model import ARROW_TYPES, PANDAS_TYPES, Column, ColumnSource, Kind, Table
 from analyser.registry.mongo import MONGO_TABLES
 from analyser.registry.mqtt import MQTT_TABLES
 
 __all__ = [
+    "ALL_TABLES",
     "ARROW_TYPES",
+    "DATASET_TABLES",
     "PANDAS_TYPES",
     "SCHEMA_VERSION",
     "TABLES",
@@ -35,11 +38,16 @@ SCHEMA_VERSION = 1
 # Columns whose values hardly repeat.
 UNIQUE_COLUMNS = ("exchange_id", "message_id", "request_message_id", "response_message_id", "ts", "ts_response")
 
+# What captures have.
 TABLES: dict[str, Table] = {table.name: table for table in (*CORE_TABLES, *KAFKA_TABLES, *MONGO_TABLES, *MQTT_TABLES)}
+
+# What datasets have besides.
+DATASET_TABLES: dict[str, Table] = {table.name: table for table in OF_DATASETS}
+ALL_TABLES: dict[str, Table] = {**TABLES, **DATASET_TABLES}
 
 
 @cache
 def arrow_schema(name: str) -> pa.Schema:
     """Arrow schema of a registered table. KeyError for an unknown name."""
-    fields = [pa.field(c.name, ARROW_TYPES[c.kind], c.nullable) for c in TABLES[name].columns]
+    fields = [pa.field(c.name, ARROW_TYPES[c.kind], c.nullable) for c in ALL_TABLES[name].columns]
     return pa.schema(fields)

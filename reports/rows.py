@@ -84,7 +84,7 @@ def _json_cells(column: ArrowColumn, name: str, holds_json: bool) -> ArrowColumn
         return pa.array([_compact_json(value) for value in column.to_pylist()], pa.string())
     if not pa.types.is_string(column.type):
         text = text_column(column, name)
-        is_text = pa.types.is_timestamp(column.type)
+        is_text = pa.types.is_timestamp(column.type) or pa.types.is_binary(column.type)
         return compute.binary_join_element_wise('"', text, '"', "") if is_text else text
     if compute.any(compute.match_substring_regex(column, _JSON_NEEDS_CARE)).as_py():
         return pa.array([None if value is None else _json_string(value) for value in column.to_pylist()], pa.string())

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from analyser.options import ReadOptions
 from analyser.selection import conditions
-from analyser.tables import TABLES
+from analyser.tables import ALL_TABLES
 
 
 class Source(Protocol):
@@ -38,7 +38,7 @@ def rows(source: Source, query: str) -> list[dict[str, Any]]:
 
 def narrowed(query: str, options: ReadOptions) -> str:
     """The query over the rows that the options select."""
-    named = [name for name in TABLES if re.search(rf"\b{name}\b", query)]
+    named = [name for name in ALL_TABLES if re.search(rf"\b{name}\b", query)]
     selected = [(name, " AND ".join(found)) for name in named if (found := conditions(name, options))]
     return _with_selection(query.strip(), selected)
 

@@ -1,8 +1,9 @@
 """Values of a table as text, one Arrow column at a time. In: a column; out: a string column of the same length.
 
 The formats are part of the contract: times are ISO 8601 in UTC with 9 digits and `Z`, durations (`*_ms` floats)
-have 3 digits after the point, bools are `true` and `false`, lists are JSON. Null stays null here; what stands for
-it is the row format's affair. Values that JSON has no number for (infinity, not a number) are null too.
+have 3 digits after the point, bools are `true` and `false`, lists are JSON, bytes hexadecimal digits. Null stays null
+here; what stands for it is the row format's affair. Values that JSON has no number for (infinity, not a number) are
+null too.
 """
 
 from __future__ import annotations
@@ -31,6 +32,8 @@ def text_column(column: ArrowColumn, name: str) -> ArrowColumn:
         return _durations(column) if name.endswith("_ms") else _floats(column)
     if pa.types.is_list(kind):
         return _lists(column)
+    if pa.types.is_binary(kind):
+        return _bytes(column)
     return column.cast(pa.string())
 
 
@@ -49,6 +52,11 @@ def _times(column: ArrowColumn) -> ArrowColumn:
     plain = column.cast(pa.timestamp("ns", tz="UTC")).cast(pa.timestamp("ns")).cast(pa.string())
     joined = compute.replace_substring(plain, " ", "T", max_replacements=1)
     return compute.binary_join_element_wise(joined, "Z", "")
+
+
+def _bytes(column: ArrowColumn) -> ArrowColumn:
+    """Hexadecimal digits."""
+    return pa.array([None if value is None else value.hex() for value in column.to_pylist()], pa.string())
 
 
 def _floats(column: ArrowColumn) -> ArrowColumn:

@@ -6,7 +6,7 @@ would cost months of files in every run.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -17,7 +17,7 @@ from analyser.archive.change import Change
 from analyser.archive.manifest import Part
 from analyser.archive.parts import FLOW, HOUR_NS, Place, part_schema, time_column, write_parts
 from analyser.queries import literal, name_list, open_connection, quoted, select
-from analyser.tables import TABLES, arrow_schema
+from analyser.tables import ALL_TABLES, arrow_schema
 
 PROVISIONAL = "_provisional"
 _BATCH_ROWS = 1 << 15
@@ -44,9 +44,11 @@ def view_of(con: duckdb.DuckDBPyConnection, change: Change, table: str, *, hidde
     con.execute(f"CREATE OR REPLACE TEMP VIEW {quoted(table)} AS {rows_of(change, table, hidden=hidden)}")
 
 
-def rows_of(change: Change, table: str, *, hidden: bool = False) -> str:
-    """All rows of a table as a SELECT."""
-    parts = change.parts(table)
+def rows_of(
+    change: Change, table: str, *, hidden: bool = False, chosen: Callable[[Part], bool] = lambda _: True
+) -> str:
+    """The rows of a table's chosen parts as a SELECT."""
+    parts = [part for part in change.parts(table) if chosen(part)]
     columns = name_list(arrow_schema(table).names)
     if hidden:
         columns += f", {FLOW}, {PROVISIONAL}, filename, file_row_number"
@@ -54,9 +56,9 @@ def rows_of(change: Change, table: str, *, hidden: bool = False) -> str:
         return f"SELECT {columns} FROM ({_no_rows(table)})"
     kinds = {flag: [part for part in parts if part.provisional == flag] for flag in (False, True)}
     return " UNION ALL ".join(
-        f"SELECT {columns.replace(PROVISIONAL, f'{literal(flag)} AS {PROVISIONAL}')} FROM {_files(change, chosen)}"
-        for flag, chosen in kinds.items()
-        if chosen
+        f"SELECT {columns.replace(PROVISIONAL, f'{literal(flag)} AS {PROVISIONAL}')} FROM {_files(change, files)}"
+        for flag, files in kinds.items()
+        if files
     )
 
 
@@ -103,7 +105,7 @@ def _write(con: duckdb.DuckDBPyConnection, change: Change, table: str, hours: se
         of_kind = f" AND {PROVISIONAL} = {literal(provisional)}" if PROVISIONAL in kept else ""
         query = (
             f"SELECT {name_list(columns)} FROM derived_new WHERE ({chosen}){of_kind} "
-            f"ORDER BY {hour}, {name_list([*TABLES[table].order, *arrival])}"
+            f"ORDER BY {hour}, {name_list([*ALL_TABLES[table].order, *arrival])}"
         )
         name = f"{change.run}-{'open' if provisional else 'made'}"
         rows = _batches(con, query)
@@ -128,8 +130,9 @@ def _no_rows(table: str) -> str:
         "bool": "BOOLEAN",
         "time": "TIMESTAMPTZ_NS",
         "int64_list": "BIGINT[]",
+        "bytes": "BLOB",
     }
-    columns = [f"NULL::{kinds[column.kind]} AS {quoted(column.name)}" for column in TABLES[table].columns]
+    columns = [f"NULL::{kinds[column.kind]} AS {quoted(column.name)}" for column in ALL_TABLES[table].columns]
     columns += [f"NULL::BIGINT AS {FLOW}", f"NULL::BOOLEAN AS {PROVISIONAL}"]
     columns += ["NULL::VARCHAR AS filename", "NULL::BIGINT AS file_row_number"]
     return f"SELECT {', '.join(columns)} LIMIT 0"

@@ -21,7 +21,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from analyser.archive.manifest import Part
-from analyser.tables import TABLES, UNIQUE_COLUMNS, arrow_schema
+from analyser.tables import ALL_TABLES, UNIQUE_COLUMNS, arrow_schema
 
 # The first packet of a row's flow, file and number in one: rows of one time are in its order, then in that of arrival.
 FLOW = "_flow"
@@ -63,7 +63,7 @@ def part_schema(table: str) -> pa.Schema:
 
 def time_column(table: str) -> str | None:
     """The column by whose hour the rows of a table are parted: its first time."""
-    return next((column.name for column in TABLES[table].columns if column.kind == "time"), None)
+    return next((column.name for column in ALL_TABLES[table].columns if column.kind == "time"), None)
 
 
 def write_parts(
@@ -125,7 +125,7 @@ def _hours(table: str, batch: pa.RecordBatch) -> npt.NDArray[np.int64]:
 def _protocols(table: str, batch: pa.RecordBatch) -> tuple[list[str | None], npt.NDArray[np.int64]]:
     """The protocols that occur, and for each row which one it has."""
     if "protocol" not in batch.schema.names:
-        return [TABLES[table].protocol], np.zeros(batch.num_rows, np.int64)
+        return [ALL_TABLES[table].protocol], np.zeros(batch.num_rows, np.int64)
     encoded = batch.column("protocol").dictionary_encode(null_encoding="encode")
     return encoded.dictionary.to_pylist(), encoded.indices.to_numpy().astype(np.int64)
 

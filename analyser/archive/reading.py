@@ -25,7 +25,7 @@ from analyser.pipeline import UnreadInput
 from analyser.queries import literal, name_list, open_connection, quoted
 from analyser.selection import time_columns
 from analyser.table_source import Piece
-from analyser.tables import TABLES, arrow_schema
+from analyser.tables import ALL_TABLES, arrow_schema
 
 if TYPE_CHECKING:
     from analyser.detectors.framework import Failure
@@ -97,7 +97,7 @@ class DatasetTables:
         """Some hours at a time, where the table's order begins with the time that parts lie by."""
         self.ensure(name)
         chosen = chosen_parts(name, self._dataset.parts(name), options)
-        groups = _by_hours(chosen) if TABLES[name].order[0] == time_column(name) else [chosen]
+        groups = _by_hours(chosen) if ALL_TABLES[name].order[0] == time_column(name) else [chosen]
         for group in groups:
             if group:
                 yield Piece(self._files(group), self._order(name))
@@ -107,7 +107,7 @@ class DatasetTables:
         return None
 
     def _rows(self, name: str, parts: Sequence[Part]) -> str:
-        return f"SELECT {name_list(TABLES[name].column_names())} FROM {self._files(parts)}"
+        return f"SELECT {name_list(ALL_TABLES[name].column_names())} FROM {self._files(parts)}"
 
     def _files(self, parts: Sequence[Part]) -> str:
         paths = [str(Path(path).resolve()) for path in self._dataset.paths(parts)]
@@ -117,8 +117,8 @@ class DatasetTables:
         if name == "captures":
             read = [file_label(one.path) for one in self._dataset.manifest.inputs]
             return f"list_position({literal(read)}, file), file"
-        if name in STAGE_OF or TABLES[name].order[0] != "ts":
-            return f"{name_list(TABLES[name].order)}, {_ARRIVAL}"
+        if name in STAGE_OF or ALL_TABLES[name].order[0] != "ts":
+            return f"{name_list(ALL_TABLES[name].order)}, {_ARRIVAL}"
         return f"ts NULLS FIRST, {_ARRIVAL}"
 
     def _inputs_set_aside(self) -> Iterator[str]:
@@ -160,9 +160,9 @@ def _can_hold(place: Place, options: ReadOptions, *, upper: bool, lower: bool) -
 
 
 def _has_protocol(table: str, place: Place, protocols: Sequence[str]) -> bool:
-    if "protocol" in TABLES[table].column_names():
+    if "protocol" in ALL_TABLES[table].column_names():
         return place.protocol in protocols
-    return TABLES[table].protocol in (None, *protocols)
+    return ALL_TABLES[table].protocol in (None, *protocols)
 
 
 def _by_hours(parts: Sequence[Part]) -> Iterator[list[Part]]:
@@ -181,11 +181,11 @@ def _by_hours(parts: Sequence[Part]) -> Iterator[list[Part]]:
 
 def _names(dataset: Dataset, wanted: Iterable[str] | None) -> tuple[str, ...]:
     kept = dataset.manifest.settings.get("tables")
-    there = [name for name in TABLES if kept is None or name in kept]
+    there = [name for name in ALL_TABLES if kept is None or name in kept]
     if wanted is None:
         return tuple(there)
     asked = {*wanted}
-    missing = [name for name in TABLES if name in asked and name not in there]
+    missing = [name for name in ALL_TABLES if name in asked and name not in there]
     if missing:
         raise DatasetError(
             f"{dataset.root} has no {', '.join(missing)}: it was made with the tables {', '.join(there)}."

@@ -15,7 +15,7 @@ from typing import Literal
 
 import pyarrow as pa
 
-Kind = Literal["string", "int64", "float64", "bool", "time", "int64_list"]
+Kind = Literal["string", "int64", "float64", "bool", "time", "int64_list", "bytes"]
 ColumnSource = Literal["row", "flow", "derived", "context"]
 
 ARROW_TYPES: dict[Kind, pa.DataType] = {
@@ -25,6 +25,7 @@ ARROW_TYPES: dict[Kind, pa.DataType] = {
     "bool": pa.bool_(),
     "time": pa.timestamp("ns", tz="UTC"),
     "int64_list": pa.list_(pa.int64()),
+    "bytes": pa.binary(),
 }
 PANDAS_TYPES: dict[Kind, str] = {
     "string": "string",
@@ -33,6 +34,7 @@ PANDAS_TYPES: dict[Kind, str] = {
     "bool": "boolean",
     "time": "datetime64[ns, UTC]",
     "int64_list": "object",
+    "bytes": "object",
 }
 
 

@@ -30,18 +30,18 @@ def check_condition(where: str | None, table: str) -> None:
 
 def condition_error(message: str, table: str) -> str:
     """DuckDB's message without its drawing of the query, and the columns there are."""
-    from analyser.tables import TABLES
+    from analyser.tables import ALL_TABLES
 
     sentence = " ".join(message.split("\n\n", maxsplit=1)[0].split())
-    columns = ", ".join(TABLES[table].column_names())
+    columns = ", ".join(ALL_TABLES[table].column_names())
     return f"--where: {sentence}{_quoting_hint(sentence, table)}\ncolumns of {table}: {columns}"
 
 
 def _quoting_hint(sentence: str, table: str) -> str:
     """A column whose name is a word of SQL, such as `group`, needs double quotes."""
-    from analyser.tables import TABLES
+    from analyser.tables import ALL_TABLES
 
     near = re.search(r'at or near "(\w+)"', sentence)
-    if near is None or near[1].lower() not in TABLES[table].column_names():
+    if near is None or near[1].lower() not in ALL_TABLES[table].column_names():
         return ""
     return f'; as a column write it in double quotes: "{near[1].lower()}"'

@@ -183,7 +183,7 @@ def _new_bundle(target: Path) -> Iterator[Path]:
 
 
 def _fill_bundle(folder: Path, analysis: Analysis, kind: str, wanted: str, rows: Sequence[MessageRow]) -> None:
-    from analyser.tables import TABLES
+    from analyser.tables import ALL_TABLES
     from reports.causes import causes, findings
     from reports.finding_section import finding_section
     from reports.rows import jsonl_pieces
@@ -192,7 +192,7 @@ def _fill_bundle(folder: Path, analysis: Analysis, kind: str, wanted: str, rows:
     ids = ", ".join(f"'{row.message_id().text()}'" for row in rows) or "''"
     quoted = "'" + wanted.replace("'", "''") + "'"
     for name in analysis.tables():
-        columns = TABLES[name].column_names()
+        columns = ALL_TABLES[name].column_names()
         if name == "findings":
             where = f"finding_id = {quoted}" if kind == "finding" else "false"
         elif kind == "flow" and "flow_id" in columns:

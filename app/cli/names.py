@@ -29,9 +29,9 @@ def unknown_name(name: str, known: Collection[str], kind: str) -> str:
 
 def checked_columns(columns: str | None, table: str) -> list[str]:
     """Columns of a comma separated list, all columns for None. CallerError for unknown or doubled ones."""
-    from analyser.tables import TABLES
+    from analyser.tables import ALL_TABLES
 
-    known = TABLES[table].column_names()
+    known = ALL_TABLES[table].column_names()
     if columns is None:
         return list(known)
     names = [checked_name(part.strip(), known, f"column of {table}") for part in columns.split(",") if part.strip()]
@@ -45,8 +45,8 @@ def checked_columns(columns: str | None, table: str) -> list[str]:
 
 def checked_table(name: str) -> str:
     """A registered table's name. CallerError otherwise."""
-    from analyser.tables import TABLES
+    from analyser.tables import ALL_TABLES
 
-    if name not in TABLES and Path(name).exists():
+    if name not in ALL_TABLES and Path(name).exists():
         raise CallerError(f"{name!r} is a file; the table's name comes first: wirewitness table NAME CAPTURE...")
-    return checked_name(name, TABLES, "table")
+    return checked_name(name, ALL_TABLES, "table")

@@ -61,14 +61,14 @@ def _tables_of(sql: str, captures: list[str]) -> list[str]:
     """Tables that the query needs. CallerError for SQL that cannot be answered, before any capture is read."""
     from analyser.detectors import tables_needed
     from analyser.queries import QueryError, missing_table, tables_in
-    from analyser.tables import TABLES
+    from analyser.tables import ALL_TABLES
 
     try:
         named = tables_in(sql)
     except QueryError as error:
         missing = missing_table(error)
         if missing is not None:
-            raise CallerError(f"query: {unknown_name(missing, TABLES, 'table')}") from error
+            raise CallerError(f"query: {unknown_name(missing, ALL_TABLES, 'table')}") from error
         hint = "; the query is the last argument" if any(" " in capture for capture in captures) else ""
         raise CallerError(f"query: {error}{hint}") from error
     return [*named, *(sorted(tables_needed()) if "findings" in named else [])]

@@ -28,9 +28,9 @@ def tables(name: str | None, form: str, debug: bool) -> Status:
       wirewitness tables kafka_offset_commits
       wirewitness tables --format json
     """
-    from analyser.tables import SCHEMA_VERSION, TABLES
+    from analyser.tables import ALL_TABLES, SCHEMA_VERSION
 
-    selected = [TABLES[checked_table(name)]] if name else list(TABLES.values())
+    selected = [ALL_TABLES[checked_table(name)]] if name else list(ALL_TABLES.values())
     if form == "json":
         document = {"schema_version": SCHEMA_VERSION, "tables": [_table_json(table) for table in selected]}
         write_text(json.dumps(document, indent=2) + "\n")
@@ -43,10 +43,16 @@ def _tables_text(tables: list[Table]) -> str:
     from reports.document import Cells, Paragraph, Section
     from reports.text import render
 
-    rows = tuple((table.name, table.protocol or "", str(len(table.columns)), table.meaning) for table in tables)
+    rows = tuple((table.name, table.protocol or "", str(len(table.columns)), _rows_are(table)) for table in tables)
     listing = Cells(("TABLE", "PROTOCOL", "COLUMNS", "ROWS ARE"), rows, numbers=(2,), wrapped=(3,))
     hint = Paragraph("wirewitness tables NAME shows the columns of one table.")
     return render([Section("", (listing, hint))], terminal_width())
+
+
+def _rows_are(table: Table) -> str:
+    from analyser.tables import DATASET_TABLES
+
+    return f"{table.meaning} (only in datasets)" if table.name in DATASET_TABLES else table.meaning
 
 
 def _columns_text(table: Table) -> str:
@@ -56,7 +62,7 @@ def _columns_text(table: Table) -> str:
     rows = tuple((c.name, c.kind, c.unit, _meaning(c)) for c in table.columns)
     listing = Cells(("COLUMN", "TYPE", "UNIT", "MEANING"), rows, wrapped=(3,))
     order = Paragraph(f"Rows are in the order of {', '.join(table.order)}.")
-    return render([Section(f"{table.name}: {table.meaning}", (listing, order))], terminal_width())
+    return render([Section(f"{table.name}: {_rows_are(table)}", (listing, order))], terminal_width())
 
 
 def _meaning(column: Column) -> str:
@@ -67,10 +73,13 @@ def _meaning(column: Column) -> str:
 
 
 def _table_json(table: Table) -> dict[str, Any]:
+    from analyser.tables import DATASET_TABLES
+
     return {
         "name": table.name,
         "meaning": table.meaning,
         "protocol": table.protocol,
+        "only_in_datasets": table.name in DATASET_TABLES,
         "order": list(table.order),
         "columns": [
             {"name": c.name, "type": c.kind, "unit": c.unit or None, "meaning": c.meaning, "nullable": c.nullable}

@@ -12,7 +12,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from analyser.detectors import DETECTORS
-from analyser.tables import TABLES, arrow_schema
+from analyser.tables import DATASET_TABLES, TABLES, arrow_schema
 from app.cli.main import cli
 from tests.app.captures import write_capture
 from tests.support.packets import pcap
@@ -221,7 +221,8 @@ def test_tables_lists_all() -> None:
     shown = invoke("tables").stdout
     assert all(name in shown for name in TABLES)
     listed = json.loads(invoke("tables", "--format", "json").stdout)
-    assert [table["name"] for table in listed["tables"]] == list(TABLES)
+    assert [table["name"] for table in listed["tables"]] == [*TABLES, *DATASET_TABLES]
+    assert [table["name"] for table in listed["tables"] if table["only_in_datasets"]] == list(DATASET_TABLES)
 
 
 def test_tables_of_one_name_lists_its_columns() -> None:

@@ -14,7 +14,7 @@ from analyser.archive.reading import chosen_parts
 from analyser.capture import CaptureError
 from analyser.options import ReadOptions
 from analyser.selection import time_columns
-from analyser.tables import TABLES
+from analyser.tables import DATASET_TABLES, TABLES
 from tests.conftest import SAMPLES
 from tests.support.datasets import make_dataset
 
@@ -40,7 +40,7 @@ def edges() -> list[int]:
 
 def test_all_tables_are_those_of_the_captures(dataset: Path) -> None:
     with analyser.read(CAPTURES) as offline, analyser.read(dataset) as kept:
-        assert kept.tables() == offline.tables()
+        assert kept.tables() == [*offline.tables(), *DATASET_TABLES]
         assert kept.remarks == offline.remarks
         for name in TABLES:
             assert kept.arrow(name).equals(offline.arrow(name)), name

@@ -1,0 +1,84 @@
+"""Tables that only datasets have: what months of traffic come down to."""
+
+from __future__ import annotations
+
+from analyser.registry.model import Column, Table
+from analyser.registry.shared import CLIENT_ADDRESS, CLIENT_ID, CLUSTER, ts_column
+
+_LATENCY_MINUTES = Table(
+    "latency_minutes",
+    "one row per minute, operation, client and topic: exchanges and their latencies",
+    (
+        ts_column("begin of the minute of the requests", "derived"),
+        Column("protocol", "string", "kafka, mqtt, mongo"),
+        CLUSTER,
+        Column("operation", "string", "API, packet type or command name"),
+        Column("topic", "string", "topic, where the exchanges are about exactly one", "derived"),
+        CLIENT_ID,
+        CLIENT_ADDRESS,
+        Column("exchanges", "int64", "exchanges of that minute", "derived", nullable=False),
+        Column("errors", "int64", "those whose status is error", "derived", nullable=False),
+        Column("unanswered", "int64", "those whose status is unanswered", "derived", nullable=False),
+        Column("latencies", "int64", "those that have a latency", "derived", nullable=False),
+        Column("latency_sum_ms", "float64", "sum of these latencies", "derived", "ms"),
+        Column("latency_min_ms", "float64", "the smallest", "derived", "ms"),
+        Column("latency_p50_ms", "float64", "median, from the sketch", "derived", "ms"),
+        Column("latency_p90_ms", "float64", "90th percentile, from the sketch", "derived", "ms"),
+        Column("latency_p99_ms", "float64", "99th percentile, from the sketch", "derived", "ms"),
+        Column("latency_max_ms", "float64", "the largest", "derived", "ms"),
+        Column("sketch", "bytes", "Apache DataSketches REQ sketch of floats (ms), can be merged", "derived"),
+    ),
+    ("ts", "protocol", "cluster_id", "operation", "topic", "client_id", "client_address"),
+)
+
+_LAG_MINUTES = Table(
+    "kafka_lag_minutes",
+    "one row per minute, group and partition in which an offset was committed or the log's end was seen",
+    (
+        ts_column("begin of the minute", "derived"),
+        CLUSTER,
+        Column("group_id", "string", "consumer group"),
+        Column("topic", "string", "topic name, else its id"),
+        Column("partition", "int64", "partition index", nullable=False),
+        Column(
+            "committed_offset", "int64", "the last offset that was committed until the minute's end", nullable=False
+        ),
+        Column("ts_commit", "time", "time of that commit", unit="UTC", nullable=False),
+        Column("log_end_offset", "int64", "the last log end seen until the minute's end"),
+        Column("lag", "int64", "log end minus committed offset, 0 where a commit is ahead of the last log end seen"),
+        Column("member_id", "string", "member that committed last"),
+        CLIENT_ID,
+        CLIENT_ADDRESS,
+        Column("generation", "int64", "generation of that commit"),
+        Column("commits", "int64", "accepted commits within the minute", nullable=False),
+        Column("rejected", "int64", "commits answered with an error within the minute", nullable=False),
+        Column("committers", "int64", "client addresses that committed within the minute", nullable=False),
+        Column("lowest_offset", "int64", "the lowest offset committed within the minute; null without a commit"),
+        Column("highest_offset", "int64", "the highest offset committed within the minute"),
+    ),
+    ("ts", "cluster_id", "group_id", "topic", "partition"),
+    "kafka",
+)
+
+_FINDINGS_HISTORY = Table(
+    "findings_history",
+    "one row per finding that any run came to, those that later packets overturned too",
+    (
+        Column("finding_id", "string", "findings.finding_id", nullable=False),
+        Column("code", "string", "detector code", nullable=False),
+        Column("name", "string", "detector name", nullable=False),
+        Column("severity", "string", "info, warning or critical", nullable=False),
+        Column("confidence", "string", "low, medium or high", nullable=False),
+        Column("subject", "string", "what it is about, key=value pairs", nullable=False),
+        Column("sentence", "string", "the conclusion in one sentence, as it was last said", nullable=False),
+        Column("ts_first", "time", "time of the first evidence", unit="UTC"),
+        Column("ts_last", "time", "time of the last evidence", unit="UTC"),
+        Column("first_run", "string", "the run that came to it first", nullable=False),
+        Column("ts_found", "time", "when that run ended", unit="UTC", nullable=False),
+        Column("superseded_run", "string", "the run that came to it no more; null while it stands"),
+        Column("ts_superseded", "time", "when that run ended", unit="UTC"),
+    ),
+    ("code", "subject", "finding_id"),
+)
+
+DATASET_TABLES = (_LATENCY_MINUTES, _LAG_MINUTES, _FINDINGS_HISTORY)
