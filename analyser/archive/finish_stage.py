@@ -49,12 +49,11 @@ class Common:
 class FinishJob:
     """What every task is told.
 
-    staging: where parts go. base: where those go that the context stages still work on. run: name of this run.
+    staging: where parts go. run: name of this run.
     folders: of each share. previous: state of the previous run. state: of this one, where facts are kept for the next.
     """
 
     staging: Path
-    base: Path
     run: str
     folders: Mapping[int, Path]
     previous: Path | None
@@ -63,18 +62,23 @@ class FinishJob:
 
 
 class Made(NamedTuple):
-    """Parts of one table and share. of: the run whose settled rows they are; None for rows that are not settled."""
+    """Parts of one table and share. of: the run whose settled rows they are; None for rows that are not settled.
+
+    stale: instead of parts: settled rows of the table have to be made anew, in all shares and of all runs.
+    """
 
     table: str
     of: str | None
     parts: list[Part]
+    stale: bool = False
 
 
 def finish_units(job_path: str, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Make the tables that the rows name (share, table); one row for each (DONE)."""
+    """Make the tables that the rows name (share, table, whole: all runs); one row for each (DONE)."""
     for batch in batches:
-        for share, table in zip(batch.column("share").to_pylist(), batch.column("name").to_pylist(), strict=True):
-            made = finish_table(job_path, share, table)
+        columns = (batch.column(name).to_pylist() for name in ("share", "name", "whole"))
+        for share, table, whole in zip(*columns, strict=True):
+            made = finish_whole(job_path, share, table) if whole else finish_table(job_path, share, table)
             yield pa.RecordBatch.from_arrays(
                 [pa.array([share], pa.int32()), pa.array([table]), pa.array([pickle.dumps(made)], pa.binary())],
                 schema=DONE,
@@ -89,18 +93,28 @@ def finish_table(job_path: str, share: int, table: str) -> list[Made]:
         _keep_facts(known, share)
         return [Made(table, None, _write(table, known.lookups.flows.to_batches(), job, f"{name}-o", settled=False))]
     made = []
-    if table in STAGE_OF:  # every run makes them anew
-        everything = [*(tables for _, tables in known.earlier), known.folder.settled, known.folder.open]
-        batches = chain.from_iterable(_finished(table, raws[table], known) for raws in everything if table in raws)
-        return [Made(table, None, write_parts(table, batches, job.base, name))]
     for run, tables in known.earlier:
         if table in tables and _is_changed(table, tables[table], known):
+            if table in STAGE_OF:  # the context has mixed the rows of all shares in their parts
+                return [Made(table, None, [], stale=True)]
             parts = _write(table, _finished(table, tables[table], known), job, f"{name}-{run}", settled=True)
             made.append(Made(table, run, parts))
     for raws, of, suffix in ((known.folder.settled, job.run, "s"), (known.folder.open, None, "o")):
         if table in raws:
             rows = _finished(table, raws[table], known)
             made.append(Made(table, of, _write(table, rows, job, f"{name}-{suffix}", settled=of is not None)))
+    return made
+
+
+def finish_whole(job_path: str, share: int, table: str) -> list[Made]:
+    """The parts of one table and share from the rows of all runs."""
+    known = _known(job_path, share)
+    job, name = known.job, f"{known.job.run}-{share:04d}"
+    settled = [*(tables for _, tables in known.earlier), known.folder.settled]
+    made = []
+    for raws, suffix in ((settled, "ws"), ([known.folder.open], "wo")):
+        rows = chain.from_iterable(_finished(table, tables[table], known) for tables in raws if table in tables)
+        made.append(Made(table, None, _write(table, rows, job, f"{name}-{suffix}", settled=suffix == "ws")))
     return made
 
 

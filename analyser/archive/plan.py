@@ -13,8 +13,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import NamedTuple
 
+from analyser.archive.intake import Intake
 from analyser.archive.manifest import InputFile, Manifest
-from analyser.archive.ranges import Range
 from analyser.capture import CaptureError, Source, in_time_order, open_captures
 from analyser.capture.sources import STANDARD_INPUT, explain
 from analyser.evidence.identity import content_key
@@ -41,21 +41,15 @@ class Plan:
     known: int = 0
 
 
-class Part(NamedTuple):
-    """One range of one file."""
-
-    file: PlannedFile
-    range: Range
-
-
-def plan_files(inputs: Sequence[str | os.PathLike[str]], previous: Manifest | None, run: str) -> Plan:
+def plan_files(
+    inputs: Sequence[str | os.PathLike[str]], previous: Manifest | None, run: str, intake: Intake | None = None
+) -> Plan:
     """The files of a run. Unreadable ones, and directories without captures, are set aside like those that cannot be
     taken in any more."""
-    plan = Plan()
-    held = [one for one in (previous.inputs if previous else ()) if one.status == "read"]
-    paths = {one.path: one for one in held}
-    keys = {one.key: one.path for one in held}
+    plan, held = Plan(), [one for one in (previous.inputs if previous else ()) if one.status == "read"]
+    paths, keys = {one.path: one for one in held}, {one.key: one.path for one in held}
     latest_ns = max((one.first_ns for one in held if one.first_ns is not None), default=None)
+    intake = intake or Intake()
     for source in in_time_order(_sources(inputs, plan, run)):
         path = Path(source.name) if source.path is None else source.path
         try:
@@ -63,22 +57,21 @@ def plan_files(inputs: Sequence[str | os.PathLike[str]], previous: Manifest | No
         except OSError as error:
             plan.aside.append(_aside(source.name, "", 0, None, explain(source.name, error), run))
             continue
-        reason = ""
-        known = paths.get(source.name)
-        if known is not None and known.key == key:
+        if source.name in paths and paths[source.name].key == key:
             plan.known += 1
             continue
-        if known is not None:
+        reason = intake.reason(source)
+        if reason is None and source.name in paths:
             reason = f"{source.name} has changed since it was taken in; {REBUILD}."
-        elif key in keys:
+        if reason is None and key in keys:
             reason = f"{source.name} has the same content as {keys[key]}."
-        elif latest_ns is not None and source.first_ns is not None and source.first_ns < latest_ns:
+        if reason is None and latest_ns is not None and source.first_ns is not None and source.first_ns < latest_ns:
             reason = f"{source.name} begins before what the dataset already holds; {REBUILD}."
-        if reason:
+        if reason is None:
+            keys[key] = source.name
+            plan.files.append(PlannedFile(len(held) + len(plan.files), source, path, size, key))
+        else:
             plan.aside.append(_aside(source.name, key, size, source.first_ns, reason, run))
-            continue
-        keys[key] = source.name
-        plan.files.append(PlannedFile(len(held) + len(plan.files), source, path, size, key))
     return plan
 
 

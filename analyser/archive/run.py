@@ -10,7 +10,7 @@ import os
 import pickle
 import shutil
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -20,6 +20,7 @@ import pyarrow as pa
 import pyarrow.dataset as pads
 from pyarrow import feather
 
+from analyser.archive.context import run_context
 from analyser.archive.dataset import Change, DatasetError, InputFile, Part, write_parts
 from analyser.archive.decode_stage import (
     FLOWS_FILE,
@@ -45,6 +46,7 @@ from analyser.archive.finish_stage import (
     Made,
     finish_units,
 )
+from analyser.archive.intake import Intake
 from analyser.archive.manifest import REBUILD
 from analyser.archive.packets import RangeJob
 from analyser.archive.plan import Plan, PlannedFile, plan_files
@@ -52,7 +54,7 @@ from analyser.archive.ranges import RANGE_BYTES, Range, RangeStats, find_ranges,
 from analyser.build import row_fields
 from analyser.capture import CaptureError, CaptureLimits, CaptureStats
 from analyser.context import cluster_of_flows, topic_names
-from analyser.context.stages import STAGE_OF, STAGES
+from analyser.context.stages import STAGE_OF
 from analyser.facts import capture_remarks, captures_table, file_label
 from analyser.options import ReadOptions
 from analyser.queries import literal, name_list, open_connection, quoted
@@ -66,7 +68,6 @@ if TYPE_CHECKING:
 
 SHARES = 32
 PARTS_FILE = "parts.pickle"
-_BATCH_ROWS = 1 << 15
 # Which settled rows each part has: share, run and table.
 PartsOf = dict[tuple[int, str, str], list[Part]]
 
@@ -77,7 +78,8 @@ class ArchiveOptions:
 
     tables: None for all. shares: into how many the connections are dealt; each is decoded by one task at a time.
     range_bytes: larger files are read in ranges of about this size. inline: payloads travel with the packets, for
-    workers that do not see the files under the same paths. rebuild: begin with nothing.
+    workers that do not see the files under the same paths. rebuild: begin with nothing. intake: which captures are
+    taken now.
     """
 
     read: ReadOptions = field(default_factory=ReadOptions)
@@ -86,6 +88,7 @@ class ArchiveOptions:
     range_bytes: int = RANGE_BYTES
     inline: bool = False
     rebuild: bool = False
+    intake: Intake = field(default_factory=Intake)
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +127,7 @@ def archive(
     options = options or ArchiveOptions()
     with Change.begin(Path(dataset).absolute(), rebuild=options.rebuild) as change:
         options = _as_before(options, change)
-        plan = plan_files(inputs, change.previous, change.run)
+        plan = plan_files(inputs, change.previous, change.run, options.intake)
         if not plan.files:
             if change.previous is None:
                 reasons = " ".join(one.reason or "" for one in plan.aside)
@@ -145,7 +148,7 @@ def _as_before(options: ArchiveOptions, change: Change) -> ArchiveOptions:
             raise DatasetError(f"{change.root} was made with other settings ({name}); {REBUILD}")
     if change.previous_state is None:
         raise DatasetError(f"{change.root} keeps no state to go on from; {REBUILD}")
-    return ArchiveOptions(options.read, options.tables, int(settings["shares"]), options.range_bytes, options.inline)
+    return replace(options, shares=int(settings["shares"]))
 
 
 def _settings(options: ArchiveOptions) -> dict[str, Any]:
@@ -172,9 +175,7 @@ class _Run:
         rows = row_fields(dissectors(options.read.enable))
         self._raw_tables = tuple(name for name in self._wanted if name in rows)
         self._work = change.staging / "_work"
-        self._base = change.staging / "_base"
-        for folder in (self._work, self._base):
-            folder.mkdir()
+        self._work.mkdir()
         self._limits = CaptureLimits()
 
     def all(self) -> Summary:
@@ -184,15 +185,16 @@ class _Run:
         self._progress("putting together what all connections tell")
         common = self._common(folders, files)
         (self._change.state / COMMON_FILE).write_bytes(pickle.dumps(common))
-        base = self._finished(folders)
+        self._finished(folders)
         name = f"{self._change.run}-captures"
         self._add(write_parts("captures", captures_table(stats).to_batches(), self._change.staging, name))
         if "expert_infos" in self._wanted:
             self._add(write_parts("expert_infos", [capture_remarks(stats)], self._change.staging, name))
         self._keep_state(folders)
-        with self._connection() as con:
-            self._context(con, base)
-            failures = self._findings(con)
+        self._progress("context")
+        run_context(self._change)
+        self._severities: dict[str, int] = {}
+        failures = self._findings() if "findings" in self._wanted else []
         manifest = self._change.commit([*files, *self._plan.aside], _settings(self._options))
         rows = {table: manifest.rows(table) for table in manifest.by_table}
         return Summary(self._change.run, files, self._plan.known, self._plan.aside, rows, self._severities, failures)
@@ -280,8 +282,8 @@ class _Run:
             feather.write_feather(known, str(folder / KNOWN_FILE))
         return Common(tuple(file_label(one.path) for one in everything), last_ns, topics)
 
-    def _finished(self, folders: Mapping[int, Path]) -> list[Part]:
-        """Make the parts of all tables; those that the context stages still work on."""
+    def _finished(self, folders: Mapping[int, Path]) -> None:
+        """Make the parts of all tables, those that the context stages still work on too."""
         self._progress("writing tables")
         change = self._change
         self._parts_of: PartsOf = {}
@@ -291,7 +293,6 @@ class _Run:
             change.remove(part)
         job = FinishJob(
             change.staging,
-            self._base,
             change.run,
             folders,
             change.previous_state,
@@ -301,22 +302,31 @@ class _Run:
         job_path = self._work / "finish.pickle"
         job_path.write_bytes(pickle.dumps(job))
         units = self._units(folders)
-        tasks = max(1, min(len(units), 4 * self._spark.sparkContext.defaultParallelism))
-        rows = self._spark.createDataFrame(_dealt(units, tasks), "task int, share int, name string")
-        done = rows.repartitionById(tasks, rows.task).mapInArrow(partial(finish_units, str(job_path)), DONE_DDL)
-        base: list[Part] = []
-        for row in sorted(done.collect(), key=lambda row: (row.share, row.name)):
-            made: list[Made] = pickle.loads(row.parts)
+        stale: set[str] = set()
+        for share, made in self._make(job_path, units, whole=False):
+            stale |= {one.table for one in made if one.stale}
             for one in made:
-                if one.table in STAGE_OF:
-                    base += one.parts
-                    continue
-                if one.of is not None:
-                    key = (row.share, one.of, one.table)
+                if one.of is not None and one.table not in STAGE_OF:
+                    key = (share, one.of, one.table)
                     change.remove(*self._parts_of.get(key, ()))
                     self._parts_of[key] = one.parts
                 self._add(one.parts)
-        return base
+        if stale:
+            change.remove(*(part for table in stale for part in change.parts(table)))
+            units = Counter({unit: rows for unit, rows in units.items() if unit[1] in stale})
+            for _, made in self._make(job_path, units, whole=True):
+                self._add(part for one in made for part in one.parts)
+
+    def _make(
+        self, job_path: Path, units: Mapping[tuple[int, str], int], *, whole: bool
+    ) -> Iterator[tuple[int, list[Made]]]:
+        tasks = max(1, min(len(units), 4 * self._spark.sparkContext.defaultParallelism))
+        rows = self._spark.createDataFrame(
+            [(*unit, whole) for unit in _dealt(units, tasks)], "task int, share int, name string, whole boolean"
+        )
+        done = rows.repartitionById(tasks, rows.task).mapInArrow(partial(finish_units, str(job_path)), DONE_DDL)
+        for row in sorted(done.collect(), key=lambda row: (row.share, row.name)):
+            yield row.share, pickle.loads(row.parts)
 
     def _units(self, folders: Mapping[int, Path]) -> Counter[tuple[int, str]]:
         """Share and table -> about how many rows there are to make."""
@@ -347,52 +357,19 @@ class _Run:
                     shutil.copytree(earlier, own / earlier.name, copy_function=_linked)
         (state / PARTS_FILE).write_bytes(pickle.dumps(self._parts_of))
 
-    def _connection(self) -> duckdb.DuckDBPyConnection:
-        """Views of all tables as they will be; those of the context stages are still without it."""
-        change = self._change
-        con = open_connection(change.root)
-        for table in self._wanted:
-            paths = [str(change.location(part)) for part in change.parts(table)]
-            if table not in STAGE_OF and table != "findings":
-                _view(con, table, paths, TABLES[table].column_names())
-        return con
-
-    def _context(self, con: duckdb.DuckDBPyConnection, base: Iterable[Part]) -> None:
-        self._progress("context")
-        by_table: dict[str, list[str]] = {}
-        for part in base:
-            by_table.setdefault(part.table, []).append(str(self._base / part.path))
-        for stage in STAGES:
-            made = [table for table in stage.makes if table in self._wanted]
-            for table in made:
-                _view(con, table, by_table.get(table, []), TABLES[table].column_names())
-            if not made:
-                continue
-            stage.run(con)
-            for table in made:
-                order = name_list(TABLES[table].order)
-                rows = con.sql(
-                    f"SELECT {name_list(TABLES[table].column_names())} FROM {quoted(table)} ORDER BY {order}"
-                )
-                name = f"{self._change.run}-context"
-                batches = (batch.cast(arrow_schema(table)) for batch in rows.to_arrow_reader(_BATCH_ROWS))
-                self._add(write_parts(table, batches, self._change.staging, name, provisional=True))
-
-    def _findings(self, con: duckdb.DuckDBPyConnection) -> list[str]:
-        self._severities: dict[str, int] = {}
-        if "findings" not in self._wanted:
-            return []
-        from analyser.detectors import run_detectors
-        from analyser.detectors.framework import Failure
-        from analyser.findings import findings_table
+    def _findings(self) -> list[str]:
+        """Findings of the whole dataset; what could not be looked at."""
+        from analyser.archive.detectors import detect
 
         self._progress("findings")
-        failures: list[Failure] = []
-        found = findings_table(run_detectors(con, failures=failures))
-        self._severities = dict(Counter(found.column("severity").to_pylist()))
-        name = f"{self._change.run}-findings"
-        self._add(write_parts("findings", found.to_batches(), self._change.staging, name, provisional=True))
-        return [f"{failure.code}: {failure.error}" for failure in failures]
+        change, folder = self._change, self._change.staging / "_detect"
+        folder.mkdir()
+        parts = {table: [str(change.location(part)) for part in change.parts(table)] for table in self._wanted}
+        found = detect(self._spark, parts, folder)
+        self._severities = dict(Counter(found.findings.column("severity").to_pylist()))
+        name = f"{change.run}-findings"
+        self._add(write_parts("findings", found.findings.to_batches(), change.staging, name, provisional=True))
+        return [f"{failure.code}: {failure.error}" for failure in found.failures]
 
     def _add(self, parts: Iterable[Part]) -> None:
         self._change.add(*parts)
