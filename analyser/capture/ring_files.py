@@ -7,6 +7,7 @@ files of an earlier run are left alone.
 from __future__ import annotations
 
 import os
+import struct
 from collections import deque
 from collections.abc import Callable
 from pathlib import Path
@@ -61,7 +62,7 @@ class RingFiles:
         return head
 
     def write(self, piece: bytes) -> None:
-        """Append a piece; when it does not fit on the disk, the file ends with the last whole one."""
+        """Append a piece; when it does not fit on the disk, the file ends with the last whole packet."""
         if self._file is None:
             return
         left = memoryview(piece)
@@ -69,7 +70,7 @@ class RingFiles:
             while left:
                 left = left[self._file.write(left) :]
         except OSError as error:
-            os.ftruncate(self._file.fileno(), self._bytes)
+            os.ftruncate(self._file.fileno(), self._bytes + _whole_blocks(piece, len(piece) - len(left)))
             name = self.name
             self.close()
             text = f"writing {name} stopped: {error.strerror or error}; it holds what came before"
@@ -81,3 +82,14 @@ class RingFiles:
         if self._file is not None:
             self._file.close()
             self._file = None
+
+
+def _whole_blocks(piece: bytes, most: int) -> int:
+    """Bytes of the blocks of pcapng in the piece that lie before byte `most`."""
+    position = 0
+    while position + 8 <= most:
+        (length,) = struct.unpack_from("=I", piece, position + 4)
+        if length < 12 or position + length > most:
+            break
+        position += length
+    return position

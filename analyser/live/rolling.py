@@ -30,7 +30,7 @@ class Kept(NamedTuple):
     """How long rows stay: those of the last `age_ns`, of each table at most about `rows`, of ended flows `flows`."""
 
     age_ns: int = 3600 * 1_000_000_000
-    rows: int = 2_000_000
+    rows: int = 1_000_000
     flows: int = 200_000
 
 

@@ -80,8 +80,11 @@ def live(
     job = capture_job(interfaces, filter_text, ports or (), write, rotate) if read is None else None
     from app.cli.live_output import output_for
 
+    analysis = None
     with output_for(form, ", ".join(interfaces) or str(read), quiet=quiet) as output:
         analysis = _run(job, read, reading, keep, duration, output)
+    if analysis is None:  # whoever read the lines has what was wanted
+        return Status.DONE
     with analysis:
         if not analysis.tables() or not analysis.arrow("captures").num_rows:
             raise CallerError(" ".join(unread.reason for unread in analysis.unread))

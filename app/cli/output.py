@@ -13,6 +13,7 @@ import uuid
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import BinaryIO
 
 from app.cli.failure import CallerError, silence
 
@@ -102,9 +103,16 @@ def _standard_output(*, text: bool) -> Write:
 
     def write(piece: bytes) -> None:
         data = piece if encoding in {"utf-8", "utf8"} else piece.decode().encode(encoding, "backslashreplace")
-        _checked(lambda: stream.write(data))
+        _checked(lambda: _write_all(stream, data))
 
     return write
+
+
+def _write_all(stream: BinaryIO, data: bytes) -> None:
+    """Without Python's buffer (PYTHONUNBUFFERED) a write that a signal interrupts takes only a part."""
+    left = memoryview(data)
+    while left:
+        left = left[stream.write(left) :]
 
 
 def flush_output() -> None:

@@ -1,0 +1,169 @@
+"""`wirewitness live` as a process: streams, pipes, signals, rights; on loopback where the right to capture is there."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+import analyser
+from analyser.live.capturer import may_capture
+from app.cli.live import live
+from reports.contents import report
+from reports.protocols import REPORT_TABLES
+from reports.text import render
+from tests.app.program import COMMAND, environment, run
+from tests.conftest import SAMPLES, require_program
+
+SAMPLE = SAMPLES / "kafka_fenced_commit.pcapng"
+
+
+def objects(text: bytes) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in text.splitlines()]
+
+
+def test_a_stream_ends_with_the_report_of_its_capture() -> None:
+    data = SAMPLE.read_bytes()
+    result = run("live", "-r", "-", stdin=data)
+    assert result.returncode == 0
+    with analyser.read(SAMPLE, tables=REPORT_TABLES) as analysis:
+        expected = render(report(analysis), 100)
+    assert result.stdout.decode() == expected.replace(str(SAMPLE), "-")
+    codes = re.findall(r"^(?:\w+: )?(?:critical|warning|info) (\w{3}\d{3})", result.stderr.decode(), re.M)
+    assert "KAF105" in codes
+
+
+def test_json_lines_of_a_cut_stream() -> None:
+    data = SAMPLE.read_bytes()[:-37]
+    result = run("live", "-r", "-", "--format", "jsonl", stdin=data)
+    assert result.returncode == 0
+    assert "the last block is cut" in result.stderr.decode()
+    table = run("table", "exchanges", "-", "--format", "jsonl", "--quiet", stdin=data).stdout
+    told = objects(result.stdout)
+    exchanges = [{k: v for k, v in row.items() if k != "type"} for row in told if row["type"] == "exchange"]
+    expected = objects(table)
+    for row in [*exchanges, *expected]:
+        row["cluster_id"] = None
+    assert sorted(map(repr, exchanges)) == sorted(map(repr, expected))
+    assert {row["code"] for row in told if row["type"] == "finding"} >= {"KAF105"}
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        pytest.param("", "name what to read", id="no source"),
+        pytest.param("-i lo -r -", "name what to read", id="two sources"),
+        pytest.param("-r /no/such", "/no/such cannot be read: No such file or directory", id="no file"),
+        pytest.param("-r - --write x.pcapng", "--write: for interfaces (-i) only", id="write a stream"),
+        pytest.param("-i lo --rotate 1MB,3", "--rotate needs --write", id="rotate what"),
+        pytest.param("-i lo --write x --rotate 1MB", "write SIZE,COUNT, such as 100MB,10", id="rotate how"),
+        pytest.param("-i lo --duration soon", "write 90s, 10m, 2h or 1d", id="duration"),
+        pytest.param("-i lo --ports 9092,kafka", "write ports of 1 to 65535", id="ports"),
+    ],
+)  # fmt: skip
+def test_one_clear_line(words: str, told: str) -> None:
+    result = CliRunner().invoke(live, words.split())
+    assert result.exit_code == 2, result.output
+    assert told in result.output
+
+
+def test_no_capture() -> None:
+    result = run("live", "-r", "-", stdin=b"GET / HTTP/1.1\r\n\r\n12345678")
+    assert result.returncode == 2
+    assert result.stderr.startswith(b"wirewitness: - is not a capture: it starts with the text 'GET / HTTP/1.1")
+    assert len(result.stderr.splitlines()) == 1
+
+
+def need_right() -> None:
+    if not may_capture():
+        pytest.skip("no right to capture packets (CAP_NET_RAW)")
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        pytest.param(
+            ["-i", "lo", "--filter", "tcp prt 1"], "the filter 'tcp prt 1' cannot be used: can't parse", id="filter"
+        ),
+        pytest.param(["-i", "nope0"], "there is no interface nope0", id="interface"),
+    ],
+)
+def test_what_cannot_be_captured(words: list[str], told: str) -> None:
+    need_right()
+    require_program("tcpdump")
+    result = CliRunner().invoke(live, words)
+    assert result.exit_code == 2
+    assert told in result.output
+
+
+def test_without_the_right_the_pipe_is_shown_first() -> None:
+    if shutil.which("setpriv") is None:
+        pytest.skip("setpriv is not there to take the right away")
+    need_right()
+    command = [
+        "setpriv",
+        "--bounding-set=-net_raw",
+        "--inh-caps=-net_raw",
+        *COMMAND,
+        "live",
+        "-i",
+        "lo",
+        "--ports",
+        "9092",
+    ]
+    result = subprocess.run(command, capture_output=True, env=environment(), timeout=60, check=False)
+    lines = result.stderr.decode().splitlines()
+    assert result.returncode == 2
+    assert lines[0].startswith("wirewitness: no right to capture on lo")
+    assert lines[1].strip() == "sudo tcpdump -i lo -U -w - 'tcp port 9092' | wirewitness live -r -"
+    assert "setcap cap_net_raw+ep" in lines[3]
+
+
+def test_a_closed_pipe_ends_quietly() -> None:
+    program = f"{sys.executable} -c 'from app.cli.main import main; main()'"
+    script = f"set -o pipefail; {program} live -r {SAMPLE} --format jsonl --quiet | head -c 100 >/dev/null"
+    result = subprocess.run(["bash", "-c", script], capture_output=True, env=environment(), timeout=60, check=False)
+    assert (result.returncode, result.stderr) == (0, b"")
+
+
+def test_loopback_with_files(tmp_path: Path) -> None:
+    """Packets of one port, captured into small files; Ctrl-C; the report is that of the files."""
+    need_right()
+    require_program("tcpdump")
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+        words = ["-i", "lo", "--ports", str(port), "--write", str(tmp_path / "ring.pcapng"), "--rotate", "100kB,50"]
+        process = subprocess.Popen(
+            [*COMMAND, "live", *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment()
+        )
+        until = time.monotonic() + 60
+        while not list(tmp_path.iterdir()) and time.monotonic() < until:
+            time.sleep(0.05)
+        time.sleep(0.3)
+        with socket.create_connection(("127.0.0.1", port)) as client, server.accept()[0] as peer:
+            for _ in range(40):
+                client.sendall(bytes(8000))
+                got = 0
+                while got < 8000:
+                    got += len(peer.recv(8000))
+                time.sleep(0.02)
+        time.sleep(0.5)
+        process.send_signal(signal.SIGINT)
+        told, err = process.communicate(timeout=60)
+    assert process.returncode == 0, err
+    files = sorted(tmp_path.iterdir())
+    assert len(files) >= 3
+    assert all(file.stat().st_size <= 100_000 for file in files)
+    with analyser.read(files, tables=REPORT_TABLES) as analysis:
+        assert told.decode() == render(report(analysis), 100)
+        assert analysis.arrow("flows").column("bytes_to_server").to_pylist() == [40 * 8000]
