@@ -14,15 +14,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import CliRunner
 
 import analyser
 from analyser.live.capturer import may_capture
-from app.cli.live import live
 from reports.contents import report
 from reports.protocols import REPORT_TABLES
 from reports.text import render
-from tests.app.program import COMMAND, environment, run
+from tests.app.program import COMMAND, environment, run, run_process
 from tests.conftest import SAMPLES, require_program
 
 SAMPLE = SAMPLES / "kafka_fenced_commit.pcapng"
@@ -34,7 +32,7 @@ def objects(text: bytes) -> list[dict[str, Any]]:
 
 def test_a_stream_ends_with_the_report_of_its_capture() -> None:
     data = SAMPLE.read_bytes()
-    result = run("live", "-r", "-", stdin=data)
+    result = run_process("live", "-r", "-", stdin=data)
     assert result.returncode == 0
     with analyser.read(SAMPLE, tables=REPORT_TABLES) as analysis:
         expected = render(report(analysis), 100)
@@ -45,7 +43,7 @@ def test_a_stream_ends_with_the_report_of_its_capture() -> None:
 
 def test_json_lines_of_a_cut_stream() -> None:
     data = SAMPLE.read_bytes()[:-37]
-    result = run("live", "-r", "-", "--format", "jsonl", stdin=data)
+    result = run_process("live", "-r", "-", "--format", "jsonl", stdin=data)
     assert result.returncode == 0
     assert "the last block is cut" in result.stderr.decode()
     table = run("table", "exchanges", "-", "--format", "jsonl", "--quiet", stdin=data).stdout
@@ -72,13 +70,13 @@ def test_json_lines_of_a_cut_stream() -> None:
     ],
 )  # fmt: skip
 def test_one_clear_line(words: str, told: str) -> None:
-    result = CliRunner().invoke(live, words.split())
-    assert result.exit_code == 2, result.output
-    assert told in result.output
+    result = run("live", *words.split())
+    assert result.returncode == 2, result.stderr
+    assert told in result.stderr.decode()
 
 
 def test_no_capture() -> None:
-    result = run("live", "-r", "-", stdin=b"GET / HTTP/1.1\r\n\r\n12345678")
+    result = run_process("live", "-r", "-", stdin=b"GET / HTTP/1.1\r\n\r\n12345678")
     assert result.returncode == 2
     assert result.stderr.startswith(b"wirewitness: - is not a capture: it starts with the text 'GET / HTTP/1.1")
     assert len(result.stderr.splitlines()) == 1
@@ -101,9 +99,9 @@ def need_right() -> None:
 def test_what_cannot_be_captured(words: list[str], told: str) -> None:
     need_right()
     require_program("tcpdump")
-    result = CliRunner().invoke(live, words)
-    assert result.exit_code == 2
-    assert told in result.output
+    result = run("live", *words)
+    assert result.returncode == 2
+    assert told in result.stderr.decode()
 
 
 def test_without_the_right_the_pipe_is_shown_first() -> None:
