@@ -8,6 +8,7 @@ from textwrap import indent
 
 import pytest
 
+from analyser.crosscheck.limits import LIMITS
 from tests.app.program import run
 from tests.conftest import ROOT
 from tests.support.example_capture import write_capture
@@ -41,3 +42,23 @@ def test_there_are_excerpts_and_runs() -> None:
 @pytest.mark.parametrize("name", sorted(set(re.findall(r"`([a-z_]+/[a-z_/]+(?:\.py)?)`", PAGE))))
 def test_named_files_exist(name: str) -> None:
     assert (ROOT / name).exists()
+
+
+CROSSCHECK = (ROOT / "docs" / "crosscheck.md").read_text()
+[(CHECKED, _, CHECK_OUTPUT)] = [
+    shown.partition("\n") for shown in re.findall(r"^```console\n\$ (.*?)\n```$", CROSSCHECK, re.MULTILINE | re.DOTALL)
+]
+
+
+def test_the_crosscheck_is_what_the_program_prints(tshark: str) -> None:
+    result = run(*CHECKED.split()[1:], cwd=ROOT, COLUMNS="100")
+    own = re.compile(r"(?<=compared with tshark )[\d.]+\d")
+    assert own.sub("", result.stdout.decode().strip("\n"), 1) == own.sub("", CHECK_OUTPUT, 1)
+
+
+def test_all_reasons_of_the_crosscheck_are_listed() -> None:
+    rows = [row.split(" | ") for row in re.findall(r"^\| (`\w+` .*) \|$", CROSSCHECK, re.MULTILINE)]
+    assert rows == [
+        [f"`{limit.code}`", limit.protocol or "all", limit.whose, limit.text, limit.seen, limit.source]
+        for limit in LIMITS
+    ]

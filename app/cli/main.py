@@ -12,6 +12,7 @@ from typing import Any
 import click
 
 from app.cli.analyse import analyse
+from app.cli.crosscheck import crosscheck
 from app.cli.dashboard import dashboard
 from app.cli.detectors import detectors
 from app.cli.extract import extract
@@ -74,7 +75,7 @@ def cli() -> None:
     """
 
 
-for _command in (analyse, show, extract, table, query, tables, records, shapes, detectors, dashboard, live):
+for _command in (analyse, show, extract, table, query, tables, records, shapes, detectors, dashboard, live, crosscheck):
     cli.add_command(_command)
 
 

@@ -1,0 +1,170 @@
+"""Compares our messages with tshark's, one capture file after the other.
+
+In: an analysis that holds TABLES, a tshark. Out: a CrossCheck. Memory does not grow with the capture: our rows come
+from DuckDB in order, tshark's packets from its output, and both wait for each other in a window.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from analyser.crosscheck import ours as our_side
+from analyser.crosscheck.limits import Case, reason
+from analyser.crosscheck.match import Pair, matched
+from analyser.crosscheck.message import HEAD, Endpoint, Ours, Theirs
+from analyser.crosscheck.ours import TABLES, FlowState, Tables
+from analyser.crosscheck.result import CrossCheck, Example
+from analyser.crosscheck.theirs import messages
+from analyser.crosscheck.tshark import Tshark, TsharkError
+from analyser.options import ReadOptions
+
+__all__ = ["TABLES", "cross_check"]
+
+# Requests on which tshark gave up, and packets that both sides number differently, are remembered up to so many.
+REMEMBERED = 1 << 16
+
+
+def cross_check(tables: Tables, tshark: Tshark, paths: Mapping[str, str] | None = None) -> CrossCheck:
+    """Compare every message of the selected rows.
+
+    paths: where files are whose name in the tables is not their path. What tshark cannot read is in `unread`.
+    """
+    result = CrossCheck(".".join(map(str, tshark.version)))
+    ports, flows = our_side.server_ports(tables), our_side.odd_flows(tables)
+    for file in our_side.files(tables):
+        one = _File(file, flows, result)
+        theirs = _theirs(tshark, (paths or {}).get(file, file), ports, tables.options, result)
+        try:
+            for pair in matched(our_side.messages(tables, file), theirs):
+                one.compare(pair)
+        except TsharkError as error:
+            result.unread.append(str(error))
+    return result
+
+
+def _theirs(
+    tshark: Tshark, path: str, ports: dict[int, str], options: ReadOptions, result: CrossCheck
+) -> Iterator[Theirs]:
+    """tshark's messages of the selected time and protocols."""
+    first = 0 if options.from_ns is None else options.from_ns
+    last = 1 << 64 if options.to_ns is None else options.to_ns
+    for packet in tshark.packets(path, ports):
+        if isinstance(packet, int):
+            result.too_large += 1
+        elif first <= packet.ts_ns < last:
+            yield from (
+                message
+                for message in messages(packet)
+                if not options.protocols or message.key.protocol in options.protocols
+            )
+
+
+class _File:
+    """What is remembered while the messages of one file are compared."""
+
+    def __init__(self, file: str, flows: dict[frozenset[Endpoint], FlowState], result: CrossCheck) -> None:
+        self._file, self._flows, self._result = file, flows, result
+        # Requests that tshark could not read, by flow and correlation id; its packet -> ours, where they differ;
+        # requests that have an answer.
+        self._given_up: OrderedDict[Any, None] = OrderedDict()
+        self._packets: OrderedDict[Any, int] = OrderedDict()
+        self._answered: OrderedDict[Any, None] = OrderedDict()
+        # Connections: tshark's numbers and our ids.
+        self._flow_of: dict[int, str] = {}
+        self._stream_of: dict[str, int] = {}
+        self._started: set[tuple[Endpoint, Endpoint]] = set()
+
+    def compare(self, pair: Pair) -> None:
+        """Count one message of either side or both."""
+        ours, theirs = pair
+        message = ours or theirs
+        assert message is not None
+        stream = message.key.sender, message.key.receiver
+        ends = frozenset(stream)
+        state = self._flows.get(ends, FlowState())
+        differing = self._differing(ours, theirs, ends) if ours and theirs else {}
+        case = Case(
+            ours,
+            theirs,
+            frozenset(differing),
+            forgotten=theirs is not None and (ends, theirs.values.get("number")) in self._given_up,
+            gap=state.gap,
+            midstream=state.midstream,
+            encrypted=state.encrypted,
+            started=stream in self._started,
+            answered=theirs is not None and (ends, theirs.values.get("request")) in self._answered,
+        )
+        self._remember(ours, theirs, ends)
+        if ours and theirs and not differing.keys() & {"length_bytes", "number"}:
+            self._started.add(stream)
+        if ours and theirs and not differing and not theirs.gave_up:
+            self._result.add_agreement(message.key.protocol, ours.operation, ours.role)
+            return
+        self._result.add(self._example(pair, differing), reason(case))
+
+    def _differing(self, ours: Ours, theirs: Theirs, ends: Any) -> dict[str, tuple[Any, Any]]:
+        """Values that both have and that are not equal: ours and theirs. Bodies of what tshark gave up on are not."""
+        names = ours.values.keys() & theirs.values.keys()
+        if theirs.gave_up:
+            names &= HEAD
+        other = dict(theirs.values)
+        if ours.key.protocol == "kafka" and "request" in names:
+            place = ends, other["request"], theirs.key.number
+            other["request"] = self._packets.get(place, other["request"])
+        found = {name: (ours.values[name], other[name]) for name in names if ours.values[name] != other[name]}
+        for name in names:
+            self._result.compared[ours.key.protocol, name] = self._result.compared.get((ours.key.protocol, name), 0) + 1
+        if ours.packet != theirs.packet:
+            found["packet"] = ours.packet, theirs.packet
+        flow_id = self._flow_of.setdefault(theirs.stream, ours.flow_id)
+        stream = self._stream_of.setdefault(ours.flow_id, theirs.stream)
+        if (flow_id, stream) != (ours.flow_id, theirs.stream):
+            found["flow"] = ours.flow_id, theirs.stream
+        return found
+
+    def _remember(self, ours: Ours | None, theirs: Theirs | None, ends: Any) -> None:
+        if theirs is None:
+            return
+        if ours is not None and ours.packet != theirs.packet:
+            _keep(self._packets, (ends, theirs.packet, theirs.key.number), ours.packet)
+        if "request" in theirs.values:
+            _keep(self._answered, (ends, theirs.values["request"]), None)
+        if theirs.key.protocol == "kafka" and theirs.role == "request" and theirs.gave_up:
+            _keep(self._given_up, (ends, theirs.values["number"]), None)
+
+    def _example(self, pair: Pair, differing: dict[str, tuple[Any, Any]]) -> Example:
+        ours, theirs = pair
+        first: Any = ours or theirs
+        kind = (
+            "only_theirs" if ours is None else "only_ours" if theirs is None else "differ" if differing else "gave_up"
+        )
+        return Example(
+            kind,
+            first.key.protocol,
+            first.operation,
+            first.role,
+            first.version,
+            self._file,
+            ours.packet if ours else None,
+            theirs.packet if theirs else None,
+            ours.message_id if ours else None,
+            tuple((name, *values) for name, values in sorted(differing.items())),
+            theirs.remarks if theirs else (),
+        )
+
+
+def _kind(pair: Pair, differing: dict[str, tuple[Any, Any]]) -> str:
+    if pair.ours is None:
+        return "only_theirs"
+    if pair.theirs is None:
+        return "only_ours"
+    return "differ" if differing else "gave_up"
+
+
+def _keep(memory: OrderedDict[Any, Any], key: Any, value: Any) -> None:
+    memory[key] = value
+    memory.move_to_end(key)
+    if len(memory) > REMEMBERED:
+        memory.popitem(last=False)

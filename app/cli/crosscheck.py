@@ -1,0 +1,88 @@
+"""`wirewitness crosscheck`: does Wireshark say the same? In: captures and a tshark; out: text or JSON."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from app.cli.failure import CallerError, Status, complain
+from app.cli.options import output_option, reading_options
+from app.cli.output import check_output, colour_wanted, result_sink, terminal_width
+from app.cli.reading import open_analysis, status_of
+
+if TYPE_CHECKING:
+    from analyser.crosscheck import CrossCheck
+
+
+@click.command(short_help="Compare every message with what Wireshark's tshark says.")
+@click.argument("captures", nargs=-1, required=True, metavar="CAPTURE...")
+@click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True)
+@click.option("--fail-on", type=click.Choice(["disagreement"]),
+              help="Exit with 1 when a message differs, or only one side has it, without a known reason.")  # fmt: skip
+@output_option
+@reading_options
+def crosscheck(
+    *, captures: tuple[str, ...], form: str, fail_on: str | None, output: str | None, **reading: Any
+) -> Status:
+    """Compare every message of CAPTURE... with what tshark says of it.
+
+    Compared are packets, sizes, types, versions, ids, which request a response answers, groups, topics, partitions and
+    committed offsets, QoS, command names and databases. Ports need no setting: tshark decodes as wirewitness found.
+    What tshark cannot decode is named with the reason; docs/crosscheck.md lists these. tshark must be installed.
+
+    \b
+    Examples:
+      wirewitness crosscheck incident.pcapng
+      wirewitness crosscheck incident.pcapng --protocol mqtt --format json --output check.json
+      wirewitness crosscheck nightly.pcapng --fail-on disagreement --quiet
+    """
+    check_output(output, captures)
+    if any(name == "-" or (Path(name).exists() and not _is_plain(Path(name))) for name in captures):
+        raise CallerError("crosscheck reads a capture twice, which a pipe cannot: write it to a file first")
+    from analyser.crosscheck import TABLES, TsharkError, cross_check, find_tshark
+
+    try:
+        tshark = find_tshark()
+    except TsharkError as error:
+        raise CallerError(str(error)) from error
+    with open_analysis(captures, TABLES, reading) as analysis:
+        result = cross_check(analysis, tshark, _paths(captures))
+        _write(result, form, output)
+        for sentence in result.unread:
+            complain(sentence)
+        if fail_on is not None and result.disagreeing:
+            return Status.FAIL_ON_MET
+        return Status.SOME_INPUT_UNREAD if result.unread else status_of(analysis)
+
+
+def _is_plain(path: Path) -> bool:
+    return path.is_file() or path.is_dir()
+
+
+def _paths(captures: tuple[str, ...]) -> dict[str, str]:
+    """Names of files in tables -> their paths, for names that are not UTF-8."""
+    from analyser.capture.errors import CaptureError
+    from analyser.capture.opening import open_captures
+    from analyser.facts import file_label
+
+    found: dict[str, str] = {}
+    for name in captures:
+        try:
+            found |= {file_label(source.name): source.name for source in open_captures([name])}
+        except CaptureError:
+            continue  # said already when the analysis was made
+    return found
+
+
+def _write(result: CrossCheck, form: str, output: str | None) -> None:
+    from reports.crosscheck_report import crosscheck_json, crosscheck_sections
+    from reports.text import render
+
+    with result_sink(output, text=form == "text") as write:
+        if form == "json":
+            write(crosscheck_json(result))
+            return
+        text = render(crosscheck_sections(result), terminal_width(), colour=colour_wanted(output))
+        write(text.encode("utf-8", "backslashreplace"))

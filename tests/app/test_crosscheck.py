@@ -1,0 +1,118 @@
+"""`wirewitness crosscheck`: agreement, disagreement with a tshark that lies, and what can go wrong."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+from pathlib import Path
+
+import pytest
+
+from tests.app.program import run
+from tests.conftest import SAMPLES
+
+MQTT = SAMPLES / "mqtt_qos2_stuck.pcapng"
+MONGO = SAMPLES / "mongo_show_databases.pcapng"
+
+
+def liar(folder: Path, tshark: str, change: str) -> str:
+    """A search path on which tshark is a program that changes what the real one prints."""
+    program = folder / "tshark"
+    program.write_text(
+        f"#!/bin/sh\ncase \"$*\" in *-T*) '{tshark}' \"$@\" | sed '{change}';; *) '{tshark}' \"$@\";; esac\n"
+    )
+    program.chmod(0o755)
+    return f"{folder}{os.pathsep}{os.environ['PATH']}"
+
+
+def test_agreement(tshark: str) -> None:
+    done = run("crosscheck", MQTT, MONGO, "--fail-on", "disagreement", COLUMNS="110")
+    assert done.returncode == 0, done.stderr
+    text = done.stdout.decode()
+    assert text.startswith("228 messages compared with tshark ")
+    assert "228 agree, 0 differ" in text
+    assert "none disagrees" in text
+    assert "DISAGREEMENTS" not in text
+
+
+def test_one_protocol_and_time_as_json(tshark: str, tmp_path: Path) -> None:
+    place = tmp_path / "check.json"
+    done = run("crosscheck", MQTT, MONGO, "--protocol", "mongo", "--format", "json", "--output", place)
+    assert (done.returncode, done.stdout) == (0, b"")
+    found = json.loads(place.read_text())
+    assert (found["agree"], found["disagree"], found["disagreements"]) == (32, 0, [])
+    assert {one["protocol"] for one in found["operations"]} == {"mongo"}
+    assert sum(one["agree"] for one in found["operations"]) == 32
+    assert {"protocol": "mongo", "value": "database", "count": 16} in found["values_compared"]
+
+
+KAFKA = SAMPLES / "kafka_admin.pcapng"
+LIES = {
+    "a value": (MQTT, 's/"mqtt.topic": "[^"]*"/"mqtt.topic": "elsewhere"/', "differ", {"topic", "filters"}),
+    "a size": (MQTT, 's/"mqtt.len": "2"/"mqtt.len": "3"/', "differ", {"length_bytes"}),
+    "a missing message": (MQTT, 's/"mqtt.hdrflags": "0x50"/"mqtt.other": "0x50"/', "only_wirewitness", set()),
+    # Messages that are too new for it, so that only their heads are compared.
+    "an id": (KAFKA, 's/"kafka.correlation_id": "7"/"kafka.correlation_id": "8"/', "differ", {"number"}),
+    "a database": (MONGO, 's/"mongo.element.value.string": "admin"/"mongo.element.value.string": "a"/', "differ",
+                   {"database"}),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("lie", LIES)
+def test_disagreement_shows_both_sides(lie: str, tshark: str, tmp_path: Path) -> None:
+    capture, change, kind, names = LIES[lie]
+    path = liar(tmp_path, tshark, change)
+    done = run("crosscheck", capture, "--format", "json", "--fail-on", "disagreement", PATH=path)
+    assert done.returncode == 1
+    found = json.loads(done.stdout)
+    assert found["disagree"] == len(found["disagreements"]) > 0
+    assert {one["kind"] for one in found["disagreements"]} == {kind}
+    assert {value["name"] for one in found["disagreements"] for value in one["values"]} == names
+
+
+def test_disagreement_for_people(tshark: str, tmp_path: Path) -> None:
+    path = liar(tmp_path, tshark, 's/"mqtt.topic": "[^"]*"/"mqtt.topic": "elsewhere"/')
+    done = run("crosscheck", MQTT, PATH=path, COLUMNS="110")
+    assert done.returncode == 0  # --fail-on is not asked for
+    text = done.stdout.decode()
+    assert "DISAGREEMENTS" in text
+    assert re.search(r"where +\S+mqtt_qos2_stuck.pcapng\s+packet\s+\d+,\s+message\s+[0-9a-f]{16}-[cs]-\d+", text)
+    assert re.search(r"topic +wirewitness \S+, tshark elsewhere", text)
+
+
+def test_without_tshark(tmp_path: Path) -> None:
+    done = run("crosscheck", MQTT, PATH=str(tmp_path))
+    assert done.returncode == 2
+    assert done.stdout == b""
+    [line] = done.stderr.decode().splitlines()
+    assert line.startswith("wirewitness: tshark is not installed: apt-get install tshark")
+
+
+def test_a_file_that_tshark_does_not_read(tshark: str, tmp_path: Path) -> None:
+    path = tmp_path / "bin"
+    path.mkdir()
+    program = path / "tshark"
+    program.write_text(
+        f"#!/bin/sh\ncase \"$*\" in *-T*) echo 'tshark: no.' >&2; exit 2;; *) '{tshark}' \"$@\";; esac\n"
+    )
+    program.chmod(0o755)
+    done = run("crosscheck", MQTT, PATH=f"{path}{os.pathsep}{os.environ['PATH']}")
+    assert done.returncode == 3
+    assert f"wirewitness: tshark cannot read {MQTT}: no." in done.stderr.decode()
+    assert "Traceback" not in done.stderr.decode()
+
+
+def test_standard_input_is_refused(tshark: str) -> None:
+    done = run("crosscheck", "-", stdin=MQTT.read_bytes())
+    assert done.returncode == 2
+    assert done.stderr.decode().strip().endswith("which a pipe cannot: write it to a file first")
+
+
+def test_names_that_are_no_utf8(tshark: str, tmp_path: Path) -> None:
+    place = os.fsdecode(os.fsencode(tmp_path) + b"/caf\xe9.pcapng")
+    shutil.copy(MONGO, place)
+    done = run("crosscheck", place, "--fail-on", "disagreement")
+    assert done.returncode == 0, done.stderr
+    assert b"32 agree" in done.stdout
