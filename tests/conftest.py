@@ -4,10 +4,15 @@ from __future__ import annotations
 
 import os
 import shutil
+from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import settings
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 # A busy machine is no failure; CI tries the same examples each time.
 settings.register_profile("wirewitness", deadline=None, derandomize=os.environ.get("CI") == "true")
@@ -41,3 +46,13 @@ def shared_capture(name: str) -> Path:
 def tshark() -> str:
     """Path of tshark."""
     return require_program("tshark")
+
+
+@pytest.fixture(scope="session")
+def spark() -> Iterator[SparkSession]:
+    """One Spark session of two cores for all tests that need one; opening it takes seconds."""
+    from analyser.archive.java import find_java
+    from analyser.archive.session import SessionSettings, open_session
+
+    with open_session(SessionSettings(master="local[2]", app_name="wirewitness tests"), find_java()) as session:
+        yield session

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import os
+import re
 import shutil
 import socket
 import sys
@@ -26,8 +27,8 @@ if TYPE_CHECKING:
 
 LOOPBACK = "127.0.0.1"
 STANDALONE = "spark://"
-# How masters begin that Spark knows.
-MASTERS = ("local", STANDALONE, "yarn", "k8s://")
+# The masters that Spark knows.
+MASTER = re.compile(r"local(\[(\d+|\*)(,\d+)?\])?|local-cluster\[\d+,\d+,\d+\]|spark://.+|yarn|k8s://.+")
 _ANSWER_S = 10
 
 _QUIET = """\
@@ -88,8 +89,15 @@ def started_by_spark_submit() -> bool:
 def open_session(settings: SessionSettings, java: Java | None) -> Iterator[SparkSession]:
     """A SparkSession for the time of the block.
 
-    java: what Spark's Java is started with; None under spark-submit. Raises SessionError when Spark does not start.
+    java: what Spark's Java is started with; None under spark-submit. A session that is open already, such as a
+    notebook's, is used as it is and stays open. Raises SessionError when Spark does not start.
     """
+    from pyspark.sql import SparkSession
+
+    active = SparkSession.getActiveSession()
+    if active is not None:
+        yield active
+        return
     work = Path(tempfile.mkdtemp(prefix="wirewitness-spark-", dir=settings.folder))
     try:
         spark = _started(settings, java, work)
@@ -129,7 +137,7 @@ def _started(settings: SessionSettings, java: Java | None, work: Path) -> SparkS
     if java is not None:
         write_launcher(java, work / "java")
     if settings.master is not None and settings.master.startswith(STANDALONE):
-        _check_answers(settings.master)
+        check_answers(settings.master)
     builder: Any = SparkSession.builder
     for name, value in spark_settings(settings, work).items():
         builder = builder.config(name, value)
@@ -144,7 +152,7 @@ def _started(settings: SessionSettings, java: Java | None, work: Path) -> SparkS
     return spark
 
 
-def _check_answers(master: str) -> None:
+def check_answers(master: str) -> None:
     """Spark itself would try for a minute and then speak of something else. Raises SessionError."""
     refused = []
     for place in master.removeprefix(STANDALONE).split(","):

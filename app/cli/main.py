@@ -12,6 +12,7 @@ from typing import Any
 import click
 
 from app.cli.analyse import analyse
+from app.cli.archive import archive
 from app.cli.crosscheck import crosscheck
 from app.cli.dashboard import dashboard
 from app.cli.detectors import detectors
@@ -75,7 +76,7 @@ def cli() -> None:
     """
 
 
-for _command in (analyse, show, extract, table, query, tables, records, shapes, detectors, dashboard, live, crosscheck):
+for _command in (analyse, show, extract, table, query, tables, records, shapes, detectors, dashboard, live, crosscheck, archive):
     cli.add_command(_command)
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from analyser.archive.code_zip import PACKAGES, pack_code, pack_for_submit
-from analyser.archive.session import SessionError, SessionSettings, open_session, spark_settings
+from analyser.archive.session import SessionError, SessionSettings, check_answers, spark_settings
 from tests.conftest import ROOT
 
 # What Spark's own scripts call; a machine without Java has these.
@@ -60,8 +60,8 @@ def test_spark_submit_keeps_its_own_master_and_memory(monkeypatch: pytest.Monkey
     ],
 )
 def test_a_master_that_is_not_there(master: str, sentence: str) -> None:
-    with pytest.raises(SessionError, match=sentence), open_session(SessionSettings(master=master), None):
-        pass
+    with pytest.raises(SessionError, match=sentence):
+        check_answers(master)
 
 
 def test_the_zip_holds_all_packages_and_their_data(tmp_path: Path) -> None:

@@ -1,0 +1,48 @@
+"""What goes wrong in Spark, as sentences.
+
+In: a block that uses Spark. Out: NotInstalled when packages are missing, JobFailed with the line of a worker's trace
+that says what happened.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+_NAMED_ERROR = re.compile(r"[\w.]+(Error|Exception)\b")
+_DISK_FULL = "No space left on device"
+
+
+class NotInstalled(Exception):
+    """A package that archives need is missing; the text is one sentence."""
+
+
+class JobFailed(Exception):
+    """A job of Spark failed; the text is one line. is_disk_full: for want of space, which is no fault of ours."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(text)
+        self.is_disk_full = _DISK_FULL in text
+
+
+@contextmanager
+def spark_faults() -> Iterator[None]:
+    """Raises NotInstalled at the start, JobFailed for what Spark raises in the block."""
+    try:
+        from pyspark.errors import PySparkException
+    except ImportError as error:
+        raise NotInstalled(
+            "archives need PySpark and what goes with it: python3 -m pip install 'wirewitness[archive]'"
+        ) from error
+    try:
+        yield
+    except PySparkException as error:
+        raise JobFailed(cause_of(str(error))) from error
+
+
+def cause_of(text: str) -> str:
+    """The line of a trace that says what happened."""
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    telling = [line for line in lines if _NAMED_ERROR.match(line)]
+    return telling[-1] if telling else (lines or ["no reason given"])[0]

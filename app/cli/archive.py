@@ -1,0 +1,231 @@
+"""`wirewitness archive`: months of captures into one dataset, on Spark. In: captures; out: a DATASET directory."""
+
+from __future__ import annotations
+
+import signal
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from app.cli.archive_result import complaints, result_lines, status_of
+from app.cli.failure import CallerError, Status, complain, say
+from app.cli.names import checked_table
+from app.cli.options import TimeType, read_options
+from app.cli.output import write_text
+from app.cli.reading import complain_of_failure
+
+if TYPE_CHECKING:
+    from analyser.archive.run import ArchiveOptions
+    from analyser.archive.session import SessionSettings
+
+
+def _packed(ctx: click.Context, _: click.Parameter, folder: str | None) -> None:
+    """--pack: writes what spark-submit needs and ends."""
+    if folder is None or ctx.resilient_parsing:
+        return
+    from analyser.archive.code_zip import pack_for_submit
+
+    try:
+        packed, program = pack_for_submit(Path(folder))
+    except OSError as error:
+        raise CallerError(f"cannot pack the code into {folder}: {error.strerror or error}") from error
+    write_text(f"{packed}\n{program}\n")
+    ctx.exit(0)
+
+
+@click.command(short_help="Take captures into a DATASET, run after run, on Spark.")
+@click.argument("inputs", nargs=-1, required=True, metavar="INPUT...")
+@click.option("--output", required=True, metavar="DATASET", help="Directory of the dataset; made when it is not there.")
+@click.option("--master", metavar="URL",
+              help="Spark's master: local[N] (the default: this machine, all its processors), spark://HOST:PORT, yarn, "
+                   "k8s://...")  # fmt: skip
+@click.option(
+    "--since", "since_ns", type=TimeType(), help="Leave out captures that were last written before this time."
+)
+@click.option("--until", "until_ns", type=TimeType(), help="Leave out captures that begin at this time or later.")
+@click.option("--tables", metavar="NAME,...", help="Only these tables, and those they are made of.")
+@click.option("--follow", is_flag=True, help="Go on with captures as they become complete, until Ctrl-C.")
+@click.option("--rebuild", is_flag=True, help="Make the dataset anew from INPUT; what it held goes.")
+@click.option("--decode-as", multiple=True, metavar="PORT=PROTOCOL",
+              help="Read connections to this server port as PROTOCOL. Repeatable.")  # fmt: skip
+@click.option("--enable", multiple=True, metavar="NAME", help="Switch on an optional dissector. Repeatable.")
+@click.option("--inline", is_flag=True, help="Send payloads through Spark: workers need not see the captures.")
+@click.option("--driver-memory", default="640m", show_default=True, metavar="SIZE", help="Heap of Spark's driver.")
+@click.option("--executor-memory", default="640m", show_default=True, metavar="SIZE", help="Heap of each executor.")
+@click.option("--conf", multiple=True, metavar="NAME=VALUE", help="Any setting of Spark. Repeatable.")
+@click.option("--pack", callback=_packed, is_eager=True, expose_value=False, metavar="FOLDER",
+              help="Write the code zip and the program that spark-submit takes to FOLDER, and end.")  # fmt: skip
+@click.option("--quiet", is_flag=True, help="No progress and no remarks; errors still show.")
+@click.option("--debug", is_flag=True, help="Show the trace when wirewitness itself fails.")
+def archive(*, inputs: tuple[str, ...], output: str, follow: bool, quiet: bool, debug: bool, **how: Any) -> Status:
+    """Take captures into a DATASET directory, which every other command reads like a capture.
+
+    INPUT is a capture, a directory of captures, or a pattern in quotes. Files that the dataset already holds are passed
+    over, so the same command takes in what is new; connections go on over files and runs. A run that is killed leaves
+    the dataset as it was.
+
+    \b
+    Examples:
+      wirewitness archive /captures --output /data/traffic
+      wirewitness archive '/captures/*/kafka-*.pcap.gz' --output /data/traffic --since 2026-11-01
+      wirewitness archive /captures --output /data/traffic --follow
+      wirewitness archive /captures --output /data/traffic --master spark://head:7077
+      wirewitness analyse /data/traffic --from 2026-11-20T13:00:00Z
+    """
+    _ = debug
+    with _faults_as_lines():
+        options = _archive_options(how)
+        settings = _session_settings(how)
+        work = _Archiving(inputs, output, options, quiet)
+        return _followed(work, settings) if follow else _once(work, settings)
+
+
+class _Archiving:
+    """The runs of one command. status: the worst so far."""
+
+    def __init__(self, inputs: tuple[str, ...], output: str, options: ArchiveOptions, quiet: bool) -> None:
+        self.inputs, self.output, self.options, self.quiet = inputs, output, options, quiet
+        self.status = Status.DONE
+        self._begun = time.monotonic()
+        self._told: set[str] = set()
+
+    def run(self, spark: Any, *, again: bool = False) -> None:
+        """One run and its lines. again: one of many, which says only what is new."""
+        from analyser.archive.run import archive as take_in
+
+        with _progress(self.quiet, self._begun) as progress:
+            summary = take_in(self.inputs, self.output, spark, self.options, progress)
+        for line in complaints(summary, self.output):
+            if line not in self._told:
+                self._told.add(line)
+                complain(line)
+        for failure in summary.failures:
+            complain_of_failure(failure)
+        if summary.files or not again:
+            write_text("".join(f"{line}\n" for line in result_lines(summary, self.output)))
+        self.status = max(self.status, status_of(summary, self.output))
+
+
+def _once(work: _Archiving, settings: SessionSettings) -> Status:
+    with _session(settings, work.quiet) as spark:
+        work.run(spark)
+    return work.status
+
+
+def _followed(work: _Archiving, settings: SessionSettings) -> Status:
+    """Run after run until Ctrl-C; a second one does not wait for the run that is on."""
+    from analyser.archive.follow import follow as follow_captures
+    from analyser.archive.intake import leases_do_no_harm
+
+    asked: list[int] = []
+    with _session(settings, work.quiet) as spark, tempfile.TemporaryDirectory(prefix="wirewitness-") as notes:
+
+        def stop(_: int, __: object) -> None:
+            asked.append(1)
+            if len(asked) > 1:
+                raise KeyboardInterrupt
+            if not work.quiet:
+                say("stopping after the run that is on; Ctrl-C again ends at once")
+
+        # Spark's own handler, set when the session began, would cancel the run.
+        before = {number: signal.signal(number, stop) for number in (signal.SIGINT, signal.SIGTERM)}
+        try:
+            with leases_do_no_harm():
+                follow_captures(
+                    spark, work.inputs, lambda: work.run(spark, again=True), lambda: bool(asked), Path(notes)
+                )
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)
+    return work.status
+
+
+def _archive_options(how: dict[str, Any]) -> ArchiveOptions:
+    from analyser.archive.intake import Intake
+    from analyser.archive.run import ArchiveOptions
+
+    since_ns, until_ns = how["since_ns"], how["until_ns"]
+    if since_ns is not None and until_ns is not None and since_ns > until_ns:
+        raise click.UsageError("--since is later than --until: no capture can be between them")
+    names = how["tables"]
+    tables = None if names is None else tuple(checked_table(name.strip()) for name in names.split(",") if name.strip())
+    if tables == ():
+        raise CallerError("--tables needs at least one table")
+    read = read_options(how["decode_as"], (), how["enable"], None, None)
+    return ArchiveOptions(
+        read=read, tables=tables, inline=how["inline"], rebuild=how["rebuild"], intake=Intake(since_ns, until_ns)
+    )
+
+
+def _session_settings(how: dict[str, Any]) -> SessionSettings:
+    from analyser.archive.session import MASTER, SessionSettings
+
+    master = how["master"]
+    if master is not None and not MASTER.fullmatch(master):
+        raise CallerError(f"--master {master}: write one of local[N], spark://HOST:PORT, yarn, k8s://https://HOST:PORT")
+    more = {}
+    for text in how["conf"]:
+        name, equals, value = text.partition("=")
+        if not equals or not name.startswith("spark."):
+            raise click.UsageError(f"--conf {text}: write NAME=VALUE, such as spark.executor.cores=4")
+        more[name] = value
+    return SessionSettings(
+        master=master, driver_memory=how["driver_memory"], executor_memory=how["executor_memory"], more=more
+    )
+
+
+@contextmanager
+def _faults_as_lines() -> Iterator[None]:
+    """What the caller can mend as one line: packages, Java, a master, inputs, the dataset, the disk."""
+    from analyser.archive.faults import JobFailed, NotInstalled, spark_faults
+    from analyser.archive.java import NoJava
+    from analyser.archive.session import SessionError
+    from analyser.capture import CaptureError
+
+    try:
+        with spark_faults():
+            yield
+    except (CaptureError, NoJava, NotInstalled, SessionError) as error:
+        raise CallerError(str(error)) from error
+    except JobFailed as error:
+        if error.is_disk_full:
+            raise CallerError(f"the disk is full: {error}") from error
+        raise
+
+
+@contextmanager
+def _session(settings: SessionSettings, quiet: bool) -> Iterator[Any]:
+    """Spark, started; says which Java it runs on."""
+    from analyser.archive.java import find_java
+    from analyser.archive.session import open_session, started_by_spark_submit
+
+    java = None if started_by_spark_submit() else find_java()
+    if java is not None and not quiet:
+        for text in java.passed_over:
+            say(f"note: passed over {text}")
+        say(f"Spark on Java {java.version}: {java.program} ({java.source})")
+    with open_session(settings, java) as spark:
+        yield spark
+
+
+@contextmanager
+def _progress(quiet: bool, begun: float) -> Iterator[Callable[[str], None] | None]:
+    """Stages as they begin: one line that changes on a terminal, else a line each, with the seconds so far."""
+    if quiet:
+        yield None
+        return
+    if sys.stderr.isatty():
+        from rich.console import Console
+
+        from reports.printable import visible
+
+        with Console(stderr=True).status("beginning") as status:
+            yield lambda text: status.update(visible(text))
+        return
+    yield lambda text: say(f"[{time.monotonic() - begun:6.1f} s] {text}")

@@ -1,0 +1,94 @@
+"""What a run of an archive says at its end. In: its summary and the dataset; out: lines, and the exit status."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from app.cli.failure import Status
+
+if TYPE_CHECKING:
+    from analyser.archive.run import Summary
+
+_CLOCKS = "CAP108"
+_SEVERITIES = ("critical", "warning", "info")
+
+
+def result_lines(summary: Summary, output: str) -> Iterator[str]:
+    """What was read, rows of each table, findings by severity, what was set aside."""
+    from reports.printable import visible
+
+    if summary.run is None:
+        yield f"{visible(output)}: nothing new"
+    else:
+        yield f"{visible(output)}: run {int(summary.run)}"
+    packets = sum(one.packets for one in summary.files)
+    size = sum(one.bytes for one in summary.files)
+    yield f"read       {_count(len(summary.files), 'capture')}, {packets:,} packets, {size:,} bytes{_times(summary)}"
+    if summary.known:
+        yield f"known      {_count(summary.known, 'capture')} of earlier runs"
+    if summary.aside:
+        yield f"set aside  {_count(len(summary.aside), 'capture')}"
+    if summary.run is not None:
+        rows = ", ".join(f"{name} {count:,}" for name, count in sorted(summary.rows.items()) if count)
+        yield f"rows       {rows or 'none'}"
+        found = ", ".join(f"{summary.findings[name]} {name}" for name in _SEVERITIES if summary.findings.get(name))
+        yield f"findings   {found or 'none'}"
+
+
+def complaints(summary: Summary, output: str) -> Iterator[str]:
+    """A line for each input that is not wholly in the dataset, and for clocks that disagree."""
+    from reports.printable import visible
+
+    for one in summary.aside:
+        yield visible(f"set aside: {one.reason or one.path}")
+    for one in summary.files:
+        if one.reason is not None:
+            named = one.reason if one.reason.startswith(one.path) else f"{one.path}: {one.reason}"
+            yield visible(f"cannot read all of {named}")
+    if summary.run is not None:
+        yield from (visible(sentence) for sentence in _clock_sentences(output))
+
+
+def status_of(summary: Summary, output: str) -> Status:
+    """SOME_INPUT_UNREAD when something is missing in the dataset that the caller wanted in it."""
+    from analyser.archive.intake import is_by_choice
+
+    if any(failure.is_own_fault for failure in summary.failures):
+        return Status.OWN_FAULT
+    held = _held_keys(output)
+    missing = [one for one in summary.aside if one.key not in held and not is_by_choice(one.reason or "")]
+    return Status.SOME_INPUT_UNREAD if missing or any(one.reason for one in summary.files) else Status.DONE
+
+
+def _held_keys(output: str) -> set[str]:
+    from analyser.archive.dataset import Dataset
+
+    return {one.key for one in Dataset.open(output).manifest.inputs if one.status == "read"}
+
+
+def _clock_sentences(output: str) -> list[str]:
+    """What the rule on clocks found: capture points that disagree make times across them unsure."""
+    import pyarrow.parquet as pq
+
+    from analyser.archive.dataset import Dataset
+
+    dataset = Dataset.open(Path(output))
+    told: list[str] = []
+    for path in dataset.paths(dataset.parts("findings")):
+        rows = pq.read_table(path, columns=["code", "sentence"], partitioning=None).to_pylist()
+        told += [row["sentence"] for row in rows if row["code"] == _CLOCKS]
+    return told
+
+
+def _times(summary: Summary) -> str:
+    from reports.values import time_text
+
+    first = min((one.first_ns for one in summary.files if one.first_ns is not None), default=None)
+    last = max((one.last_ns for one in summary.files if one.last_ns is not None), default=None)
+    return "" if first is None or last is None else f", {time_text(first)} to {time_text(last)}"
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number:,} {what}" + ("" if number == 1 else "s")
