@@ -66,6 +66,8 @@ if TYPE_CHECKING:
     import duckdb
     from pyspark.sql import DataFrame, SparkSession
 
+    from analyser.detectors.framework import Failure
+
 SHARES = 32
 PARTS_FILE = "parts.pickle"
 # Which settled rows each part has: share, run and table.
@@ -95,7 +97,7 @@ class ArchiveOptions:
 class Summary:
     """What a run did. files: taken in. known: files that were in already. rows: of each table, in the whole dataset.
 
-    aside: what was not taken in, with the reason. findings: by severity.
+    aside: what was not taken in, with the reason. findings: by severity. failures: what detectors did not look at.
     """
 
     run: str | None
@@ -104,7 +106,7 @@ class Summary:
     aside: list[InputFile] = field(default_factory=list)
     rows: Mapping[str, int] = field(default_factory=dict)
     findings: Mapping[str, int] = field(default_factory=dict)
-    failures: list[str] = field(default_factory=list)
+    failures: list[Failure] = field(default_factory=list)
 
 
 ProgressCallback = Callable[[str], None]
@@ -357,7 +359,7 @@ class _Run:
                     shutil.copytree(earlier, own / earlier.name, copy_function=_linked)
         (state / PARTS_FILE).write_bytes(pickle.dumps(self._parts_of))
 
-    def _findings(self) -> list[str]:
+    def _findings(self) -> list[Failure]:
         """Findings of the whole dataset; what could not be looked at."""
         from analyser.archive.detectors import detect
 
@@ -369,7 +371,7 @@ class _Run:
         self._severities = dict(Counter(found.findings.column("severity").to_pylist()))
         name = f"{change.run}-findings"
         self._add(write_parts("findings", found.findings.to_batches(), change.staging, name, provisional=True))
-        return [f"{failure.code}: {failure.error}" for failure in found.failures]
+        return found.failures
 
     def _add(self, parts: Iterable[Part]) -> None:
         self._change.add(*parts)
