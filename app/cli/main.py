@@ -76,7 +76,21 @@ def cli() -> None:
     """
 
 
-for _command in (analyse, show, extract, table, query, tables, records, shapes, detectors, dashboard, live, crosscheck, archive):
+for _command in (
+    analyse,
+    show,
+    extract,
+    table,
+    query,
+    tables,
+    records,
+    shapes,
+    detectors,
+    dashboard,
+    live,
+    crosscheck,
+    archive,
+):
     cli.add_command(_command)
 
 
