@@ -124,5 +124,7 @@ def _progress(offer: Offer, job: Job, key: str) -> None:
 
 
 def _failed(offer: Offer, reason: str) -> None:
+    for path in offer.paths:  # where an upload lies says nothing to who sent it
+        reason = reason.replace(path, Path(path).name)
     card(f"{offer.title} cannot be read.", reason, "critical")
     st.button("Open another capture", on_click=close, key="ww_other")

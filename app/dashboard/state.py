@@ -20,6 +20,7 @@ from app.dashboard.opened import Opened, Selected
 
 _VALUES = "ww_values"
 _TOUCHED = "ww_touched"
+_WRITTEN = "ww_written"
 # Values of the frame; all others belong to a page and leave the URL with it.
 SHARED = ("capture", "from", "to", "protocol")
 
@@ -44,11 +45,11 @@ def opened(folder: str, version: int) -> Opened:
 
 
 def begin() -> None:
-    """Take values over from the URL; call it first in every run."""
-    values: dict[str, str] = st.session_state.setdefault(_VALUES, {})
-    for name, value in st.query_params.items():
-        if name not in values:
-            values[name] = value
+    """Take values over from the URL where somebody else than the last run wrote it; call it first in every run."""
+    st.session_state.setdefault(_VALUES, {})
+    if dict(st.query_params) != st.session_state.get(_WRITTEN):
+        for name, new in st.query_params.items():
+            put(name, new)
     st.session_state[_TOUCHED] = set()
 
 
@@ -59,6 +60,7 @@ def finish() -> None:
     wanted = {name: value for name, value in values.items() if name in used and value}
     if dict(st.query_params) != wanted:
         st.query_params.from_dict(wanted)
+    st.session_state[_WRITTEN] = wanted
 
 
 def value(name: str) -> str:

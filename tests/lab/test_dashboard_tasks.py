@@ -1,0 +1,210 @@
+"""The tasks of docs/dashboard-tasks.md, done by a person with a real browser, in no more clicks than they allow."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from PIL import Image
+from playwright.sync_api import Browser, Locator
+
+from app.dashboard.charts.theme import BAD, PALETTE
+from tests.app.captures import write_capture
+from tests.app.program import run
+from tests.conftest import SAMPLES
+from tests.support.browser import Person, chromium, dashboard, person
+
+pytestmark = [pytest.mark.lab, pytest.mark.timeout(600)]
+
+STALE = "/?capture=kafka_stale_commit"
+HOSTILE = "<img src=x onerror=alert(1)> `b` **c** $x^2$ :smile: [l](http://e.example)"
+
+
+@pytest.fixture(scope="module")
+def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    with dashboard(tmp_path_factory.mktemp("dashboard")) as served:
+        yield served
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    with chromium() as opened:
+        yield opened
+
+
+@pytest.fixture
+def somebody(browser: Browser, address: str) -> Iterator[Person]:
+    with person(browser, address) as one:
+        yield one
+        assert one.strangers == []
+        assert one.errors == []
+
+
+def open_sample(one: Person, file: str) -> None:
+    row = one.page.locator("[data-testid=stHorizontalBlock]").filter(has_text=file).last
+    one.click(row.get_by_role("button", name="Open"))
+
+
+def colours_of(chart: Locator) -> dict[str, int]:
+    """How many pixels of a chart have which of the colours that mean something."""
+    picture = Image.open(io.BytesIO(chart.screenshot())).convert("RGB")
+    counts = {f"#{r:02x}{g:02x}{b:02x}": number for number, (r, g, b) in picture.getcolors(1 << 24) or []}
+    return {colour: near(colour, counts) for colour in (*PALETTE[:3], BAD)}
+
+
+def near(colour: str, counts: dict[str, int]) -> int:
+    """Pixels of that colour; points are drawn a little transparent."""
+    wanted = [int(colour[i : i + 2], 16) for i in (1, 3, 5)]
+    return sum(
+        number
+        for found, number in counts.items()
+        if all(abs(int(found[i : i + 2], 16) - wanted[i // 2]) <= 14 for i in (1, 3, 5))
+    )
+
+
+def test_name_the_client_and_take_its_evidence_along(somebody: Person, tmp_path: Path) -> None:
+    somebody.go("/")
+    open_sample(somebody, "kafka_stale_commit.pcapng")
+    somebody.click("Details")
+    text = somebody.reads()
+    assert "client ledger-a at 10.77.0.12" in text
+    with somebody.page.expect_download() as saved:
+        somebody.click("Download evidence")
+    target = tmp_path / "evidence.pcapng"
+    saved.value.save_as(target)
+    assert somebody.clicks <= 5
+    finding = saved.value.suggested_filename.removesuffix(".pcapng").partition("-")[2]
+    same = tmp_path / "extracted.pcapng"
+    sample = SAMPLES / "kafka_stale_commit.pcapng"
+    assert run("extract", sample, "--finding", finding, "-o", same, cwd=tmp_path).returncode == 0
+    assert target.read_bytes() == same.read_bytes()
+
+
+def test_see_the_fault_without_a_word(somebody: Person) -> None:
+    somebody.go(STALE)
+    somebody.click("Groups")
+    found = colours_of(somebody.charts().first)
+    assert somebody.clicks <= 2
+    assert min(found.values()) > 100, found
+    text = somebody.reads()
+    assert "not by the owner" in text
+    assert "messages behind" in text
+
+
+def test_a_healthy_group_has_no_red(somebody: Person) -> None:
+    somebody.go("/kafka-groups?capture=kafka_healthy")
+    assert colours_of(somebody.charts().first)[BAD] == 0
+
+
+def test_copy_a_filter_for_wireshark(somebody: Person) -> None:
+    somebody.go(STALE)
+    somebody.click("Details")
+    code = somebody.page.locator("[data-testid=stCode]").filter(has_text="frame.number in {")
+    code.first.hover()
+    assert somebody.clicks <= 2
+    assert code.first.get_by_label("Copy to clipboard").count() == 1
+
+
+def test_a_time_range_goes_with_the_address(somebody: Person, browser: Browser, address: str) -> None:
+    somebody.go(STALE)
+    somebody.page.locator("[data-testid=stSidebar]").get_by_role("slider").first.focus()
+    for _ in range(20):
+        somebody.page.keyboard.press("ArrowRight")
+    somebody.settle(1.5)
+    somebody.click("Topics")
+    shared = somebody.page.url.removeprefix(address)
+    assert "from=" in shared
+    seen = somebody.page.locator("[data-testid=stSidebar]").inner_text()
+    with person(browser, address) as colleague:
+        colleague.go(shared)
+        assert colleague.page.locator("[data-testid=stSidebar]").inner_text() == seen
+        assert "Topics" in colleague.reads()
+    assert somebody.clicks <= 2
+
+
+@pytest.mark.parametrize(
+    ("page", "words"),
+    [("APIs", ["Produce", "OffsetCommit", "MEMBER_ID_REQUIRED"]), ("Clients", ["sarama", "v1.61.1", "ledger-a"])],
+)
+def test_kafka_views_answer(somebody: Person, page: str, words: list[str]) -> None:
+    somebody.go(STALE)
+    somebody.click(page)
+    text = somebody.reads()
+    assert [word for word in words if word not in text] == []
+    assert somebody.clicks <= 2
+
+
+@pytest.mark.parametrize(
+    ("sample", "clicks", "words"),
+    [
+        ("mqtt_takeover_loop.pcapng", ["Details"], ["MQT102"]),
+        ("mongo_shapes_and_errors.pcapng", ["Query shapes"], ["find"]),
+    ],
+)
+def test_other_protocols_answer(somebody: Person, sample: str, clicks: list[str], words: list[str]) -> None:
+    somebody.go("/")
+    open_sample(somebody, sample)
+    for name in clicks:
+        somebody.click(name)
+    text = somebody.reads()
+    assert [word for word in words if word not in text] == []
+    assert somebody.clicks <= 3
+
+
+def test_read_a_request_and_its_answer(somebody: Person) -> None:
+    somebody.go(STALE)
+    somebody.click("Exchanges")
+    somebody.press_at(somebody.tables().first, 16, 36 + 15)
+    assert somebody.clicks <= 3
+    assert somebody.page.get_by_text("correlation_id").count() >= 2
+
+
+def upload(one: Person, path: Path) -> None:
+    one.page.locator("input[type=file]").set_input_files(path)
+    one.settle(2.0)
+
+
+def test_open_a_capture_of_my_own(somebody: Person, tmp_path: Path) -> None:
+    """Names from the wire are text, whatever is in them."""
+    somebody.go("/")
+    upload(somebody, write_capture(tmp_path / "own.pcap", exchanges=40, client_id=HOSTILE))
+    text = somebody.reads()
+    assert "Who talks to whom" in text
+    somebody.click("Clients")
+    assert HOSTILE in somebody.reads()
+    somebody.click("Connections")
+    somebody.click("Exchanges")
+    page = somebody.page
+    assert page.locator("img[src=x]").count() == 0
+    assert page.locator("a[href*='e.example']").count() == 0
+    assert page.locator(".katex").count() == 0
+
+
+def test_an_upload_that_is_no_capture(somebody: Person, tmp_path: Path) -> None:
+    notes = tmp_path / "notes.pcap"
+    notes.write_text("these are my notes of the incident\n" * 20)
+    somebody.go("/")
+    upload(somebody, notes)
+    text = somebody.reads()
+    assert "cannot be read" in text
+    assert "Traceback" not in text
+    somebody.click("Open another capture")
+    assert "Open a capture" in somebody.reads()
+
+
+def test_an_unknown_protocol_is_a_sentence(somebody: Person, tmp_path: Path) -> None:
+    capture = write_capture(tmp_path / "cut.pcap", exchanges=0)
+    somebody.go("/")
+    upload(somebody, capture)
+    assert "No Kafka, MQTT or MongoDB traffic was recognised" in somebody.reads()
+
+
+def test_credentials_appear_on_no_page(somebody: Person) -> None:
+    somebody.go("/?capture=kafka_sasl")
+    for page in ("Exchanges", "Clients", "Connections", "Findings"):
+        somebody.click(page)
+        text = somebody.page.content()
+        assert "lab-plain-7Qx2" not in text
+        assert "eyJhbGciOiJub25lIn0" not in text
