@@ -181,7 +181,7 @@ def _by_hours(parts: Sequence[Part]) -> Iterator[list[Part]]:
 
 def _names(dataset: Dataset, wanted: Iterable[str] | None) -> tuple[str, ...]:
     kept = dataset.manifest.settings.get("tables")
-    there = [name for name in ALL_TABLES if kept is None or name in kept]
+    there = [name for name in ALL_TABLES if kept is None or name in kept or dataset.parts(name)]
     if wanted is None:
         return tuple(there)
     asked = {*wanted}

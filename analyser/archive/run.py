@@ -20,6 +20,7 @@ import pyarrow as pa
 import pyarrow.dataset as pads
 from pyarrow import feather
 
+from analyser.archive.aggregates import run_aggregates
 from analyser.archive.context import run_context
 from analyser.archive.dataset import Change, DatasetError, InputFile, Part, write_parts
 from analyser.archive.decode_stage import (
@@ -181,7 +182,7 @@ class _Run:
         self._limits = CaptureLimits()
 
     def all(self) -> Summary:
-        """Plan, packets, decode, finish, context, findings, commit."""
+        """Plan, packets, decode, finish, context, findings, aggregates, commit."""
         folders, told = self._decoded()
         files, stats = self._files(told)
         self._progress("putting together what all connections tell")
@@ -197,6 +198,8 @@ class _Run:
         run_context(self._change)
         self._severities: dict[str, int] = {}
         failures = self._findings() if "findings" in self._wanted else []
+        self._progress("aggregates")
+        run_aggregates(self._change)
         manifest = self._change.commit([*files, *self._plan.aside], _settings(self._options))
         rows = {table: manifest.rows(table) for table in manifest.by_table}
         return Summary(self._change.run, files, self._plan.known, self._plan.aside, rows, self._severities, failures)

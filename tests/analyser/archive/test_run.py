@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import pytest
 
+import analyser
 from analyser.archive.dataset import Dataset
 from analyser.archive.run import ArchiveOptions, archive
 from tests.conftest import SAMPLES
@@ -64,6 +65,9 @@ def archived(spark: SparkSession, captures: Sequence[Path], root: Path, way: Way
 def compare(spark: SparkSession, packets: Sequence[Captured], folder: Path, way: Way) -> list[str]:
     captures = rotated(packets, folder / "captures", way.files, packed=way.packed)
     archived(spark, captures, folder / "dataset", way)
+    with analyser.read(folder / "dataset", tables=["exchanges", "latency_minutes"]) as kept:
+        counts = kept.sql("SELECT (SELECT count(*) FROM exchanges), (SELECT sum(exchanges) FROM latency_minutes)")
+        assert len({*counts.to_pylist()[0].values()}) == 1
     return differences(folder / "dataset", captures)
 
 
