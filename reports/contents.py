@@ -20,18 +20,21 @@ from reports.protocols import PROTOCOL_REPORTS
 from reports.quality import Quality, quality
 from reports.source import Source
 from reports.traffic_section import client_section, operation_section
+from reports.trend_section import trend_section
 from reports.values import time_text
 from reports.words import count
 
 _CLIENTS_SHOWN = 30
 
 
-def report(source: Source) -> list[Section]:
-    """The whole report."""
+def report(source: Source, *, of_dataset: bool = False) -> list[Section]:
+    """The whole report. of_dataset: the source has the tables that only datasets have."""
     seen = quality(source)
     found = findings(source)
     by_cause = causes(found)
     sections = [_verdict(found, by_cause, seen, source.options), capture_section(seen)]
+    if of_dataset:
+        sections += trend_section(source)
     if by_cause:
         sections.append(finding_section(source, by_cause))
     for protocol in PROTOCOL_REPORTS:

@@ -29,7 +29,7 @@ PROTOCOL_REPORTS = (
     ProtocolReport(mongo_report.TABLES_READ, mongo_report.sections, mongo_report.values),
 )
 
-# Reading a capture for a report needs no other tables.
+# Reading a capture for a report needs no other tables; a dataset's has those of `reports/trend_section.py` besides.
 REPORT_TABLES = (
     *("captures", "flows", "messages", "exchanges", "findings"),
     *(table for report in PROTOCOL_REPORTS for table in report.tables),

@@ -15,6 +15,7 @@ from app.cli.reading import open_analysis, status_of
 
 if TYPE_CHECKING:
     from analyser.analysis import Analysis
+    from reports.document import Section
 
 
 @click.command(short_help="Explain what happened: findings, capture quality, groups, latencies.")
@@ -38,15 +39,29 @@ def analyse(*, captures: tuple[str, ...], form: str, output: str | None, fail_on
     """
     check_output(output, captures)
     from reports.causes import severity_reached
-    from reports.protocols import REPORT_TABLES
 
-    with open_analysis(captures, REPORT_TABLES, reading) as analysis:
+    with open_analysis(captures, _tables(captures), reading) as analysis:
         _write(analysis, captures, form, output)
         # Unread input is said on standard error anyway; a finding is what --fail-on was asked for.
         status = status_of(analysis)
         if fail_on is not None and severity_reached(analysis, fail_on):
             return Status.FAIL_ON_MET
         return status
+
+
+def _tables(captures: tuple[str, ...]) -> tuple[str, ...]:
+    from analyser.archive.dataset import is_dataset
+    from reports.protocols import REPORT_TABLES
+    from reports.trend_section import TABLES_READ
+
+    return (*REPORT_TABLES, *TABLES_READ) if is_dataset(captures[0]) else REPORT_TABLES
+
+
+def _sections(analysis: Analysis) -> list[Section]:
+    from reports.contents import report
+    from reports.trend_section import TABLES_READ
+
+    return report(analysis, of_dataset={*TABLES_READ} <= {*analysis.tables()})
 
 
 def _write(analysis: Analysis, captures: tuple[str, ...], form: str, output: str | None) -> None:
@@ -56,10 +71,9 @@ def _write(analysis: Analysis, captures: tuple[str, ...], form: str, output: str
 
 
 def _text(analysis: Analysis, _: tuple[str, ...], output: str | None) -> Iterator[bytes]:
-    from reports.contents import report
     from reports.text import render
 
-    text = render(report(analysis), terminal_width(), colour=colour_wanted(output))
+    text = render(_sections(analysis), terminal_width(), colour=colour_wanted(output))
     yield text.encode("utf-8", "backslashreplace")
 
 
@@ -70,17 +84,15 @@ def _json(analysis: Analysis, _: tuple[str, ...], __: str | None) -> Iterator[by
 
 
 def _html(analysis: Analysis, captures: tuple[str, ...], _: str | None) -> Iterator[bytes]:
-    from reports.contents import report
     from reports.html import render
 
-    yield render(report(analysis), _title(captures)).encode("utf-8", "backslashreplace")
+    yield render(_sections(analysis), _title(captures)).encode("utf-8", "backslashreplace")
 
 
 def _markdown(analysis: Analysis, captures: tuple[str, ...], _: str | None) -> Iterator[bytes]:
-    from reports.contents import report
     from reports.markdown import render
 
-    yield render(report(analysis), _title(captures)).encode("utf-8", "backslashreplace")
+    yield render(_sections(analysis), _title(captures)).encode("utf-8", "backslashreplace")
 
 
 def _title(captures: tuple[str, ...]) -> str:

@@ -10,7 +10,8 @@ from collections.abc import Iterator
 import pyarrow as pa
 
 from analyser.options import ReadOptions
-from analyser.tables import TABLES, arrow_schema
+from analyser.selection import conditions
+from analyser.tables import ALL_TABLES, arrow_schema
 from tests.support.rows import Rows, connection_from_rows
 
 
@@ -22,9 +23,10 @@ class RowsAnalysis:
         self._connection = connection_from_rows(rows)
 
     def batches(self, name: str) -> Iterator[pa.RecordBatch]:
-        """All rows of a table in its order."""
-        order = ", ".join(f'"{column}"' for column in TABLES[name].order)
-        table = self.sql(f'select * from "{name}" order by {order}')
+        """The selected rows of a table in its order."""
+        where = " and ".join(conditions(name, self.options)) or "true"
+        order = ", ".join(f'"{column}"' for column in ALL_TABLES[name].order)
+        table = self.sql(f'select * from "{name}" where {where} order by {order}')
         nullable = pa.schema([field.with_nullable(True) for field in arrow_schema(name)])
         yield from table.cast(nullable).to_batches()
 

@@ -13,7 +13,7 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 
-from analyser.tables import TABLES, arrow_schema
+from analyser.tables import ALL_TABLES, arrow_schema
 
 Rows = Mapping[str, Iterable[Mapping[str, Any]]]
 
@@ -21,7 +21,7 @@ Rows = Mapping[str, Iterable[Mapping[str, Any]]]
 def arrow_from_rows(table: str, rows: Iterable[Mapping[str, Any]]) -> pa.Table:
     """The rows with all registered columns. KeyError for an unknown table or column."""
     held = [dict(row) for row in rows]
-    names = TABLES[table].column_names()
+    names = ALL_TABLES[table].column_names()
     for row in held:
         if unknown := set(row) - set(names):
             raise KeyError(f"{table} has no column {sorted(unknown)}")
@@ -35,7 +35,7 @@ def arrow_from_rows(table: str, rows: Iterable[Mapping[str, Any]]) -> pa.Table:
 def connection_from_rows(rows: Rows) -> duckdb.DuckDBPyConnection:
     """A connection in memory with a view of every registered table. KeyError for an unknown table or column."""
     for name in rows:
-        if name not in TABLES:
+        if name not in ALL_TABLES:
             raise KeyError(f"no table {name}")
     con = duckdb.connect(":memory:")
     con.execute(_empty_tables())
@@ -50,7 +50,7 @@ def _empty_tables() -> str:
     """SQL that makes every table and its view."""
     con = duckdb.connect(":memory:")
     statements = []
-    for name in TABLES:
+    for name in ALL_TABLES:
         con.register("data", arrow_from_rows(name, ()))
         columns = con.execute("DESCRIBE data").fetchall()
         described = ", ".join(f'"{column}" {kind}' for column, kind, *_ in columns)
