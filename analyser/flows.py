@@ -73,7 +73,7 @@ class FlowTable:
         self._copies = Copies()
         self._sign_finder = SignFinder() if with_waits else None
         self._signs: dict[int, Signs] = {}
-        self.delays = Delays(endpoints)
+        self.delays = Delays(endpoints, limits.max_compared_pairs)
         self._closed: deque[tuple[int, int]] = deque()
         self._current: npt.NDArray[np.int32] = np.full(1024, _NONE, np.int32)
         self._end_seq: npt.NDArray[np.int64] = np.full((1024, 2), -1, np.int64)
@@ -165,6 +165,9 @@ class FlowTable:
         found = []
         if self._half_open.uncounted_rows:
             found.append(Note("half_open_flows", self._half_open.summary(), 0, self._now_ns, None, "warn", "limit"))
+        if self.delays.left_out:
+            text = "so many connections were captured at two points that latencies between the points are left out"
+            found.append(Note("compared_pairs", text, 0, self._now_ns, None, "note", "limit"))
         return found
 
     # ------------------------------------------------------------------------------------------------------------------

@@ -18,7 +18,6 @@ import numpy.typing as npt
 from analyser.capture import EndpointTable, PacketBatch
 
 SAMPLES = 100
-MOST_PAIRS = 20_000
 _TAIL_PACKETS = 4096
 _NEIGHBOURS = 50
 _HALF, _MASK = 1 << 31, (1 << 32) - 1
@@ -62,10 +61,15 @@ class Duplicate(NamedTuple):
 
 
 class Delays:
-    """Samples of how much later one pair sees a packet than another with the same endpoints."""
+    """Samples of how much later one pair sees a packet than another with the same endpoints.
 
-    def __init__(self, endpoints: EndpointTable) -> None:
+    most: pairs that samples are kept of, each side for itself. left_out: there were more.
+    """
+
+    def __init__(self, endpoints: EndpointTable, most: int) -> None:
         self._endpoints = endpoints
+        self._most = most
+        self.left_out = False
         self._samples: dict[tuple[int, int, int], list[int]] = {}
         self._tail: Ints = np.zeros((0, _WIDTH), np.int64)
 
@@ -113,7 +117,8 @@ class Delays:
         key = (min(first, second), max(first, second), from_low)
         samples = self._samples.get(key)
         if samples is None:
-            if len(self._samples) >= MOST_PAIRS:
+            if len(self._samples) >= self._most:
+                self.left_out = True
                 return
             samples = self._samples[key] = []
         if len(samples) < SAMPLES:

@@ -60,12 +60,17 @@ class Limits:
         beyond it those that hold most are made to let go.
     max_open_flows: flows kept open at a time; beyond it those that were idle longest are ended.
     max_half_open: connection attempts without an answer that are remembered, and that get a row; the rest is counted.
+        Each of several processes counts its own share, for none sees the attempts of the others.
+    max_compared_pairs: pairs of endpoints whose packets are compared where a connection was captured at two points.
     max_history_bytes: delivered bytes kept over all flows to compare what is sent again.
     max_probe_bytes: bytes per direction looked at to identify a protocol.
     max_outstanding: requests without a response held per flow.
     max_unheard: the same for a flow of which no response was ever captured; its requests need not wait for one.
+    max_outstanding_tokens: the same for bare SASL tokens of Kafka; clients send one at a time.
     max_early, max_early_bytes: responses held per flow because their requests may come later.
     max_fetch_sessions, max_fetch_session_partitions: Kafka fetch sessions remembered per flow, partitions of each.
+    max_api_versions: APIs per flow of which is remembered what the broker offers and the client uses; Kafka has fewer
+        than 100, a hostile answer could name 65,536.
     max_known_partitions: partitions per flow of which Kafka's metadata is remembered, so that only changes become rows.
     max_decompressed_bytes: what one compressed batch may give; the records of a larger one are read up to there.
     usual_compression_ratio, decompression_slack_bytes: a flow's compressed data may give this many times its size, and
@@ -89,14 +94,17 @@ class Limits:
     max_held_bytes: int = 256 * MIB
     max_open_flows: int = 100_000
     max_half_open: int = 10_000
+    max_compared_pairs: int = 20_000
     max_history_bytes: int = 16 * MIB
     max_probe_bytes: int = 64 * 1024
     max_outstanding: int = 20_000
     max_unheard: int = 200
+    max_outstanding_tokens: int = 16
     max_early: int = 64
     max_early_bytes: int = 2 * MIB
     max_fetch_sessions: int = 16
     max_fetch_session_partitions: int = 50_000
+    max_api_versions: int = 256
     max_known_partitions: int = 50_000
     max_decompressed_bytes: int = 64 * MIB
     usual_compression_ratio: int = 100

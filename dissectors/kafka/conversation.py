@@ -16,6 +16,7 @@ from dissectors.core.limits import Limits
 from dissectors.core.model import CLIENT_TO_SERVER, Frame, Row
 from dissectors.core.options import DecodeOptions
 from dissectors.core.protocol import Sink
+from dissectors.core.remarks import Remark, Remarks, place_of
 from dissectors.kafka import admin_rows, cluster_rows, data_rows, group_rows, transaction_rows
 from dissectors.kafka.error_codes import ERROR_NAMES
 from dissectors.kafka.errors_in import error_finder
@@ -31,7 +32,7 @@ from dissectors.kafka.headers import API_VERSIONS, decode_response, request_head
 from dissectors.kafka.operation import TOKEN, Operation, operation
 from dissectors.kafka.record_rows import TABLE as RECORDS
 from dissectors.kafka.record_rows import RecordRows
-from dissectors.kafka.rows import Remark, Request, Response, Value
+from dissectors.kafka.rows import Request, Response, Value
 from dissectors.kafka.sasl import SASL_AUTHENTICATE, SASL_HANDSHAKE, SaslTalk
 from dissectors.kafka.sasl_tokens import auth_bytes, gssapi_token
 from dissectors.kafka.summary import summary
@@ -106,8 +107,6 @@ EARLY_NS = 1_000_000_000
 MAX_HELD_ROWS = 1 << 15
 # Text or a bare SASL token read as a header shows versions far above this; then its client id is none either.
 MAX_VERSION = 1000
-# Bare tokens that may wait for an answer; clients send one at a time.
-MAX_TOKENS = 16
 ORPHAN = "the request is not in the capture"
 # A response of which the rest is to come is believed when fields account for this much of its body: the few numbers
 # that stand in front of most answers would allow anything.
@@ -116,8 +115,10 @@ PROOF_BYTES = 24
 LIMIT_TEXTS: Mapping[str, str] = {
     "outstanding_requests": "too many requests wait for a response; the oldest are given as unanswered",
     "unheard_requests": "no response was captured so far; only the newest requests go on waiting for one",
+    "outstanding_tokens": "too many bare SASL tokens wait for an answer; the oldest are given as unanswered",
     "early_responses": "too many responses wait for a request that may come later; the oldest are given as orphans",
     "fetch_sessions": "fetch sessions are too many or too large to remember; some offsets asked for stay unknown",
+    "api_versions": "APIs are too many to remember; kafka_api_versions leaves some out",
     "known_partitions": "partitions are too many to remember; some are told again although nothing changed",
 }
 
@@ -165,11 +166,9 @@ class KafkaConversation:
         "_heard",
         "_known",
         "_limits",
-        "_limits_told",
         "_outstanding",
         "_records",
         "_remarks",
-        "_remarks_end",
         "_sasl",
         "_sessions",
         "_told",
@@ -189,11 +188,9 @@ class KafkaConversation:
         self._heard = False
         self._sessions = FetchSessions(limits)
         self._known = cluster_rows.KnownPartitions(limits)
-        self._remarks = 0
-        self._remarks_end: tuple[int, int, int] | None = None
-        self._limits_told: frozenset[str] = frozenset()
+        self._remarks = Remarks(limits)
         self._told: set[tuple[int, int]] = set()
-        self._versions = ConnectionVersions()
+        self._versions = ConnectionVersions(limits)
         self._sasl = SaslTalk()
 
     def feed(self, frames: Sequence[Frame], out: Sink) -> None:
@@ -245,10 +242,7 @@ class KafkaConversation:
         self._early, self._early_bytes, self._outstanding = {}, 0, {}
         self._end_of_tokens(output, went_on=False)
         self._versions.finish(out)
-        if self._remarks_end is not None:
-            direction, packet, ts_ns = self._remarks_end
-            text = f"{self._remarks - self._limits.max_expert_infos} further remarks on this connection were not kept"
-            out.expert((direction, None, packet, ts_ns, "note", "limit", "expert_infos", text, None))
+        self._remarks.finish(out)
 
     def _request(self, frame: Frame, out: _Output) -> None:
         _, _, data, start, end, offset, _, last, ts_ns, complete = frame
@@ -281,6 +275,8 @@ class KafkaConversation:
         if api_key in out.apis and value is not None:
             request = request._replace(extra=self._extra(request, value, frame, out))
         self._versions.requested(request)
+        if self._versions.full:
+            self._limit(frame, out, "api_versions")
         if api_key == SASL_HANDSHAKE:
             sasl.handshake(request, out.sink)
         elif api_key == SASL_AUTHENTICATE:
@@ -352,6 +348,8 @@ class KafkaConversation:
             out.exchanges.append(_exchange_row(request, known, status, error_code, answer))
         if request.api_key == API_VERSIONS:
             self._versions.answered(request, Response(offset, last, ts_ns, value, data))
+            if self._versions.full:
+                self._limit(frame, out, "api_versions")
         elif request.api_key == SASL_HANDSHAKE:
             self._sasl.handshake_answered(request, Response(offset, last, ts_ns, value, data), out.sink)
         elif request.api_key == SASL_AUTHENTICATE:
@@ -414,9 +412,8 @@ class KafkaConversation:
         remarks: list[Remark] = []
         partitions = self._records.produced(request, response, out.sink, remarks)
         for remark in remarks:
-            self._remark_at(
-                CLIENT_TO_SERVER, request.offset, request.length, request.packet, request.ts_ns, out, remark
-            )
+            place = (CLIENT_TO_SERVER, request.offset, request.length, request.packet, request.ts_ns)
+            self._remarks.add(place, out.sink, remark)
         return request._replace(extra=partitions)
 
     def _token(self, frame: Frame, out: _Output) -> bool:
@@ -429,8 +426,9 @@ class KafkaConversation:
             self._end_of_tokens(out, went_on=True)
             return False
         request = Request(-1, -1, -1, sasl.client_id, offset, end - start, last, ts_ns, None)
-        if len(sasl.waiting) >= MAX_TOKENS:
+        if len(sasl.waiting) >= self._limits.max_outstanding_tokens:
             self._no_token_answer(sasl.waiting.pop(0), "unanswered", out)
+            self._limit(frame, out, "outstanding_tokens")
         sasl.token(request, data[start + 4 : end])
         self._token_message(frame, out, "request")
         return True
@@ -526,27 +524,11 @@ class KafkaConversation:
         self._remark(frame, out, "warn", "malformed", "trailing_bytes", text)
 
     def _remark(self, frame: Frame, out: _Output, severity: str, group: str, code: str, text: str) -> None:
-        _, direction, _, start, end, offset, _, last, ts_ns, _ = frame
-        self._remark_at(direction, offset, end - start, last, ts_ns, out, (severity, group, code, text))
+        self._remarks.add(place_of(frame), out.sink, (severity, group, code, text))
 
     def _limit(self, frame: Frame, out: _Output, code: str) -> None:
-        """Say once that a limit was reached, however many other remarks there are."""
-        if code not in self._limits_told:
-            self._limits_told |= {code}
-            _, direction, _, start, end, offset, _, last, ts_ns, _ = frame
-            span = f"{offset}-{offset + end - start - 1}"
-            out.sink.expert((direction, offset, last, ts_ns, "note", "limit", code, LIMIT_TEXTS[code], span))
-
-    def _remark_at(
-        self, direction: int, offset: int, length: int, packet: int, ts_ns: int, out: _Output, remark: Remark
-    ) -> None:
-        """Remark on `length` bytes at a stream offset, as long as the flow has not too many remarks."""
-        self._remarks += 1
-        if self._remarks > self._limits.max_expert_infos:
-            self._remarks_end = (direction, packet, ts_ns)
-            return
-        span = f"{offset}-{offset + length - 1}"
-        out.sink.expert((direction, offset, packet, ts_ns, *remark, span))
+        """Say once that a limit was reached."""
+        self._remarks.limit(place_of(frame), out.sink, code, LIMIT_TEXTS[code])
 
 
 # offset, length, packet and time of the response

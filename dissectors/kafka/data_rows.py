@@ -9,11 +9,12 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from dissectors.core.protocol import Sink
+from dissectors.core.remarks import Remark
 from dissectors.kafka.fetch_sessions import Asked, PartitionKey
 from dissectors.kafka.group_rows import topic_key
 from dissectors.kafka.record_sets import checksum_ok
 from dissectors.kafka.records import BatchHeader, batch_headers
-from dissectors.kafka.rows import Remark, Request, Response, Value, exchange_key
+from dissectors.kafka.rows import Request, Response, Value, exchange_key
 
 _NO_BATCH = (None,) * 8
 

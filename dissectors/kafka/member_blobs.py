@@ -17,6 +17,8 @@ from dissectors.kafka.connect_blobs import CONNECTOR, WorkerAssignment, worker_a
 from dissectors.kafka.primitives import text
 from dissectors.kafka.streams_blobs import streams_assignment, streams_subscription
 
+# What is longer is null in kafka_group_events. It is not lost: topics and partitions of consumers are rows and columns
+# whatever their number, and `show` has every byte of the message.
 MAX_JSON_BYTES = 64 * 1024
 _STREAMS, _STICKY, _COOPERATIVE = "stream", "sticky", "cooperative-sticky"
 

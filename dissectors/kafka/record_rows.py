@@ -13,11 +13,12 @@ from dissectors.core.limits import Limits
 from dissectors.core.model import Row
 from dissectors.core.options import DecodeOptions
 from dissectors.core.protocol import Sink
+from dissectors.core.remarks import Remark
 from dissectors.kafka.data_rows import ProducedPartition, produce_answers
 from dissectors.kafka.fetch_sessions import PartitionKey
 from dissectors.kafka.group_rows import topic_key
 from dissectors.kafka.record_sets import OpenedBatch, control_type, opened_batches, records_of
-from dissectors.kafka.rows import Remark, Request, Response, exchange_key
+from dissectors.kafka.rows import Request, Response, exchange_key
 
 TABLE = "kafka_records"
 PAYLOAD = ("key", "value", "headers")

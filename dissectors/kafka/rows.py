@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+from dissectors.core.remarks import Remark
+
 _EXCHANGE = ("request_offset", "response_offset", "ts", "ts_response")
 
 KAFKA_ROWS: dict[str, tuple[str, ...]] = {
@@ -235,9 +237,6 @@ KAFKA_ROWS: dict[str, tuple[str, ...]] = {
 }
 
 Value = dict[str, Any]
-
-# Something to tell about a message: severity, group, code, text.
-Remark = tuple[str, str, str, str]
 
 
 class Request(NamedTuple):

@@ -6,14 +6,13 @@ flow ends: one for each API that the broker offers or the client used.
 
 from __future__ import annotations
 
+from itertools import islice
 from typing import NamedTuple
 
+from dissectors.core.limits import Limits
 from dissectors.core.protocol import Sink
 from dissectors.kafka.api_keys import api_name
 from dissectors.kafka.rows import Request, Response, exchange_key
-
-# Kafka has fewer than 100 APIs; a hostile answer could name 65,536.
-MAX_APIS = 256
 
 
 class _Answer(NamedTuple):
@@ -36,11 +35,13 @@ class _Use(NamedTuple):
 
 
 class ConnectionVersions:
-    """What one connection showed about API versions."""
+    """What one connection showed about API versions. full: the limit was reached."""
 
-    __slots__ = ("_answer", "_used")
+    __slots__ = ("_answer", "_most", "_used", "full")
 
-    def __init__(self) -> None:
+    def __init__(self, limits: Limits) -> None:
+        self._most = limits.max_api_versions
+        self.full = False
         self._answer: _Answer | None = None
         self._used: dict[int, _Use] = {}
 
@@ -49,9 +50,11 @@ class ConnectionVersions:
         api_key, version = request.api_key, request.version
         used = self._used.get(api_key)
         if used is None:
-            if len(self._used) < MAX_APIS:
-                first = (request.offset, None, request.ts_ns, None)
-                self._used[api_key] = _Use(first, request.client_id, version, version)
+            if len(self._used) >= self._most:
+                self.full = True
+                return
+            first = (request.offset, None, request.ts_ns, None)
+            self._used[api_key] = _Use(first, request.client_id, version, version)
         elif not used.lowest <= version <= used.highest:
             lowest, highest = min(used.lowest, version), max(used.highest, version)
             self._used[api_key] = used._replace(lowest=lowest, highest=highest)
@@ -64,11 +67,14 @@ class ConnectionVersions:
         software = (asked.get("client_software_name"), asked.get("client_software_version"))
         if software == (None, None) and self._answer is not None:
             software = self._answer.software
-        apis = response.value["api_keys"][:MAX_APIS]
+        apis = response.value["api_keys"]
         offered = {api["api_key"]: (api["min_version"], api["max_version"]) for api in apis}
         whole = response.value["error_code"] == 0
         if not whole and self._answer is not None:
             whole, offered = self._answer.whole, {**self._answer.offered, **offered}
+        if len(offered) > self._most:
+            self.full = True
+            offered = dict(islice(offered.items(), self._most))
         self._answer = _Answer(exchange_key(request, response), request.client_id, software, offered, whole)
 
     def offer(self, api_key: int) -> str | None:

@@ -40,8 +40,9 @@ from dissectors.mongo.opcodes import EXHAUST_ALLOWED, MORE_TO_COME, OP_COMMAND, 
 Facts = dict[str, Any]
 
 MAX_NAME = 128
-# Statements of one update, delete or bulkWrite that take part in its shape.
+# Statements of one update, delete or bulkWrite that take part in its shape; they are counted whatever their number.
 MAX_STATEMENTS = 50
+# Cursor ids of one killCursors that are kept; drivers close a handful at a time.
 MAX_CURSOR_IDS = 1000
 # Characters of a text whose digest is remembered.
 MAX_CACHED = 2048

@@ -12,7 +12,8 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from dissectors.core.decompression import Allowance, Decompressed, snappy_block, zlib_block, zstd_block
-from dissectors.mongo.messages import Remark, header_bytes
+from dissectors.core.remarks import Remark
+from dissectors.mongo.messages import header_bytes
 from dissectors.mongo.opcodes import HEADER_BYTES, MAX_MESSAGE_BYTES, OP_COMPRESSED
 
 NOOP = "noop"

@@ -7,7 +7,7 @@ the connection.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from dissectors.core.decompression import Allowance
@@ -15,13 +15,14 @@ from dissectors.core.limits import Limits
 from dissectors.core.model import CLIENT_TO_SERVER, Frame, Row
 from dissectors.core.options import DecodeOptions
 from dissectors.core.protocol import Sink
+from dissectors.core.remarks import Remark, Remarks, place_of
 from dissectors.mongo.commands import Command, Facts, command_facts, command_in, is_awaitable, wants_no_reply
 from dissectors.mongo.compressed import open_compressed
 from dissectors.mongo.documents import document_json
 from dissectors.mongo.framing import plausible
 from dissectors.mongo.handshake import CONNECTION, hello_facts, is_hello, must_not_be_compressed, server_facts
 from dissectors.mongo.legacy import legacy_facts, wants_exhaust
-from dissectors.mongo.messages import Message, Remark, read_header, read_message
+from dissectors.mongo.messages import Message, read_header, read_message
 from dissectors.mongo.opcodes import (
     HEADER_BYTES,
     MAX_MESSAGE_BYTES,
@@ -42,8 +43,17 @@ CUT = "cut: the rest of this message is not in the capture"
 ORPHAN = "the request is not in the capture"
 # Packets that several queues or capture points put out of order are this close together.
 EARLY_NS = 1_000_000_000
-# Requests that want no reply, remembered in case that one comes nevertheless.
+# Requests that want no reply, remembered in case that one comes nevertheless: at once, if ever. A reply to an older one
+# is given as an orphan.
 MAX_ONE_WAY = 64
+# What is said once for each connection when a limit was reached.
+LIMIT_TEXTS: Mapping[str, str] = {
+    "outstanding_requests": "too many requests wait for a reply; the oldest are given as unanswered",
+    "unheard_requests": "no reply was captured so far; only the newest requests go on waiting for one",
+    "early_responses": "too many replies wait for a request that may come later; the oldest are given as orphans",
+    "exhaust_streams": "too many exhaust streams are open; the oldest are given as if they had ended",
+    "held_payload": "too many documents wait for a reply; some are left out",
+}
 _NS_PER_MS = 1e6
 _NOT_LEGACY = frozenset({OP_MSG})
 _NO_OUTCOME = Outcome(None, None, None, "ok")
@@ -132,7 +142,7 @@ class MongoConversation:
         self._early_bytes = 0
         self._heard = False
         self._held_payload = 0
-        self._remarks = 0
+        self._remarks = Remarks(limits)
         self._told: set[int] = set()
         self._upcoming: Sequence[Frame] = ()
         self._upcoming_ids: frozenset[int] = frozenset()
@@ -171,6 +181,7 @@ class MongoConversation:
         for pending in self._chains.values():
             self._told_exchange(pending, pending.outcome.status, output)
         self._early, self._early_bytes, self._outstanding, self._chains = {}, 0, {}, {}
+        self._remarks.finish(out)
 
     # ------------------------------------------------------------------------------------------------------------------
 
@@ -185,9 +196,10 @@ class MongoConversation:
             self._connection = {**self._connection, **{k: v for k, v in known.items() if k in CONNECTION}}
         pending = _Pending(received, command, self._connection.get("app_name"))
         if out.commands is not None:
-            pending.facts = self._request_facts(received, command)
+            pending.facts = self._request_facts(received, command, out)
         if received.remarks or received.compressor is not None or message.opcode not in _NOT_LEGACY:
             self._judge(received, command.name, out)
+            self._judge_compression(received, command.name, out)
         if out.messages is not None:
             line = _line(command, message.data)
             _add_message(out.messages, received, "request", command.operation, pending.client_id, line)
@@ -201,7 +213,7 @@ class MongoConversation:
         if self._early:
             self._answer_early(received.request_id, pending.ts_ns, out)
 
-    def _request_facts(self, received: _Received, command: Command) -> Facts:
+    def _request_facts(self, received: _Received, command: Command, out: _Output) -> Facts:
         message = received.message
         facts = legacy_facts(message) if command.name is None else command_facts(command, message)
         facts["opcode"] = opcode_name(message.opcode)
@@ -211,8 +223,7 @@ class MongoConversation:
         if self._options.payload:
             shown = document_json(message, command.name, self._limits.max_payload_bytes)
             if shown is not None and self._held_payload + len(shown) > self._limits.max_held_records_bytes:
-                text = "too many documents wait for a reply: one is left out"
-                received.remarks.append(("note", "limit", "held_payload", text))
+                self._limit(received.frame, out, "held_payload")
             elif shown is not None:
                 facts["request_document"] = shown
                 self._held_payload += len(shown)
@@ -225,10 +236,10 @@ class MongoConversation:
             self._unanswered(outstanding.pop(pending.request_id), out)
         elif not self._heard and len(outstanding) >= self._limits.max_unheard:
             self._unanswered(outstanding.pop(next(iter(outstanding))), out)
+            self._limit(frame, out, "unheard_requests")
         elif len(outstanding) >= self._limits.max_outstanding:
             self._unanswered(outstanding.pop(next(iter(outstanding))), out)
-            text = "too many requests wait for a reply"
-            self._remark(frame, out, ("note", "limit", "outstanding_requests", text))
+            self._limit(frame, out, "outstanding_requests")
         outstanding[pending.request_id] = pending
 
     def _response(self, frame: Frame, out: _Output) -> None:
@@ -262,6 +273,7 @@ class MongoConversation:
             if len(self._chains) > self._limits.max_outstanding:
                 oldest = self._chains.pop(next(iter(self._chains)))
                 self._told_exchange(oldest, oldest.outcome.status, out)
+                self._limit(frame, out, "exhaust_streams")
             return
         self._told_exchange(pending, found.status, out)
 
@@ -438,6 +450,7 @@ class MongoConversation:
         self._early[response_to] = held  # type: ignore[assignment]
         self._early_bytes += end - start
         while len(self._early) > self._limits.max_early or self._early_bytes > self._limits.max_early_bytes:
+            self._limit(frame, out, "early_responses")
             gone = self._take_early(next(iter(self._early)))
             if gone is not None:
                 self._orphan(gone, out)
@@ -509,11 +522,14 @@ class MongoConversation:
         frame, message = received.frame, received.message
         for remark in received.remarks:
             self._remark(frame, out, remark)
-        if received.compressor is not None and must_not_be_compressed(command):
-            text = f"{command} is compressed ({received.compressor}), which the specification forbids"
-            self._remark(frame, out, ("warn", "protocol", "compressed_forbidden", text))
         if message.opcode in OPCODES and message.opcode != OP_MSG and not is_hello(command or ""):
             self._tell_legacy(frame, message.opcode, command, out)
+
+    def _judge_compression(self, received: _Received, command: str | None, out: _Output) -> None:
+        """A client must not compress what carries credentials; a server may compress each reply (OP_COMPRESSED)."""
+        if received.compressor is not None and must_not_be_compressed(command):
+            text = f"{command} is compressed ({received.compressor}), which the specification forbids"
+            self._remark(received.frame, out, ("warn", "protocol", "compressed_forbidden", text))
 
     def _tell_legacy(self, frame: Frame, opcode: int, command: str | None, out: _Output) -> None:
         """Remarked once for each opcode of a flow; the answers to OP_QUERY need no remark of their own."""
@@ -537,11 +553,11 @@ class MongoConversation:
 
     def _remark(self, frame: Frame, out: _Output, remark: Remark) -> None:
         """Remark on a frame, as long as the flow has not too many remarks."""
-        self._remarks += 1
-        if self._remarks > self._limits.max_expert_infos:
-            return
-        _, direction, _, start, end, offset, _, last, ts_ns, _ = frame
-        out.sink.expert((direction, offset, last, ts_ns, *remark, f"{offset}-{offset + end - start - 1}"))
+        self._remarks.add(place_of(frame), out.sink, remark)
+
+    def _limit(self, frame: Frame, out: _Output, code: str) -> None:
+        """Say once that a limit was reached."""
+        self._remarks.limit(place_of(frame), out.sink, code, LIMIT_TEXTS[code])
 
 
 def _output(sink: Sink) -> _Output:

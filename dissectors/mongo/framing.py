@@ -13,9 +13,10 @@ from collections.abc import Iterable, Iterator
 from dissectors.core.decompression import Allowance
 from dissectors.core.framer import LengthFramer
 from dissectors.core.limits import Limits
+from dissectors.core.remarks import Remark
 from dissectors.mongo.bson_fields import MIN_DOCUMENT_BYTES, SIZE_OF_TYPE, UNKNOWN_TYPE, first_fields
 from dissectors.mongo.compressed import COMPRESSED_HEADER_BYTES, COMPRESSORS, open_compressed
-from dissectors.mongo.messages import Message, Remark, read_header, read_message
+from dissectors.mongo.messages import Message, read_header, read_message
 from dissectors.mongo.opcodes import (
     HEADER_BYTES,
     KNOWN_FLAGS,

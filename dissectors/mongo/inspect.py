@@ -14,10 +14,10 @@ from dissectors.core.decompression import Allowance
 from dissectors.core.inspect import MAX_NODES, Asked, Hidden, HiddenKind, Inspected, Node
 from dissectors.core.limits import Limits
 from dissectors.core.options import DecodeOptions
+from dissectors.core.remarks import Remark
 from dissectors.mongo.bson_fields import document
 from dissectors.mongo.bson_tree import DocumentWalker
 from dissectors.mongo.compressed import COMPRESSED_HEADER_BYTES, COMPRESSORS, open_compressed
-from dissectors.mongo.messages import Remark
 from dissectors.mongo.opcodes import (
     CHECKSUM_PRESENT,
     HEADER_BYTES,

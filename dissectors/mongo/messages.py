@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 import crc32c
 
+from dissectors.core.remarks import Remark
 from dissectors.mongo.bson_fields import Document, Fields, document, whole_fields
 from dissectors.mongo.opcodes import (
     CHECKSUM_PRESENT,
@@ -33,10 +34,7 @@ from dissectors.mongo.opcodes import (
     opcode_name,
 )
 
-# Something to tell about a message: severity, group, code, text.
-Remark = tuple[str, str, str, str]
-
-# Cursor ids of one OP_KILL_CURSORS that are kept.
+# Cursor ids of one OP_KILL_CURSORS that are kept; drivers close a handful at a time.
 MAX_CURSOR_IDS = 1000
 MAX_NAME_BYTES = 512
 

@@ -7,15 +7,13 @@ from __future__ import annotations
 
 from dissectors.core.limits import Limits
 from dissectors.core.model import Frame
+from dissectors.core.remarks import Place, place_of
 from dissectors.mqtt.connection import Connection
 from dissectors.mqtt.output import Output
 from dissectors.mqtt.rules import LIMIT_TEXTS, RULES, clause
 
 # Remarks of one kind for one flow; further ones would push out other kinds.
 MAX_SAME_REMARKS = 20
-
-# direction, offset, length, packet and time of what is remarked on
-Place = tuple[int, int, int, int, int]
 
 
 class Remarks:
@@ -32,9 +30,7 @@ class Remarks:
 
     def add(self, frame: Frame, out: Output, code: str, text: str, at: int | None = None) -> None:
         """Remark on a packet, or on its bytes from position `at` of the frame's data on."""
-        _, direction, _, start, end, offset, _, last, ts_ns, _ = frame
-        moved = 0 if at is None else at - start
-        self.add_at((direction, offset, end - start, last, ts_ns), out, code, text, moved=moved)
+        self.add_at(place_of(frame), out, code, text, moved=0 if at is None else at - frame[3])
 
     def once(self, frame: Frame, out: Output, code: str, text: str) -> None:
         """A remark that one flow gets once."""
@@ -42,8 +38,10 @@ class Remarks:
             self.add(frame, out, code, text)
 
     def limit(self, frame: Frame, out: Output, code: str) -> None:
-        """A limit of this program was reached."""
-        self.once(frame, out, code, LIMIT_TEXTS[code])
+        """A limit of this program was reached: said once, however many other remarks there are."""
+        if code not in self._same:
+            self._same[code] = 1
+            self._tell(place_of(frame), out, code, LIMIT_TEXTS[code])
 
     def finish(self, out: Output) -> None:
         """Say how many remarks were left out."""
@@ -57,8 +55,7 @@ class Remarks:
     def unpaired(self, frame: Frame, out: Output, code: str, text: str) -> None:
         """On an answer without its request: odd only where the capture holds all that went before."""
         expected = not self._connection.all_seen or bool(self._connection.session_present)
-        _, direction, _, start, end, offset, _, last, ts_ns, _ = frame
-        self.add_at((direction, offset, end - start, last, ts_ns), out, code, text, "note" if expected else None)
+        self.add_at(place_of(frame), out, code, text, "note" if expected else None)
 
     def add_at(
         self, place: Place, out: Output, code: str, text: str, severity: str | None = None, moved: int = 0
@@ -68,7 +65,12 @@ class Remarks:
         self._same[code] = same + 1
         if same >= MAX_SAME_REMARKS or self._all >= self._most:
             self._last = place
-            return
+        else:
+            self._tell(place, out, code, text, severity, moved)
+
+    def _tell(
+        self, place: Place, out: Output, code: str, text: str, severity: str | None = None, moved: int = 0
+    ) -> None:
         self._all += 1
         direction, offset, length, packet, ts_ns = place
         rule = RULES[code]
