@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 import re
+from dataclasses import fields
 from pathlib import Path
 from textwrap import indent
 
 import pytest
 
 from analyser.crosscheck.limits import LIMITS
+from dissectors.core.limits import CaptureLimits, Limits
+from tests.analyser.test_limits import REACHED, SILENT
 from tests.app.program import run
 from tests.conftest import ROOT
 from tests.support.example_capture import write_capture
 
 PAGE = (ROOT / "docs" / "adding-a-protocol.md").read_text()
 EXCERPTS = re.findall(r"^```python\n(.*?)\n```$", PAGE, re.MULTILINE | re.DOTALL)
+LIMIT_ROWS = re.findall(
+    r"^\| `([a-z_.]+)` \| ([^|]+?) \| (.*?) ?\|", (ROOT / "docs" / "limits.md").read_text(), re.MULTILINE
+)
 RUNS = re.findall(r"^```console\n\$ (.*?)\n```$", PAGE, re.MULTILINE | re.DOTALL)
 
 
@@ -37,6 +43,29 @@ def test_output_is_what_the_program_prints(shown: str, tmp_path: Path, monkeypat
 
 def test_there_are_excerpts_and_runs() -> None:
     assert (len(EXCERPTS), len(RUNS)) == (12, 3)
+
+
+def written(name: str, value: int) -> str:
+    """A default as the page writes it."""
+    unit = next((end for end in ("bytes", "ms", "s") if name.endswith(f"_{end}")), "")
+    if unit == "bytes":
+        return f"{value >> 20} MiB" if value % (1 << 20) == 0 else f"{value >> 10} KiB"
+    return f"{value:,} {unit}".strip() if unit in ("ms", "s") else f"{value:,}"
+
+
+def test_the_page_of_limits_has_every_limit_and_its_default() -> None:
+    defaults = {f"capture.{field.name}": field.default for field in fields(CaptureLimits)}
+    defaults |= {field.name: field.default for field in fields(Limits) if field.name != "capture"}
+    expected = {name: written(name, value) for name, value in defaults.items() if isinstance(value, int)}
+    assert {name: default for name, default, _ in LIMIT_ROWS} == expected
+    assert len(LIMIT_ROWS) == len(expected) == len(defaults)
+
+
+@pytest.mark.parametrize(("name", "shown"), [(name, shown) for name, _, shown in LIMIT_ROWS])
+def test_the_page_of_limits_names_the_expert_infos(name: str, shown: str) -> None:
+    codes = {reached.code for case, reached in REACHED.items() if case.partition(" ")[0] == name}
+    assert codes <= set(re.findall(r"`(\w+)`", shown))
+    assert bool(shown) == (name not in SILENT)
 
 
 @pytest.mark.parametrize("name", sorted(set(re.findall(r"`([a-z_]+/[a-z_/]+(?:\.py)?)`", PAGE))))

@@ -12,6 +12,7 @@ from analyser.capture import CaptureLimits, CaptureStats, EndpointTable, Source,
 from analyser.flows import FlowTable
 from analyser.options import ReadOptions
 from analyser.reading import analysis_of
+from analyser.share import Share
 from dissectors.core.limits import Limits
 from dissectors.registry import PROTOCOLS
 from tests.analyser.test_flows import Collected
@@ -32,9 +33,11 @@ def flood(count: int, first: int = 0) -> list[Captured]:
     ]
 
 
-def tables(packets: list[Captured], limits: Limits, *names: str, block_bytes: int = 4096) -> list[pd.DataFrame]:
+def tables(
+    packets: list[Captured], limits: Limits, *names: str, block_bytes: int = 4096, share: Share | None = None
+) -> list[pd.DataFrame]:
     wanted = ("flows", "expert_infos", "messages", "kafka_brokers", "kafka_partitions")
-    decoded = decode(packets, wanted, limits=limits, block_bytes=block_bytes)
+    decoded = decode(packets, wanted, limits=limits, block_bytes=block_bytes, share=share)
     with analysis_of(decoded, wanted, ReadOptions(), PROTOCOLS.values()) as analysis:
         return [analysis.table(name) for name in names]
 
@@ -56,6 +59,20 @@ def test_unanswered_attempts_beyond_the_limit_are_counted_with_their_targets() -
     assert pd.isna(row["flow_id"])
     assert row["text"].startswith("950 connection attempts without an answer")
     assert "192.0.2.1:9092 (950)" in row["text"]
+
+
+def test_processes_count_a_flood_each_for_itself() -> None:
+    """Every attempt has a row or is counted, by one of them only; none of the first ones is missing."""
+    (whole,) = tables(flood(300), Limits(max_half_open=50), "flows")
+    shown, counted = set(), 0
+    for number in range(3):
+        share = Share(number, 3)
+        flows, infos = tables(flood(300), Limits(max_half_open=50), "flows", "expert_infos", share=share)
+        assert not shown & set(flows["flow_id"])
+        shown |= set(flows["flow_id"])
+        counted += sum(int(text.split()[0]) for text in infos.loc[infos["code"] == "half_open_flows", "text"])
+    assert set(whole["flow_id"]) <= shown
+    assert len(shown) + counted == 300
 
 
 def test_an_attempt_that_is_answered_in_a_flood_is_a_flow() -> None:

@@ -13,6 +13,7 @@ from scapy.utils import RawPcapNgReader, RawPcapReader
 from analyser.capture import Source
 from analyser.options import ReadOptions
 from analyser.pipeline import Decoded, Pipeline
+from analyser.share import Share
 from dissectors.core.limits import Limits
 from dissectors.registry import dissectors
 from tests.support.packets import ACK, FIN, PSH, RST, SYN, Captured, ethernet, ipv4, pcap, tcp
@@ -121,8 +122,9 @@ def decode(
     limits: Limits | None = None,
     block_bytes: int = 16 << 20,
     options: ReadOptions | None = None,
+    share: Share | None = None,
 ) -> Decoded:
-    """Run packets (or the bytes of a capture, or a file) through the real pipeline."""
+    """Run packets (or the bytes of a capture, or a file) through the real pipeline. share: these flows only."""
     if isinstance(packets, Path):
         source = Source(packets.name, packets)
     else:
@@ -131,7 +133,7 @@ def decode(
     limits = limits or Limits()
     limits = replace(limits, capture=replace(limits.capture, block_bytes=block_bytes))
     options = options or ReadOptions()
-    pipeline = Pipeline(dissectors(options.enable), tables, options, limits)
+    pipeline = Pipeline(dissectors(options.enable), tables, options, limits, share)
     return pipeline.run([source])
 
 
