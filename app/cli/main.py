@@ -19,6 +19,7 @@ from app.cli.detectors import detectors
 from app.cli.extract import extract
 from app.cli.failure import guarded
 from app.cli.live import live
+from app.cli.otel import otel
 from app.cli.output import write_text
 from app.cli.query import query
 from app.cli.records import records
@@ -90,6 +91,7 @@ for _command in (
     live,
     crosscheck,
     archive,
+    otel,
 ):
     cli.add_command(_command)
 

@@ -1,0 +1,135 @@
+"""Spans to an OTLP endpoint or to lines of OTLP JSON. In: lists of spans; out: how many went, or ExportError."""
+
+from __future__ import annotations
+
+import base64
+import json
+import logging
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+from urllib.parse import urlsplit, urlunsplit
+
+from google.protobuf.json_format import MessageToDict
+from opentelemetry.exporter.otlp.proto.common.trace_encoder import encode_spans
+from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
+from opentelemetry.sdk.trace import ReadableSpan
+from opentelemetry.sdk.trace.export import SpanExportResult
+
+# Spans in one request, and in one line of a file.
+BATCH_SPANS = 512
+# How long one request is tried, repeats after refusals that may pass included.
+TIMEOUT_S = 10.0
+_TRACES_PATH = "/v1/traces"
+# What the SDK logs of a try, and an error of the operating system in it.
+_TRIED = re.compile(r"Transient error (?P<again>.+) encountered|batch code: (?P<refused>.+)", re.DOTALL)
+_SYSTEM = re.compile(r"\[Errno -?\d+\] ([^'\")]+)")
+_IDS = ("traceId", "spanId", "parentSpanId")
+
+
+class ExportError(Exception):
+    """An endpoint did not take spans; the text is one sentence. sent: spans that it took before."""
+
+    def __init__(self, sentence: str, sent: int) -> None:
+        super().__init__(sentence)
+        self.sent = sent
+
+
+def endpoint_url(text: str) -> str:
+    """The URL that spans are posted to: of a base URL the path of traces. ValueError for what is no http(s) URL."""
+    parts = urlsplit(text)
+    if parts.scheme not in {"http", "https"} or not parts.hostname:
+        raise ValueError("write a URL such as http://localhost:4318")
+    _ = parts.port  # ValueError where it is no number
+    return urlunsplit(parts._replace(path=_TRACES_PATH)) if parts.path in {"", "/"} else text
+
+
+def send(lists: Iterable[Sequence[ReadableSpan]], endpoint: str, *, timeout_s: float = TIMEOUT_S) -> int:
+    """Post all spans; how many there were. Raises ExportError at the first request that is not taken in time.
+
+    Headers, certificates and compression are the SDK's settings (OTEL_EXPORTER_OTLP_HEADERS and so on).
+    """
+    sent = 0
+    with _said() as said:
+        exporter = OTLPSpanExporter(endpoint=endpoint, timeout=timeout_s)
+        try:
+            for some in _batched(lists):
+                if exporter.export(some) is not SpanExportResult.SUCCESS:
+                    raise ExportError(f"{_shown(endpoint)} did not take the spans: {_reason(said)}", sent)
+                sent += len(some)
+        finally:
+            exporter.shutdown()  # type: ignore[no-untyped-call]
+    return sent
+
+
+def json_lines(lists: Iterable[Sequence[ReadableSpan]]) -> Iterator[bytes]:
+    """Lines, each a TracesData in the JSON mapping of OTLP: ids are hexadecimal, enums are numbers."""
+    for some in _batched(lists):
+        value = MessageToDict(encode_spans(some), use_integers_for_enums=True)
+        for resource in value["resourceSpans"]:
+            for scope in resource["scopeSpans"]:
+                for span in scope["spans"]:
+                    span.update({name: _hexadecimal(span[name]) for name in _IDS if name in span})
+        yield json.dumps(value, separators=(",", ":"), ensure_ascii=False).encode("utf-8", "backslashreplace") + b"\n"
+
+
+def _hexadecimal(text: str) -> str:
+    return base64.b64decode(text).hex()
+
+
+def _batched(lists: Iterable[Sequence[ReadableSpan]]) -> Iterator[list[ReadableSpan]]:
+    waiting: list[ReadableSpan] = []
+    for some in lists:
+        waiting += some
+        while len(waiting) >= BATCH_SPANS:
+            yield waiting[:BATCH_SPANS]
+            del waiting[:BATCH_SPANS]
+    if waiting:
+        yield waiting
+
+
+def _shown(endpoint: str) -> str:
+    """The endpoint without user and password."""
+    parts = urlsplit(endpoint)
+    host = f"[{parts.hostname}]" if ":" in (parts.hostname or "") else parts.hostname or ""
+    return urlunsplit(parts._replace(netloc=host if parts.port is None else f"{host}:{parts.port}", query=""))
+
+
+def _reason(said: list[str]) -> str:
+    """Why, in a few words: what the exporter says of its last try."""
+    for text in reversed(said):
+        if tried := _TRIED.search(text):
+            system = _SYSTEM.search(tried[0])
+            return system[1] if system else " ".join((tried["again"] or tried["refused"]).split())
+    return " ".join(said[-1].split()) if said else "no reason given"
+
+
+class _Listener(logging.Handler):
+    """Keeps what the exporter says in a list, in place of printing it."""
+
+    def __init__(self, said: list[str]) -> None:
+        super().__init__(logging.WARNING)
+        self._said = said
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Keeps the text."""
+        self._said[:] = [*self._said[-9:], record.getMessage()]
+
+
+@contextmanager
+def _said() -> Iterator[list[str]]:
+    """The last things that the SDK logs meanwhile; nothing of it reaches standard error."""
+    said: list[str] = []
+    listener = _Listener(said)
+    loggers: list[Any] = [logging.getLogger("opentelemetry"), logging.getLogger("urllib3")]
+    before = [logger.propagate for logger in loggers]
+    for logger in loggers:
+        logger.addHandler(listener)
+        logger.propagate = False
+    try:
+        yield said
+    finally:
+        for logger, propagate in zip(loggers, before, strict=True):
+            logger.removeHandler(listener)
+            logger.propagate = propagate

@@ -1,0 +1,86 @@
+"""`wirewitness otel`: exchanges as OpenTelemetry spans. In: captures; out: OTLP to an endpoint, or lines of JSON."""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from app.cli.failure import CallerError, Status, say
+from app.cli.options import output_option, reading_options
+from app.cli.output import check_output, result_sink
+from app.cli.reading import open_analysis, status_of
+
+if TYPE_CHECKING:
+    from analyser.analysis import Analysis
+
+
+@click.command(short_help="Send exchanges as OpenTelemetry spans, or write them as OTLP JSON.")
+@click.argument("captures", nargs=-1, required=True, metavar="CAPTURE...")
+@click.option("--endpoint", metavar="URL", help="Send to this OTLP/HTTP receiver, such as http://localhost:4318.")
+@click.option("--service-name", default="wirewitness", show_default=True, metavar="NAME",
+              help="The resource's service.name; OTEL_RESOURCE_ATTRIBUTES adds others.")  # fmt: skip
+@output_option
+@reading_options
+def otel(
+    *, captures: tuple[str, ...], endpoint: str | None, service_name: str, output: str | None, **reading: Any
+) -> Status:
+    """Make a span of every exchange of CAPTURE..., by the semantic conventions for messaging and databases.
+
+    Times are the capture's, ids are made of content: sending a capture again makes the same spans. Payloads and values
+    of queries are never in a span. Without --endpoint, lines of OTLP JSON are written. Headers and certificates for the
+    endpoint are set as for any OpenTelemetry program: OTEL_EXPORTER_OTLP_HEADERS, OTEL_EXPORTER_OTLP_CERTIFICATE.
+
+    \b
+    Examples:
+      wirewitness otel incident.pcapng --endpoint http://localhost:4318
+      wirewitness otel incident.pcapng --protocol mongo --output spans.jsonl
+      wirewitness otel incident.pcapng --from 2026-11-20T11:23:00 --to 2026-11-20T11:24:00 | head -1
+    """
+    if find_spec("opentelemetry") is None or find_spec("opentelemetry.exporter") is None:
+        raise CallerError("OpenTelemetry is not installed: pip install 'wirewitness[otel]'")
+    if endpoint is not None and output is not None:
+        raise click.UsageError("--endpoint and --output exclude each other")
+    check_output(output, captures)
+    from analyser.otel.exchanges import TABLES
+
+    url = None if endpoint is None else _url(endpoint)
+    with open_analysis(captures, TABLES, dict(reading)) as analysis:
+        if url is None:
+            _write(analysis, service_name, output)
+        else:
+            _send(analysis, service_name, url, quiet=reading["quiet"])
+        return status_of(analysis)
+
+
+def _url(endpoint: str) -> str:
+    from analyser.otel.export import endpoint_url
+
+    try:
+        return endpoint_url(endpoint)
+    except ValueError as error:
+        raise click.UsageError(f"--endpoint {endpoint}: {error}") from error
+
+
+def _write(analysis: Analysis, service_name: str, output: str | None) -> None:
+    from analyser.otel.exchanges import batches
+    from analyser.otel.export import json_lines
+    from analyser.otel.spans import resource, spans
+
+    with result_sink(output) as write:
+        for line in json_lines(spans(batches(analysis), resource(service_name))):
+            write(line)
+
+
+def _send(analysis: Analysis, service_name: str, url: str, *, quiet: bool) -> None:
+    from analyser.otel.exchanges import batches
+    from analyser.otel.export import ExportError, send
+    from analyser.otel.spans import resource, spans
+
+    try:
+        sent = send(spans(batches(analysis), resource(service_name)), url)
+    except ExportError as error:
+        raise CallerError(f"{error} ({error.sent:,} spans were sent before)") from error
+    if not quiet:
+        say(f"{sent:,} spans sent")
