@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 import pyarrow as pa
@@ -53,6 +54,7 @@ def row_fields(dissectors: Mapping[str, Dissector]) -> dict[str, tuple[str, ...]
     return fields
 
 
+@cache
 def field_kind(table: str, field: str) -> str:
     """Type of a raw field: that of the column of the same name; helper fields are integers."""
     if field in TABLES[table].column_names():
