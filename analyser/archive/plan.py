@@ -78,7 +78,7 @@ def plan_files(
 def _sources(inputs: Iterable[str | os.PathLike[str]], plan: Plan, run: str) -> Iterator[Source]:
     """The sources that the inputs name, each file once."""
     seen: set[str] = set()
-    for name in _named(inputs):
+    for name in named(inputs):
         try:
             if name == STANDARD_INPUT or not _is_file_or_folder(Path(name)):
                 raise CaptureError(f"{name} can be read once only; an archive takes files.")
@@ -92,7 +92,7 @@ def _sources(inputs: Iterable[str | os.PathLike[str]], plan: Plan, run: str) -> 
                 yield source if source.path is None else replace(source, path=source.path.absolute())
 
 
-def _named(inputs: Iterable[str | os.PathLike[str]]) -> Iterator[str]:
+def named(inputs: Iterable[str | os.PathLike[str]]) -> Iterator[str]:
     """Paths and what patterns stand for."""
     for given in inputs:
         name = os.fspath(given)

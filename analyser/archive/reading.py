@@ -97,7 +97,7 @@ class DatasetTables:
         """Some hours at a time, where the table's order begins with the time that parts lie by."""
         self.ensure(name)
         chosen = chosen_parts(name, self._dataset.parts(name), options)
-        groups = _by_hours(chosen) if ALL_TABLES[name].order[0] == time_column(name) else [chosen]
+        groups = parts_by_hours(chosen) if ALL_TABLES[name].order[0] == time_column(name) else [chosen]
         for group in groups:
             if group:
                 yield Piece(self._files(group), self._order(name))
@@ -165,7 +165,7 @@ def _has_protocol(table: str, place: Place, protocols: Sequence[str]) -> bool:
     return ALL_TABLES[table].protocol in (None, *protocols)
 
 
-def _by_hours(parts: Sequence[Part]) -> Iterator[list[Part]]:
+def parts_by_hours(parts: Sequence[Part]) -> Iterator[list[Part]]:
     """The parts in lists of rising hours; those without a time come first."""
     group: list[Part] = []
     hour: int | None = None

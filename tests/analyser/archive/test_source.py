@@ -1,0 +1,95 @@
+"""The Spark data source gives the offline tables, with the registry's columns."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pytest
+
+import analyser
+from analyser.archive.chunks import Chunk, opened
+from analyser.archive.source import FORMAT, Asked, local_tables, register
+from analyser.capture import CaptureError, EndpointTable
+from analyser.options import ReadOptions
+from analyser.tables import TABLES, arrow_schema
+from tests.conftest import SAMPLES
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+SAMPLE = SAMPLES / "mongo_healthy.pcapng"
+
+
+def load(spark: SparkSession, path: Path | str, table: str, **options: Any) -> DataFrame:
+    register(spark)
+    return spark.read.format(FORMAT).options(table=table, **options).load(str(path))
+
+
+def in_microseconds(rows: pa.Table) -> pa.Table:
+    schema = pa.schema(
+        [
+            field.with_type(pa.timestamp("us", "UTC")) if pa.types.is_timestamp(field.type) else field
+            for field in rows.schema
+        ]
+    )
+    return rows.cast(schema, safe=False)
+
+
+def sorted_rows(rows: pa.Table) -> list[str]:
+    return sorted(map(repr, rows.to_pylist()))
+
+
+@pytest.mark.parametrize("table", ["messages", "mongo_cursors"], ids=["by shares", "in one partition"])
+def test_a_table_is_the_offline_one(spark: SparkSession, table: str) -> None:
+    frame = load(spark, SAMPLE, table, shares=3)
+    got = frame.toArrow()
+    with analyser.read(SAMPLE, tables=[table]) as offline:
+        expected = in_microseconds(offline.arrow(table))
+    assert got.schema.names == expected.schema.names
+    assert [field.type for field in got.schema] == [field.type for field in expected.schema]
+    assert expected.num_rows > 0
+    assert sorted_rows(got) == sorted_rows(expected)
+    assert frame.rdd.getNumPartitions() == (3 if table in local_tables() else 1)
+
+
+def test_rows_are_chosen_by_options(spark: SparkSession) -> None:
+    path = json.dumps([str(SAMPLES / "mqtt_websocket.pcapng"), str(SAMPLE)])
+    frame = load(spark, path, "exchanges", protocols="mongo", ports="27017", to="2100-01-01T00:00:00")
+    with analyser.read(SAMPLE, options=ReadOptions(protocols=("mongo",)), tables=["exchanges"]) as offline:
+        expected = offline.arrow("exchanges", where="server_port = 27017").num_rows
+    assert frame.count() == expected
+    assert frame.filter("server_port = 1").count() == 0
+    assert frame.count() == expected  # a filter stays with its own DataFrame
+
+
+def test_packets_are_chunks(spark: SparkSession) -> None:
+    rows = load(spark, SAMPLE, "packets", shares=2).collect()
+    chunks = [Chunk(*row) for row in rows if row.number >= 0]
+    with analyser.read(SAMPLE, tables=["captures"]) as offline:
+        expected = offline.arrow("captures").column("tcp_segments").to_pylist()
+    assert [sum(len(opened(chunk, EndpointTable()).batch) for chunk in chunks)] == expected
+
+
+def test_schemas_are_the_registry_s() -> None:
+    from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
+
+    for table in TABLES:
+        there = to_arrow_schema(from_arrow_schema(arrow_schema(table)), timezone="UTC")
+        assert there.names == arrow_schema(table).names
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        pytest.param({"table": "nonsense"}, "no table 'nonsense'", id="table"),
+        pytest.param({"table": "flows", "protocols": "mysql"}, "no protocol 'mysql'", id="protocol"),
+        pytest.param({"table": "flows", "from": "yesterday"}, "from is no time in ISO 8601", id="time"),
+        pytest.param({"table": "flows", "ports": "http"}, "ports and shares are numbers", id="port"),
+    ],
+)
+def test_options_that_make_no_sense(options: dict[str, str], sentence: str) -> None:
+    with pytest.raises(CaptureError, match=sentence):
+        Asked.of(options)
