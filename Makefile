@@ -1,4 +1,4 @@
-# Targets for people: demo, test, lint, lab, lab-test, bench, fuzz. Everything is installed into .venv, pinned by constraints.txt.
+# Targets for people: demo, test, lint, lab, lab-test, bench, soak, fuzz. Everything is installed into .venv, pinned by constraints.txt.
 
 PYTHON ?= python3
 VENV := .venv
@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet --constraint constraints.txt
 INPUTS := pyproject.toml constraints.txt
 
-.PHONY: demo test lint lab lab-test bench fuzz clean help
+.PHONY: demo test lint lab lab-test bench soak fuzz clean help
 
 help:
 	@echo "make demo      install the command and analyse a sample capture"
@@ -15,6 +15,7 @@ help:
 	@echo "make lab       remake the sample captures with real servers and clients (root, Java, Maven, Go, Node, Mosquitto)"
 	@echo "make lab-test  run the tests that need the real servers"
 	@echo "make bench     measure speed and memory against tshark"
+	@echo "make soak      live decoding for ten minutes: flat memory (root); SOAK_SECONDS (600)"
 	@echo "make fuzz      feed broken captures and messages to the readers, FUZZ_SECONDS (120) for each program"
 
 demo: $(VENV)/.installed
@@ -58,6 +59,9 @@ lab-test: $(VENV)/.installed-lab
 bench: $(VENV)/.installed-test
 	@$(BIN)/python -m tests.support.programs tshark
 	$(BIN)/python -m tests.bench.run
+
+soak: $(VENV)/.installed-test
+	$(BIN)/python -m tests.bench.soak --seconds $(or $(SOAK_SECONDS),600)
 
 fuzz: $(VENV)/.installed-test
 	@$(PIP) atheris || echo "atheris cannot be installed here: its part is skipped"

@@ -61,6 +61,9 @@ class FlowTable:
         with_waits: bool = True,
     ) -> None:
         self.stray_packets = 0
+        # For captures without an end: endpoints whose flows ended are forgotten when there are many; what they send
+        # later is taken for another flow.
+        self.forgets_ended = False
         self._limits = limits
         self._endpoints = endpoints
         self._consume = consume
@@ -229,9 +232,13 @@ class FlowTable:
 
     def _forget_pairs(self) -> None:
         """Forget endpoints that never had a flow and on which nobody waits: those of a flood of attempts."""
-        idle = self._current[: len(self._endpoints)] == _NONE
+        current = self._current[: len(self._endpoints)]
+        idle = current == _NONE
+        if self.forgets_ended and not self._endpoints.has_encapsulations:
+            idle |= current == _ENDED
         for used in (self._half_open.pairs, self._copies.pairs, self.delays.pairs):
             idle[used] = False
+        current[idle], self._end_seq[: len(idle)][idle] = _NONE, -1
         self._endpoints.forget(np.flatnonzero(idle))
         self._forget_pairs_at = max(_FORGET_PAIRS_AT, 2 * self._endpoints.known)
 

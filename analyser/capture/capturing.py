@@ -76,8 +76,8 @@ class Capturing:
 
     def run(self, stop: int) -> None:
         """Capture until `stop`, a descriptor, ends; then pass on what is still in the rings."""
-        self._begin()
         self._open_rings(first=True)
+        self._begin()  # who sees the file may rely on packets being captured
         while not self._wait(stop):
             self._take()
             self._watch()

@@ -54,6 +54,7 @@ class LivePipeline(Pipeline):
     ) -> None:
         self.rolling = RollingStore()
         super().__init__(dissectors, wanted, options, limits, store=self.rolling)
+        self._flows.forgets_ended = True
         self._wanted, self._known_dissectors = wanted, dissectors
         self._kept = kept
         self._protocols: dict[int, str] = {}

@@ -25,6 +25,7 @@ from analyser.reading import needed_tables
 from analyser.tables import arrow_schema
 from dissectors.registry import dissectors
 
+ENDED = "all packets are read; putting the results together"
 SHOW_EVERY_S = 0.5
 ASK_EVERY_S = 1.0
 # A question may take so much of the time; the rest is for packets.
@@ -59,11 +60,12 @@ class Session:
         kept: Kept,
         view: View,
         show: Callable[[Session], None],
-        stop: Callable[[], None],
+        stop: Callable[[bool], None],
         duration_s: float | None = None,
     ) -> None:
         """view: asked in the copy, of an analysis of the last minutes. show: called a few times a second. stop: makes
-        the sources end. duration_s: stop by itself after this time."""
+        the sources end, with True at once, with False when what was captured is read. duration_s: stop by itself after
+        this time."""
         known = dissectors(options.enable)
         self._options = options
         self.pipeline = LivePipeline(known, needed_tables(tables), options, kept)
@@ -92,16 +94,19 @@ class Session:
                 self._copy.close()
                 self._copy = None
         self.pipeline.tick(time.monotonic())
+        if self.pipeline.packets:
+            self._say(ENDED)
+        self._tell()
         tables = self.pipeline.tables()
         analysis = Analysis(tables, self._options)
         self._conclude(tables, analysis)
         return analysis
 
-    def stop(self) -> None:
-        """Make the sources end."""
-        if not self.stopping:
+    def stop(self, at_once: bool = False) -> None:
+        """Make the sources end; packets that were captured are still read, unless it has to be at once."""
+        if at_once or not self.stopping:
             self.stopping = True
-            self._stop()
+            self._stop(at_once)
 
     def step(self) -> None:
         """Whatever is due: called after every batch of packets, and while none come."""

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from app.cli.failure import CallerError, Status, say
+from app.cli.failure import CallerError, Status
 from app.cli.live_options import DurationType, PortsType, RotationType, capture_job, check_options
 from app.cli.output import check_output, colour_wanted, result_sink, terminal_width
 from app.cli.reading import report_inputs, status_of
@@ -110,11 +110,11 @@ def _run(
 
     options = read_options(**reading, from_ns=None, to_ns=None)
     kept = Kept(age_ns=int(keep * 1e9))
-    stops: list[Callable[[], None]] = []
+    stops: list[Callable[[bool], None]] = []
 
-    def stop_all() -> None:
+    def stop_all(at_once: bool) -> None:
         for stop in stops:
-            stop()
+            stop(at_once)
 
     session = Session(REPORT_TABLES, options, kept, output.view, output.show, stop_all, duration)
     session.waits_for_capture = job is not None
@@ -126,7 +126,7 @@ def _run(
 
 
 def _sources(
-    job: CaptureJob | None, read: str | None, session: Session, stops: list[Callable[[], None]], opened: ExitStack
+    job: CaptureJob | None, read: str | None, session: Session, stops: list[Callable[[bool], None]], opened: ExitStack
 ) -> Iterator[Any]:
     from analyser.capture import Source
     from analyser.live.capturer import Capturer
@@ -134,8 +134,9 @@ def _sources(
 
     if job is not None:
         capturer = opened.enter_context(Capturer(job))
-        stops.append(capturer.stop)
-        return Messages(capturer.fileno(), session.state, session.step).sources()
+        messages = Messages(capturer.fileno(), session.state, session.step)
+        stops.append(lambda at_once: messages.abandon() if at_once else capturer.stop())
+        return messages.sources()
     name = str(read)
     try:
         descriptor = 0 if name == "-" else os.open(name, os.O_RDONLY)
@@ -149,12 +150,16 @@ def _sources(
 
 @contextmanager
 def _stopped_by_signals(session: Session) -> Iterator[None]:
-    """Ctrl-C, and what a system says when it stops a program, end the capture; a second time they end the program."""
+    """Ctrl-C, and what a system says when it stops a program, end the capture; a second time also the reading of what
+    was captured, a third time the program."""
+    times = 0
 
     def stop(number: int, _: object) -> None:
-        if session.stopping:
+        nonlocal times
+        times += 1
+        if times > 2:
             raise KeyboardInterrupt
-        session.stop()
+        session.stop(at_once=times > 1)
 
     before = {number: signal.signal(number, stop) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
     try:
@@ -169,7 +174,6 @@ def _report(analysis: Analysis) -> None:
     from reports.contents import report
     from reports.text import render
 
-    say("putting the report together")
     text = render(report(analysis), terminal_width(), colour=colour_wanted(None))
     with result_sink(None, text=True) as write:
         write(text.encode("utf-8", "backslashreplace"))

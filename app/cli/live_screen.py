@@ -71,7 +71,7 @@ def _head(session: Session, title: str, width: int) -> list[Text]:
     state, pipeline = session.state, session.pipeline
     seconds = int(time.monotonic() - session.began_s)
     clock = f"{seconds // 3600:d}:{seconds // 60 % 60:02d}:{seconds % 60:02d}"
-    ending = "  ending" if session.stopping else ""
+    ending = "  ending: Ctrl-C again leaves the backlog out" if session.stopping else ""
     first = Text(f"{visible(title)}  {clock}  {count(pipeline.packets, 'packet')}{ending}", style="bold")
     told = _losses(state)
     found = len(session.findings.rows())

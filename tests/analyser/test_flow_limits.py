@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 
 from analyser.capture import CaptureLimits, CaptureStats, EndpointTable, Source, read_batches
+from analyser.flow import Flow
 from analyser.flows import FlowTable
 from analyser.options import ReadOptions
 from analyser.reading import analysis_of
@@ -132,6 +133,30 @@ def test_ended_flows_leave_memory() -> None:
     got = Collected(packets, 2000)
     assert len(got.flows) == 300
     assert got.most_open < 75
+
+
+def test_endpoints_of_ended_flows_are_forgotten_where_that_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("analyser.flows._FORGET_PAIRS_AT", 100)
+    packets = []
+    for n in range(600):
+        talk = Talk(client_isn=n * 1000, client=("10.0.0.1", 10_000 + n), ts_ns=START_NS + n * 10**9)
+        talk.handshake().send(True, 0, b"hello", ack=0).send(True, 5, flags=17, ack=0).send(False, 0, flags=17, ack=6)
+        packets += talk.packets
+    source = Source("many", stream=io.BytesIO(pcap(packets, nanoseconds=True)))
+    ended: list[str] = []
+    endpoints = EndpointTable()
+
+    def take(flow: Flow) -> None:
+        for half in flow.halves:
+            half.take()
+
+    table = FlowTable(Limits(), endpoints, take, lambda flow: ended.append(str(endpoints[flow.pair])))
+    table.forgets_ended = True
+    for batch in read_batches(source, endpoints, CaptureStats(""), CaptureLimits(block_bytes=2000)):
+        table.feed(batch)
+    table.finish()
+    assert len(set(ended)) == len(ended) == 600
+    assert len(endpoints) < 250
 
 
 def test_held_back_bytes_of_a_direction() -> None:

@@ -17,7 +17,7 @@ from analyser.capture import Source
 from analyser.live.feed import Watched
 from analyser.live.known import News
 from analyser.live.rolling import Kept
-from analyser.live.session import Session, finding_rows
+from analyser.live.session import ENDED, Session, finding_rows
 from analyser.options import ReadOptions
 from app.cli.live_screen import committed, screen, share_rows
 from reports.groups import groups
@@ -46,7 +46,7 @@ class Listener:
 def watch(path: Path, tables: tuple[str, ...] = TABLES, parts: int = 1) -> tuple[Session, Listener, Analysis]:
     """The sample through a pipe. parts: wait for an answer from a copy after each part of the bytes."""
     listener = Listener()
-    session = Session(tables, ReadOptions(), Kept(), groups_of, listener.show, lambda: None)
+    session = Session(tables, ReadOptions(), Kept(), groups_of, listener.show, lambda _: None)
     session.pipeline.keep_fresh = True
     reader, writer = os.pipe()
     data = path.read_bytes()
@@ -97,7 +97,7 @@ def test_a_session_ends_with_what_reading_gives(name: str) -> None:
     for row in [*told, *listener.exchanges]:
         row["cluster_id"] = None  # a stream cannot know it at once
     assert sorted(map(repr, listener.exchanges)) == sorted(map(repr, told))
-    assert not listener.lines
+    assert listener.lines == [ENDED]
 
 
 def test_findings_come_while_packets_come_and_only_once() -> None:
