@@ -58,6 +58,11 @@ class FlowRecords:
             del self._first_packets[:gone]
             del self._seen_batches[0]
 
+    @property
+    def first_packets(self) -> list[int]:
+        """Those of all ended flows that are not forgotten."""
+        return self._first_packets
+
     def table(self) -> pa.Table:
         """All flows with their first packet in the column FLOW, sorted by that."""
         self._pack()

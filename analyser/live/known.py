@@ -104,7 +104,7 @@ def _again(known: _Known, row: Row, seen: set[int]) -> Iterable[News]:
     last_ns = max((ns for ns in (known.row["ts_last"], row["ts_last"]) if ns is not None), default=None)
     provisional = row["provisional"] and was_provisional
     known.row = {**row, "ts_first": first_ns, "ts_last": last_ns, "provisional": provisional}
-    known.ids.add(row["finding_id"])
+    known.ids = {known.finding_id, row["finding_id"]}
     known.withdrawn = False
     seen.add(id(known))
     told = {**known.row, "finding_id": known.finding_id}

@@ -33,6 +33,8 @@ from dissectors.core.protocol import Dissector
 
 Answer = TypeVar("Answer")
 
+# Rows leave in so many parts of the time that they stay.
+_SPANS = 8
 # What a question looks at: rules want some minutes, and an answer should not take longer than some seconds.
 ASKED = Kept(age_ns=600 * 1_000_000_000, rows=200_000)
 
@@ -55,6 +57,8 @@ class LivePipeline(Pipeline):
         self.rolling = RollingStore()
         super().__init__(dissectors, wanted, options, limits, store=self.rolling)
         self._flows.forgets_ended = True
+        for table in self.rolling.rolling:
+            table.span_ns = max(kept.age_ns // _SPANS, 1)
         self._wanted, self._known_dissectors = wanted, dissectors
         self._kept = kept
         self._protocols: dict[int, str] = {}
@@ -100,6 +104,9 @@ class LivePipeline(Pipeline):
         if now_ns is not None:
             self.rolling.forget(now_ns - self._kept.age_ns, self._kept.rows)
             self.result.flows.forget(now_ns - self._kept.age_ns, self._kept.flows)
+            known = pa.array([*self._protocols, *self.result.flows.first_packets], pa.int64())
+            for table in self.rolling.rolling:
+                table.forget_flows(known)
         gc.collect()
 
     def ask(self, question: Callable[[Analysis, int | None], Answer], asked: Kept = ASKED) -> Copy[Answer]:

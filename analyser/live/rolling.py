@@ -7,14 +7,16 @@ what others mean (brokers, assignments, connections) stay as long as their flow 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple, cast
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from analyser.store import CHUNK_ROWS, HandedOver, RawStore, RawTable
-from analyser.timeorder import CHUNKS_HELD, FLOW, NO_FLOW, Chunk, sorted_chunk
+from analyser.timeorder import CHUNKS_HELD, FLOW, NO_FLOW, TIME, Chunk, sorted_chunk
 
 # Rows of these are few and say what later rows mean: they are not too old while their flow is there.
 LASTING = frozenset(
@@ -35,9 +37,13 @@ class Kept(NamedTuple):
 
 
 class RollingTable(RawTable):
-    """A table that forgets. forgotten: rows that have left it. watcher: is shown what comes in, as Arrow."""
+    """A table that forgets. forgotten: rows that have left it. watcher: is shown what comes in, as Arrow.
+
+    span_ns: rows that are put together lie in one such span of time, so that they can leave together.
+    """
 
     forgotten = 0
+    span_ns = 1 << 60
     cut_ns: int | None = None
     watcher: Callable[[pa.RecordBatch], None] | None = None
     known_flows: pa.Array | None = None
@@ -60,6 +66,19 @@ class RollingTable(RawTable):
             self._in_memory -= batch.num_rows
             self._bytes_in_memory -= batch.nbytes
             self._note(chunk.rows, chunk.last)
+
+    def forget_flows(self, known: pa.Array) -> None:
+        """Of a table of lasting rows: forget those in memory whose flows are none of these."""
+        self.pack()
+        if self.name not in LASTING or not self._batches:
+            return
+        self._merge()
+        left = [batch.filter(pc.is_in(batch.column(FLOW), known)) for batch in self._batches]
+        self.forgotten += self._in_memory - sum(batch.num_rows for batch in left)
+        pairs = [sorted_chunk(batch) for batch in left if batch.num_rows]
+        self._batches, self._chunks = [batch for batch, _ in pairs], [chunk for _, chunk in pairs]
+        self._in_memory = sum(batch.num_rows for batch in self._batches)
+        self._bytes_in_memory = sum(batch.nbytes for batch in self._batches)
 
     def batches(self) -> Iterator[pa.RecordBatch]:
         """As RawTable.batches; rows of forgotten flows are left out."""
@@ -93,10 +112,16 @@ class RollingTable(RawTable):
         return 3 * CHUNKS_HELD  # files follow each other in time
 
     def _merge(self) -> None:
-        """All rows in memory in the order of time, in as few chunks as their number allows."""
+        """All rows in memory in the order of time, in as few chunks as their number and their times allow."""
         whole = pa.Table.from_batches(self._batches).combine_chunks().to_batches()[0]
         whole, _ = sorted_chunk(whole)
-        parts = [sorted_chunk(whole.slice(start, CHUNK_ROWS)) for start in range(0, whole.num_rows, CHUNK_ROWS)]
+        spans = whole.column(TIME).to_numpy(zero_copy_only=False) // self.span_ns
+        edges = [0, *(np.flatnonzero(np.diff(spans)) + 1).tolist(), whole.num_rows]
+        parts = [
+            sorted_chunk(whole.slice(start, min(CHUNK_ROWS, last - start)))
+            for first, last in pairwise(edges)
+            for start in range(first, last, CHUNK_ROWS)
+        ]
         self._batches = [batch for batch, _ in parts]
         self._chunks = [chunk for _, chunk in parts]
 

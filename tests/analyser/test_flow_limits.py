@@ -137,6 +137,8 @@ def test_ended_flows_leave_memory() -> None:
 
 def test_endpoints_of_ended_flows_are_forgotten_where_that_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("analyser.flows._FORGET_PAIRS_AT", 100)
+    monkeypatch.setattr("analyser.copies.WINDOW_PACKETS", 100)
+    monkeypatch.setattr("analyser.two_points._TAIL_PACKETS", 100)
     packets = []
     for n in range(600):
         talk = Talk(client_isn=n * 1000, client=("10.0.0.1", 10_000 + n), ts_ns=START_NS + n * 10**9)

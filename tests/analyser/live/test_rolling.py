@@ -83,3 +83,22 @@ def test_a_row_a_second_makes_no_thousands_of_batches(tmp_path: Path) -> None:
     table = table_of("exchanges", tmp_path, list(range(1000)), pack_every=1)
     assert len(table._batches) <= 65
     assert numbers(table) == list(range(1000))
+
+
+def test_rows_of_one_span_leave_together(tmp_path: Path) -> None:
+    """Few rows lie in few batches, but not in one that is never old."""
+    table = RollingTable("exchanges", ("ts", "number"), ("time", "int64"), [], tmp_path)
+    table.span_ns = 100
+    for number in range(2000):
+        table.rows.append((number, number))
+        table.mark(FLOWS[0])
+        table.pack()
+    table.forget(1500, 10_000)
+    assert len(table._batches) < 100
+    assert 1400 <= numbers(table)[0] <= 1500
+
+
+def test_lasting_rows_leave_with_their_flows(tmp_path: Path) -> None:
+    table = table_of("kafka_brokers", tmp_path, list(range(50)))
+    table.forget_flows(pa.array([FLOWS[0]]))
+    assert (numbers(table), table.forgotten) == (list(range(0, 50, 2)), 25)
