@@ -24,9 +24,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from analyser.detectors.commits import count_text
-from analyser.detectors.flow_rows import MOST_NAMED, endpoints_text, rows_of
+from analyser.detectors.flow_rows import capture_finding, endpoints_text, rows_of
 from analyser.detectors.framework import Detector, Frames
-from analyser.findings import Evidence, Finding, some_evidence, subject_text
+from analyser.findings import Finding
 
 
 def detect(frames: Frames, *, gap_bytes_least: int = 1) -> Iterator[Finding]:
@@ -40,35 +40,17 @@ def detect(frames: Frames, *, gap_bytes_least: int = 1) -> Iterator[Finding]:
     worst = sorted(gappy.values(), key=lambda f: (-f["gap_bytes"], f["flow_id"]))
     missing = sum(f["gap_bytes"] for f in worst)
     seen = sum((f["bytes_to_server"] or 0) + (f["bytes_to_client"] or 0) for f in worst)
-    yield Finding(
-        code=DETECTOR.code,
-        name=DETECTOR.name,
-        severity="warning",
-        confidence="high",
-        provisional=False,
-        subject=subject_text(capture="all"),
-        sentence=(
-            f"{count_text(missing, 'stream byte')} of {count_text(len(worst), 'flow')} are missing from the capture; "
-            f"most ({worst[0]['gap_bytes']}) between {endpoints_text(worst[0])}. What was seen stands; what was not "
-            "seen there proves nothing."
-        ),
-        next_step=(
-            "Capture again with a larger buffer (tcpdump -B), a tighter filter, or nearer to the broker, if a "
-            "conclusion rests on something missing in these flows."
-        ),
-        ts_first_ns=min(m["ts"] for m in proof if m["ts"] is not None),
-        ts_last_ns=max(m["ts"] for m in proof if m["ts"] is not None),
-        evidence=some_evidence(Evidence(m["file"], m["packet"], m["message_id"]) for m in proof),
-        numbers={
-            "flows": len(worst),
-            "gap_bytes": missing,
-            "seen_bytes": seen,
-            "worst": [
-                {"flow_id": f["flow_id"], "gap_bytes": f["gap_bytes"], "endpoints": endpoints_text(f)}
-                for f in worst[:MOST_NAMED]
-            ],
-        },
+    sentence = (
+        f"{count_text(missing, 'stream byte')} of {count_text(len(worst), 'flow')} are missing from the capture; "
+        f"most ({worst[0]['gap_bytes']}) between {endpoints_text(worst[0])}. What was seen stands; what was not "
+        "seen there proves nothing."
     )
+    next_step = (
+        "Capture again with a larger buffer (tcpdump -B), a tighter filter, or nearer to the broker, if a "
+        "conclusion rests on something missing in these flows."
+    )
+    counted = {"gap_bytes": "gap_bytes"}
+    yield capture_finding(DETECTOR, worst, proof, counted, sentence, next_step, gap_bytes=missing, seen_bytes=seen)
 
 
 _IS_GAP = "\"group\" = 'tcp' AND code = 'gap' AND ts IS NOT NULL"

@@ -22,9 +22,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from analyser.detectors.commits import count_text
-from analyser.detectors.flow_rows import MOST_NAMED, endpoints_text, rows_of
+from analyser.detectors.flow_rows import capture_finding, endpoints_text, rows_of
 from analyser.detectors.framework import Detector, Frames
-from analyser.findings import Evidence, Finding, some_evidence, subject_text
+from analyser.findings import Finding
 
 
 def detect(frames: Frames, *, segments_least: int = 1) -> Iterator[Finding]:
@@ -37,31 +37,14 @@ def detect(frames: Frames, *, segments_least: int = 1) -> Iterator[Finding]:
     worst = sorted(flows, key=lambda f: (-f["truncated_packets"], f["flow_id"]))
     proof = [m for m in marks if m["flow_id"] in {f["flow_id"] for f in worst}]
     segments = sum(f["truncated_packets"] for f in worst)
-    yield Finding(
-        code=DETECTOR.code,
-        name=DETECTOR.name,
-        severity="warning",
-        confidence="high",
-        provisional=False,
-        subject=subject_text(capture="all"),
-        sentence=(
-            f"{count_text(segments, 'segment')} of {count_text(len(worst), 'flow')} were cut by the snap length; most "
-            f"({worst[0]['truncated_packets']}) between {endpoints_text(worst[0])}. Messages that reach into the cut "
-            "bytes are lost."
-        ),
-        next_step="Capture whole packets (tcpdump -s 0).",
-        ts_first_ns=min(m["ts"] for m in proof),
-        ts_last_ns=max(m["ts"] for m in proof),
-        evidence=some_evidence(Evidence(m["file"], m["packet"], m["message_id"]) for m in proof),
-        numbers={
-            "flows": len(worst),
-            "segments": segments,
-            "worst": [
-                {"flow_id": f["flow_id"], "segments": f["truncated_packets"], "endpoints": endpoints_text(f)}
-                for f in worst[:MOST_NAMED]
-            ],
-        },
+    sentence = (
+        f"{count_text(segments, 'segment')} of {count_text(len(worst), 'flow')} were cut by the snap length; most "
+        f"({worst[0]['truncated_packets']}) between {endpoints_text(worst[0])}. Messages that reach into the cut "
+        "bytes are lost."
     )
+    next_step = "Capture whole packets (tcpdump -s 0)."
+    counted = {"segments": "truncated_packets"}
+    yield capture_finding(DETECTOR, worst, proof, counted, sentence, next_step, segments=segments)
 
 
 DETECTOR = Detector(

@@ -24,9 +24,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from analyser.detectors.commits import count_text
-from analyser.detectors.flow_rows import MOST_NAMED, endpoints_text, rows_of
+from analyser.detectors.flow_rows import capture_finding, endpoints_text, rows_of
 from analyser.detectors.framework import Detector, Frames
-from analyser.findings import Evidence, Finding, some_evidence, subject_text
+from analyser.findings import Finding
 
 
 def detect(frames: Frames, *, share_least: float = 0.01, copies_least: int = 10) -> Iterator[Finding]:
@@ -38,32 +38,14 @@ def detect(frames: Frames, *, share_least: float = 0.01, copies_least: int = 10)
     if not proof or copies < copies_least or copies < share_least * packets:
         return
     worst = sorted(doubled, key=lambda f: (-f["duplicate_packets"], f["flow_id"]))
-    yield Finding(
-        code=DETECTOR.code,
-        name=DETECTOR.name,
-        severity="info",
-        confidence="high",
-        provisional=False,
-        subject=subject_text(capture="all"),
-        sentence=(
-            f"{count_text(copies, 'packet')} of {packets} are captured copies of others, in "
-            f"{count_text(len(doubled), 'flow')}, most ({worst[0]['duplicate_packets']}) between "
-            f"{endpoints_text(worst[0])}. They are left out and are no retransmissions."
-        ),
-        next_step="Nothing. To avoid them, capture on one interface instead of any, or mirror one direction per port.",
-        ts_first_ns=min(m["ts"] for m in proof),
-        ts_last_ns=max(m["ts"] for m in proof),
-        evidence=some_evidence(Evidence(m["file"], m["packet"], m["message_id"]) for m in proof),
-        numbers={
-            "flows": len(doubled),
-            "copies": copies,
-            "packets": packets,
-            "worst": [
-                {"flow_id": f["flow_id"], "copies": f["duplicate_packets"], "endpoints": endpoints_text(f)}
-                for f in worst[:MOST_NAMED]
-            ],
-        },
+    sentence = (
+        f"{count_text(copies, 'packet')} of {packets} are captured copies of others, in "
+        f"{count_text(len(doubled), 'flow')}, most ({worst[0]['duplicate_packets']}) between "
+        f"{endpoints_text(worst[0])}. They are left out and are no retransmissions."
     )
+    next_step = "Nothing. To avoid them, capture on one interface instead of any, or mirror one direction per port."
+    counted = {"copies": "duplicate_packets"}
+    yield capture_finding(DETECTOR, worst, proof, counted, sentence, next_step, copies=copies, packets=packets)
 
 
 DETECTOR = Detector(

@@ -5,13 +5,14 @@ In: a frame of a detector. Out: dicts with None for null and times as Unix ns; w
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import pandas as pd
 
 from analyser.detectors.commits import values
-from analyser.findings import Evidence
+from analyser.detectors.framework import Detector
+from analyser.findings import Evidence, Finding, some_evidence, subject_text
 
 # So many flows are named in the numbers of one finding; the rest is counted.
 MOST_NAMED = 20
@@ -31,7 +32,45 @@ def evidence_of(waits: Iterable[dict[str, Any]]) -> Iterator[Evidence]:
         yield Evidence(wait["file_last"], wait["packet_last"], message_id)
 
 
-def endpoints_text(flow: dict[str, Any]) -> str:
+def endpoints_text(flow: Mapping[str, Any]) -> str:
     """`10.0.0.1:50000 and 10.0.0.9:9092 (kafka)`."""
     client, server = (f"{flow[f'{side}_address']}:{flow[f'{side}_port']}" for side in ("client", "server"))
     return f"{client} and {server} ({flow['protocol'] or 'unknown protocol'})"
+
+
+def capture_finding(
+    detector: Detector,
+    worst: Sequence[Mapping[str, Any]],
+    proof: Sequence[Mapping[str, Any]],
+    counted: Mapping[str, str],
+    sentence: str,
+    next_step: str,
+    **numbers: int,
+) -> Finding:
+    """The one finding of a rule about the capture as a whole.
+
+    worst: the flows, those that are hit most first. proof: rows of expert_infos. counted: word -> column of the flows.
+    numbers: counts besides that of the flows.
+    """
+    named = [
+        {
+            "flow_id": f["flow_id"],
+            **{word: f[column] for word, column in counted.items()},
+            "endpoints": endpoints_text(f),
+        }
+        for f in worst[:MOST_NAMED]
+    ]
+    return Finding(
+        code=detector.code,
+        name=detector.name,
+        severity=detector.severity,
+        confidence=detector.confidence,
+        provisional=False,
+        subject=subject_text(capture="all"),
+        sentence=sentence,
+        next_step=next_step,
+        ts_first_ns=min(m["ts"] for m in proof),
+        ts_last_ns=max(m["ts"] for m in proof),
+        evidence=some_evidence(Evidence(m["file"], m["packet"], m["message_id"]) for m in proof),
+        numbers={"flows": len(worst), **numbers, "worst": named},
+    )
