@@ -67,6 +67,8 @@ fuzz: $(VENV)/.installed-test
 	@$(PIP) atheris || echo "atheris cannot be installed here: its part is skipped"
 	$(BIN)/python -m tests.fuzz.fuzz_capture $(or $(FUZZ_SECONDS),120)
 	$(BIN)/python -m tests.fuzz.fuzz_kafka $(or $(FUZZ_SECONDS),120)
+	$(BIN)/python -m tests.fuzz.fuzz_mongo $(or $(FUZZ_SECONDS),120)
+	$(BIN)/python -m tests.fuzz.fuzz_mqtt $(or $(FUZZ_SECONDS),120)
 
 clean:
 	rm -rf $(VENV) bench-out tests/lab/.work

@@ -157,13 +157,18 @@ def check_inspect(case: Case, data: st.DataObject) -> None:
     )
     cut = frame[: data.draw(st.integers(0, len(frame)))]
     for asked in case.asked:
-        for payload in (False, True):
-            found = case.dissector.inspect(cut, asked, DecodeOptions(payload=payload))
-            _check_nodes(found.nodes, 0, len(cut))
-            spans = [place for hidden in found.hidden for place in (hidden.start, hidden.end)]
-            assert spans == sorted(spans)
-            assert not spans or (spans[0] >= 0 and spans[-1] <= len(cut))
-            assert isinstance(case.dissector.may_hide(asked), bool)
+        check_tree(case.dissector, cut, asked)
+
+
+def check_tree(dissector: Dissector, frame: bytes, asked: Asked) -> None:
+    """The same for these bytes."""
+    for payload in (False, True):
+        found = dissector.inspect(frame, asked, DecodeOptions(payload=payload))
+        _check_nodes(found.nodes, 0, len(frame))
+        spans = [place for hidden in found.hidden for place in (hidden.start, hidden.end)]
+        assert spans == sorted(spans)
+        assert not spans or (spans[0] >= 0 and spans[-1] <= len(frame))
+        assert isinstance(dissector.may_hide(asked), bool)
 
 
 def check_probe(case: Case, data: st.DataObject) -> None:

@@ -7,7 +7,7 @@ from itertools import islice
 import pytest
 
 from dissectors.kafka.walk import walk
-from tests.fuzz.fuzz_kafka import (
+from tests.fuzz.frame import (
     CARRIED,
     FORCED,
     FRAMED,
@@ -15,12 +15,17 @@ from tests.fuzz.fuzz_kafka import (
     LOST,
     MID_STREAM,
     TWICE,
-    check_conversation,
-    check_decoders,
+    Spoken,
+    Target,
     conversation_seeds,
-    decoder_seeds,
+    message_seeds,
     packets,
 )
+from tests.fuzz.fuzz_kafka import KAFKA, TARGETS, decoder_seeds
+from tests.fuzz.fuzz_mongo import MONGO
+from tests.fuzz.fuzz_mongo import TARGETS as MONGO_TARGETS
+from tests.fuzz.fuzz_mqtt import MQTT
+from tests.fuzz.fuzz_mqtt import TARGETS as MQTT_TARGETS
 from tests.support.kafka_encode import MESSAGES
 from tests.support.wire import decode
 
@@ -28,13 +33,16 @@ HEARTBEAT = bytes.fromhex("000c 0000 00000001 0001 63 0001 67 00000007 0001 6d")
 ANSWER = bytes.fromhex("00000001 0000")
 
 
+each_protocol = pytest.mark.parametrize("spoken", [KAFKA, MONGO, MQTT], ids=lambda spoken: spoken.protocol)
+
+
 def piece(what: int, payload: bytes) -> bytes:
     return bytes([what]) + len(payload).to_bytes(2, "big") + payload
 
 
-def statuses(data: bytes) -> list[str]:
+def statuses(data: bytes, spoken: Spoken = KAFKA) -> list[str]:
     """Status of every exchange that comes out of fuzz bytes."""
-    decoded = decode(packets(data), ["exchanges"])
+    decoded = decode(packets(spoken, data), ["exchanges"])
     try:
         batches = list(decoded.store.tables["exchanges"].batches())
     finally:
@@ -42,9 +50,20 @@ def statuses(data: bytes) -> list[str]:
     return [status for batch in batches for status in batch["status"].to_pylist()]
 
 
-def test_seeds_of_conversations_are_exchanges() -> None:
-    found = [statuses(seed) for seed in islice(conversation_seeds(), 0, None, 9)]
+@each_protocol
+def test_seeds_of_conversations_are_exchanges(spoken: Spoken) -> None:
+    found = [statuses(seed, spoken) for seed in islice(conversation_seeds(spoken), 0, None, 9)]
     assert sum("ok" in one for one in found) > len(found) // 2
+
+
+@each_protocol
+def test_seeds_of_messages_are_frames(spoken: Spoken) -> None:
+    seeds = [seed[1:] for seed in islice(message_seeds(spoken), 0, None, 9)]
+    assert len(seeds) > 5
+    for seed in seeds:
+        body = spoken.bare(seed)
+        assert body is not None
+        assert spoken.framed(body) == seed
 
 
 def test_seeds_of_decoders_are_valid_messages() -> None:
@@ -80,8 +99,14 @@ def test_pieces_inside_websocket() -> None:
     assert statuses(bytes([CARRIED]) + framed + piece(0, b"no frame") + framed) == ["ok", "ok"]
 
 
-@pytest.mark.parametrize("check", [check_conversation, check_decoders])
-@pytest.mark.parametrize("data", [b"", b"\x00", b"\x01\x00", b"\xff" * 40, bytes(300)])
-def test_any_bytes_pass(check: object, data: bytes) -> None:
-    assert callable(check)
-    check(data)
+EVERY_TARGET = [
+    pytest.param(target, id=f"{protocol}: {name}")
+    for protocol, targets in (("kafka", TARGETS), ("mongo", MONGO_TARGETS), ("mqtt", MQTT_TARGETS))
+    for name, target in targets.items()
+]
+
+
+@pytest.mark.parametrize("target", EVERY_TARGET)
+def test_any_bytes_pass(target: Target) -> None:
+    for data in (b"", b"\x00", b"\x01\x00", b"\xff" * 40, bytes(300), next(target.seeds())):
+        target.check(data)
