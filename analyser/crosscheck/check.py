@@ -32,10 +32,11 @@ def cross_check(tables: Tables, tshark: Tshark, paths: Mapping[str, str] | None 
     paths: where files are whose name in the tables is not their path. What tshark cannot read is in `unread`.
     """
     result = CrossCheck(".".join(map(str, tshark.version)))
-    ports, flows = our_side.server_ports(tables), our_side.odd_flows(tables)
+    flows = our_side.odd_flows(tables)
     for file in our_side.files(tables):
-        one = _File(file, flows, result)
-        theirs = _theirs(tshark, (paths or {}).get(file, file), ports, tables.options, result)
+        ports = our_side.server_ports(tables, file)
+        one = _File(file, flows, ports.shared, result)
+        theirs = _theirs(tshark, (paths or {}).get(file, file), ports.protocol_of, tables.options, result)
         try:
             for pair in matched(our_side.messages(tables, file), theirs):
                 one.compare(pair)
@@ -64,8 +65,10 @@ def _theirs(
 class _File:
     """What is remembered while the messages of one file are compared."""
 
-    def __init__(self, file: str, flows: dict[frozenset[Endpoint], FlowState], result: CrossCheck) -> None:
-        self._file, self._flows, self._result = file, flows, result
+    def __init__(
+        self, file: str, flows: dict[frozenset[Endpoint], FlowState], shared: frozenset[int], result: CrossCheck
+    ) -> None:
+        self._file, self._flows, self._shared, self._result = file, flows, shared, result
         # Requests that tshark could not read, by flow and correlation id; its packet -> ours, where they differ;
         # requests that have an answer.
         self._given_up: OrderedDict[Any, None] = OrderedDict()
@@ -93,6 +96,7 @@ class _File:
             gap=state.gap,
             midstream=state.midstream,
             encrypted=state.encrypted,
+            shared=not self._shared.isdisjoint(port for _, port in stream),
             started=stream in self._started,
             answered=theirs is not None and (ends, theirs.values.get("request")) in self._answered,
         )

@@ -18,9 +18,9 @@ from analyser.crosscheck.message import HEAD, Ours, Theirs
 class Case(NamedTuple):
     """One comparison. differing: names of values that differ.
 
-    forgotten: tshark gave up on the request of this response. gap, midstream, encrypted: of the flow; started: both
-    sides have had the same message of this stream before. answered: the request that tshark pairs this response with
-    has had its response already.
+    forgotten: tshark gave up on the request of this response. gap, midstream, encrypted: of the flow; shared: several
+    protocols are spoken on its port. started: both sides have had the same message of this stream before. answered: the
+    request that tshark pairs this response with has had its response already.
     """
 
     ours: Ours | None
@@ -30,6 +30,7 @@ class Case(NamedTuple):
     gap: bool = False
     midstream: bool = False
     encrypted: bool = False
+    shared: bool = False
     started: bool = True
     answered: bool = False
 
@@ -136,6 +137,11 @@ LIMITS: tuple[Limit, ...] = (
         "tls_on_port", "", "both",
         "TLS is spoken on this port; told to decode the port, tshark takes encrypted bytes for messages",
         "4.0.17", "option -d", lambda case: case.ours is None and case.encrypted,
+    ),
+    Limit(
+        "shared_port", "", "tshark",
+        "several protocols are spoken on this port, by other hosts perhaps; it can be told one for a port",
+        "4.0.17", "option -d", lambda case: case.shared and (case.ours is None or case.theirs is None),
     ),
     Limit(
         "websocket", "mqtt", "tshark",

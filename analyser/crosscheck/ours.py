@@ -5,6 +5,7 @@ In: an analysis that holds TABLES. Out: messages of kafka, mqtt and mongo with t
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from typing import Any, NamedTuple, Protocol
 
@@ -106,13 +107,24 @@ def files(tables: Tables) -> list[str]:
     return [str(row[0]) for row in tables.connection.execute(query).fetchall()]
 
 
-def server_ports(tables: Tables) -> dict[int, str]:
-    """Server port -> the protocol of most messages there, of flows as we identified them."""
-    query = """
+class Ports(NamedTuple):
+    """Server port -> protocol, for tshark; and ports on which several protocols are spoken, which it cannot be told."""
+
+    protocol_of: dict[int, str]
+    shared: frozenset[int]
+
+
+def server_ports(tables: Tables, file: str) -> Ports:
+    """The ports of flows with messages in a file; of a shared one the protocol of most messages."""
+    query = f"""
         select f.server_port, f.protocol, count(*) as n from flows f join messages m using (flow_id)
-        where f.protocol in ('kafka', 'mqtt', 'mongo') and f.carrier is null and f.server_port is not null
-        group by all order by n"""
-    return {int(port): str(protocol) for port, protocol, _ in tables.connection.execute(query).fetchall()}
+        where m.file = {literal(file)} and f.protocol in ({", ".join(map(literal, PROTOCOLS))}) and f.carrier is null
+              and f.server_port is not null
+        group by all order by n, f.protocol"""
+    rows = tables.connection.execute(query).fetchall()
+    counts = Counter(int(port) for port, _, _ in rows)
+    shared = frozenset(port for port, protocols in counts.items() if protocols > 1)
+    return Ports({int(port): str(protocol) for port, protocol, _ in rows}, shared)
 
 
 def odd_flows(tables: Tables) -> dict[frozenset[Endpoint], FlowState]:

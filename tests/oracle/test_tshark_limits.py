@@ -49,6 +49,14 @@ def encrypted() -> Talk:
     return talk
 
 
+def two_protocols() -> Talk:
+    """MQTT and, on another host, MongoDB on one port."""
+    talk = talk_of(MQTT, CONNECT, CONNACK, PUBLISHES[0], ACKS[0])
+    request, reply = op_msg({"ping": 1, "$db": "admin"}, 7), op_msg({"ok": 1.0}, 8, 7)
+    talk.packets += talk_of(("10.0.0.3", MQTT[1]), request, reply, port=40001).packets
+    return talk
+
+
 def again() -> Talk:
     """A packet of the client is sent again although it was confirmed."""
     talk = talk_of(MQTT, CONNECT, CONNACK, PUBLISHES[0], ACKS[0])
@@ -76,6 +84,7 @@ def midstream() -> Talk:
 CASES: dict[str | None, Callable[[], Talk]] = {
     "op_msg_checksum": checksummed,
     "tls_on_port": encrypted,
+    "shared_port": two_protocols,
     None: again,
     "after_gap": with_gap,
     "cut_message": cut,
