@@ -44,6 +44,9 @@ def read_captures(
     of_datasets = sorted({*(tables or ())} & {*DATASET_TABLES})
     if of_datasets:
         name = of_datasets[0]
+        for path in paths:
+            if path != "-" and not Path(path).exists():
+                raise CaptureError(f"{path}: no such file or directory.")
         raise CaptureError(f"only datasets have the table {name}: name one that `wirewitness archive` made.")
     wanted = needed_tables(TABLES if tables is None else tables)
     sources: list[Source] = []

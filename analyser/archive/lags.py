@@ -11,6 +11,8 @@ from analyser.archive.derived import change_connection, replace_changed_hours, v
 
 TABLE = "kafka_lag_minutes"
 MINUTE_NS = 60_000_000_000
+# Of two commits at the same time the one that the broker answered last stands.
+_ANSWERED = "epoch_ns(coalesce(ts_response, ts))"
 _READS = ("kafka_offset_commits", "kafka_fetch_partitions", "kafka_list_offsets")
 
 
@@ -22,15 +24,15 @@ def _minute(time: str) -> str:
 _STEPS = {
     "lag_commits": f"""
         SELECT coalesce(cluster_id, '') AS cluster, coalesce(group_id, '') AS group_id,
-               coalesce(topic, topic_id, '') AS topic, partition, epoch_ns(ts) AS at_ns,
-               {_minute("epoch_ns(ts)")} AS minute, error_code = 0 AS accepted, exchange_id, committed_offset,
+               coalesce(topic, topic_id, '') AS topic, partition, {_ANSWERED} AS at_ns,
+               {_minute(_ANSWERED)} AS minute, error_code = 0 AS accepted, exchange_id, committed_offset,
                member_id, client_id, client_address, generation
         FROM kafka_offset_commits WHERE error_code IS NOT NULL AND partition IS NOT NULL""",
     "lag_ends": f"""
         SELECT cluster, topic, partition, {_minute("at_ns")} AS minute, max(at_ns) AS at_ns,
                arg_max(log_end, at_ns) AS log_end
         FROM (SELECT coalesce(cluster_id, '') AS cluster, coalesce(topic, topic_id, '') AS topic, partition,
-                     epoch_ns(coalesce(ts_response, ts)) AS at_ns, max(high_watermark) AS log_end
+                     {_ANSWERED} AS at_ns, max(high_watermark) AS log_end
               FROM kafka_fetch_partitions WHERE high_watermark >= 0 GROUP BY ALL
               UNION ALL
               SELECT coalesce(cluster_id, ''), coalesce(topic, ''), partition, epoch_ns(ts), max("offset")

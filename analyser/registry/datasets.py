@@ -40,10 +40,8 @@ _LAG_MINUTES = Table(
         Column("group_id", "string", "consumer group"),
         Column("topic", "string", "topic name, else its id"),
         Column("partition", "int64", "partition index", nullable=False),
-        Column(
-            "committed_offset", "int64", "the last offset that was committed until the minute's end", nullable=False
-        ),
-        Column("ts_commit", "time", "time of that commit", unit="UTC", nullable=False),
+        Column("committed_offset", "int64", "the last offset that was accepted until the minute's end", nullable=False),
+        Column("ts_commit", "time", "time of its answer", unit="UTC", nullable=False),
         Column("log_end_offset", "int64", "the last log end seen until the minute's end"),
         Column("lag", "int64", "log end minus committed offset, 0 where a commit is ahead of the last log end seen"),
         Column("member_id", "string", "member that committed last"),
