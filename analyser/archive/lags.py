@@ -26,7 +26,7 @@ _STEPS = {
         SELECT coalesce(cluster_id, '') AS cluster, coalesce(group_id, '') AS group_id,
                coalesce(topic, topic_id, '') AS topic, partition, {_ANSWERED} AS at_ns,
                {_minute(_ANSWERED)} AS minute, error_code = 0 AS accepted, exchange_id, committed_offset,
-               member_id, client_id, client_address, generation
+               response_packet, member_id, client_id, client_address, generation
         FROM kafka_offset_commits WHERE error_code IS NOT NULL AND partition IS NOT NULL""",
     "lag_ends": f"""
         SELECT cluster, topic, partition, {_minute("at_ns")} AS minute, max(at_ns) AS at_ns,
@@ -41,7 +41,7 @@ _STEPS = {
     "lag_last": """
         SELECT cluster, group_id, topic, partition, minute, max(at_ns) AS at_ns,
                unnest(arg_max(struct_pack(committed_offset, member_id, client_id, client_address, generation),
-                      struct_pack(at_ns, exchange_id)))
+                      struct_pack(at_ns, response_packet, exchange_id)))
         FROM lag_commits WHERE accepted GROUP BY cluster, group_id, topic, partition, minute""",
     "lag_counts": """
         SELECT cluster, group_id, topic, partition, minute, count(*) FILTER (accepted) AS commits,
