@@ -6,14 +6,15 @@ import signal
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from app.cli.archive_result import complaints, result_lines, status_of
+from app.cli.archive_result import complaints, notes, result_lines, status_of
 from app.cli.failure import CallerError, Status, complain, say
 from app.cli.names import checked_table
 from app.cli.options import TimeType, read_options
@@ -55,7 +56,11 @@ def _packed(ctx: click.Context, _: click.Parameter, folder: str | None) -> None:
 @click.option("--decode-as", multiple=True, metavar="PORT=PROTOCOL",
               help="Read connections to this server port as PROTOCOL. Repeatable.")  # fmt: skip
 @click.option("--enable", multiple=True, metavar="NAME", help="Switch on an optional dissector. Repeatable.")
-@click.option("--inline", is_flag=True, help="Send payloads through Spark: workers need not see the captures.")
+@click.option(
+    "--inline", is_flag=True, help="Send payloads through Spark instead of reading captures twice: for slow storage."
+)
+@click.option("--shares", type=click.IntRange(1, 4096), metavar="N",
+              help="Deal connections into N shares, each decoded by one task (32); the first run decides.")  # fmt: skip
 @click.option("--driver-memory", default="640m", show_default=True, metavar="SIZE", help="Heap of Spark's driver.")
 @click.option("--executor-memory", default="640m", show_default=True, metavar="SIZE", help="Heap of each executor.")
 @click.option("--conf", multiple=True, metavar="NAME=VALUE", help="Any setting of Spark. Repeatable.")
@@ -95,21 +100,40 @@ class _Archiving:
         self._begun = time.monotonic()
         self._told: set[str] = set()
 
-    def run(self, spark: Any, *, again: bool = False) -> None:
-        """One run and its lines. again: one of many, which says only what is new."""
+    def run(self, spark: Any, *, noting: bool = True) -> None:
+        """One run and its lines. noting: also of what is left out by choice, and that there was nothing to do."""
         from analyser.archive.run import archive as take_in
 
         with _progress(self.quiet, self._begun) as progress:
             summary = take_in(self.inputs, self.output, spark, self.options, progress)
-        for line in complaints(summary, self.output):
+        self._tell(complaints(summary, self.output))
+        for line in notes(summary) if noting and not self.quiet else ():
+            say(line)
+        for failure in summary.failures:
+            complain_of_failure(failure)
+        if summary.files or noting:
+            write_text("".join(f"{line}\n" for line in result_lines(summary, self.output)))
+        self.status = max(self.status, status_of(summary, self.output))
+
+    def run_again(self, spark: Any) -> None:
+        """One of many runs: what is still being written is no news, and that there is no capture yet no end."""
+        from analyser.archive.dataset import is_dataset
+        from analyser.capture import CaptureError
+
+        try:
+            self.run(spark, noting=False)
+        except CaptureError as error:
+            if is_dataset(self.output):
+                raise
+            self._tell([str(error)])
+        else:
+            self.options = replace(self.options, rebuild=False)
+
+    def _tell(self, lines: Iterable[str]) -> None:
+        for line in lines:
             if line not in self._told:
                 self._told.add(line)
                 complain(line)
-        for failure in summary.failures:
-            complain_of_failure(failure)
-        if summary.files or not again:
-            write_text("".join(f"{line}\n" for line in result_lines(summary, self.output)))
-        self.status = max(self.status, status_of(summary, self.output))
 
 
 def _once(work: _Archiving, settings: SessionSettings) -> Status:
@@ -137,9 +161,7 @@ def _followed(work: _Archiving, settings: SessionSettings) -> Status:
         before = {number: signal.signal(number, stop) for number in (signal.SIGINT, signal.SIGTERM)}
         try:
             with leases_do_no_harm():
-                follow_captures(
-                    spark, work.inputs, lambda: work.run(spark, again=True), lambda: bool(asked), Path(notes)
-                )
+                follow_captures(spark, work.inputs, lambda: work.run_again(spark), lambda: bool(asked), Path(notes))
         finally:
             for number, handler in before.items():
                 signal.signal(number, handler)
@@ -148,7 +170,7 @@ def _followed(work: _Archiving, settings: SessionSettings) -> Status:
 
 def _archive_options(how: dict[str, Any]) -> ArchiveOptions:
     from analyser.archive.intake import Intake
-    from analyser.archive.run import ArchiveOptions
+    from analyser.archive.run import SHARES, ArchiveOptions
 
     since_ns, until_ns = how["since_ns"], how["until_ns"]
     if since_ns is not None and until_ns is not None and since_ns > until_ns:
@@ -159,7 +181,12 @@ def _archive_options(how: dict[str, Any]) -> ArchiveOptions:
         raise CallerError("--tables needs at least one table")
     read = read_options(how["decode_as"], (), how["enable"], None, None)
     return ArchiveOptions(
-        read=read, tables=tables, inline=how["inline"], rebuild=how["rebuild"], intake=Intake(since_ns, until_ns)
+        read=read,
+        tables=tables,
+        shares=how["shares"] or SHARES,
+        inline=how["inline"],
+        rebuild=how["rebuild"],
+        intake=Intake(since_ns, until_ns),
     )
 
 

@@ -38,17 +38,27 @@ def result_lines(summary: Summary, output: str) -> Iterator[str]:
 
 
 def complaints(summary: Summary, output: str) -> Iterator[str]:
-    """A line for each input that is not wholly in the dataset, and for clocks that disagree."""
+    """A line for each input of which something is missing in the dataset, and for clocks that disagree."""
+    from analyser.archive.intake import is_by_choice
     from reports.printable import visible
 
     for one in summary.aside:
-        yield visible(f"set aside: {one.reason or one.path}")
+        if not is_by_choice(one.reason or ""):
+            yield visible(f"set aside: {one.reason or one.path}")
     for one in summary.files:
         if one.reason is not None:
             named = one.reason if one.reason.startswith(one.path) else f"{one.path}: {one.reason}"
             yield visible(f"cannot read all of {named}")
     if summary.run is not None:
         yield from (visible(sentence) for sentence in _clock_sentences(output))
+
+
+def notes(summary: Summary) -> Iterator[str]:
+    """A line for each capture that is left out for its time, or for a later run."""
+    from analyser.archive.intake import is_by_choice
+    from reports.printable import visible
+
+    yield from (visible(f"note: {one.reason}") for one in summary.aside if is_by_choice(one.reason or ""))
 
 
 def status_of(summary: Summary, output: str) -> Status:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Literal, NamedTuple
 
-Kind = Literal["exchanges", "lossy", "processes", "records", "decode", "mongo", "mqtt"]
+Kind = Literal["exchanges", "lossy", "processes", "records", "decode", "mongo", "mqtt", "archive"]
 
 
 class Size(NamedTuple):
@@ -60,6 +60,7 @@ _ALL = (
     Profile("mongo", "mongo", "mongo", Scale(Size(700_000)), Scale(Size(15_000)), 3),
     Profile("mongo_compressed", "mongo", "mongo_compressed", Scale(Size(700_000)), Scale(Size(15_000)), 3),
     Profile("mqtt", "mqtt", "", Scale(Size(1_000_000)), Scale(Size(20_000)), 3),
+    Profile("archive", "archive", "", Scale(Size(0, 5_200_000_000)), Scale(Size(0, 12_000_000)), 1),
     Profile("decode", "decode", "", Scale(Size()), Scale(Size()), 1 / 3),
 )  # fmt: skip
 PROFILES = {profile.name: profile for profile in _ALL}

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from itertools import groupby
 from typing import NamedTuple
 
+from tests.bench.archives import Archived, archive_lines, archive_verdicts
 from tests.bench.decode import Cost
 from tests.bench.measure import Run
 from tests.support.replay import Replayed
@@ -64,6 +65,7 @@ class Results:
     timings: list[Timing] = field(default_factory=list)
     memories: list[Memory] = field(default_factory=list)
     costs: list[Cost] = field(default_factory=list)
+    archives: list[Archived] = field(default_factory=list)
     most_cost_ratio: float = 3.0
     skipped: list[str] = field(default_factory=list)
 
@@ -75,6 +77,7 @@ def markdown(results: Results, *, judged: bool) -> str:
         [f"- {timing.note}" for timing in results.timings if timing.note],
         _memory_lines(results.memories) if results.memories else [],
         _cost_lines(results.costs) if results.costs else [],
+        archive_lines(results.archives) if results.archives else [],
         _verdicts(results) if judged else ["Small captures: no aim is judged."],
         [f"- skipped: {reason}" for reason in results.skipped],
     ]
@@ -149,7 +152,7 @@ def _verdicts(results: Results) -> list[str]:
             f"- decode {api}: median {middle:.2f} x kio's time, worst {worst.ratio:.2f} x (v{worst.version} "
             f"{worst.direction}), aim {results.most_cost_ratio:g} x: {_met(worst.ratio <= results.most_cost_ratio)}"
         )
-    return lines
+    return lines + (archive_verdicts(results.archives) if results.archives else [])
 
 
 def _met(reached: bool) -> str:

@@ -1,13 +1,14 @@
 """Speed and memory beside tshark, over captures that replay lab bytes.
 
-    python -m tests.bench.run            under 20 minutes on a quiet machine with two cores, 2 GB of disk
+    python -m tests.bench.run            under 40 minutes on a quiet machine with two cores, 12 GB of disk
     python -m tests.bench.run --quick    a smoke run of a minute; its figures say little
     python -m tests.bench.run --profile flows --profile decode
 
 Most profiles (see profiles.py): runs of both programs in turn over the same capture from a warm cache, output to a file
 each. Then one run each at 1, 2, 4 and 8 times a base size for the peak memory. Both must see every message that the
 generator wrote, or there are no figures; `lossy` says what it counts. `processes` compares one process with two,
-`decode` our decoders with kio's native ones, `records` the records of each codec, `mqtt` counts messages.
+`decode` our decoders with kio's native ones, `records` the records of each codec, `mqtt` counts messages. `archive`
+runs once: the offline command with two processes, then archives on one and on two cores, over 5 GB (12 GB of disk).
 Standard output gets Markdown; bench-out/result.json everything. Exit status 1 when the counts differ; a missed aim is
 shown, not hidden, and does not change the exit status. What cannot be measured is skipped with the reason.
 """
@@ -19,9 +20,11 @@ import json
 import os
 import platform
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+from tests.bench.archives import MessagesMissing, measure_archives
 from tests.bench.compare import Bench, CountsDiffer
 from tests.bench.decode import costs
 from tests.bench.profiles import PROFILES, Profile
@@ -44,6 +47,8 @@ def measure_profile(bench: Bench, profile: Profile, results: Results, args: argp
         return
     if profile.kind == "decode":
         results.costs += costs(*(DECODE_QUICK if args.quick else DECODE_FULL))
+    elif profile.kind == "archive" and scale.timing:
+        results.archives += measure_archives(args.out, scale.timing.size_bytes)
     elif profile.kind == "records" and scale.timing:
         options = ["--payload"] if has_option("--payload") else []
         results.timings += bench.records(profile, scale.timing, runs, options)
@@ -63,6 +68,8 @@ def missing(profile: Profile) -> str:
     """Why a profile cannot be measured here; empty when it can."""
     if profile.kind == "processes" and not has_option("--processes"):
         return "`wirewitness table` has no option --processes"
+    if profile.kind == "archive" and find_spec("pyspark") is None:
+        return "PySpark is not installed"
     if profile.kind == "records" and not has_table("kafka_records"):
         return "wirewitness has no table kafka_records"
     return ""
@@ -107,7 +114,7 @@ def main() -> int:
     try:
         for name in args.profile or PROFILES:
             measure_profile(bench, PROFILES[name], results, args)
-    except CountsDiffer as error:
+    except (CountsDiffer, MessagesMissing) as error:
         print(error, file=sys.stderr)
         return 1
     finally:

@@ -110,6 +110,10 @@ class Process:
         """Send SIGTERM and return at once."""
         self._popen.send_signal(signal.SIGTERM)
 
+    def interrupt(self) -> None:
+        """Send SIGINT, as Ctrl-C does, and return at once."""
+        self._popen.send_signal(signal.SIGINT)
+
     def freeze(self) -> None:
         """Stop the child where it is: its connections stay open and it says nothing more."""
         self._signal_all(signal.SIGSTOP)

@@ -1,0 +1,81 @@
+"""A standalone Spark cluster on loopback: one master, worker processes of one core each.
+
+In: a folder for logs and work. Out: the master's URL and the processes, which may be killed; all are gone when the
+block ends. The workers do not have this source tree on their module path: what runs there came in the zip.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+from analyser.archive.java import find_java, write_launcher
+from tests.lab.processes import Process, wait_until
+
+ADDRESS = "127.0.0.1"
+WORKER_MEMORY = "1200m"
+_START_S = 180
+
+
+class Cluster(NamedTuple):
+    """A running cluster."""
+
+    url: str
+    master: Process
+    workers: tuple[Process, ...]
+
+
+@contextlib.contextmanager
+def spark_cluster(folder: Path, workers: int = 2) -> Iterator[Cluster]:
+    """Hold a master and so many workers."""
+    import pyspark
+
+    home = Path(pyspark.__file__).parent
+    write_launcher(find_java(), folder / "java")
+    environment = {
+        "JAVA_HOME": str(folder / "java"), "SPARK_LOCAL_IP": ADDRESS, "SPARK_HOME": str(home), "PYTHONPATH": "",
+        "SPARK_LOCAL_DIRS": str(folder / "local"), "SPARK_NO_DAEMONIZE": "1",
+    }  # fmt: skip
+    port = free_port()
+    url = f"spark://{ADDRESS}:{port}"
+    running: list[Process] = []
+
+    def start(name: str, *words: str) -> Process:
+        command = [str(home / "bin" / "spark-class"), f"org.apache.spark.deploy.{words[0]}", *words[1:]]
+        running.append(Process(name, command, folder, environment))
+        return running[-1]
+
+    try:
+        master = start("master", "master.Master", "--host", ADDRESS, "--port", str(port), "--webui-port", "0")
+        wait_until(lambda: _answers(port, master), "the master answers", _START_S)
+        started = tuple(
+            start(f"worker-{number}", "worker.Worker", "--host", ADDRESS, "--webui-port", "0", "--cores", "1",
+                  "--memory", WORKER_MEMORY, "--work-dir", str(folder / f"work-{number}"), url)
+            for number in range(workers)
+        )  # fmt: skip
+        yield Cluster(url, master, started)
+    finally:
+        for process in running:
+            process.stop()
+
+
+def free_port() -> int:
+    """A port that nobody listens on."""
+    with socket.create_server((ADDRESS, 0)) as probe:
+        return int(probe.getsockname()[1])
+
+
+def executors_of(folder: Path, number: int) -> list[Path]:
+    """Folders of the executors that a worker has started."""
+    return sorted((folder / f"work-{number}").glob("app-*/*"))
+
+
+def _answers(port: int, master: Process) -> bool:
+    master.check_alive("it answers")
+    with contextlib.suppress(OSError):
+        socket.create_connection((ADDRESS, port), 1).close()
+        return True
+    return False
