@@ -95,14 +95,22 @@ def up_to(items: Items, sizes: tuple[int, int]) -> Items:
             item = Run([data], size, *columns)
         if isinstance(item, Run):
             left[from_low] = max(left[from_low] - item.size, 0)
-        if isinstance(item, Gap) or item.size:
+        if item.size and (isinstance(item, Run) or left[from_low]):
             found.append((from_low, item))
     return found
 
 
-def begins_in_the_middle(flow: Flow, items: Items) -> bool:
-    """Could the beginning of the carrier be missing?"""
-    return any(half.isn is None for half in flow.halves) or any(isinstance(item, Gap) for _, item in items)
+def begins_in_the_middle(flow: Flow, items: Items, sizes: tuple[int, int]) -> bool:
+    """Could the beginning of the carrier be missing in the first bytes, so many of each endpoint?"""
+    if any(half.isn is None for half, size in zip(flow.halves, sizes, strict=True) if size):
+        return True
+    left = list(sizes)
+    for from_low, item in items:
+        if isinstance(item, Run):
+            left[from_low] -= item.size
+        elif left[from_low] > 0:
+            return True
+    return False
 
 
 def _inside(carrier: Carrier, opening: Opening | None, client_is_low: bool, limits: Limits) -> Inside:

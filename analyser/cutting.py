@@ -9,11 +9,12 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from analyser.carried import OuterMap
 from analyser.streams import Gap, Run
 from dissectors.core.model import Frame
-from dissectors.core.protocol import Conversation, Cut, Framer, Sink
+from dissectors.core.protocol import STUCK, Conversation, Cut, Framer, Sink
 
 
 @dataclass(slots=True)
@@ -29,25 +30,67 @@ class _Rest:
     order: list[int] = field(default_factory=list)
 
 
+class _Skipped(NamedTuple):
+    """Stream bytes `start` to before `end` that belong to no frame; their place in the outer stream, first packet."""
+
+    start: int
+    end: int
+    reason: str
+    outer: tuple[int, int]
+    packet: int
+    ts_ns: int
+
+
 class StreamCutter:
     """Turns one direction's runs and gaps into frames, keeping what is incomplete for later.
 
-    after_loss: stream offsets of frames since the last `take_after_loss` in front of which bytes are missing.
+    after_loss: stream offsets of frames in front of which bytes are missing; who feeds the frame takes its one away.
     """
 
     def __init__(self, direction: int, framer: Framer, places: OuterMap | None = None) -> None:
         """places: where the bytes of a carried stream lie in the outer one; None for a stream of its own."""
-        self._direction = direction
+        self.direction = direction
         self._places = places
         self._framer = framer
         self._rest = _Rest()
         self._skip = 0
         self._broken = False
-        self.after_loss: list[int] = []
+        self._stuck_at = -1
+        self._skipped: _Skipped | None = None
+        self.after_loss: set[int] = set()
         self.offset = 0
 
-    def run(self, run: Run, conversation: Conversation, upcoming: Sequence[Frame], out: Sink) -> list[Frame]:
-        """Frames that this run completes. `upcoming`: frames of the other direction not fed to the conversation yet."""
+    def begin(self, framer: Framer) -> None:
+        """Before any bytes: another framer, since the stream begins otherwise than it seemed."""
+        self._framer = framer
+
+    @property
+    def synchronised(self) -> bool:
+        """True while the next byte is known to start a frame."""
+        return self._framer.synchronised
+
+    @property
+    def searches(self) -> bool:
+        """Must the next segment go to `search`? A boundary is looked for, or will be where no frame can start."""
+        return not self._framer.synchronised or self.offset == self._stuck_at
+
+    def run(self, run: Run, out: Sink) -> list[Frame]:
+        """Frames that this run completes, while nothing is searched for. It may get stuck; see `take_back`."""
+        return self._take(run, None, out)
+
+    def search(self, segment: Run, conversation: Conversation, out: Sink) -> list[Frame]:
+        """Frames that this segment completes, where `conversation` judges boundaries."""
+        return self._take(segment, conversation, out)
+
+    def take_back(self) -> Run | None:
+        """What no frame has used, when no frame can start in front of it; None when all is well."""
+        rest = self._rest
+        if rest.need != STUCK:
+            return None
+        self._rest, self._stuck_at = _Rest(), self.offset
+        return Run(rest.pieces, rest.size, rest.positions, rest.packets, rest.ts_ns, rest.order)
+
+    def _take(self, run: Run, conversation: Conversation | None, out: Sink) -> list[Frame]:
         if self._skip:
             run = self._behind_cut_frame(run)
         if not run.size:
@@ -69,44 +112,65 @@ class StreamCutter:
             rest.size = size
             return []
         data = b"".join((*rest.pieces, *run.pieces))
+        return self._cut(data, positions, packets, ts_ns, order, conversation, out)
 
+    def _cut(
+        self,
+        data: bytes,
+        positions: list[int],
+        packets: list[int],
+        ts_ns: list[int],
+        order: list[int],
+        conversation: Conversation | None,
+        out: Sink,
+    ) -> list[Frame]:
         def plausible(position: int) -> bool | None:
             hinted = positions[bisect_right(positions, position) - 1] == position
-            return conversation.boundary(self._direction, data, position, hinted, upcoming)
+            return conversation.boundary(self.direction, data, position, hinted) if conversation else None
 
-        cut = self._framer.feed(data, positions, plausible)
-        frames = _frames(self._direction, data, self.offset, cut, positions, packets, ts_ns, order)
+        cut = self._framer.feed(data, positions, plausible if conversation is not None else None)
+        frames = _frames(self.direction, data, self.offset, cut, positions, packets, ts_ns, order)
         if self._places is not None:
             frames = self._places.renamed(frames)
         for start, end, reason in cut.skipped:
             at = bisect_right(positions, start) - 1
-            first, last = self._outer(self.offset + start), self._outer(self.offset + end - 1)
-            out.expert(
-                (
-                    self._direction,
-                    first,
-                    packets[at],
-                    ts_ns[at],
-                    "warn",
-                    "framing",
-                    "skipped_bytes",
-                    f"{end - start} bytes skipped: {reason}",
-                    f"{first}-{last}",
-                )
-            )
+            self._skip_bytes(self.offset + start, self.offset + end, reason, packets[at], ts_ns[at], out)
         if self._broken or cut.skipped:
             self._mark_losses(frames, cut)
         self._keep(data, cut, positions, packets, ts_ns, order)
+        if self._skipped is not None and self._framer.synchronised:
+            self._tell_skipped(out)
         if self._places is not None:
             self._places.forget(self.offset)
         return frames
 
-    def gap(self, gap: Gap, out: Sink) -> list[Frame]:
+    def _skip_bytes(self, start: int, end: int, reason: str, packet: int, ts_ns: int, out: Sink) -> None:
+        """Remember bytes that belong to no frame. Those that follow each other are told together."""
+        outer = self._outer(start), self._outer(end - 1)
+        last = self._skipped
+        if last is not None and last.end == start and last.reason == reason:
+            self._skipped = last._replace(end=end, outer=(last.outer[0], outer[1]))
+            return
+        self._tell_skipped(out)
+        self._skipped = _Skipped(start, end, reason, outer, packet, ts_ns)
+
+    def _tell_skipped(self, out: Sink) -> None:
+        if self._skipped is None:
+            return
+        start, end, reason, (first, last), packet, ts_ns = self._skipped
+        self._skipped = None
+        text = f"{end - start} bytes skipped: {reason}"
+        kind = ("warn", "framing", "skipped_bytes")
+        out.expert((self.direction, first, packet, ts_ns, *kind, text, f"{first}-{last}"))
+
+    def gap(self, gap: Gap, conversation: Conversation, out: Sink) -> list[Frame]:
         """The next `gap.size` bytes are missing: what was begun is cut here. A carried stream said so before."""
-        frames = self.cut_off(gap.order)
+        frames = self._last_search(conversation, out)
+        begun = self.cut_off(gap.order)
+        frames += begun
         offset = self.offset + self._rest.size
         # A gap that ends inside the frame in hand hides no boundary: the frame said how long it is.
-        left = self._skip or (self._rest.need - self._rest.size if frames else 0)
+        left = self._skip or (self._rest.need - self._rest.size if begun else 0)
         self._skip = left - gap.size if 0 < gap.size <= left else 0
         if not 0 < gap.size <= left:
             self._lost()
@@ -116,7 +180,7 @@ class StreamCutter:
             return frames
         out.expert(
             (
-                self._direction,
+                self.direction,
                 None,
                 gap.order,
                 gap.ts_ns,
@@ -129,6 +193,20 @@ class StreamCutter:
         )
         return frames
 
+    def _last_search(self, conversation: Conversation, out: Sink) -> list[Frame]:
+        """Where a boundary is looked for and nothing follows what is held: look through all of it once more."""
+        rest, frames = self._rest, list[Frame]()
+        if rest.size and not self._framer.synchronised:
+            self._framer.lost()
+            data = b"".join(rest.pieces)
+            frames = self._cut(data, rest.positions, rest.packets, rest.ts_ns, rest.order, conversation, out)
+            rest = self._rest
+            if rest.size and not self._framer.synchronised:
+                end = self.offset + rest.size
+                self._skip_bytes(self.offset, end, "no frame boundary", rest.packets[0], rest.ts_ns[0], out)
+        self._tell_skipped(out)
+        return frames
+
     def cut_off(self, order: int | None = None) -> list[Frame]:
         """The incomplete frame in hand, when the stream stops here."""
         rest = self._rest
@@ -137,7 +215,7 @@ class StreamCutter:
         frames: list[Frame] = [
             (
                 rest.order[-1] if order is None else order,
-                self._direction,
+                self.direction,
                 b"".join(rest.pieces),
                 0,
                 rest.size,
@@ -170,9 +248,10 @@ class StreamCutter:
         """Bytes kept for frames that are not complete."""
         return self._rest.size
 
-    def drop(self) -> list[Frame]:
+    def drop(self, conversation: Conversation, out: Sink) -> list[Frame]:
         """Let go of what is held: the frame in hand is cut here, and a boundary is looked for in what follows."""
-        frames = self.cut_off()
+        frames = self._last_search(conversation, out)
+        frames += self.cut_off()
         if self._rest.size:
             self.offset += self._rest.size
             self._rest = _Rest()
@@ -186,12 +265,12 @@ class StreamCutter:
     def _mark_losses(self, frames: Sequence[Frame], cut: Cut) -> None:
         """Remember in front of which frames bytes are missing or were skipped."""
         if self._broken and frames:
-            self.after_loss.append(frames[0][5])
+            self.after_loss.add(frames[0][5])
             self._broken = False
         for skipped in cut.skipped:
             at = bisect_left(cut.starts, skipped.end)
             if at < len(frames):
-                self.after_loss.append(frames[at][5])
+                self.after_loss.add(frames[at][5])
             else:
                 self._broken = True
 

@@ -1,29 +1,26 @@
 """From a flow's reassembled streams to rows: identification, framing, conversation.
 
-In: the runs and gaps that `analyser/flows.py` queued on a flow. Out: rows in a `Sink`. The frames of both directions
-are fed to the conversation in the order in which they became readable, so that the size of the batches does not show;
-but where a boundary must be found, after a loss or in the middle of a stream, how many bytes there are may decide.
+In: the runs and gaps that `analyser/flows.py` queued on a flow. Out: rows in a `Sink`. What is decided, and what the
+rows are, depends on the order of the packets alone: the size of the batches does not show.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from operator import itemgetter
 
 from analyser.carried import Watcher
 from analyser.carriers import Inside, Items, begins_in_the_middle, head, opened, underway, up_to
 from analyser.cutting import StreamCutter
 from analyser.flow import Flow
-from analyser.identify import Identity, Sizes, identify, when_to_ask
+from analyser.identify import Identity, Sizes, from_beginning, identify, when_to_ask
+from analyser.listening import Listener
 from analyser.streams import Gap, Note, Run
 from analyser.tls import encryption
 from dissectors.core.limits import Limits
-from dissectors.core.model import CLIENT_TO_SERVER, SERVER_TO_CLIENT, Frame
+from dissectors.core.model import CLIENT_TO_SERVER, SERVER_TO_CLIENT
 from dissectors.core.options import DecodeOptions
-from dissectors.core.protocol import Conversation, Dissector, PairsByOrder, Sink
-
-_BY_ORDER = itemgetter(0)
+from dissectors.core.protocol import Dissector, Sink
 
 
 @dataclass(slots=True)
@@ -67,15 +64,16 @@ class FlowDecoder:
         self._limits = limits
         self._options = options
         self._undecided: _Undecided | None = _Undecided()
-        self._cutters: tuple[StreamCutter, StreamCutter] | None = None
-        self._conversation: Conversation | None = None
+        self._listener: Listener | None = None
+        self._dissector: Dissector | None = None
+        self._silent: dict[bool, StreamCutter] = {}
 
     @property
     def held_bytes(self) -> int:
         """Stream bytes kept until the protocol is known or a frame is complete."""
         held = 0 if self._inside is None else sum(stream.held_bytes for stream in self._inside.streams)
-        if self._cutters is not None:
-            return held + self._cutters[0].held_bytes + self._cutters[1].held_bytes
+        if self._listener is not None:
+            return held + self._listener.held_bytes
         return held if self._undecided is None else held + sum(self._undecided.sizes)
 
     def consume(self, flow: Flow, out: Sink) -> bool:
@@ -86,52 +84,22 @@ class FlowDecoder:
             queued = self._inside.take(queued, out) + (self._inside.let_go(out) if flow.let_go else [])
         if self._undecided is not None:
             queued = self._decide(flow, self._undecided, queued, out)
-        if self._conversation is None or self._cutters is None:
+        if self._listener is None:
             return was_inside or self._inside is not None
-        found: tuple[list[Frame], list[Frame]] = ([], [])
-        directions = 0
-        # Requests first: after a loss, responses are told by the requests that they answer.
-        queued.sort(key=lambda entry: entry[0] != flow.client_is_low)
+        items: tuple[list[Run | Gap], list[Run | Gap]] = ([], [])
         for from_low, item in queued:
-            direction = CLIENT_TO_SERVER if from_low == flow.client_is_low else SERVER_TO_CLIENT
-            directions |= 1 << direction
-            cutter = self._cutters[direction]
-            if isinstance(item, Run):
-                found[direction].extend(cutter.run(item, self._conversation, found[1 - direction], out))
-            else:
-                found[direction].extend(cutter.gap(item, out))
+            items[from_low].append(item)
+        if self._silent:
+            self._first_heard(flow, items)
+        client_is_low = bool(flow.client_is_low)
+        self._listener.take(items[client_is_low], items[not client_is_low], out)
         ends = flow.finished or flow.streams_over
         if ends or flow.let_go:
-            for frames, cutter in zip(found, self._cutters, strict=True):
-                frames += cutter.drop()
-            directions = 3
-        frames = found[CLIENT_TO_SERVER] + found[SERVER_TO_CLIENT]
-        if directions == 3:
-            frames.sort(key=_BY_ORDER)
-        self._feed(frames, self._conversation, self._cutters, out)
+            self._listener.drop(out)
         if ends:
-            self._conversation.finish(out)
-            self._conversation = self._cutters = self._inside = None
+            self._listener.finish(out)
+            self._listener = self._inside = None
         return True
-
-    @staticmethod
-    def _feed(
-        frames: list[Frame], conversation: Conversation, cutters: tuple[StreamCutter, StreamCutter], out: Sink
-    ) -> None:
-        """Feed frames; who pairs by order is told where bytes are missing, between the frames before and behind."""
-        lost = {(direction, offset) for direction, cutter in enumerate(cutters) for offset in cutter.after_loss}
-        if lost:
-            for cutter in cutters:
-                cutter.after_loss.clear()
-            if isinstance(conversation, PairsByOrder):
-                start = 0
-                for at, frame in enumerate(frames):
-                    if (frame[1], frame[5]) in lost:
-                        conversation.feed(frames[start:at], out)
-                        conversation.lost(frame[1], out)
-                        start = at
-                frames = frames[start:]
-        conversation.feed(frames, out)
 
     def _decide(self, flow: Flow, held: _Undecided, queued: Items, out: Sink) -> Items:
         """Hold `queued` until the protocol is known; then give back everything held."""
@@ -154,7 +122,7 @@ class FlowDecoder:
                     continue
             identity = self._identity(flow, heads, self._forced, final=final)
             if identity is not None:
-                self._begin(flow, identity)
+                self._begin(flow, identity, heads)
                 self._undecided = None
                 return held.items
             encrypted = self._inside is None and self._is_encrypted(flow, held, heads, final)
@@ -173,7 +141,7 @@ class FlowDecoder:
     def _carrier(self, flow: Flow, held: _Undecided, heads: tuple[bytes, bytes], sizes: Sizes) -> Inside | bool:
         """The carrier around the protocol. True: more bytes are needed to tell."""
         inside = opened(flow, heads, self._limits)
-        if isinstance(inside, Inside) or not begins_in_the_middle(flow, held.items):
+        if isinstance(inside, Inside) or not begins_in_the_middle(flow, held.items, sizes):
             return inside
         return underway(flow, up_to(held.items, sizes), self._limits, self._is_recognised(flow)) or inside
 
@@ -222,23 +190,34 @@ class FlowDecoder:
             flow.client_is_low = found.from_first
         return True
 
-    def _begin(self, flow: Flow, identity: Identity) -> None:
+    def _begin(self, flow: Flow, identity: Identity, heads: tuple[bytes, bytes]) -> None:
         dissector = identity.dissector
         flow.protocol, flow.identified_by = dissector.name, identity.by
         flow.client_is_low = identity.client_is_low
         inside, limits = self._inside, self._limits
-        whole = [half.isn is not None for half in flow.halves]
-        options = replace(self._options, whole=all(whole))
-        if inside is not None:
-            whole = [inside.opening is not None] * 2
-            options = replace(options, whole=all(whole), transport=inside.carrier.name)
+        if inside is None:
+            options = replace(self._options, whole=from_beginning(flow, heads))
+        else:
+            options = replace(self._options, whole=inside.opening is not None, transport=inside.carrier.name)
 
         def cutter(direction: int, from_low: bool) -> StreamCutter:
             places = None if inside is None else inside.streams[from_low].places
-            return StreamCutter(direction, dissector.framer(direction, whole[from_low], limits), places)
+            whole = inside is None or inside.opening is not None
+            made = StreamCutter(direction, dissector.framer(direction, whole, limits), places)
+            if inside is None:
+                self._silent[from_low] = made
+            return made
 
-        self._cutters = (
+        cutters = (
             cutter(CLIENT_TO_SERVER, identity.client_is_low),
             cutter(SERVER_TO_CLIENT, not identity.client_is_low),
         )
-        self._conversation = dissector.conversation(limits, options)
+        self._dissector = dissector
+        self._listener = Listener(cutters, dissector.conversation(limits, options))
+
+    def _first_heard(self, flow: Flow, items: tuple[list[Run | Gap], list[Run | Gap]]) -> None:
+        """A side's first bytes are the beginning of its stream if its SYN was captured before them."""
+        for from_low in [side for side in self._silent if items[side]]:
+            cutter = self._silent.pop(from_low)
+            if flow.halves[from_low].isn is None and self._dissector is not None:
+                cutter.begin(self._dissector.framer(cutter.direction, False, self._limits))

@@ -176,6 +176,9 @@ class FlowTable:
     # ------------------------------------------------------------------------------------------------------------------
 
     def _finish(self, flow: Flow) -> None:
+        if any(half.queue for half in flow.halves):
+            # What came in time is read before what is given up now, whether or not both are in one batch.
+            self._consume(flow)
         for half in flow.halves:
             half.flush(flow.last_packet, flow.ts_last_ns)
         settle(flow, self._limits)

@@ -55,7 +55,7 @@ def identify(
     known = flow.client_is_low if inside is None else inside.client_is_low
     decides = DECIDES if waited or known is not None else CERTAIN
     orientations = (True, False) if known is None else (known,)
-    whole = all(half.isn is not None for half in flow.halves) if inside is None else inside.opening is not None
+    whole = from_beginning(flow, heads) if inside is None else inside.opening is not None
     named = inside.opening.inner if inside is not None and inside.opening is not None else None
     best: tuple[int, int, Identity] | None = None
     for dissector in dissectors.values():
@@ -78,6 +78,11 @@ def identify(
             if best is None or (score, hinted) > best[:2]:
                 best = (score, int(hinted), identity)
     return None if best is None else best[2]
+
+
+def from_beginning(flow: Flow, heads: tuple[bytes, bytes]) -> bool:
+    """Were the streams seen from their first byte on? heads: a side that was silent so far tells nothing."""
+    return all(half.isn is not None for half, head in zip(flow.halves, heads, strict=True) if head)
 
 
 def when_to_ask(

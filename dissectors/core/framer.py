@@ -6,7 +6,7 @@ from bisect import bisect_left
 from collections.abc import Callable, Iterable, Sequence
 from heapq import merge
 
-from dissectors.core.protocol import Cut, Plausible, Skipped
+from dissectors.core.protocol import STUCK, Cut, Plausible, Skipped
 
 # (data, position, end) -> size of the frame at position; 0: more bytes needed to tell; -1: no frame starts here.
 Measure = Callable[[bytes, int, int], int]
@@ -15,17 +15,25 @@ Candidates = Callable[[bytes, int, int], Iterable[int]]
 
 # A position that could be a boundary "if only more bytes were there" is waited for this long, then given up.
 MAX_WAIT_BYTES = 1 << 20
+# Up to here what comes next is looked at as it comes. Beyond, nobody looks until there is twice as much.
+MAX_EAGER_BYTES = 1 << 16
+# What comes next is looked at together with this much before it: a header may lie across segments.
+_OVERLAP_BYTES = 64
 
 
 class LengthFramer:
-    """Cuts frames whose size `measure` tells; after a loss, finds the next boundary that the conversation accepts."""
+    """Cuts frames whose size `measure` tells; after a loss, finds the next boundary that the conversation accepts.
 
-    __slots__ = ("_candidates", "_measure", "_synchronised")
+    Bytes that wait are looked through again when they have doubled, and when a boundary is found behind them.
+    """
+
+    __slots__ = ("_candidates", "_measure", "_searched", "_seen", "_synchronised")
 
     def __init__(self, measure: Measure, candidates: Candidates, synchronised: bool) -> None:
         self._measure = measure
         self._candidates = candidates
         self._synchronised = synchronised
+        self._seen = self._searched = 0
 
     @property
     def synchronised(self) -> bool:
@@ -33,10 +41,11 @@ class LengthFramer:
         return self._synchronised
 
     def lost(self) -> None:
-        """The stream has a gap before the next data."""
+        """The stream has a gap before the next data, or all that waits is to be looked through once more."""
         self._synchronised = False
+        self._seen = self._searched = 0
 
-    def feed(self, data: bytes, hints: Sequence[int], plausible: Plausible) -> Cut:
+    def feed(self, data: bytes, hints: Sequence[int], plausible: Plausible | None) -> Cut:
         """Cut `data` into frames; see `Framer.feed`."""
         starts: list[int] = []
         ends: list[int] = []
@@ -45,13 +54,14 @@ class LengthFramer:
         position = 0
         end = len(data)
         while True:
-            if not self._synchronised:
+            if not self._synchronised and plausible is not None:
                 boundary, found = self._search(data, position, hints, plausible)
                 if boundary > position:
                     skipped.append(Skipped(position, boundary, "no frame boundary"))
                 position = boundary
                 if not found:
-                    return Cut(starts, ends, position, 0, skipped)
+                    waiting = end - position
+                    return Cut(starts, ends, position, 2 * waiting if waiting > MAX_EAGER_BYTES else 0, skipped)
                 self._synchronised = True
             size = measure(data, position, end)
             while size > 0:
@@ -64,7 +74,9 @@ class LengthFramer:
                 size = measure(data, position, end)
             if size == 0:
                 return Cut(starts, ends, position, 0, skipped)
-            self._synchronised = False
+            if plausible is None:
+                return Cut(starts, ends, position, STUCK, skipped)
+            self.lost()
             skipped.append(Skipped(position, position + 1, "impossible frame length"))
             position += 1
 
@@ -73,6 +85,18 @@ class LengthFramer:
 
         When nothing fits, the position returned is the first one that may yet fit when more bytes come, else the end.
         """
+        end = len(data)
+        if position == 0 and self._seen and end < 2 * self._searched:
+            fresh = max(self._seen - _OVERLAP_BYTES, 0)
+            self._seen = end
+            if not self._look(data, fresh, hints, plausible)[1]:
+                return 0, False
+        found = self._look(data, position, hints, plausible)
+        self._seen = self._searched = 0 if found[1] else end - found[0]
+        return found
+
+    def _look(self, data: bytes, position: int, hints: Sequence[int], plausible: Plausible) -> tuple[int, bool]:
+        """One search from `position` on."""
         end = len(data)
         waiting = end
         segments = hints[bisect_left(hints, position) : bisect_left(hints, end)]

@@ -9,7 +9,8 @@ A protocol is a folder and one line in `dissectors/registry.py`; docs/adding-a-p
     inspect       the tree of one frame: fields with byte spans, and what must not be shown.
 
 The analyser reassembles streams, asks every probe, then feeds framers and the conversation. Frames of both directions
-reach the conversation in the order in which a listener could read them, whatever the size of the pieces they came in.
+reach the conversation in the order in which a listener could read them, whatever the size of the pieces they came in;
+where a boundary is looked for, segments come one by one, and all frames before each are fed.
 Framers and conversations hold state of one flow only, do no I/O and are picklable, so that flows can move between
 processes. Nothing they do may raise on any bytes; what cannot be decoded becomes an expert info and an honest row.
 """
@@ -80,11 +81,16 @@ class Skipped(NamedTuple):
     reason: str
 
 
+# Cut.need where no frame can start although one must.
+STUCK = -1
+
+
 class Cut(NamedTuple):
     """What a framer made of the data: frames as parallel lists of positions, and where it stopped.
 
     position: first byte not used up; the caller feeds it again with what follows.
     need: bytes from `position` on that must be there before feeding again is worth while (0: any more will do).
+        STUCK: the data is to be fed again from there, segment by segment and with somebody's judgement.
     """
 
     starts: list[int]
@@ -106,15 +112,16 @@ class Framer(Protocol):
         """True while the next byte is known to start a frame."""
         ...
 
-    def feed(self, data: bytes, hints: Sequence[int], plausible: Plausible) -> Cut:
+    def feed(self, data: bytes, hints: Sequence[int], plausible: Plausible | None) -> Cut:
         """Cut `data`, which starts where the last Cut stopped. `hints` are the positions where segments start.
 
-        `plausible` is the conversation's judgement of a boundary, asked only while not synchronised.
+        `plausible` is the conversation's judgement of a boundary, asked only while not synchronised. None, only while
+        synchronised: there may be many segments, so no boundary is looked for; the Cut may be STUCK.
         """
         ...
 
     def lost(self) -> None:
-        """Bytes are missing before the next feed: look for the next plausible boundary."""
+        """Bytes are missing before the next feed, or none will follow: look for a plausible boundary everywhere."""
         ...
 
 
@@ -125,13 +132,10 @@ class Conversation(Protocol):
         """Decode frames in the order given; append rows to `out`."""
         ...
 
-    def boundary(
-        self, direction: int, data: bytes, position: int, hinted: bool, upcoming: Sequence[Frame]
-    ) -> bool | None:
+    def boundary(self, direction: int, data: bytes, position: int, hinted: bool) -> bool | None:
         """Does a frame start at this position of a stream that lost bytes? Strict: no message may be made up.
 
-        hinted: a segment starts here. upcoming: frames of the other direction that were cut but not fed yet.
-        None: more bytes are needed to tell.
+        hinted: a segment starts here. None: more bytes are needed to tell.
         """
         ...
 

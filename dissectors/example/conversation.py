@@ -64,9 +64,7 @@ class ExampleConversation:
         for frame in frames:
             self._message(frame, out)
 
-    def boundary(
-        self, direction: int, data: bytes, position: int, hinted: bool, upcoming: Sequence[Frame]
-    ) -> bool | None:
+    def boundary(self, direction: int, data: bytes, position: int, hinted: bool) -> bool | None:
         """See `Conversation.boundary`."""
         return plausible(direction, data, position, hinted, self._versions)
 

@@ -145,18 +145,6 @@ def _apis_with_rows(wanted: frozenset[str]) -> frozenset[int]:
     return frozenset(key for key, rows in API_ROWS.items() if not wanted.isdisjoint(rows.tables))
 
 
-def _asked_in(frames: Sequence[Frame]) -> dict[int, tuple[int, int]]:
-    """Correlation id -> (API key, version) of the requests among these frames; of equal ids the first."""
-    found: dict[int, tuple[int, int]] = {}
-    for frame in frames:
-        try:
-            api_key, version, correlation_id, _, _ = request_header(frame[2], frame[3] + 4, frame[4])
-        except DecodeError:
-            continue
-        found.setdefault(correlation_id, (api_key, version))
-    return found
-
-
 class KafkaConversation:
     """Pairs and decodes the messages of one flow. Picklable; holds no input or output."""
 
@@ -172,8 +160,6 @@ class KafkaConversation:
         "_sasl",
         "_sessions",
         "_told",
-        "_upcoming",
-        "_upcoming_asked",
         "_versions",
     )
 
@@ -181,8 +167,6 @@ class KafkaConversation:
         self._limits = limits
         self._records = RecordRows(limits, options or DecodeOptions())
         self._outstanding: dict[int, Request] = {}
-        self._upcoming: Sequence[Frame] = ()
-        self._upcoming_asked: dict[int, tuple[int, int]] = {}
         self._early: dict[int, Frame] = {}
         self._early_bytes = 0
         self._heard = False
@@ -196,7 +180,6 @@ class KafkaConversation:
     def feed(self, frames: Sequence[Frame], out: Sink) -> None:
         """Decode frames in the order given; see `Conversation.feed`."""
         output = _output(out)
-        self._upcoming, self._upcoming_asked = (), {}
         request, response = self._request, self._response
         for frame in frames:
             if frame[1] == CLIENT_TO_SERVER:
@@ -204,9 +187,7 @@ class KafkaConversation:
             else:
                 response(frame, output)
 
-    def boundary(
-        self, direction: int, data: bytes, position: int, hinted: bool, upcoming: Sequence[Frame]
-    ) -> bool | None:
+    def boundary(self, direction: int, data: bytes, position: int, hinted: bool) -> bool | None:
         """See `Conversation.boundary`. A response is believed only if the request it names is known and it decodes."""
         if direction == CLIENT_TO_SERVER:
             return plausible_request(data, position, hinted)
@@ -215,7 +196,7 @@ class KafkaConversation:
         size, correlation_id = _read_size_and_id(data, position)
         if not MIN_RESPONSE_BYTES <= size <= RESYNC_MAX_FRAME_BYTES:
             return False
-        asked = self._asked(correlation_id, upcoming)
+        asked = self._asked(correlation_id)
         if asked is None:
             return rising_responses(data, position, hinted)
         end = position + 4 + size
@@ -223,14 +204,10 @@ class KafkaConversation:
             return _begins(asked, data, position + 4, end) if hinted else None
         return _decodes(asked, data, position + 4, end)
 
-    def _asked(self, correlation_id: int, upcoming: Sequence[Frame]) -> tuple[int, int] | None:
-        """(API key, version) of the request that waits, or will have been sent, with this correlation id."""
+    def _asked(self, correlation_id: int) -> tuple[int, int] | None:
+        """(API key, version) of the request that waits with this correlation id."""
         request = self._outstanding.get(correlation_id)
-        if request is not None:
-            return request.api_key, request.version
-        if upcoming is not self._upcoming:
-            self._upcoming, self._upcoming_asked = upcoming, _asked_in(upcoming)
-        return self._upcoming_asked.get(correlation_id)
+        return None if request is None else (request.api_key, request.version)
 
     def finish(self, out: Sink) -> None:
         """Give the requests that were never answered."""

@@ -153,10 +153,10 @@ def _looks_like_id(client_id: str) -> bool:
     return len(client_id) <= MAX_CLIENT_ID_BYTES and client_id.isprintable()
 
 
-def rising_responses(data: bytes, position: int, hinted: bool) -> bool:
+def rising_responses(data: bytes, position: int, hinted: bool) -> bool | None:
     """Do three frames with close, rising correlation ids follow each other from this start of a segment?
 
-    That is all there is to tell responses by whose requests are not in the capture.
+    That is all there is to tell responses by whose requests are not in the capture. None: they may, with more bytes.
     """
     if not hinted:
         return False
@@ -168,7 +168,9 @@ def rising_responses(data: bytes, position: int, hinted: bool) -> bool:
             return False
         ids.append(correlation_id)
         position += 4 + size
-    return len(ids) == 3 and all(0 < later - earlier <= 100 for earlier, later in itertools.pairwise(ids))
+    if not all(0 < later - earlier <= 100 for earlier, later in itertools.pairwise(ids)):
+        return False
+    return True if len(ids) == 3 else None
 
 
 def probe(client: bytes, server: bytes, whole: bool) -> int:

@@ -125,8 +125,6 @@ class MongoConversation:
         "_outstanding",
         "_remarks",
         "_told",
-        "_upcoming",
-        "_upcoming_ids",
     )
 
     def __init__(self, limits: Limits, options: DecodeOptions | None = None) -> None:
@@ -144,31 +142,21 @@ class MongoConversation:
         self._held_payload = 0
         self._remarks = Remarks(limits)
         self._told: set[int] = set()
-        self._upcoming: Sequence[Frame] = ()
-        self._upcoming_ids: frozenset[int] = frozenset()
 
     def feed(self, frames: Sequence[Frame], out: Sink) -> None:
         """Decode frames in the order given; see `Conversation.feed`."""
         output = _output(out)
-        self._upcoming, self._upcoming_ids = (), frozenset()
         for frame in frames:
             if frame[1] == CLIENT_TO_SERVER:
                 self._request(frame, output)
             else:
                 self._response(frame, output)
 
-    def boundary(
-        self, direction: int, data: bytes, position: int, hinted: bool, upcoming: Sequence[Frame]
-    ) -> bool | None:
+    def boundary(self, direction: int, data: bytes, position: int, hinted: bool) -> bool | None:
         """See `Conversation.boundary`. A message is believed if it is well formed to its last byte."""
         if direction == CLIENT_TO_SERVER:
             return plausible(data, position, hinted, None)
-        if upcoming is not self._upcoming:
-            self._upcoming = upcoming
-            self._upcoming_ids = frozenset(
-                read_header(frame[2], frame[3])[1] for frame in upcoming if frame[4] - frame[3] >= HEADER_BYTES
-            )
-        waited_for = self._outstanding.keys() | self._chains.keys() | self._upcoming_ids
+        waited_for = self._outstanding.keys() | self._chains.keys()
         return plausible(data, position, hinted, waited_for)
 
     def finish(self, out: Sink) -> None:

@@ -84,9 +84,7 @@ class MqttConversation:
                 self._message(frames[at], rows)
             at += 1
 
-    def boundary(
-        self, direction: int, data: bytes, position: int, hinted: bool, upcoming: Sequence[Frame]
-    ) -> bool | None:
+    def boundary(self, direction: int, data: bytes, position: int, hinted: bool) -> bool | None:
         """See `Conversation.boundary`."""
         return plausible(data, position, direction, self._connection.level, hinted)
 

@@ -48,7 +48,7 @@ class MqttFramer:
         """The stream has a gap before the next data."""
         self._inner.lost()
 
-    def feed(self, data: bytes, hints: Sequence[int], plausible: Plausible) -> Cut:
+    def feed(self, data: bytes, hints: Sequence[int], plausible: Plausible | None) -> Cut:
         """Cut `data` into packets; see `Framer.feed`."""
         if not self._inner.synchronised:
             return self._search(data, hints, plausible)

@@ -39,7 +39,7 @@ def boundary(direction: int, data: bytes) -> Plausible:
     for number in (8, 9):
         sent = heartbeat(number)
         conversation.feed([(1, CLIENT_TO_SERVER, sent, 0, len(sent), 0, 1, 1, 0, True)], Sink([]))
-    return lambda position: conversation.boundary(direction, data, position, position == 0, [])
+    return lambda position: conversation.boundary(direction, data, position, position == 0)
 
 
 def cut_all(made: LengthFramer, pieces: list[bytes]) -> list[bytes]:

@@ -78,7 +78,7 @@ def test_noise_is_not_taken_for_mongodb(client: bytes, server: bytes, whole: boo
 def cut(data: bytes, *, direction: int = CLIENT_TO_SERVER, start: bool = True) -> Cut:
     talk = conversation(Limits(), DecodeOptions())
     reader = framer(direction, start, Limits())
-    return reader.feed(data, [0], lambda at: talk.boundary(direction, data, at, at == 0, ()))
+    return reader.feed(data, [0], lambda at: talk.boundary(direction, data, at, at == 0))
 
 
 def test_messages_are_cut_by_their_size() -> None:
@@ -121,8 +121,8 @@ def test_the_other_direction_is_not_believed(whole: bytes, direction: int) -> No
 def test_a_reply_without_documents_is_believed_only_for_a_request_that_waits() -> None:
     data = op_reply([], 7, cursor_id=0)
     talk = Wire().client(op_get_more("d.a", 5, 0, 7)).conversation
-    assert talk.boundary(SERVER_TO_CLIENT, data, 0, True, ()) is True
-    assert conversation(Limits(), DecodeOptions()).boundary(SERVER_TO_CLIENT, data, 0, True, ()) is False
+    assert talk.boundary(SERVER_TO_CLIENT, data, 0, True) is True
+    assert conversation(Limits(), DecodeOptions()).boundary(SERVER_TO_CLIENT, data, 0, True) is False
 
 
 @settings(max_examples=30)
@@ -169,9 +169,9 @@ LARGE = [
 @pytest.mark.parametrize("whole", LARGE)
 def test_what_is_costly_to_judge_is_believed_where_a_segment_starts(whole: bytes) -> None:
     talk = conversation(Limits(), DecodeOptions())
-    assert talk.boundary(CLIENT_TO_SERVER, whole, 0, True, ()) is True
-    assert talk.boundary(CLIENT_TO_SERVER, whole, 0, False, ()) is False
-    assert talk.boundary(CLIENT_TO_SERVER, whole[:90], 0, False, ()) is None
+    assert talk.boundary(CLIENT_TO_SERVER, whole, 0, True) is True
+    assert talk.boundary(CLIENT_TO_SERVER, whole, 0, False) is False
+    assert talk.boundary(CLIENT_TO_SERVER, whole[:90], 0, False) is None
     assert 50 <= probe(whole, b"", True) <= 100
 
 
