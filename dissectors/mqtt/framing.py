@@ -6,7 +6,7 @@ In: stream bytes. Out: packet sizes, plausibility. Sources: MQTT 3.1.1 section 2
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterator, Sequence
 
 from dissectors.core.errors import DecodeError
 from dissectors.core.framer import LengthFramer
@@ -70,7 +70,7 @@ class MqttFramer:
             ends.append(after)
             position = after
 
-    def _search(self, data: bytes, hints: Sequence[int], plausible: Plausible) -> Cut:
+    def _search(self, data: bytes, hints: Sequence[int], plausible: Plausible | None) -> Cut:
         cut = self._inner.feed(data, hints, plausible)
         impossible = [skip for skip in cut.skipped if skip.reason == "impossible frame length"]
         if not impossible:
@@ -113,8 +113,13 @@ def framer(_direction: int, synchronised: bool, limits: Limits) -> MqttFramer:
     return MqttFramer(synchronised, limits)
 
 
-def _candidates(data: bytes, position: int, end: int) -> Iterable[int]:
-    return (match.start() for match in _HEADER_LIKE.finditer(data, position, end))
+def _candidates(data: bytes, position: int, end: int) -> Iterator[int]:
+    """Positions of what looks like a header, and the last ones, whose header is not all there yet."""
+    last = max(position, end - MAX_LENGTH_BYTES - 1)
+    for match in _HEADER_LIKE.finditer(data, position, end):
+        if match.start() < last:
+            yield match.start()
+    yield from range(last, end)
 
 
 def header(data: bytes, position: int, direction: int, level: int | None) -> int | None:
