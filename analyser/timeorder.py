@@ -1,8 +1,8 @@
 """Rows in the order of time, however many there are, in a fixed amount of memory.
 
 In: chunks of rows, each sorted by time, that overlap where rows came late. Out: batches in the order of time, then
-flow, then arrival. Captures are nearly in order, so a chunk is read for two or three neighbouring batches; rows in no
-order at all cost more reading, never more memory.
+flow, then arrival; remarks by packet and what they say before arrival. Captures are nearly in order, so a chunk is read
+for two or three neighbouring batches; rows in no order at all cost more reading, never more memory.
 """
 
 from __future__ import annotations
@@ -14,10 +14,14 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 TIME, FLOW, ROW = "ts", "_flow", "_row"
 # In the column FLOW of rows about the capture as a whole.
 NO_FLOW = -1
+# Columns by which rows of one time and flow are sorted before their arrival, in a table that has them all: remarks on
+# streams and on messages are made at different times, which the size of the batches would show.
+TIED = ("packet", "code", "span")
 SAMPLE_EVERY = 64
 CHUNKS_HELD = 4
 
@@ -36,9 +40,13 @@ class Chunk(NamedTuple):
 def sorted_chunk(batch: pa.RecordBatch) -> tuple[pa.RecordBatch, Chunk]:
     """The batch in the order of time, flow and arrival, and what to remember of it. It must not be empty."""
     times = _numbers(batch, TIME)
-    order = np.lexsort((_numbers(batch, ROW), _numbers(batch, FLOW), times))
+    if set(TIED) <= set(batch.schema.names):
+        keys = [(name, "ascending") for name in (TIME, FLOW, *TIED, ROW)]
+        order = pc.sort_indices(batch, sort_keys=keys).to_numpy()
+    else:
+        order = np.lexsort((_numbers(batch, ROW), _numbers(batch, FLOW), times))
     times = times[order]
-    if (np.diff(order) != 1).any():
+    if (np.diff(order.astype(np.int64)) != 1).any():
         batch = batch.take(pa.array(order))
     return batch, Chunk(int(times[0]), int(times[-1]), len(times), times[::SAMPLE_EVERY].copy())
 

@@ -33,7 +33,7 @@ from dissectors.registry import PROTOCOLS
 from tests.conftest import SAMPLES
 from tests.support.packets import Captured, enhanced, interface, option, pcap, section
 from tests.support.whole import NAME, Whole, differences, whole_of
-from tests.support.wire import duplicated, packets_of
+from tests.support.wire import duplicated, lossy, packets_of, reordered, resegmented
 
 CAPTURES = sorted(SAMPLES.glob("*.pcapng"))
 # Short captures that have findings, group traffic, authentication and administration among them.
@@ -76,27 +76,62 @@ def packets(name: str) -> tuple[Captured, ...]:
 
 
 class Stretch(NamedTuple):
-    """The first packets of a real capture; doubled: some of them are there twice."""
+    """The first packets of a real capture; doubled: some of them are there twice. damage: a key of DAMAGES."""
 
     sample: str
     count: int
     seed: int
     doubled: bool
+    damage: str | None = None
 
     def packets(self) -> list[Captured]:
         """The packets."""
         found = list(packets(self.sample)[: self.count])
+        if self.damage is not None:
+            found = DAMAGES[self.damage](found, self.seed)
         return duplicated(found, self.seed) if self.doubled else found
 
 
-# Connections from their handshakes on, every packet there and in order. Where a boundary must be found (after a loss,
-# in the middle of a stream), how many bytes there are at a time can decide where; tests of damage look at that.
+def _from_the_middle(packets: list[Captured], seed: int) -> list[Captured]:
+    """Connections that were open before the capture."""
+    return packets[seed % len(packets) :]
+
+
+def _cut_later(packets: list[Captured], _: int) -> list[Captured]:
+    """Cut behind the first bytes of a message, once the connections' protocols are told."""
+    return [Captured(packet.ts_ns, packet.data[: 2000 if place < 80 else 96], packet.wire)
+            for place, packet in enumerate(packets)]  # fmt: skip
+
+
+DAMAGES: dict[str, Callable[[list[Captured], int], list[Captured]]] = {
+    "1 % lost": lambda packets, seed: lossy(packets, seed, 0.01),
+    "5 % lost": lambda packets, seed: lossy(packets, seed, 0.05),
+    "5 % lost of small segments": lambda packets, seed: lossy(resegmented(packets, 90), seed, 0.05),
+    "displaced": reordered,
+    "lost and displaced": lambda packets, seed: reordered(lossy(packets, seed, 0.03), seed),
+    "cut": _cut_later,
+    "from the middle": _from_the_middle,
+    "lost from the middle": lambda packets, seed: lossy(_from_the_middle(packets, seed), seed, 0.03),
+}
 STRETCHES = st.builds(
     Stretch,
     sample=st.sampled_from(SHORT),
     count=st.integers(30, 600),
     seed=st.integers(0, 1 << 16),
     doubled=st.booleans(),
+)
+# Of all protocols and of a carrier: what boundaries are found must not be a matter of the blocks.
+DAMAGED = (
+    "kafka_fenced_commit", "kafka_sasl", "kafka_admin", "mqtt_v5_features", "mqtt_other_broker", "mqtt_qos2_stuck",
+    "mqtt_websocket", "mongo_healthy", "mongo_show_databases", "mongo_shapes_and_errors", "mongo_compressed",
+)  # fmt: skip
+DAMAGED_STRETCHES = st.builds(
+    Stretch,
+    sample=st.sampled_from(DAMAGED),
+    count=st.integers(30, 300),
+    seed=st.integers(0, 1 << 16),
+    doubled=st.booleans(),
+    damage=st.sampled_from(sorted(DAMAGES)),
 )
 
 
@@ -248,3 +283,33 @@ def test_any_split_into_blocks(stretch: Stretch, form: str, seed: int, largest: 
     whole = in_blocks(io.BytesIO(content))
     assert differences(split_anywhere(content, seed, largest), whole) == []
     assert differences(in_blocks(io.BytesIO(content), block_bytes=largest), whole) == []
+
+
+@SLOW
+@given(
+    stretch=DAMAGED_STRETCHES,
+    seed=st.integers(0, 1 << 16),
+    largest=st.sampled_from([2000, 10_000, 40_000]),
+)
+def test_any_split_of_a_damaged_capture(stretch: Stretch, seed: int, largest: int) -> None:
+    content = pcap(stretch.packets(), nanoseconds=True)
+    whole = in_blocks(io.BytesIO(content))
+    assert differences(split_anywhere(content, seed, largest), whole) == []
+    assert differences(in_blocks(io.BytesIO(content), block_bytes=largest), whole) == []
+
+
+# One sample of each protocol meets each damage.
+PLACES = {damage: place for place, damage in enumerate(DAMAGES)}
+MET = [
+    (name, damage)
+    for name in ("kafka_fenced_commit", "mqtt_v5_features", "mongo_shapes_and_errors")
+    for damage in DAMAGES
+]
+
+
+@pytest.mark.parametrize(("name", "damage"), MET, ids=[f"{name}-{damage}" for name, damage in MET])
+def test_a_damaged_sample_in_blocks(name: str, damage: str) -> None:
+    content = pcap(Stretch(name, 400, 11 + PLACES[damage], False, damage).packets(), nanoseconds=True)
+    whole = in_blocks(io.BytesIO(content))
+    assert whole.tables["messages"].num_rows
+    assert differences(in_blocks(io.BytesIO(content), block_bytes=len(content) // 40), whole) == []

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from dissectors.core.framer import LengthFramer
 from dissectors.core.limits import Limits
 from dissectors.core.model import CLIENT_TO_SERVER, SERVER_TO_CLIENT
-from dissectors.core.protocol import Plausible, Sink
+from dissectors.core.protocol import STUCK, Plausible, Sink
 from dissectors.kafka.conversation import KafkaConversation
 from dissectors.kafka.framing import framer, probe
 
@@ -85,6 +85,33 @@ def test_a_gigabyte_length_is_damage() -> None:
     cut = made.feed(data, [0], boundary(CLIENT_TO_SERVER, data))
     assert [data[a:b] for a, b in zip(cut.starts, cut.ends, strict=True)] == [heartbeat(5)]
     assert cut.skipped
+
+
+def test_without_a_judge_it_gets_stuck_in_front_of_damage() -> None:
+    made = framer(CLIENT_TO_SERVER, True, Limits())
+    data = heartbeat(4) + struct.pack(">i", 1 << 30) + heartbeat(5)
+    cut = made.feed(data, [0], None)
+    assert (cut.ends, cut.position, cut.need, made.synchronised) == (
+        [len(heartbeat(4))],
+        len(heartbeat(4)),
+        STUCK,
+        True,
+    )
+
+
+def test_what_waits_is_looked_through_when_it_has_doubled() -> None:
+    data = bytes(5000)
+    made = LengthFramer(lambda *_: 0, lambda *_: (), False)
+    asked: list[tuple[int, int]] = []
+
+    def never(end: int) -> Plausible:
+        return lambda position: asked.append((position, end))
+
+    for end in range(100, 5000, 100):
+        cut = made.feed(data[:end], list(range(0, end, 100)), never(end))
+        assert (cut.position, cut.need) == (0, 0)
+    assert [end for position, end in asked if position == 0] == [100, 200, 400, 800, 1600, 3200]
+    assert {(end - 100, end) for end in range(100, 5000, 100)} <= set(asked)
 
 
 @given(st.binary(max_size=300), st.booleans(), st.sampled_from([CLIENT_TO_SERVER, SERVER_TO_CLIENT]))
