@@ -20,6 +20,7 @@ from dissectors.kafka.headers import request_header
 from dissectors.kafka.sasl_tokens import gssapi_token
 
 _size = struct.Struct(">i").unpack_from
+_header = struct.Struct(">hhih").unpack_from
 _size_and_id = struct.Struct(">ii").unpack_from
 
 MIN_REQUEST_BYTES = 8
@@ -129,6 +130,8 @@ def _request_score(data: bytes, position: int, end: int, size: int) -> int:
     if not MIN_REQUEST_BYTES <= size <= RESYNC_MAX_FRAME_BYTES:
         return 0
     frame_end = position + 4 + size
+    if end < frame_end and _is_cut_header(data, position, end):
+        return _WEAK
     try:
         api_key, version, correlation_id, client_id, body = request_header(data, position + 4, min(frame_end, end))
     except DecodeError:
@@ -147,6 +150,17 @@ def _request_score(data: bytes, position: int, end: int, size: int) -> int:
     except DecodeError:
         return 0
     return (_SURE if client_id else _LIKELY) if whole else 0
+
+
+def _is_cut_header(data: bytes, position: int, end: int) -> bool:
+    """Could a header begin here whose client id is not all there yet?"""
+    api_key, version, correlation_id, id_bytes = _header(data, position + 4)
+    known = API_KEYS.get(api_key)
+    newest = known.newest if known else 0
+    if not 0 <= api_key <= max(API_KEYS) + NEWER_KEYS or not 0 <= version <= newest + NEWER_VERSIONS:
+        return False
+    there = data[position + MIN_HEADER_BYTES : end]
+    return correlation_id >= 0 and len(there) < id_bytes <= MAX_CLIENT_ID_BYTES and there.isascii()
 
 
 def _looks_like_id(client_id: str) -> bool:

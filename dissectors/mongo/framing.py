@@ -156,6 +156,8 @@ def _cut_score(data: bytes, position: int, end: int, size: int, opcode: int) -> 
         return _WEAK
     at = position + HEADER_BYTES
     if opcode == OP_COMPRESSED:
+        if end - position < min(COMPRESSED_HEADER_BYTES, size):
+            return _WEAK
         return _LIKELY if _compressed_header(data, position, end) else 0
     if opcode == OP_MSG:
         flags = _uint32(data, at)[0]
