@@ -5,6 +5,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Sequence
 from heapq import merge
+from itertools import chain
 
 from dissectors.core.protocol import STUCK, Cut, Plausible, Skipped
 
@@ -19,21 +20,24 @@ MAX_WAIT_BYTES = 1 << 20
 MAX_EAGER_BYTES = 1 << 16
 # What comes next is looked at together with this much before it: a header may lie across segments.
 _OVERLAP_BYTES = 64
+# So many of the positions that more bytes may make a boundary are asked about whenever some come.
+MAX_WAITING = 32
 
 
 class LengthFramer:
     """Cuts frames whose size `measure` tells; after a loss, finds the next boundary that the conversation accepts.
 
-    Bytes that wait are looked through again when they have doubled, and when a boundary is found behind them.
+    Bytes that wait are looked through again when they have doubled, and when a boundary is found in them.
     """
 
-    __slots__ = ("_candidates", "_measure", "_searched", "_seen", "_synchronised")
+    __slots__ = ("_candidates", "_measure", "_searched", "_seen", "_synchronised", "_waiting")
 
     def __init__(self, measure: Measure, candidates: Candidates, synchronised: bool) -> None:
         self._measure = measure
         self._candidates = candidates
         self._synchronised = synchronised
         self._seen = self._searched = 0
+        self._waiting: list[int] = []
 
     @property
     def synchronised(self) -> bool:
@@ -89,21 +93,49 @@ class LengthFramer:
         if position == 0 and self._seen and end < 2 * self._searched:
             fresh = max(self._seen - _OVERLAP_BYTES, 0)
             self._seen = end
-            if not self._look(data, fresh, hints, plausible)[1]:
+            waiting = [candidate for candidate in self._waiting if candidate < fresh]
+            found, self._waiting = _look(chain(waiting, self._places(data, fresh, hints)), 0, plausible)
+            if found is None:
                 return 0, False
-        found = self._look(data, position, hints, plausible)
-        self._seen = self._searched = 0 if found[1] else end - found[0]
+        found, waiting = _look(self._places(data, position, hints), end - MAX_WAIT_BYTES, plausible)
+        if found is not None:
+            self._seen = self._searched = 0
+            return self._leading_to(found, waiting, data), True
+        first = waiting[0] if waiting else end
+        self._waiting = [candidate - first for candidate in waiting]
+        self._seen = self._searched = end - first
+        return first, False
+
+    def _leading_to(self, found: int, waiting: Sequence[int], data: bytes) -> int:
+        """The first of the places that wait from which frames lead right to the boundary found, else that boundary."""
+        places, end = set(waiting), len(data)
+        for first in waiting:
+            at, size = first, 1
+            while at in places and size > 0:
+                size = self._measure(data, at, end)
+                at += size
+            if at == found:
+                return first
         return found
 
-    def _look(self, data: bytes, position: int, hints: Sequence[int], plausible: Plausible) -> tuple[int, bool]:
-        """One search from `position` on."""
+    def _places(self, data: bytes, position: int, hints: Sequence[int]) -> Iterable[int]:
+        """Where a frame may start, from `position` on: where segments do, and where the protocol says so."""
         end = len(data)
-        waiting = end
         segments = hints[bisect_left(hints, position) : bisect_left(hints, end)]
-        for candidate in merge(segments, self._candidates(data, position, end)):
-            verdict = plausible(candidate)
-            if verdict:
-                return candidate, True
-            if verdict is None and waiting == end and end - candidate <= MAX_WAIT_BYTES:
-                waiting = candidate
-        return waiting, False
+        return merge(segments, self._candidates(data, position, end))
+
+
+def _look(places: Iterable[int], since: int, plausible: Plausible) -> tuple[int | None, list[int]]:
+    """The first of these rising places that is a boundary; from `since` on, those that may be one with more bytes."""
+    waiting: list[int] = []
+    last = -1
+    for place in places:
+        if place == last:
+            continue
+        last = place
+        verdict = plausible(place)
+        if verdict:
+            return place, waiting
+        if verdict is None and place >= since and len(waiting) < MAX_WAITING:
+            waiting.append(place)
+    return None, waiting

@@ -23,6 +23,7 @@ from dissectors.kafka.errors_in import error_finder
 from dissectors.kafka.fetch_sessions import FetchSessions
 from dissectors.kafka.framing import (
     MIN_RESPONSE_BYTES,
+    RESYNC_MAX_FIRST_BYTE,
     RESYNC_MAX_FRAME_BYTES,
     is_request,
     plausible_request,
@@ -192,7 +193,7 @@ class KafkaConversation:
         if direction == CLIENT_TO_SERVER:
             return plausible_request(data, position, hinted)
         if len(data) - position < 8:
-            return None if data[position] == 0 else False
+            return None if data[position] <= RESYNC_MAX_FIRST_BYTE else False
         size, correlation_id = _read_size_and_id(data, position)
         if not MIN_RESPONSE_BYTES <= size <= RESYNC_MAX_FRAME_BYTES:
             return False

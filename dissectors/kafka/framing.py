@@ -5,6 +5,7 @@ In: stream bytes. Out: frame sizes, plausibility, certainty of the probe.
 
 from __future__ import annotations
 
+import codecs
 import itertools
 import re
 import struct
@@ -31,9 +32,11 @@ MIN_HEADER_BYTES = 14
 # Kafka adds a version or two to an API in a release; this much beyond the newest known one is still believable.
 NEWER_VERSIONS = 10
 NEWER_KEYS = 40
+_LAST_KEY = max(API_KEYS) + NEWER_KEYS
 MAX_CLIENT_ID_BYTES = 1000
 # After a loss only frames below this are believed at first sight.
 RESYNC_MAX_FRAME_BYTES = 1 << 26
+RESYNC_MAX_FIRST_BYTE = RESYNC_MAX_FRAME_BYTES >> 24
 # Mid-stream, a probe looks at this many places that could be a header; Kafka shows itself long before.
 MAX_PROBED_STARTS = 2000
 _SURE, _LIKELY, _WEAK = 100, 60, 30
@@ -91,33 +94,33 @@ def plausible_request(data: bytes, position: int, hinted: bool) -> bool | None:
     """
     end = len(data)
     if end - position < MIN_HEADER_BYTES:
-        return None if data[position] == 0 else False
-    score = _requests_score(data, position, end)
+        return None if data[position] <= RESYNC_MAX_FIRST_BYTE else False
+    score, cut = _requests_score(data, position, end)
     if score >= _LIKELY and (hinted or score == _SURE):
         return True
-    return None if score and position + 4 + _size(data, position)[0] > end else False
+    return None if score and cut else False
 
 
-def _requests_score(data: bytes, position: int, end: int) -> int:
-    """How sure it is that requests follow each other from `position`; those that are cut by `end` count as well.
+def _requests_score(data: bytes, position: int, end: int) -> tuple[int, bool]:
+    """How sure it is that requests follow each other from `position`, and whether more bytes could tell more.
 
-    100: the first one is proven, or two are likely; else the best one's score, and at most 30 when what follows is no
-    request.
+    Those that are cut by `end` count as well. 100: the first one is proven, or two are likely; else the best one's
+    score, and at most 30 when what follows is no request.
     """
     best = likely = 0
     for _ in range(3):
         if end - position < MIN_HEADER_BYTES:
-            break
+            return best, True
         size = _size(data, position)[0]
         score = _request_score(data, position, end, size)
         if score == 0:
-            return min(best, _WEAK)
+            return min(best, _WEAK), False
         likely += score >= _LIKELY
         best = max(best, score)
-        if best == _SURE or likely == 2:
-            return _SURE
         position += 4 + size
-    return best
+        if best == _SURE or likely == 2:
+            return _SURE, position > end
+    return best, position > end
 
 
 def is_request(data: bytes, position: int, end: int) -> bool:
@@ -130,17 +133,13 @@ def _request_score(data: bytes, position: int, end: int, size: int) -> int:
     if not MIN_REQUEST_BYTES <= size <= RESYNC_MAX_FRAME_BYTES:
         return 0
     frame_end = position + 4 + size
-    if end < frame_end and _is_cut_header(data, position, end):
-        return _WEAK
     try:
         api_key, version, correlation_id, client_id, body = request_header(data, position + 4, min(frame_end, end))
     except DecodeError:
+        return _WEAK if end < frame_end and _may_go_on(data, position, end) else 0
+    if not _is_believable(api_key, version, correlation_id):
         return 0
-    known = API_KEYS.get(api_key)
-    newest = known.newest if known else 0
-    if not 0 <= api_key <= max(API_KEYS) + NEWER_KEYS or not 0 <= version <= newest + NEWER_VERSIONS:
-        return 0
-    if correlation_id < 0 or (client_id is not None and not _looks_like_id(client_id)):
+    if client_id is not None and not _looks_like_id(client_id):
         return 0
     decode = decoder(api_key, version, "request")
     if decode is None or frame_end > end:
@@ -152,15 +151,25 @@ def _request_score(data: bytes, position: int, end: int, size: int) -> int:
     return (_SURE if client_id else _LIKELY) if whole else 0
 
 
-def _is_cut_header(data: bytes, position: int, end: int) -> bool:
-    """Could a header begin here whose client id is not all there yet?"""
+def _may_go_on(data: bytes, position: int, end: int) -> bool:
+    """Could a header begin here whose client id or tagged fields are not all there yet?"""
     api_key, version, correlation_id, id_bytes = _header(data, position + 4)
+    if not _is_believable(api_key, version, correlation_id) or id_bytes > MAX_CLIENT_ID_BYTES:
+        return False
+    id_at = position + MIN_HEADER_BYTES
+    there = data[id_at : min(end, id_at + max(id_bytes, 0))]
+    try:
+        # The last character may be cut as well.
+        return codecs.utf_8_decode(there, "strict", False)[0].isprintable()
+    except UnicodeDecodeError:
+        return False
+
+
+def _is_believable(api_key: int, version: int, correlation_id: int) -> bool:
+    """Could Kafka of today or of the years to come say this?"""
     known = API_KEYS.get(api_key)
     newest = known.newest if known else 0
-    if not 0 <= api_key <= max(API_KEYS) + NEWER_KEYS or not 0 <= version <= newest + NEWER_VERSIONS:
-        return False
-    there = data[position + MIN_HEADER_BYTES : end]
-    return correlation_id >= 0 and len(there) < id_bytes <= MAX_CLIENT_ID_BYTES and there.isascii()
+    return 0 <= api_key <= _LAST_KEY and 0 <= version <= newest + NEWER_VERSIONS and correlation_id >= 0
 
 
 def _looks_like_id(client_id: str) -> bool:
@@ -197,7 +206,7 @@ def probe(client: bytes, server: bytes, whole: bool) -> int:
     if client:
         if whole and len(client) >= 4 and gssapi_token(client, 4, 4 + _size(client, 0)[0]):
             return _LIKELY
-        at_start = _requests_score(client, 0, len(client))
+        at_start, _ = _requests_score(client, 0, len(client))
         return at_start if whole or at_start >= _LIKELY else max(at_start, _score_inside(client))
     return _WEAK if server and rising_responses(server, 0, True) else 0
 
@@ -207,7 +216,7 @@ def _score_inside(client: bytes) -> int:
     best = 0
     starts = (match.start() for match in _HEADER_LIKE.finditer(client, 1))
     for position in itertools.islice(starts, MAX_PROBED_STARTS):
-        score = _requests_score(client, position, len(client))
+        score, _ = _requests_score(client, position, len(client))
         if score == _SURE:
             return _SURE
         if score:

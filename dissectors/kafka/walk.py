@@ -29,6 +29,9 @@ NUMBERS = {
     "uuid": struct.Struct(">16s"),
 }
 
+# Bytes of an unsigned varint of 32 bits at most.
+_LONGEST_UVARINT = 5
+
 
 class Walked(NamedTuple):
     """What a message holds. `pos` is where reading stopped; `error` is None, or says what is wrong at `error_at`.
@@ -168,7 +171,7 @@ class _Walker:
             with self.node(f"[{index}]", node.children) as element:
                 self.element(one, element, elements)
         if count > room:
-            self.pos = start
+            self.pos, self.wanted_end = start, self.end + 1
             raise DecodeError(f"{one.name} has more elements than bytes left")
 
     def element(self, one: Field, node: Node, elements: list[Any]) -> None:
@@ -197,6 +200,7 @@ class _Walker:
             node.value = self.take(size)
             return
         if size > self.end - self.pos:
+            self.wanted_end = self.pos + size
             raise DecodeError(f"tagged field {tag} runs past the end")
         outer, self.end = self.end, self.pos + size
         self.field(one, node, value)
@@ -216,7 +220,12 @@ class _Walker:
         return None
 
     def uvarint(self) -> int:
-        value, self.pos = read_uvarint(self.buf, self.pos, self.end)
+        try:
+            value, self.pos = read_uvarint(self.buf, self.pos, self.end)
+        except DecodeError:
+            if self.end - self.pos < _LONGEST_UVARINT:
+                self.wanted_end = self.end + 1
+            raise
         return value
 
     def number(self, type_: str) -> Any:

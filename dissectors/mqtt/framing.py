@@ -14,13 +14,16 @@ from dissectors.core.limits import Limits
 from dissectors.core.protocol import Cut, Plausible
 from dissectors.mqtt.layout import LAYOUT
 from dissectors.mqtt.levels import LEVEL_50, LEVEL_311
-from dissectors.mqtt.packet_types import PUBLISH, TYPES, may_travel
+from dissectors.mqtt.packet_types import PUBLISH, SUBACK, TYPES, UNSUBACK, may_travel
+from dissectors.mqtt.reason_codes import reason_name
 from dissectors.mqtt.walk import MAX_LENGTH_BYTES, Walked, remaining_length, walk
 
 # After a loss only packets below this are believed.
 RESYNC_MAX_BYTES = 1 << 24
 # Where no segment starts, so many packets must follow each other.
 CHAIN = 3
+# Packets that end with a list of reason codes; as long as this without them.
+_CODED, _IDENTIFIER_ONLY = (SUBACK, UNSUBACK), 4
 # First bytes whose flags fit their type, then a length; a topic of less than 1 KiB behind that of a PUBLISH.
 _LENGTH = rb"(?:[\x00-\x7f]|[\x80-\xff][\x00-\x7f]|[\x80-\xff]{2}[\x01-\x7f]|[\x80-\xff]{3}[\x01-\x7f])"
 _HEADER_LIKE = re.compile(
@@ -153,11 +156,18 @@ def _flags_fit(packet_type: int, flags: int, level: int | None) -> bool:
 
 def strict(data: bytes, position: int, end: int, direction: int, level: int | None) -> Walked | None:
     """The packet data[position:end] when nothing about it is wrong, at this level, or at any while that is unknown."""
+    if data[position] >> 4 in _CODED and end - position > _IDENTIFIER_ONLY and not _is_code(data, position, end - 1):
+        return None
     for tried in (LEVEL_50, LEVEL_311) if level is None else (level,):
         found = walk(data, position, end, tried)
         if found.sound and found.level is not None and _sensible(found, direction):
             return found
     return None
+
+
+def _is_code(data: bytes, position: int, at: int) -> bool:
+    """Is there a reason code of the packet's type? Those of 5.0 hold the older ones. Spares reading long lists."""
+    return reason_name(data[position] >> 4, data[at], LEVEL_50) is not None
 
 
 def _sensible(found: Walked, direction: int) -> bool:

@@ -129,6 +129,26 @@ def check_loss(case: Case, seed: int) -> None:
     assert [row[6] for row in rows["expert_infos"]].count("gap") == len(lost)
 
 
+def check_cut_boundary(case: Case, direction: int) -> None:
+    """Behind a loss the first whole message is found, wherever a segment ends inside it or right behind it."""
+    turns = [turn._replace(packet=number) for number, turn in enumerate(case.long_talk[:60], 1)]
+    hit, found_again = [place for place, turn in enumerate(turns) if turn.direction == direction and place >= 20][:2]
+    lost, first = turns[hit].data or b"", turns[found_again].data or b""
+    turns[hit] = turns[hit]._replace(data=None, lost_bytes=len(lost))
+    true = _found(decoded(case, turns), found_again)
+    turns[hit] = turns[hit]._replace(lost_bytes=len(lost) - 3)
+    for cut in range(1, len(first) + 1):
+        parts = [lost[-3:] + first[:cut], first[cut:]]
+        split = [turns[found_again]._replace(data=part) for part in parts]
+        rows = decoded(case, [*turns[:found_again], *split, *turns[found_again + 1 :]])
+        assert _found(rows, found_again) == true, cut
+
+
+def _found(rows: dict[str, list[Row]], since: int) -> set[tuple[Any, ...]]:
+    """Direction, offset and length of the messages from that turn on."""
+    return {row[:3] for row in _messages(rows) if row[4] > since}
+
+
 def check_pickling(case: Case, data: st.DataObject) -> None:
     """Framers and conversations can move between processes at any time."""
     dissector, limits = case.dissector, case.limits

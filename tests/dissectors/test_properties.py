@@ -6,6 +6,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from dissectors.core.model import CLIENT_TO_SERVER, SERVER_TO_CLIENT
 from tests.dissectors import properties
 from tests.dissectors.example.talk import EXAMPLE_CASE
 from tests.dissectors.kafka.talk import KAFKA_CASE
@@ -43,6 +44,12 @@ def test_a_truncated_capture_gives_a_prefix(protocol: str, data: st.DataObject) 
 @pytest.mark.parametrize("seed", [0, 7, 42])
 def test_after_losses_messages_are_found_again_and_none_is_made_up(protocol: str, seed: int) -> None:
     properties.check_loss(CASES[protocol], seed)
+
+
+@each_case
+@pytest.mark.parametrize("direction", [CLIENT_TO_SERVER, SERVER_TO_CLIENT])
+def test_a_boundary_is_found_wherever_a_segment_ends_in_it(protocol: str, direction: int) -> None:
+    properties.check_cut_boundary(CASES[protocol], direction)
 
 
 @each_case
