@@ -119,6 +119,7 @@ STRETCHES = st.builds(
     count=st.integers(30, 600),
     seed=st.integers(0, 1 << 16),
     doubled=st.booleans(),
+    damage=st.none(),
 )
 # Of all protocols and of a carrier: what boundaries are found must not be a matter of the blocks.
 DAMAGED = (
