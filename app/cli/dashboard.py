@@ -64,6 +64,7 @@ def dashboard(
     \b
     Examples:
       wirewitness dashboard incident.pcapng
+      wirewitness dashboard /tmp/watch     (written by: wirewitness live -i eth0 --share /tmp/watch)
       wirewitness dashboard --port 8080 --no-browser captures/
     """  # fmt: skip
     if find_spec("streamlit") is None or find_spec("altair") is None:
@@ -87,6 +88,7 @@ def _files(captures: Sequence[str]) -> Iterator[list[str]]:
     """The captures, standard input as a file. CallerError when none of them can be read."""
     from analyser.archive.dataset import one_dataset
     from analyser.capture import CaptureError, open_captures
+    from app.dashboard.snapshots import is_live
 
     if "-" in captures and sys.stdin.isatty():
         raise CallerError("- reads a capture from standard input, but that is the terminal")
@@ -97,7 +99,8 @@ def _files(captures: Sequence[str]) -> Iterator[list[str]]:
             dataset = one_dataset(paths)
         except CaptureError as error:
             raise CallerError(str(error)) from error
-        for path in paths if dataset is None else []:
+        live = len(paths) == 1 and is_live(paths[0])
+        for path in paths if dataset is None and not live else []:
             try:
                 open_captures([path])
             except CaptureError as error:

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from analyser.capture.capturing import CaptureJob
     from analyser.live.session import Session
     from app.cli.live_output import Output
+    from app.dashboard.snapshots import Snapshots
 
 _READING = ("decode_as", "protocol", "enable")
 
@@ -40,6 +41,8 @@ _READING = ("decode_as", "protocol", "enable")
 @click.option("--write", metavar="FILE", help="Keep the raw packets in FILE (pcapng).")
 @click.option("--rotate", type=RotationType(), metavar="SIZE,COUNT",
               help="Write files of SIZE (100MB) and keep the last COUNT of them.")  # fmt: skip
+@click.option("--share", type=click.Path(file_okay=False), metavar="FOLDER",
+              help="Keep the newest tables in FOLDER: `wirewitness dashboard FOLDER` follows them.")  # fmt: skip
 @click.option("--keep", type=DurationType(), default="1h", show_default=True, metavar="TIME",
               help="Rows older than this leave memory; counts and findings stay.")  # fmt: skip
 @click.option("--format", "form", type=click.Choice(["text", "jsonl"]), default="text", show_default=True,
@@ -55,6 +58,7 @@ def live(
     duration: float | None,
     write: str | None,
     rotate: tuple[int, int] | None,
+    share: str | None,
     keep: float,
     form: str,
     quiet: bool,
@@ -71,6 +75,7 @@ def live(
       wirewitness live -i eth0 --ports 9092
       wirewitness live -i eth0 -i lo --filter "tcp and not port 22" --write ring.pcapng --rotate 100MB,10
       ssh host sudo tcpdump -i any -U -w - port 9092 | wirewitness live -r -
+      wirewitness live -i eth0 --share /tmp/watch     (and: wirewitness dashboard /tmp/watch)
       kubectl exec kafka-0 -- tcpdump -U -w - port 9092 | wirewitness live -r - --format jsonl
     """
     del debug
@@ -82,7 +87,7 @@ def live(
 
     analysis = None
     with output_for(form, ", ".join(interfaces) or str(read), quiet=quiet) as output:
-        analysis = _run(job, read, reading, keep, duration, output)
+        analysis = _run(job, read, reading, keep, duration, output, _shared(share, interfaces, read, reading))
     if analysis is None:  # whoever read the lines has what was wanted
         return Status.DONE
     with analysis:
@@ -101,11 +106,13 @@ def _run(
     keep: float,
     duration: float | None,
     output: Output,
+    shared: Snapshots | None,
 ) -> Analysis:
     """Read until it is over."""
     from analyser.live.rolling import Kept
     from analyser.live.session import Session
     from app.cli.options import read_options
+    from app.dashboard.snapshots import SHARED_TABLES
     from reports.protocols import REPORT_TABLES
 
     options = read_options(**reading, from_ns=None, to_ns=None)
@@ -116,13 +123,43 @@ def _run(
         for stop in stops:
             stop(at_once)
 
-    session = Session(REPORT_TABLES, options, kept, output.view, output.show, stop_all, duration)
+    def view(analysis: Analysis) -> Any:
+        if shared is not None:
+            shared.write(analysis)
+        return output.view(analysis)
+
+    tables = REPORT_TABLES if shared is None else SHARED_TABLES
+    session = Session(tables, options, kept, view, output.show, stop_all, duration)
     session.waits_for_capture = job is not None
     session.pipeline.keep_fresh = output.wants_exchanges
     with ExitStack() as opened:
         sources = _sources(job, read, session, stops, opened)
         with _stopped_by_signals(session):
-            return session.run(sources)
+            analysis = session.run(sources)
+    if shared is not None:
+        if analysis.tables():
+            shared.write(analysis)
+        shared.end()
+    return analysis
+
+
+def _shared(
+    folder: str | None, interfaces: tuple[str, ...], read: str | None, reading: dict[str, Any]
+) -> Snapshots | None:
+    """What writes the tables for dashboards. CallerError where it cannot."""
+    if folder is None:
+        return None
+    from pathlib import Path
+
+    from app.cli.options import read_options
+    from app.dashboard.snapshots import Snapshots
+
+    options = read_options(**reading, from_ns=None, to_ns=None)
+    kept = {"decode_as": {str(port): name for port, name in options.decode_as.items()}, "enable": list(options.enable)}
+    try:
+        return Snapshots(Path(folder).absolute(), ", ".join(interfaces) or str(read), kept)
+    except OSError as error:
+        raise CallerError(f"--share {folder}: {error.strerror or error}") from error
 
 
 def _sources(

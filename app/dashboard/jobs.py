@@ -46,7 +46,7 @@ class Job:
         self.started = time.monotonic()
         self.standing = Standing("Starting", None)
         self._temporary = tempfile.TemporaryDirectory(prefix="wirewitness-")
-        environment = {**os.environ, "TMPDIR": self._temporary.name, "PYTHONPATH": _import_path()}
+        environment = {**os.environ, "TMPDIR": self._temporary.name, "PYTHONPATH": import_path()}
         self._process = subprocess.Popen(
             [sys.executable, "-m", "app.dashboard.worker"],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=environment, text=True,
@@ -154,7 +154,8 @@ def _program() -> float:
     return Path(__file__).with_name("worker.py").stat().st_mtime
 
 
-def _import_path() -> str:
+def import_path() -> str:
+    """PYTHONPATH for programs that run this package's code."""
     given = os.environ.get("PYTHONPATH")
     return f"{_ROOT}{os.pathsep}{given}" if given else str(_ROOT)
 

@@ -11,7 +11,9 @@ from analyser.archive.dataset import one_dataset
 from analyser.capture import CaptureError
 from app.dashboard import state
 from app.dashboard.jobs import Job, kept_tables, key_of
+from app.dashboard.live import live_folder, live_runs, show_start, show_waiting
 from app.dashboard.offers import UPLOAD_LIMIT_MB, Offer, recent, samples
+from app.dashboard.snapshots import newest
 from app.dashboard.text import card, html, line, show
 from reports.words import size
 
@@ -29,7 +31,12 @@ def show_landing(given: Offer | None, *, unknown: bool) -> None:
     left, right = st.columns([3, 2], gap="large")
     with right:
         _upload()
-        _offers("Recent", [*([given] if given else []), *state.uploads().offers(), *recent()])
+        if st.session_state.get("ww_may_capture"):
+            started = show_start()
+            if started is not None:
+                _open(started)
+        others = [*live_runs().offers(), *state.uploads().offers(), *recent()]
+        _offers("Recent", [*([given] if given else []), *others])
     with left:
         for kind, title in _TITLES.items():
             _offers(f"{title} samples", [offer for offer in samples() if offer.kind == kind])
@@ -80,6 +87,9 @@ def close() -> None:
 def tables_of(offer: Offer) -> tuple[str, Path | None]:
     """Under which key the tables of a capture are kept, or why it cannot be read; and where they are if they are."""
     known: dict[str, str] = st.session_state.setdefault("ww_keys", {})
+    folder = live_folder(offer)
+    if folder is not None:
+        return "", newest(folder)
     try:
         dataset = one_dataset(offer.paths)
     except CaptureError as error:
@@ -96,6 +106,10 @@ def tables_of(offer: Offer) -> tuple[str, Path | None]:
 
 def show_reading(offer: Offer, key: str) -> None:
     """Progress while the tables are made, or why they cannot be. key: what `tables_of` said."""
+    folder = live_folder(offer)
+    if folder is not None:
+        show_waiting(offer, folder)
+        return
     if key not in st.session_state["ww_keys"].values():
         _failed(offer, key)
         return

@@ -45,6 +45,11 @@ def given_offer(paths: Sequence[str], options: Mapping[str, Any]) -> Offer:
     return Offer(_id(paths), _title(paths), "", tuple(paths), "given", options)
 
 
+def live_offer(folder: str, title: str) -> Offer:
+    """Tables of a capture that goes on."""
+    return Offer(_id([folder]), title, "", (folder,), "live")
+
+
 def samples() -> list[Offer]:
     """The sample captures, where the program runs from its source tree."""
     try:

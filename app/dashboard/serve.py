@@ -29,7 +29,9 @@ def serve(
     click.echo(f"dashboard at http://{shown}:{chosen} (Ctrl-C ends it)", err=True)
     settings = _settings(host, chosen, browser=browser, debug=debug)
     bootstrap.load_config_options(settings)
-    order = json.dumps({"paths": list(paths), "options": dict(options)})
+    # Who can open the page can start a capture: only people of this machine may.
+    given = {"paths": list(paths), "options": dict(options), "may_capture": _is_loopback(host)}
+    order = json.dumps(given)
     bootstrap.run(str(_SCRIPT), False, [f"--given={order}"], settings)
 
 

@@ -46,7 +46,10 @@ def _time_range(span_ns: tuple[int, int]) -> None:
         high = ((options.to_ns - first) / 1e9) if options.to_ns is not None else whole[1]
         st.session_state[key] = (min(max(low, 0.0), whole[1]), min(max(high, 0.0), whole[1]))
     low, high = st.session_state[key]
+    if high >= st.session_state.get("ww_range_end", whole[1]):  # a capture that grows is still shown to its end
+        high = whole[1]
     st.session_state[key] = (min(low, whole[1]), min(high, whole[1]))
+    st.session_state["ww_range_end"] = whole[1]
     chosen: Any = st.slider(
         "Seconds from the first packet", *whole, step=step, key=key, format="%.3f" if step < 0.1 else "%.1f"
     )

@@ -12,6 +12,7 @@ import streamlit as st
 from analyser.queries import QueryError
 from app.dashboard import state
 from app.dashboard.landing import show_landing, show_reading, tables_of
+from app.dashboard.live import follow, live_folder, live_runs
 from app.dashboard.offers import Offer, given_offer, recent, remember, samples
 from app.dashboard.opened import Opened, Selected, TablesGone, version_of
 from app.dashboard.pages import PAGES, PageEntry, pages_for
@@ -29,6 +30,7 @@ def given() -> Offer | None:
     for argument in sys.argv[1:]:
         if argument.startswith(GIVEN):
             order = json.loads(argument.removeprefix(GIVEN))
+            st.session_state["ww_may_capture"] = order["may_capture"]
             return given_offer(order["paths"], order["options"]) if order["paths"] else None
     return None
 
@@ -39,7 +41,7 @@ def chosen_offer() -> Offer | None:
     wanted = state.value("capture")
     if not wanted:
         return own if own is not None and not st.session_state.get("ww_closed") else None
-    offers = [*([own] if own else []), *samples(), *state.uploads().offers(), *recent()]
+    offers = [*([own] if own else []), *samples(), *live_runs().offers(), *state.uploads().offers(), *recent()]
     return next((offer for offer in offers if offer.id == wanted), None)
 
 
@@ -90,6 +92,10 @@ def _show_pages(offer: Offer, opened: Opened) -> None:
         sections.setdefault(entry.section, []).append(pages[entry.name])
     page = st.navigation(sections, expanded=True)
     show_sidebar(offer, opened, seen.span_ns, protocols)
+    folder = live_folder(offer)
+    if folder is not None:
+        with st.sidebar:
+            follow(folder, opened.folder.name)
     page.run()
 
 

@@ -1,0 +1,110 @@
+"""Tables of a running live analysis for dashboards: `wirewitness live --share FOLDER` writes them, views read them.
+
+In: an analysis of the last minutes, again and again. Out: a folder with the newest tables, replaced as a whole; a
+reader sees one state or the next, and the state before stays long enough to be read to its end.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import time
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from analyser.analysis import Analysis
+from analyser.tables import TABLES
+from app.dashboard.opened import META
+
+# Contents of records are not shown in dashboards.
+SHARED_TABLES = tuple(name for name in TABLES if name != "kafka_records")
+MARK = "live.json"
+_CURRENT = "current"
+_KEPT = 3
+
+
+class Snapshots:
+    """The writing side. Raises OSError when the folder cannot be made or holds something else."""
+
+    def __init__(self, folder: Path, title: str, options: Mapping[str, Any]) -> None:
+        folder.mkdir(parents=True, exist_ok=True)
+        strangers = [one.name for one in folder.iterdir() if not _is_ours(one.name)]
+        if strangers:
+            raise FileExistsError(f"{folder} holds something else: {strangers[0]}")
+        self._folder, self._options = folder, dict(options)
+        for old in [one for one in folder.iterdir() if one.name != MARK]:
+            _remove(old)
+        _replace(folder / MARK, json.dumps({"title": title, "process": os.getpid()}))
+
+    def write(self, analysis: Analysis) -> None:
+        """Replace the tables by those of this analysis."""
+        number = time.time_ns()
+        part = self._folder / f"part-{number}"
+        part.mkdir()
+        for name in analysis.tables():
+            analysis.write_parquet(name, part / f"{name}.parquet")
+        meta = {"paths": [], "options": self._options, "remarks": analysis.remarks, "unread": [],
+                "failures": [failure.code for failure in analysis.failures]}  # fmt: skip
+        (part / META).write_text(json.dumps(meta), encoding="utf-8")
+        part.rename(self._folder / f"tables-{number}")
+        _replace(self._folder / _CURRENT, f"tables-{number}")
+        for old in sorted(self._folder.glob("tables-*"))[:-_KEPT]:
+            _remove(old)
+        for left in self._folder.glob("part-*"):
+            _remove(left)
+
+    def end(self) -> None:
+        """Nothing follows; the newest tables stay."""
+        mark = json.loads((self._folder / MARK).read_text(encoding="utf-8"))
+        _replace(self._folder / MARK, json.dumps({**mark, "process": None}))
+
+
+def is_live(path: str | Path) -> bool:
+    """Is this a folder that `wirewitness live --share` writes or wrote?"""
+    return (Path(path) / MARK).is_file()
+
+
+def newest(folder: Path) -> Path | None:
+    """The folder with the newest tables; None while there are none."""
+    try:
+        found = folder / (folder / _CURRENT).read_text(encoding="utf-8").strip()
+    except OSError:
+        return None
+    return found if found.parent == folder and (found / META).is_file() else None
+
+
+def is_running(folder: Path) -> bool:
+    """Is it still written?"""
+    with suppress(OSError, ValueError):
+        process = json.loads((folder / MARK).read_text(encoding="utf-8"))["process"]
+        if process is not None:
+            os.kill(int(process), 0)
+            return True
+    return False
+
+
+def title_of(folder: Path) -> str:
+    """What is captured."""
+    with suppress(OSError, ValueError, KeyError):
+        return str(json.loads((folder / MARK).read_text(encoding="utf-8"))["title"])
+    return folder.name
+
+
+def _is_ours(name: str) -> bool:
+    return name in (MARK, _CURRENT, f"{MARK}.new", f"{_CURRENT}.new") or name.startswith(("tables-", "part-"))
+
+
+def _replace(path: Path, text: str) -> None:
+    new = path.with_name(f"{path.name}.new")
+    new.write_text(text, encoding="utf-8")
+    new.replace(path)
+
+
+def _remove(path: Path) -> None:
+    if path.is_dir():
+        shutil.rmtree(path, ignore_errors=True)
+    else:
+        path.unlink(missing_ok=True)

@@ -1,0 +1,77 @@
+"""What `wirewitness live --share` leaves for dashboards, and how the dashboard follows it."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+import analyser
+from app.dashboard.offers import live_offer
+from app.dashboard.opened import Opened
+from app.dashboard.snapshots import SHARED_TABLES, Snapshots, is_live, is_running, newest, title_of
+from reports.source import all_rows
+from tests.app.dashboard.opening import opened, shown
+from tests.app.program import ROOT, run
+
+SAMPLE = ROOT / "sample_pcaps" / "kafka_fenced_commit.pcapng"
+
+
+@pytest.fixture(scope="module")
+def shared(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of a live analysis that has ended."""
+    folder = tmp_path_factory.mktemp("shared") / "watch"
+    result = run("live", "-r", str(SAMPLE), "--share", str(folder), "--quiet")
+    assert result.returncode == 0, result.stderr
+    return folder
+
+
+def test_the_newest_tables_are_those_of_the_capture(shared: Path) -> None:
+    assert is_live(shared)
+    assert not is_running(shared)
+    folder = newest(shared)
+    assert folder is not None
+    tables = Opened.kept(folder)
+    with analyser.read(SAMPLE, tables=SHARED_TABLES) as analysis:
+        for name in ("flows", "messages", "exchanges", "kafka_offset_commits", "findings"):
+            query = f"SELECT count(*) AS n FROM {name}"
+            assert all_rows(tables, query) == all_rows(analysis, query), name
+    tables.close()
+
+
+def test_a_newer_state_replaces_the_older_ones(tmp_path: Path) -> None:
+    with analyser.read(SAMPLE, tables=("flows",)) as analysis:
+        snapshots = Snapshots(tmp_path / "watch", "eth0", {})
+        folder = tmp_path / "watch"
+        assert newest(folder) is None
+        assert is_running(folder)
+        assert title_of(folder) == "eth0"
+        seen = []
+        for _ in range(5):
+            snapshots.write(analysis)
+            seen.append(newest(folder))
+        assert len(set(seen)) == 5
+        assert sorted(one.name for one in folder.glob("tables-*")) == [one.name for one in seen[-3:] if one is not None]
+        assert not list(folder.glob("part-*"))
+        snapshots.end()
+        assert not is_running(folder)
+        assert newest(folder) == seen[-1]
+
+
+def test_a_folder_with_other_things_is_left_alone(tmp_path: Path) -> None:
+    (tmp_path / "letter.txt").write_text("dear")
+    result = run("live", "-r", str(SAMPLE), "--share", str(tmp_path))
+    assert result.returncode == 2
+    assert b"letter.txt" in result.stderr
+    assert os.listdir(tmp_path) == ["letter.txt"]
+
+
+def test_the_dashboard_shows_a_shared_folder(shared: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    offer = live_offer(str(shared), "live eth0")
+    monkeypatch.setattr("app.dashboard.offers.recent", lambda: [offer])
+    app = opened(offer.id)
+    assert not app.exception
+    text = shown(app)
+    assert "Live, ended: tables of" in text
+    assert "KAF105" in text
