@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet --constraint constraints.txt
 INPUTS := pyproject.toml constraints.txt
 
-.PHONY: demo test lint lab lab-test bench soak fuzz clean help
+.PHONY: demo test lint lab lab-test bench bench-dashboard soak fuzz clean help
 
 help:
 	@echo "make demo      install the command and analyse a sample capture"
@@ -16,6 +16,7 @@ help:
 	@echo "make lab-test  run the tests that need the real servers"
 	@echo "make bench     measure speed and memory against tshark"
 	@echo "make soak      live decoding for ten minutes: flat memory (root); SOAK_SECONDS (600)"
+	@echo "make bench-dashboard  measure the dashboard in a browser, on a million messages"
 	@echo "make fuzz      feed broken captures and messages to the readers, FUZZ_SECONDS (120) for each program"
 
 demo: $(VENV)/.installed
@@ -62,6 +63,10 @@ bench: $(VENV)/.installed-test
 
 soak: $(VENV)/.installed-test
 	$(BIN)/python -m tests.bench.soak --seconds $(or $(SOAK_SECONDS),600)
+
+bench-dashboard: $(VENV)/.installed-test
+	@$(BIN)/python -m tests.support.programs browser
+	$(BIN)/python -m tests.bench.dashboard
 
 fuzz: $(VENV)/.installed-test
 	@$(PIP) atheris || echo "atheris cannot be installed here: its part is skipped"

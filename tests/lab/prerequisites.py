@@ -40,6 +40,7 @@ PROGRAMS = (
     Program("mosquitto_pub", "mosquitto-clients"),
     Program("node", "nodejs"),
     Program("npm", "npm"),
+    Program("chromium", "chromium"),
 )
 APT_PACKAGES = tuple(dict.fromkeys(program.apt_package for program in PROGRAMS))
 

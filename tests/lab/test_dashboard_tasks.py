@@ -118,10 +118,10 @@ def test_a_time_range_goes_with_the_address(somebody: Person, browser: Browser, 
     somebody.page.wait_for_url("**/kafka-topics?*from=*")
     somebody.settle()
     shared = somebody.page.url.removeprefix(address)
-    seen = somebody.page.locator("[data-testid=stSidebar]").inner_text()
+    seen = somebody.page.locator("[data-testid=stSidebarUserContent]").inner_text()
     with person(browser, address) as colleague:
         colleague.go(shared)
-        assert colleague.page.locator("[data-testid=stSidebar]").inner_text() == seen
+        assert colleague.page.locator("[data-testid=stSidebarUserContent]").inner_text() == seen
         assert "Topics" in colleague.reads()
     assert somebody.clicks <= 2
 

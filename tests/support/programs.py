@@ -21,7 +21,15 @@ def missing_tshark() -> list[str]:
     return ["tshark: not found, install the apt package tshark; the comparison with Wireshark is skipped without it"]
 
 
+def missing_browser() -> list[str]:
+    """A sentence if the browser of the dashboard's tests is missing."""
+    if shutil.which("chromium"):
+        return []
+    return ["chromium: not found, install the apt package chromium; the dashboard is not tried without it"]
+
+
 NEEDS = {
+    "browser": (missing_browser, ("chromium",)),
     "tshark": (missing_tshark, ("tshark",)),
     "lab": (prerequisites.find_missing, prerequisites.APT_PACKAGES),
 }

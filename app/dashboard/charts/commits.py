@@ -98,7 +98,7 @@ def ownership_lanes(rows: Rows, committers: Sequence[Committer], members: Mappin
     lanes = list(dict.fromkeys(f"{row['topic']} {row['partition']}" for row in rows))
     chart: AnyChart = (
         alt.Chart(data, height=(18 if len(lanes) <= 12 else 13) * len(lanes) + _LEGEND_AND_AXIS_PX)
-        .mark_bar(height=11 if len(lanes) <= 12 else 8, stroke="white", strokeWidth=0.6)
+        .mark_bar(height=11 if len(lanes) <= 12 else 8)
         .encode(
             time_x(), alt.X2("t_end"),
             alt.Y("place:N", sort=lanes, title=None),

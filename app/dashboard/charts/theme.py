@@ -31,6 +31,7 @@ AnyChart: TypeAlias = alt.Chart | alt.LayerChart | alt.FacetChart | alt.VConcatC
 # Columns of rows that are times in Unix ms. Vega writes times of tooltips in the browser's zone, so text goes along.
 _TIMES = ("t", "t_end")
 
+_SHORT_MS, _LONG_MS = 10_000, 36 * 3_600_000
 HEIGHT = 220
 LOW = 150
 
@@ -48,7 +49,16 @@ def time_x(field: str = "t", domain: tuple[float, float] | None = None, title: s
     """A time axis in UTC over a column of Unix ms."""
     ends = [_date(at_ms) for at_ms in domain] if domain else alt.Undefined
     scale = alt.Scale(type="utc", domain=ends, nice=False)
-    return alt.X(f"{field}:T", scale=scale, title=title, axis=alt.Axis(labelOverlap=True, tickCount=8, grid=False))
+    axis = alt.Axis(labelOverlap=True, tickCount=8, grid=False, format=_time_format(domain))
+    return alt.X(f"{field}:T", scale=scale, title=title, axis=axis)
+
+
+def _time_format(domain: tuple[float, float] | None) -> str:
+    """What tells neighbouring ticks apart."""
+    span_ms = domain[1] - domain[0] if domain else _SHORT_MS
+    if span_ms < _SHORT_MS:
+        return "%H:%M:%S.%L"
+    return "%H:%M:%S" if span_ms < _LONG_MS else "%d %b %H:%M"
 
 
 def _date(at_ms: float) -> alt.DateTime:

@@ -38,7 +38,7 @@ def latency_heat(rows: Rows, domain: tuple[float, float] | None = None) -> AnyCh
         .mark_rect()
         .encode(
             time_x(domain=domain), alt.X2("t_end"),
-            alt.Y("low_ms:Q", scale=alt.Scale(type="log"), title="latency, ms", axis=alt.Axis(format="~g")),
+            alt.Y("low_ms:Q", scale=alt.Scale(type="log"), title="latency, ms", axis=alt.Axis(format="~g", grid=False)),
             alt.Y2("high_ms"),
             alt.Color("exchanges:Q", scale=alt.Scale(scheme="viridis", type="log"), legend=alt.Legend(orient="right")),
             tooltip=[clock(), alt.Tooltip("low_ms:Q", format="~g", title="from ms"),

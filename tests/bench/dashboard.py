@@ -1,0 +1,159 @@
+"""The dashboard on a large generated capture: what the browser itself measures.
+
+    python -m tests.bench.dashboard                  a million messages and more; minutes, of which analysing takes most
+    python -m tests.bench.dashboard --packets 50000  a smoke run
+
+For each page and each interaction: the time from the press (or the address) to the last change in the page, by the
+browser's clock; and the bytes that the server sent for it, Streamlit's own scripts left out. Standard output gets
+Markdown. A missed aim is shown, not hidden, and does not change the exit status.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
+
+from playwright.sync_api import Browser, Page, WebSocket
+
+from app.dashboard.pages import PAGES
+from tests.support.browser import Person, chromium, dashboard, person
+from tests.support.replay import replay
+
+PACKETS = 1_050_000
+VIEW_S, INTERACTION_S, VIEW_MB = 3.0, 1.0, 5.0
+# Notes when the page changed last, on the clock of the page.
+_WATCH = """
+window.__changed = 0;
+new MutationObserver(() => { window.__changed = performance.now(); })
+  .observe(document, {subtree: true, childList: true, characterData: true, attributes: true});
+"""
+
+
+class Measured(NamedTuple):
+    """One page or interaction. seconds: until the page stood still; megabytes: sent for it."""
+
+    what: str
+    seconds: float
+    megabytes: float
+    aim_s: float
+
+
+class Meter:
+    """Counts what the server sends over the page's connections."""
+
+    def __init__(self, page: Page) -> None:
+        self.bytes = 0
+        page.on("websocket", self._listen)
+        page.add_init_script(_WATCH)
+
+    def _listen(self, socket: WebSocket) -> None:
+        socket.on("framereceived", self._count)
+
+    def _count(self, frame: str | bytes) -> None:
+        self.bytes += len(frame)
+
+
+def measured(one: Person, meter: Meter, what: str, act: Callable[[], object], aim_s: float) -> Measured:
+    """What `act` takes. A new address starts the clock anew, so its times count from there."""
+    before = meter.bytes
+    clock, origin = one.page.evaluate("[performance.now(), performance.timeOrigin]")
+    act()
+    one.settle()
+    changed, later_origin = one.page.evaluate("[window.__changed, performance.timeOrigin]")
+    start = clock if origin == later_origin else 0.0
+    return Measured(what, max(changed - start, 0.0) / 1000, (meter.bytes - before) / 1e6, aim_s)
+
+
+def measure(browser: Browser, address: str) -> list[Measured]:
+    """First view, every page, and the interactions with what is most to compute."""
+    found: list[Measured] = []
+    with person(browser, address) as one:
+        meter = Meter(one.page)
+        found.append(measured(one, meter, "first view", lambda: one.go("/"), VIEW_S))
+        names = one.page.locator("[data-testid=stSidebarNavLink]").all_inner_texts()
+        titles = {page.title for page in PAGES}
+        links = [(place, name.split("\n")[-1]) for place, name in enumerate(names)]
+        for place, name in links[1:]:
+            link = one.page.locator("[data-testid=stSidebarNavLink]").nth(place)
+            kind = "page" if name in titles else "link"
+            found.append(measured(one, meter, f"{kind} {name}", link.click, VIEW_S))
+        found += interactions(one, meter)
+    return found
+
+
+def interactions(one: Person, meter: Meter) -> list[Measured]:
+    """What one does with the table of all exchanges, and with the time range."""
+    page = one.page
+    one.go("/exchanges")
+    search = page.get_by_placeholder("client id or address")
+    sort = page.locator("[data-testid=stSelectbox] input").last
+
+    def typed() -> None:
+        search.fill("1")
+        search.press("Enter")
+
+    def sorted_by_latency() -> None:
+        sort.fill("Latency")
+        page.get_by_role("option").filter(has_text="Latency").last.click()
+
+    steps: list[tuple[str, Callable[[], object]]] = [
+        ("exchanges: next page", lambda: page.get_by_role("button", name="Next rows").click()),
+        ("exchanges: filter by client", typed),
+        ("exchanges: order by latency", sorted_by_latency),
+        ("time range, exchanges", lambda: _narrow(one)),
+    ]
+    found = [measured(one, meter, what, act, INTERACTION_S) for what, act in steps]
+    one.go("/")
+    found.append(measured(one, meter, "time range, overview", lambda: _narrow(one), INTERACTION_S))
+    return found
+
+
+def _narrow(one: Person) -> None:
+    slider = one.page.locator("[data-testid=stSidebar]").get_by_role("slider").first
+    before = one.page.url
+    slider.focus()
+    one.page.keyboard.press("ArrowRight")
+    one.page.wait_for_function("before => location.href !== before", arg=before)
+
+
+def report(found: list[Measured], packets: int, analysed_s: float) -> str:
+    """Markdown."""
+    lines = [
+        f"Dashboard, {packets:,} packets (generated); analysed and first shown after {analysed_s:.0f} s.",
+        f"Aims: a view within {VIEW_S:.0f} s, an interaction within {INTERACTION_S:.0f} s, {VIEW_MB:.0f} MB for each.",
+        "",
+        "| what | s | MB | |",
+        "|---|---:|---:|---|",
+    ]
+    for one in found:
+        missed = [name for name, is_missed in (("slow", one.seconds > one.aim_s), ("large", one.megabytes > VIEW_MB))
+                  if is_missed]  # fmt: skip
+        lines.append(f"| {one.what} | {one.seconds:.2f} | {one.megabytes:.2f} | {', '.join(missed)} |")
+    return "\n".join(lines)
+
+
+def main(arguments: list[str]) -> int:
+    """See the module's docstring."""
+    parser = argparse.ArgumentParser(prog="python -m tests.bench.dashboard", description=__doc__.splitlines()[0])
+    parser.add_argument("--packets", type=int, default=PACKETS, help="packets of the generated capture")
+    args = parser.parse_args(arguments)
+    with tempfile.TemporaryDirectory() as kept:
+        capture = Path(kept) / "generated.pcap"
+        written = replay(capture, "small", packets=args.packets)
+        with dashboard(Path(kept), [capture]) as address, chromium() as browser:
+            started = time.monotonic()
+            with person(browser, address) as first:
+                first.page.goto(address)
+                first.page.get_by_text("Who talks to whom").wait_for(timeout=1_800_000)
+            analysed_s = time.monotonic() - started
+            print(report(measure(browser, address), written.packets, analysed_s))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
