@@ -7,6 +7,7 @@ whole capture, so that it keeps its colour whatever is selected.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -26,8 +27,7 @@ _COMMITTERS = """
     from kafka_offset_commits where {group}
     group by client_id, client_address, member_id order by first_ns, client_id, client_address, member_id"""
 
-# Of many commits the lowest and the highest of each committer in each bin of time tell the same story.
-_COMMITS = """
+_OWN_COMMITS = """
     with own as (
         select epoch_ns(ts) / 1e6 as t, coalesce(topic, topic_id) as topic, partition, committed_offset,
                client_id, client_address, member_id, generation, coalesce(error_code, 0) <> 0 as refused,
@@ -35,19 +35,32 @@ _COMMITS = """
                coalesce(error_code, 0) = 0 and committed_offset < max(committed_offset)
                    filter (coalesce(error_code, 0) = 0) over (partition by coalesce(topic, topic_id), partition
                    order by ts, request_packet rows between unbounded preceding and 1 preceding) as went_back,
-               exchange_id, request_packet
-        from kafka_offset_commits where {group} and {place}),
-    placed as (
-        select *, row_number() over (part order by committed_offset, t) as lowest,
-               row_number() over (part order by committed_offset desc, t desc) as highest
-        from own
-        window part as (partition by floor(t / {width_ms}), topic, partition, client_id, client_address, member_id,
-                        by_other, went_back, refused))
-    select * exclude (lowest, highest) from placed
-    where {all_of_them} or lowest = 1 or highest = 1 order by t, topic, partition"""
+               request_packet
+        from kafka_offset_commits where {group} and {place})"""
 
-_COMMIT_COUNT = "select count(*) as n, epoch_ns(min(ts)) as first_ns, epoch_ns(max(ts)) as last_ns from " \
-    "kafka_offset_commits where {group} and {place}"  # fmt: skip
+_COMMITS = _OWN_COMMITS + " select * from own order by t, topic, partition"
+
+# Of many commits the lowest and the highest of each committer in each bin of time tell the same story.
+_THINNED_COMMITS = (
+    _OWN_COMMITS
+    + """,
+    binned as (
+        select floor(t / {width_ms}) as bin, topic, partition, client_id, client_address, member_id, refused, by_other,
+               went_back, min_by(one, committed_offset) as lowest, max_by(one, committed_offset) as highest
+        from (select *, struct_pack(t := t, o := committed_offset, g := generation, p := request_packet) as one
+              from own)
+        group by all),
+    ends as (select * exclude (lowest, highest), lowest as one from binned
+             union select * exclude (lowest, highest), highest from binned)
+    select one.t as t, topic, partition, one.o as committed_offset, client_id, client_address, member_id,
+           one.g as generation, refused, by_other, went_back, one.p as request_packet
+    from ends order by t, topic, partition"""
+)
+
+_COMMIT_COUNT = """
+    select count(*) as n, epoch_ns(min(ts)) as first_ns, epoch_ns(max(ts)) as last_ns,
+           count(distinct (coalesce(topic, topic_id), partition, client_id, client_address, member_id)) as kinds
+    from kafka_offset_commits where {group} and {place}"""
 
 _LOG_ENDS = """
     with ends as (
@@ -110,23 +123,21 @@ def commits(
     source: Source,
     cluster_id: str | None,
     group_id: str | None,
-    place: tuple[str, int] | None = None,
+    places: Sequence[tuple[str, int]] = (),
     points: int = POINTS,
 ) -> tuple[list[dict[str, Any]], bool]:
-    """Commits of a group, of one topic and partition with `place`, and whether rows were left out.
+    """Commits of a group, of these topics and partitions where some are named, and whether rows were left out.
 
     t, topic, partition, committed_offset, client_id, client_address, member_id, generation, refused, by_other (the
-    partition belonged to another member), went_back (a higher offset was sent before), exchange_id, request_packet.
-    """  # fmt: skip
-    group = of_group(cluster_id, group_id)
-    where = of_place(place)
-    known = rows(source, _COMMIT_COUNT.format(group=group, place=where))[0]
-    if not known["n"]:
-        return [], False
-    width_ms = max((known["last_ns"] - known["first_ns"]) / 1e6 / 100, 1.0)
-    whole = known["n"] <= points
-    query = _COMMITS.format(group=group, place=where, width_ms=width_ms, all_of_them="true" if whole else "false")
-    return rows(source, query), not whole
+    partition belonged to another member), went_back (a higher offset was sent before), request_packet.
+    """
+    where = {"group": of_group(cluster_id, group_id), "place": of_places(places)}
+    known = rows(source, _COMMIT_COUNT.format(**where))[0]
+    if known["n"] <= points:
+        return rows(source, _COMMITS.format(**where)), False
+    bins = max(points // (2 * known["kinds"]), 10)
+    width_ms = max((known["last_ns"] - known["first_ns"]) / 1e6 / bins, 0.001)
+    return rows(source, _THINNED_COMMITS.format(**where, width_ms=width_ms)), True
 
 
 def log_ends(
@@ -150,11 +161,13 @@ def of_group(cluster_id: str | None, group_id: str | None) -> str:
     return f"{_same('cluster_id', cluster_id)} and {_same('group_id', group_id)}"
 
 
-def of_place(place: tuple[str, int] | None) -> str:
-    """An SQL condition for rows of a topic and partition."""
-    if place is None:
+def of_places(places: Sequence[tuple[str, int]]) -> str:
+    """An SQL condition for rows of these topics and partitions; all rows where none is named."""
+    if not places:
         return "true"
-    return f"{_same('coalesce(topic, topic_id)', place[0])} and partition = {int(place[1])}"
+    same = (_same("coalesce(topic, topic_id)", topic) for topic, _ in places)
+    listed = (f"({topic} and partition = {int(place[1])})" for topic, place in zip(same, places, strict=True))
+    return f"({' or '.join(listed)})"
 
 
 def _same(column: str, value: str | None) -> str:

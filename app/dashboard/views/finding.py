@@ -161,7 +161,7 @@ def _chart(source: Selected, finding: Finding, known: list[Committer]) -> None:
     place = finding.topic_partition
     if known and place is not None:
         cluster, group = finding.numbers.get("cluster"), str(finding.numbers["group"])
-        rows, _ = commits(source, cluster, group, place)
+        rows, _ = commits(source, cluster, group, [place])
         if rows:
             st.subheader("Commits of the partition", anchor=False)
             ends = log_ends(source, cluster, [place[0]], max(width_of(source) / 1e6, 1.0), place)

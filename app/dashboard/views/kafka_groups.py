@@ -121,13 +121,14 @@ def _commits(view: View, group: Group, who: Sequence[Committer]) -> None:
     with box:
         chosen = state.choice("Partition", "partition", list(places), none="All partitions", hide_label=True)
     if chosen:
-        rows, thinned = commits(view.source, group.cluster_id, group.group_id, places[chosen])
+        rows, thinned = commits(view.source, group.cluster_id, group.group_id, [places[chosen]])
         width_ms = max(width_of(view.source) / 1e6, 1.0)
         ends = log_ends(view.source, group.cluster_id, [places[chosen][0]], width_ms, places[chosen])
         show_chart(partition_commits(rows, ends, who, 360), describe="Commits of one partition, by committer")
     else:
-        rows, thinned = commits(view.source, group.cluster_id, group.group_id)
         shown = list(places)[:_CHARTS_SHOWN]
+        drawn = [places[name] for name in shown]
+        rows, thinned = commits(view.source, group.cluster_id, group.group_id, drawn)
         columns = 1 if len(shown) == 1 else 2 if len(shown) <= 4 else 3
         show_chart(group_commits(rows, who, shown, columns), describe="Commits of each partition, by committer")
         if len(places) > len(shown):
