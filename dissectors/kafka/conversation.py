@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from typing import Any, NamedTuple
 
+from dissectors.core.early import EARLY_NS, EarlyFrames
 from dissectors.core.errors import DecodeError
 from dissectors.core.limits import Limits
 from dissectors.core.model import CLIENT_TO_SERVER, Frame, Row
@@ -102,8 +103,6 @@ API_ROWS: Mapping[int, Rows] = {
 }
 
 CUT = "cut: the rest of this message is not in the capture"
-# Packets that several queues or capture points put out of order are this close together.
-EARLY_NS = 1_000_000_000
 # A commit or fetch of many partitions gives many times its size in rows, and a block holds thousands of them.
 MAX_HELD_ROWS = 1 << 15
 # Text or a bare SASL token read as a header shows versions far above this; then its client id is none either.
@@ -151,7 +150,6 @@ class KafkaConversation:
 
     __slots__ = (
         "_early",
-        "_early_bytes",
         "_heard",
         "_known",
         "_limits",
@@ -168,8 +166,7 @@ class KafkaConversation:
         self._limits = limits
         self._records = RecordRows(limits, options or DecodeOptions())
         self._outstanding: dict[int, Request] = {}
-        self._early: dict[int, Frame] = {}
-        self._early_bytes = 0
+        self._early = EarlyFrames(limits)
         self._heard = False
         self._sessions = FetchSessions(limits)
         self._known = cluster_rows.KnownPartitions(limits)
@@ -213,11 +210,11 @@ class KafkaConversation:
     def finish(self, out: Sink) -> None:
         """Give the requests that were never answered."""
         output = _output(out)
-        for correlation_id, frame in self._early.items():
+        for correlation_id, frame in self._early.rest():
             self._orphan(frame, output, correlation_id)
         for request in self._outstanding.values():
             self._no_response(request, "unanswered", output)
-        self._early, self._early_bytes, self._outstanding = {}, 0, {}
+        self._outstanding = {}
         self._end_of_tokens(output, went_on=False)
         self._versions.finish(out)
         self._remarks.finish(out)
@@ -274,7 +271,7 @@ class KafkaConversation:
             self._no_response(outstanding.pop(next(iter(outstanding))), "unanswered", out)
             self._limit(frame, out, "outstanding_requests")
         outstanding[correlation_id] = request
-        if self._early:
+        if self._early.waiting:
             self._answer_early(correlation_id, ts_ns, out)
 
     def _response(self, frame: Frame, out: _Output) -> None:
@@ -436,29 +433,16 @@ class KafkaConversation:
 
     def _keep_early(self, frame: Frame, out: _Output, correlation_id: int) -> None:
         """Hold a response without request: a capture may hold it before its request (several receive queues)."""
-        order, direction, data, start, end, *rest = frame
-        held = (order, direction, data[start:end], 0, end - start, *rest)
-        older = self._take_early(correlation_id)
+        older = self._early.take(correlation_id)
         if older is not None:
             self._orphan(older, out, correlation_id)
-        self._early[correlation_id] = held  # type: ignore[assignment]
-        self._early_bytes += end - start
-        while len(self._early) > self._limits.max_early or self._early_bytes > self._limits.max_early_bytes:
+        for oldest, gone in self._early.hold(correlation_id, frame):
             self._limit(frame, out, "early_responses")
-            oldest = next(iter(self._early))
-            gone = self._take_early(oldest)
-            if gone is not None:
-                self._orphan(gone, out, oldest)
-
-    def _take_early(self, correlation_id: int) -> Frame | None:
-        frame = self._early.pop(correlation_id, None)
-        if frame is not None:
-            self._early_bytes -= frame[4] - frame[3]
-        return frame
+            self._orphan(gone, out, oldest)
 
     def _answer_early(self, correlation_id: int, ts_ns: int, out: _Output) -> None:
         """The request whose response may have come before it."""
-        frame = self._take_early(correlation_id)
+        frame = self._early.take(correlation_id)
         if frame is None:
             return
         if abs(frame[8] - ts_ns) <= EARLY_NS:

@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from dissectors.core.decompression import Allowance
+from dissectors.core.early import EARLY_NS, EarlyFrames
 from dissectors.core.limits import Limits
 from dissectors.core.model import CLIENT_TO_SERVER, Frame, Row
 from dissectors.core.options import DecodeOptions
@@ -41,8 +42,6 @@ from dissectors.mongo.rows import MONGO_COMMANDS
 
 CUT = "cut: the rest of this message is not in the capture"
 ORPHAN = "the request is not in the capture"
-# Packets that several queues or capture points put out of order are this close together.
-EARLY_NS = 1_000_000_000
 # Requests that want no reply, remembered in case that one comes nevertheless: at once, if ever. A reply to an older one
 # is given as an orphan.
 MAX_ONE_WAY = 64
@@ -116,7 +115,6 @@ class MongoConversation:
         "_chains",
         "_connection",
         "_early",
-        "_early_bytes",
         "_heard",
         "_held_payload",
         "_limits",
@@ -136,8 +134,7 @@ class MongoConversation:
         self._chains: dict[int, _Pending] = {}
         self._one_way: dict[int, _Pending] = {}
         self._connection: Facts = {}
-        self._early: dict[int, Frame] = {}
-        self._early_bytes = 0
+        self._early = EarlyFrames(limits)
         self._heard = False
         self._held_payload = 0
         self._remarks = Remarks(limits)
@@ -162,13 +159,13 @@ class MongoConversation:
     def finish(self, out: Sink) -> None:
         """Give the requests that were never answered, and the exhaust streams that go on."""
         output = _output(out)
-        for frame in self._early.values():
+        for _, frame in self._early.rest():
             self._orphan(frame, output)
         for pending in self._outstanding.values():
             self._unanswered(pending, output)
         for pending in self._chains.values():
             self._told_exchange(pending, pending.outcome.status, output)
-        self._early, self._early_bytes, self._outstanding, self._chains = {}, 0, {}, {}
+        self._outstanding, self._chains = {}, {}
         self._remarks.finish(out)
 
     # ------------------------------------------------------------------------------------------------------------------
@@ -198,7 +195,7 @@ class MongoConversation:
                 del self._one_way[next(iter(self._one_way))]
             return
         self._wait(pending, frame, out)
-        if self._early:
+        if self._early.waiting:
             self._answer_early(received.request_id, pending.ts_ns, out)
 
     def _request_facts(self, received: _Received, command: Command, out: _Output) -> Facts:
@@ -430,28 +427,16 @@ class MongoConversation:
 
     def _keep_early(self, frame: Frame, out: _Output, response_to: int) -> None:
         """Hold a reply without request: a capture may hold it before its request (several receive queues)."""
-        order, direction, data, start, end, *rest = frame
-        held = (order, direction, data[start:end], 0, end - start, *rest)
-        older = self._take_early(response_to)
+        older = self._early.take(response_to)
         if older is not None:
             self._orphan(older, out)
-        self._early[response_to] = held  # type: ignore[assignment]
-        self._early_bytes += end - start
-        while len(self._early) > self._limits.max_early or self._early_bytes > self._limits.max_early_bytes:
+        for _, gone in self._early.hold(response_to, frame):
             self._limit(frame, out, "early_responses")
-            gone = self._take_early(next(iter(self._early)))
-            if gone is not None:
-                self._orphan(gone, out)
-
-    def _take_early(self, response_to: int) -> Frame | None:
-        frame = self._early.pop(response_to, None)
-        if frame is not None:
-            self._early_bytes -= frame[4] - frame[3]
-        return frame
+            self._orphan(gone, out)
 
     def _answer_early(self, request_id: int, ts_ns: int, out: _Output) -> None:
         """The request whose reply may have come before it."""
-        frame = self._take_early(request_id)
+        frame = self._early.take(request_id)
         if frame is None:
             return
         if abs(frame[8] - ts_ns) <= EARLY_NS:

@@ -1,13 +1,14 @@
-"""Answers that were read before what they answer.
+"""Answers that were read before what they answer, see `dissectors/core/early.py`.
 
-Bytes behind a gap are readable only when the gap is given up, and several receive queues put packets out of order; so
-an answer may come first. In: answers without a request. Out: those that a request, read later, was sent before.
+Identifiers of MQTT are used again at once and by both sides, so several answers may wait under one key, and a request
+takes those that were sent after it. In: answers without a request. Out: those of a request that is read later.
 """
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
+from dissectors.core.early import own_bytes
 from dissectors.core.limits import Limits
 from dissectors.core.model import Frame
 from dissectors.mqtt.walk import Walked
@@ -40,10 +41,8 @@ class Early:
 
     def hold(self, key: Key, frame: Frame, found: Walked | None, error: str | None) -> list[EarlyAnswer]:
         """Keep an answer. Gives the oldest ones when there are too many: they answer nothing that was captured."""
-        order, direction, data, start, end, *rest = frame
-        copy: Frame = (order, direction, data[start:end], 0, end - start, *rest)  # type: ignore[assignment]
-        self._held.append(EarlyAnswer(key, copy, found, error))
-        self._bytes += end - start
+        self._held.append(EarlyAnswer(key, own_bytes(frame), found, error))
+        self._bytes += frame[4] - frame[3]
         gone: list[EarlyAnswer] = []
         while len(self._held) > self._limits.max_early or self._bytes > self._limits.max_early_bytes:
             gone.append(self._held.pop(0))

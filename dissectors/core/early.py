@@ -1,0 +1,55 @@
+"""Responses that were read before what they answer.
+
+Bytes behind a gap are readable only when the gap is given up, and several receive queues put packets out of order; so a
+response may come first. In: frames without a request, by the id that names it. Out: the frame, when the request is
+read; those for which there is no room, or no request.
+"""
+
+from __future__ import annotations
+
+from dissectors.core.limits import Limits
+from dissectors.core.model import Frame
+
+# Packets that several queues or capture points put out of order are this close together.
+EARLY_NS = 1_000_000_000
+
+
+def own_bytes(frame: Frame) -> Frame:
+    """The frame with bytes of its own, so that it keeps no block of the capture."""
+    order, direction, data, start, end, *rest = frame
+    return (order, direction, data[start:end], 0, end - start, *rest)  # type: ignore[return-value]
+
+
+class EarlyFrames:
+    """waiting: the frames by id, the oldest first; every request looks whether there are any. Picklable."""
+
+    __slots__ = ("_bytes", "_limits", "waiting")
+
+    def __init__(self, limits: Limits) -> None:
+        self._limits = limits
+        self.waiting: dict[int, Frame] = {}
+        self._bytes = 0
+
+    def hold(self, key: int, frame: Frame) -> list[tuple[int, Frame]]:
+        """Keep a frame under an id that no frame has. Gives the oldest ones when there are too many, with their ids."""
+        self.waiting[key] = own_bytes(frame)
+        self._bytes += frame[4] - frame[3]
+        gone: list[tuple[int, Frame]] = []
+        while len(self.waiting) > self._limits.max_early or self._bytes > self._limits.max_early_bytes:
+            oldest = next(iter(self.waiting))
+            found = self.take(oldest)
+            if found is not None:
+                gone.append((oldest, found))
+        return gone
+
+    def take(self, key: int) -> Frame | None:
+        """The frame of this id, which waits no longer."""
+        frame = self.waiting.pop(key, None)
+        if frame is not None:
+            self._bytes -= frame[4] - frame[3]
+        return frame
+
+    def rest(self) -> list[tuple[int, Frame]]:
+        """All that is left."""
+        held, self.waiting, self._bytes = list(self.waiting.items()), {}, 0
+        return held
