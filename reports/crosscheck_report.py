@@ -58,6 +58,7 @@ def crosscheck_json(result: CrossCheck) -> bytes:
         "disagreements": [_example_value(one) for one in result.disagreements],
         "packets_too_large": result.too_large,
         "unread": result.unread,
+        "remarks": result.remarks,
     }
     return json.dumps(document, indent=1, ensure_ascii=False).encode("utf-8", "backslashreplace") + b"\n"
 

@@ -51,15 +51,20 @@ def _theirs(
     """tshark's messages of the selected time and protocols."""
     first = 0 if options.from_ns is None else options.from_ns
     last = 1 << 64 if options.to_ns is None else options.to_ns
-    for packet in tshark.packets(path, ports):
-        if isinstance(packet, int):
-            result.too_large += 1
-        elif first <= packet.ts_ns < last:
-            yield from (
-                message
-                for message in messages(packet)
-                if not options.protocols or message.key.protocol in options.protocols
-            )
+    try:
+        for packet in tshark.packets(path, ports):
+            if isinstance(packet, int):
+                result.too_large += 1
+            elif first <= packet.ts_ns < last:
+                yield from (
+                    message
+                    for message in messages(packet)
+                    if not options.protocols or message.key.protocol in options.protocols
+                )
+    except TsharkError as error:
+        if not error.cut:
+            raise
+        result.remarks.append(str(error))
 
 
 class _File:

@@ -63,7 +63,8 @@ class Explained:
 class CrossCheck:
     """The whole. counts: by protocol, operation and role. compared: how many values of each name were compared.
 
-    disagreements: the first SHOWN of them; `disagreeing` counts all. unread: files that tshark cannot read, why.
+    disagreements: the first SHOWN of them; `disagreeing` counts all. unread: files that tshark cannot read, why;
+    remarks: files that it read up to a damage.
     """
 
     version: str
@@ -72,6 +73,7 @@ class CrossCheck:
     explained: dict[str, Explained] = field(default_factory=dict)
     disagreements: list[Example] = field(default_factory=list)
     unread: list[str] = field(default_factory=list)
+    remarks: list[str] = field(default_factory=list)
     too_large: int = 0
 
     @property

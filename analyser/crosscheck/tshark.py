@@ -35,14 +35,19 @@ _PREFERENCES = (
     "tcp.try_heuristic_first:FALSE",
     "ip.defragment:TRUE",
 )
-# Plain MongoDB on 27017 is TLS to it otherwise.
-_WITHOUT_HEURISTICS = ("tls_tcp", "ssl_tcp")
 
 Pairs = list[tuple[str, Any]]
 
 
 class TsharkError(Exception):
-    """tshark is missing or does not read a capture; the text is one sentence for the user."""
+    """tshark is missing or does not read a capture; the text is one sentence for the user.
+
+    cut: it has read all packets up to a damage of the file, as we do.
+    """
+
+    def __init__(self, sentence: str, *, cut: bool = False) -> None:
+        super().__init__(sentence)
+        self.cut = cut
 
 
 class Packet(NamedTuple):
@@ -61,16 +66,15 @@ class Packet(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Tshark:
-    """The program, its version (4, 0, 17) and the heuristics that it has of those that are switched off."""
+    """The program and its version, such as (4, 0, 17)."""
 
     program: str
     version: tuple[int, ...]
-    heuristics: tuple[str, ...]
 
     def packets(self, path: str, ports: Mapping[int, str]) -> Iterator[Packet | int]:
         """The packets of a capture in which a message ends; the number of a packet that is too large to be read.
 
-        ports: server port -> protocol. Raises TsharkError when tshark cannot read the file.
+        ports: server port -> protocol. Raises TsharkError when tshark cannot read the file, or not to its end.
         """
         with tempfile.TemporaryDirectory(prefix="wirewitness-") as folder, tempfile.TemporaryFile() as said:
             process = subprocess.Popen(
@@ -82,9 +86,13 @@ class Tshark:
             )
             assert process.stdout is not None
             try:
-                yield from _packets(process.stdout)
-                if process.wait() != 0 and (sentence := _complaint(said)):
-                    raise TsharkError(f"tshark cannot read {path}: {sentence}")
+                some = False
+                for packet in _packets(process.stdout):
+                    some = True
+                    yield packet
+                if status := process.wait():
+                    sentence = _complaint(said) or f"it ended with status {status}"
+                    raise TsharkError(f"tshark cannot read {path}: {sentence}", cut=some and status > 0)
             finally:
                 process.kill()
                 process.stdout.close()
@@ -95,8 +103,8 @@ class Tshark:
         words = [self.program, "-n", "-r", path, "-Y", " || ".join(PROTOCOLS), "-T", "json", "-J", " ".join(_LAYERS)]
         for preference in _PREFERENCES:
             words += ["-o", preference]
-        for name in self.heuristics:
-            words += ["--disable-heuristic", name]
+        # Plain MongoDB on 27017 is TLS to it otherwise.
+        words += ["--disable-heuristic", "tls_tcp" if self.version >= (3,) else "ssl_tcp"]
         for port, protocol in sorted(ports.items()):
             words += ["-d", f"tcp.port=={port},{protocol}"]
         return words
@@ -111,23 +119,11 @@ def find_tshark() -> Tshark:
             "or brew install wireshark (macOS)"
         )
     try:
-        said = _output([program, "--version"])
-        known = _output([program, "-G", "heuristic-decodes"])
+        done = subprocess.run([program, "--version"], capture_output=True, timeout=60, check=True)
     except (OSError, subprocess.SubprocessError) as error:
         raise TsharkError(f"{program} does not run: {error}") from error
-    found = re.search(r"(\d+(?:\.\d+)+)", said)
-    version = tuple(map(int, found[1].split("."))) if found else ()
-    return Tshark(program, version, tuple(name for name in _WITHOUT_HEURISTICS if _has_heuristic(known, name)))
-
-
-def _has_heuristic(known: str, name: str) -> bool:
-    protocol, _, below = name.partition("_")
-    return re.search(rf"^{below}\t{protocol}\t", known, re.MULTILINE) is not None
-
-
-def _output(command: list[str]) -> str:
-    done = subprocess.run(command, capture_output=True, timeout=60, check=True)
-    return done.stdout.decode("utf-8", "replace")
+    found = re.search(rb"(\d+(?:\.\d+)+)", done.stdout)
+    return Tshark(program, tuple(map(int, found[1].split(b"."))) if found else ())
 
 
 def _complaint(said: IO[bytes]) -> str:

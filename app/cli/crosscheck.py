@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from app.cli.failure import CallerError, Status, complain
+from app.cli.failure import CallerError, Status, complain, say
 from app.cli.options import output_option, reading_options
 from app.cli.output import check_output, colour_wanted, result_sink, terminal_width
 from app.cli.reading import open_analysis, status_of
@@ -42,16 +42,20 @@ def crosscheck(
     if any(name == "-" or (Path(name).exists() and not _is_plain(Path(name))) for name in captures):
         raise CallerError("crosscheck reads a capture twice, which a pipe cannot: write it to a file first")
     from analyser.crosscheck import TABLES, TsharkError, cross_check, find_tshark
+    from reports.printable import visible
 
     try:
         tshark = find_tshark()
     except TsharkError as error:
         raise CallerError(str(error)) from error
-    with open_analysis(captures, TABLES, reading) as analysis:
+    quiet = reading["quiet"]
+    with open_analysis(captures, TABLES, dict(reading)) as analysis:
         result = cross_check(analysis, tshark, _paths(captures))
         _write(result, form, output)
         for sentence in result.unread:
-            complain(sentence)
+            complain(visible(sentence))
+        for sentence in () if quiet else result.remarks:
+            say(f"note: {visible(sentence)}")
         if fail_on is not None and result.disagreeing:
             return Status.FAIL_ON_MET
         return Status.SOME_INPUT_UNREAD if result.unread else status_of(analysis)

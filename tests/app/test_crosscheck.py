@@ -104,6 +104,25 @@ def test_a_file_that_tshark_does_not_read(tshark: str, tmp_path: Path) -> None:
     assert "Traceback" not in done.stderr.decode()
 
 
+def test_a_capture_that_is_cut_short(tshark: str, tmp_path: Path) -> None:
+    """Both read it up to there."""
+    path = tmp_path / "cut.pcapng"
+    path.write_bytes(MQTT.read_bytes()[:-50])
+    done = run("crosscheck", path, "--fail-on", "disagreement")
+    assert done.returncode == 0, done.stderr
+    assert b"none disagrees" in done.stdout.replace(b"\n", b" ")
+    assert f"note: tshark cannot read {path}: The file" in done.stderr.decode()
+
+
+def test_a_tshark_that_dies(tshark: str, tmp_path: Path) -> None:
+    path = liar(tmp_path, tshark, "5q")
+    program = tmp_path / "tshark"
+    program.write_text(program.read_text().replace("| sed '5q'", ">/dev/null; kill -9 $$"))
+    done = run("crosscheck", MQTT, PATH=path)
+    assert done.returncode == 3
+    assert f"wirewitness: tshark cannot read {MQTT}: it ended with status -9" in done.stderr.decode()
+
+
 def test_standard_input_is_refused(tshark: str) -> None:
     done = run("crosscheck", "-", stdin=MQTT.read_bytes())
     assert done.returncode == 2

@@ -12,8 +12,9 @@ from pathlib import Path
 import pytest
 
 import analyser
-from analyser.crosscheck import TABLES, CrossCheck, cross_check, find_tshark
+from analyser.crosscheck import TABLES, CrossCheck, cross_check
 from tests.conftest import SAMPLES, SHARED_CAPTURES, shared_capture
+from tests.support.installed import installed
 
 NAMES = sorted(path.name for path in SAMPLES.glob("*.pcapng"))
 PUBLISHED = sorted(path.name for path in SHARED_CAPTURES.glob("*.pcap")) or ["kafka_produce_v7_sw8.pcap"]
@@ -38,7 +39,7 @@ EVERYWHERE_IN_KAFKA = {"api_version", "request_forgotten"}
 def compared(path: Path) -> tuple[CrossCheck, list[str]]:
     """The comparison of a capture, and what our own tables call wrong in its whole messages."""
     with analyser.read(path, tables=TABLES) as analysis:
-        found = cross_check(analysis, find_tshark())
+        found = cross_check(analysis, installed())
         errors = analysis.sql("select distinct error from messages where complete and error is not null").to_pylist()
     return found, [str(row["error"]) for row in errors]
 

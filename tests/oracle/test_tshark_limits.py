@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 
 import analyser
-from analyser.crosscheck import TABLES, CrossCheck, cross_check, find_tshark
+from analyser.crosscheck import TABLES, CrossCheck, cross_check
 from tests.analyser.test_tls import SERVER_HELLO, client_hello
+from tests.support.installed import installed
 from tests.support.mongo_messages import CHECKSUM, op_msg
 from tests.support.mqtt_encode import ack, connack, connect, publish
 from tests.support.packets import pcap
@@ -94,7 +95,7 @@ CASES: dict[str | None, Callable[[], Talk]] = {
 
 def check(path: Path) -> CrossCheck:
     with analyser.read(path, tables=TABLES) as analysis:
-        return cross_check(analysis, find_tshark())
+        return cross_check(analysis, installed())
 
 
 @pytest.mark.parametrize("code", CASES, ids=lambda code: code or "sent again")

@@ -100,4 +100,3 @@ def test_the_version_is_known(tshark: str) -> None:
     found = find_tshark()
     assert found.program == tshark
     assert found.version[0] >= 3
-    assert "tls_tcp" in found.heuristics or "ssl_tcp" in found.heuristics
