@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from analyser.options import ReadOptions
-from analyser.queries import QueryError, name_list, quoted, select, sentence
+from analyser.queries import QueryError, failed, name_list, quoted, select
 from analyser.selection import conditions
 from analyser.table_source import TableSource
 from analyser.tables import ALL_TABLES, PANDAS_TYPES, UNIQUE_COLUMNS, arrow_schema
@@ -124,8 +124,11 @@ class Analysis:
         return count
 
     def sql(self, query: str) -> pa.Table:
-        """One SELECT over all tables. Raises QueryError."""
-        return select(self.connection, query).to_arrow_table()
+        """One SELECT over all tables. Raises QueryError, UnreadableRows."""
+        try:
+            return select(self.connection, query).to_arrow_table()
+        except duckdb.Error as error:
+            raise failed(error) from error
 
     def query(self, query: str) -> Iterator[pa.RecordBatch]:
         """One SELECT over the selected rows, in batches, the first of which is empty. Raises QueryError."""
@@ -142,7 +145,7 @@ class Analysis:
             yield pa.RecordBatch.from_pylist([], schema=reader.schema)
             yield from reader
         except duckdb.Error as error:
-            raise QueryError(sentence(error)) from error
+            raise failed(error) from error
 
     # ------------------------------------------------------------------------------------------------------------------
 
@@ -171,7 +174,7 @@ class Analysis:
                 for batch in select(self._source.con, text).to_arrow_reader(BATCH_ROWS):
                     yield batch.cast(schema)
             except duckdb.Error as error:
-                raise QueryError(sentence(error)) from error
+                raise failed(error) from error
 
 
 def _first_rows(batches: Iterator[pa.RecordBatch], limit: int) -> Iterator[pa.RecordBatch]:

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import duckdb
 
+from analyser.capture.errors import CaptureError
 from analyser.tables import ALL_TABLES, arrow_schema
 
 DUCKDB_MEMORY = "1GB"
@@ -18,6 +19,14 @@ DUCKDB_MEMORY = "1GB"
 
 class QueryError(ValueError):
     """A condition or query that DuckDB refuses; the text is one sentence for the user."""
+
+
+class UnreadableRows(CaptureError):
+    """The files of a table are damaged, or gone since they were opened; the text is one line for people."""
+
+
+# What DuckDB says of a Parquet file that is none.
+_OF_A_FILE = re.compile(r"(?i)file '[^']+\.parquet'")
 
 
 def open_connection(folder: Path, readable: Sequence[Path] = ()) -> duckdb.DuckDBPyConnection:
@@ -49,7 +58,14 @@ def select(connection: duckdb.DuckDBPyConnection, query: str) -> duckdb.DuckDBPy
             raise QueryError("exactly one SELECT is possible here")
         return connection.sql(query)
     except duckdb.Error as error:
-        raise QueryError(sentence(error)) from error
+        raise failed(error) from error
+
+
+def failed(error: duckdb.Error) -> Exception:
+    """What to raise for an error of DuckDB: QueryError, or UnreadableRows where not the query is to blame."""
+    if isinstance(error, duckdb.IOException) or type(error) is duckdb.Error or _OF_A_FILE.search(str(error)):
+        return UnreadableRows(f"rows cannot be read: {sentence(error)}")
+    return QueryError(sentence(error))
 
 
 def tables_in(query: str) -> list[str]:

@@ -22,7 +22,7 @@ from analyser.context.stages import STAGE_OF
 from analyser.facts import file_label
 from analyser.options import ReadOptions
 from analyser.pipeline import UnreadInput
-from analyser.queries import literal, name_list, open_connection, quoted
+from analyser.queries import failed, literal, name_list, open_connection, quoted, select
 from analyser.selection import time_columns
 from analyser.table_source import Piece
 from analyser.tables import ALL_TABLES, arrow_schema
@@ -82,7 +82,10 @@ class DatasetTables:
             return
         # Reports show captures and findings as they come.
         order = f" ORDER BY {self._order(name)}" if name in ("captures", "findings") else ""
-        self.con.execute(f"CREATE TEMP VIEW {quoted(name)} AS {self._rows(name, parts)}{order}")
+        try:
+            self.con.execute(f"CREATE TEMP VIEW {quoted(name)} AS {self._rows(name, parts)}{order}")
+        except duckdb.Error as error:
+            raise failed(error) from error
 
     def narrowed(self, name: str, options: ReadOptions) -> str:
         """The parts that can hold rows that are selected."""
@@ -131,9 +134,10 @@ class DatasetTables:
         parts = [part for part in self._dataset.parts("expert_infos") if Place.of(part).hour is None]
         if not parts:
             return
-        rows = self.con.execute(
+        rows = select(
+            self.con,
             f"SELECT file, text FROM {self._files(parts)} WHERE ts IS NULL AND flow_id IS NULL AND file IS NOT NULL "
-            f"ORDER BY {self._order('captures')}, filename, file_row_number"
+            f"ORDER BY {self._order('captures')}, filename, file_row_number",
         )
         yield from (f"{file}: {text}" for file, text in rows.fetchall())
 

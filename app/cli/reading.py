@@ -39,7 +39,10 @@ def open_analysis(captures: Sequence[str], tables: Sequence[str], reading: dict[
             raise CallerError(str(error)) from error
     with analysis:
         report_inputs(analysis, quiet=quiet)
-        yield analysis
+        try:
+            yield analysis
+        except analyser.CaptureError as error:  # of a dataset whose files are damaged or go meanwhile
+            raise CallerError(str(error)) from error
 
 
 def status_of(analysis: Analysis) -> Status:

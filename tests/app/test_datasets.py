@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -98,3 +99,30 @@ def test_datasets_and_captures_do_not_go_together(dataset: Path, command: tuple[
     assert result.stderr == (
         f"wirewitness: {dataset} is a dataset, which is read alone: no captures or datasets beside it.\n"
     )
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("analyse", "*"),
+        ("table", "exchanges", "*", "--where", "true"),
+        ("query", "*", "from exchanges"),
+        ("shapes", "*"),
+    ],
+    ids=lambda command: command[0],
+)
+@pytest.mark.parametrize("damage", ["garbage", "gone"])
+def test_damaged_parts_are_one_clear_line(dataset: Path, tmp_path: Path, command: tuple[str, ...], damage: str) -> None:
+    root = tmp_path / "d"
+    shutil.copytree(dataset, root)
+    for table in ("exchanges", "mongo_commands"):
+        part = next((root / table).rglob("*.parquet"))
+        if damage == "gone":
+            part.unlink()
+        else:
+            part.write_bytes(b"no Parquet")
+    result = invoke(*(root if argument == "*" else argument for argument in command))
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert result.stderr.startswith("wirewitness: ")
+    assert ("is missing" if damage == "gone" else "cannot be read") in result.stderr
+    assert len(result.stderr.splitlines()) == 1
