@@ -91,7 +91,8 @@ def finish_table(job_path: str, share: int, table: str) -> list[Made]:
     job, name = known.job, f"{known.job.run}-{share:04d}"
     if table == "flows":
         _keep_facts(known, share)
-        return [Made(table, None, _write(table, known.lookups.flows.to_batches(), job, f"{name}-o", settled=False))]
+        return [Made(table, None, _write(table, known.lookups.flows.to_batches(), job, f"{name}-2open", settled=False))]
+    # Readers take names for the order in which rows of one connection and time came.
     made = []
     for run, tables in known.earlier:
         if table in tables and _is_changed(table, tables[table], known):
@@ -99,7 +100,7 @@ def finish_table(job_path: str, share: int, table: str) -> list[Made]:
                 return [Made(table, None, [], stale=True)]
             parts = _write(table, _finished(table, tables[table], known), job, f"{name}-{run}", settled=True)
             made.append(Made(table, run, parts))
-    for raws, of, suffix in ((known.folder.settled, job.run, "s"), (known.folder.open, None, "o")):
+    for raws, of, suffix in ((known.folder.settled, job.run, "1settled"), (known.folder.open, None, "2open")):
         if table in raws:
             rows = _finished(table, raws[table], known)
             made.append(Made(table, of, _write(table, rows, job, f"{name}-{suffix}", settled=of is not None)))
@@ -112,9 +113,9 @@ def finish_whole(job_path: str, share: int, table: str) -> list[Made]:
     job, name = known.job, f"{known.job.run}-{share:04d}"
     settled = [*(tables for _, tables in known.earlier), known.folder.settled]
     made = []
-    for raws, suffix in ((settled, "ws"), ([known.folder.open], "wo")):
+    for raws, suffix in ((settled, "1all"), ([known.folder.open], "2open")):
         rows = chain.from_iterable(_finished(table, tables[table], known) for tables in raws if table in tables)
-        made.append(Made(table, None, _write(table, rows, job, f"{name}-{suffix}", settled=suffix == "ws")))
+        made.append(Made(table, None, _write(table, rows, job, f"{name}-{suffix}", settled=suffix == "1all")))
     return made
 
 

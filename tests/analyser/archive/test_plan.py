@@ -1,0 +1,90 @@
+"""Which files a run takes in, in which order, and what it says of the others."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from analyser.archive.manifest import InputFile, Manifest
+from analyser.archive.plan import Plan, plan_files
+from tests.support.packets import Captured, ethernet, ipv4, pcap, tcp
+
+PACKET = ethernet(ipv4(tcp(b"x", destination_port=9092)))
+
+
+def write(path: Path, first_ns: int, count: int = 3) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(pcap([Captured(first_ns + number * 1000, PACKET) for number in range(count)], nanoseconds=True))
+    return path
+
+
+def held(plan: Plan) -> Manifest:
+    """A dataset that has taken the plan's files in."""
+    return Manifest(
+        inputs=tuple(
+            InputFile(one.source.name, one.key, one.size, 3, one.source.first_ns, None, "read", None, "000001")
+            for one in plan.files
+        )
+    )
+
+
+def names(plan: Plan) -> list[str]:
+    return [one.path.name for one in plan.files]
+
+
+def reasons(plan: Plan) -> list[str]:
+    return [one.reason or "" for one in plan.aside]
+
+
+def test_files_come_in_the_order_of_time_whatever_their_names_are(tmp_path: Path) -> None:
+    write(tmp_path / "a" / "z.pcap", 1000)
+    write(tmp_path / "b.pcap", 5000)
+    write(tmp_path / "c.pcap", 3000)
+    plan = plan_files([tmp_path, tmp_path / "b.pcap"], None, "000001")
+    assert names(plan) == ["z.pcap", "c.pcap", "b.pcap"]
+    assert [one.number for one in plan.files] == [0, 1, 2]
+    assert names(plan_files([str(tmp_path / "*.pcap")], None, "000001")) == ["c.pcap", "b.pcap"]
+
+
+def test_what_is_in_already_is_passed_over(tmp_path: Path) -> None:
+    write(tmp_path / "a.pcap", 1000)
+    before = held(plan_files([tmp_path], None, "000001"))
+    write(tmp_path / "b.pcap", 5000)
+    plan = plan_files([tmp_path], before, "000002")
+    assert (names(plan), plan.known, plan.aside) == (["b.pcap"], 1, [])
+    assert plan.files[0].number == 1
+
+
+@pytest.mark.parametrize(
+    ("name", "first_ns", "count", "sentence"),
+    [
+        pytest.param("copy.pcap", 4000, 3, "has the same content as", id="the same content"),
+        pytest.param("early.pcap", 1000, 3, "begins before what the dataset already holds", id="earlier"),
+        pytest.param("a.pcap", 4000, 9, "has changed since it was taken in", id="grown"),
+    ],
+)
+def test_what_cannot_be_taken_in_any_more_is_set_aside(
+    name: str, first_ns: int, count: int, sentence: str, tmp_path: Path
+) -> None:
+    write(tmp_path / "a.pcap", 4000)
+    before = held(plan_files([tmp_path], None, "000001"))
+    path = write(tmp_path / name, first_ns, count)
+    plan = plan_files([path], before, "000002")
+    assert plan.files == []
+    assert [path.name in reason and sentence in reason for reason in reasons(plan)] == [True]
+
+
+def test_inputs_without_captures_are_told_and_the_rest_goes_on(tmp_path: Path) -> None:
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "text.pcap").write_text("no capture")
+    good = write(tmp_path / "good.pcap", 1000)
+    plan = plan_files([tmp_path / "empty", tmp_path / "text.pcap", tmp_path / "gone.pcap", "-", good], None, "000001")
+    assert names(plan) == ["good.pcap"]
+    found = dict(zip([Path(one.path).name for one in plan.aside], reasons(plan), strict=True))
+    assert {name: reason.split(": ", 1)[-1] for name, reason in found.items()} == {
+        "empty": f"{tmp_path / 'empty'} is a directory without captures.",
+        "text.pcap": "it starts with the text 'no capture'.",
+        "gone.pcap": "no such file or directory.",
+        "-": "- can be read once only; an archive takes files.",
+    }
