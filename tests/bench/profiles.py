@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Literal, NamedTuple
 
-Kind = Literal["exchanges", "lossy", "processes", "records", "decode", "mongo", "mqtt", "archive"]
+Kind = Literal["exchanges", "lossy", "processes", "records", "decode", "mongo", "mqtt", "archive", "live"]
 
 
 class Size(NamedTuple):
@@ -62,5 +62,6 @@ _ALL = (
     Profile("mqtt", "mqtt", "", Scale(Size(1_000_000)), Scale(Size(20_000)), 3),
     Profile("archive", "archive", "", Scale(Size(0, 5_200_000_000)), Scale(Size(0, 12_000_000)), 1),
     Profile("decode", "decode", "", Scale(Size()), Scale(Size()), 1 / 3),
+    Profile("live", "live", "small", Scale(Size()), Scale(Size()), 1),
 )  # fmt: skip
 PROFILES = {profile.name: profile for profile in _ALL}

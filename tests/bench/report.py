@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 from tests.bench.archives import Archived, archive_lines, archive_verdicts
 from tests.bench.decode import Cost
+from tests.bench.live import LiveRate
 from tests.bench.measure import Run
 from tests.support.replay import Replayed
 
@@ -66,6 +67,8 @@ class Results:
     memories: list[Memory] = field(default_factory=list)
     costs: list[Cost] = field(default_factory=list)
     archives: list[Archived] = field(default_factory=list)
+    lives: list[LiveRate] = field(default_factory=list)
+    delays_s: list[float] = field(default_factory=list)
     most_cost_ratio: float = 3.0
     skipped: list[str] = field(default_factory=list)
 
@@ -78,6 +81,7 @@ def markdown(results: Results, *, judged: bool) -> str:
         _memory_lines(results.memories) if results.memories else [],
         _cost_lines(results.costs) if results.costs else [],
         archive_lines(results.archives) if results.archives else [],
+        _live_lines(results.lives, results.delays_s) if results.lives else [],
         _verdicts(results) if judged else ["Small captures: no aim is judged."],
         [f"- skipped: {reason}" for reason in results.skipped],
     ]
@@ -115,6 +119,23 @@ def _memory_lines(memories: Sequence[Memory]) -> list[str]:
             f"| {memory.profile} | {memory.times}x | {size.packets:,} | {_megabytes(size)} | {size.flows:,} "
             f"| {size.exchanges:,} | {memory.tshark.peak_mib:.0f} | {memory.wirewitness.peak_mib:.0f} |"
         )
+    return lines
+
+
+def _live_lines(lives: Sequence[LiveRate], delays_s: Sequence[float]) -> list[str]:
+    lines = [
+        "| live | packets/s wanted | sent | packets | seen | late s | CPU s | keeps up |",
+        "|---|--:|--:|--:|--:|--:|--:|---|",
+    ]
+    for one in lives:
+        cells = (
+            one.program, f"{one.wanted:,}", f"{one.reached:,.0f}", f"{one.sent:,}", f"{one.seen:,}",
+            f"{one.late_s:.1f}", f"{one.cpu_s:.1f}", "yes" if one.kept_up else "no",
+        )  # fmt: skip
+        lines.append("| " + " | ".join(cells) + " |")
+    if delays_s:
+        worst, middle = max(delays_s), statistics.median(delays_s)
+        lines += ["", f"From a finding's packet to its line: median {middle:.1f} s, at most {worst:.1f} s."]
     return lines
 
 

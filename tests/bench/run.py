@@ -9,6 +9,7 @@ each. Then one run each at 1, 2, 4 and 8 times a base size for the peak memory. 
 generator wrote, or there are no figures; `lossy` says what it counts. `processes` compares one process with two,
 `decode` our decoders with kio's native ones, `records` the records of each codec, `mqtt` counts messages. `archive`
 runs once: the offline command with two processes, then archives on one and on two cores, over 5 GB (12 GB of disk).
+`live` sends packets to a loopback at rising rates (see live.py).
 Standard output gets Markdown; bench-out/result.json everything. Exit status 1 when the counts differ; a missed aim is
 shown, not hidden, and does not change the exit status. What cannot be measured is skipped with the reason.
 """
@@ -19,6 +20,7 @@ import argparse
 import json
 import os
 import platform
+import shutil
 import sys
 from importlib.util import find_spec
 from pathlib import Path
@@ -27,6 +29,7 @@ from typing import Any
 from tests.bench.archives import MessagesMissing, measure_archives
 from tests.bench.compare import Bench, CountsDiffer
 from tests.bench.decode import costs
+from tests.bench.live import delays_s, live_rates
 from tests.bench.profiles import PROFILES, Profile
 from tests.bench.programs import has_option, has_table, tshark_version
 from tests.bench.report import Results, markdown
@@ -49,6 +52,9 @@ def measure_profile(bench: Bench, profile: Profile, results: Results, args: argp
         results.costs += costs(*(DECODE_QUICK if args.quick else DECODE_FULL))
     elif profile.kind == "archive" and scale.timing:
         results.archives += measure_archives(args.out, scale.timing.size_bytes)
+    elif profile.kind == "live":
+        results.lives += live_rates(args.out, args.quick)
+        results.delays_s += delays_s(args.out)
     elif profile.kind == "records" and scale.timing:
         options = ["--payload"] if has_option("--payload") else []
         results.timings += bench.records(profile, scale.timing, runs, options)
@@ -72,6 +78,8 @@ def missing(profile: Profile) -> str:
         return "PySpark is not installed"
     if profile.kind == "records" and not has_table("kafka_records"):
         return "wirewitness has no table kafka_records"
+    if profile.kind == "live" and (os.geteuid() or shutil.which("tcpdump") is None):
+        return "it needs root, for a network namespace, and tcpdump"
     return ""
 
 
