@@ -86,7 +86,8 @@ def live(
     from app.cli.live_output import output_for
 
     analysis = None
-    with output_for(form, ", ".join(interfaces) or str(read), quiet=quiet) as output:
+    title = ", ".join(interfaces) or ("standard input" if read == "-" else str(read))
+    with output_for(form, title, quiet=quiet) as output:
         analysis = _run(job, read, reading, keep, duration, output, _shared(share, interfaces, read, reading))
     if analysis is None:  # whoever read the lines has what was wanted
         return Status.DONE
