@@ -24,6 +24,8 @@ def serve(
     """Serve the dashboard until the process is interrupted. Raises OSError when it cannot listen there."""
     from streamlit.web import bootstrap
 
+    import app.dashboard.pages  # noqa: F401  loaded now, so that the first page does not wait for it
+
     chosen = _free_port(host, port)
     shown = f"[{host}]" if ":" in host else host
     click.echo(f"dashboard at http://{shown}:{chosen} (Ctrl-C ends it)", err=True)

@@ -39,8 +39,7 @@ class Picture(NamedTuple):
 
 SHOWN = (
     Picture("dashboard-groups", "/kafka-groups?capture=kafka_stale_commit"),
-    Picture("dashboard-finding", "/?capture=kafka_stale_commit", "Details"),
-    Picture("dashboard-apis", "/kafka-apis?capture=kafka_stale_commit", dark=True),
+    Picture("dashboard-finding", "/?capture=kafka_stale_commit", "Details", dark=True),
 )
 
 

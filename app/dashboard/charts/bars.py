@@ -7,7 +7,7 @@ from typing import Any
 
 import altair as alt
 
-from app.dashboard.charts.theme import HEIGHT, AnyChart, clock, frame, time_x
+from app.dashboard.charts.theme import HEIGHT, Y_EXTENT_PX, AnyChart, clock, frame, time_x
 
 Rows = Sequence[Mapping[str, Any]]
 
@@ -34,12 +34,13 @@ def time_bars(
     if per_second:
         tips.append(alt.Tooltip("rate:Q", title="per second", format=",.1f"))
     legend = alt.Legend(title=None, orient="top", columns=8, labelLimit=260) if len(names) > 1 else None
+    axis = alt.Axis(tickMinStep=0 if per_second else 1, tickCount=4, minExtent=Y_EXTENT_PX)
     chart: AnyChart = (
         alt.Chart(data, height=height)
         .mark_rect()
         .encode(
             time_x(domain=domain), alt.X2("t_end"),
-            alt.Y("low:Q", title=title, axis=alt.Axis(tickMinStep=0 if per_second else 1, tickCount=4)),
+            alt.Y("low:Q", title=title, axis=axis),
             alt.Y2("high"),
             alt.Color("kind:N", scale=alt.Scale(domain=names, range=list(colours.values())), legend=legend),
             tooltip=tips,

@@ -32,6 +32,8 @@ AnyChart: TypeAlias = alt.Chart | alt.LayerChart | alt.FacetChart | alt.VConcatC
 _TIMES = ("t", "t_end")
 
 _SHORT_MS, _LONG_MS = 10_000, 36 * 3_600_000
+# Room for the labels of a vertical axis, so that the time axes of charts one above the other begin at one place.
+Y_EXTENT_PX = 34
 HEIGHT = 220
 LOW = 150
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import altair as alt
 
 from app.dashboard.charts.bars import Rows, time_bars
-from app.dashboard.charts.theme import BAD, HEIGHT, LOW, PROTOCOL, QUIET, AnyChart, clock, frame, time_x
+from app.dashboard.charts.theme import BAD, HEIGHT, LOW, PROTOCOL, QUIET, Y_EXTENT_PX, AnyChart, clock, frame, time_x
 
 BRUSH = "range"
 
@@ -38,9 +38,11 @@ def latency_heat(rows: Rows, domain: tuple[float, float] | None = None) -> AnyCh
         .mark_rect()
         .encode(
             time_x(domain=domain), alt.X2("t_end"),
-            alt.Y("low_ms:Q", scale=alt.Scale(type="log"), title="latency, ms", axis=alt.Axis(format="~g", grid=False)),
+            alt.Y("low_ms:Q", scale=alt.Scale(type="log"), title="latency, ms",
+                  axis=alt.Axis(format="~g", grid=False, minExtent=Y_EXTENT_PX)),
             alt.Y2("high_ms"),
-            alt.Color("exchanges:Q", scale=alt.Scale(scheme="viridis", type="log"), legend=alt.Legend(orient="right")),
+            alt.Color("exchanges:Q", scale=alt.Scale(scheme="viridis", type="log"),
+                      legend=alt.Legend(orient="top", gradientLength=160)),
             tooltip=[clock(), alt.Tooltip("low_ms:Q", format="~g", title="from ms"),
                      alt.Tooltip("high_ms:Q", format="~g", title="to ms"), alt.Tooltip("exchanges:Q", format=",")],
         )
@@ -57,7 +59,8 @@ def latency_lines(rows: Rows, domain: tuple[float, float] | None = None) -> AnyC
         .mark_line(point=len(rows) < 40, interpolate="step-after")
         .encode(
             time_x(domain=domain),
-            alt.Y("ms:Q", scale=alt.Scale(type="symlog", constant=1), title="latency, ms"),
+            alt.Y("ms:Q", scale=alt.Scale(type="symlog", constant=1), title="latency, ms",
+                  axis=alt.Axis(minExtent=Y_EXTENT_PX)),
             alt.Color("of:N", scale=alt.Scale(domain=["median", "95 %", "99 %"], range=["#2f7fc1", "#d98e04", BAD]),
                       legend=alt.Legend(title=None, orient="top")),
             tooltip=[clock(), "of:N", alt.Tooltip("ms:Q", format=",.3f")],
