@@ -163,7 +163,7 @@ class Session:
         rows = finding_rows(analysis)
         self.news += self.findings.take(rows, cut_ns)
         self._tell()
-        if cut_ns is not None:
+        if cut_ns is not None and "findings" in analysis.tables():
             tables.replace_findings(_findings_table(self.findings.rows()))
 
     def _tell(self) -> None:
@@ -180,7 +180,9 @@ class Session:
 
 
 def finding_rows(analysis: Analysis) -> list[dict[str, Any]]:
-    """The findings of an analysis, times as ns."""
+    """The findings of an analysis, times as ns; none where nobody asked for any."""
+    if "findings" not in analysis.tables():
+        return []
     table = analysis.arrow("findings")
     for name in ("ts_first", "ts_last"):
         table = table.set_column(table.schema.get_field_index(name), name, table.column(name).cast(pa.int64()))

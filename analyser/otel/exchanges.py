@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Protocol
 
+import duckdb
 import pyarrow as pa
 
 TABLES = (
@@ -20,8 +21,16 @@ TABLES = (
 )
 
 
+WANTED = "wanted_exchanges"
+
+
 class Queryable(Protocol):
     """The part of `analyser.Analysis` that is used here."""
+
+    @property
+    def connection(self) -> duckdb.DuckDBPyConnection:
+        """Where the tables are."""
+        ...
 
     def query(self, query: str) -> Iterator[pa.RecordBatch]:
         """One SELECT over the selected rows, in batches."""
@@ -66,3 +75,13 @@ _QUERY = """
 def batches(analysis: Queryable) -> Iterator[pa.RecordBatch]:
     """The selected exchanges in the order of time, with the columns of other tables that `spans` knows."""
     return analysis.query(_QUERY)
+
+
+def batches_of(analysis: Queryable, ids: Sequence[pa.Array]) -> Iterator[pa.RecordBatch]:
+    """As `batches`, of the exchanges with these ids only."""
+    if not ids:
+        return
+    analysis.connection.register(WANTED, pa.table({"exchange_id": pa.chunked_array(ids, pa.string())}))
+    yield from analysis.query(
+        f"SELECT * FROM ({_QUERY}) SEMI JOIN {WANTED} USING (exchange_id) ORDER BY ts, exchange_id"
+    )

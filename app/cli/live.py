@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
@@ -88,7 +88,8 @@ def live(
     analysis = None
     title = ", ".join(interfaces) or ("standard input" if read == "-" else str(read))
     with output_for(form, title, quiet=quiet) as output:
-        analysis = _run(job, read, reading, keep, duration, output, _shared(share, interfaces, read, reading))
+        shared = _shared(share, interfaces, read, reading)
+        analysis = run_live(job, read, reading, keep, duration, output, shared)
     if analysis is None:  # whoever read the lines has what was wanted
         return Status.DONE
     with analysis:
@@ -100,16 +101,20 @@ def live(
         return status_of(analysis)
 
 
-def _run(
+def run_live(
     job: CaptureJob | None,
     read: str | None,
     reading: dict[str, Any],
     keep: float,
     duration: float | None,
     output: Output,
-    shared: Snapshots | None,
+    shared: Snapshots | None = None,
+    tables: Iterable[str] | None = None,
 ) -> Analysis:
-    """Read until it is over."""
+    """Read until it is over, or until somebody stops it; the analysis of what is still there.
+
+    job: interfaces, else `read` names a stream. keep: seconds that rows stay. tables: None for those of a report.
+    """
     from analyser.live.rolling import Kept
     from analyser.live.session import Session
     from app.cli.options import read_options
@@ -129,7 +134,8 @@ def _run(
             shared.write(analysis)
         return output.view(analysis)
 
-    tables = REPORT_TABLES if shared is None else SHARED_TABLES
+    if tables is None:
+        tables = REPORT_TABLES if shared is None else SHARED_TABLES
     session = Session(tables, options, kept, view, output.show, stop_all, duration)
     session.waits_for_capture = job is not None
     session.pipeline.keep_fresh = output.wants_exchanges

@@ -8,25 +8,44 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from app.cli.failure import CallerError, Status, say
+from app.cli.live_options import DurationType, PortsType, capture_job
 from app.cli.options import output_option, reading_options
-from app.cli.output import check_output, result_sink
+from app.cli.output import check_output, flush_output, result_sink
 from app.cli.reading import open_analysis, status_of
 
 if TYPE_CHECKING:
     from analyser.analysis import Analysis
+    from analyser.capture.capturing import CaptureJob
+
+
+# Rows of a running capture that are kept for the exchanges to come.
+_KEEP_S = 900.0
 
 
 @click.command(short_help="Send exchanges as OpenTelemetry spans, or write them as OTLP JSON.")
-@click.argument("captures", nargs=-1, required=True, metavar="CAPTURE...")
+@click.argument("captures", nargs=-1, metavar="CAPTURE... | -i IFACE")
+@click.option("-i", "--interface", "interfaces", multiple=True, metavar="IFACE",
+              help="Capture on this interface (Linux) in place of reading captures. Repeatable.")  # fmt: skip
+@click.option("--ports", type=PortsType(), metavar="A,B", help="With -i: only TCP packets from or to these ports.")
+@click.option("--duration", type=DurationType(), metavar="TIME", help="With -i: stop after this time: 90s, 10m, 2h.")
 @click.option("--endpoint", metavar="URL", help="Send to this OTLP/HTTP receiver, such as http://localhost:4318.")
 @click.option("--service-name", default="wirewitness", show_default=True, metavar="NAME",
               help="The resource's service.name; OTEL_RESOURCE_ATTRIBUTES adds others.")  # fmt: skip
 @output_option
 @reading_options
 def otel(
-    *, captures: tuple[str, ...], endpoint: str | None, service_name: str, output: str | None, **reading: Any
+    *,
+    captures: tuple[str, ...],
+    interfaces: tuple[str, ...],
+    ports: tuple[int, ...] | None,
+    duration: float | None,
+    endpoint: str | None,
+    service_name: str,
+    output: str | None,
+    **reading: Any,
 ) -> Status:
-    """Make a span of every exchange of CAPTURE..., by the semantic conventions for messaging and databases.
+    """Make a span of every exchange of CAPTURE... or of what an interface brings, by the semantic conventions for
+    messaging and databases.
 
     Times are the capture's, ids are made of content: sending a capture again makes the same spans. Payloads and values
     of queries are never in a span. Without --endpoint, lines of OTLP JSON are written. Headers and certificates for the
@@ -36,16 +55,24 @@ def otel(
     Examples:
       wirewitness otel incident.pcapng --endpoint http://localhost:4318
       wirewitness otel incident.pcapng --protocol mongo --output spans.jsonl
+      wirewitness otel -i eth0 --ports 9092 --endpoint http://localhost:4318
       wirewitness otel incident.pcapng --from 2026-11-20T11:23:00 --to 2026-11-20T11:24:00 | head -1
     """
     if find_spec("opentelemetry") is None or find_spec("opentelemetry.exporter") is None:
         raise CallerError("OpenTelemetry is not installed: pip install 'wirewitness[otel]'")
     if endpoint is not None and output is not None:
         raise click.UsageError("--endpoint and --output exclude each other")
+    if bool(captures) == bool(interfaces):
+        raise click.UsageError("name captures, or interfaces with -i")
+    if (ports or duration) and not interfaces:
+        raise click.UsageError("--ports and --duration are for interfaces (-i)")
     check_output(output, captures)
     from analyser.otel.exchanges import TABLES
 
     url = None if endpoint is None else _url(endpoint)
+    if interfaces:
+        job = capture_job(interfaces, "", ports or (), None, None)
+        return _live(job, reading, duration, url, service_name, output)
     with open_analysis(captures, TABLES, dict(reading)) as analysis:
         if url is None:
             _write(analysis, service_name, output)
@@ -84,3 +111,28 @@ def _send(analysis: Analysis, service_name: str, url: str, *, quiet: bool) -> No
         raise CallerError(f"{error} ({error.sent:,} spans were sent before)") from error
     if not quiet:
         say(f"{sent:,} spans sent")
+
+
+def _live(
+    job: CaptureJob, reading: dict[str, Any], duration: float | None, url: str | None, service_name: str,
+    output: str | None,
+) -> Status:  # fmt: skip
+    from analyser.otel.exchanges import TABLES
+    from analyser.otel.spans import resource
+    from app.cli.live import run_live
+    from app.cli.otel_live import Sender, SpanOutput, line_writer
+
+    source = resource(service_name)
+    chosen = {name: reading[name] for name in ("decode_as", "protocol", "enable")}
+    with result_sink(output) as write:
+        sender = Sender(source, url) if url is not None else None
+        news = SpanOutput(sender.take if sender is not None else line_writer(source, write, flush_output))
+        with run_live(job, None, chosen, _KEEP_S, duration, news, tables=("captures", *TABLES)) as analysis:
+            if not analysis.arrow("captures").num_rows:
+                raise CallerError(" ".join(unread.reason for unread in analysis.unread) or "no packet was captured")
+            news.finish(analysis)
+            if sender is not None:
+                sender.close()
+                if not reading["quiet"]:
+                    say(f"{sender.sent:,} spans sent" + (f", {sender.lost:,} lost" if sender.lost else ""))
+            return status_of(analysis)

@@ -1,0 +1,98 @@
+"""`wirewitness otel -i`: exchanges on loopback become spans at a real receiver, each once."""
+
+from __future__ import annotations
+
+import signal
+import socket
+import subprocess
+import time
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+
+from analyser.live.capturer import may_capture
+from tests.app.program import COMMAND, environment, run
+from tests.conftest import require_program
+from tests.support.otlp_receiver import receiver
+
+PUBLISHES = 30
+CONNECT = b"\x10\x0d\x00\x04MQTT\x04\x02\x00\x3c\x00\x01x"
+CONNACK = b"\x20\x02\x00\x00"
+DISCONNECT = b"\xe0\x00"
+
+
+def publish(identifier: int) -> bytes:
+    """PUBLISH with QoS 1 to `a/b`, payload `hello`."""
+    body = b"\x00\x03a/b" + identifier.to_bytes(2, "big") + b"hello"
+    return bytes((0x32, len(body))) + body
+
+
+def talk(server: socket.socket) -> None:
+    """One client that is answered at once."""
+    with socket.create_connection(server.getsockname()) as client, server.accept()[0] as peer:
+        for asked, answer in [
+            (CONNECT, CONNACK),
+            *((publish(one), b"\x40\x02" + one.to_bytes(2, "big")) for one in range(1, PUBLISHES + 1)),
+        ]:
+            client.sendall(asked)
+            assert peer.recv(100) == asked
+            peer.sendall(answer)
+            assert client.recv(100) == answer
+            time.sleep(0.05)
+        client.sendall(DISCONNECT)
+        assert peer.recv(100) == DISCONNECT
+
+
+@contextmanager
+def capturing(*words: str) -> Iterator[subprocess.Popen[bytes]]:
+    """The command, once the kernel hands packets to it."""
+    command = [*COMMAND, "otel", "-i", "lo", *words]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment())
+    try:
+        until = time.monotonic() + 60
+        while len(_packet_sockets()) == _PACKET_SOCKETS_BEFORE and time.monotonic() < until:
+            time.sleep(0.05)
+        time.sleep(0.5)
+        yield process
+    finally:
+        process.kill()
+        process.wait()
+
+
+def _packet_sockets() -> list[str]:
+    with open("/proc/net/packet", encoding="ascii") as table:
+        return table.readlines()[1:]
+
+
+_PACKET_SOCKETS_BEFORE = len(_packet_sockets())
+
+
+def test_each_exchange_is_sent_once() -> None:
+    if not may_capture():
+        pytest.skip("no right to capture packets (CAP_NET_RAW)")
+    require_program("tcpdump")
+    with receiver() as received, socket.create_server(("127.0.0.1", 0)) as server:
+        port = str(server.getsockname()[1])
+        with capturing("--ports", port, "--endpoint", received.url) as process:
+            talk(server)
+            time.sleep(1.0)
+            process.send_signal(signal.SIGINT)
+            _, errors = process.communicate(timeout=60)
+        assert process.returncode == 0, errors
+        spans = received.spans()
+    assert errors.decode().splitlines()[-1] == f"{len(spans):,} spans sent"
+    assert len({span.span_id for span in spans}) == len(spans) == PUBLISHES + 2
+    topics = Counter(
+        attribute.value.string_value
+        for span in spans
+        for attribute in span.attributes
+        if attribute.key == "messaging.destination.name"
+    )
+    assert topics == {"a/b": PUBLISHES}
+
+
+def test_captures_or_an_interface() -> None:
+    for words in ((), ("-i", "lo", "x.pcap"), ("x.pcap", "--ports", "1")):
+        assert run("otel", *words).returncode == 2
