@@ -173,6 +173,7 @@ class Session:
         self._show(self)
         self.news.clear()
         self.lines.clear()
+        self.pipeline.fresh.clear()
 
     def _say(self, line: str) -> None:
         if line not in self.lines:
