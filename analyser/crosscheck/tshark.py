@@ -1,8 +1,8 @@
 """tshark as a source of dissected packets.
 
 In: a capture file and which server ports speak what. Out: one `Packet` after another, each with the trees of the
-protocols in it. tshark is called directly and its JSON read as it comes: pyshark's objects are four times slower
-(measured: 3.4 thousand packets/s, here 14 thousand) and drop the order of layers, which tells what is malformed.
+protocols in it. tshark is called directly and its JSON read as it comes: pyshark's objects cost three times as
+much (5.1 thousand packets for a second of processor time with EK, 0.5 thousand with XML, here 16 thousand).
 """
 
 from __future__ import annotations
