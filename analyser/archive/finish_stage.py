@@ -98,7 +98,8 @@ def finish_table(job_path: str, share: int, table: str) -> list[Made]:
         if table in tables and _is_changed(table, tables[table], known):
             if table in STAGE_OF:  # the context has mixed the rows of all shares in their parts
                 return [Made(table, None, [], stale=True)]
-            parts = _write(table, _finished(table, tables[table], known), job, f"{name}-{run}", settled=True)
+            again = f"{run}-{share:04d}-1then{job.run}"
+            parts = _write(table, _finished(table, tables[table], known), job, again, settled=True)
             made.append(Made(table, run, parts))
     for raws, of, suffix in ((known.folder.settled, job.run, "1settled"), (known.folder.open, None, "2open")):
         if table in raws:

@@ -69,7 +69,7 @@ def time_column(table: str) -> str | None:
 def write_parts(
     table: str, batches: Iterable[pa.RecordBatch], folder: Path, name: str, *, provisional: bool = False
 ) -> list[Part]:
-    """Write rows below `folder`/`table` as `part-NAME-N.parquet`; the parts, with paths relative to the folder.
+    """Write rows below `folder`/`table` as `part-NAME-NNNN.parquet`; the parts, with paths relative to the folder.
 
     batches: with the registered columns; FLOW may stand beside them. Rows keep their order within a part. name: unique
     within the dataset, such as RUN-SHARE. Memory: about OPEN_FILES times ROW_GROUP_BYTES, whatever comes.
@@ -182,7 +182,7 @@ class _Writer:
     def _new(self, place: Place) -> _File:
         number = self._numbers[place]
         self._numbers[place] += 1
-        target = self._folder / self._table / place.folder() / f"part-{self._name}-{number}.parquet"
+        target = self._folder / self._table / place.folder() / f"part-{self._name}-{number:04d}.parquet"
         target.parent.mkdir(parents=True, exist_ok=True)
         temporary = target.with_name(f".{target.name}.{uuid.uuid4().hex[:8]}")
         schema = part_schema(self._table)

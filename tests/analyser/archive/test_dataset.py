@@ -123,8 +123,8 @@ def test_parts_lie_by_protocol_day_and_hour(tmp_path: Path) -> None:
     ]
     parts = write_parts("exchanges", arrow_from_rows("exchanges", rows).to_batches(), tmp_path, "000001-7")
     assert [part.path for part in parts] == [
-        "exchanges/protocol=__HIVE_DEFAULT_PARTITION__/day=1969-12-31/hour=23/part-000001-7-0.parquet",
-        "exchanges/protocol=kafka/day=2026-11-20/hour=13/part-000001-7-0.parquet",
+        "exchanges/protocol=__HIVE_DEFAULT_PARTITION__/day=1969-12-31/hour=23/part-000001-7-0000.parquet",
+        "exchanges/protocol=kafka/day=2026-11-20/hour=13/part-000001-7-0000.parquet",
     ]
     assert [part.rows for part in parts] == [1, 1]
     source = f"read_parquet('{tmp_path}/**/*.parquet')"
