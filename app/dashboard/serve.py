@@ -52,7 +52,7 @@ def _settings(host: str, port: int, *, browser: bool, debug: bool) -> dict[str, 
         "client_showErrorLinks": False,
         "theme_baseFontSize": 14,
         "theme_light_primaryColor": "#2f7fc1",
-        "theme_dark_primaryColor": "#4fa3e0",
+        "theme_dark_primaryColor": "#3583c4",
     }
     if _is_loopback(host):  # another site's name that points here is no way in
         settings["server_allowedHosts"] = ["localhost", "127.0.0.1", "::1", host]
