@@ -9,10 +9,13 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import NamedTuple
 
 from analyser.carried import OuterMap
+from analyser.doubt import IN_A_ROW, Doubt
 from analyser.streams import Gap, Run
+from dissectors.core.framer import LARGE_FRAME_BYTES
 from dissectors.core.model import Frame
 from dissectors.core.protocol import STUCK, Conversation, Cut, Framer, Sink
 
@@ -57,6 +60,7 @@ class StreamCutter:
         self._broken = False
         self._stuck_at = -1
         self._skipped: _Skipped | None = None
+        self._doubt: Doubt | None = None
         self.after_loss: set[int] = set()
         self.offset = 0
 
@@ -71,8 +75,8 @@ class StreamCutter:
 
     @property
     def searches(self) -> bool:
-        """Must the next segment go to `search`? A boundary is looked for, or will be where no frame can start."""
-        return not self._framer.synchronised or self.offset == self._stuck_at
+        """Must the next segment go to `search`? A boundary is looked for, or may have to be."""
+        return not self._framer.synchronised or self.offset == self._stuck_at or self._doubt is not None
 
     def run(self, run: Run, out: Sink) -> list[Frame]:
         """Frames that this run completes, while nothing is searched for. It may get stuck; see `take_back`."""
@@ -83,7 +87,7 @@ class StreamCutter:
         return self._take(segment, conversation, out)
 
     def take_back(self) -> Run | None:
-        """What no frame has used, when no frame can start in front of it; None when all is well."""
+        """What no frame has used, when none can start there or a very large one does; None when all is well."""
         rest = self._rest
         if rest.need != STUCK:
             return None
@@ -91,6 +95,10 @@ class StreamCutter:
         return Run(rest.pieces, rest.size, rest.positions, rest.packets, rest.ts_ns, rest.order)
 
     def _take(self, run: Run, conversation: Conversation | None, out: Sink) -> list[Frame]:
+        if self._doubt is not None and conversation is not None:
+            row = self._doubt.segment(run, lambda part: conversation.boundary(self.direction, part, 0, True))
+            if row is not None:
+                return self._give_up(row, run.size, conversation, out)
         if self._skip:
             run = self._behind_cut_frame(run)
         if not run.size:
@@ -144,6 +152,29 @@ class StreamCutter:
             self._places.forget(self.offset)
         return frames
 
+    def _give_up(self, row: Run, new: int, conversation: Conversation, out: Sink) -> list[Frame]:
+        """The large frame in hand is none: it is cut in front of the messages that say so, `new` bytes of them new."""
+        before = row.size - new
+        rest = self._rest
+        self.offset -= before if self._skip else 0
+        frames: list[Frame] = []
+        if not self._skip:
+            left = bisect_left(rest.positions, rest.size - before)
+            data, rest.size = b"".join(rest.pieces), rest.size - before
+            rest.pieces = [data[: rest.size]]
+            for column in (rest.positions, rest.packets, rest.ts_ns, rest.order):
+                del column[left:]
+            frames = self.cut_off()
+            self.offset += rest.size
+        place = self._outer(self.offset)
+        text = f"a frame is given up: inside it {IN_A_ROW} messages in a row end where short segments do"
+        kind = ("warn", "framing", "frame_given_up")
+        out.expert((self.direction, place, row.packets[0], row.ts_ns[0], *kind, text, f"{place}-{place}"))
+        self._rest, self._skip, self._doubt = _Rest(), 0, None
+        self._lost()
+        found = self._cut(b"".join(row.pieces), row.positions, row.packets, row.ts_ns, row.order, conversation, out)
+        return frames + found
+
     def _skip_bytes(self, start: int, end: int, reason: str, packet: int, ts_ns: int, out: Sink) -> None:
         """Remember bytes that belong to no frame. Those that follow each other are told together."""
         outer = self._outer(start), self._outer(end - 1)
@@ -172,6 +203,9 @@ class StreamCutter:
         # A gap that ends inside the frame in hand hides no boundary: the frame said how long it is.
         left = self._skip or (self._rest.need - self._rest.size if begun else 0)
         self._skip = left - gap.size if 0 < gap.size <= left else 0
+        self._doubt = self._doubt if self._skip else None
+        if self._doubt is not None:
+            self._doubt.gap()
         if not 0 < gap.size <= left:
             self._lost()
         self.offset = offset + gap.size
@@ -236,6 +270,8 @@ class StreamCutter:
         skip = min(self._skip, run.size)
         self._skip -= skip
         self.offset += skip
+        if not self._skip:
+            self._doubt = None
         at = bisect_right(run.positions, skip) - 1
         if skip == run.size:
             return Run([], 0, [], [], [], [])
@@ -254,7 +290,7 @@ class StreamCutter:
         frames += self.cut_off()
         if self._rest.size:
             self.offset += self._rest.size
-            self._rest = _Rest()
+            self._rest, self._doubt = _Rest(), None
             self._lost()
         return frames
 
@@ -279,6 +315,9 @@ class StreamCutter:
     ) -> None:
         used, left = cut.position, len(data) - cut.position
         self.offset += used
+        self._doubt = None
+        if cut.need > LARGE_FRAME_BYTES:
+            self._doubt = Doubt(self._framer, max(b - a for a, b in pairwise([*positions, len(data)])))
         if left == 0:
             self._rest = _Rest()
             return

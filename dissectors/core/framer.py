@@ -18,6 +18,8 @@ Candidates = Callable[[bytes, int, int], Iterable[int]]
 MAX_WAIT_BYTES = 1 << 20
 # Up to here what comes next is looked at as it comes. Beyond, nobody looks until there is twice as much.
 MAX_EAGER_BYTES = 1 << 16
+# Frames that say they are larger are awaited segment by segment, since they may be damaged.
+LARGE_FRAME_BYTES = 1 << 23
 # What comes next is looked at together with this much before it: a header may lie across segments.
 _OVERLAP_BYTES = 64
 # So many of the positions that more bytes may make a boundary are asked about whenever some come.
@@ -70,6 +72,8 @@ class LengthFramer:
             size = measure(data, position, end)
             while size > 0:
                 after = position + size
+                if size > LARGE_FRAME_BYTES and plausible is None:
+                    return Cut(starts, ends, position, STUCK, skipped)
                 if after > end:
                     return Cut(starts, ends, position, size, skipped)
                 starts.append(position)

@@ -81,7 +81,7 @@ class Skipped(NamedTuple):
     reason: str
 
 
-# Cut.need where no frame can start although one must.
+# Cut.need where no frame can start although one must, or a very large one starts.
 STUCK = -1
 
 

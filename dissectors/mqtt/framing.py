@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from dissectors.core.errors import DecodeError
-from dissectors.core.framer import LengthFramer
+from dissectors.core.framer import LARGE_FRAME_BYTES, LengthFramer
 from dissectors.core.limits import Limits
 from dissectors.core.protocol import Cut, Plausible
 from dissectors.mqtt.layout import LAYOUT
@@ -65,10 +65,10 @@ class MqttFramer:
             else:
                 size = measure(data, position, end)
             after = position + size
+            if size < 0 or size > LARGE_FRAME_BYTES:
+                return self._search(data, hints, plausible)
             if size == 0 or after > end:
                 return Cut(starts, ends, position, size, [])
-            if size < 0:
-                return self._search(data, hints, plausible)
             starts.append(position)
             ends.append(after)
             position = after

@@ -7,7 +7,7 @@ identification, stream cutters, framers and conversation of one flow, fed with r
 from __future__ import annotations
 
 import pickle
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any, NamedTuple
@@ -142,6 +142,26 @@ def check_cut_boundary(case: Case, direction: int) -> None:
         split = [turns[found_again]._replace(data=part) for part in parts]
         rows = decoded(case, [*turns[:found_again], *split, *turns[found_again + 1 :]])
         assert _found(rows, found_again) == true, cut
+
+
+def check_damaged_size(case: Case, direction: int, damaged: Callable[[bytes], bytes], lost: bool) -> None:
+    """A message that seems many MiB long costs a few that follow it, not all; also when some of those are lost."""
+    turns = [turn._replace(packet=number) for number, turn in enumerate(case.long_talk[:80], 1)]
+    true = _found(decoded(case, turns), 0)
+    sent = [place for place, turn in enumerate(turns) if turn.direction == direction and place >= 20]
+    hit = next(place for place in sent if len(turns[place].data or b"") >= 8)
+    first, second = [place for place in sent if place > hit][:2]
+    # In one segment with the next message, so that those behind it come in shorter ones.
+    turns[hit] = turns[hit]._replace(data=damaged(turns[hit].data or b"") + (turns[first].data or b""))
+    turns[first] = turns[first]._replace(data=b"")
+    if lost:
+        turns[second] = turns[second]._replace(data=None, lost_bytes=len(turns[second].data or b""))
+    rows = decoded(case, turns)
+    found = _found(rows, 0)
+    assert found <= true
+    assert len(true - found) <= 2 + lost
+    assert [row[6] for row in rows["expert_infos"]].count("frame_given_up") == 1
+    assert decoded(case, turns, together=50) == rows
 
 
 def _found(rows: dict[str, list[Row]], since: int) -> set[tuple[Any, ...]]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -14,6 +16,13 @@ from tests.dissectors.mongo.talk import MONGO_CASE
 from tests.dissectors.mqtt.talk import MQTT_CASE
 
 CASES = {"kafka": KAFKA_CASE, "mqtt": MQTT_CASE, "mongo": MONGO_CASE, "example": EXAMPLE_CASE}
+
+# A message with a size of 16 MiB and more.
+OVERSIZED: dict[str, Callable[[bytes], bytes]] = {
+    "kafka": lambda message: b"\x03" + message[1:],
+    "mqtt": lambda message: message[:1] + b"\x80\x80\x80\x08" + message[5:],
+    "mongo": lambda message: message[:3] + b"\x02" + message[4:],
+}
 
 each_case = pytest.mark.parametrize("protocol", CASES)
 few = settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -50,6 +59,13 @@ def test_after_losses_messages_are_found_again_and_none_is_made_up(protocol: str
 @pytest.mark.parametrize("direction", [CLIENT_TO_SERVER, SERVER_TO_CLIENT])
 def test_a_boundary_is_found_wherever_a_segment_ends_in_it(protocol: str, direction: int) -> None:
     properties.check_cut_boundary(CASES[protocol], direction)
+
+
+@pytest.mark.parametrize("lost", [False, True])
+@pytest.mark.parametrize("direction", [CLIENT_TO_SERVER, SERVER_TO_CLIENT])
+@pytest.mark.parametrize("protocol", OVERSIZED)
+def test_a_damaged_size_does_not_hide_what_follows(protocol: str, direction: int, lost: bool) -> None:
+    properties.check_damaged_size(CASES[protocol], direction, OVERSIZED[protocol], lost)
 
 
 @each_case
