@@ -171,6 +171,7 @@ class Session:
             self._say(line)
         self.state.lines.clear()
         self._show(self)
+        self.pipeline.fresh = []
         self.news.clear()
         self.lines.clear()
         self.pipeline.fresh.clear()

@@ -111,6 +111,15 @@ def test_findings_come_while_packets_come_and_only_once() -> None:
     assert listener.news[0][1]["code"] == "KAF103"  # in the first half: an offset went back
 
 
+def test_exchanges_that_are_open_at_the_end_are_told_once() -> None:
+    """The capture ends after a request: its row comes when all flows are ended."""
+    name = SAMPLES / "mqtt_qos2_stuck.pcapng"
+    _, listener, analysis = watch(name, tables=("exchanges", "findings"))
+    with analysis:
+        told = analysis.arrow("exchanges").column("exchange_id").to_pylist()
+    assert sorted(row["exchange_id"] for row in listener.exchanges) == sorted(told)
+
+
 @pytest.fixture(scope="module")
 def finished() -> Any:
     session, _, analysis = watch(SAMPLES / "kafka_stale_commit.pcapng", tables=("findings",))
