@@ -40,7 +40,7 @@ $(VENV)/.installed-lab: $(VENV)/.installed-test
 	@touch $@
 
 test: $(VENV)/.installed-test lint
-	@$(BIN)/python -m tests.support.programs tshark
+	@$(BIN)/python -m tests.support.programs captors
 	$(BIN)/python -m pytest -m "not lab and not bench" --numprocesses 2 --dist loadfile
 
 lint: $(VENV)/.installed-test
@@ -58,7 +58,7 @@ lab-test: $(VENV)/.installed-lab
 	$(BIN)/python -m pytest -m lab
 
 bench: $(VENV)/.installed-test
-	@$(BIN)/python -m tests.support.programs tshark
+	@$(BIN)/python -m tests.support.programs captors
 	$(BIN)/python -m tests.bench.run
 
 soak: $(VENV)/.installed-test

@@ -1,6 +1,6 @@
 """Installs the programs that tests call, where apt and the rights are there; says what is missing otherwise.
 
-In: `tshark` (for `make test`) or `lab` (for the real servers) on the command line. Out: one line for each thing that is
+In: `captors` (for `make test`), `browser` or `lab` (for the real servers) on the command line. Out: one line for each thing that is
 missing in the end and what is skipped without it. Exit status 1 in CI when something is missing, else 0.
 """
 
@@ -14,11 +14,17 @@ import sys
 from tests.lab import prerequisites
 
 
-def missing_tshark() -> list[str]:
-    """A sentence if tshark is missing."""
-    if shutil.which("tshark"):
-        return []
-    return ["tshark: not found, install the apt package tshark; the comparison with Wireshark is skipped without it"]
+def missing_captors() -> list[str]:
+    """A sentence for each of tshark and tcpdump that is missing."""
+    without = {
+        "tshark": "the comparison with Wireshark is skipped without it",
+        "tcpdump": "live capture with a filter is not tried without it",
+    }
+    return [
+        f"{name}: not found, install the apt package {name}; {loss}"
+        for name, loss in without.items()
+        if not shutil.which(name)
+    ]
 
 
 def missing_browser() -> list[str]:
@@ -30,7 +36,7 @@ def missing_browser() -> list[str]:
 
 NEEDS = {
     "browser": (missing_browser, ("chromium",)),
-    "tshark": (missing_tshark, ("tshark",)),
+    "captors": (missing_captors, ("tshark", "tcpdump")),
     "lab": (prerequisites.find_missing, prerequisites.APT_PACKAGES),
 }
 
