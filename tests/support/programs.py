@@ -1,7 +1,7 @@
 """Installs the programs that tests call, where apt and the rights are there; says what is missing otherwise.
 
-In: `captors` (for `make test`), `browser` or `lab` (for the real servers) on the command line. Out: one line for each thing that is
-missing in the end and what is skipped without it. Exit status 1 in CI when something is missing, else 0.
+In: `captors` (for `make test`), `browser` or `lab` (for the real servers) on the command line. Out: one line for each
+thing that is missing in the end and what is skipped without it. Exit status 1 in CI when something is missing, else 0.
 """
 
 from __future__ import annotations
