@@ -36,7 +36,8 @@ from analyser.tables import TABLES, arrow_schema
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-FEW_ROWS = 200_000
+# Sorting them in one task, which spills, takes less time than sending them through Spark's shuffle.
+FEW_ROWS = 10_000_000
 TASK_MEMORY = "400MB"
 _BATCH_ROWS = 16_384
 _FINDINGS_OF_ROW = 500
