@@ -209,7 +209,8 @@ class _Run:
     def _decoded(self) -> tuple[dict[int, Path], dict[int, list[RangeStats]]]:
         """Each share's folder, and what the ranges of each file told; files whose ranges cannot be read on their own
         are read as one."""
-        self._progress(f"looking through {len(self._plan.files)} files")
+        files = len(self._plan.files)
+        self._progress(f"looking through {files} capture{'' if files == 1 else 's'}")
         ranges = {file.number: self._ranges(file) for file in self._plan.files}
         while True:
             self._progress("decoding")

@@ -30,7 +30,7 @@ def given() -> Offer | None:
     for argument in sys.argv[1:]:
         if argument.startswith(GIVEN):
             order = json.loads(argument.removeprefix(GIVEN))
-            st.session_state["ww_may_capture"] = order["may_capture"]
+            st.session_state["ww_may_capture"] = order.get("may_capture", False)
             return given_offer(order["paths"], order["options"]) if order["paths"] else None
     return None
 
