@@ -26,6 +26,7 @@ from analyser.queries import failed, literal, name_list, open_connection, quoted
 from analyser.selection import time_columns
 from analyser.table_source import Piece
 from analyser.tables import ALL_TABLES, arrow_schema
+from analyser.timeorder import TIED
 
 if TYPE_CHECKING:
     from analyser.detectors.framework import Failure
@@ -117,11 +118,14 @@ class DatasetTables:
         return f"read_parquet({literal(paths)}, hive_partitioning = false, filename = true, file_row_number = true)"
 
     def _order(self, name: str) -> str:
+        place = f"list_position({literal([file_label(one.path) for one in self._dataset.manifest.inputs])}, file)"
         if name == "captures":
-            read = [file_label(one.path) for one in self._dataset.manifest.inputs]
-            return f"list_position({literal(read)}, file), file"
+            return f"{place}, file"
         if name in STAGE_OF or ALL_TABLES[name].order[0] != "ts":
             return f"{name_list(ALL_TABLES[name].order)}, {_ARRIVAL}"
+        if set(TIED) <= set(ALL_TABLES[name].column_names()):
+            tied = ", ".join(f"{quoted(column)} NULLS LAST" for column in TIED)
+            return f"ts NULLS FIRST, {FLOW} NULLS FIRST, {place}, {tied}, {_ARRIVAL}"
         return f"ts NULLS FIRST, {_ARRIVAL}"
 
     def _inputs_set_aside(self) -> Iterator[str]:
