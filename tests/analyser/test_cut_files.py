@@ -21,6 +21,7 @@ DAMAGES: dict[str, Callable[[Sequence[Captured]], list[Captured]]] = {
     "lost, doubled and displaced": lambda packets: duplicated(reordered(lossy(packets, 7, 0.01), 8), 9),
 }
 ALL = sorted(path.stem for path in SAMPLES.glob("*.pcapng"))
+PACKETS_AT_LEAST = 8
 # Columns that name packets or files, and those of findings that do so among other things.
 _NAMING = {"file", "packet", "evidence", "finding_id", "numbers"}
 
@@ -43,6 +44,8 @@ def told(captures: Sequence[Path]) -> dict[str, Counter[str]]:
 
 def compare(name: str, damage: str, files: int, folder: Path) -> None:
     packets = DAMAGES[damage](packets_of(SAMPLES / f"{name}.pcapng"))
+    # Files come in the order of their first packets: shorter ones than packets are displaced would change places.
+    files = min(files, len(packets) // PACKETS_AT_LEAST)
     merged, cut = (told(rotated(packets, folder / str(count), count)) for count in (1, files))
     assert {table for table in merged if merged[table] != cut[table]} == set()
     assert merged["messages"]
@@ -57,6 +60,6 @@ def test_seven_files_tell_what_one_tells(name: str, damage: str, tmp_path: Path)
 
 @pytest.mark.lab
 @pytest.mark.parametrize("name", ALL)
-def test_fifty_files_tell_what_one_tells(name: str, tmp_path: Path) -> None:
+def test_up_to_fifty_files_tell_what_one_tells(name: str, tmp_path: Path) -> None:
     for damage in DAMAGES if (SAMPLES / f"{name}.pcapng").stat().st_size < 200_000 else ("whole",):
         compare(name, damage, 50, tmp_path / damage)
