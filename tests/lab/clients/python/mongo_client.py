@@ -76,7 +76,7 @@ def report(client: Client) -> dict[str, Any]:
     """Ask for a report that takes its time: no index, many price bands."""
     sales = client.shop.sales
     draw = random.Random(7)
-    sales.insert_many([{"_id": number, "k": number % 7, "v": draw.random()} for number in range(1200)])
+    sales.insert_many([{"_id": number, "k": number % 7, "v": draw.random()} for number in range(2000)])
     bands = [{"v": {"$gte": band / BANDS, "$lt": (band + 0.5) / BANDS}} for band in range(BANDS)]
     pipeline = [{"$match": {"$or": bands}}, {"$group": {"_id": "$k", "n": {"$sum": 1}}}]
     return {"rows": len(list(sales.aggregate(pipeline)))}
