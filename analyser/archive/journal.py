@@ -14,7 +14,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from analyser.archive.manifest import MANIFEST, DatasetError
+from analyser.archive.manifest import MANIFEST, DatasetError, is_inside
 
 STAGING = "_staging"
 STATE = "_state"
@@ -54,11 +54,20 @@ def repair(root: Path) -> None:
         try:
             document = json.loads((staging / JOURNAL).read_text(encoding="utf-8"))
             journal = Journal(tuple((a, b) for a, b in document["moves"]), tuple(document["removes"]))
-        except (ValueError, KeyError, TypeError) as error:
+            _check_paths(root, journal)
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise DatasetError(f"{staging / JOURNAL} is damaged: {error}.") from error
         _finish(root, journal)
     if staging.exists():
         shutil.rmtree(staging)
+
+
+def _check_paths(root: Path, journal: Journal) -> None:
+    """ValueError for a path that leaves the dataset, by its name or through a link."""
+    there = root.resolve()
+    for path in (*journal.removes, *(path for move in journal.moves for path in move)):
+        if not is_inside(path) or not (root / path).parent.resolve().is_relative_to(there):
+            raise ValueError(f"path {path!r}")
 
 
 def _finish(root: Path, journal: Journal) -> None:

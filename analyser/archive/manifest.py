@@ -146,10 +146,10 @@ REBUILD = "make it anew from its captures with `wirewitness archive --rebuild`."
 def _manifest(document: Mapping[str, Any]) -> Manifest:
     parts = tuple(Part(**part) for part in document["parts"])
     for part in parts:
-        if not _is_inside(part.path) or not isinstance(part.rows, int):
+        if not is_inside(part.path) or not isinstance(part.rows, int):
             raise ValueError(f"part {part.path!r}")
     state = document["state"]
-    if state is not None and not _is_inside(state):
+    if state is not None and not is_inside(state):
         raise ValueError(f"state {state!r}")
     return Manifest(
         document["schema_version"],
@@ -161,7 +161,7 @@ def _manifest(document: Mapping[str, Any]) -> Manifest:
     )
 
 
-def _is_inside(path: str) -> bool:
-    """Does a path of the manifest stay in the dataset? Somebody else may have written it."""
+def is_inside(path: str) -> bool:
+    """Does a path of the manifest or journal stay in the dataset? Somebody else may have written it."""
     pieces = path.split("/")
     return not path.startswith("/") and ".." not in pieces and "" not in pieces

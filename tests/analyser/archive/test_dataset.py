@@ -284,6 +284,20 @@ def test_damage_is_one_clear_line(tmp_path: Path, damage: Callable[[Path], None]
     assert "\n" not in str(raised.value)
 
 
+@pytest.mark.parametrize("path", ["../victim", "{victim}", "link/inner"], ids=["above", "absolute", "by a link"])
+def test_a_journal_does_not_reach_outside(tmp_path: Path, path: str) -> None:
+    root, victim = tmp_path / "d", tmp_path / "victim"
+    _first(root)
+    (victim / "inner").mkdir(parents=True)
+    (root / "link").symlink_to(victim)
+    (root / "_staging").mkdir()
+    journal = {"moves": [], "removes": [path.format(victim=victim)]}
+    (root / "_staging" / "journal.json").write_text(json.dumps(journal))
+    with pytest.raises(DatasetError, match="is damaged"):
+        Dataset.open(root)
+    assert (victim / "inner").is_dir()
+
+
 def test_a_dataset_is_not_made_among_other_files(tmp_path: Path) -> None:
     (tmp_path / "thesis.doc").write_text("dear")
     with pytest.raises(DatasetError, match="not empty"), Change.begin(tmp_path):
