@@ -10,6 +10,7 @@ import os
 import struct
 from collections import deque
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import BinaryIO, cast
 
@@ -70,7 +71,8 @@ class RingFiles:
             while left:
                 left = left[self._file.write(left) :]
         except OSError as error:
-            os.ftruncate(self._file.fileno(), self._bytes + _whole_blocks(piece, len(piece) - len(left)))
+            with suppress(OSError):  # a device or a pipe cannot be cut
+                os.ftruncate(self._file.fileno(), self._bytes + _whole_blocks(piece, len(piece) - len(left)))
             name = self.name
             self.close()
             text = f"writing {name} stopped: {error.strerror or error}; it holds what came before"
