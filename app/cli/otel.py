@@ -66,6 +66,8 @@ def otel(
         raise click.UsageError("name captures, or interfaces with -i")
     if (ports or duration) and not interfaces:
         raise click.UsageError("--ports and --duration are for interfaces (-i)")
+    if interfaces and (reading["from_ns"] is not None or reading["to_ns"] is not None):
+        raise click.UsageError("--from and --to are for captures, not for interfaces (-i)")
     check_output(output, captures)
     from analyser.otel.exchanges import TABLES
 

@@ -17,6 +17,7 @@ from analyser.otel.exchanges import batches_of
 from analyser.otel.export import ExportError, json_lines, send
 from analyser.otel.spans import spans
 from app.cli.failure import say
+from reports.printable import visible
 
 if TYPE_CHECKING:
     from opentelemetry.sdk.resources import Resource
@@ -40,25 +41,28 @@ class SpanOutput:
     def __init__(self, take: Take) -> None:
         self._take = take
         self._ids: list[pa.Array] = []
+        self._before = 0  # pieces of ids that are not waited for any more
         self._answered: Any = None
         self.left_out = 0
 
     def view(self, analysis: Analysis) -> tuple[int, list[pa.RecordBatch]]:
-        """Of the exchanges that came since the last answer: how many pieces of ids, and their rows."""
-        return len(self._ids), list(batches_of(analysis, self._ids))
+        """Of the exchanges that came since the last answer: how many pieces of ids there were, and their rows."""
+        return self._before + len(self._ids), list(batches_of(analysis, self._ids))
 
     def show(self, session: Session) -> None:
         """Note what is new; hand on what was answered."""
         for line in session.lines:
-            say(f"wirewitness: {line}")
+            say(f"wirewitness: {visible(line)}")
         if session.view is not None and session.view is not self._answered:
             self._answered = session.view
             pieces, rows = session.view
-            del self._ids[:pieces]
+            del self._ids[: max(pieces - self._before, 0)]
+            self._before = max(pieces, self._before)
             self._take(rows)
         self._ids += [batch.column("exchange_id") for batch in session.pipeline.fresh if batch.num_rows]
         while sum(map(len, self._ids)) > _MOST_IDS:
             self.left_out += len(self._ids.pop(0))
+            self._before += 1
 
     def finish(self, analysis: Analysis) -> None:
         """The exchanges that nobody was asked for yet."""
@@ -73,10 +77,12 @@ class Sender:
     def __init__(self, source: Resource, url: str) -> None:
         self._source, self._url = source, url
         self._queue: queue.Queue[list[pa.RecordBatch] | None] = queue.Queue(_WAITING)
-        self._thread = threading.Thread(target=self._work, daemon=True)
-        self._thread.start()
+        self._closing = False
+        self._broke: Exception | None = None
         self.sent = self.lost = 0
         self.error: ExportError | None = None
+        self._thread = threading.Thread(target=self._work, daemon=True)
+        self._thread.start()
 
     def take(self, rows: list[pa.RecordBatch]) -> None:
         """Send them some time; they are lost when too much waits."""
@@ -86,12 +92,19 @@ class Sender:
             self.lost += _count(rows)
 
     def close(self) -> None:
-        """Wait until all is sent."""
+        """Wait until all is sent, or until the endpoint fails once more: then what still waits is lost."""
+        self._closing = True
         self._queue.put(None)
         self._thread.join()
+        if self._broke is not None:
+            raise self._broke
 
     def _work(self) -> None:
+        given_up = False
         while (rows := self._queue.get()) is not None:
+            if given_up:
+                self.lost += _count(rows)
+                continue
             try:
                 self.sent += send(spans(rows, self._source), self._url)
             except ExportError as error:
@@ -100,6 +113,10 @@ class Sender:
                 if self.error is None or str(self.error) != str(error):
                     say(f"wirewitness: {error}")
                 self.error = error
+                given_up = self._closing
+            except Exception as error:  # our own fault: `close` raises it
+                self.lost += _count(rows)
+                self._broke, given_up = error, True
 
 
 def line_writer(source: Resource, write: Callable[[bytes], object], flush: Callable[[], None]) -> Take:
