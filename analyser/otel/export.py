@@ -25,6 +25,8 @@ _TRACES_PATH = "/v1/traces"
 # What the SDK logs of a try, and an error of the operating system in it.
 _TRIED = re.compile(r"Transient error (?P<again>.+) encountered|batch code: (?P<refused>.+)", re.DOTALL)
 _SYSTEM = re.compile(r"\[Errno -?\d+\] ([^'\")]+)")
+# What follows the path of a URL in an error may be a secret.
+_QUERY = re.compile(r"(with url: [^\s?]*)\?\S*")
 _IDS = ("traceId", "spanId", "parentSpanId")
 
 
@@ -52,7 +54,10 @@ def send(lists: Iterable[Sequence[ReadableSpan]], endpoint: str, *, timeout_s: f
     """
     sent = 0
     with _said() as said:
-        exporter = OTLPSpanExporter(endpoint=endpoint, timeout=timeout_s)
+        try:
+            exporter = OTLPSpanExporter(endpoint=endpoint, timeout=timeout_s)
+        except ValueError as error:
+            raise ExportError(f"a setting of the SDK is wrong: {_one_line(str(error))}", 0) from error
         try:
             for some in _batched(lists):
                 if exporter.export(some) is not SpanExportResult.SUCCESS:
@@ -101,8 +106,12 @@ def _reason(said: list[str]) -> str:
     for text in reversed(said):
         if tried := _TRIED.search(text):
             system = _SYSTEM.search(tried[0])
-            return system[1] if system else " ".join((tried["again"] or tried["refused"]).split())
-    return " ".join(said[-1].split()) if said else "no reason given"
+            return system[1] if system else _one_line(tried["again"] or tried["refused"])
+    return _one_line(said[-1]) if said else "no reason given"
+
+
+def _one_line(text: str) -> str:
+    return _QUERY.sub(r"\1", " ".join(text.split()))
 
 
 class _Listener(logging.Handler):
