@@ -2,8 +2,9 @@
 
 In: a function. Out: its result, some time later. The copy (a fork) has everything as it was at one moment, so it may
 finish what is open, as if the capture ended there, and needs no memory of its own for what does not change. Writing
-all rows out for another program instead costs a copy of the window for every question. This process has one thread,
-and uses no DuckDB before its end; Arrow's threads are made anew in a copy.
+all rows out for another program instead costs a copy of the window for every question. The thread that asks is the only
+one here (a copy needs nothing of one that sends spans), and uses no DuckDB before its end; Arrow's threads are made anew
+in a copy.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ _NICE = 3
 
 
 class CopyFailed(RuntimeError):
-    """The copy ended without an answer; the text says why."""
+    """There is no copy, or it ended without an answer; the text says why."""
 
 
 class Answered(NamedTuple):
@@ -36,13 +37,18 @@ class Answered(NamedTuple):
 
 
 class Copy(Generic[Answer]):
-    """A copy of this process that answers one question."""
+    """A copy of this process that answers one question. Raises CopyFailed where the system makes none."""
 
     def __init__(self, question: Callable[[], Answer]) -> None:
         self._began = time.monotonic()
         self._pieces: list[bytes] = []
         self._reader, writer = os.pipe()
-        self._pid = os.fork()
+        try:
+            self._pid = os.fork()
+        except OSError as error:
+            os.close(self._reader)
+            os.close(writer)
+            raise CopyFailed(f"no copy of this process can be made: {error.strerror}") from error
         if self._pid == 0:
             os.close(self._reader)
             _answer(question, writer)

@@ -126,8 +126,7 @@ class Session:
                 self._forget_s = now + FORGET_EVERY_S
                 self.pipeline.forget()
             if now >= self._ask_s and self.pipeline.packets != self._asked_packets:
-                self._asked_packets = self.pipeline.packets
-                self._copy = self.pipeline.ask(self._question)
+                self._ask()
         self._tell()
 
     def _progress(self, _: Progress) -> None:
@@ -138,12 +137,22 @@ class Session:
         clusters = _clusters(analysis) if self.pipeline.keep_fresh else {}
         return Window(found, cut_ns, self._view(analysis), clusters, broken_rules(analysis))
 
+    def _ask(self) -> None:
+        self._asked_packets = self.pipeline.packets
+        try:
+            self._copy = self.pipeline.ask(self._question)
+        except CopyFailed as failure:
+            self._put_off(failure)
+
+    def _put_off(self, failure: CopyFailed) -> None:
+        self._say(f"findings could not be looked for: {str(failure).splitlines()[0]}")
+        self._copy, self._ask_s = None, time.monotonic() + FORGET_EVERY_S
+
     def _take_answer(self, copy: Copy[Window]) -> None:
         try:
             answered = copy.answer()
         except CopyFailed as failure:
-            self._say(f"findings could not be looked for: {str(failure).splitlines()[0]}")
-            self._copy, self._ask_s = None, time.monotonic() + FORGET_EVERY_S
+            self._put_off(failure)
             return
         if answered is None:
             return
@@ -171,7 +180,6 @@ class Session:
             self._say(line)
         self.state.lines.clear()
         self._show(self)
-        self.pipeline.fresh = []
         self.news.clear()
         self.lines.clear()
         self.pipeline.fresh.clear()
