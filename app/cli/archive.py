@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import signal
 import sys
 import tempfile
@@ -24,6 +25,9 @@ from app.cli.reading import complain_of_failure
 if TYPE_CHECKING:
     from analyser.archive.run import ArchiveOptions
     from analyser.archive.session import SessionSettings
+
+# What the system says of places and disks that the caller has to look after.
+_CALLERS = {errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOSPC, errno.EDQUOT, errno.ENOTDIR, errno.ENAMETOOLONG}
 
 
 def _packed(ctx: click.Context, _: click.Parameter, folder: str | None) -> None:
@@ -223,6 +227,10 @@ def _faults_as_lines() -> Iterator[None]:
     except JobFailed as error:
         if error.is_disk_full:
             raise CallerError(f"the disk is full: {error}") from error
+        raise
+    except OSError as error:
+        if error.errno in _CALLERS:
+            raise CallerError(f"{error.filename or 'a file'} cannot be written or read: {error.strerror}") from error
         raise
 
 
