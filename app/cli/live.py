@@ -81,7 +81,7 @@ def live(
     del debug
     only = {"filter": filter_text, "ports": ports, "write": write, "rotate": rotate}
     check_options(interfaces, read, only)
-    check_output(write, [])
+    check_output(write, [], "--write")
     job = capture_job(interfaces, filter_text, ports or (), write, rotate) if read is None else None
     from app.cli.live_output import output_for
 
@@ -94,7 +94,7 @@ def live(
         return Status.DONE
     with analysis:
         if not analysis.tables() or not analysis.arrow("captures").num_rows:
-            raise CallerError(" ".join(unread.reason for unread in analysis.unread))
+            raise CallerError(" ".join(unread.reason for unread in analysis.unread) or "no packet was captured")
         report_inputs(analysis, quiet=quiet)
         if form == "text":
             _report(analysis)

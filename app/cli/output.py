@@ -59,20 +59,23 @@ def whole_file(output: str) -> Iterator[Path]:
         raise
 
 
-def check_output(output: str | None, captures: Sequence[str]) -> None:
-    """CallerError for a place that cannot be written or that is a capture; before the captures are read."""
+def check_output(output: str | None, captures: Sequence[str], option: str = "--output") -> None:
+    """CallerError for a place that cannot be written or that is a capture; before the captures are read.
+
+    option: what the place was given with.
+    """
     if output is None:
         return
     target = Path(os.path.realpath(output))
     if target.is_dir():
-        raise CallerError(f"--output {output}: that is a directory")
+        raise CallerError(f"{option} {output}: that is a directory")
     if not target.parent.is_dir():
-        raise CallerError(f"--output {output}: there is no directory {target.parent}")
+        raise CallerError(f"{option} {output}: there is no directory {target.parent}")
     writable = target if target.exists() and not target.is_file() else target.parent
     if not os.access(writable, os.W_OK):
-        raise CallerError(f"--output {output}: no permission to write in {target.parent}")
+        raise CallerError(f"{option} {output}: no permission to write in {target.parent}")
     if target.exists() and any(Path(c).exists() and target.samefile(c) for c in captures):
-        raise CallerError(f"--output {output}: that is one of the captures")
+        raise CallerError(f"{option} {output}: that is one of the captures")
 
 
 def write_text(text: str) -> None:
