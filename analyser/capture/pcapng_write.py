@@ -27,7 +27,7 @@ def section(interfaces: Sequence[tuple[str, int]]) -> bytes:
     head = struct.pack("=IHHq", _MAGIC, 1, 0, -1) + _option(SHB_APPLICATION, b"wirewitness") + _end()
     blocks = [_block(SECTION, head)]
     for name, link_type in interfaces:
-        options = _option(_OPTION_NAME, name.encode()) + _option(_OPTION_TSRESOL, b"\x09") + _end()
+        options = _option(_OPTION_NAME, name.encode("utf-8", "replace")) + _option(_OPTION_TSRESOL, b"\x09") + _end()
         blocks.append(_block(INTERFACE, struct.pack("=HHI", link_type, 0, SNAPLEN) + options))
     return b"".join(blocks)
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 import array
 import fcntl
 import mmap
+import os
 import socket
 import struct
 from collections.abc import Iterator, Sequence
@@ -35,6 +36,7 @@ _TPACKET_V3 = 2
 _SO_ATTACH_FILTER = 26
 _GET_FLAGS, _GET_HARDWARE = 0x8913, 0x8927
 _IS_UP, _IS_LOOPBACK = 1, 8
+_MOST_NAME_BYTES = 15
 _BLOCK_IS_OURS = 1
 _VLAN_IN_HEADER, _TPID_IN_HEADER = 0x10, 0x40
 _USUAL_TPID = 0x8100
@@ -75,8 +77,11 @@ class LinkPackets:
 
 def interface_facts(name: str) -> tuple[int, int]:
     """Link type and flags of an interface. Raises NoInterfaceError."""
+    asked = os.fsencode(name)
+    if len(asked) > _MOST_NAME_BYTES:  # cut, it could be the name of another
+        raise NoInterfaceError(f"there is no interface {name}")
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as asking:
-        request = struct.pack("16s24x", name.encode()[:15])
+        request = struct.pack("16s24x", asked)
         try:
             (hardware,) = struct.unpack_from("H", fcntl.ioctl(asking, _GET_HARDWARE, request), 16)
             (flags,) = struct.unpack_from("H", fcntl.ioctl(asking, _GET_FLAGS, request), 16)

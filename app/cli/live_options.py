@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 _UNITS_S = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86400}
 _UNITS_BYTES = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9}
 _LEAST_FILE_BYTES = 100_000
+_MOST_DURATION_S = 1e9  # some thirty years; ns of much longer ones do not fit in 64 bits
 
 
 class DurationType(click.ParamType[float]):
@@ -28,9 +29,10 @@ class DurationType(click.ParamType[float]):
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
         """Seconds above 0, or a usage error."""
         found = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([smhd]?)", str(value).strip().lower())
-        if found is None or float(found[1]) <= 0:
+        seconds = 0.0 if found is None else float(found[1]) * _UNITS_S[found[2]]
+        if not 0 < seconds <= _MOST_DURATION_S:
             self.fail(f"{value!r} is no duration: write 90s, 10m, 2h or 1d", param, ctx)
-        return float(found[1]) * _UNITS_S[found[2]]
+        return seconds
 
 
 class RotationType(click.ParamType[tuple[int, int]]):
@@ -42,7 +44,7 @@ class RotationType(click.ParamType[tuple[int, int]]):
         """Both numbers, or a usage error."""
         if isinstance(value, tuple):
             return value
-        found = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([kmg]?)b?\s*,\s*(\d+)", str(value).strip().lower())
+        found = re.fullmatch(r"(\d{1,12}(?:\.\d+)?)\s*([kmg]?)b?\s*,\s*(\d{1,9})", str(value).strip().lower())
         if found is None or int(found[3]) < 1:
             self.fail(f"{value!r}: write SIZE,COUNT, such as 100MB,10", param, ctx)
         size = int(float(found[1]) * _UNITS_BYTES[found[2]])
