@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
@@ -45,7 +46,7 @@ def read_captures(
     if of_datasets:
         name = of_datasets[0]
         for path in paths:
-            if path != "-" and not Path(path).exists():
+            if path != "-" and not os.path.exists(path):
                 raise CaptureError(f"{path}: no such file or directory.")
         raise CaptureError(f"only datasets have the table {name}: name one that `wirewitness archive` made.")
     wanted = needed_tables(TABLES if tables is None else tables)

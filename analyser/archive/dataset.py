@@ -76,9 +76,14 @@ class Dataset:
 
 
 def is_dataset(path: str | Path) -> bool:
-    """Is there a dataset in that directory, or one whose first change a killed process left unfinished?"""
+    """Is there a dataset in that directory, or one whose first change a killed process left unfinished?
+
+    False where that cannot be seen: whoever reads it as a capture says why.
+    """
     root = Path(path)
-    return (root / MANIFEST).is_file() or is_unfinished(root)
+    with suppress(OSError):
+        return (root / MANIFEST).is_file() or is_unfinished(root)
+    return False
 
 
 def one_dataset(paths: Iterable[str | Path]) -> str | Path | None:

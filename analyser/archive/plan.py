@@ -80,7 +80,7 @@ def _sources(inputs: Iterable[str | os.PathLike[str]], plan: Plan, run: str) -> 
     seen: set[str] = set()
     for name in named(inputs):
         try:
-            if name == STANDARD_INPUT or not _is_file_or_folder(Path(name)):
+            if name == STANDARD_INPUT or not _is_file_or_folder(name):
                 raise CaptureError(f"{name} can be read once only; an archive takes files.")
             found = open_captures([name])
         except CaptureError as error:
@@ -100,8 +100,8 @@ def named(inputs: Iterable[str | os.PathLike[str]]) -> Iterator[str]:
         yield from matches or [name]
 
 
-def _is_file_or_folder(path: Path) -> bool:
-    return not path.exists() or path.is_file() or path.is_dir()
+def _is_file_or_folder(name: str) -> bool:
+    return not os.path.exists(name) or os.path.isfile(name) or os.path.isdir(name)
 
 
 def _aside(path: str, key: str, size: int, first_ns: int | None, reason: str, run: str) -> InputFile:

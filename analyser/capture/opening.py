@@ -26,17 +26,23 @@ def open_captures(paths: Sequence[str | os.PathLike[str]]) -> list[Source]:
     sources: list[Source] = []
     for given in paths:
         name = os.fspath(given)
-        path = Path(name)
-        if name == STANDARD_INPUT:
-            sources.append(standard_input())
-        elif path.is_dir():
-            sources.extend(captures_in(name))
-        elif path.is_fifo() or path.is_char_device():  # what is read from those is gone
-            sources.append(Source(name, path))
-        else:
-            source = Source(name, path)
-            sources.append(replace(source, first_ns=probe(source)))
+        try:
+            sources += _sources_of(name)
+        except OSError as error:  # where it lies cannot be looked at
+            raise CaptureError(explain(name, error)) from error
     return in_time_order(sources)
+
+
+def _sources_of(name: str) -> list[Source]:
+    path = Path(name)
+    if name == STANDARD_INPUT:
+        return [standard_input()]
+    if path.is_dir():
+        return captures_in(name)
+    source = Source(name, path)
+    if path.is_fifo() or path.is_char_device():  # what is read from those is gone
+        return [source]
+    return [replace(source, first_ns=probe(source))]
 
 
 def in_time_order(sources: Iterable[Source]) -> list[Source]:

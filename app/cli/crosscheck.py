@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+import os
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -39,7 +39,7 @@ def crosscheck(
       wirewitness crosscheck nightly.pcapng --fail-on disagreement --quiet
     """
     check_output(output, captures)
-    if any(name == "-" or (Path(name).exists() and not _is_plain(Path(name))) for name in captures):
+    if any(name == "-" or (os.path.exists(name) and not _is_plain(name)) for name in captures):
         raise CallerError("crosscheck reads a capture twice, which a pipe cannot: write it to a file first")
     from analyser.crosscheck import TABLES, TsharkError, cross_check, find_tshark
     from reports.printable import visible
@@ -61,8 +61,8 @@ def crosscheck(
         return Status.SOME_INPUT_UNREAD if result.unread else status_of(analysis)
 
 
-def _is_plain(path: Path) -> bool:
-    return path.is_file() or path.is_dir()
+def _is_plain(name: str) -> bool:
+    return os.path.isfile(name) or os.path.isdir(name)
 
 
 def _paths(captures: tuple[str, ...]) -> dict[str, str]:

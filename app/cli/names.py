@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Collection
 from difflib import get_close_matches
-from pathlib import Path
 
 from app.cli.failure import CallerError
 
@@ -47,6 +47,6 @@ def checked_table(name: str) -> str:
     """A registered table's name. CallerError otherwise."""
     from analyser.tables import ALL_TABLES
 
-    if name not in ALL_TABLES and Path(name).exists():
+    if name not in ALL_TABLES and os.path.exists(name):
         raise CallerError(f"{name!r} is a file; the table's name comes first: wirewitness table NAME CAPTURE...")
     return checked_name(name, ALL_TABLES, "table")

@@ -74,7 +74,7 @@ def check_output(output: str | None, captures: Sequence[str], option: str = "--o
     writable = target if target.exists() and not target.is_file() else target.parent
     if not os.access(writable, os.W_OK):
         raise CallerError(f"{option} {output}: no permission to write in {target.parent}")
-    if target.exists() and any(Path(c).exists() and target.samefile(c) for c in captures):
+    if target.exists() and any(os.path.exists(c) and target.samefile(c) for c in captures):
         raise CallerError(f"{option} {output}: that is one of the captures")
 
 

@@ -64,7 +64,7 @@ class Snapshots:
 
 def is_live(path: str | Path) -> bool:
     """Is this a folder that `wirewitness live --share` writes or wrote?"""
-    return (Path(path) / MARK).is_file()
+    return os.path.isfile(Path(path) / MARK)
 
 
 def newest(folder: Path) -> Path | None:

@@ -114,10 +114,11 @@ def test_header_only(tmp_path: Path, content: bytes) -> None:
     assert "There is no TCP connection in 0 packets." in got.out
 
 
-def test_missing_file(tmp_path: Path) -> None:
-    got = outcome("analyse", tmp_path / "gone.pcap")
+@pytest.mark.parametrize("name", ["gone.pcap", "long" * 100], ids=["gone", "too long a name"])
+def test_missing_file(tmp_path: Path, name: str) -> None:
+    got = outcome("analyse", tmp_path / name)
     assert (got.status, got.out, len(got.lines)) == (2, "", 1)
-    assert "gone.pcap" in got.lines[0]
+    assert name in got.lines[0]
 
 
 @pytest.mark.parametrize(
