@@ -45,7 +45,7 @@ class RangeJob:
 
 
 class RangeNote(NamedTuple):
-    """What every share is told of a range. alone: the file is one range. clock_ns: None without TCP segments."""
+    """What every share is told of a range. clock_ns: None without TCP segments."""
 
     packets: int
     clock_ns: int | None

@@ -164,14 +164,6 @@ class _File:
         )
 
 
-def _kind(pair: Pair, differing: dict[str, tuple[Any, Any]]) -> str:
-    if pair.ours is None:
-        return "only_theirs"
-    if pair.theirs is None:
-        return "only_ours"
-    return "differ" if differing else "gave_up"
-
-
 def _keep(memory: OrderedDict[Any, Any], key: Any, value: Any) -> None:
     memory[key] = value
     memory.move_to_end(key)

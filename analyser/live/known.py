@@ -42,7 +42,7 @@ class KnownFindings:
         self._count = 0
 
     def rows(self) -> list[dict[str, Any]]:
-        """All that hold, with the ids that they were told under, worst first within the order of time."""
+        """All that hold, with the ids that they were told under."""
         held = [known for group in self._of.values() for known in group if not known.withdrawn]
         return [{**known.row, "finding_id": known.finding_id} for known in held]
 
@@ -89,7 +89,7 @@ class KnownFindings:
                     yield News("withdrawn", {**known.row, "finding_id": known.finding_id})
 
     def _forget(self) -> None:
-        """The oldest of too many; each rule and subject keeps its last."""
+        """Where there are too many, all of the rules and subjects that were told first."""
         while self._count > MOST_KNOWN:
             key = next(iter(self._of))
             group = self._of.pop(key)
