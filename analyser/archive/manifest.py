@@ -144,10 +144,13 @@ REBUILD = "make it anew from its captures with `wirewitness archive --rebuild`."
 
 
 def _manifest(document: Mapping[str, Any]) -> Manifest:
+    from analyser.archive.parts import Place
+
     parts = tuple(Part(**part) for part in document["parts"])
     for part in parts:
         if not is_inside(part.path) or not isinstance(part.rows, int):
             raise ValueError(f"part {part.path!r}")
+        Place.of(part)
     state = document["state"]
     if state is not None and not is_inside(state):
         raise ValueError(f"state {state!r}")

@@ -268,11 +268,12 @@ def _rewrite(root: Path, edit: Callable[[str], str]) -> None:
         (lambda root: (root / MANIFEST).write_text("[]"), "is not the manifest of a dataset"),
         (lambda root: _rewrite(root, lambda t: t.replace('"runs"', '"ruins"')), "is damaged"),
         (lambda root: _rewrite(root, lambda t: t.replace('"exchanges/', '"../exchanges/')), "is damaged"),
+        (lambda root: _rewrite(root, lambda t: t.replace("/day=1970-01-01/", "/day=today/")), "is damaged"),
         (lambda root: _rewrite(root, lambda t: t.replace('"schema_version": 1', '"schema_version": 2')),
          "is a dataset of version 2, and this program reads version 1"),
         (lambda root: next((root / "exchanges").rglob("part-000001-1*")).unlink(), "is missing"),
     ],
-    ids=["no manifest", "cut", "other JSON", "key missing", "path outside", "version", "part missing"],
+    ids=["no manifest", "cut", "other JSON", "key missing", "path outside", "path without a time", "version", "part missing"],
 )  # fmt: skip
 def test_damage_is_one_clear_line(tmp_path: Path, damage: Callable[[Path], None], said: str) -> None:
     root = tmp_path / "d"
