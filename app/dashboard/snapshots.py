@@ -31,7 +31,8 @@ class Snapshots:
 
     def __init__(self, folder: Path, title: str, options: Mapping[str, Any]) -> None:
         folder.mkdir(parents=True, exist_ok=True)
-        strangers = [one.name for one in folder.iterdir() if not _is_ours(one.name)]
+        names = [one.name for one in folder.iterdir()]
+        strangers = [name for name in names if MARK not in names or not _is_ours(name)]
         if strangers:
             raise FileExistsError(f"{folder} holds something else: {strangers[0]}")
         self._folder, self._options = folder, dict(options)

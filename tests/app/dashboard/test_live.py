@@ -59,12 +59,13 @@ def test_a_newer_state_replaces_the_older_ones(tmp_path: Path) -> None:
         assert newest(folder) == seen[-1]
 
 
-def test_a_folder_with_other_things_is_left_alone(tmp_path: Path) -> None:
-    (tmp_path / "letter.txt").write_text("dear")
+@pytest.mark.parametrize("name", ["letter.txt", "part-0.parquet"])
+def test_a_folder_with_other_things_is_left_alone(tmp_path: Path, name: str) -> None:
+    (tmp_path / name).write_text("dear")
     result = run("live", "-r", str(SAMPLE), "--share", str(tmp_path))
     assert result.returncode == 2
-    assert b"letter.txt" in result.stderr
-    assert os.listdir(tmp_path) == ["letter.txt"]
+    assert name.encode() in result.stderr
+    assert os.listdir(tmp_path) == [name]
 
 
 def test_the_dashboard_shows_a_shared_folder(shared: Path, monkeypatch: pytest.MonkeyPatch) -> None:
