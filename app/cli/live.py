@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from app.cli.failure import CallerError, Status
+from app.cli.failure import CallerError, Status, complain
 from app.cli.live_options import DurationType, PortsType, RotationType, capture_job, check_options
 from app.cli.output import check_output, colour_wanted, result_sink, terminal_width
 from app.cli.reading import report_inputs, status_of
@@ -144,10 +144,17 @@ def run_live(
         with _stopped_by_signals(session):
             analysis = session.run(sources)
     if shared is not None:
+        _share_last(shared, analysis)
+    return analysis
+
+
+def _share_last(shared: Snapshots, analysis: Analysis) -> None:
+    try:
         if analysis.tables():
             shared.write(analysis)
         shared.end()
-    return analysis
+    except OSError as error:  # the report is worth more
+        complain(f"the last tables are not shared: {error}")
 
 
 def _shared(
