@@ -44,7 +44,8 @@ class Part(NamedTuple):
 class InputFile:
     """A capture that was taken in, or set aside with a reason.
 
-    key: digest of its size and of samples of its content. first_ns, last_ns: Unix time of its first and last packet. run: who took it in.
+    key: digest of its size and of samples of its content. first_ns, last_ns: Unix time of its first and last packet.
+    run: who took it in.
     """
 
     path: str

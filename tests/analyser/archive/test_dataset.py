@@ -273,7 +273,8 @@ def _rewrite(root: Path, edit: Callable[[str], str]) -> None:
          "is a dataset of version 2, and this program reads version 1"),
         (lambda root: next((root / "exchanges").rglob("part-000001-1*")).unlink(), "is missing"),
     ],
-    ids=["no manifest", "cut", "other JSON", "key missing", "path outside", "path without a time", "version", "part missing"],
+    ids=["no manifest", "cut", "other JSON", "key missing", "path outside", "path without a time", "version",
+         "part missing"],
 )  # fmt: skip
 def test_damage_is_one_clear_line(tmp_path: Path, damage: Callable[[Path], None], said: str) -> None:
     root = tmp_path / "d"
