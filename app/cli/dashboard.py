@@ -14,6 +14,7 @@ import click
 
 from app.cli.failure import CallerError, complain
 from app.cli.options import read_options
+from app.cli.reading import check_standard_input
 
 _LOOPBACK = "127.0.0.1"
 
@@ -90,8 +91,7 @@ def _files(captures: Sequence[str]) -> Iterator[list[str]]:
     from analyser.capture import CaptureError, open_captures
     from app.dashboard.snapshots import is_live
 
-    if "-" in captures and sys.stdin.isatty():
-        raise CallerError("- reads a capture from standard input, but that is the terminal")
+    check_standard_input(captures)
     with tempfile.TemporaryDirectory(prefix="wirewitness-") as folder:
         paths = [_file(name, Path(folder)) for name in captures]
         wrong: list[str] = []

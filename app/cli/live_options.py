@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from app.cli.failure import CallerError
+from app.cli.reading import check_standard_input
 
 if TYPE_CHECKING:
     from analyser.capture.capturing import CaptureJob
@@ -108,8 +109,8 @@ def check_options(interfaces: Sequence[str], read: str | None, only_interfaces: 
         raise click.UsageError("--rotate needs --write FILE")
     if len(set(interfaces)) != len(interfaces):
         raise click.UsageError("an interface is named twice")
-    if read == "-" and sys.stdin.isatty():
-        raise CallerError("-r - reads a capture from standard input, but that is the terminal")
+    if read is not None:
+        check_standard_input([read], "-r -")
 
 
 def _how_to_capture(interfaces: Sequence[str], text: str) -> str:

@@ -6,7 +6,6 @@ Standard input and pipes can be read once only, so they are copied to a temporar
 from __future__ import annotations
 
 import shutil
-import sys
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
@@ -16,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from app.cli.failure import CallerError, complain
 from app.cli.options import read_options
-from app.cli.reading import progress_shown
+from app.cli.reading import check_standard_input, progress_shown
 
 if TYPE_CHECKING:
     from analyser.capture import Source
@@ -65,8 +64,7 @@ def _index(sources: list[Source], options: ReadOptions, *, use_cache: bool, quie
 def _sources(captures: Sequence[str], stack: ExitStack) -> tuple[list[Source], bool]:
     from analyser.capture import CaptureError, in_time_order, open_captures
 
-    if "-" in captures and sys.stdin.isatty():
-        raise CallerError("- reads a capture from standard input, but that is the terminal")
+    check_standard_input(captures)
     sources: list[Source] = []
     unread: list[str] = []
     for given in captures:

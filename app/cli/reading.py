@@ -28,8 +28,7 @@ def open_analysis(captures: Sequence[str], tables: Sequence[str], reading: dict[
     """
     quiet, _ = reading.pop("quiet"), reading.pop("debug")
     options = read_options(**reading)
-    if "-" in captures and sys.stdin.isatty():
-        raise CallerError("- reads a capture from standard input, but that is the terminal")
+    check_standard_input(captures)
     import analyser
 
     with progress_shown(quiet) as progress:
@@ -43,6 +42,13 @@ def open_analysis(captures: Sequence[str], tables: Sequence[str], reading: dict[
             yield analysis
         except analyser.CaptureError as error:  # of a dataset whose files are damaged or go meanwhile
             raise CallerError(str(error)) from error
+
+
+def check_standard_input(captures: Sequence[str], named: str = "-") -> None:
+    """CallerError when no capture can come from standard input and one should. named: how it was asked for."""
+    if "-" in captures and (sys.stdin is None or sys.stdin.isatty()):
+        what = "closed" if sys.stdin is None else "the terminal"
+        raise CallerError(f"{named} reads a capture from standard input, but that is {what}")
 
 
 def status_of(analysis: Analysis) -> Status:
