@@ -36,7 +36,7 @@ def cross_check(tables: Tables, tshark: Tshark, paths: Mapping[str, str] | None 
     for file in our_side.files(tables):
         ports = our_side.server_ports(tables, file)
         one = _File(file, flows, ports.shared, result)
-        theirs = _theirs(tshark, (paths or {}).get(file, file), ports.protocol_of, tables.options, result)
+        theirs = _theirs(tshark, (paths or {}).get(file, file), ports.protocol_of, tables.options, one)
         try:
             for pair in matched(our_side.messages(tables, file), theirs):
                 one.compare(pair)
@@ -45,16 +45,16 @@ def cross_check(tables: Tables, tshark: Tshark, paths: Mapping[str, str] | None 
     return result
 
 
-def _theirs(
-    tshark: Tshark, path: str, ports: dict[int, str], options: ReadOptions, result: CrossCheck
-) -> Iterator[Theirs]:
-    """tshark's messages of the selected time and protocols."""
+def _theirs(tshark: Tshark, path: str, ports: dict[int, str], options: ReadOptions, one: _File) -> Iterator[Theirs]:
+    """tshark's messages of the selected time and protocols; where it stops too early, `one` is told."""
+    last_packet = 0
     first = 0 if options.from_ns is None else options.from_ns
     last = 1 << 64 if options.to_ns is None else options.to_ns
     try:
         for packet in tshark.packets(path, ports):
+            last_packet = packet if isinstance(packet, int) else packet.number
             if isinstance(packet, int):
-                result.too_large += 1
+                one.result.too_large += 1
             elif first <= packet.ts_ns < last:
                 yield from (
                     message
@@ -64,16 +64,21 @@ def _theirs(
     except TsharkError as error:
         if not error.cut:
             raise
-        result.remarks.append(str(error))
+        one.result.remarks.append(str(error))
+        one.last_packet = last_packet
 
 
 class _File:
-    """What is remembered while the messages of one file are compared."""
+    """What is remembered while the messages of one file are compared.
+
+    last_packet: tshark's last one where it stopped at a damage of the file, else None.
+    """
 
     def __init__(
         self, file: str, flows: dict[frozenset[Endpoint], FlowState], shared: frozenset[int], result: CrossCheck
     ) -> None:
-        self._file, self._flows, self._shared, self._result = file, flows, shared, result
+        self._file, self._flows, self._shared, self.result = file, flows, shared, result
+        self.last_packet: int | None = None
         # Requests that tshark could not read, by flow and correlation id; its packet -> ours, where they differ;
         # requests that have an answer.
         self._given_up: OrderedDict[Any, None] = OrderedDict()
@@ -104,14 +109,15 @@ class _File:
             shared=not self._shared.isdisjoint(port for _, port in stream),
             started=stream in self._started,
             answered=theirs is not None and (ends, theirs.values.get("request")) in self._answered,
+            damaged=ours is not None and self.last_packet is not None and ours.packet > self.last_packet,
         )
         self._remember(ours, theirs, ends)
         if ours and theirs and not differing.keys() & {"length_bytes", "number"}:
             self._started.add(stream)
         if ours and theirs and not differing and not theirs.gave_up:
-            self._result.add_agreement(message.key.protocol, ours.operation, ours.role)
+            self.result.add_agreement(message.key.protocol, ours.operation, ours.role)
             return
-        self._result.add(self._example(pair, differing), reason(case))
+        self.result.add(self._example(pair, differing), reason(case))
 
     def _differing(self, ours: Ours, theirs: Theirs, ends: Any) -> dict[str, tuple[Any, Any]]:
         """Values that both have and that are not equal: ours and theirs. Bodies of what tshark gave up on are not."""
@@ -124,7 +130,7 @@ class _File:
             other["request"] = self._packets.get(place, other["request"])
         found = {name: (ours.values[name], other[name]) for name in names if ours.values[name] != other[name]}
         for name in names:
-            self._result.compared[ours.key.protocol, name] = self._result.compared.get((ours.key.protocol, name), 0) + 1
+            self.result.compared[ours.key.protocol, name] = self.result.compared.get((ours.key.protocol, name), 0) + 1
         if ours.packet != theirs.packet:
             found["packet"] = ours.packet, theirs.packet
         flow_id = self._flow_of.setdefault(theirs.stream, ours.flow_id)

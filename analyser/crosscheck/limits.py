@@ -20,7 +20,8 @@ class Case(NamedTuple):
 
     forgotten: tshark gave up on the request of this response. gap, midstream, encrypted: of the flow; shared: several
     protocols are spoken on its port. started: both sides have had the same message of this stream before. answered: the
-    request that tshark pairs this response with has had its response already.
+    request that tshark pairs this response with has had its response already. damaged: tshark stopped at a damage of
+    the file before the packet of this message.
     """
 
     ours: Ours | None
@@ -33,6 +34,7 @@ class Case(NamedTuple):
     shared: bool = False
     started: bool = True
     answered: bool = False
+    damaged: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,6 +134,11 @@ LIMITS: tuple[Limit, ...] = (
         "cut_message", "", "capture",
         "a gap or the end of the capture cuts the message: its beginning is a row of ours, tshark shows whole ones",
         "4.0.17", "packet-tcp.c, tcp_dissect_pdus", lambda case: _only_ours(case) and bool(case.ours and case.ours.cut),
+    ),
+    Limit(
+        "damaged_file", "", "tshark",
+        "the file is damaged before this message: it stops there, we go on with the next whole packet",
+        "4.0.17", "wiretap: libpcap.c, pcapng.c", lambda case: _only_ours(case) and case.damaged,
     ),
     Limit(
         "tls_on_port", "", "both",

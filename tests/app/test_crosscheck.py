@@ -114,6 +114,20 @@ def test_a_capture_that_is_cut_short(tshark: str, tmp_path: Path) -> None:
     assert f"note: tshark cannot read {path}: The file" in done.stderr.decode()
 
 
+def test_a_capture_that_is_damaged_in_the_middle(tshark: str, tmp_path: Path) -> None:
+    """tshark reads it up to there, we go on behind."""
+    path = tmp_path / "damaged.pcapng"
+    data = bytearray(MQTT.read_bytes())
+    middle = len(data) // 2
+    data[middle : middle + 400] = bytes(400)
+    path.write_bytes(data)
+    done = run("crosscheck", path, "--fail-on", "disagreement", "--format", "json")
+    assert done.returncode == 0, done.stdout
+    found = json.loads(done.stdout)
+    assert [reason["code"] for reason in found["reasons"] if reason["count"] > 10] == ["damaged_file"]
+    assert found["agree"] > 10
+
+
 def test_a_tshark_that_dies(tshark: str, tmp_path: Path) -> None:
     path = liar(tmp_path, tshark, "5q")
     program = tmp_path / "tshark"
