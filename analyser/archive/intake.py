@@ -26,6 +26,9 @@ CLOCK_SLACK_NS = 60 * 10**9
 # Ends of the sentences on captures that are left out though nothing is wrong with them.
 TOO_EARLY, TOO_LATE = "was written before the time that was asked for.", "begins after the time that was asked for."
 GROWING = "is still being written; a later run takes it."
+# File systems that refuse leases as if somebody wrote (EAGAIN) where only their server has not handed the file over.
+_NETWORK = {"nfs", "nfs4", "cifs", "smb3"}
+_MOUNTS = Path("/proc/self/mountinfo")
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +78,7 @@ def is_open_for_writing(path: Path) -> bool | None:
     """Whether a process of this machine has the file open for writing; None where the system does not tell.
 
     Linux grants a read lease only on a file that nobody has open for writing; local file systems and the file's owner
-    or root get an answer.
+    or root get an answer. Source: fcntl(2); nfs4_add_lease in Linux, fs/nfs/nfs4proc.c; cifs_setlease in cifsfs.c.
     """
     if not hasattr(fcntl, "F_SETLEASE"):
         return None
@@ -87,11 +90,23 @@ def is_open_for_writing(path: Path) -> bool | None:
             fcntl.fcntl(descriptor, fcntl.F_SETLEASE, fcntl.F_RDLCK)
             fcntl.fcntl(descriptor, fcntl.F_SETLEASE, fcntl.F_UNLCK)
         except BlockingIOError:
-            return True
+            return None if is_on_network(descriptor) else True
         except OSError:
             return None
         finally:
             os.close(descriptor)
+    return False
+
+
+def is_on_network(file: int, mounts: Path = _MOUNTS) -> bool:
+    """Whether an open file is another machine's. mounts: as proc_pid_mountinfo(5)."""
+    device = os.fstat(file).st_dev
+    own = f"{os.major(device)}:{os.minor(device)}"
+    with suppress(OSError):
+        for line in mounts.read_text(encoding="utf-8", errors="replace").splitlines():
+            mount, _, system = line.partition(" - ")
+            if mount.split()[2:3] == [own]:
+                return not _NETWORK.isdisjoint(system.split()[:1])
     return False
 
 

@@ -11,7 +11,15 @@ from pathlib import Path
 import pytest
 
 from analyser.archive import intake
-from analyser.archive.intake import CLOCK_SLACK_NS, Intake, files_named, is_by_choice, is_complete, is_open_for_writing
+from analyser.archive.intake import (
+    CLOCK_SLACK_NS,
+    Intake,
+    files_named,
+    is_by_choice,
+    is_complete,
+    is_on_network,
+    is_open_for_writing,
+)
 from analyser.capture import Source
 
 NOW_S = time.time()
@@ -92,6 +100,19 @@ def test_where_the_system_does_not_tell(
     if neighbour_ago_s is not None:
         written(tmp_path / "b.pcap", neighbour_ago_s)
     assert is_complete(path, settled_s=30) is expected
+
+
+@pytest.mark.parametrize(
+    ("system", "expected"), [("ext4 /dev/sda1", False), ("nfs4 host:/captures", True), ("cifs //host/captures", True)]
+)
+def test_a_file_of_another_machine(system: str, expected: bool, tmp_path: Path) -> None:
+    mounts = tmp_path / "mountinfo"
+    with written(tmp_path / "a.pcap", 1).open("rb") as file:
+        device = os.fstat(file.fileno()).st_dev
+        own = f"{os.major(device)}:{os.minor(device)}"
+        mounts.write_text(f"1 1 0:0 / / rw - nfs4 x rw\n36 35 {own} / /mnt rw shared:1 - {system} rw\n")
+        assert is_on_network(file.fileno(), mounts) is expected
+        assert not is_on_network(file.fileno(), tmp_path / "none")
 
 
 def test_files_of_paths_directories_and_patterns(tmp_path: Path) -> None:
