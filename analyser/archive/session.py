@@ -161,7 +161,7 @@ def check_answers(master: str) -> None:
     refused = []
     for place in master.removeprefix(STANDALONE).split(","):
         host, _, port = place.rpartition(":")
-        if not host or not port.isdecimal():
+        if not host or not port.isdecimal() or int(port) > 65535:
             raise SessionError(f"{master} is no Spark master: write {STANDALONE}HOST:PORT")
         try:
             socket.create_connection((host.strip("[]"), int(port)), _ANSWER_S).close()
