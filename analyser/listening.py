@@ -185,7 +185,10 @@ class Listener:
     def _hand_over(self, frames: list[Frame], out: Sink) -> None:
         """Feed frames; who pairs by order is told where bytes are missing, between the frames before and behind."""
         conversation = self._conversation
-        if isinstance(conversation, PairsByOrder) and any(cutter.after_loss for cutter in self._cutters):
+        if not isinstance(conversation, PairsByOrder):
+            for cutter in self._cutters:
+                cutter.after_loss.clear()
+        elif any(cutter.after_loss for cutter in self._cutters):
             start = 0
             for at, frame in enumerate(frames):
                 after_loss = self._cutters[frame[1]].after_loss
