@@ -71,8 +71,7 @@ def _offers(title: str, offers: Sequence[Offer]) -> None:
 
 
 def _open(offer: Offer) -> None:
-    for name in state.SHARED:
-        state.put(name, None)
+    state.forget()
     state.put("capture", offer.id)
     st.rerun()
 
@@ -80,8 +79,7 @@ def _open(offer: Offer) -> None:
 def close() -> None:
     """Back to the landing page."""
     st.session_state["ww_closed"] = True
-    for name in state.SHARED:
-        state.put(name, None)
+    state.forget()
 
 
 def tables_of(offer: Offer) -> tuple[str, Path | None]:
@@ -111,14 +109,14 @@ def show_reading(offer: Offer, key: str) -> None:
         show_waiting(offer, folder)
         return
     if key not in st.session_state["ww_keys"].values():
-        _failed(offer, key)
+        show_failed(offer, key)
         return
     jobs = state.jobs()
     job = jobs.job(key)
     if job is not None and job.error is not None:
         jobs.forget(key)
         st.session_state["ww_keys"].pop(offer.id, None)
-        _failed(offer, job.error)
+        show_failed(offer, job.error)
         return
     _progress(offer, jobs.start(offer.paths, offer.options, key), key)
 
@@ -137,7 +135,8 @@ def _progress(offer: Offer, job: Job, key: str) -> None:
         st.rerun()
 
 
-def _failed(offer: Offer, reason: str) -> None:
+def show_failed(offer: Offer, reason: str) -> None:
+    """Why a capture cannot be shown, and the way back."""
     for path in offer.paths:  # where an upload lies says nothing to who sent it
         reason = reason.replace(path, Path(path).name)
     card(f"{offer.title} cannot be read.", reason, "critical")

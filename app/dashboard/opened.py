@@ -97,7 +97,8 @@ class Opened:
 
     def close(self) -> None:
         """No more answers."""
-        self._closing()
+        with self._lock:
+            self._closing()
 
     @property
     def _there(self) -> bool:

@@ -17,6 +17,7 @@ from analyser.options import ReadOptions
 from app.dashboard.jobs import Jobs
 from app.dashboard.offers import Uploads
 from app.dashboard.opened import Opened, Selected
+from dissectors.registry import dissector_of
 
 _VALUES = "ww_values"
 _TOUCHED = "ww_touched"
@@ -78,6 +79,12 @@ def put(name: str, new: str | None) -> None:
     else:
         values.pop(name, None)
     st.session_state.pop(_widget(name), None)
+
+
+def forget() -> None:
+    """Clear all values: what comes next is another capture."""
+    for name in (*st.session_state[_VALUES], "range"):
+        put(name, None)
 
 
 def choice(
@@ -164,8 +171,7 @@ def options_of(span_ns: tuple[int, int] | None) -> ReadOptions:
     from_ns, to_ns = _time(value("from")), _time(value("to"))
     if span_ns is None or (from_ns is not None and to_ns is not None and from_ns > to_ns):
         from_ns = to_ns = None
-    known = ("kafka", "mqtt", "mongo", "example")
-    protocols = tuple(one for one in value("protocol").split(",") if one in known)
+    protocols = tuple(one for one in value("protocol").split(",") if dissector_of(one) is not None)
     return ReadOptions(from_ns=from_ns, to_ns=to_ns, protocols=protocols)
 
 

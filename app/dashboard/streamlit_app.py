@@ -9,9 +9,10 @@ from pathlib import Path
 
 import streamlit as st
 
+from analyser.capture import CaptureError
 from analyser.queries import QueryError
 from app.dashboard import state
-from app.dashboard.landing import show_landing, show_reading, tables_of
+from app.dashboard.landing import show_failed, show_landing, show_reading, tables_of
 from app.dashboard.live import follow, live_folder, live_runs
 from app.dashboard.offers import Offer, given_offer, recent, remember, samples
 from app.dashboard.opened import Opened, Selected, TablesGone, version_of
@@ -66,14 +67,20 @@ def main() -> None:
 
 
 def _show_capture(offer: Offer, folder: Path) -> None:
+    version = 0
     try:
-        opened = state.opened(str(folder), version_of(folder))
-        _show_pages(offer, opened)
-    except (TablesGone, OSError, ValueError) as error:
+        version = version_of(folder)
+        _show_pages(offer, state.opened(str(folder), version))
+        st.session_state.pop("ww_gone", None)
+    except (TablesGone, CaptureError, OSError, ValueError) as error:
         if isinstance(error, QueryError):
             raise
-        st.cache_resource.clear()
+        state.opened.clear(str(folder), version)
         state.jobs().forget(folder.name)
+        if st.session_state.get("ww_gone") == str(folder):  # opened anew they cannot be read either
+            show_failed(offer, str(error) or str(error.__cause__))
+            return
+        st.session_state["ww_gone"] = str(folder)
         st.rerun()
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from streamlit.testing.v1 import AppTest
 
+from app.dashboard import state
 from app.dashboard.offers import samples
 from app.dashboard.pages import PAGES
 from tests.app.dashboard.opening import SCRIPT, TIMEOUT_S, kept, on_page, opened, sample, shown
@@ -88,6 +89,31 @@ def test_a_dataset_opens_where_it_lies(tmp_path: Path, monkeypatch: pytest.Monke
     assert not app.exception
     assert "mongo-shapes" in {info["url_pathname"] for info in app._registered_pages.values()}
     assert "Who talks to whom" in shown(app)
+
+
+def test_a_damaged_dataset_is_a_sentence_and_costs_nothing_else(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    dataset = make_dataset(tmp_path / "set", [SAMPLES / "mongo_show_databases.pcapng"])
+    next((dataset / "exchanges").rglob("*.parquet")).unlink()
+    uploads = state.uploads()
+    order = {"paths": [str(dataset)], "options": {}}
+    monkeypatch.setattr(sys, "argv", ["script", f"--given={json.dumps(order)}"])
+    app = AppTest.from_file(str(SCRIPT), default_timeout=TIMEOUT_S).run()
+    assert not app.exception
+    assert "is missing" in shown(app)
+    assert "Open another capture" in shown(app)
+    assert state.uploads() is uploads
+
+
+def test_another_capture_begins_without_the_filters_of_the_last() -> None:
+    kept(sample("mqtt_faults"))
+    app = opened("mqtt_faults", "exchanges", {"operation": "PUBLISH"})
+    assert app.selectbox(key="ww_w_operation").value == "PUBLISH"
+    next(button for button in app.button if button.label == "Open another capture").click()
+    app.run()
+    assert not app.exception
+    assert app.session_state["ww_values"] == {}
 
 
 @pytest.mark.parametrize("capture", ["../../etc/passwd", "nothing", "/etc/passwd"])
