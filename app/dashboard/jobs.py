@@ -13,7 +13,6 @@ import subprocess
 import sys
 import tempfile
 import threading
-import time
 import weakref
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -43,12 +42,11 @@ class Job:
         self.folder: Path | None = None
         self.error: str | None = None
         self.cancelled = False
-        self.started = time.monotonic()
         self.standing = Standing("Starting", None)
         self._temporary = tempfile.TemporaryDirectory(prefix="wirewitness-")
         environment = {**os.environ, "TMPDIR": self._temporary.name, "PYTHONPATH": import_path()}
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "app.dashboard.worker"],
+            [sys.executable, "-P", "-m", "app.dashboard.worker"],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=environment, text=True,
         )  # fmt: skip
         order = {"paths": list(paths), "options": dict(options), "key": key}

@@ -23,7 +23,7 @@ def exchange_views(opened: Opened, message_id: str, *, payload: bool) -> list[Me
     """The message and the other one of its exchange, the client's first. Raises NoPackets."""
     try:
         with st.spinner("Reading the packets"):
-            index = _index(str(opened.folder), opened)
+            index = _index(str(opened.folder), opened.paths, opened)
             row = index.message(parse_message_id(message_id))
             partner = index.partner(row)
             both = [row] if partner is None else sorted((row, partner), key=lambda one: one.direction)
@@ -31,11 +31,12 @@ def exchange_views(opened: Opened, message_id: str, *, payload: bool) -> list[Me
     except BytesGone as error:
         raise NoPackets(f"{error}. The capture changed since it was analysed.") from error
     except (CaptureError, OSError) as error:
+        _index.clear()  # its files may be gone from the cache: the next question makes it anew
         raise NoPackets(f"The packets cannot be read: {error}") from error
     except UnknownId as error:
         raise NoPackets(f"No message {message_id} in this capture.") from error
 
 
 @st.cache_resource(show_spinner=False, max_entries=4)
-def _index(folder: str, _opened: Opened) -> Index:
-    return open_index(in_time_order(open_captures(list(_opened.paths))), _opened.reading)
+def _index(folder: str, paths: tuple[str, ...], _opened: Opened) -> Index:
+    return open_index(in_time_order(open_captures(list(paths))), _opened.reading)

@@ -71,8 +71,9 @@ def _place(key: str) -> Iterator[Path]:
 
 
 def _meta(paths: list[str], given: dict[str, Any], analysis: Analysis) -> dict[str, Any]:
+    wrong = {unread.path for unread in analysis.unread}
     return {
-        "paths": paths,
+        "paths": [path for path in paths if path not in wrong],
         "options": given,
         "remarks": analysis.remarks,
         "unread": [unread.reason for unread in analysis.unread],

@@ -10,6 +10,7 @@ import pytest
 from analyser.capture import CaptureError
 from app.dashboard.jobs import Jobs, kept_tables, key_of
 from app.dashboard.opened import Opened
+from app.dashboard.worker import keep_tables
 from tests.app.captures import write_capture
 
 WAIT_S = 120
@@ -28,7 +29,9 @@ def left_over(tmp_path: Path) -> list[str]:
     return [path.name for path in (tmp_path / "temporary").iterdir()] + unfinished
 
 
-def test_a_job_leaves_tables_and_nothing_else(tmp_path: Path) -> None:
+def test_a_job_leaves_tables_and_nothing_else(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "app.py").write_text("raise SystemExit('a program of the user, in the folder where he is')")
+    monkeypatch.chdir(tmp_path)
     paths = [str(write_capture(tmp_path / "a.pcap", exchanges=5))]
     key, jobs = key_of(paths, {}), Jobs()
     assert kept_tables(key, jobs) is None
@@ -88,7 +91,11 @@ def test_what_is_no_capture_is_a_sentence(tmp_path: Path, content: bytes, senten
 
 def test_one_capture_of_two_is_enough(tmp_path: Path) -> None:
     good = str(write_capture(tmp_path / "a.pcap"))
-    assert key_of([good, str(tmp_path / "gone.pcap")], {}).startswith("tables-")
+    both = [good, str(tmp_path / "gone.pcap")]
+    opened = Opened.kept(keep_tables(both, {}, key_of(both, {})))
+    opened.close()
+    assert opened.paths == (good,)
+    assert "gone.pcap" in " ".join(opened.unread)
 
 
 def test_the_key_follows_content_and_options(tmp_path: Path) -> None:
