@@ -79,12 +79,18 @@ def newest(folder: Path) -> Path | None:
 
 def is_running(folder: Path) -> bool:
     """Is it still written?"""
+    process = None
     with suppress(OSError, ValueError):
         process = json.loads((folder / MARK).read_text(encoding="utf-8"))["process"]
-        if process is not None:
-            os.kill(int(process), 0)
-            return True
-    return False
+    if process is None:
+        return False
+    try:
+        os.kill(int(process), 0)
+    except PermissionError:  # it runs as somebody else, who may capture
+        return True
+    except OSError:
+        return False
+    return True
 
 
 def title_of(folder: Path) -> str:

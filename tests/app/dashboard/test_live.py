@@ -59,6 +59,17 @@ def test_a_newer_state_replaces_the_older_ones(tmp_path: Path) -> None:
         assert newest(folder) == seen[-1]
 
 
+def test_a_capture_of_another_user_is_running(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Capturing needs rights that looking does not."""
+
+    def refused(_process: int, _signal: int) -> None:
+        raise PermissionError(1, "Operation not permitted")
+
+    Snapshots(tmp_path / "watch", "eth0", {})
+    monkeypatch.setattr(os, "kill", refused)
+    assert is_running(tmp_path / "watch")
+
+
 @pytest.mark.parametrize("name", ["letter.txt", "part-0.parquet"])
 def test_a_folder_with_other_things_is_left_alone(tmp_path: Path, name: str) -> None:
     (tmp_path / name).write_text("dear")
