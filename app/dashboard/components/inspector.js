@@ -16,6 +16,7 @@ function fieldList(message, choose) {
   message.fields.forEach(([depth, name, value, start, end, hidden], place) => {
     const line = element("button", hidden ? "field hidden" : "field");
     line.type = "button";
+    line.tabIndex = place ? -1 : 0; // one stop of the Tab key for the whole list; arrows move inside
     line.setAttribute("role", "option");
     line.style.paddingInlineStart = `${0.4 + Math.min(depth, 12) * 0.9}rem`;
     line.append(element("span", "name", name), element("span", "value", value));
@@ -25,12 +26,12 @@ function fieldList(message, choose) {
     list.append(line);
   });
   list.addEventListener("keydown", (event) => {
-    const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
-    if (!step) return;
-    event.preventDefault();
     const lines = [...list.children];
-    const next = lines[lines.indexOf(event.target) + step];
-    if (next) next.focus();
+    const at = lines.indexOf(event.target);
+    const next = { ArrowDown: at + 1, ArrowUp: at - 1, Home: 0, End: lines.length - 1 }[event.key];
+    if (next === undefined) return;
+    event.preventDefault();
+    if (lines[next]) lines[next].focus();
   });
   return list;
 }
@@ -90,7 +91,10 @@ function panel(message) {
     const line = list.children[place];
     marked = [line, ...[...dump.querySelectorAll(".byte")].filter(({ dataset }) => start <= dataset.at && dataset.at < end)];
     marked.forEach((one) => one.classList.add("marked"));
-    [...list.children].forEach((one) => one.setAttribute("aria-selected", one === line));
+    [...list.children].forEach((one) => {
+      one.setAttribute("aria-selected", one === line);
+      one.tabIndex = one === line ? 0 : -1;
+    });
     if (scroll === "field") list.scrollTop = line.offsetTop - list.offsetTop - list.clientHeight / 2;
     else if (marked[1]) dump.scrollTop = marked[1].parentElement.parentElement.offsetTop - dump.offsetTop - dump.clientHeight / 3;
   };

@@ -43,7 +43,9 @@ export default function ladder({ parentElement, data, setTriggerValue }) {
   const lines = data.rows.map((row) => (row.kind === "message" ? messageLine(row, choose) : remarkLine(row)));
   const scrolled = root.scrollTop;
   const first = !root.childElementCount;
+  const focused = [...root.children].indexOf(parentElement.activeElement || document.activeElement);
   root.replaceChildren(ends(data), ...lines);
+  if (focused > 0 && root.children[focused]) root.children[focused].focus({ preventScroll: true });
   const chosen = root.querySelector(".chosen");
   root.scrollTop = first && chosen ? chosen.offsetTop - root.offsetTop - root.clientHeight / 2 : scrolled;
   root.onkeydown = (event) => {

@@ -78,7 +78,7 @@ def _message_line(
         "time": row["time"],
         "from_client": row["direction"] == "client_to_server",
         "label": visible(label),
-        "latency": f"{ms_text(answer['latency_ms'])} ms" if answer is not None and answer["latency_ms"] else "",
+        "latency": f"{ms_text(answer['latency_ms'])} ms" if answer and answer["latency_ms"] is not None else "",
         "detail": f"{packets}, {row['length_bytes']:,} bytes",
         "hint": visible(row["summary"] or label),
         "tone": tone,
