@@ -72,9 +72,14 @@ def connection_lanes(source: Source) -> list[dict[str, Any]]:
     return rows(source, _LANES.format(lanes=LANES, bars=_MOST_BARS))
 
 
+def below(under: str) -> str:
+    """How all topics below a topic begin; "/" stands for the first level of topics that begin with a slash."""
+    return under if under in ("", "/") else f"{under}/"
+
+
 def topic_levels(under: str, span_ns: int) -> str:
     """A SELECT: one row for each next level below the topic prefix `under` ("" for the top). span_ns: for the rate."""
-    level = under.count("/") + 2 if under else 1
+    level = below(under).count("/") + 1
     return _TOPICS.format(under=_below(under), level=level, span=max(int(span_ns), 1))
 
 
@@ -96,5 +101,5 @@ def delivery_latency(source: Source, width_ns: int) -> list[dict[str, Any]]:
 def _below(under: str, *, itself: bool = False) -> str:
     if not under:
         return "true"
-    below = f"starts_with(topic, {literal(under + '/')})"
-    return f"(topic = {literal(under)} or {below})" if itself else below
+    inside = f"starts_with(topic, {literal(below(under))})"
+    return f"(topic = {literal(under)} or {inside})" if itself else inside

@@ -20,6 +20,7 @@ from reports.mqtt_rows import (
     LANES,
     MISSING,
     UNFINISHED,
+    below,
     connection_lanes,
     delivery_latency,
     publishes,
@@ -137,7 +138,7 @@ def show_clients(view: View) -> None:
     chosen = paged_table(view.source, "connections", query, _CONNECTIONS, order="ts", noun="connection", select=True,
                          search=("client_id", "client_address"), keep=("flow_id",))  # fmt: skip
     if chosen is not None:
-        view.go("connections", flow=chosen["flow_id"], message=None)
+        view.go("connections", flow=chosen["flow_id"], message=None, line=None)
 
 
 def show_topics(view: View) -> None:
@@ -154,7 +155,7 @@ def show_topics(view: View) -> None:
     chosen = paged_table(view.source, "levels", topic_levels(under, length_ns), _LEVELS, order="-published",
                          noun="level", search=("segment",), select=True, keep=("deeper",))  # fmt: skip
     if chosen is not None:
-        state.put("under", f"{under}/{chosen['segment']}" if under else chosen["segment"])
+        state.put("under", below(under) + chosen["segment"] or "/")
         st.session_state.pop("levels.grid", None)
         st.rerun()
     st.subheader("Messages", anchor=False)
@@ -172,7 +173,7 @@ def _path(under: str) -> None:
         above = under.rpartition("/")[0] if "/" in under else None
         st.button("Up", icon=":material/arrow_upward:", key="up", on_click=state.put, args=("under", above))
         st.button("All topics", key="top", type="tertiary", on_click=state.put, args=("under", None))
-        st.code(f"{under}/#", language=None)
+        st.code(f"{below(under)}#", language=None)
 
 
 def show_deliveries(view: View) -> None:

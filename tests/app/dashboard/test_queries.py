@@ -11,6 +11,7 @@ from reports.exchange_rows import exchange_query, flow_row, message_count, messa
 from reports.mongo_rows import command_latency, commands_of, commands_over_time
 from reports.mqtt_rows import ENDS, connection_lanes, publishes, publishes_over_time, topic_levels
 from tests.app.program import ROOT
+from tests.support.rows import connection_from_rows
 
 SECOND_NS = 1_000_000_000
 
@@ -91,6 +92,13 @@ def test_levels_of_topics_add_up(mqtt: analyser.Analysis, under: str) -> None:
     inside = number(mqtt, f"SELECT count(*) FROM ({publishes(under)})")
     bins = publishes_over_time(mqtt, SECOND_NS, under)
     assert sum(one["messages"] for one in bins) == inside
+
+
+def test_topics_that_begin_with_a_slash_have_levels() -> None:
+    topics = ("/house/a", "/house/b", "a//b", "house")
+    connection = connection_from_rows({"mqtt_publishes": [{"topic": topic} for topic in topics]})
+    for under, segments in (("", ["", "a", "house"]), ("/", ["house"]), ("/house", ["a", "b"]), ("a/", ["b"])):
+        assert sorted(row[0] for row in connection.sql(topic_levels(under, 1)).fetchall()) == segments, under
 
 
 def test_commands_over_time_lose_none(mongo: analyser.Analysis) -> None:
