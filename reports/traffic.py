@@ -11,10 +11,3 @@ PEERS = """
            count(*) filter (closed_by like '%rst%' or reset_by is not null) as resets,
            min(ts_first) as ts_first, max(ts_last) as ts_last
     from flows group by all"""
-
-CLIENTS = """
-    select client_id, client_address, protocol, count(distinct flow_id) as connections, count(*) as exchanges,
-           count(*) filter (status = 'error') as errors, count(*) filter (status = 'unanswered') as unanswered,
-           quantile_cont(latency_ms, 0.5) as median_ms, quantile_cont(latency_ms, 0.99) as p99_ms,
-           min(ts) as ts_first, max(ts) as ts_last
-    from exchanges group by client_id, client_address, protocol"""

@@ -99,7 +99,7 @@ class Uploads:
         safe = Path(name).name.lstrip(".") or "capture"
         folder = Path(self._folder.name) / digest
         folder.mkdir(exist_ok=True)
-        path = folder / safe[-120:]
+        path = folder / safe.encode("utf-8", "replace")[-200:].decode("utf-8", "ignore")
         path.write_bytes(content)
         offer = Offer(f"u{digest}", safe, "", (str(path),), "upload")
         self._offers.pop(offer.id, None)

@@ -14,8 +14,6 @@ from markupsafe import Markup, escape
 
 from reports.printable import visible
 
-TONES = ("critical", "warning", "info", "good", "quiet", "plain")
-
 STYLE = Path(__file__).with_name("style.css")
 
 

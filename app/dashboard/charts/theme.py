@@ -16,7 +16,6 @@ import streamlit as st
 
 PALETTE = ("#2f7fc1", "#e07b00", "#1d9a74", "#c9599b", "#8e6bbf", "#b59a00", "#4fb0e5", "#c8463c", "#7a8a99", "#9a6a3f")
 SHAPES = ("circle", "square", "triangle-up", "diamond", "cross", "triangle-down")
-SEVERITY = {"critical": "#d64545", "warning": "#d98e04", "info": "#3f87d9"}
 PROTOCOL = {
     "kafka": "#2f7fc1",
     "mqtt": "#8e6bbf",

@@ -13,9 +13,10 @@ BRUSH = "range"
 def exchange_rate(rows: Rows, width_ns: int, domain: tuple[float, float] | None = None) -> AnyChart:
     """Exchanges a second, stacked by protocol; a range of time can be dragged out."""
     data = [{**row, "protocol": row["protocol"] or "not identified"} for row in rows]
-    names = [name for name in PROTOCOL if any(row["protocol"] == name for row in data)]
+    present = {row["protocol"] for row in data}
+    names = [*(name for name in PROTOCOL if name in present), *sorted(present - PROTOCOL.keys())]
     chart: AnyChart = time_bars(
-        data, width_ns, kind="protocol", value="exchanges", colours={name: PROTOCOL[name] for name in names},
+        data, width_ns, kind="protocol", value="exchanges", colours={name: PROTOCOL.get(name, QUIET) for name in names},
         title="exchanges/s", per_second=True, domain=domain,
     ).add_params(alt.selection_interval(name=BRUSH, encodings=["x"]))  # fmt: skip
     return chart

@@ -53,13 +53,13 @@ def show(view: View) -> None:
         search=("client_address", "server_address", "protocol"), keep=("flow_id",),
     )  # fmt: skip
     if chosen is not None:
-        view.go("connections", flow=chosen["flow_id"], message=None)
+        view.go("connections", flow=chosen["flow_id"], message=None, line=None)
 
 
 def _show_flow(view: View, flow: dict[str, Any]) -> None:
     source = view.source
     if st.button("All connections", icon=":material/arrow_back:", type="tertiary", key="back"):
-        view.go("connections", flow=None, message=None)
+        view.go("connections", flow=None, message=None, line=None)
     client, server = (f"{flow[f'{side}_address']}:{flow[f'{side}_port']}" for side in ("client", "server"))
     heading(f"{client} to {server}")
     _facts(flow)

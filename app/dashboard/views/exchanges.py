@@ -47,14 +47,14 @@ def show(view: View) -> None:
     chosen = paged_table(
         view.source, "exchanges", query, _COLUMNS, order="ts", noun="exchange", select=True, keep=_KEEP,
     )  # fmt: skip
+    wanted = state.value("message")  # asked for in any case, so that it stands in the URL
     if chosen is None:
-        wanted = state.value("message")
-        flow_id = wanted.split("-")[0] if wanted else ""
+        flow_id = wanted.split("-")[0]
     else:
         wanted = chosen["request_message_id"] or chosen["response_message_id"]
         flow_id = chosen["flow_id"]
         state.put("message", wanted)
     if wanted:
         if st.button("Whole conversation of this connection", icon=":material/swap_vert:", key="to-flow"):
-            view.go("connections", flow=flow_id, message=wanted)
+            view.go("connections", flow=flow_id, message=wanted, line=None)
         show_exchange(view.source.opened, wanted, "exchange")

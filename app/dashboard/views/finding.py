@@ -92,6 +92,9 @@ def _times(finding: Finding) -> str:
 def _downloads(view: View, finding: Finding) -> None:
     """The evidence as packets."""
     opened = view.source.opened
+    if not opened.paths:
+        line("The packets are not at hand, so the evidence cannot be taken along from here.", "quiet")
+        return
     make = partial(evidence_packets, opened.paths, opened.reading, finding.finding_id, finding.evidence)
     with st.container(horizontal=True, vertical_alignment="center"):
         st.download_button(
