@@ -15,7 +15,7 @@ from analyser.archive.parts import HOUR_NS
 from analyser.archive.reading import DatasetTables
 from analyser.capture import Source
 from analyser.capture.places import Places
-from analyser.evidence.index import Index
+from analyser.evidence.index import Index, flow_row
 from analyser.evidence.rows import FlowRow, MessageRow, parse_message_id
 from analyser.facts import file_label
 from analyser.options import ReadOptions
@@ -110,16 +110,7 @@ class _Rows:
 
     def _flow(self, row: Mapping[str, Any]) -> FlowRow:
         self._lasting[row["flow_id"]] = row["first_ns"], row["last_ns"]
-        return FlowRow(
-            packet_of(self._numbers[row["file"]], row["first_packet"]),
-            row["flow_id"],
-            row["protocol"],
-            (row["client_address"], row["client_port"]),
-            (row["server_address"], row["server_port"]),
-            row["encapsulation"] or "",
-            (row["client_first_seq"], row["server_first_seq"]),
-            row["carrier"],
-        )
+        return flow_row(packet_of(self._numbers[row["file"]], row["first_packet"]), row)
 
     def _life(self, flow: FlowRow) -> ReadOptions:
         return _around(*self._lasting[flow.flow_id])

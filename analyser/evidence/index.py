@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
@@ -170,11 +170,11 @@ class _Folder:
     def flow(self, flow_id: str) -> FlowRow | None:
         """The flow of that id."""
         rows = self._flows.filter(pc.equal(self._flows["flow_id"], flow_id)).to_pylist()
-        return _flow_row(rows[0]) if rows else None
+        return flow_row(rows[0][FLOW], rows[0]) if rows else None
 
     def flows(self) -> Iterator[FlowRow]:
         """All flows, by their first packets."""
-        return map(_flow_row, self._flows.to_pylist())
+        return (flow_row(row[FLOW], row) for row in self._flows.to_pylist())
 
     def next_flow(self, flow: FlowRow) -> int | None:
         """The first packet of the next flow between the same ends."""
@@ -199,7 +199,8 @@ class _Folder:
         keys = self._flows[FLOW]
         for row in found.to_pylist():
             place = pc.index(keys, row[FLOW]).as_py()
-            yield _message_row(_flow_row(self._flows.slice(place, 1).to_pylist()[0]), row)
+            flow = self._flows.slice(place, 1).to_pylist()[0]
+            yield _message_row(flow_row(flow[FLOW], flow), row)
 
 
 def _in_folder(folder: Path, sources: Sequence[Source], close: Callable[[], None] = lambda: None) -> Index:
@@ -272,9 +273,10 @@ def _places(source: Source) -> Places:
     return find_places(source) if source.path is not None and source.path.is_file() else Places()
 
 
-def _flow_row(row: dict[str, Any]) -> FlowRow:
+def flow_row(key: int, row: Mapping[str, Any]) -> FlowRow:
+    """A row of the `flows` table whose first packet, packed, is `key`."""
     return FlowRow(
-        row[FLOW],
+        key,
         row["flow_id"],
         row["protocol"],
         (row["client_address"], row["client_port"]),

@@ -27,7 +27,7 @@ _KEPT = 3
 
 
 class Snapshots:
-    """The writing side. Raises OSError when the folder cannot be made or holds something else."""
+    """The writing side. Raises OSError when the folder cannot be made, holds something else, or is being written."""
 
     def __init__(self, folder: Path, title: str, options: Mapping[str, Any]) -> None:
         folder.mkdir(parents=True, exist_ok=True)
@@ -35,6 +35,8 @@ class Snapshots:
         strangers = [name for name in names if MARK not in names or not _is_ours(name)]
         if strangers:
             raise FileExistsError(f"{folder} holds something else: {strangers[0]}")
+        if is_running(folder):
+            raise FileExistsError("another live capture writes there; give it a folder of its own")
         self._folder, self._options = folder, dict(options)
         for old in [one for one in folder.iterdir() if one.name != MARK]:
             _remove(old)

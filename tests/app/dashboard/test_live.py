@@ -46,6 +46,8 @@ def test_a_newer_state_replaces_the_older_ones(tmp_path: Path) -> None:
         folder = tmp_path / "watch"
         assert newest(folder) is None
         assert is_running(folder)
+        with pytest.raises(FileExistsError, match="another live capture"):
+            Snapshots(folder, "eth1", {})
         assert title_of(folder) == "eth0"
         seen = []
         for _ in range(5):
