@@ -6,7 +6,7 @@ would cost months of files in every run.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -44,11 +44,18 @@ def view_of(con: duckdb.DuckDBPyConnection, change: Change, table: str, *, hidde
     con.execute(f"CREATE OR REPLACE TEMP VIEW {quoted(table)} AS {rows_of(change, table, hidden=hidden)}")
 
 
-def rows_of(
-    change: Change, table: str, *, hidden: bool = False, chosen: Callable[[Part], bool] = lambda _: True
-) -> str:
-    """The rows of a table's chosen parts as a SELECT."""
-    parts = [part for part in change.parts(table) if chosen(part)]
+def parts_by_hour(parts: Iterable[Part], tables: Collection[str]) -> dict[int | None, list[Part]]:
+    """The parts of some tables by the hour of their rows."""
+    found: dict[int | None, list[Part]] = {}
+    for part in parts:
+        if part.table in tables:
+            found.setdefault(Place.of(part).hour, []).append(part)
+    return found
+
+
+def rows_of(change: Change, table: str, chosen: Iterable[Part] | None = None, *, hidden: bool = False) -> str:
+    """The rows of a table as a SELECT: of those of the chosen parts that are its own, or of all."""
+    parts = change.parts(table) if chosen is None else [part for part in chosen if part.table == table]
     columns = name_list(arrow_schema(table).names)
     if hidden:
         columns += f", {FLOW}, {PROVISIONAL}, filename, file_row_number"

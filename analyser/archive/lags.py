@@ -45,7 +45,7 @@ _STEPS = {
         FROM lag_commits WHERE accepted GROUP BY cluster, group_id, topic, partition, minute""",
     "lag_counts": """
         SELECT cluster, group_id, topic, partition, minute, count(*) FILTER (accepted) AS commits,
-               count(*) FILTER (NOT accepted) AS rejected, count(DISTINCT client_address) AS committers,
+               count(*) FILTER (NOT accepted) AS rejected, count(DISTINCT struct_pack(client_address, client_id, member_id)) FILTER (accepted) AS committers,
                min(committed_offset) FILTER (accepted) AS lowest_offset,
                max(committed_offset) FILTER (accepted) AS highest_offset
         FROM lag_commits GROUP BY ALL""",

@@ -6,7 +6,7 @@ be merged to longer times or fewer keys by `merge_rows`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import duckdb
@@ -16,9 +16,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from analyser.archive.change import Change
-from analyser.archive.derived import change_connection, rows_of
+from analyser.archive.derived import change_connection, parts_by_hour, rows_of
 from analyser.archive.manifest import Part
-from analyser.archive.parts import Place, write_parts
+from analyser.archive.parts import HOUR_NS, Place, write_parts
 from analyser.archive.sketches import PERCENTILES, merged, percentiles, sketch_of
 from analyser.queries import select
 from analyser.tables import arrow_schema
@@ -31,6 +31,7 @@ _SKETCHED = (
     *("latency_sum_ms", "latency_min_ms", "latency_p50_ms", "latency_p90_ms", "latency_p99_ms", "latency_max_ms"),
     "sketch",
 )
+_NOTHING = (None,) * len(_SKETCHED)
 _SUMMED: dict[str, Callable[[npt.NDArray[np.float64]], Any]] = {
     "latency_sum_ms": np.nansum,
     "latency_min_ms": np.nanmin,
@@ -46,31 +47,32 @@ _TOPICS = {
 }
 _SOURCES = ("exchanges", *_TOPICS)
 
-_MARKED = f"""
-    CREATE OR REPLACE TABLE marked AS
-    WITH topics AS (
-        SELECT exchange_id, min(topic) AS topic FROM ({{topics}})
-        WHERE topic IS NOT NULL GROUP BY exchange_id HAVING count(DISTINCT topic) = 1)
-    SELECT dense_rank() OVER (ORDER BY minute, {", ".join(KEYS)}) AS number, *
-    FROM (SELECT epoch_ns(ts) - epoch_ns(ts) % {MINUTE_NS} AS minute, protocol, cluster_id, operation, topic,
-                 client_id, client_address, status, latency_ms
-          FROM exchanges LEFT JOIN topics USING (exchange_id))"""
+# Hours of about so many exchanges are made in one query, from at most so many files.
+_QUERY_ROWS = 1_000_000
+_QUERY_PARTS = 2_000
+
 _GROUPS = f"""
-    SELECT number, make_timestamp_ns(minute)::TIMESTAMPTZ_NS AS ts, {", ".join(KEYS)}, count(*) AS exchanges,
-           count(*) FILTER (status = 'error') AS errors, count(*) FILTER (status = 'unanswered') AS unanswered
-    FROM marked GROUP BY ALL ORDER BY number"""
-_LATENCIES = "SELECT number, latency_ms FROM marked WHERE latency_ms IS NOT NULL ORDER BY number, latency_ms"
+    WITH topics AS (
+        SELECT exchange_id, hour, min(topic) AS topic FROM ({{topics}})
+        WHERE topic IS NOT NULL GROUP BY exchange_id, hour HAVING count(DISTINCT topic) = 1)
+    SELECT make_timestamp_ns(at_ns - at_ns % {MINUTE_NS})::TIMESTAMPTZ_NS AS ts, {", ".join(KEYS)},
+           count(*) AS exchanges, count(*) FILTER (status = 'error') AS errors,
+           count(*) FILTER (status = 'unanswered') AS unanswered, count(latency_ms) AS latencies,
+           list(latency_ms) FILTER (latency_ms IS NOT NULL) AS measured
+    FROM (SELECT *, epoch_ns(ts) AS at_ns FROM exchanges) AS exchanges
+    LEFT JOIN topics ON exchanges.exchange_id = topics.exchange_id AND at_ns // {HOUR_NS} = topics.hour
+    GROUP BY ALL ORDER BY ts, {", ".join(KEYS)}"""
 
 
 def run_latencies(change: Change) -> set[int | None]:
     """Make the rows of all hours whose exchanges or topics changed anew; those hours."""
-    hours = _changed_hours(change)
+    sources = parts_by_hour(change.parts(), _SOURCES)
+    hours = _changed_hours(change, sources)
     change.remove(*(part for part in change.parts(TABLE) if Place.of(part).hour in hours))
     with change_connection(change) as con:
-        for hour in sorted(one for one in hours if one is not None):
-            if any(Place.of(part).hour == hour for part in change.parts("exchanges")):
-                _mark(con, change, hour)
-                change.add(*write_parts(TABLE, _rows(con), change.staging, f"{change.run}-{hour}"))
+        chosen = {hour: sources[hour] for hour in hours if hour is not None and hour in sources}
+        for first, parts in _together(chosen):
+            change.add(*write_parts(TABLE, _rows(con, change, parts), change.staging, f"{change.run}-{first}"))
     return hours
 
 
@@ -95,72 +97,73 @@ def merge_rows(rows: pa.Table, keys: Sequence[str] = KEYS, width_ns: int = MINUT
     return pa.Table.from_pylist(found, schema=arrow_schema(TABLE))
 
 
-def _changed_hours(change: Change) -> set[int | None]:
-    before = _parts_by_hour(change.previous.parts if change.previous is not None else ())
-    now = _parts_by_hour(change.parts())
+def _changed_hours(change: Change, sources: Mapping[int | None, Sequence[Part]]) -> set[int | None]:
+    """Hours of which other parts count than at the last run, and those that have no rows although there are exchanges.
+
+    A part is never written again under the same path, so paths tell.
+    """
+    previous = change.previous.parts if change.previous is not None else ()
+    before, now = (
+        {hour: {part.path for part in parts} for hour, parts in by_hour.items()}
+        for by_hour in (parts_by_hour(previous, _SOURCES), sources)
+    )
     changed = {hour for hour in before.keys() | now.keys() if before.get(hour) != now.get(hour)}
-    of_exchanges, made = ({Place.of(part).hour for part in change.parts(table)} for table in ("exchanges", TABLE))
-    return changed | (of_exchanges - made)
+    made = parts_by_hour(change.parts(TABLE), [TABLE])
+    missing = {hour for hour, parts in sources.items() if any(part.table == "exchanges" for part in parts)}
+    return changed | (missing - made.keys())
 
 
-def _parts_by_hour(parts: Sequence[Part]) -> dict[int | None, set[str]]:
-    found: dict[int | None, set[str]] = {}
-    for part in parts:
-        if part.table in _SOURCES:
-            found.setdefault(Place.of(part).hour, set()).add(part.path)
-    return found
+def _together(hours: Mapping[int, Sequence[Part]]) -> Iterator[tuple[int, list[Part]]]:
+    """The parts of hours that one query makes, with the first hour."""
+    held: list[Part] = []
+    rows, first = 0, 0
+    for hour, parts in sorted(hours.items()):
+        more = sum(part.rows for part in parts if part.table == "exchanges")
+        if held and (rows + more > _QUERY_ROWS or len(held) + len(parts) > _QUERY_PARTS):
+            yield first, held
+            held, rows = [], 0
+        first = first if held else hour
+        held.extend(parts)
+        rows += more
+    if held:
+        yield first, held
 
 
-def _mark(con: duckdb.DuckDBPyConnection, change: Change, hour: int) -> None:
-    def of_hour(part: Part) -> bool:
-        return Place.of(part).hour == hour
+def _rows(con: duckdb.DuckDBPyConnection, change: Change, parts: Sequence[Part]) -> Iterator[pa.RecordBatch]:
+    """The rows of the table for the exchanges of these parts, in its order."""
+    con.execute(f"CREATE OR REPLACE TEMP VIEW exchanges AS {rows_of(change, 'exchanges', parts)}")
+    topics = [f"SELECT {name} AS exchange_id, epoch_ns(ts) // {HOUR_NS} AS hour, topic "
+              f"FROM ({rows_of(change, table, parts)})" for table, name in _TOPICS.items()]  # fmt: skip
+    query = _GROUPS.format(topics=" UNION ALL ".join(topics))
+    for batch in select(con, query).to_arrow_reader(_BATCH_ROWS):
+        yield _with_sketches(batch)
 
-    con.execute(f"CREATE OR REPLACE TEMP VIEW exchanges AS {rows_of(change, 'exchanges', chosen=of_hour)}")
-    topics = [f"SELECT {name} AS exchange_id, topic FROM ({rows_of(change, table, chosen=of_hour)})"
-              for table, name in _TOPICS.items()]  # fmt: skip
-    con.execute(_MARKED.format(topics=" UNION ALL ".join(topics)))
 
-
-def _rows(con: duckdb.DuckDBPyConnection) -> Iterator[pa.RecordBatch]:
-    """The marked exchanges as rows of the table, in its order."""
-    latencies = _by_number(con.cursor())
+def _with_sketches(groups: pa.RecordBatch) -> pa.RecordBatch:
+    """The groups with what their measured latencies come down to."""
+    measured = groups.column("measured")
+    values = measured.values.to_numpy(zero_copy_only=False)
+    lengths = pc.fill_null(pc.list_value_length(measured), 0).to_numpy()
+    starts = measured.offsets.to_numpy()[:-1]
+    found: list[Sequence[Any]] = []
+    for start, length in zip(starts.tolist(), lengths.tolist(), strict=True):
+        own = np.sort(values[start : start + length])
+        found.append(_told(sketch_of(own), float(own.sum()), own[0], own[-1]) if length else _NOTHING)
     schema = arrow_schema(TABLE)
-    pending = next(latencies, None)
-    for batch in select(con, f"SELECT * FROM ({_GROUPS})").to_arrow_reader(_BATCH_ROWS):
-        sketched = []
-        for number in batch.column("number").to_pylist():
-            told: dict[str, Any] = {"latencies": 0}
-            if pending is not None and pending[0] == number:
-                values, pending = pending[1], next(latencies, None)
-                told = _sketched(sketch_of(values), float(values.sum()), float(values[0]), float(values[-1]))
-            sketched.append(told)
-        own = pa.Table.from_pylist(sketched, pa.schema([schema.field(name) for name in ("latencies", *_SKETCHED)]))
-        given = batch.select([name for name in batch.schema.names if name != "number"])
-        columns = {**dict(zip(given.schema.names, given.columns, strict=True)),
-                   **{name: own[name].combine_chunks() for name in own.schema.names}}  # fmt: skip
-        yield pa.RecordBatch.from_arrays(
-            [columns[name].cast(schema.field(name).type) for name in schema.names], schema=schema
-        )
-
-
-def _by_number(con: duckdb.DuckDBPyConnection) -> Iterator[tuple[int, Any]]:
-    """(number of a group, its latencies), rising. A group's latencies are held as a whole: eight bytes for each."""
-    held: list[Any] = []
-    last: int | None = None
-    for batch in select(con, _LATENCIES).to_arrow_reader(_BATCH_ROWS):
-        numbers, values = batch.column(0).to_numpy(), batch.column(1).to_numpy()
-        starts = [0, *(np.flatnonzero(np.diff(numbers)) + 1).tolist()]
-        for start, end in zip(starts, [*starts[1:], len(numbers)], strict=True):
-            if last is not None and numbers[start] != last:
-                yield last, np.concatenate(held)
-                held = []
-            last = int(numbers[start])
-            held.append(values[start:end])
-    if last is not None:
-        yield last, np.concatenate(held)
+    made = [pa.array(column, schema.field(name).type)
+            for name, column in zip(_SKETCHED, zip(*found, strict=True), strict=True)]  # fmt: skip
+    columns = {**dict(zip(groups.schema.names, groups.columns, strict=True)), **dict(zip(_SKETCHED, made, strict=True))}
+    return pa.RecordBatch.from_arrays(
+        [columns[name].cast(schema.field(name).type) for name in schema.names], schema=schema
+    )
 
 
 def _sketched(sketch: Any, total_ms: float, least_ms: float, most_ms: float) -> dict[str, Any]:
     """The columns of latencies, of which a sketch tells the percentiles."""
-    values = [total_ms, least_ms, *percentiles(sketch, PERCENTILES), most_ms, sketch.serialize()]
+    values = _told(sketch, total_ms, least_ms, most_ms)
     return {"latencies": sketch.n, **dict(zip(_SKETCHED, values, strict=True))}
+
+
+def _told(sketch: Any, total_ms: float, least_ms: float, most_ms: float) -> Sequence[Any]:
+    """Values of _SKETCHED."""
+    return total_ms, least_ms, *percentiles(sketch, PERCENTILES), most_ms, sketch.serialize()

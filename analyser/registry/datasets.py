@@ -50,7 +50,9 @@ _LAG_MINUTES = Table(
         Column("generation", "int64", "generation of that commit"),
         Column("commits", "int64", "accepted commits within the minute", nullable=False),
         Column("rejected", "int64", "commits answered with an error within the minute", nullable=False),
-        Column("committers", "int64", "client addresses that committed within the minute", nullable=False),
+        Column(
+            "committers", "int64", "clients (address, client id, member id) of the accepted commits", nullable=False
+        ),
         Column("lowest_offset", "int64", "the lowest offset committed within the minute; null without a commit"),
         Column("highest_offset", "int64", "the highest offset committed within the minute"),
     ),

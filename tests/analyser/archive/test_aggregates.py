@@ -154,6 +154,8 @@ def test_lags_are_what_commits_and_log_ends_say(dataset: Path) -> None:
         within = [c for c in mine if c["ts"] >= row["ts"]]
         assert row["commits"] == sum(c["error_code"] == 0 for c in within)
         assert row["rejected"] == sum((c["error_code"] or 0) != 0 for c in within)
+        who = {(c["client_address"], c["client_id"], c["member_id"]) for c in within if c["error_code"] == 0}
+        assert row["committers"] == len(who)
     groups = {(c["group_id"], c["topic"], c["partition"]) for c in commits if c["error_code"] == 0}
     assert {(row["group_id"], row["topic"], row["partition"]) for row in rows} == groups
 
