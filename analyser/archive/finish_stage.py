@@ -20,6 +20,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import feather
 
+from analyser.archive.common import CLUSTER, COMMON_FILE, KNOWN_FILE, Common
 from analyser.archive.decode_stage import FLOWS_FILE, RESULT_FILE, Raw, ShareFolder, raw_of_runs, share_name
 from analyser.archive.manifest import Part
 from analyser.archive.parts import write_parts
@@ -30,19 +31,8 @@ from analyser.tables import TABLES
 from analyser.timeorder import FLOW
 from dissectors.registry import dissectors
 
-KNOWN_FILE, COMMON_FILE = "known.arrow", "common.pickle"
-CLUSTER = "cluster_id"
 DONE = pa.schema([("share", pa.int32()), ("name", pa.string()), ("parts", pa.binary())])
 DONE_DDL = "share int, name string, parts binary"
-
-
-@dataclass(frozen=True, slots=True)
-class Common:
-    """What only all shares together tell. files: labels by number. last_ns: the time of the last packet of all."""
-
-    files: tuple[str, ...]
-    last_ns: int | None
-    topics: Mapping[str, str]
 
 
 @dataclass(frozen=True, slots=True)
