@@ -189,19 +189,28 @@ def _names(identities: list[tuple[str | None, str | None, str | None]]) -> list[
     return names
 
 
+# The window is the dear part, so it carries numbers only; who committed is counted beside it.
 _SUSPECTS = """
     with own as (
         select coalesce(topic, topic_id) as topic, partition, committed_offset,
                max(committed_offset) over (partition by coalesce(topic, topic_id), partition
-                   order by ts, request_packet rows between unbounded preceding and 1 preceding) as highest,
-               owner_member_id is not null and member_id is not null and owner_member_id <> member_id as by_other,
-               client_id, client_address, member_id
-        from kafka_offset_commits where {group} and coalesce(error_code, 0) = 0)
-    select topic, partition, count(*) as commits, count(*) filter (committed_offset < highest) as steps_back,
-           max(highest - committed_offset) filter (committed_offset < highest) as furthest_back,
-           count(*) filter (by_other) as by_others,
-           count(distinct (client_id, client_address, member_id)) as committers
-    from own group by all order by by_others > 0 desc, furthest_back desc nulls last, topic, partition"""
+                   order by ts, request_packet rows between unbounded preceding and 1 preceding) as highest
+        from kafka_offset_commits where {group} and coalesce(error_code, 0) = 0),
+    back as (
+        select topic, partition, count(*) filter (committed_offset < highest) as steps_back,
+               max(highest - committed_offset) filter (committed_offset < highest) as furthest_back
+        from own group by all),
+    senders as (
+        select coalesce(topic, topic_id) as topic, partition, client_id, client_address, member_id,
+               count(*) as commits, count(*) filter (owner_member_id <> member_id) as by_others
+        from kafka_offset_commits where {group} and coalesce(error_code, 0) = 0 group by all),
+    totals as (
+        select topic, partition, sum(commits)::bigint as commits, sum(by_others)::bigint as by_others,
+               count(*) as committers
+        from senders group by all)
+    select t.topic, t.partition, t.commits, b.steps_back, b.furthest_back, t.by_others, t.committers
+    from totals t join back b on b.topic is not distinct from t.topic and b.partition is not distinct from t.partition
+    order by by_others > 0 desc, furthest_back desc nulls last, t.topic, t.partition"""
 
 
 def partitions_by_suspicion(source: Source, cluster_id: str | None, group_id: str | None) -> list[dict[str, Any]]:
@@ -209,21 +218,29 @@ def partitions_by_suspicion(source: Source, cluster_id: str | None, group_id: st
     return rows(source, _SUSPECTS.format(group=of_group(cluster_id, group_id)))
 
 
+# Only the last commit of a bin counts. Ends of the log are told a million times: of each bin the newest before and
+# after that commit are enough, and few are left to be put in order.
 _LAG = """
-    with ends as (
+    with stored as (
+        select epoch_ns(ts) // {width} as bin, topic, partition, max(ts) as ts,
+               arg_max(committed_offset, ts) as committed_offset
+        from kafka_offset_commits
+        where {group} and coalesce(error_code, 0) = 0 and topic is not null group by all),
+    ends as (
         select ts, topic, partition, high_watermark as log_end from kafka_fetch_partitions
         where high_watermark >= 0 and {cluster}
         union all
         select ts, topic, partition, "offset" from kafka_list_offsets
         where timestamp = -1 and "offset" >= 0 and {cluster}),
-    stored as (
-        select ts, topic, partition, committed_offset from kafka_offset_commits
-        where {group} and coalesce(error_code, 0) = 0 and topic is not null),
-    joined as (
-        select s.ts, s.topic, s.partition, e.log_end - s.committed_offset as lag
-        from stored s asof join ends e on e.topic = s.topic and e.partition = s.partition and s.ts >= e.ts)
-    select epoch_ns(ts) // {width} * {width} / 1e6 as t, topic, partition, arg_max(greatest(lag, 0), ts) as lag
-    from joined group by all order by all"""
+    newest as (
+        select e.topic, e.partition, epoch_ns(e.ts) // {width} as bin, e.ts <= s.ts as is_before,
+               max(e.ts) as ts, arg_max(log_end, e.ts) as log_end
+        from ends e left join stored s
+          on s.topic = e.topic and s.partition = e.partition and s.bin = epoch_ns(e.ts) // {width}
+        group by all)
+    select s.bin * {width} / 1e6 as t, s.topic, s.partition, greatest(n.log_end - s.committed_offset, 0) as lag
+    from stored s asof join newest n on n.topic = s.topic and n.partition = s.partition and s.ts >= n.ts
+    order by all"""
 
 
 def lag_over_time(source: Source, cluster_id: str | None, group_id: str | None, width_ns: int) -> list[dict[str, Any]]:

@@ -10,22 +10,27 @@ from typing import Any
 
 from reports.source import Source, rows
 
+# What a member said is put together first: there are a million commits, and some tens of members.
 _MEMBERS = """
     with seen as (
-        select cluster_id, group_id, member_id, group_instance_id, client_id, client_address, generation, ts,
-               false as commits
-        from kafka_group_events
+        select cluster_id, group_id, member_id, group_instance_id, client_id, client_address,
+               min(generation) filter (generation >= 0) as first_generation,
+               max(generation) filter (generation >= 0) as last_generation,
+               0 as commits, min(ts) as first_ts, max(ts) as last_ts
+        from kafka_group_events group by all
         union all
-        select cluster_id, group_id, member_id, group_instance_id, client_id, client_address, generation, ts, true
-        from kafka_offset_commits)
+        select cluster_id, group_id, member_id, group_instance_id, client_id, client_address,
+               min(generation) filter (generation >= 0), max(generation) filter (generation >= 0),
+               count(*), min(ts), max(ts)
+        from kafka_offset_commits group by all)
     select cluster_id, group_id, member_id,
-           arg_max(group_instance_id, ts) as group_instance_id,
-           arg_max(client_id, ts) as client_id,
-           arg_max(client_address, ts) as client_address,
-           min(generation) filter (generation >= 0) as first_generation,
-           max(generation) filter (generation >= 0) as last_generation,
-           count(*) filter (commits) as committed_partitions,
-           epoch_ns(min(ts)) as first_ns, epoch_ns(max(ts)) as last_ns
+           arg_max(group_instance_id, last_ts) as group_instance_id,
+           arg_max(client_id, last_ts) as client_id,
+           arg_max(client_address, last_ts) as client_address,
+           min(first_generation) as first_generation,
+           max(last_generation) as last_generation,
+           sum(commits)::bigint as committed_partitions,
+           epoch_ns(min(first_ts)) as first_ns, epoch_ns(max(last_ts)) as last_ns
     from seen where group_id is not null and member_id <> ''
     group by cluster_id, group_id, member_id
     order by cluster_id, group_id, first_ns, member_id"""

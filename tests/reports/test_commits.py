@@ -1,0 +1,103 @@
+"""Lag and suspicion of a group's partitions: the queries give what going through the rows one by one gives."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import pytest
+
+from reports.commits import lag_over_time, partitions_by_suspicion
+from tests.support.analysis_from_rows import RowsAnalysis
+
+ROWS, WIDTH_NS = 300, 1_000_000
+COMMITTERS = (("m1", "app"), ("m2", "app"), (None, "tool"))
+
+Row = dict[str, Any]
+
+
+def rows(seed: int) -> dict[str, list[Row]]:
+    """Commits and log ends of two partitions at times that are all different."""
+    chance = random.Random(seed)
+    commits, fetches, listed = [], [], []
+    for ts in range(1, ROWS * 20_000, 20_000):
+        place = {"ts": ts, "cluster_id": "c", "topic": "t", "partition": chance.randrange(2)}
+        kind = chance.random()
+        if kind < 0.5:
+            member, client = chance.choice(COMMITTERS)
+            commits.append(
+                place
+                | {"exchange_id": f"x{ts}", "api": "OffsetCommit", "group_id": "g", "flow_id": "f",
+                   "request_packet": ts, "committed_offset": chance.randrange(100),
+                   "error_code": chance.choice((0, 0, 0, 25, None)),
+                   "member_id": member, "client_id": client, "client_address": "10.0.0.1",
+                   "owner_member_id": chance.choice(("m1", None))}
+            )  # fmt: skip
+        elif kind < 0.9:
+            fetches.append(place | {"high_watermark": chance.choice((-1, chance.randrange(150)))})
+        else:
+            listed.append(place | {"timestamp": chance.choice((-1, -2)), "offset": chance.randrange(150)})
+    return {"kafka_offset_commits": commits, "kafka_fetch_partitions": fetches, "kafka_list_offsets": listed}
+
+
+def counted(commits: list[Row]) -> list[Row]:
+    """What `partitions_by_suspicion` promises, from one commit after the other; refused ones do not count."""
+    found: dict[int, Row] = {}
+    highest: dict[int, int] = {}
+    who: dict[int, set[tuple[Any, Any]]] = {}
+    for one in commits:
+        if one["error_code"] not in (0, None):
+            continue
+        place, offset = one["partition"], one["committed_offset"]
+        told = found.setdefault(place, {"topic": "t", "partition": place, "commits": 0, "steps_back": 0,
+                                        "furthest_back": None, "by_others": 0})  # fmt: skip
+        told["commits"] += 1
+        told["by_others"] += None not in (one["owner_member_id"], one["member_id"]) and one["member_id"] != "m1"
+        who.setdefault(place, set()).add((one["member_id"], one["client_id"]))
+        if offset < highest.setdefault(place, offset):
+            told["steps_back"] += 1
+            told["furthest_back"] = max(told["furthest_back"] or 0, highest[place] - offset)
+        highest[place] = max(highest[place], offset)
+    counts = [told | {"committers": len(who[place])} for place, told in found.items()]
+    return sorted(counts, key=lambda told: (not told["by_others"], -(told["furthest_back"] or -1), told["partition"]))
+
+
+def followed(all_rows: dict[str, list[Row]]) -> list[Row]:
+    """What `lag_over_time` promises, from one row after the other."""
+    ends: dict[int, int] = {}
+    last: dict[tuple[int, int], int] = {}
+    for one in sorted((row for held in all_rows.values() for row in held), key=lambda row: int(row["ts"])):
+        place, bin_ = one["partition"], one["ts"] // WIDTH_NS
+        if one.get("high_watermark", -1) >= 0:
+            ends[place] = one["high_watermark"]
+        elif one.get("timestamp") == -1:
+            ends[place] = one["offset"]
+        elif one.get("error_code", 1) in (0, None):
+            if place in ends:
+                last[bin_, place] = max(ends[place] - one["committed_offset"], 0)
+            else:
+                last.pop((bin_, place), None)
+    return [{"t": bin_ * WIDTH_NS / 1e6, "topic": "t", "partition": place, "lag": lag}
+            for (bin_, place), lag in sorted(last.items())]  # fmt: skip
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_suspicion_is_what_counting_gives(seed: int) -> None:
+    told = rows(seed)
+    expected = counted(told["kafka_offset_commits"])
+    assert any(one["steps_back"] for one in expected)
+    assert any(one["by_others"] for one in expected)
+    assert partitions_by_suspicion(RowsAnalysis(told), "c", "g") == expected
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_lag_is_that_of_the_last_commit_of_a_bin(seed: int) -> None:
+    told = rows(seed)
+    expected = followed(told)
+    assert len(expected) > 8
+    assert lag_over_time(RowsAnalysis(told), "c", "g", WIDTH_NS) == expected
+
+
+def test_a_commit_before_any_end_of_the_log_has_no_lag() -> None:
+    told = rows(0) | {"kafka_fetch_partitions": [], "kafka_list_offsets": []}
+    assert lag_over_time(RowsAnalysis(told), "c", "g", WIDTH_NS) == []
