@@ -11,7 +11,7 @@ from typing import Any
 from reports.source import Source, rows
 
 # What a member said is put together first: there are a million commits, and some tens of members.
-_MEMBERS = """
+MEMBERS = """
     with seen as (
         select cluster_id, group_id, member_id, group_instance_id, client_id, client_address,
                min(generation) filter (generation >= 0) as first_generation,
@@ -35,18 +35,22 @@ _MEMBERS = """
     group by cluster_id, group_id, member_id
     order by cluster_id, group_id, first_ns, member_id"""
 
-# Which commit is the stored one is decided by the answers: two requests on different connections may cross.
+# Which commit is the stored one is decided by the answers: two requests on different connections may cross. `{until}`
+# stands for a SQL boolean over `answered`, the Unix ns of a row's answer.
 # The end of a partition: the newest high watermark that a Fetch or a ListOffsets (timestamp -1: latest) was told.
-_PARTITIONS = """
+PARTITIONS = """
     with ends as (
-        select cluster_id, topic, partition, arg_max(log_end, ts) as log_end from (
-            select cluster_id, topic, partition, high_watermark as log_end, coalesce(ts_response, ts) as ts
+        select cluster_id, topic, partition, arg_max(log_end, answered) as log_end from (
+            select cluster_id, topic, partition, high_watermark as log_end,
+                   epoch_ns(coalesce(ts_response, ts)) as answered
             from kafka_fetch_partitions
             where high_watermark >= 0
             union all
-            select cluster_id, topic, partition, "offset", ts from kafka_list_offsets
+            select cluster_id, topic, partition, "offset", epoch_ns(ts) from kafka_list_offsets
             where timestamp = -1 and "offset" >= 0)
-        group by all),
+        where {until} group by all),
+    commits as (
+        select *, epoch_ns(coalesce(ts_response, ts)) as answered from kafka_offset_commits),
     stored as (
         select cluster_id, group_id, coalesce(topic, topic_id) as topic, partition,
                max_by(struct_pack(o := committed_offset, e := log_end_offset, m := member_id, c := client_id,
@@ -58,7 +62,7 @@ _PARTITIONS = """
                count(distinct struct_pack(a := client_address, c := client_id, m := member_id))
                    filter (error_code = 0) as committers,
                epoch_ns(max(ts) filter (error_code = 0)) as last_ns
-        from kafka_offset_commits group by all)
+        from commits where {until} group by all)
     select s.cluster_id, s.group_id, s.topic, s.partition, s.last.o as committed_offset,
            coalesce(e.log_end, s.last.e) as log_end_offset, s.last.m as member_id, s.last.c as client_id,
            s.last.a as client_address, s.last.w as owner_member_id, s.last.g as generation,
@@ -125,8 +129,8 @@ class Group:
 
 def groups(source: Source) -> list[Group]:
     """All groups that joined or committed in the capture."""
-    members = _by_group(rows(source, _MEMBERS))
-    partitions = _by_group(rows(source, _PARTITIONS))
+    members = _by_group(rows(source, MEMBERS))
+    partitions = _by_group(rows(source, PARTITIONS.replace("{until}", "true")))
     keys = sorted({*members, *partitions}, key=lambda key: tuple(part or "" for part in key))
     return [
         Group(

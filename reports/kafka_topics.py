@@ -10,6 +10,8 @@ from typing import Any
 from analyser.queries import literal
 from reports.source import Source, rows
 
+# They wait by design, for data and for members: their latency is not the network's.
+WAITING = "('Fetch', 'JoinGroup')"
 _BY_CLIENTS = "coalesce(replica_id, -1) < 0"
 
 # One row for each topic that was described, written, read or committed.
@@ -47,25 +49,37 @@ TOPICS = f"""
     where n.topic is not null"""
 
 # The newest description of each partition, how often its leader changed, and what moved.
-_PARTITIONS = """
+PARTITIONS_OF_TOPICS = f"""
     with described as (
-        select partition, max_by(leader_id, ts) as leader_id, max_by(leader_epoch, ts) as leader_epoch,
-               max_by(replicas, ts) as replicas, max_by(isr, ts) as isr, min(len(isr)) as least_isr,
+        select cluster_id, coalesce(topic, topic_id) as topic, partition, max_by(leader_id, ts) as leader_id,
+               max_by(leader_epoch, ts) as leader_epoch, max_by(replicas, ts) as replicas, max_by(isr, ts) as isr,
+               min(len(isr)) as least_isr,
                count(distinct leader_epoch) filter (leader_epoch is not null) as leader_epochs
-        from kafka_partitions where {place} and partition is not null group by partition),
+        from kafka_partitions where partition is not null group by all),
     written as (
-        select partition, sum(records_count)::bigint as records_written, sum(batch_bytes)::bigint as bytes_written
-        from kafka_produce_batches where {place} group by partition),
+        select cluster_id, coalesce(topic, topic_id) as topic, partition,
+               sum(records_count)::bigint as records_written, sum(batch_bytes)::bigint as bytes_written
+        from kafka_produce_batches group by all),
     fetched as (
-        select partition, sum(records_count)::bigint as records_read, max(high_watermark) as log_end,
+        select cluster_id, coalesce(topic, topic_id) as topic, partition,
+               sum(records_count)::bigint as records_read, max(high_watermark) as log_end,
                min(log_start_offset) filter (log_start_offset >= 0) as log_start
-        from kafka_fetch_partitions where {place} and coalesce(replica_id, -1) < 0 group by partition),
+        from kafka_fetch_partitions where {_BY_CLIENTS} group by all),
     names as (
-        select partition from described union select partition from written union select partition from fetched)
-    select n.partition, d.leader_id, d.leader_epoch, d.replicas::varchar as replicas, d.isr::varchar as isr,
-           d.least_isr, d.leader_epochs, w.records_written, w.bytes_written, f.records_read, f.log_start, f.log_end
-    from names n left join described d using (partition) left join written w using (partition)
-    left join fetched f using (partition) where n.partition is not null"""
+        select cluster_id, topic, partition from described
+        union select cluster_id, topic, partition from written
+        union select cluster_id, topic, partition from fetched)
+    select n.cluster_id, n.topic, n.partition, d.leader_id, d.leader_epoch, d.replicas::varchar as replicas,
+           d.isr::varchar as isr, d.least_isr, d.leader_epochs, w.records_written, w.bytes_written, f.records_read,
+           f.log_start, f.log_end
+    from names n
+    left join described d on d.cluster_id is not distinct from n.cluster_id and d.topic = n.topic
+        and d.partition = n.partition
+    left join written w on w.cluster_id is not distinct from n.cluster_id and w.topic = n.topic
+        and w.partition = n.partition
+    left join fetched f on f.cluster_id is not distinct from n.cluster_id and f.topic = n.topic
+        and f.partition = n.partition
+    where n.partition is not null and n.topic is not null"""
 
 # Every broker that was told of, under the name and port that clients got.
 BROKERS = """
@@ -96,7 +110,7 @@ LEADER_CHANGES = """
 ADMIN_CHANGES = "select * from kafka_admin_changes"
 
 # What client libraries say of themselves, and what they ask for.
-CLIENTS = """
+CLIENTS = f"""
     with named as (
         select flow_id, max(software_name) as software_name, max(software_version) as software_version
         from kafka_api_versions where software_name is not null group by flow_id)
@@ -104,7 +118,8 @@ CLIENTS = """
            max(n.software_version) as software_version, count(distinct e.flow_id) as connections,
            count(*) as exchanges, count(*) filter (e.status = 'error') as errors,
            count(*) filter (e.status = 'unanswered') as unanswered,
-           quantile_cont(e.latency_ms, 0.5) as median_ms, quantile_cont(e.latency_ms, 0.99) as p99_ms,
+           quantile_cont(e.latency_ms, 0.5) filter (e.operation not in {WAITING}) as median_ms,
+           quantile_cont(e.latency_ms, 0.99) filter (e.operation not in {WAITING}) as p99_ms,
            min(e.ts) as ts_first, max(e.ts) as ts_last
     from exchanges e left join named n using (flow_id) where e.protocol = 'kafka' group by all"""
 
@@ -128,7 +143,7 @@ _SIDES = {
 def partitions_of(cluster_id: str | None, topic: str) -> str:
     """A SELECT with one row for each partition of the topic."""
     cluster = "cluster_id is null" if cluster_id is None else f"cluster_id = {literal(cluster_id)}"
-    return _PARTITIONS.format(place=f"{cluster} and coalesce(topic, topic_id) = {literal(topic)}")
+    return f"select * from ({PARTITIONS_OF_TOPICS}) where {cluster} and topic = {literal(topic)}"
 
 
 def data_rates(source: Source, side: str, width_ns: int, topic: str | None = None) -> list[dict[str, Any]]:

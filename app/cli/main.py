@@ -18,6 +18,7 @@ from app.cli.dashboard import dashboard
 from app.cli.detectors import detectors
 from app.cli.extract import extract
 from app.cli.failure import guarded
+from app.cli.kafka_views import brokers, clients, groups, topics
 from app.cli.live import live
 from app.cli.otel import otel
 from app.cli.output import write_text
@@ -71,6 +72,7 @@ def cli() -> None:
     Examples:
       wirewitness analyse incident.pcapng
       wirewitness table kafka_offset_commits incident.pcapng --where "topic = 'payments'"
+      wirewitness groups incident.pcapng --at 2026-03-01T03:12:00
       wirewitness shapes mongo.pcapng
       wirewitness live -i eth0 --ports 9092
       wirewitness detectors KAF103
@@ -84,6 +86,10 @@ for _command in (
     table,
     query,
     tables,
+    groups,
+    topics,
+    brokers,
+    clients,
     records,
     shapes,
     detectors,

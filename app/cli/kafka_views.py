@@ -1,0 +1,222 @@
+"""`wirewitness groups`, `topics`, `brokers` and `clients`: Kafka as the wire shows it. In: captures; out: rows.
+
+Each command has views (reports/kafka_views.py): one without an option, the others by a flag of their name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import click
+
+from app.cli.failure import Status
+from app.cli.options import TimeType, output_option, reading_options
+from app.cli.output import check_output, colour_wanted, result_sink, terminal_width
+from app.cli.reading import open_analysis, status_of
+from app.cli.results import write_query
+from app.cli.rows import check_format, format_option, limit_option
+
+if TYPE_CHECKING:
+    from analyser.analysis import Analysis
+    from reports.kafka_views import KafkaView
+
+# Few enough bins for a terminal; programs choose their own with --step.
+_BINS = 20
+_OVER_TIME = "over-time"
+
+
+class _Command(NamedTuple):
+    """One command. option: selects rows by `column`. flags: what each view shows. nothing: said without rows."""
+
+    name: str
+    noun: str
+    option: str
+    column: str
+    flags: Mapping[str, str]
+    help: str
+    nothing: str
+
+
+class _Wanted(NamedTuple):
+    """What the options of a command say: the view's flag, names of `option`, the last moment, the width of bins."""
+
+    flag: str
+    names: tuple[str, ...]
+    at_ns: int | None
+    step_s: float | None
+    form: str
+    limit: int | None
+    output: str | None
+
+
+_GROUPS = _Command(
+    "groups", "group", "--group", "group_id",
+    {
+        "members": "Members instead of partitions: client, address, generations.",
+        _OVER_TIME: "Offsets, lag and committers by time.",
+    },
+    """Show consumer groups as kafka-consumer-groups --describe does, and who committed last.
+
+    A row is a partition of a group: the offset that stands in the broker after the last accepted commit, the end of
+    the log as answers told it, and BY, how many committers (address, client id, member id) wrote it.
+
+    \b
+    Examples:
+      wirewitness groups incident.pcapng
+      wirewitness groups incident.pcapng --group payments --at 2026-03-01T03:12:00
+      wirewitness groups incident.pcapng --over-time --step 10 --format csv --output lag.csv
+      wirewitness groups incident.pcapng --members""",
+    "No consumer group was seen to do that.",
+)  # fmt: skip
+_TOPICS = _Command(
+    "topics", "topic", "--topic", "topic",
+    {
+        "partitions": "Partitions: leader, replicas, log start and end.",
+        _OVER_TIME: "Records and bytes written and read, by time.",
+    },
+    """Show topics: partitions, records and bytes written and read by clients, writers, readers and groups.
+
+    \b
+    Examples:
+      wirewitness topics incident.pcapng
+      wirewitness topics incident.pcapng --partitions --topic payments
+      wirewitness topics incident.pcapng --over-time --step 1 --format csv""",
+    "No topic was seen.",
+)  # fmt: skip
+_BROKERS = _Command(
+    "brokers", "broker", "--server", "server_address",
+    {
+        "endpoints": "What clients connected to, told of or not; --server goes with it.",
+        "changes": "Leaders and replicas in sync that changed.",
+        _OVER_TIME: "Requests to each endpoint, errors and latency, by time.",
+    },
+    """Show brokers as clients were told of them; with --endpoints those that clients connected to.
+
+    Latencies leave out Fetch and JoinGroup, which wait by design for data and for members.
+
+    \b
+    Examples:
+      wirewitness brokers incident.pcapng
+      wirewitness brokers incident.pcapng --changes
+      wirewitness brokers incident.pcapng --over-time --server 10.0.0.5""",
+    "Nothing of the kind was seen.",
+)  # fmt: skip
+_CLIENTS = _Command(
+    "clients", "client", "--client", "client_id",
+    {
+        "versions": "Versions of each API in use.",
+        _OVER_TIME: "Requests, errors and latency of each client, by time.",
+    },
+    """Show Kafka's clients: library and version, connections, requests, errors, latency in ms.
+
+    Latencies leave out Fetch and JoinGroup, which wait by design for data and for members.
+
+    \b
+    Examples:
+      wirewitness clients incident.pcapng
+      wirewitness clients incident.pcapng --versions
+      wirewitness clients incident.pcapng --over-time --client billing-a""",
+    "No Kafka client sent a request.",
+)  # fmt: skip
+
+
+def _command(made: _Command) -> click.Command:
+    """A click command with a flag for each view."""
+
+    def run(*, captures: tuple[str, ...], **given: Any) -> Status:
+        wanted = _Wanted(*(given.pop(name) for name in ("flag", "names", "at", "step", "form", "limit", "output")))
+        return _run(made, captures, wanted, given)
+
+    run.__doc__ = made.help
+    for option in reversed(_options(made)):
+        run = option(run)
+    return click.command(made.name, short_help=_SHORT[made.name])(run)
+
+
+_SHORT = {
+    "groups": "Kafka consumer groups: stored offsets, lag, who committed last.",
+    "topics": "Kafka topics and partitions: what moved, who wrote and read.",
+    "brokers": "Kafka brokers, endpoints and changes of leaders.",
+    "clients": "Kafka clients: library, requests, errors, latency.",
+}
+
+
+def _options(made: _Command) -> list[Callable[..., Any]]:
+    flags = [
+        click.option(f"--{name}", "flag", flag_value=name, default="", type=str, help=text)
+        for name, text in made.flags.items()
+    ]
+    return [
+        click.argument("captures", nargs=-1, required=True, metavar="CAPTURE..."),
+        click.option(made.option, "names", multiple=True, metavar="NAME", help=f"Only this {made.noun}. Repeatable."),
+        *flags,
+        click.option("--at", type=TimeType(), help="As it was at this time (ISO 8601): later packets do not count."),
+        click.option("--step", type=click.FloatRange(min=0.001, max=1e7), metavar="SECONDS",
+                     help=f"Width of the bins of --over-time; without it about {_BINS} bins."),
+        format_option,
+        limit_option,
+        output_option,
+        reading_options,
+    ]  # fmt: skip
+
+
+def _run(made: _Command, captures: tuple[str, ...], wanted: _Wanted, reading: dict[str, Any]) -> Status:
+    check_format(wanted.form, wanted.output)
+    check_output(wanted.output, captures)
+    from reports.kafka_views import VIEWS, view_sql
+
+    view = VIEWS[made.name][wanted.flag]
+    _check(made, view, wanted, reading)
+    if wanted.at_ns is not None:
+        reading["to_ns"] = wanted.at_ns + 1
+    over_time = wanted.flag == _OVER_TIME
+    with open_analysis(captures, [*view.tables, *(["exchanges"] if over_time else [])], reading) as analysis:
+        sql = view_sql(
+            view,
+            column=made.column,
+            names=wanted.names,
+            until_ns=wanted.at_ns,
+            width_ns=_width_ns(analysis, wanted.step_s) if over_time else 1,
+            limit=wanted.limit,
+        )
+        if wanted.form == "table":
+            _write_text(analysis, made, view, sql, wanted.output)
+        else:
+            write_query(analysis, sql, wanted.form, wanted.output)
+        return status_of(analysis)
+
+
+def _check(made: _Command, view: KafkaView, wanted: _Wanted, reading: Mapping[str, Any]) -> None:
+    """A usage error for options that do not go together."""
+    if wanted.step_s is not None and wanted.flag != _OVER_TIME:
+        raise click.UsageError("--step goes with --over-time")
+    if wanted.names and made.column not in {*(column.name for column in view.shown), *view.heading[1]}:
+        raise click.UsageError(f"{made.option} does not go with {f'--{wanted.flag}' if wanted.flag else 'this view'}")
+    if wanted.at_ns is not None and reading["to_ns"] is not None:
+        raise click.UsageError("--at and --to cannot be given together: --at is the last moment to look at")
+
+
+def _width_ns(analysis: Analysis, step_s: float | None) -> int:
+    from reports.source import rows
+    from reports.timelines import bin_width_ns
+
+    if step_s is not None:
+        return round(step_s * 1e9)
+    found = rows(analysis, "select epoch_ns(min(ts)) as first_ns, epoch_ns(max(ts)) as last_ns from exchanges")[0]
+    return 1 if found["first_ns"] is None else bin_width_ns(found["first_ns"], found["last_ns"], _BINS)
+
+
+def _write_text(analysis: Analysis, made: _Command, view: KafkaView, sql: str, output: str | None) -> None:
+    from reports.document import Section
+    from reports.kafka_view_text import view_blocks
+    from reports.source import rows
+    from reports.text import render
+
+    blocks = view_blocks(rows(analysis, sql), view, made.nothing)
+    text = render([Section("", tuple(blocks))], terminal_width(), colour=colour_wanted(output))
+    with result_sink(output, text=True) as write:
+        write(text.encode("utf-8", "backslashreplace"))
+
+
+groups, topics, brokers, clients = (_command(made) for made in (_GROUPS, _TOPICS, _BROKERS, _CLIENTS))

@@ -1,0 +1,152 @@
+"""`wirewitness groups`, `topics`, `brokers` and `clients` on what real clients did."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+from app.cli.main import cli
+from tests.conftest import SAMPLES
+
+CAPTURE = str(SAMPLES / "kafka_stale_commit.pcapng")
+EVERYTHING = [
+    ("groups", ""), ("groups", "--members"), ("groups", "--over-time"),
+    ("topics", ""), ("topics", "--partitions"), ("topics", "--over-time"),
+    ("brokers", ""), ("brokers", "--endpoints"), ("brokers", "--changes"), ("brokers", "--over-time"),
+    ("clients", ""), ("clients", "--versions"), ("clients", "--over-time"),
+]  # fmt: skip
+
+
+def run(command: str, *options: str, capture: str = CAPTURE) -> Result:
+    return CliRunner().invoke(cli, [command, capture, "--quiet", *options])
+
+
+def rows(command: str, *options: str) -> list[dict[str, str]]:
+    done = run(command, "--format", "csv", *options)
+    assert done.exit_code == 0, done.stderr
+    return list(csv.DictReader(io.StringIO(done.stdout)))
+
+
+def queried(sql: str) -> list[dict[str, Any]]:
+    done = run_query(sql)
+    return [json.loads(line) for line in done.stdout.splitlines()]
+
+
+def run_query(sql: str) -> Result:
+    return CliRunner().invoke(cli, ["query", CAPTURE, sql, "--format", "jsonl", "--quiet"])
+
+
+def test_the_stale_partition_stands_out() -> None:
+    worst = max(rows("groups"), key=lambda row: int(row["lag"] or 0))
+    assert (worst["group_id"], worst["topic"], worst["partition"]) == ("payments-ledger", "payments", "4")
+    assert (worst["committed_offset"], worst["lag"], worst["committers"]) == ("49", "77", "3")
+    assert worst["client_id"] == "ledger-a"
+
+
+def test_groups_agree_with_the_report() -> None:
+    report = json.loads(CliRunner().invoke(cli, ["analyse", CAPTURE, "--quiet", "--format", "json"]).stdout)
+    wanted = {
+        (group["group_id"], state["topic"], state["partition"]): (state["committed_offset"], state["lag"])
+        for group in report["groups"]
+        for state in group["partitions"]
+    }
+    found = {
+        (row["group_id"], row["topic"], int(row["partition"])): (int(row["committed_offset"]), int(row["lag"]))
+        for row in rows("groups")
+    }
+    assert found == wanted
+
+
+@pytest.mark.parametrize("time", ["2026-11-20T11:23:52.5", "2026-11-20T11:23:55", "2026-11-20T11:24:05"])
+def test_at_a_time_the_last_accepted_commit_until_then_stands(time: str) -> None:
+    stored = queried(
+        "select group_id, topic, partition, arg_max(committed_offset, ts_response) as committed "
+        "from kafka_offset_commits where error_code = 0 "
+        f"and epoch_ns(ts_response) <= epoch_ns('{time}Z'::timestamptz) group by all"
+    )
+    found = {
+        (row["group_id"], row["topic"], row["partition"]): row["committed_offset"]
+        for row in rows("groups", "--at", time)
+    }
+    told = {(one["group_id"], one["topic"], str(one["partition"])): str(one["committed"]) for one in stored}
+    assert {key: found[key] for key in told} == told
+    assert told
+
+
+def test_over_time_every_commit_is_counted_once_and_the_last_bin_is_the_state() -> None:
+    series = rows("groups", "--over-time", "--step", "1")
+    now = rows("groups")
+    assert sum(int(row["accepted"]) for row in series) == sum(int(row["accepted"]) for row in now)
+    last = {(row["group_id"], row["topic"], row["partition"]): row["committed_offset"] for row in series}
+    assert last == {(row["group_id"], row["topic"], row["partition"]): row["committed_offset"] for row in now}
+
+
+def test_a_group_that_stopped_committing_falls_behind() -> None:
+    capture = "kafka_stale_commit.pcapng"
+    series = [row for row in rows("groups", "--over-time", "--step", "0.1") if row["group_id"] == "shipments-labels"]
+    quiet = [row for row in series if row["accepted"] == "0" and row["committed_offset"]]
+    assert quiet, f"no bin of {capture} shows the log's end alone"
+    assert all(int(row["lag"]) == int(row["log_end_offset"]) - int(row["committed_offset"]) for row in quiet)
+
+
+def test_names_select_rows() -> None:
+    assert {row["group_id"] for row in rows("groups", "--group", "payments-ledger")} == {"payments-ledger"}
+    assert {row["topic"] for row in rows("topics", "--partitions", "--topic", "orders")} == {"orders"}
+    assert len(rows("topics", "--partitions", "--topic", "orders")) == 24
+    assert {row["client_id"] for row in rows("clients", "--over-time", "--client", "ledger-a")} == {"ledger-a"}
+
+
+def test_moved_records_are_the_sum_over_time() -> None:
+    moved = {
+        row["topic"]: (row["records_written"], row["records_read"]) for row in rows("topics") if row["bytes_written"]
+    }
+    for topic, (written, read) in moved.items():
+        bins = rows("topics", "--over-time", "--step", "0.5", "--topic", topic)
+        assert sum(int(row["records_written"] or 0) for row in bins) == int(written)
+        assert sum(int(row["records_read"] or 0) for row in bins) == int(read)
+    assert set(moved) == {"payments", "orders", "shipments"}
+
+
+def test_clients_tell_their_library() -> None:
+    found = {row["client_id"]: (row["software_name"], row["software_version"]) for row in rows("clients")}
+    assert found["ledger-b"] == ("sarama", "v1.61.1")
+    total = queried("select count(*) as n from exchanges where protocol = 'kafka'")[0]["n"]
+    assert sum(int(row["exchanges"]) for row in rows("clients")) == total
+    assert sum(int(row["exchanges"]) for row in rows("clients", "--over-time")) == total
+    assert sum(int(row["exchanges"]) for row in rows("brokers", "--over-time")) == total
+
+
+@pytest.mark.parametrize(("command", "option"), EVERYTHING, ids=[" ".join(one).strip() for one in EVERYTHING])
+def test_every_view_for_people_has_as_many_rows_as_for_programs(command: str, option: str) -> None:
+    chosen = [option] if option else []
+    done = run(command, *chosen, "--limit", "7")
+    assert done.exit_code == 0, done.stderr
+    count = min(len(rows(command, *chosen)), 7)
+    lines = [line for line in done.stdout.splitlines() if line.strip()]
+    assert len(lines) >= count + 1 if count else "Nothing of the kind was seen." in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (["--step", "1"], "--over-time"),
+        (["--at", "2026-01-01T00:00:00", "--to", "2026-01-01T00:00:00"], "cannot be given together"),
+        (["--at", "yesterday"], "is not a time such as"),
+        (["--format", "parquet"], "--output"),
+    ],
+    ids=["step", "at and to", "no time", "parquet"],
+)
+def test_wrong_usage(options: list[str], said: str) -> None:
+    done = run("groups", *options)
+    assert done.exit_code == 2
+    assert said in done.stderr
+
+
+def test_a_capture_without_kafka_says_so() -> None:
+    done = run("groups", capture=str(SAMPLES / "mongo_shapes_and_errors.pcapng"))
+    assert (done.exit_code, done.stdout.strip()) == (0, "No consumer group was seen to do that.")
