@@ -6,7 +6,7 @@ would cost months of files in every run.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -20,8 +20,14 @@ from analyser.queries import literal, name_list, open_connection, quoted, select
 from analyser.tables import ALL_TABLES, arrow_schema
 
 PROVISIONAL = "_provisional"
+# Hours of about so many rows are worked on together, from at most so many files.
+TOGETHER_ROWS = 1_000_000
+TOGETHER_PARTS = 2_000
 _BATCH_ROWS = 1 << 15
 _SCRATCH = "_scratch"
+
+# Hours since 1970 of a part; None for no time.
+Hour = int | None
 
 
 @contextmanager
@@ -36,17 +42,24 @@ def change_connection(change: Change) -> Iterator[duckdb.DuckDBPyConnection]:
         con.close()
 
 
-def view_of(con: duckdb.DuckDBPyConnection, change: Change, table: str, *, hidden: bool = False) -> None:
-    """Make the view of a table over all its parts.
+def view_of(
+    con: duckdb.DuckDBPyConnection,
+    change: Change,
+    table: str,
+    chosen: Iterable[Part] | None = None,
+    *,
+    hidden: bool = False,
+) -> None:
+    """Make the view of a table over those of the chosen parts that are its own, or over all its parts.
 
     hidden: with FLOW, PROVISIONAL and where a row lies, which `replace_changed_hours` needs.
     """
-    con.execute(f"CREATE OR REPLACE TEMP VIEW {quoted(table)} AS {rows_of(change, table, hidden=hidden)}")
+    con.execute(f"CREATE OR REPLACE TEMP VIEW {quoted(table)} AS {rows_of(change, table, chosen, hidden=hidden)}")
 
 
-def parts_by_hour(parts: Iterable[Part], tables: Collection[str]) -> dict[int | None, list[Part]]:
+def parts_by_hour(parts: Iterable[Part], tables: Collection[str]) -> dict[Hour, list[Part]]:
     """The parts of some tables by the hour of their rows."""
-    found: dict[int | None, list[Part]] = {}
+    found: dict[Hour, list[Part]] = {}
     for part in parts:
         if part.table in tables:
             found.setdefault(Place.of(part).hour, []).append(part)
@@ -69,49 +82,78 @@ def rows_of(change: Change, table: str, chosen: Iterable[Part] | None = None, *,
     )
 
 
+def together(hours: Mapping[Hour, Sequence[Part]]) -> Iterator[tuple[set[Hour], list[Part]]]:
+    """Hours in their order, as many at a time as are worked on together, with their parts."""
+    held: set[Hour] = set()
+    parts: list[Part] = []
+    rows = 0
+    for hour in sorted(hours, key=lambda hour: (hour is not None, hour or 0)):
+        more = sum(part.rows for part in hours[hour])
+        if held and (rows + more > TOGETHER_ROWS or len(parts) + len(hours[hour]) > TOGETHER_PARTS):
+            yield held, parts
+            held, parts, rows = set(), [], 0
+        held.add(hour)
+        parts.extend(hours[hour])
+        rows += more
+    if held:
+        yield held, parts
+
+
 def hour_of(column: str) -> str:
     """Hours since 1970 of a time, as `Place.hour`."""
-    time = f"epoch_ns({column})"
+    return hour_of_ns(f"epoch_ns({column})")
+
+
+def hour_of_ns(time: str) -> str:
+    """Hours since 1970 of Unix ns."""
     return f"(({time} - (({time} % {HOUR_NS}) + {HOUR_NS}) % {HOUR_NS}) // {HOUR_NS})"
 
 
-def replace_changed_hours(con: duckdb.DuckDBPyConnection, change: Change, table: str, new: str) -> set[int | None]:
+def among(column: str, hours: Collection[Hour]) -> str:
+    """A condition that is never null: the column is one of these hours."""
+    numbers = ", ".join(str(one) for one in sorted(one for one in hours if one is not None))
+    either = [*([f"{column} IN ({numbers})"] if numbers else []), *([f"{column} IS NULL"] if None in hours else [])]
+    return f"coalesce({' OR '.join(either)}, false)" if either else "false"
+
+
+def replace_changed_hours(
+    con: duckdb.DuckDBPyConnection, change: Change, table: str, new: str, only: Collection[Hour] | None = None
+) -> set[Hour]:
     """Make the rows of a table those of the SELECT `new`; the hours that were written.
 
     new: gives the registered columns; with PROVISIONAL, FLOW, filename and file_row_number where rows keep these.
+    only: hours that `new` has rows of; others stay. None for all.
     """
     names = arrow_schema(table).names
+    parts = [part for part in change.parts(table) if only is None or Place.of(part).hour in only]
     con.execute(f"CREATE OR REPLACE TEMP TABLE derived_new AS {new}")
     try:
         kept = {name for (name, *_) in con.execute("DESCRIBE derived_new").fetchall()}
         hour = hour_of(quoted(time_column(table) or ""))
         digest = f"SELECT {hour} AS hour, count(*) AS n, sum(hash({name_list(names)})) AS digest"
         changed = con.execute(
-            f"SELECT hour FROM ({digest} FROM ({rows_of(change, table)}) GROUP BY hour) AS old FULL JOIN "
-            f"({digest} FROM derived_new GROUP BY hour) AS new USING (hour) "
+            f"SELECT coalesce(old.hour, new.hour) "
+            f"FROM ({digest} FROM ({rows_of(change, table, parts)}) GROUP BY hour) AS old "
+            f"FULL JOIN ({digest} FROM derived_new GROUP BY hour) AS new ON old.hour IS NOT DISTINCT FROM new.hour "
             "WHERE old.n IS DISTINCT FROM new.n OR old.digest IS DISTINCT FROM new.digest"
         ).fetchall()
         hours = {None if one is None else int(one) for (one,) in changed}
         if hours:
-            change.remove(*(part for part in change.parts(table) if Place.of(part).hour in hours))
+            change.remove(*(part for part in parts if Place.of(part).hour in hours))
             _write(con, change, table, hours, kept)
     finally:
         con.execute("DROP TABLE IF EXISTS derived_new")
     return hours
 
 
-def _write(con: duckdb.DuckDBPyConnection, change: Change, table: str, hours: set[int | None], kept: set[str]) -> None:
+def _write(con: duckdb.DuckDBPyConnection, change: Change, table: str, hours: set[Hour], kept: set[str]) -> None:
     hour = hour_of(quoted(time_column(table) or ""))
-    numbers = ", ".join(str(one) for one in sorted(one for one in hours if one is not None))
-    chosen = " OR ".join(
-        [*([f"{hour} IN ({numbers})"] if numbers else []), *([f"{hour} IS NULL"] if None in hours else [])]
-    )
     arrival = [name for name in (FLOW, "filename", "file_row_number") if name in kept]
     columns = [name for name in part_schema(table).names if name in kept]
     for provisional in (False, True) if PROVISIONAL in kept else (False,):
         of_kind = f" AND {PROVISIONAL} = {literal(provisional)}" if PROVISIONAL in kept else ""
         query = (
-            f"SELECT {name_list(columns)} FROM derived_new WHERE ({chosen}){of_kind} "
+            f"SELECT {name_list(columns)} FROM derived_new WHERE {among(hour, hours)}{of_kind} "
             f"ORDER BY {hour}, {name_list([*ALL_TABLES[table].order, *arrival])}"
         )
         name = f"{change.run}-{'open' if provisional else 'made'}"

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from analyser.archive.change import Change
-from analyser.archive.derived import change_connection, parts_by_hour, rows_of
+from analyser.archive.derived import Hour, change_connection, parts_by_hour, rows_of, together, view_of
 from analyser.archive.manifest import Part
 from analyser.archive.parts import HOUR_NS, Place, write_parts
 from analyser.archive.sketches import PERCENTILES, merged, percentiles, sketch_of
@@ -47,10 +47,6 @@ _TOPICS = {
 }
 _SOURCES = ("exchanges", *_TOPICS)
 
-# Hours of about so many exchanges are made in one query, from at most so many files.
-_QUERY_ROWS = 1_000_000
-_QUERY_PARTS = 2_000
-
 _GROUPS = f"""
     WITH topics AS (
         SELECT exchange_id, hour, min(topic) AS topic FROM ({{topics}})
@@ -64,15 +60,14 @@ _GROUPS = f"""
     GROUP BY ALL ORDER BY ts, {", ".join(KEYS)}"""
 
 
-def run_latencies(change: Change) -> set[int | None]:
+def run_latencies(change: Change) -> set[Hour]:
     """Make the rows of all hours whose exchanges or topics changed anew; those hours."""
     sources = parts_by_hour(change.parts(), _SOURCES)
     hours = _changed_hours(change, sources)
     change.remove(*(part for part in change.parts(TABLE) if Place.of(part).hour in hours))
     with change_connection(change) as con:
-        chosen = {hour: sources[hour] for hour in hours if hour is not None and hour in sources}
-        for first, parts in _together(chosen):
-            change.add(*write_parts(TABLE, _rows(con, change, parts), change.staging, f"{change.run}-{first}"))
+        for _, parts in together({hour: sources[hour] for hour in hours if hour is not None and hour in sources}):
+            change.add(*write_parts(TABLE, _rows(con, change, parts), change.staging, f"{change.run}-made"))
     return hours
 
 
@@ -97,7 +92,7 @@ def merge_rows(rows: pa.Table, keys: Sequence[str] = KEYS, width_ns: int = MINUT
     return pa.Table.from_pylist(found, schema=arrow_schema(TABLE))
 
 
-def _changed_hours(change: Change, sources: Mapping[int | None, Sequence[Part]]) -> set[int | None]:
+def _changed_hours(change: Change, sources: Mapping[Hour, Sequence[Part]]) -> set[Hour]:
     """Hours of which other parts count than at the last run, and those that have no rows although there are exchanges.
 
     A part is never written again under the same path, so paths tell.
@@ -113,25 +108,9 @@ def _changed_hours(change: Change, sources: Mapping[int | None, Sequence[Part]])
     return changed | (missing - made.keys())
 
 
-def _together(hours: Mapping[int, Sequence[Part]]) -> Iterator[tuple[int, list[Part]]]:
-    """The parts of hours that one query makes, with the first hour."""
-    held: list[Part] = []
-    rows, first = 0, 0
-    for hour, parts in sorted(hours.items()):
-        more = sum(part.rows for part in parts if part.table == "exchanges")
-        if held and (rows + more > _QUERY_ROWS or len(held) + len(parts) > _QUERY_PARTS):
-            yield first, held
-            held, rows = [], 0
-        first = first if held else hour
-        held.extend(parts)
-        rows += more
-    if held:
-        yield first, held
-
-
 def _rows(con: duckdb.DuckDBPyConnection, change: Change, parts: Sequence[Part]) -> Iterator[pa.RecordBatch]:
     """The rows of the table for the exchanges of these parts, in its order."""
-    con.execute(f"CREATE OR REPLACE TEMP VIEW exchanges AS {rows_of(change, 'exchanges', parts)}")
+    view_of(con, change, "exchanges", parts)
     topics = [f"SELECT {name} AS exchange_id, epoch_ns(ts) // {HOUR_NS} AS hour, topic "
               f"FROM ({rows_of(change, table, parts)})" for table, name in _TOPICS.items()]  # fmt: skip
     query = _GROUPS.format(topics=" UNION ALL ".join(topics))

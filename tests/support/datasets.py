@@ -6,7 +6,7 @@ In: captures. Out: a dataset as the archive makes one: rows of each share in par
 from __future__ import annotations
 
 import zlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from pathlib import Path
 
 import pyarrow as pa
@@ -18,6 +18,7 @@ from analyser.archive.dataset import Change, InputFile, write_parts
 from analyser.archive.parts import FLOW
 from analyser.tables import TABLES
 from dissectors.core.model import packet_of
+from tests.support.rows import Rows, arrow_from_rows
 
 SHARES = 3
 _IDS = ("flow_id", "exchange_id", "message_id")
@@ -78,3 +79,20 @@ def _of_share(batch: pa.RecordBatch, keys: dict[str, int], share: int) -> pa.Rec
     whole = with_flow(batch, keys)
     of = [0 if key is None else zlib.crc32(str(key).encode()) % SHARES for key in whole.column(FLOW).to_pylist()]
     return whole.filter(pc.equal(pa.array(of, pa.int64()), share))
+
+
+def take_in(root: Path, rows: Rows, work: Sequence[Callable[[Change], object]], *, gone: Collection[str] = ()) -> None:
+    """One run: rows of tables into a dataset, then what works on all rows.
+
+    gone: names of tables whose earlier rows do not count any more. Rows of a table named `TABLE?` are provisional.
+    """
+    with Change.begin(root) as change:
+        change.remove(*(part for part in change.parts() if part.provisional or part.table in gone))
+        for name, held in rows.items():
+            table = name.rstrip("?")
+            batches = arrow_from_rows(table, held).to_batches()
+            name = f"{change.run}-{'open' if name != table else 'base'}"
+            change.add(*write_parts(table, batches, change.staging, name, provisional=name.endswith("open")))
+        for one in work:
+            one(change)
+        change.commit([])
