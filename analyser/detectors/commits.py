@@ -194,20 +194,32 @@ def committer_key(cluster: str | None, commit: Commit) -> dict[str, Any]:
 
 def committer_numbers(commits: Sequence[Commit]) -> dict[str, Any]:
     """One committer's part of `numbers`; commits of one identity, at least one. Long offset lists keep both ends."""
-    last = commits[-1]
     offsets = [c.committed_offset for c in commits]
     if len(offsets) > MAX_OFFSETS:
         offsets = offsets[: MAX_OFFSETS // 2] + offsets[-(MAX_OFFSETS // 2) :]
+    return numbers_of_committer(
+        last=commits[-1],
+        first_packet=commits[0].request_packet,
+        offsets=offsets,
+        flows={c.flow_id for c in commits},
+        commits=len(commits),
+    )
+
+
+def numbers_of_committer(
+    *, last: Commit, first_packet: int | None, offsets: list[int], flows: Iterable[str | None], commits: int
+) -> dict[str, Any]:
+    """The same of what is known of its commits. offsets: at most MAX_OFFSETS. commits: how many there are."""
     return {
         "address": last.client_address,
         "client_id": last.client_id,
         "member_id": last.member_id or None,
         "generation": last.generation,
         "flow_id": last.flow_id,
-        "flows": sorted({c.flow_id for c in commits if c.flow_id is not None})[:MAX_OFFSETS],
+        "flows": sorted({flow for flow in flows if flow is not None})[:MAX_OFFSETS],
         "offsets": offsets,
-        "commits": len(commits),
-        "first_packet": commits[0].request_packet,
+        "commits": commits,
+        "first_packet": first_packet,
         "last_packet": last.request_packet,
         "file": last.file,
     }

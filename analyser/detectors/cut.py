@@ -7,8 +7,9 @@ of nanoseconds. Out: key and frames of one partition after the other. Memory hol
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -40,10 +41,10 @@ def cut(
     most_rows: a partition with more rows is left out, without ever being held, and its key is given to `too_large`.
     """
     key: Key | None = None
-    held: dict[str, list[pd.DataFrame]] = {}
+    held: dict[str, list[_Piece]] = {}
     rows = 0
     for batch in batches:
-        for piece_key, table, piece in _pieces(_with_registered_types(batch, detector), detector):
+        for piece_key, table, piece in _pieces(batch, detector):
             if piece_key != key:
                 if key is not None and rows <= most_rows:
                     yield key, _frames(held, detector)
@@ -58,61 +59,80 @@ def cut(
         yield key, _frames(held, detector)
 
 
-def _with_registered_types(batch: pa.RecordBatch, detector: Detector) -> pd.DataFrame:
-    """The batch as a DataFrame whose columns have the types of the registry."""
-    times = {
-        column_of(table, column)
-        for table in detector.reads
-        for column in detector.own_columns(table)
-        if TABLES[table].column(column).kind == "time"
-    }
-    columns = [
-        column.cast(ARROW_TYPES["time"]) if name in times else column
-        for name, column in zip(batch.schema.names, batch.columns, strict=True)
-    ]
-    typed = pa.RecordBatch.from_arrays(columns, names=batch.schema.names)
-    frame: pd.DataFrame = typed.to_pandas(types_mapper=_PANDAS_OF_ARROW.get)
+class _Rows:
+    """The rows of one table in a batch, with the table's own columns; in pandas once a partition lies in them whole."""
+
+    def __init__(self, batch: pa.RecordBatch) -> None:
+        self.batch = batch
+
+    @cached_property
+    def frame(self) -> pd.DataFrame:
+        return _frame(pa.Table.from_batches([self.batch]))
+
+
+class _Piece(NamedTuple):
+    """Some rows of them that belong together."""
+
+    rows: _Rows
+    start: int
+    end: int
+
+    def __len__(self) -> int:
+        return self.end - self.start
+
+
+def _frame(rows: pa.Table) -> pd.DataFrame:
+    frame: pd.DataFrame = rows.to_pandas(types_mapper=_PANDAS_OF_ARROW.get)
     return frame
 
 
 _PANDAS_OF_ARROW: dict[pa.DataType, Any] = {
-    pa.string(): pd.StringDtype(),
+    pa.string(): pd.StringDtype("pyarrow"),
     pa.int64(): pd.Int64Dtype(),
     pa.bool_(): pd.BooleanDtype(),
 }
 
 
-def _pieces(frame: pd.DataFrame, detector: Detector) -> Iterator[tuple[Key, str, pd.DataFrame]]:
-    """(key, table, rows) of every run of rows with one key and table; the rows with the table's own columns.
+def _pieces(batch: pa.RecordBatch, detector: Detector) -> Iterator[tuple[Key, str, _Piece]]:
+    """(key, table, rows) of every run of rows with one key and table.
 
-    The columns of each table are picked once for the whole batch: a slice of rows is cheap, one of columns is not.
+    A table's rows are put together once for the whole batch: columns of the other tables, all null, cost nothing more.
     """
-    tags = frame[TABLE_TAG].to_numpy()
+    tags = batch.column(TABLE_TAG).to_numpy(zero_copy_only=False)
     rows_of = {table: np.flatnonzero(tags == table) for table in detector.reads}
-    own: dict[str, pd.DataFrame] = {}
-    for table, rows in rows_of.items():
-        names = [c if c in detector.partition_by else column_of(table, c) for c in detector.columns(table)]
-        own[table] = frame[names].iloc[rows].set_axis(detector.columns(table), axis=1)
-    starts = _run_starts(frame, [*detector.partition_by, TABLE_TAG])
-    heads = frame[list(detector.partition_by)].iloc[starts]
-    columns = [heads[name].array.to_numpy(dtype=object, na_value=None).tolist() for name in detector.partition_by]
-    for number, (start, end) in enumerate(pairwise([*starts, len(frame)])):
+    own = {table: _Rows(_own_rows(batch, rows, table, detector)) for table, rows in rows_of.items() if len(rows)}
+    starts = _run_starts(batch, [*detector.partition_by, TABLE_TAG])
+    columns = [batch.column(name).take(pa.array(starts)).to_pylist() for name in detector.partition_by]
+    for number, (start, end) in enumerate(pairwise([*starts, batch.num_rows])):
         table = str(tags[start])
-        first, last = np.searchsorted(rows_of[table], (start, end))
-        yield tuple(column[number] for column in columns), table, own[table].iloc[first:last]
+        first, last = np.searchsorted(rows_of[table], (start, end)).tolist()
+        yield tuple(column[number] for column in columns), table, _Piece(own[table], first, last)
 
 
-def _run_starts(frame: pd.DataFrame, names: Sequence[str]) -> list[int]:
+def _own_rows(batch: pa.RecordBatch, rows: npt.NDArray[np.intp], table: str, detector: Detector) -> pa.RecordBatch:
+    """These rows of a batch with the columns of the table, times as such."""
+    names = detector.columns(table)
+    found = batch.select([c if c in detector.partition_by else column_of(table, c) for c in names])
+    if len(rows) < batch.num_rows:
+        found = found.take(pa.array(rows))
+    columns = [
+        column.cast(ARROW_TYPES["time"]) if TABLES[table].column(name).kind == "time" else column
+        for name, column in zip(names, found.columns, strict=True)
+    ]
+    return pa.RecordBatch.from_arrays(columns, names=list(names))
+
+
+def _run_starts(batch: pa.RecordBatch, names: Sequence[str]) -> list[int]:
     """Positions at which a row differs from the one before it in any of these columns."""
-    changed: npt.NDArray[np.bool_] = np.zeros(len(frame), dtype=bool)
+    changed: npt.NDArray[np.bool_] = np.zeros(batch.num_rows, dtype=bool)
     changed[:1] = True
     for name in names:
-        codes = pd.factorize(frame[name], use_na_sentinel=True)[0]
+        codes = batch.column(name).dictionary_encode(null_encoding="encode").indices.to_numpy()
         changed[1:] |= codes[1:] != codes[:-1]
     return np.flatnonzero(changed).tolist()
 
 
-def _frames(held: Mapping[str, list[pd.DataFrame]], detector: Detector) -> dict[str, pd.DataFrame]:
+def _frames(held: Mapping[str, list[_Piece]], detector: Detector) -> dict[str, pd.DataFrame]:
     """One frame per table, the pieces of each put together; empty ones for tables without rows."""
     frames: dict[str, pd.DataFrame] = {}
     for table in detector.reads:
@@ -120,7 +140,11 @@ def _frames(held: Mapping[str, list[pd.DataFrame]], detector: Detector) -> dict[
         if not pieces:
             frames[table] = empty(detector, table)
             continue
-        frame = pieces[0] if len(pieces) == 1 else pd.concat(pieces)
+        if len(pieces) == 1:
+            rows, start, end = pieces[0]
+            frame = rows.frame.iloc[start:end]
+        else:
+            frame = _frame(pa.Table.from_batches([rows.batch.slice(start, end - start) for rows, start, end in pieces]))
         frame.index = pd.RangeIndex(len(frame))
         frames[table] = frame
     return frames

@@ -32,23 +32,23 @@ References
 
 from __future__ import annotations
 
+from array import array
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from itertools import islice
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+import numpy as np
+
+from analyser.detectors.commit_columns import UNKNOWN, CommitColumns, Integers, commit_columns
 from analyser.detectors.commits import (
     COMMIT_COLUMNS,
     COMMITS,
     IDENTITY_SQL,
     Commit,
     Identity,
-    by_group,
-    commits_of,
-    committer_numbers,
     committer_text,
     count_text,
-    evidence_of,
     first_value,
     group_text,
     partition_key,
@@ -62,144 +62,189 @@ KEYS = ("cluster_id", "topic", "partition")
 _OTHERS = 64
 
 
-class _Return(NamedTuple):
-    """A repeated value and what was ahead of it: a commit, or a fetch position."""
+class _Group(NamedTuple):
+    """A group's commits, who committed each, and what was told of committers: findings share them."""
 
-    commit: Commit
+    commits: CommitColumns
+    committers: Integers
+    told: dict[int, dict[str, Any]]
+
+    def numbers_of(self, committer: int) -> dict[str, Any]:
+        if committer not in self.told:
+            self.told[committer] = self.commits.numbers_of(np.flatnonzero(self.committers == committer))
+        return self.told[committer]
+
+
+class _Returns(NamedTuple):
+    """The returns to one committer's value, in broker order: rows, the rows of commits that were ahead, how far.
+
+    ahead: -1 where only the fetch position was.
+    """
+
+    rows: array[int]
+    ahead: array[int]
+    positions: array[int]
+
+
+class _Last(NamedTuple):
+    """What is known of one committer's value: its first and last row in broker order, and where it fetched then."""
+
+    first: int
+    last: int
+    position: int
+
+
+class _Worst(NamedTuple):
+    """The return with the furthest position, and the commit that was there (None: it was fetched)."""
+
     ahead: Commit | None
     position: int
 
 
-class _Last(NamedTuple):
-    """What is known of one committer's value: its first and last commit in broker order, and where it fetched then."""
-
-    first: int
-    last: int
-    position: int | None
-
-
 def detect(frames: Frames, *, returns: int = 5) -> Iterator[Finding]:
     """One finding per group, committer and value."""
-    accepted = [c for c in commits_of(frames[COMMITS]) if c.accepted]
+    accepted = commit_columns(frames[COMMITS]).accepted()
     if len(accepted) <= returns:
         return
     cluster = first_value(frames[COMMITS], "cluster_id")
     reads = reads_of(frames)
-    for commits in by_group(accepted).values():
-        for (_, value), found in _returns(commits, reads).items():
-            if len(found) >= returns:
-                yield _finding(cluster, commits, value, found)
+    for commits in accepted.groups():
+        group = _Group(commits, commits.committers(), {})
+        for (_, value), found in _returns(group, reads).items():
+            if len(found.rows) >= returns:
+                yield _finding(cluster, group, value, found)
 
 
-def _returns(commits: Sequence[Commit], reads: Reads) -> dict[tuple[Identity, int], list[_Return]]:
+def _returns(group: _Group, reads: Reads) -> dict[tuple[int, int], _Returns]:
     """Returns of every (committer, value), in broker order; one pass over the commits."""
-    found: dict[tuple[Identity, int], list[_Return]] = {}
-    values: dict[tuple[Identity, int], _Last] = {}
-    highest = _Highest(commits)
-    for index, commit in enumerate(commits):
-        key = (commit.identity, commit.committed_offset)
-        position = reads.position_at(commit.client, commit.ts)
+    found: dict[tuple[int, int], _Returns] = {}
+    values: dict[tuple[int, int], _Last] = {}
+    search = _Search(group.commits, group.committers, reads)
+    for row, key in enumerate(zip(search.committers, search.offsets, strict=True)):
         seen = values.get(key)
-        if seen is not None:
-            again = _return(commits, index, seen, position, highest, reads)
+        if seen is None:
+            values[key] = _Last(row, row, search.positions[row])
+        else:
+            again = search.again(row, seen)
             if again is not None:
-                found.setdefault(key, []).append(again)
-        highest.add(index)
-        values[key] = _Last(index if seen is None else seen.first, index, position)
+                if key not in found:
+                    found[key] = _Returns(array("q"), array("q"), array("q"))
+                for held, number in zip(found[key], (row, *again), strict=True):
+                    held.append(number)
+            values[key] = _Last(seen.first, row, search.positions[row])
+        search.highest.add(row)
     return found
 
 
-def _return(
-    commits: Sequence[Commit], index: int, seen: _Last, position: int | None, highest: _Highest, reads: Reads
-) -> _Return | None:
-    commit, before = commits[index], commits[seen.last]
-    other = highest.by_others(commit.identity, seen.first)
-    if other is not None and _ahead(other.committed_offset, commit):
-        return _Return(commit, other, other.committed_offset)
-    own = highest.by_itself(commit.identity, seen.last)
-    if own is not None and _ahead(own.committed_offset, commit):
-        if not reads.went_back(commit.client, before.ts, commit.ts, commit.committed_offset):
-            return _Return(commit, own, own.committed_offset)
-        return None
-    moved = position is not None and seen.position is not None and position > seen.position
-    if moved and position is not None and _ahead(position, commit):
-        return _Return(commit, None, position)
-    return None
+class _Search:
+    """What a return is told from, by row."""
 
+    def __init__(self, commits: CommitColumns, committers: Integers, reads: Reads) -> None:
+        self.committers, self.offsets = committers.tolist(), commits.offset.tolist()
+        self.highest = _Highest(self.committers, self.offsets)
+        self._reads = reads
+        self._ts, self._log_ends = commits.ts.tolist(), commits.numbers["log_end_offset"].tolist()
+        positions, clients = np.empty(len(commits), np.int64), np.empty(len(commits), np.int64)
+        self._clients: list[Identity] = []
+        for client, rows in commits.by_client():
+            clients[rows] = len(self._clients)
+            positions[rows] = reads.positions_at(client, commits.ts[rows])
+            self._clients.append(client)
+        self.positions, self._client_of = positions.tolist(), clients.tolist()
 
-def _ahead(offset: int, commit: Commit) -> bool:
-    """More than one offset ahead, or exactly one while the log is known to go on behind it."""
-    lead = offset - commit.committed_offset
-    return lead > 1 or (lead == 1 and commit.log_end_offset is not None and commit.log_end_offset > offset)
+    def again(self, row: int, seen: _Last) -> tuple[int, int] | None:
+        """The row that was ahead (-1: only the fetch position was) and how far, if this repeated value is a return."""
+        who, offset = self.committers[row], self.offsets[row]
+        other = self.highest.by_others(who, seen.first)
+        if other >= 0 and self._is_ahead(self.offsets[other], row):
+            return other, self.offsets[other]
+        own = self.highest.by_itself(who, seen.last)
+        if own >= 0 and self._is_ahead(self.offsets[own], row):
+            client = self._clients[self._client_of[row]]
+            went_back = self._reads.went_back(client, self._ts[seen.last], self._ts[row], offset)
+            return None if went_back else (own, self.offsets[own])
+        position = self.positions[row]
+        moved = UNKNOWN < seen.position < position
+        return (-1, position) if moved and self._is_ahead(position, row) else None
+
+    def _is_ahead(self, offset: int, row: int) -> bool:
+        """More than one offset ahead, or exactly one while the log is known to go on behind it."""
+        lead: int = offset - self.offsets[row]
+        log_end: int = self._log_ends[row]
+        return lead > 1 or (lead == 1 and log_end > offset)
 
 
 class _Highest:
-    """The highest commit since some index, kept for each committer as a falling stack of candidates.
+    """The highest commit since some row, kept for each committer as a falling stack of candidates; -1 is none.
 
     Other committers are looked at up to `_OTHERS`, the latest ones first: a member gets a new id with every restart.
     """
 
-    def __init__(self, commits: Sequence[Commit]) -> None:
-        self._commits = commits
-        self._stacks: dict[Identity, list[int]] = {}
+    def __init__(self, committers: Sequence[int], offsets: Sequence[int]) -> None:
+        self._committers, self._offsets = committers, offsets
+        self._stacks: dict[int, list[int]] = {}
 
-    def add(self, index: int) -> None:
-        commit = self._commits[index]
-        stack = self._stacks[commit.identity] = self._stacks.pop(commit.identity, [])
-        while stack and self._commits[stack[-1]].committed_offset <= commit.committed_offset:
+    def add(self, row: int) -> None:
+        who, offset = self._committers[row], self._offsets[row]
+        stack = self._stacks[who] = self._stacks.pop(who, [])
+        while stack and self._offsets[stack[-1]] <= offset:
             stack.pop()
-        stack.append(index)
+        stack.append(row)
 
-    def by_itself(self, identity: Identity, since: int) -> Commit | None:
-        """The committer's highest commit after that index."""
-        stack = self._stacks.get(identity, [])
+    def by_itself(self, who: int, since: int) -> int:
+        """The committer's highest commit after that row."""
+        stack = self._stacks.get(who, [])
         place = bisect_right(stack, since)
-        return self._commits[stack[place]] if place < len(stack) else None
+        return stack[place] if place < len(stack) else -1
 
-    def by_others(self, identity: Identity, since: int) -> Commit | None:
-        """The highest commit after that index by anybody else."""
-        others = islice((other for other in reversed(self._stacks) if other != identity), _OTHERS)
-        found = [self.by_itself(other, since) for other in others]
-        return max((c for c in found if c is not None), key=lambda c: c.committed_offset, default=None)
+    def by_others(self, who: int, since: int) -> int:
+        """The highest commit after that row by anybody else."""
+        best = -1
+        for other in islice((other for other in reversed(self._stacks) if other != who), _OTHERS):
+            row = self.by_itself(other, since)
+            if row >= 0 and (best < 0 or self._offsets[row] > self._offsets[best]):
+                best = row
+        return best
 
 
-def _finding(cluster: str | None, commits: Sequence[Commit], value: int, found: Sequence[_Return]) -> Finding:
-    last = found[-1].commit
-    overtaken = [r for r in found if r.ahead is not None]
-    worst = max(found, key=lambda r: r.position)
-    own = [c for c in commits if c.identity == last.identity]
-    same_value = [c for c in own if c.committed_offset == value]
-    ahead = dict.fromkeys(r.ahead.identity for r in overtaken if r.ahead is not None)
-    committers = [[c for c in commits if c.identity == i] for i in {last.identity: None, **ahead}]
+def _finding(cluster: str | None, group: _Group, value: int, found: _Returns) -> Finding:
+    commits, committers = group.commits, group.committers
+    rows, ahead, positions = (np.frombuffer(held, np.int64) for held in found)
+    last, who = commits[int(rows[-1])], int(committers[rows[-1]])
+    same_value = np.flatnonzero((committers == who) & (commits.offset == value))
+    furthest = int(positions.argmax())
+    worst = _Worst(commits[int(ahead[furthest])] if ahead[furthest] >= 0 else None, int(positions[furthest]))
+    overtaken = ahead[ahead >= 0]
+    others = dict.fromkeys([who, *committers[overtaken].tolist()])
+    proof = np.stack([ahead, rows], axis=1).reshape(-1)
     key = partition_key(cluster, last)
-    proof = [c for r in found for c in (r.ahead, r.commit) if c is not None]
     return Finding(
         code=DETECTOR.code,
         name=DETECTOR.name,
-        severity="critical" if overtaken else "warning",
-        confidence="high" if overtaken else "medium",
-        provisional=not overtaken,
+        severity="critical" if len(overtaken) else "warning",
+        confidence="high" if len(overtaken) else "medium",
+        provisional=not len(overtaken),
         subject=subject_text(**key),
         sentence=_sentence(last, value, len(same_value), worst),
-        next_step=_next_step(last, bool(overtaken)),
-        ts_first_ns=min(c.ts for c in same_value),
-        ts_last_ns=max(c.ts for c in same_value),
-        evidence=some_evidence(evidence_of([same_value[0], *proof])),
+        next_step=_next_step(last, len(overtaken) > 0),
+        ts_first_ns=int(commits.ts[same_value].min()),
+        ts_last_ns=int(commits.ts[same_value].max()),
+        evidence=some_evidence(commits.evidence(np.concatenate([same_value[:1], proof[proof >= 0]]))),
         numbers={
             **key,
             "stuck_offset": value,
             "commits_of_it": len(same_value),
-            "returns": len(found),
+            "returns": len(rows),
             "ahead_offset": worst.position,
             "ahead_by_commits": len(overtaken),
-            "last_offset": commits[-1].committed_offset,
+            "last_offset": int(commits.offset[-1]),
             "replay": worst.position - value,
-            "committers": [committer_numbers(some) for some in committers],
+            "committers": [group.numbers_of(one) for one in others],
         },
     )
 
 
-def _sentence(last: Commit, value: int, times: int, worst: _Return) -> str:
+def _sentence(last: Commit, value: int, times: int, worst: _Worst) -> str:
     if worst.ahead is None:
         ahead = f"although it had fetched up to {worst.position}"
     elif worst.ahead.identity == last.identity:

@@ -34,22 +34,18 @@ References
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from itertools import pairwise
-from typing import Literal, NamedTuple
+from collections.abc import Iterator
+from typing import Any, Literal, NamedTuple
 
+import numpy as np
+
+from analyser.detectors.commit_columns import CommitColumns, Integers, commit_columns
 from analyser.detectors.commits import (
     COMMIT_COLUMNS,
     COMMITS,
     Commit,
-    Identity,
-    by_group,
-    by_identity,
-    commits_of,
-    committer_numbers,
     committer_text,
     count_text,
-    evidence_of,
     first_value,
     group_text,
     partition_key,
@@ -59,50 +55,86 @@ from analyser.detectors.commits import (
 )
 from analyser.detectors.framework import Detector, Frames
 from analyser.detectors.positions import READ_TABLES, Reads, explained_by_reading, reads_of
-from analyser.findings import Confidence, Finding, Severity, some_evidence, subject_text
+from analyser.findings import Confidence, Evidence, Finding, Severity, some_evidence, subject_text
 
 KEYS = ("cluster_id", "topic", "partition")
 Cause = Literal["seek", "admin reset", "transaction", "stale"]
 
 
 class _Step(NamedTuple):
-    """One step back: the commit before, the lower one, why."""
+    """One step back: the commit before, the lower one."""
 
     before: Commit
     after: Commit
-    cause: Cause
 
     @property
     def delta(self) -> int:
         return self.before.committed_offset - self.after.committed_offset
 
 
+class _Steps(NamedTuple):
+    """Steps back of one kind by one committer: the rows of the lower commits, each with the row before it.
+
+    same: they went back behind commits of their own.
+    """
+
+    commits: CommitColumns
+    committers: Integers
+    rows: Integers
+    same: bool
+    cause: Cause
+
+    def deltas(self) -> Integers:
+        return self.commits.offset[self.rows - 1] - self.commits.offset[self.rows]
+
+    def worst(self) -> _Step:
+        return next(_pairs(self.commits, self.rows[self.deltas().argmax()].reshape(1)))
+
+    def sent_together(self) -> int:
+        """How many lower commits were on their way before the commit before them was answered."""
+        return int((self.commits.ts[self.rows] < self.commits.done_ns[self.rows - 1]).sum())
+
+    def certain(self, reads: Reads) -> bool:
+        return all(_certain(step, reads) for step in _pairs(self.commits, self.rows))
+
+    def evidence(self) -> list[Evidence]:
+        return self.commits.evidence(np.stack([self.rows - 1, self.rows], axis=1).reshape(-1))
+
+    def numbers_of_committers(self) -> list[dict[str, Any]]:
+        """Of the one that went back, then of those whose commits it went behind."""
+        who = self.committers[np.concatenate([self.rows[-1:], self.rows - 1])]
+        return [self.commits.numbers_of(np.flatnonzero(self.committers == one)) for one in dict.fromkeys(who.tolist())]
+
+
 def detect(frames: Frames, *, repeated: int = 2) -> Iterator[Finding]:
     """One finding per group, committer, and kind of step (by the same committer or over another's offset)."""
-    cluster = first_value(frames[COMMITS], "cluster_id") if len(frames[COMMITS]) else None
-    accepted = [c for c in commits_of(frames[COMMITS]) if c.accepted]
-    groups = {group: own for group, own in by_group(accepted).items() if _goes_back(own)}
+    accepted = commit_columns(frames[COMMITS]).accepted()
+    groups = [group for group in accepted.groups() if (np.diff(group.offset) < 0).any()]
     if not groups:
         return
-    reads = reads_of(frames)
-    for commits in groups.values():
-        steps: dict[tuple[Identity, bool, Cause], list[_Step]] = {}
-        for step in _steps(commits, reads):
-            same = step.before.identity == step.after.identity
-            steps.setdefault((step.after.identity, same, step.cause), []).append(step)
-        for own in steps.values():
-            yield _finding(cluster, commits, own, reads=reads, repeated=repeated)
+    cluster, reads = first_value(frames[COMMITS], "cluster_id"), reads_of(frames)
+    for commits in groups:
+        for steps in _steps(commits, reads):
+            yield _finding(cluster, steps, reads=reads, repeated=repeated)
 
 
-def _goes_back(commits: Sequence[Commit]) -> bool:
-    return any(b.committed_offset < a.committed_offset for a, b in pairwise(commits))
+def _pairs(commits: CommitColumns, rows: Integers) -> Iterator[_Step]:
+    return map(_Step, commits.commits(rows - 1), commits.commits(rows))
 
 
-def _steps(commits: Sequence[Commit], reads: Reads) -> Iterator[_Step]:
-    times = {identity: len(own) for identity, own in by_identity(commits).items()}
-    for before, after in pairwise(commits):
-        if after.committed_offset < before.committed_offset and not racing(before, after):
-            yield _Step(before, after, _cause(before, after, reads, once=times[after.identity] == 1))
+def _steps(commits: CommitColumns, reads: Reads) -> Iterator[_Steps]:
+    """The steps back of a group by committer and kind, in order of the first of each."""
+    committers = commits.committers()
+    times = np.bincount(committers)
+    found: dict[tuple[int, bool, Cause], list[int]] = {}
+    lower = np.flatnonzero(np.diff(commits.offset) < 0) + 1
+    for row, step in zip(lower.tolist(), _pairs(commits, lower), strict=True):
+        who = int(committers[row])
+        if not racing(step.before, step.after):
+            cause = _cause(step.before, step.after, reads, once=times[who] == 1)
+            found.setdefault((who, bool(committers[row - 1] == who), cause), []).append(row)
+    for (_, same, cause), rows in found.items():
+        yield _Steps(commits, committers, np.array(rows), same, cause)
 
 
 def _cause(before: Commit, after: Commit, reads: Reads, once: bool) -> Cause:
@@ -115,20 +147,14 @@ def _cause(before: Commit, after: Commit, reads: Reads, once: bool) -> Cause:
     return "stale"
 
 
-def _finding(
-    cluster: str | None, commits: Sequence[Commit], steps: Sequence[_Step], *, reads: Reads, repeated: int
-) -> Finding:
-    same = steps[0].before.identity == steps[0].after.identity
-    worst = max(steps, key=lambda step: step.delta)
-    cause, last = worst.cause, steps[-1].after
-    severity: Severity = "info" if cause != "stale" else "critical" if len(steps) >= repeated else "warning"
-    sure = all(_certain(step, reads) for step in steps)
-    confidence: Confidence = "high" if sure or cause in ("seek", "admin reset") else "medium"
+def _finding(cluster: str | None, steps: _Steps, *, reads: Reads, repeated: int) -> Finding:
+    commits, same, cause, count = steps.commits, steps.same, steps.cause, len(steps.rows)
+    worst, last, together = steps.worst(), commits[int(steps.rows[-1])], steps.sent_together()
+    severity: Severity = "info" if cause != "stale" else "critical" if count >= repeated else "warning"
+    sure = cause in ("seek", "admin reset") or steps.certain(reads)
+    confidence: Confidence = "high" if sure else "medium"
     key = partition_key(cluster, last)
-    others = dict.fromkeys(s.before.identity for s in steps if s.before.identity != last.identity)
-    committers = [[c for c in commits if c.identity == i] for i in (last.identity, *others)]
-    stored, highest = commits[-1].committed_offset, max(c.committed_offset for c in commits)
-    together = sum(sent_together(s.before, s.after) for s in steps)
+    stored, highest = int(commits.offset[-1]), int(commits.offset.max())
     return Finding(
         code=DETECTOR.code,
         name=DETECTOR.name,
@@ -136,25 +162,25 @@ def _finding(
         confidence=confidence,
         provisional=False,
         subject=subject_text(**key),
-        sentence=_sentence(steps, worst, same, reads) + _still_back(stored, highest),
-        next_step=_next_step(worst, same, together),
-        ts_first_ns=min(s.before.ts for s in steps),
-        ts_last_ns=max(s.after.ts for s in steps),
-        evidence=some_evidence(evidence_of(c for step in steps for c in (step.before, step.after))),
+        sentence=_sentence(count, worst, cause, same, reads) + _still_back(stored, highest),
+        next_step=_next_step(cause, worst, same, together),
+        ts_first_ns=int(commits.ts[steps.rows - 1].min()),
+        ts_last_ns=int(commits.ts[steps.rows].max()),
+        evidence=some_evidence(steps.evidence()),
         numbers={
             **key,
             "cause": cause,
             "same_committer": same,
-            "steps_back": len(steps),
+            "steps_back": count,
             "sent_before_answer": together,
             "worst_delta": worst.delta,
             "worst_from": worst.before.committed_offset,
             "worst_to": worst.after.committed_offset,
-            "total_delta": sum(step.delta for step in steps),
+            "total_delta": int(steps.deltas().sum()),
             "last_offset": stored,
             "replay_now": highest - stored,
             "fetches_seen": reads.sees_fetches(last.client),
-            "committers": [committer_numbers(own) for own in committers],
+            "committers": steps.numbers_of_committers(),
         },
     )
 
@@ -167,17 +193,17 @@ def _certain(step: _Step, reads: Reads) -> bool:
     return foreign or sent_together(before, after) or (whole and reads.sees_fetches(after.client))
 
 
-def _sentence(steps: Sequence[_Step], worst: _Step, same: bool, reads: Reads) -> str:
+def _sentence(count: int, worst: _Step, cause: Cause, same: bool, reads: Reads) -> str:
     after, before = worst.after, worst.before
-    times = "once" if len(steps) == 1 else f"{len(steps)} times"
+    times = "once" if count == 1 else f"{count} times"
     step = f"at worst from {before.committed_offset} to {after.committed_offset} ({count_text(worst.delta, 'message')})"
     head = f"{group_text(after)}: the stored offset of {partition_text(after)} went back {times}, {step}"
     who = committer_text(after)
-    if worst.cause == "seek":
+    if cause == "seek":
         return f"{head}, because {who} turned back by itself: it read at or below that offset before it committed."
-    if worst.cause == "admin reset":
+    if cause == "admin reset":
         return f"{head}: {who} set it, as an admin tool does; before it {committer_text(before)} had committed."
-    if worst.cause == "transaction":
+    if cause == "transaction":
         return f"{head}: the offset before {who} was committed in a transaction, which may have been aborted."
     doubt = "" if reads.sees_fetches(after.client) else " (its fetches of this partition are not in the capture)"
     if same:
@@ -191,8 +217,8 @@ def _still_back(stored: int, highest: int) -> str:
     return f" It still stands at {stored}: a restart now delivers {count_text(highest - stored, 'message')} again."
 
 
-def _next_step(worst: _Step, same: bool, together: int) -> str:
-    if worst.cause != "stale":
+def _next_step(cause: Cause, worst: _Step, same: bool, together: int) -> str:
+    if cause != "stale":
         return "Nothing to do if this was intended."
     if same:
         hint = f" In {together} cases the second commit left before the first was answered." if together else ""
