@@ -193,8 +193,18 @@ class CaptureTables:
         for name in self.names:
             if name != "findings":
                 self.ensure(name)
-        self._register("findings", findings_table(run_detectors(self.con, failures=self.failures)))
+        codes = self._with_rows()
+        self._register("findings", findings_table(run_detectors(self.con, codes, failures=self.failures)))
         self._finished.add("findings")
+
+    def _with_rows(self) -> list[str]:
+        """Codes of the detectors that have any row to look at: asking for none costs each of the others a query."""
+        from analyser.detectors import DETECTORS
+
+        names = sorted({name for detector in DETECTORS.values() for name in detector.reads})
+        parts = (f"SELECT {literal(name)} WHERE EXISTS (FROM {quoted(name)})" for name in names)
+        found = {name for (name,) in self.con.execute(" UNION ALL ".join(parts)).fetchall()}
+        return [code for code, detector in DETECTORS.items() if not found.isdisjoint(detector.reads)]
 
     def _register(self, name: str, table: pa.Table | pa.RecordBatchReader) -> None:
         self.con.register(name, table)

@@ -22,7 +22,6 @@ from typing import Any, Generic, NamedTuple, TypeVar
 Answer = TypeVar("Answer")
 MOST_S = 120.0
 _PIECE_BYTES = 1 << 20
-_NICE = 3
 
 
 class CopyFailed(RuntimeError):
@@ -30,16 +29,18 @@ class CopyFailed(RuntimeError):
 
 
 class Answered(NamedTuple):
-    """An answer, and how long it took."""
+    """An answer, how long it took, and how much of the processor's time."""
 
     value: Any
     seconds: float
+    cpu_s: float
 
 
 class Copy(Generic[Answer]):
     """A copy of this process that answers one question. Raises CopyFailed where the system makes none."""
 
-    def __init__(self, question: Callable[[], Answer]) -> None:
+    def __init__(self, question: Callable[[], Answer], nice: int = 0) -> None:
+        """nice: by how much it gives way to other processes."""
         self._began = time.monotonic()
         self._pieces: list[bytes] = []
         self._reader, writer = os.pipe()
@@ -51,7 +52,7 @@ class Copy(Generic[Answer]):
             raise CopyFailed(f"no copy of this process can be made: {error.strerror}") from error
         if self._pid == 0:
             os.close(self._reader)
-            _answer(question, writer)
+            _answer(question, writer, nice)
         os.close(writer)
 
     def answer(self, wait_s: float = 0.0) -> Answered | None:
@@ -78,23 +79,23 @@ class Copy(Generic[Answer]):
 
     def _end(self) -> Answered:
         os.close(self._reader)
-        _, status = os.waitpid(self._pid, 0)
+        _, status, used = os.wait4(self._pid, 0)
         self._pid = 0
         if status or not self._pieces:
             raise CopyFailed(f"it ended with status {os.waitstatus_to_exitcode(status)}")
         is_answer, value = pickle.loads(b"".join(self._pieces))
         if not is_answer:
             raise CopyFailed(value)
-        return Answered(value, time.monotonic() - self._began)
+        return Answered(value, time.monotonic() - self._began, used.ru_utime + used.ru_stime)
 
 
-def _answer(question: Callable[[], Any], writer: int) -> None:
+def _answer(question: Callable[[], Any], writer: int, nice: int) -> None:
     """In the copy: answer and end; nothing of the original's endings is run."""
     status = 1
     try:
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         with suppress(OSError):
-            os.nice(_NICE)
+            os.nice(nice)
         try:
             told = (True, question())
         except Exception as error:

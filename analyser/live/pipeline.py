@@ -35,8 +35,6 @@ Answer = TypeVar("Answer")
 
 # Rows leave in so many parts of the time that they stay.
 _SPANS = 8
-# What a question looks at: rules want some minutes, and an answer should not take longer than some seconds.
-ASKED = Kept(age_ns=600 * 1_000_000_000, rows=200_000)
 
 
 class LivePipeline(Pipeline):
@@ -109,13 +107,13 @@ class LivePipeline(Pipeline):
                 table.forget_flows(known)
         gc.collect()
 
-    def ask(self, question: Callable[[Analysis, int | None], Answer], asked: Kept = ASKED) -> Copy[Answer]:
-        """Ask about the capture so far: question(analysis, cut) gets the rows of the last minutes; cut: rows from
-        before this time (ns) are not among them, None where all are."""
+    def ask(self, question: Callable[[Analysis, int | None], Answer], asked: Kept, nice: int = 0) -> Copy[Answer]:
+        """Ask about the capture so far: question(analysis, cut) gets the rows that `asked` says; cut: no row from
+        before this time or of it (ns) is among them, None where all are. nice: see Copy."""
 
         def answer() -> Answer:
             if self.now_ns is not None:
-                self.rolling.forget(self.now_ns - asked.age_ns, asked.rows, remove=False)
+                self.rolling.narrow(self.now_ns - asked.age_ns, asked.rows)
             with tempfile.TemporaryDirectory(dir=self.rolling.folder) as folder:
                 self.rolling.use_folder(Path(folder))
                 self.rolling.rolling_table("exchanges").watcher = None
@@ -123,7 +121,7 @@ class LivePipeline(Pipeline):
                 self.end()
                 return question(Analysis(self.tables(), self._options), self.rolling.cut_ns)
 
-        return Copy(answer)
+        return Copy(answer, nice)
 
     def tables(self) -> CaptureTables:
         """The tables of all that is there; reading must be over."""

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from analyser.store import CHUNK_ROWS, HandedOver, RawStore, RawTable
-from analyser.timeorder import CHUNKS_HELD, FLOW, NO_FLOW, TIME, Chunk, sorted_chunk
+from analyser.timeorder import CHUNKS_HELD, FLOW, NO_FLOW, SAMPLE_EVERY, TIME, Chunk, sorted_chunk
 
 # Rows of these are few and say what later rows mean: they are not too old while their flow is there.
 LASTING = frozenset(
@@ -26,6 +26,7 @@ LASTING = frozenset(
     }
 )  # fmt: skip
 _MERGED_AT = 64
+_LEAST_TIME = -(1 << 63)
 
 
 class Kept(NamedTuple):
@@ -49,23 +50,53 @@ class RollingTable(RawTable):
     known_flows: pa.Array | None = None
     _files = 0
 
-    def forget(self, before_ns: int, most_rows: int, *, remove: bool = True) -> None:
-        """Forget rows from before this time, and the oldest of more than `most_rows`, in whole chunks.
-
-        remove: the files too; not in a copy of the process, whose files are another's.
-        """
+    def forget(self, before_ns: int, most_rows: int) -> None:
+        """Forget rows from before this time, and the oldest of more than `most_rows`, in whole chunks."""
         self.pack()
         keep_ns = None if self.name in LASTING else before_ns
         while self._adopted and self._is_old(self._adopted[0].chunks, keep_ns, most_rows):
             gone = self._adopted.pop(0)
             self._note(gone.rows, max(chunk.last for chunk in gone.chunks))
-            if remove:
-                gone.path.unlink(missing_ok=True)
+            gone.path.unlink(missing_ok=True)
         while self._chunks and not self._adopted and self._is_old(self._chunks[:1], keep_ns, most_rows):
             batch, chunk = self._batches.pop(0), self._chunks.pop(0)
             self._in_memory -= batch.num_rows
             self._bytes_in_memory -= batch.nbytes
             self._note(chunk.rows, chunk.last)
+
+    def since_ns(self, most_rows: int) -> int:
+        """From when on there are about so many rows, lasting ones aside; the least time while there are fewer."""
+        self.pack()
+        chunks = [chunk for rows in self._adopted for chunk in rows.chunks] + self._chunks
+        if self.name in LASTING or sum(chunk.rows for chunk in chunks) <= most_rows:
+            return _LEAST_TIME
+        times = np.concatenate([chunk.sample for chunk in chunks])
+        weights = np.concatenate([np.full(len(chunk.sample), chunk.rows / len(chunk.sample)) for chunk in chunks])
+        newest = np.argsort(times, kind="stable")[::-1]
+        place = int(np.searchsorted(np.cumsum(weights[newest]), most_rows))
+        return int(times[newest[min(place, len(times) - 1)]])
+
+    def narrow(self, since_ns: int) -> None:
+        """Leave rows from before this time out, lasting ones aside. Files stay as they are: for a copy of the process,
+        whose files are another's."""
+        if self.name in LASTING:
+            return
+        self.pack()
+        before = self._in_memory + sum(rows.rows for rows in self._adopted)
+        pairs = [_since(batch, since_ns) for batch in [*self._spilled_since(since_ns), *self._batches]]
+        left = [(batch, chunk) for batch, chunk in pairs if chunk is not None]
+        self._batches, self._chunks, self._adopted = [b for b, _ in left], [c for _, c in left], []
+        self._in_memory = sum(batch.num_rows for batch in self._batches)
+        self._bytes_in_memory = sum(batch.nbytes for batch in self._batches)
+        if self._in_memory < before:
+            self._note(before - self._in_memory, since_ns - 1)
+
+    def _spilled_since(self, since_ns: int) -> Iterator[pa.RecordBatch]:
+        for rows in self._adopted:
+            wanted = [place for place, chunk in enumerate(rows.chunks) if chunk.last >= since_ns]
+            if wanted:
+                with pa.OSFile(str(rows.path), "rb") as file, pa.ipc.open_file(file) as spilled:
+                    yield from (spilled.get_batch(place) for place in wanted)
 
     def forget_flows(self, known: pa.Array) -> None:
         """Of a table of lasting rows: forget those in memory whose flows are none of these."""
@@ -139,6 +170,16 @@ class RollingTable(RawTable):
         self._in_memory = self._bytes_in_memory = 0
 
 
+def _since(batch: pa.RecordBatch, since_ns: int) -> tuple[pa.RecordBatch, Chunk | None]:
+    """The rows of a sorted batch from this time on, and what to remember of them."""
+    times = batch.column(TIME).to_numpy(zero_copy_only=False)
+    first = int(np.searchsorted(times, since_ns))
+    times = times[first:]
+    if not len(times):
+        return batch.slice(first), None
+    return batch.slice(first), Chunk(int(times[0]), int(times[-1]), len(times), times[::SAMPLE_EVERY].copy())
+
+
 class RollingStore(RawStore):
     """The raw tables of a capture without an end."""
 
@@ -158,10 +199,16 @@ class RollingStore(RawStore):
         """Rows from before this time may be gone; None while all are there."""
         return max((table.cut_ns for table in self.rolling if table.cut_ns is not None), default=None)
 
-    def forget(self, before_ns: int, most_rows: int, *, remove: bool = True) -> None:
+    def forget(self, before_ns: int, most_rows: int) -> None:
         """See RollingTable.forget."""
         for table in self.rolling:
-            table.forget(before_ns, most_rows, remove=remove)
+            table.forget(before_ns, most_rows)
+
+    def narrow(self, since_ns: int, most_rows: int) -> None:
+        """In a copy: all tables from one time on, so that each has at most about `most_rows`."""
+        since_ns = max([since_ns, *(table.since_ns(most_rows) for table in self.rolling)])
+        for table in self.rolling:
+            table.narrow(since_ns)
 
     def know_flows(self, flows: pa.Array) -> None:
         """Rows of other flows than these are left out from now on."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable
-from typing import Any, NamedTuple
+from typing import Any
 
 import pyarrow as pa
 
@@ -15,9 +15,10 @@ from analyser import context, detectors  # noqa: F401  imported here, or every c
 from analyser.analysis import Analysis
 from analyser.capture import Source
 from analyser.capture_tables import CaptureTables
-from analyser.live.copies import Copy, CopyFailed
+from analyser.live.asking import Asked, Window, far, near
+from analyser.live.copies import CopyFailed
 from analyser.live.feed import CaptureState
-from analyser.live.known import KnownFindings, News
+from analyser.live.known import MOST_KNOWN, KnownFindings, News
 from analyser.live.pipeline import LivePipeline
 from analyser.live.rolling import Kept
 from analyser.options import Progress, ReadOptions
@@ -27,22 +28,7 @@ from dissectors.registry import dissectors
 
 ENDED = "all packets are read; putting the results together"
 SHOW_EVERY_S = 0.5
-ASK_EVERY_S = 1.0
-# A question may take so much of the time; the rest is for packets.
-_ASKING_PART = 1 / 3
 FORGET_EVERY_S = 30.0
-
-
-class Window(NamedTuple):
-    """What a copy answers. findings: rows of the table, times in ns; view: what the listener's own question gave;
-    clusters: flow id -> cluster id; broken: rules that failed."""
-
-    findings: list[dict[str, Any]]
-    cut_ns: int | None
-    view: Any
-    clusters: dict[str, str]
-    broken: list[str]
-
 
 View = Callable[[Analysis], Any]
 
@@ -66,6 +52,7 @@ class Session:
         """view: asked in the copy, of an analysis of the last minutes. show: called a few times a second. stop: makes
         the sources end, with True at once, with False when what was captured is read. duration_s: stop by itself after
         this time."""
+        tables = tuple(tables)
         known = dissectors(options.enable)
         self._options = options
         self.pipeline = LivePipeline(known, needed_tables(tables), options, kept)
@@ -80,19 +67,22 @@ class Session:
         self.answer_s: float | None = None
         self._view, self._show, self._stop = view, show, stop
         self._duration_s = duration_s
-        self._copy: Copy[Window] | None = None
         self._show_s = self._forget_s = 0.0
-        self._ask_s = self.began_s + ASK_EVERY_S
-        self._asked_packets = 0
+        self._far = far(self.began_s)
+        # Without findings there is only the listener's question, which wants all that is there.
+        self._near = near(self.began_s) if "findings" in tables else self._far
+        self._is_full_told = False
+        self._is_far_needed = self._near is self._far
 
     def run(self, sources: Iterable[Source]) -> Analysis:
         """Read until the sources end; the analysis of what is still there, with all findings since the start."""
         try:
             self.pipeline.run(sources, self._progress)
         finally:
-            if self._copy is not None:
-                self._copy.close()
-                self._copy = None
+            for asked in (self._near, self._far):
+                if asked.copy is not None:
+                    asked.copy.close()
+                    asked.copy = None
         self.pipeline.tick(time.monotonic())
         if self.pipeline.packets:
             self._say(ENDED)
@@ -115,53 +105,72 @@ class Session:
             self.began_s = now
         if self._duration_s is not None and now >= self.began_s + self._duration_s:
             self.stop()
-        if self._copy is not None:
-            self._take_answer(self._copy)
+        self._take_answer(self._near)
+        self._take_answer(self._far)
         if now < self._show_s:
             return
         self._show_s = now + SHOW_EVERY_S
         self.pipeline.tick(now)
-        if self._copy is None and not self.stopping:
-            if now >= self._forget_s:
-                self._forget_s = now + FORGET_EVERY_S
-                self.pipeline.forget()
-            if now >= self._ask_s and self.pipeline.packets != self._asked_packets:
-                self._ask()
+        if not self.stopping:
+            self._forget_or_ask(now)
         self._tell()
 
     def _progress(self, _: Progress) -> None:
         self.step()
 
-    def _question(self, analysis: Analysis, cut_ns: int | None) -> Window:
-        found = finding_rows(analysis)
-        clusters = _clusters(analysis) if self.pipeline.keep_fresh else {}
-        return Window(found, cut_ns, self._view(analysis), clusters, broken_rules(analysis))
+    def _forget_or_ask(self, now: float) -> None:
+        """Rows leave while nobody answers, since files leave with them; the far question would hold that up longest."""
+        forgets = now >= self._forget_s
+        if forgets and self._near.copy is None and self._far.copy is None:
+            self._forget_s = now + FORGET_EVERY_S
+            self.pipeline.forget()
+            forgets = False
+        packets = self.pipeline.packets
+        if self._is_far_needed and not forgets and self._far.is_due(now, packets):
+            self._ask(self._far)
+        if self._near.is_due(now, packets) and (not forgets or self._far.copy is not None):
+            self._ask(self._near)
 
-    def _ask(self) -> None:
-        self._asked_packets = self.pipeline.packets
+    def _ask(self, asked: Asked) -> None:
+        asked.packets = self.pipeline.packets
+        is_far = asked is self._far
+
+        def question(analysis: Analysis, cut_ns: int | None) -> Window:
+            whole = is_far or cut_ns is None
+            found = finding_rows(analysis)
+            clusters = _clusters(analysis) if whole and self.pipeline.keep_fresh else {}
+            view = self._view(analysis) if whole else None
+            return Window(found, cut_ns, self.pipeline.now_ns, whole, view, clusters, broken_rules(analysis))
+
         try:
-            self._copy = self.pipeline.ask(self._question)
+            asked.copy = self.pipeline.ask(question, asked.kept, asked.nice)
         except CopyFailed as failure:
-            self._put_off(failure)
+            self._put_off(asked, failure)
 
-    def _put_off(self, failure: CopyFailed) -> None:
+    def _put_off(self, asked: Asked, failure: CopyFailed) -> None:
         self._say(f"findings could not be looked for: {str(failure).splitlines()[0]}")
-        self._copy, self._ask_s = None, time.monotonic() + FORGET_EVERY_S
+        asked.copy, asked.due_s = None, time.monotonic() + FORGET_EVERY_S
 
-    def _take_answer(self, copy: Copy[Window]) -> None:
+    def _take_answer(self, asked: Asked) -> None:
+        if asked.copy is None:
+            return
         try:
-            answered = copy.answer()
+            answered = asked.copy.answer()
         except CopyFailed as failure:
-            self._put_off(failure)
+            self._put_off(asked, failure)
             return
         if answered is None:
             return
         window: Window = answered.value
-        self._copy, self.answer_s = None, answered.seconds
-        self._ask_s = time.monotonic() + max(ASK_EVERY_S, answered.seconds * (1 / _ASKING_PART - 1))
-        self.news += self.findings.take(window.findings, window.cut_ns)
-        self.view = window.view
-        self.pipeline.clusters = window.clusters
+        self.answer_s = answered.seconds
+        asked.answered(answered, time.monotonic())
+        self._is_far_needed |= not window.has_view
+        self.news += self.findings.take(window.findings, window.cut_ns, window.until_ns, is_near=not window.has_view)
+        if self.findings.is_full and not self._is_full_told:
+            self._is_full_told = True
+            self._say(f"{MOST_KNOWN:,} findings are known; more are not told")
+        if window.has_view:
+            self.view, self.pipeline.clusters = window.view, window.clusters
         for line in window.broken:
             self._say(line)
         self._show_s = 0.0
@@ -170,7 +179,7 @@ class Session:
         """The findings of all that is there; those whose rows have left stay as they were told."""
         cut_ns = self.pipeline.rolling.cut_ns
         rows = finding_rows(analysis)
-        self.news += self.findings.take(rows, cut_ns)
+        self.news += self.findings.take(rows, cut_ns, self.pipeline.now_ns)
         self._tell()
         if cut_ns is not None and "findings" in analysis.tables():
             tables.replace_findings(_findings_table(self.findings.rows()))

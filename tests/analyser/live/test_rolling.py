@@ -63,12 +63,22 @@ def test_old_rows_leave(tmp_path: Path, before_ns: int, most: int, first: int | 
 
 
 @pytest.mark.usefixtures("small_files")
-def test_a_copy_forgets_without_touching_files(tmp_path: Path) -> None:
+@pytest.mark.parametrize("since_ns", [0, 1, 444, 450, 999, 1000], ids=str)
+def test_a_copy_leaves_old_rows_out_and_touches_no_file(tmp_path: Path, since_ns: int) -> None:
     table = table_of("exchanges", tmp_path, list(range(1000)))
     files = len(list(tmp_path.iterdir()))
-    table.forget(900, 10_000, remove=False)
+    table.narrow(since_ns)
+    assert numbers(table) == list(range(since_ns, 1000))
     assert len(list(tmp_path.iterdir())) == files
-    assert len(numbers(table)) < 200
+    assert (table.forgotten, table.cut_ns) == (since_ns, since_ns - 1 if since_ns else None)
+
+
+@pytest.mark.usefixtures("small_files")
+@pytest.mark.parametrize(("pack_every", "most"), [(10, 300), (1, 300), (100, 70), (10, 5000)])
+def test_so_many_rows_are_about_so_many(tmp_path: Path, pack_every: int, most: int) -> None:
+    table = table_of("exchanges", tmp_path, list(range(1000)), pack_every)
+    table.narrow(table.since_ns(most))
+    assert min(most, 1000) * 0.7 <= len(numbers(table)) <= min(most * 1.3 + 64, 1000)
 
 
 def test_rows_that_say_what_others_mean_stay(tmp_path: Path) -> None:
