@@ -10,6 +10,8 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from analyser.extras import how_to_install
+
 _NAMED_ERROR = re.compile(r"[\w.]+(Error|Exception)\b")
 _DISK_FULL = "No space left on device"
 
@@ -32,9 +34,7 @@ def spark_faults() -> Iterator[None]:
     try:
         from pyspark.errors import PySparkException
     except ImportError as error:
-        raise NotInstalled(
-            "archives need PySpark and what goes with it: python3 -m pip install 'wirewitness[archive]'"
-        ) from error
+        raise NotInstalled(f"archives need PySpark and what goes with it; {how_to_install('archive')}") from error
     try:
         yield
     except PySparkException as error:

@@ -69,7 +69,9 @@ def dashboard(
       wirewitness dashboard --port 8080 --no-browser captures/
     """  # fmt: skip
     if find_spec("streamlit") is None or find_spec("altair") is None:
-        raise CallerError("the dashboard is not installed: pip install 'wirewitness[dashboard]'")
+        from analyser.extras import how_to_install
+
+        raise CallerError(f"the dashboard is not installed; {how_to_install('dashboard')}")
     options = read_options(decode_as, (), enable, None, None, processes)
     with _files(captures) as paths:
         from app.dashboard.serve import serve

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import sys
 import zipfile
@@ -48,8 +49,10 @@ def test_without_the_extra_one_line_says_what_to_install(monkeypatch: pytest.Mon
     monkeypatch.setitem(sys.modules, "pyspark.errors", None)
     done = run("archive", SAMPLE, "--output", tmp_path / "dataset")
     assert done.returncode == 2
-    assert done.stderr.decode() == (
-        "wirewitness: archives need PySpark and what goes with it: python3 -m pip install 'wirewitness[archive]'\n"
+    assert re.fullmatch(
+        r"wirewitness: archives need PySpark and what goes with it; in a clone of wirewitness run \S+ -m pip install "
+        r"'\.\[archive\]'\n",
+        done.stderr.decode(),
     )
 
 
