@@ -31,6 +31,8 @@ from reports.timelines import width_of
 
 _THINNED = " Of many commits, the lowest and the highest of each moment are drawn."
 _CHARTS_SHOWN = 12
+# Small charts side by side: more points than that only make the browser slow.
+_POINTS_OF_ALL = 1500
 _LANES_SHOWN = 40
 _LAG_LINES = 10
 _PARTITIONS = (
@@ -128,7 +130,7 @@ def _commits(view: View, group: Group, who: Sequence[Committer]) -> None:
     else:
         shown = list(places)[:_CHARTS_SHOWN]
         drawn = [places[name] for name in shown]
-        rows, thinned = commits(view.source, group.cluster_id, group.group_id, drawn)
+        rows, thinned = commits(view.source, group.cluster_id, group.group_id, drawn, _POINTS_OF_ALL)
         columns = 1 if len(shown) == 1 else 2 if len(shown) <= 4 else 3
         show_chart(group_commits(rows, who, shown, columns), describe="Commits of each partition, by committer")
         if len(places) > len(shown):
