@@ -67,8 +67,8 @@ class MessageSource(Protocol):
 class Index:
     """Messages, exchanges and flows of some captures.
 
-    sources: the captures, in the order in which packed packets count them. places: where packets lie in each.
-    inputs: what `analyser.read` takes to read the same.
+    sources: the captures, in the order in which packed packets count them. places: where packets lie in each,
+    looked up when a capture is read. inputs: what `analyser.read` takes to read the same.
     """
 
     def __init__(
@@ -80,7 +80,7 @@ class Index:
         close: Callable[[], None] = lambda: None,
     ) -> None:
         self.sources = tuple(sources)
-        self.places = tuple(places)
+        self.places = places
         self.inputs = [str(source.path) for source in sources] if inputs is None else list(inputs)
         self._kept = kept
         self._close = close

@@ -6,27 +6,25 @@ import io
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from analyser.capture import in_time_order, open_captures
 from analyser.evidence.choose import Choice, chosen_packets
 from analyser.evidence.gather import add_evidence, add_message, add_secrets
-from analyser.evidence.index import open_index
 from analyser.evidence.write import PcapngWriter
-from analyser.options import ReadOptions
+from app.dashboard.opened import Opened
+from app.dashboard.packets import packet_index
 
+# What a browser takes is held in memory, here and there; the command line writes to a file.
+MOST_BYTES = 64_000_000
 _COMMENT = "raw packets chosen by wirewitness: evidence, not a whole capture"
 
 
-def evidence_packets(
-    paths: Sequence[str],
-    options: ReadOptions,
-    finding_id: str,
-    evidence: Sequence[Mapping[str, Any]],
-    *,
-    redact: bool,
-) -> bytes:
-    """A pcapng file. The first question about a capture reads it through once. Raises CaptureError, BytesGone."""
+class TooLarge(ValueError):
+    """More than a download may have; the text is a sentence."""
+
+
+def evidence_packets(opened: Opened, finding_id: str, evidence: Sequence[Mapping[str, Any]], *, redact: bool) -> bytes:
+    """A pcapng file of at most MOST_BYTES. Raises TooLarge, NoPackets, CaptureError, BytesGone."""
     choice = Choice()
-    with open_index(in_time_order(open_captures(list(paths))), options) as index:
+    with packet_index(opened) as index:
         for row in add_evidence(choice, index, finding_id, evidence):
             add_message(choice, index, row)
         if redact:
@@ -35,4 +33,6 @@ def evidence_packets(
         writer = PcapngWriter(file, _COMMENT)
         for packet in chosen_packets(choice, index.sources, index.places):
             writer.write(packet)
+            if file.tell() > MOST_BYTES:
+                raise TooLarge(f"The evidence of {finding_id} has more than {MOST_BYTES:,} bytes.")
     return file.getvalue()

@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -20,12 +21,14 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from analyser.capture import CaptureError, Source, in_time_order, open_captures
-from analyser.evidence.cache import part
+from analyser.evidence.cache import cache_folder, part
 from analyser.evidence.identity import capture_key
 from app.dashboard.opened import META, reading_options
 
 _ROOT = Path(__file__).resolve().parents[2]
 _PATIENCE_S = 3.0
+_JOBS_KEPT = 16
+_KEPT = "tables-"
 
 
 class Standing(NamedTuple):
@@ -79,6 +82,9 @@ class Job:
             with suppress(ValueError, KeyError):
                 self._take(json.loads(line))
         self._process.wait()
+        for pipe in (self._process.stdin, self._process.stdout):
+            with suppress(OSError):
+                pipe.close()  # type: ignore[union-attr]  # both are pipes
         if self.folder is None and self.error is None and not self.cancelled:
             self.error = "The analysis ended before it was done: out of memory, or a fault of wirewitness."
         if self.folder is None or not self.folder.is_relative_to(self._temporary.name):
@@ -97,7 +103,7 @@ class Job:
 
 
 class Jobs:
-    """All jobs of this server by the key of what they make."""
+    """The jobs of this server by the key of what they make; of those that are done the oldest are forgotten."""
 
     def __init__(self) -> None:
         self._jobs: dict[str, Job] = {}
@@ -112,7 +118,11 @@ class Jobs:
         with self._lock:
             known = self._jobs.get(key)
             if known is None or not known.running:
+                self._jobs.pop(key, None)
                 known = self._jobs[key] = Job(paths, options, key)
+                done = [other for other, job in self._jobs.items() if not job.running]
+                for other in done[: max(len(self._jobs) - _JOBS_KEPT, 0)]:
+                    del self._jobs[other]
             return known
 
     def forget(self, key: str) -> None:
@@ -138,7 +148,14 @@ def key_of(paths: Sequence[str], options: Mapping[str, Any]) -> str:
     except OSError as error:
         raise CaptureError(str(error)) from error
     text = json.dumps([content, [source.name for source in sources], _program()])
-    return f"tables-{hashlib.blake2b(text.encode(), digest_size=12).hexdigest()}"
+    return f"{_KEPT}{hashlib.blake2b(text.encode(), digest_size=12).hexdigest()}"
+
+
+def discard(folder: Path) -> None:
+    """Remove kept tables that are damaged from the cache; nothing that lies elsewhere."""
+    root = cache_folder()
+    if root is not None and folder.parent == root and folder.name.startswith(_KEPT):
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def kept_tables(key: str, jobs: Jobs) -> Path | None:

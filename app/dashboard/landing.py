@@ -126,7 +126,8 @@ def _progress(offer: Offer, job: Job, key: str) -> None:
     job.wait(0.05)
     if not job.running:
         st.rerun()
-    card(f"Analysing {offer.title}", job.standing.sentence, "info", foot=f"{size(offer.size_bytes)}")
+    again = ", again: what was kept of it is damaged or gone" if st.session_state.get("ww_gone") else ""
+    card(f"Analysing {offer.title}{again}", job.standing.sentence, "info", foot=f"{size(offer.size_bytes)}")
     st.progress(min(job.standing.share or 0.0, 1.0))
     if st.button("Cancel", key="ww_cancel"):
         job.cancel()

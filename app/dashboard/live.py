@@ -6,6 +6,7 @@ In: an interface, or a folder. Out: offers whose tables change while they are lo
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import socket
 import subprocess
@@ -25,6 +26,7 @@ from reports.values import time_text
 REFRESH_S = 2.0
 _PATIENCE_S = 10.0
 _ERROR_CHARACTERS = 2000
+_RUNS_KEPT = 6
 
 
 class LiveRun:
@@ -33,10 +35,10 @@ class LiveRun:
     def __init__(self, folder: Path, interface: str, ports: str) -> None:
         self.folder = folder
         self._errors = tempfile.TemporaryFile()  # noqa: SIM115  lives as long as the process
-        program = "from app.cli.main import main; main()"
         words = ["live", "-i", interface, "--share", str(folder), "--quiet", *(["--ports", ports] if ports else [])]
         self._process = subprocess.Popen(
-            [sys.executable, "-P", "-c", program, *words], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+            [sys.executable, "-P", "-m", "app.dashboard.live_program", *words],
+            stdin=subprocess.PIPE, stdout=subprocess.DEVNULL,  # standard input is closed when this process ends
             stderr=self._errors, env={**os.environ, "PYTHONPATH": import_path()}, process_group=0,
         )  # fmt: skip
         weakref.finalize(self, _end, self._process)
@@ -65,12 +67,18 @@ class LiveRuns:
     def __init__(self) -> None:
         self._folder = tempfile.TemporaryDirectory(prefix="wirewitness-live-")
         self._runs: dict[str, LiveRun] = {}
+        self._number = 0
 
     def start(self, interface: str, ports: str) -> Offer:
-        """Begin to capture."""
-        folder = Path(self._folder.name) / f"{len(self._runs)}"
+        """Begin to capture. Of captures that have ended the oldest go, with their tables."""
+        self._number += 1
+        folder = Path(self._folder.name) / f"{self._number}"
         folder.mkdir()
         self._runs[str(folder)] = LiveRun(folder, interface, ports)
+        ended = [path for path, run in self._runs.items() if not run.running]
+        for path in ended[: max(len(self._runs) - _RUNS_KEPT, 0)]:
+            self._runs.pop(path).stop()
+            shutil.rmtree(path, ignore_errors=True)
         return live_offer(str(folder), f"live {interface}")
 
     def run_of(self, folder: str) -> LiveRun | None:

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 UPLOAD_LIMIT_MB = 500
+UPLOADS_PREFIX = "wirewitness-uploads-"
 _RECENT = 12
 _UPLOADS = 6
 _SAMPLES = Path(__file__).resolve().parents[2] / "sample_pcaps"
@@ -90,7 +91,7 @@ class Uploads:
     """Files that came from browsers, in a folder that goes with the server; the oldest go when there are many."""
 
     def __init__(self) -> None:
-        self._folder = tempfile.TemporaryDirectory(prefix="wirewitness-uploads-")
+        self._folder = tempfile.TemporaryDirectory(prefix=UPLOADS_PREFIX)
         self._offers: dict[str, Offer] = {}
 
     def add(self, name: str, content: memoryview) -> Offer:

@@ -20,18 +20,26 @@ import analyser
 from analyser.archive.dataset import Dataset
 from analyser.archive.manifest import MANIFEST
 from analyser.options import ReadOptions
-from analyser.queries import QueryError, literal, open_connection, quoted, sentence
+from analyser.queries import UnreadableRows, failed, literal, open_connection, quoted
 from analyser.tables import TABLES, arrow_schema
 from reports.source import narrowed, rows
 
 META = "dashboard.json"
 _REMEMBERED_BYTES = 64_000_000
 _LARGEST_REMEMBERED = 4_000_000
+# DuckDB is not to be asked again after these.
+_BROKEN = (duckdb.InternalException, duckdb.FatalException)
+# What an answer takes beside its rows: its schema, and its place among the others.
+_ANSWER_BYTES = 4_000
 _BATCH_ROWS = 1 << 15
 
 
 class TablesGone(Exception):
-    """The kept tables are not there any more: the capture has to be analysed again."""
+    """The tables are not there any more, or not as they were opened: they have to be opened again."""
+
+
+class TablesDamaged(TablesGone):
+    """The kept tables cannot be read: the capture has to be analysed again."""
 
 
 def reading_options(given: Mapping[str, Any]) -> ReadOptions:
@@ -69,16 +77,19 @@ class Opened:
 
     @classmethod
     def kept(cls, folder: Path) -> Opened:
-        """The tables that a worker left. OSError, ValueError: the folder is damaged."""
-        kept = json.loads((folder / META).read_text(encoding="utf-8"))
-        connection = open_connection(folder)
-        for name in TABLES:
-            path = folder / f"{name}.parquet"
-            if path.exists():
-                connection.execute(f"CREATE VIEW {quoted(name)} AS FROM read_parquet({literal(str(path))})")
-            else:
-                connection.register(name, arrow_schema(name).empty_table())
-        return cls(folder, kept, connection)
+        """The tables that a worker left. Raises TablesDamaged."""
+        try:
+            kept = json.loads((folder / META).read_text(encoding="utf-8"))
+            connection = open_connection(folder)
+            for name in TABLES:
+                path = folder / f"{name}.parquet"
+                if name in kept["tables"]:
+                    connection.execute(f"CREATE VIEW {quoted(name)} AS FROM read_parquet({literal(str(path))})")
+                else:
+                    connection.register(name, arrow_schema(name).empty_table())
+            return cls(folder, kept, connection)
+        except (OSError, ValueError, KeyError, TypeError, duckdb.Error) as error:
+            raise TablesDamaged(f"What was kept of its analysis cannot be read: {_line(error)}") from error
 
     @classmethod
     def dataset(cls, folder: Path) -> Opened:
@@ -118,29 +129,40 @@ class Opened:
         """All rows of a table in its order."""
         yield from self.ordered(f"SELECT * FROM {quoted(name)}", [f"{quoted(c)} ASC" for c in TABLES[name].order])
 
-    def ordered(self, query: str, order: Sequence[str]) -> Iterator[pa.RecordBatch]:
-        """Result of a SELECT of any size, in batches; not remembered."""
+    def ordered(self, query: str, order: Sequence[str], most: int | None = None) -> Iterator[pa.RecordBatch]:
+        """Result of a SELECT, its first `most` rows where that is given, in batches; not remembered."""
+        query += f" ORDER BY {', '.join(order)}" if order else ""
         with self._lock:
-            answer = self._run(f"{query} ORDER BY {', '.join(order)}" if order else query)
+            answer = self._run(query if most is None else f"{query} LIMIT {most}")
         yield from answer.to_batches(_BATCH_ROWS)
 
     def _run(self, query: str) -> pa.Table:
         try:
             return self._connection.sql(query).to_arrow_table()
-        except duckdb.IOException as error:
-            raise TablesGone from error
         except duckdb.Error as error:
-            if not self._there:
-                raise TablesGone from error
-            raise QueryError(sentence(error)) from error
+            why = failed(error)
+            if isinstance(error, duckdb.ConnectionException) or not self._there:
+                raise TablesGone(str(why)) from error
+            if isinstance(why, UnreadableRows) or isinstance(error, _BROKEN):
+                raise TablesDamaged(str(why)) from error
+            raise why from error
 
     def _remember(self, query: str, answer: pa.Table) -> None:
-        if answer.nbytes > _LARGEST_REMEMBERED:
+        size = _size(query, answer)
+        if size > _LARGEST_REMEMBERED:
             return
         self._answers[query] = answer
-        self._bytes += answer.nbytes
+        self._bytes += size
         while self._bytes > _REMEMBERED_BYTES:
-            self._bytes -= self._answers.popitem(last=False)[1].nbytes
+            self._bytes -= _size(*self._answers.popitem(last=False))
+
+
+def _line(error: Exception) -> str:
+    return str(error).split("\n", maxsplit=1)[0]
+
+
+def _size(query: str, answer: pa.Table) -> int:
+    return len(query) + int(answer.nbytes) + _ANSWER_BYTES
 
 
 class Selected:

@@ -1,18 +1,35 @@
 """From ids to messages with all their fields, for the flow view and the inspector. In: an opened capture; out: views.
 
-The index of a capture is made by the first question and kept in the user's cache, as `wirewitness show` does.
+The kept tables say where a message lies, so nothing is decoded before its own packets, and only the captures that hold
+these are read: one that is gone or damaged takes nothing from the others.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, overload
+
 import streamlit as st
 
-from analyser.capture import CaptureError, in_time_order, open_captures
+from analyser.archive.dataset import is_dataset
+from analyser.archive.index import open_dataset_index
+from analyser.capture import CaptureError, Source, in_time_order
+from analyser.capture.places import Places, find_places
 from analyser.evidence.bytes import BytesGone
-from analyser.evidence.index import Index, open_index
+from analyser.evidence.index import Index
 from analyser.evidence.rows import UnknownId, parse_message_id
+from analyser.evidence.table_rows import CaptureTimes, TableRows
+from analyser.facts import file_label
+from analyser.options import ReadOptions
+from analyser.selection import conditions
 from app.dashboard.opened import Opened
 from reports.message_view import MessageView, view_message
+
+_CAPTURES = "SELECT file, epoch_ns(ts_first) AS first_ns, epoch_ns(ts_last) AS last_ns FROM captures"
+_PLACES_KEPT = 64
 
 
 class NoPackets(Exception):
@@ -22,8 +39,7 @@ class NoPackets(Exception):
 def exchange_views(opened: Opened, message_id: str, *, payload: bool) -> list[MessageView]:
     """The message and the other one of its exchange, the client's first. Raises NoPackets."""
     try:
-        with st.spinner("Reading the packets"):
-            index = _index(str(opened.folder), opened.paths, opened)
+        with st.spinner("Reading the packets"), packet_index(opened) as index:
             row = index.message(parse_message_id(message_id))
             partner = index.partner(row)
             both = [row] if partner is None else sorted((row, partner), key=lambda one: one.direction)
@@ -31,12 +47,63 @@ def exchange_views(opened: Opened, message_id: str, *, payload: bool) -> list[Me
     except BytesGone as error:
         raise NoPackets(f"{error}. The capture changed since it was analysed.") from error
     except (CaptureError, OSError) as error:
-        _index.clear()  # its files may be gone from the cache: the next question makes it anew
         raise NoPackets(f"The packets cannot be read: {error}") from error
     except UnknownId as error:
         raise NoPackets(f"No message {message_id} in this capture.") from error
 
 
-@st.cache_resource(show_spinner=False, max_entries=4)
-def _index(folder: str, paths: tuple[str, ...], _opened: Opened) -> Index:
-    return open_index(in_time_order(open_captures(list(paths))), _opened.reading)
+@contextmanager
+def packet_index(opened: Opened) -> Iterator[Index]:
+    """The messages of a capture and where their packets lie. Raises NoPackets, CaptureError."""
+    with open_dataset_index(opened.folder) if is_dataset(opened.folder) else _kept_index(opened) as index:
+        index.places = _PlacesOf(index.sources)
+        yield index
+
+
+def _kept_index(opened: Opened) -> Index:
+    if not opened.paths:
+        raise NoPackets("No packets are kept of a live capture that is only shared; `wirewitness live --write` does.")
+    names = {file_label(path): path for path in opened.paths}
+    told = {row["file"]: row for row in opened.sql(_CAPTURES).to_pylist()}
+    sources = in_time_order(
+        Source(file, Path(names.get(file, file)), first_ns=row["first_ns"]) for file, row in told.items()
+    )
+
+    def answer(columns: str, table: str, condition: str, when: ReadOptions) -> Sequence[Mapping[str, Any]]:
+        chosen = " AND ".join([*conditions(table, when), condition])
+        rows: list[Mapping[str, Any]] = opened.sql(f"SELECT {columns} FROM {table} WHERE {chosen}").to_pylist()
+        return rows
+
+    times = [CaptureTimes(one.name, one.first_ns, told[one.name]["last_ns"]) for one in sources]
+    return Index(TableRows(answer, times), sources, ())
+
+
+class _PlacesOf(Sequence[Places]):
+    """Where packets lie in each capture, found when one is asked for."""
+
+    def __init__(self, sources: Sequence[Source]) -> None:
+        self._sources = sources
+
+    def __len__(self) -> int:
+        return len(self._sources)
+
+    @overload
+    def __getitem__(self, number: int) -> Places: ...
+
+    @overload
+    def __getitem__(self, number: slice) -> Sequence[Places]: ...
+
+    def __getitem__(self, number: int | slice) -> Places | Sequence[Places]:
+        if isinstance(number, slice):
+            return [self[one] for one in range(*number.indices(len(self)))]
+        source = self._sources[number]
+        if source.path is None or not source.path.is_file():
+            return Places()
+        found = source.path.stat()
+        return _places(source, found.st_size, found.st_mtime_ns)
+
+
+@lru_cache(maxsize=_PLACES_KEPT)
+def _places(source: Source, _size: int, _mtime_ns: int) -> Places:
+    """Size and time: a file that was written anew has other places."""
+    return find_places(source)

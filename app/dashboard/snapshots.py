@@ -50,7 +50,8 @@ class Snapshots:
         for name in analysis.tables():
             analysis.write_parquet(name, part / f"{name}.parquet")
         meta = {"paths": [], "options": self._options, "remarks": analysis.remarks, "unread": [],
-                "failures": [failure.code for failure in analysis.failures]}  # fmt: skip
+                "failures": [failure.code for failure in analysis.failures],
+                "tables": list(analysis.tables())}  # fmt: skip
         (part / META).write_text(json.dumps(meta), encoding="utf-8")
         part.rename(self._folder / f"tables-{number}")
         _replace(self._folder / _CURRENT, f"tables-{number}")

@@ -12,10 +12,11 @@ import streamlit as st
 from analyser.capture import CaptureError
 from analyser.queries import QueryError
 from app.dashboard import state
+from app.dashboard.jobs import discard
 from app.dashboard.landing import show_failed, show_landing, show_reading, tables_of
 from app.dashboard.live import follow, live_folder, live_runs
 from app.dashboard.offers import Offer, given_offer, recent, remember, samples
-from app.dashboard.opened import Opened, Selected, TablesGone, version_of
+from app.dashboard.opened import Opened, Selected, TablesDamaged, TablesGone, version_of
 from app.dashboard.pages import PAGES, PageEntry, pages_for
 from app.dashboard.sidebar import show_sidebar
 from app.dashboard.text import STYLE, card, empty
@@ -77,6 +78,8 @@ def _show_capture(offer: Offer, folder: Path) -> None:
             raise
         state.opened.clear(str(folder), version)
         state.jobs().forget(folder.name)
+        if isinstance(error, TablesDamaged):
+            discard(folder)
         if st.session_state.get("ww_gone") == str(folder):  # opened anew they cannot be read either
             show_failed(offer, str(error) or str(error.__cause__))
             return

@@ -14,14 +14,17 @@ import streamlit as st
 
 from analyser.queries import literal, quoted
 from app.dashboard import state
+from app.dashboard.command_line import command_line
 from app.dashboard.opened import Selected
-from app.dashboard.text import empty, html, show
+from app.dashboard.text import empty, html, line, show
 from reports.printable import visible_strings
 from reports.rows import csv_pieces
 from reports.source import narrowed
 from reports.words import count
 
 PAGE_ROWS = 100
+# What a browser takes as CSV is held in memory, here and there; the command line writes to a file.
+CSV_ROWS = 200_000
 _SMALL = 12
 _ROW_PX, _HEAD_PX, _MOST_PX = 30, 36, 486
 
@@ -96,7 +99,7 @@ def paged_table(
         chosen = _Choice(query, _condition(searched, search), _order(key, columns, order, everything))
         total = _count(source, chosen) if searched else everything
         page = _pager(key, total, page_rows, count(total, noun, nouns))
-        _download(source, key, chosen, columns)
+        _download(source, key, chosen, columns, total)
     if total == 0:
         empty("Nothing matches the search.")
         return None
@@ -112,8 +115,8 @@ def grid(key: str, rows: pa.Table, columns: Sequence[Column], *, select: bool = 
 
 
 def csv_of(source: Selected, text: str, order: str, columns: Sequence[str]) -> bytes:
-    """All rows as CSV, in the formats of `wirewitness table --format csv`."""
-    batches = source.opened.ordered(narrowed(text, source.options), [order])
+    """The first CSV_ROWS rows as CSV, in the formats of `wirewitness table --format csv`."""
+    batches = source.opened.ordered(narrowed(text, source.options), [order], CSV_ROWS)
     return b"".join(csv_pieces((batch.select(list(columns)) for batch in batches), columns))
 
 
@@ -163,13 +166,19 @@ def _pager(key: str, total: int, page_rows: int, words: str) -> int:
     return page
 
 
-def _download(source: Selected, key: str, chosen: _Choice, columns: Sequence[Column]) -> None:
+def _download(source: Selected, key: str, chosen: _Choice, columns: Sequence[Column], total: int) -> None:
     names = [column.name for column in columns]
     text = chosen.text(", ".join(quoted(name) for name in names))
     st.download_button(
         "CSV", partial(csv_of, source, text, chosen.order, names), file_name=f"{key}.csv", mime="text/csv",
         key=f"{key}.csv", on_click="ignore", icon=":material/download:", type="tertiary",
     )  # fmt: skip
+    if total > CSV_ROWS:
+        query = " ".join(f"{narrowed(text, source.options)} ORDER BY {chosen.order}".split())
+        with st.popover("All rows", type="tertiary"):
+            line(f"The download has the first {CSV_ROWS:,} rows. The command line writes them all to a file:", "quiet")
+            command = command_line(source.opened, "query", query, "--format", "csv")
+            st.code(f"{command} > {key}.csv", language=None, wrap_lines=True)
 
 
 def _grid(key: str, rows: pa.Table, columns: Sequence[Column], *, select: bool) -> dict[str, Any] | None:

@@ -10,7 +10,6 @@ import json
 import signal
 import sys
 import tempfile
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -21,6 +20,7 @@ from analyser.analysis import Analysis
 from analyser.evidence.cache import new_part, part
 from analyser.options import Progress
 from app.dashboard.opened import META, reading_options
+from app.dashboard.parent import end_with_parent
 
 # Contents of records are not shown here, and decoding them takes longer than all the rest.
 LEFT_OUT = frozenset({"kafka_records"})
@@ -30,7 +30,7 @@ def main() -> None:
     """Does the one thing that standard input asks for."""
     order = json.loads(sys.stdin.readline())
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
-    threading.Thread(target=_end_with_parent, daemon=True).start()
+    end_with_parent(signal.SIGTERM)
     try:
         folder = keep_tables(order["paths"], order["options"], order["key"])
     except analyser.CaptureError as error:
@@ -49,7 +49,8 @@ def keep_tables(paths: list[str], given: dict[str, Any], key: str) -> Path:
         for number, name in enumerate(wanted):
             _say(stage=name, done=number, total=len(wanted))
             analysis.write_parquet(name, folder / f"{name}.parquet")
-        (folder / META).write_text(json.dumps(_meta(paths, given, analysis)), encoding="utf-8")
+        meta = {**_meta(paths, given, analysis), "tables": wanted}
+        (folder / META).write_text(json.dumps(meta), encoding="utf-8")
     return part(key) or folder
 
 
@@ -88,11 +89,6 @@ def _tell(progress: Progress) -> None:
 def _say(**values: Any) -> None:
     with suppress(OSError):
         print(json.dumps(values), flush=True)
-
-
-def _end_with_parent() -> None:
-    sys.stdin.read()
-    signal.raise_signal(signal.SIGTERM)
 
 
 if __name__ == "__main__":

@@ -13,7 +13,8 @@ from analyser.detectors import DETECTORS
 from app.dashboard.charts.commits import partition_commits
 from app.dashboard.charts.theme import PALETTE, show_chart
 from app.dashboard.charts.traffic import exchange_rate, latency_heat, trouble
-from app.dashboard.evidence import evidence_packets
+from app.dashboard.command_line import command_line
+from app.dashboard.evidence import MOST_BYTES, evidence_packets
 from app.dashboard.opened import Selected
 from app.dashboard.state import View
 from app.dashboard.tables import Column, paged_table
@@ -25,7 +26,7 @@ from reports.finding_section import cause_where
 from reports.pages import page_text
 from reports.timelines import domain_ms, exchanges_over_time, latency_over_time, width_of
 from reports.values import ms_text, time_text
-from reports.words import count, display_filter
+from reports.words import count, display_filter, size
 
 COMMITS_LEGEND = (
     "A point is a commit in the colour of its sender. A red ring marks one that went back or whose sender did not own "
@@ -95,7 +96,13 @@ def _downloads(view: View, finding: Finding) -> None:
     if not opened.paths:
         line("The packets are not at hand, so the evidence cannot be taken along from here.", "quiet")
         return
-    make = partial(evidence_packets, opened.paths, opened.reading, finding.finding_id, finding.evidence)
+    held = view.source.everything().rows(f"select sum(length_bytes) as n from ({evidence_messages(finding)}) as t")
+    if (held[0]["n"] or 0) > MOST_BYTES:
+        line(f"The messages behind this have more than {size(MOST_BYTES)}. The command line writes them to a file:")
+        st.code(command_line(opened, "extract", "--finding", finding.finding_id, "-o", "evidence.pcapng"),
+                language=None, wrap_lines=True)  # fmt: skip
+        return
+    make = partial(evidence_packets, opened, finding.finding_id, finding.evidence)
     with st.container(horizontal=True, vertical_alignment="center"):
         st.download_button(
             "Download evidence", partial(make, redact=False), file_name=f"{finding.code}-{finding.finding_id}.pcapng",

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import tempfile
 from pathlib import Path
 
 import pytest
 
 from analyser.capture import CaptureError
+from app.dashboard import jobs as jobs_module
 from app.dashboard.jobs import Jobs, kept_tables, key_of
 from app.dashboard.opened import Opened
 from app.dashboard.worker import keep_tables
@@ -104,3 +106,17 @@ def test_the_key_follows_content_and_options(tmp_path: Path) -> None:
     assert key_of([str(path)], {}) == first
     assert key_of([str(path)], {"decode_as": {"9092": "kafka"}}) != first
     assert key_of([str(write_capture(path, exchanges=4))], {}) != first
+
+
+def test_jobs_that_are_done_hold_nothing_open(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(jobs_module, "_JOBS_KEPT", 1)
+    jobs, held = Jobs(), []
+    for name in ("a", "b"):
+        (tmp_path / name).write_text("no capture")
+        job = jobs.start([str(tmp_path / name)], {}, name)
+        job.wait(WAIT_S)
+        assert job.error is not None
+        held.append(len(os.listdir("/proc/self/fd")))
+        del job
+    assert held[0] == held[1]
+    assert (jobs.job("a"), jobs.job("b") is None) == (None, False)

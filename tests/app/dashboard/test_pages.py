@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,10 +12,13 @@ from pathlib import Path
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from app.dashboard import state
+from analyser.options import ReadOptions
+from app.dashboard import state, tables
 from app.dashboard.offers import samples
+from app.dashboard.opened import Opened, Selected
 from app.dashboard.pages import PAGES
 from tests.app.dashboard.opening import SCRIPT, TIMEOUT_S, kept, on_page, opened, sample, shown
+from tests.app.program import run
 from tests.conftest import SAMPLES
 from tests.support.datasets import make_dataset
 
@@ -78,6 +82,22 @@ def test_filters_stand_in_the_url_and_come_back() -> None:
     app = on_page(app, "")
     assert "severity" not in app.query_params
     assert app.query_params["capture"] == "mqtt_faults"
+
+
+def test_a_table_too_long_for_a_download_names_the_command_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tables, "CSV_ROWS", 3)
+    kept(sample("mqtt_faults"))
+    app = opened("mqtt_faults", "exchanges", {"operation": "CONNECT"})
+    assert not app.exception
+    command = next(one.value for one in app.code if one.value.startswith("wirewitness query"))
+    words = shlex.split(command)
+    assert words[-2:] == [">", "exchanges.csv"]
+    told = run(*words[1:-2])
+    assert told.returncode == 0, told.stderr
+    assert told.stdout.count(b"CONNECT") > 3
+    source = Selected(Opened.kept(kept(sample("mqtt_faults"))), ReadOptions())
+    text = tables.csv_of(source, "select operation from exchanges", "ts", ["operation"])
+    assert len(text.splitlines()) == 1 + 3
 
 
 def test_a_dataset_opens_where_it_lies(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
