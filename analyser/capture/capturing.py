@@ -213,6 +213,7 @@ class Capturing:
             "backlog_bytes": self._outlet.held_bytes,
             "interfaces_up": [ring.name for ring in self._rings if ring is not None],
             "file": self._files.name if self._files is not None else None,
+            "writing_stopped": self._files is None and self._job.write is not None,
         }
         self._outlet.send(STATE, json.dumps(state).encode())
 

@@ -14,6 +14,8 @@ from analyser.capture.ring import FilterProgram
 
 _SNAPLEN = 262_144
 _TIMEOUT_S = 20
+# The library's own numbers of link types where they are not those of files (pcap/dlt.h).
+_OWN_NUMBERS = {101: 12}
 
 
 class FilterError(Exception):
@@ -30,7 +32,7 @@ def compiled(text: str, link_type: int) -> FilterProgram:
     except ImportError as error:
         raise FilterError("a filter needs tcpdump, or Scapy and libpcap, to be compiled; none is installed") from error
     try:
-        program = compile_filter(text, linktype=link_type)
+        program = compile_filter(text, linktype=_OWN_NUMBERS.get(link_type, link_type))
     except (OSError, ImportError, Scapy_Exception) as error:
         raise FilterError(f"the filter {text!r} cannot be compiled: {error}") from error
     lines = (program.bf_insns[place] for place in range(program.bf_len))

@@ -1,15 +1,18 @@
 """Packets of a network interface, through a ring of memory that the kernel shares (Linux: AF_PACKET, TPACKET_V3).
 
-In: the name of an interface, a filter program. Out: blocks of packets as columns, and how many packets the kernel
-dropped. A block is copied out at once, so that the kernel has its memory back while the packets are worked on.
+In: the name of an interface, or `any` for all there are, a filter program. Out: blocks of packets as columns, and how
+many packets the kernel dropped. A block is copied out at once, so that the kernel has its memory back while the packets
+are worked on.
 
 Sources: Linux, Documentation/networking/packet_mmap.rst and include/uapi/linux/if_packet.h; libpcap's pcap-linux.c
-for what a capture leaves out on the loopback interface and for tags that network cards take out of packets.
+for what a capture leaves out on the loopback interface and for tags that network cards take out of packets;
+LINKTYPE_LINUX_SLL2 for the header that packets of all interfaces get.
 """
 
 from __future__ import annotations
 
 import array
+import ctypes
 import fcntl
 import mmap
 import os
@@ -28,6 +31,9 @@ BLOCK_BYTES = 1 << 20
 RETIRE_MS = 50
 SLACK = 64  # bytes behind a copied block that its user may write to
 VLAN_TAG_BYTES = 4
+# The name that stands for all interfaces, and the link type of its packets (Linux cooked, version 2).
+ANY, COOKED = "any", 276
+COOKED_BYTES = 20
 
 _ALL_PROTOCOLS = 3
 _SOL_PACKET = 263
@@ -40,9 +46,11 @@ _MOST_NAME_BYTES = 15
 _BLOCK_IS_OURS = 1
 _VLAN_IN_HEADER, _TPID_IN_HEADER = 0x10, 0x40
 _USUAL_TPID = 0x8100
-_OUTGOING = 4
+_OUTGOING, _LOOPBACK_HARDWARE = 4, 772
 # Kind of hardware (ARPHRD_*) to link type: Ethernet and loopback; tunnels and others whose packets start with IP.
 _ETHERNET, _RAW_IP = 1, 101
+# What filters see of packets: of cooked ones what follows the header that is put before them here.
+FILTERED_AS = {COOKED: _RAW_IP}
 _LINK_TYPES = {1: _ETHERNET, 772: _ETHERNET, 65534: _RAW_IP, 768: _RAW_IP, 769: _RAW_IP, 776: _RAW_IP, 778: _RAW_IP}
 
 _BLOCK_HEAD = struct.Struct("=IIIIII")  # version, private offset, status, packets, offset of the first one, bytes used
@@ -52,7 +60,13 @@ _PACKET_HEAD = np.dtype(
         ("next", "=u4"), ("seconds", "=u4"), ("nanoseconds", "=u4"), ("captured", "=u4"), ("wire", "=u4"),
         ("status", "=u4"), ("mac", "=u2"), ("net", "=u2"), ("hash", "=u4"), ("tci", "=u4"), ("tpid", "=u2"),
         ("padding", "V10"), ("family", "=u2"), ("protocol", ">u2"), ("interface", "=i4"), ("hardware", "=u2"),
-        ("kind", "u1"),
+        ("kind", "u1"), ("address_bytes", "u1"), ("address", "V8"),
+    ]
+)  # fmt: skip
+_COOKED_HEAD = np.dtype(
+    [
+        ("protocol", ">u2"), ("padding", "V2"), ("interface", ">i4"), ("hardware", ">u2"), ("kind", "u1"),
+        ("address_bytes", "u1"), ("address", "V8"),
     ]
 )  # fmt: skip
 
@@ -77,6 +91,8 @@ class LinkPackets:
 
 def interface_facts(name: str) -> tuple[int, int]:
     """Link type and flags of an interface. Raises NoInterfaceError."""
+    if name == ANY:
+        return COOKED, _IS_UP
     asked = os.fsencode(name)
     if len(asked) > _MOST_NAME_BYTES:  # cut, it could be the name of another
         raise NoInterfaceError(f"there is no interface {name}")
@@ -104,10 +120,13 @@ class Ring:
         self._blocks = ring_bytes // BLOCK_BYTES
         self._next = 0
         self._dropped = 0
-        self._socket = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, 0)
+        self._socket = socket.socket(socket.AF_PACKET, socket.SOCK_DGRAM if name == ANY else socket.SOCK_RAW, 0)
         try:
             self._memory = self._prepare(program, bool(flags & _IS_LOOPBACK), ring_bytes)
-            self._socket.bind((name, _ALL_PROTOCOLS))
+            if name == ANY:
+                _bind_to_all(self._socket)
+            else:
+                self._socket.bind((name, _ALL_PROTOCOLS))
         except BaseException:
             self._socket.close()
             raise
@@ -158,7 +177,9 @@ class Ring:
             struct.pack_into("=I", self._memory, at + 8, 0)  # the kernel's again
             self._next = (self._next + 1) % self._blocks
             if packets:
-                yield _packets(data, packets, first)
+                found = _packets(data, packets, first, cooked=self.link_type == COOKED)
+                if len(found.start):
+                    yield found
 
     def close(self) -> None:
         """Give the ring back."""
@@ -169,7 +190,16 @@ class Ring:
         return int(_NEXT(self._memory, self._next * BLOCK_BYTES + 8)[0])
 
 
-def _packets(data: bytearray, count: int, first: int) -> LinkPackets:
+def _bind_to_all(packets: socket.socket) -> None:
+    """Python binds to named interfaces only."""
+    address = struct.pack("=HHiHBB8x", socket.AF_PACKET, socket.htons(_ALL_PROTOCOLS), 0, 0, 0, 0)
+    library = ctypes.CDLL(None, use_errno=True)
+    if library.bind(packets.fileno(), address, len(address)):
+        raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
+
+
+def _packets(data: bytearray, count: int, first: int, *, cooked: bool = False) -> LinkPackets:
+    """cooked: packets begin behind their link layer, and get a header in its place."""
     starts = []
     position = first
     for _ in range(count):
@@ -177,14 +207,21 @@ def _packets(data: bytearray, count: int, first: int) -> LinkPackets:
         position += _NEXT(data, position)[0]
     heads = np.array(starts, np.int64)
     rows = gather(data, heads, _PACKET_HEAD)
-    start = heads + rows["mac"]
+    if cooked:  # what leaves through a loopback interface comes back through it
+        kept = (rows["hardware"] != _LOOPBACK_HARDWARE) | (rows["kind"] != _OUTGOING)
+        heads, rows = heads[kept], rows[kept]
+    start = heads + rows["net" if cooked else "mac"]
     captured, wire = rows["captured"].astype(np.int64), rows["wire"].astype(np.int64)
     tagged = np.flatnonzero(rows["status"] & _VLAN_IN_HEADER)
     if len(tagged):
-        _put_tags_back(data, start[tagged], rows[tagged])
+        put_back = _put_cooked_tags_back if cooked else _put_tags_back
+        put_back(data, start[tagged], rows[tagged])
         start[tagged] -= VLAN_TAG_BYTES
         captured[tagged] += VLAN_TAG_BYTES
         wire[tagged] += VLAN_TAG_BYTES
+    if cooked:
+        _put_cooked_heads(data, start, rows)
+        start, captured, wire = start - COOKED_BYTES, captured + COOKED_BYTES, wire + COOKED_BYTES
     ts_ns = rows["seconds"].astype(np.int64) * 1_000_000_000 + rows["nanoseconds"]
     return LinkPackets(data, start, captured, wire, ts_ns)
 
@@ -193,9 +230,30 @@ def _put_tags_back(data: bytearray, start: Ints, rows: Rows) -> None:
     """The card took the VLAN tag out of the packet: both addresses move forward and the tag goes behind them."""
     whole = np.frombuffer(data, np.uint8)
     places = start[:, None] - VLAN_TAG_BYTES + np.arange(16)
-    tag: Ids = np.where(rows["status"] & _TPID_IN_HEADER, rows["tpid"], _USUAL_TPID).astype(np.int32)
     head = np.empty((len(start), 16), np.uint8)
     head[:, :12] = whole[start[:, None] + np.arange(12)]
-    head[:, 12:14] = tag.astype(">u2").view(np.uint8).reshape(-1, 2)
+    head[:, 12:14] = _tags(rows).astype(">u2").view(np.uint8).reshape(-1, 2)
     head[:, 14:] = rows["tci"].astype(">u2").view(np.uint8).reshape(-1, 2)
     whole[places] = head
+
+
+def _put_cooked_tags_back(data: bytearray, start: Ints, rows: Rows) -> None:
+    """Number of the VLAN and ethertype go before the packet; the cooked header says that a tag follows."""
+    whole = np.frombuffer(data, np.uint8)
+    both = np.stack([rows["tci"], rows["protocol"]], axis=1).astype(">u2")
+    whole[start[:, None] - VLAN_TAG_BYTES + np.arange(VLAN_TAG_BYTES)] = both.view(np.uint8)
+
+
+def _put_cooked_heads(data: bytearray, start: Ints, rows: Rows) -> None:
+    """The header of a packet of any interface, before each."""
+    head = np.zeros(len(start), _COOKED_HEAD)
+    for name in ("interface", "hardware", "kind", "address_bytes", "address"):
+        head[name] = rows[name]
+    head["protocol"] = np.where(rows["status"] & _VLAN_IN_HEADER, _tags(rows), rows["protocol"])
+    whole = np.frombuffer(data, np.uint8)
+    whole[start[:, None] + np.arange(-COOKED_BYTES, 0)] = head.view(np.uint8).reshape(-1, COOKED_BYTES)
+
+
+def _tags(rows: Rows) -> Ids:
+    """What kind of tag the card took out."""
+    return np.where(rows["status"] & _TPID_IN_HEADER, rows["tpid"], _USUAL_TPID).astype(np.int32)

@@ -19,6 +19,7 @@ from app.cli.reading import report_inputs, status_of
 if TYPE_CHECKING:
     from analyser.analysis import Analysis
     from analyser.capture.capturing import CaptureJob
+    from analyser.live.feed import CaptureState
     from analyser.live.session import Session
     from app.cli.live_output import Output
     from app.dashboard.snapshots import Snapshots
@@ -28,7 +29,7 @@ _READING = ("decode_as", "protocol", "enable")
 
 @click.command(short_help="Decode while capturing: rates, groups, findings as they appear.")
 @click.option("-i", "--interface", "interfaces", multiple=True, metavar="IFACE",
-              help="Capture on this interface (Linux). Repeatable.")  # fmt: skip
+              help="Capture on this interface (Linux), any for all. Repeatable.")  # fmt: skip
 @click.option("-r", "--read", metavar="FILE", help="Read a stream of pcap or pcapng instead; - for standard input.")
 @click.option("--filter", "filter_text", default="", metavar="BPF", help="Only packets that this filter lets through, "
               "as tcpdump knows them.")  # fmt: skip
@@ -68,7 +69,8 @@ def live(
     """Decode packets while they come: rates and latencies, groups and who commits, findings as they appear.
 
     Ctrl-C ends it with the report that `analyse` would give. Files written with --write hold the raw packets, as
-    tcpdump's do: with credentials and payload.
+    tcpdump's do: with credentials and payload. When a file cannot be written any more the analysis goes on, and the
+    exit status is 3: packets are missing in the files.
 
     \b
     Examples:
@@ -85,12 +87,12 @@ def live(
     job = capture_job(interfaces, filter_text, ports or (), write, rotate) if read is None else None
     from app.cli.live_output import output_for
 
-    analysis = None
+    analysis = state = None
     title = ", ".join(interfaces) or ("standard input" if read == "-" else str(read))
     with output_for(form, title, quiet=quiet) as output:
         shared = _shared(share, interfaces, read, reading)
-        analysis = run_live(job, read, reading, keep, duration, output, shared)
-    if analysis is None:  # whoever read the lines has what was wanted
+        analysis, state = run_live(job, read, reading, keep, duration, output, shared)
+    if analysis is None or state is None:  # whoever read the lines has what was wanted
         return Status.DONE
     with analysis:
         if not analysis.tables() or not analysis.arrow("captures").num_rows:
@@ -98,7 +100,8 @@ def live(
         report_inputs(analysis, quiet=quiet)
         if form == "text":
             _report(analysis)
-        return status_of(analysis)
+        status = status_of(analysis)
+        return Status.SOME_INPUT_UNREAD if status == Status.DONE and state.writing_stopped else status
 
 
 def run_live(
@@ -110,8 +113,8 @@ def run_live(
     output: Output,
     shared: Snapshots | None = None,
     tables: Iterable[str] | None = None,
-) -> Analysis:
-    """Read until it is over, or until somebody stops it; the analysis of what is still there.
+) -> tuple[Analysis, CaptureState]:
+    """Read until it is over, or until somebody stops it; the analysis of what is still there, and how capturing went.
 
     job: interfaces, else `read` names a stream. keep: seconds that rows stay. tables: None for those of a report.
     """
@@ -145,7 +148,7 @@ def run_live(
             analysis = session.run(sources)
     if shared is not None:
         _share_last(shared, analysis)
-    return analysis
+    return analysis, session.state
 
 
 def _share_last(shared: Snapshots, analysis: Analysis) -> None:

@@ -79,7 +79,7 @@ def capture_job(
     """The job for these interfaces. CallerError without the right to capture, for a bad filter, a missing interface."""
     from analyser.capture.capturing import CaptureJob
     from analyser.capture.packet_filter import FilterError, both, compiled, of_ports
-    from analyser.capture.ring import NoInterfaceError, interface_facts
+    from analyser.capture.ring import FILTERED_AS, NoInterfaceError, interface_facts
     from analyser.live.capturer import may_capture
 
     text = both(filter_text, of_ports(ports))
@@ -89,7 +89,8 @@ def capture_job(
         kinds = {interface_facts(name)[0] for name in interfaces}
         if text and len(kinds) > 1:
             raise CallerError("a filter is for interfaces of one kind, and these are of several")
-        program = compiled(text, kinds.pop()) if text else ()
+        kind = min(kinds)
+        program = compiled(text, FILTERED_AS.get(kind, kind)) if text else ()
     except (NoInterfaceError, FilterError) as error:
         raise CallerError(str(error)) from error
     most_bytes, most_files = rotate or (0, 0)
@@ -109,6 +110,8 @@ def check_options(interfaces: Sequence[str], read: str | None, only_interfaces: 
         raise click.UsageError("--rotate needs --write FILE")
     if len(set(interfaces)) != len(interfaces):
         raise click.UsageError("an interface is named twice")
+    if "any" in interfaces and len(interfaces) > 1:
+        raise click.UsageError("-i any is all interfaces, so others need no name")
     if read is not None:
         check_standard_input([read], "-r -")
 

@@ -131,7 +131,8 @@ def _live(
     with result_sink(output) as write:
         sender = Sender(source, url) if url is not None else None
         news = SpanOutput(sender.take if sender is not None else line_writer(source, write, flush_output))
-        with run_live(job, None, chosen, _KEEP_S, duration, news, tables=("captures", *TABLES)) as analysis:
+        read, _ = run_live(job, None, chosen, _KEEP_S, duration, news, tables=("captures", *TABLES))
+        with read as analysis:
             if not analysis.arrow("captures").num_rows:
                 raise CallerError(" ".join(unread.reason for unread in analysis.unread) or "no packet was captured")
             news.finish(analysis)

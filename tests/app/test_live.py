@@ -127,6 +127,18 @@ def test_without_the_right_the_pipe_is_shown_first() -> None:
     assert "setcap cap_net_raw+ep" in lines[3]
 
 
+def test_a_file_that_cannot_be_written_shows_in_the_status() -> None:
+    """The report is there all the same."""
+    need_right()
+    result = run_process("live", "-i", "lo", "--duration", "1s", "--write", "/dev/full")
+    assert result.returncode == 3
+    assert (
+        "writing /dev/full stopped: No space left on device; it holds what came before; the analysis goes on"
+        in result.stderr.decode()
+    )
+    assert b"CAPTURE" in result.stdout
+
+
 def test_a_closed_pipe_ends_quietly() -> None:
     program = f"{sys.executable} -c 'from app.cli.main import main; main()'"
     script = f"set -o pipefail; {program} live -r {SAMPLE} --format jsonl --quiet | head -c 100 >/dev/null"
@@ -134,13 +146,23 @@ def test_a_closed_pipe_ends_quietly() -> None:
     assert (result.returncode, result.stderr) == (0, b"")
 
 
-def test_loopback_with_files(tmp_path: Path) -> None:
+@pytest.mark.parametrize("interface", ["lo", "any"])
+def test_loopback_with_files(interface: str, tmp_path: Path) -> None:
     """Packets of one port, captured into small files; Ctrl-C; the report is that of the files."""
     need_right()
     require_program("tcpdump")
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
-        words = ["-i", "lo", "--ports", str(port), "--write", str(tmp_path / "ring.pcapng"), "--rotate", "100kB,50"]
+        words = [
+            "-i",
+            interface,
+            "--ports",
+            str(port),
+            "--write",
+            str(tmp_path / "ring.pcapng"),
+            "--rotate",
+            "100kB,50",
+        ]
         process = subprocess.Popen(
             [*COMMAND, "live", *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment()
         )
@@ -164,4 +186,6 @@ def test_loopback_with_files(tmp_path: Path) -> None:
     assert all(file.stat().st_size <= 100_000 for file in files)
     with analyser.read(files, tables=REPORT_TABLES) as analysis:
         assert told.decode() == render(report(analysis), 100)
-        assert analysis.arrow("flows").column("bytes_to_server").to_pylist() == [40 * 8000]
+        flows = analysis.arrow("flows")
+        assert flows.column("bytes_to_server").to_pylist() == [40 * 8000]
+        assert flows.column("duplicate_packets").to_pylist() == [0]  # loopback brings each packet twice
