@@ -3,7 +3,7 @@
 The way of the data: a process of its own (`worker.py`) analyses a capture and leaves its tables as Parquet files in
 the user's cache, under a key made of content (`jobs.py` follows and cancels it). `opened.py` answers SQL over these
 files and is a `reports.source.Source`, so views call the functions of `reports`, as the command line does. Views hold
-no analysis.
+no analysis. `packets.py` finds a message's bytes by what these tables say, and only then reads the capture.
 
 How to add a view
 

@@ -12,7 +12,7 @@ from analyser.capture import CaptureError
 from app.dashboard import state
 from app.dashboard.jobs import Job, kept_tables, key_of
 from app.dashboard.live import live_folder, live_runs, show_start, show_waiting
-from app.dashboard.offers import UPLOAD_LIMIT_MB, Offer, recent, samples
+from app.dashboard.offers import UPLOAD_LIMIT_MB, Offer, recent, samples, without_folder
 from app.dashboard.snapshots import newest
 from app.dashboard.text import card, html, line, show
 from reports.words import size
@@ -45,7 +45,10 @@ def show_landing(given: Offer | None, *, unknown: bool) -> None:
 def _upload() -> None:
     st.subheader("Upload", anchor=False)
     file = st.file_uploader("pcap or pcapng, also .gz, .zst, .lz4", max_upload_size=UPLOAD_LIMIT_MB, key="ww_upload")
-    st.caption("Kept in a temporary folder until the dashboard ends. A larger file: wirewitness dashboard FILE")
+    st.caption(
+        "At most 500 MB: a file that turns red is larger and was not taken. Any size: wirewitness dashboard FILE. "
+        "Uploads lie in a temporary folder until the dashboard ends."
+    )
     if file is not None:
         offer = state.uploads().add(file.name, file.getbuffer())
         _open(offer)
@@ -138,7 +141,10 @@ def _progress(offer: Offer, job: Job, key: str) -> None:
 
 def show_failed(offer: Offer, reason: str) -> None:
     """Why a capture cannot be shown, and the way back."""
-    for path in offer.paths:  # where an upload lies says nothing to who sent it
-        reason = reason.replace(path, Path(path).name)
-    card(f"{offer.title} cannot be read.", reason, "critical")
-    st.button("Open another capture", on_click=close, key="ww_other")
+    card(f"{offer.title} cannot be read.", without_folder(reason), "critical")
+    st.button("Open another capture", on_click=_leave, args=(offer,), key="ww_other")
+
+
+def _leave(failed: Offer) -> None:
+    state.uploads().drop(failed.id)
+    close()

@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 import tempfile
 import tomllib
 from collections.abc import Mapping, Sequence
@@ -19,6 +20,7 @@ from typing import Any
 
 UPLOAD_LIMIT_MB = 500
 UPLOADS_PREFIX = "wirewitness-uploads-"
+_UPLOAD_FOLDER = re.compile(rf"[^\s'\"]*/{UPLOADS_PREFIX}\w+/[0-9a-f]+/")
 _RECENT = 12
 _UPLOADS = 6
 _SAMPLES = Path(__file__).resolve().parents[2] / "sample_pcaps"
@@ -106,17 +108,27 @@ class Uploads:
         self._offers.pop(offer.id, None)
         self._offers[offer.id] = offer
         while len(self._offers) > _UPLOADS:
-            gone = self._offers.pop(next(iter(self._offers)))
-            Path(gone.paths[0]).unlink(missing_ok=True)
+            self.drop(next(iter(self._offers)))
         return offer
 
     def offers(self) -> list[Offer]:
         """Newest first."""
         return list(reversed(self._offers.values()))
 
+    def drop(self, offer_id: str) -> None:
+        """Offer that one no more."""
+        gone = self._offers.pop(offer_id, None)
+        if gone is not None:
+            Path(gone.paths[0]).unlink(missing_ok=True)
+
     def close(self) -> None:
         """Remove them all."""
         self._folder.cleanup()
+
+
+def without_folder(text: str) -> str:
+    """A text that names uploads as their sender does: where they lie here says nothing to him."""
+    return _UPLOAD_FOLDER.sub("", text)
 
 
 def _recent_offer(entry: Mapping[str, Any]) -> Offer | None:

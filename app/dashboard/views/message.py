@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from app.dashboard import state
 from app.dashboard.components.inspector import show_messages
+from app.dashboard.offers import without_folder
 from app.dashboard.opened import Opened
 from app.dashboard.packets import NoPackets, exchange_views
 from app.dashboard.text import card
@@ -15,6 +16,6 @@ def show_exchange(opened: Opened, message_id: str, key: str) -> None:
     try:
         views = exchange_views(opened, message_id, payload=shown == "shown")
     except NoPackets as error:
-        card("The bytes are not at hand", str(error), "warning")
+        card("The bytes are not at hand", without_folder(str(error)), "warning")
         return
     show_messages(views, f"{key}-inspector")

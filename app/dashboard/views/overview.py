@@ -7,6 +7,8 @@ import streamlit as st
 from app.dashboard import state
 from app.dashboard.charts.theme import show_chart
 from app.dashboard.charts.traffic import BRUSH, exchange_rate, trouble
+from app.dashboard.command_line import command_line
+from app.dashboard.offers import without_folder
 from app.dashboard.state import View
 from app.dashboard.tables import Column, paged_table
 from app.dashboard.text import card, empty, facts, heading
@@ -44,7 +46,8 @@ def show(view: View) -> None:
     if any(flows.protocol for flows in seen.flows):
         _traffic(view)
     else:
-        card("Nothing known in here", nothing_known(seen), "warning")
+        again = command_line(view.source.opened, "dashboard", "--decode-as", "PORT=PROTOCOL")
+        card("Nothing known in here", nothing_known(seen), "warning", foot=again)
     st.subheader("Who talks to whom", anchor=False)
     paged_table(
         view.source, "peers", PEERS, _PEERS, order="-packets", noun="pair", search=("client_address", "server_address")
@@ -68,14 +71,14 @@ def _quality(view: View, seen: Quality) -> None:
         {"missing": "warning" if gap_bytes else "plain"},
     )
     if limits:
-        text = " ".join(sentence for _, sentence in limits[:4])
+        text = without_folder(" ".join(sentence for _, sentence in limits[:4]))
         more = f"and {len(limits) - 4} more remarks" if len(limits) > 4 else ""
         card("What this capture cannot show", text, "warning", foot=more)
     else:
         card("Complete", missing(seen)[0][1], "good")
     opened = view.source.opened
     if opened.unread:
-        card("Not read", " ".join(opened.unread), "critical")
+        card("Not read", without_folder(" ".join(opened.unread)), "critical")
     if opened.failures:
         card("Rules that broke", f"{', '.join(opened.failures)}: findings may be missing.", "critical")
 
