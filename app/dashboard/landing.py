@@ -58,11 +58,11 @@ def _offers(title: str, offers: Sequence[Offer]) -> None:
     if not offers:
         return
     show(html('<h3 style="font-size:1.05rem;margin:.6rem 0 0 0;padding:0">{title}</h3>', title=title))
-    for offer in offers:
-        button, words = st.columns([1, 7], vertical_alignment="center", gap="small")
-        with button:
-            if st.button("Open", key=f"open-{title}-{offer.id}", width="stretch"):
-                _open(offer)
+    for number, offer in enumerate(offers, 1):
+        way, words = st.columns([1, 7], vertical_alignment="center", gap="small")
+        with way:  # names of samples are our own
+            about = offer.id if offer.kind in _TITLES else f"{title.lower()} {number}"
+            state.link("overview", "Open", about, capture=offer.id)
         with words:
             show(
                 html(
@@ -75,8 +75,7 @@ def _offers(title: str, offers: Sequence[Offer]) -> None:
 
 def _open(offer: Offer) -> None:
     state.forget()
-    state.put("capture", offer.id)
-    st.rerun()
+    state.go("overview", capture=offer.id)
 
 
 def close() -> None:

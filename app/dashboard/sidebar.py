@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import groupby
 from typing import Any
 
 import streamlit as st
@@ -11,6 +12,7 @@ from app.dashboard import state
 from app.dashboard.landing import close
 from app.dashboard.offers import Offer
 from app.dashboard.opened import Opened
+from app.dashboard.pages import PageEntry
 from app.dashboard.text import html, show
 from reports.values import time_text
 from reports.words import size, span
@@ -34,11 +36,20 @@ def show_sidebar(offer: Offer, opened: Opened, span_ns: tuple[int, int] | None, 
         st.button("Open another capture", on_click=close, key="ww_close", icon=":material/folder_open:")
 
 
+def show_links(entries: Sequence[PageEntry]) -> None:
+    """The way to every page that has something to show; a link carries what the page's address says."""
+    for section, members in groupby(entries, key=lambda entry: entry.section):
+        show(html('<div class="ww-section">{section}</div>', section=section))
+        for entry in members:
+            state.link(entry.name, entry.title, icon=entry.icon)
+    show(html('<hr class="ww-rule">'))
+
+
 def _time_range(span_ns: tuple[int, int]) -> None:
     """Two handles over the capture's time, in ms since its first packet; the URL holds absolute ns."""
     first, last = span_ns
-    step = max((last - first) // _STEPS, 1_000_000) / 1e9
-    whole = (0.0, _up((last - first) / 1e9, step))
+    whole = (0.0, (last - first) / 1e9)
+    step = whole[1] / _STEPS
     key = "ww_w_range"
     if key not in st.session_state:
         options = state.options_of(span_ns)
@@ -54,6 +65,8 @@ def _time_range(span_ns: tuple[int, int]) -> None:
         "Seconds from the first packet", *whole, step=step, key=key, format="%.3f" if step < 0.1 else "%.1f"
     )
     low, high = chosen
+    if high > whole[1] - step / 2:  # the last step of the handle may miss the end by a rounding
+        high = whole[1]
     state.put("from", str(first + round(low * 1e9)) if low > 0 else None)
     state.put("to", str(first + round(high * 1e9)) if high < whole[1] else None)
     shown = (first + round(low * 1e9), min(first + round(high * 1e9), last))
@@ -71,8 +84,3 @@ def _time_range(span_ns: tuple[int, int]) -> None:
 def _reset() -> None:
     for name in ("from", "to", "range"):
         state.put(name, None)
-
-
-def _up(seconds: float, step: float) -> float:
-    """The least multiple of the step that is not below."""
-    return -(-seconds // step) * step

@@ -1,14 +1,16 @@
 """What a session looks at: the capture, time range, protocols and each page's filters. All of it stands in the URL.
 
-Values live in the session; a run begins with what the URL says (first run) and ends by writing them back, so that a
-copied address opens the same page and a click in the navigation keeps the filters that all pages share.
+Values live in the session; a run ends by writing them into the URL. Where it finds another URL than the last run wrote
+(first run, Back, a link), the URL is right: it says all about its page, and what it leaves out is not set. So a copied
+address opens the same page, Back and Forward show what they showed, and each page's filters wait for its return.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import re
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, TypeAlias
 
 import streamlit as st
 
@@ -19,9 +21,15 @@ from app.dashboard.offers import Uploads
 from app.dashboard.opened import Opened, Selected
 from dissectors.registry import dissector_of
 
+Width: TypeAlias = int | Literal["stretch"]
 _VALUES = "ww_values"
 _TOUCHED = "ww_touched"
 _WRITTEN = "ww_written"
+_ARRIVED = "ww_arrived"
+_PAGE = "ww_page"
+_PAGES = "ww_pages"
+_USED = "ww_used"
+_ARRIVALS = "ww_arrivals"
 # Values of the frame; all others belong to a page and leave the URL with it.
 SHARED = ("capture", "from", "to", "protocol")
 
@@ -46,22 +54,60 @@ def opened(folder: str, version: int) -> Opened:
 
 
 def begin() -> None:
-    """Take values over from the URL where somebody else than the last run wrote it; call it first in every run."""
+    """Take the frame's values over from the URL where somebody else than the last run wrote it; first in every run."""
     st.session_state.setdefault(_VALUES, {})
-    if dict(st.query_params) != st.session_state.get(_WRITTEN):
-        for name, new in st.query_params.items():
-            put(name, new)
+    st.session_state.setdefault(_USED, {})
     st.session_state[_TOUCHED] = set()
+    given = dict(st.query_params)
+    arrived = given != st.session_state.get(_WRITTEN)
+    st.session_state[_ARRIVED] = arrived
+    if arrived:
+        st.session_state[_ARRIVALS] = arrivals() + 1
+        if given.get("capture", "") != st.session_state[_VALUES].get("capture", ""):
+            forget()
+        _take((*SHARED, "range"), given)
+
+
+def enter(page: str, pages: Mapping[str, Any]) -> None:
+    """Which page this run shows, and its values from the URL; before the page. pages: those that `go` can open."""
+    st.session_state[_PAGE] = page
+    st.session_state[_PAGES] = dict(pages)
+    if st.session_state[_ARRIVED]:
+        given = dict(st.query_params)
+        used = _used(page)
+        used.update(given.keys() - set(SHARED))
+        _take(used, given)
 
 
 def finish() -> None:
-    """Write the values that this run used into the URL; call it last in every run."""
+    """Write the values of the frame and of the page into the URL; call it last in every run."""
+    page = st.session_state.get(_PAGE, "")
+    _used(page).update(st.session_state[_TOUCHED] - set(SHARED))
+    wanted = st.session_state[_WRITTEN] = address(page)
+    st.query_params.from_dict(wanted)  # also where nothing changed: a link to the same page leaves the browser's as is
+
+
+def address(page: str) -> dict[str, str]:
+    """The part of a page's URL behind the question mark, with the filters that the page had when it was left."""
     values: dict[str, str] = st.session_state[_VALUES]
-    used = st.session_state[_TOUCHED].union(SHARED)
-    wanted = {name: value for name, value in values.items() if name in used and value}
-    if dict(st.query_params) != wanted:
-        st.query_params.from_dict(wanted)
-    st.session_state[_WRITTEN] = wanted
+    return {name: values[name] for name in (*SHARED, *sorted(_used(page))) if values.get(name)}
+
+
+def arrivals() -> int:
+    """How often the session came to an address that it had not written itself: what was chosen before is old then."""
+    count: int = st.session_state.get(_ARRIVALS, 0)
+    return count
+
+
+def _used(page: str) -> set[str]:
+    """Names of the values that a page has asked for, without those of the frame."""
+    used: set[str] = st.session_state[_USED].setdefault(page, set())
+    return used
+
+
+def _take(names: Collection[str], given: Mapping[str, str]) -> None:
+    for name in names:
+        put(name, given.get(name))
 
 
 def value(name: str) -> str:
@@ -81,6 +127,13 @@ def put(name: str, new: str | None) -> None:
     st.session_state.pop(_widget(name), None)
 
 
+def kept(name: str, new: str | None) -> str:
+    """A choice that stays in the URL until another one is made. new: what was chosen in this run, if anything."""
+    if new:
+        put(name, new)
+    return value(name)
+
+
 def forget() -> None:
     """Clear all values: what comes next is another capture."""
     for name in (*st.session_state[_VALUES], "range"):
@@ -95,6 +148,7 @@ def choice(
     shown: Callable[[str], str] = str,
     none: str | None = None,
     hide_label: bool = False,
+    width: Width = "stretch",
 ) -> str:
     """A box with one of these options; "" when nothing is chosen, which needs `none`, the text for it."""
     allowed = (["", *options]) if none is not None else list(options)
@@ -105,7 +159,7 @@ def choice(
         allowed,
         lambda key: st.selectbox(
             label, allowed, key=key, format_func=lambda one: shown(one) if one else none or "",
-            label_visibility="collapsed" if hide_label else "visible",
+            label_visibility="collapsed" if hide_label else "visible", width=width,
         ),
     )  # fmt: skip
 
@@ -133,13 +187,13 @@ def several(label: str, name: str, options: Sequence[str], shown: Callable[[str]
     return chosen
 
 
-def typed(label: str, name: str, placeholder: str = "", *, hide_label: bool = False) -> str:
+def typed(label: str, name: str, placeholder: str = "", *, hide_label: bool = False, width: Width = "stretch") -> str:
     """A line of text."""
     key = _widget(name)
     if key not in st.session_state:
         st.session_state[key] = value(name)
     found = st.text_input(
-        label, key=key, placeholder=placeholder, label_visibility="collapsed" if hide_label else "visible"
+        label, key=key, placeholder=placeholder, label_visibility="collapsed" if hide_label else "visible", width=width
     )
     _store(name, found or "")
     return found or ""
@@ -151,19 +205,45 @@ def number(name: str, default: int) -> int:
     return int(text) if text.isdecimal() and len(text) < 12 else default
 
 
+def go(page: str, **values: str | None) -> None:
+    """Open a page with these values and those that it was left with; the run ends here.
+
+    From another page this takes two steps of the browser's history; a `link` takes one.
+    """
+    for name, new in values.items():
+        put(name, new)
+    _used(page).update(values.keys() - set(SHARED))
+    wanted = st.session_state[_WRITTEN] = address(page)
+    st.switch_page(st.session_state[_PAGES][page], query_params=wanted)
+
+
+def link(page: str, label: str, about: str = "", icon: str | None = None, **values: str | None) -> None:
+    """A link that opens a page with these values and those that it was left with.
+
+    label: constant text. about: what is only read out, so that links with one label can be told apart; of it, only
+    letters, digits, commas and hyphens are taken. Such links are as wide as their column.
+    """
+    about = re.sub(r"[^\w ,-]", " ", about)
+    target = {**address(page), **values}
+    st.page_link(
+        st.session_state[_PAGES][page], label=f"{label} :gray[{about}]" if about else label, icon=icon,
+        query_params={name: one for name, one in target.items() if one}, width="stretch" if about else "content",
+    )  # fmt: skip
+
+
 class View:
     """What a page gets: the selected rows, and ways to other pages."""
 
-    def __init__(self, source: Selected, pages: Mapping[str, Any]) -> None:
+    def __init__(self, source: Selected) -> None:
         self.source = source
-        self.pages = pages
 
     def go(self, page: str, **values: str | None) -> None:
         """Open another page with these values; the run ends here."""
-        for name, new in values.items():
-            put(name, new)
-        wanted = {**{name: value(name) for name in SHARED}, **{name: new for name, new in values.items() if new}}
-        st.switch_page(self.pages[page], query_params={name: new for name, new in wanted.items() if new})
+        go(page, **values)
+
+    def link(self, page: str, label: str, about: str = "", icon: str | None = None, **values: str | None) -> None:
+        """See `link`."""
+        link(page, label, about, icon, **values)
 
 
 def options_of(span_ns: tuple[int, int] | None) -> ReadOptions:

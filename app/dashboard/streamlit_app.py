@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Callable, Collection, Mapping
 from functools import partial
 from pathlib import Path
 
@@ -18,8 +19,8 @@ from app.dashboard.live import follow, live_folder, live_runs
 from app.dashboard.offers import Offer, given_offer, recent, remember, samples
 from app.dashboard.opened import Opened, Selected, TablesDamaged, TablesGone, version_of
 from app.dashboard.pages import PAGES, PageEntry, pages_for
-from app.dashboard.sidebar import show_sidebar
-from app.dashboard.text import STYLE, card, empty
+from app.dashboard.sidebar import show_links, show_sidebar
+from app.dashboard.text import STYLE, card, empty, heading
 from reports.quality import quality
 
 # Captures of the command line, as one argument of the script.
@@ -60,10 +61,8 @@ def main() -> None:
         key, folder = tables_of(offer)
         if folder is not None:
             _show_capture(offer, folder)
-        else:  # every page has to be there, or the address of one would be lost meanwhile
-            waiting = partial(show_reading, offer, key)
-            pages = [st.Page(waiting, title=one.title, url_path=one.name, default=one is PAGES[0]) for one in PAGES]
-            st.navigation(pages, position="hidden").run()
+        else:
+            _only(partial(show_reading, offer, key))
     state.finish()
 
 
@@ -93,15 +92,12 @@ def _show_pages(offer: Offer, opened: Opened) -> None:
         st.session_state["ww_remembered"] = offer.id
     seen = quality(Selected(opened, opened.options))
     protocols = [flows.protocol for flows in seen.flows if flows.protocol]
-    entries = pages_for(protocols)
-    pages = {entry.name: _page(entry, opened, seen.span_ns) for entry in entries}
-    pages[entries[0].name] = _page(entries[0], opened, seen.span_ns, default=True)
-    st.session_state["ww_pages"] = pages
-    sections: dict[str, list[st.Page]] = {}
-    for entry in entries:
-        sections.setdefault(entry.section, []).append(pages[entry.name])
-    page = st.navigation(sections, expanded=True)
+    pages = {one.name: _page(partial(_run_page, one, opened, seen.span_ns, protocols), one) for one in PAGES}
+    page = _current(pages)
+    links = st.sidebar.container(gap=None)
     show_sidebar(offer, opened, seen.span_ns, protocols)
+    with links:
+        show_links(pages_for(protocols))
     folder = live_folder(offer)
     if folder is not None:
         with st.sidebar:
@@ -109,15 +105,23 @@ def _show_pages(offer: Offer, opened: Opened) -> None:
     page.run()
 
 
-def _page(entry: PageEntry, opened: Opened, span_ns: tuple[int, int] | None, *, default: bool = False) -> st.Page:
-    return st.Page(
-        partial(_run_page, entry, opened, span_ns), title=entry.title, icon=entry.icon, url_path=entry.name,
-        default=default,
-    )  # fmt: skip
+def _page(show: Callable[[], None], entry: PageEntry) -> st.Page:
+    return st.Page(show, title=entry.title, url_path=entry.name, default=entry is PAGES[0])
 
 
-def _run_page(entry: PageEntry, opened: Opened, span_ns: tuple[int, int] | None) -> None:
-    view = state.View(Selected(opened, state.options_of(span_ns)), st.session_state["ww_pages"])
+def _current(pages: Mapping[str, st.Page]) -> st.Page:
+    """The page that the address names. Every page is known in every run, or Back would not find the one it left."""
+    page = st.navigation(list(pages.values()), position="hidden")
+    state.enter(page.url_path or PAGES[0].name, pages)
+    return page
+
+
+def _run_page(entry: PageEntry, opened: Opened, span_ns: tuple[int, int] | None, protocols: Collection[str]) -> None:
+    if entry not in pages_for(protocols):
+        heading(entry.title)
+        empty(f"This capture has no {entry.section} traffic.")
+        return
+    view = state.View(Selected(opened, state.options_of(span_ns)))
     try:
         entry.show(view)
     except QueryError as error:
@@ -130,8 +134,10 @@ def _run_page(entry: PageEntry, opened: Opened, span_ns: tuple[int, int] | None)
         card("A fault of wirewitness", f"Please report it: {type(error).__name__}: {error}", "critical")
 
 
-def _only(show: partial[None]) -> None:
-    st.navigation([st.Page(show, title="Open a capture", url_path="open")], position="hidden").run()
+def _only(show: Callable[[], None]) -> None:
+    """The same on every page: there is no capture to look at yet, so nothing stands in the sidebar."""
+    st.html("<style>[data-testid=stSidebar], [data-testid=stExpandSidebarButton] {display: none}</style>")
+    _current({one.name: _page(show, one) for one in PAGES}).run()
 
 
 main()

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
+from hashlib import blake2b
 from typing import Any, NamedTuple
 
 import pyarrow as pa
@@ -26,7 +27,8 @@ PAGE_ROWS = 100
 # What a browser takes as CSV is held in memory, here and there; the command line writes to a file.
 CSV_ROWS = 200_000
 _SMALL = 12
-_ROW_PX, _HEAD_PX, _MOST_PX = 30, 36, 486
+_BOX_PX = 210
+_ROW_PX, _HEAD_PX, _MOST_PX = 30, 30, 482
 
 _FORMATS: dict[str, Callable[..., Any]] = {
     "text": st.column_config.TextColumn,
@@ -79,13 +81,14 @@ def paged_table(
     search: Sequence[str] = (),
     select: bool = False,
     keep: Sequence[str] = (),
+    marked: str = "",
     page_rows: int = PAGE_ROWS,
 ) -> dict[str, Any] | None:
     """Show the table; with `select` the row that the user chose (its columns and those of `keep`), else None.
 
     query: a SELECT; time range and protocols narrow the tables that it names. key: constant name of the table on its
     page, for the URL. order: column of the first order, `-` before it for descending. search: columns in which the
-    search looks. noun, nouns: what a row is.
+    search looks. noun, nouns: what a row is. marked: the row with this value in a column of `keep` is chosen at first.
     """
     searched = state.value(f"{key}.q") if search else ""
     everything = _count(source, _Choice(query, "", ""))
@@ -95,7 +98,10 @@ def paged_table(
     bar = st.container(horizontal=True, vertical_alignment="center", gap="small")
     with bar:
         if everything > _SMALL or searched:
-            searched = state.typed("Search in this table", f"{key}.q", "Search", hide_label=True) if search else ""
+            searched = (
+                state.typed("Search in this table", f"{key}.q", "Search", hide_label=True, width=_BOX_PX)
+                if search else ""
+            )  # fmt: skip
         chosen = _Choice(query, _condition(searched, search), _order(key, columns, order, everything))
         total = _count(source, chosen) if searched else everything
         page = _pager(key, total, page_rows, count(total, noun, nouns))
@@ -106,12 +112,16 @@ def paged_table(
     names = [column.name for column in columns]
     wanted = ", ".join(quoted(name) for name in [*names, *(name for name in keep if name not in names)])
     text = f"{chosen.text(wanted)} ORDER BY {chosen.order} LIMIT {page_rows} OFFSET {page * page_rows}"
-    return _grid(key, source.sql(narrowed(text, source.options)), columns, select=select)
+    question = narrowed(text, source.options)
+    found = source.sql(question)
+    # Other rows are another grid: a row chosen on one page of a table is not chosen on the next.
+    name = f"{key}.grid.{state.arrivals()}.{blake2b(question.encode('utf-8', 'replace'), digest_size=6).hexdigest()}"
+    return _grid(name, found, columns, select=select, first=_place(found, keep, marked))
 
 
 def grid(key: str, rows: pa.Table, columns: Sequence[Column], *, select: bool = False) -> dict[str, Any] | None:
     """Rows that are few and at hand, without pages; the chosen row with `select`."""
-    return _grid(key, rows, columns, select=select)
+    return _grid(f"{key}.grid", rows, columns, select=select)
 
 
 def csv_of(source: Selected, text: str, order: str, columns: Sequence[str]) -> bytes:
@@ -137,7 +147,8 @@ def _order(key: str, columns: Sequence[Column], order: str, rows: int) -> str:
     options = [order, *(f"{sign}{name}" for name in titles for sign in ("", "-") if f"{sign}{name}" != order)]
     wanted = order
     if rows > _SMALL:
-        wanted = state.choice("Order", f"{key}.by", options, shown=lambda o: _order_text(o, titles), hide_label=True)
+        wanted = state.choice("Order", f"{key}.by", options, shown=lambda o: _order_text(o, titles),
+                              hide_label=True, width=_BOX_PX)  # fmt: skip
     direction = "DESC" if wanted.startswith("-") else "ASC"
     return f"{quoted(wanted.removeprefix('-'))} {direction} NULLS LAST"
 
@@ -157,13 +168,17 @@ def _pager(key: str, total: int, page_rows: int, words: str) -> int:
         st.button("Previous rows", icon=":material/chevron_left:", key=f"{name}-", disabled=page == 0, on_click=step,
                   args=(str(page - 1) if page > 1 else None,), type="tertiary")  # fmt: skip
         first = page * page_rows + 1
-        show(html('<span class="ww-quiet">{a} to {b} of {words}</span>', a=f"{first:,}",
-                  b=f"{min(first + page_rows - 1, total):,}", words=words))  # fmt: skip
+        _words(f"{first:,} to {min(first + page_rows - 1, total):,} of {words}")
         st.button("Next rows", icon=":material/chevron_right:", key=f"{name}+", disabled=page == last, on_click=step,
                   args=(str(page + 1),), type="tertiary")  # fmt: skip
     else:
-        show(html('<span class="ww-quiet">{words}</span>', words=words))
+        _words(words)
     return page
+
+
+def _words(words: str) -> None:
+    """Beside the buttons, no wider than it is: the grid shows its own buttons above its right end."""
+    show(html('<span class="ww-quiet">{words}</span>', words=words), narrow=True)
 
 
 def _download(source: Selected, key: str, chosen: _Choice, columns: Sequence[Column], total: int) -> None:
@@ -181,7 +196,15 @@ def _download(source: Selected, key: str, chosen: _Choice, columns: Sequence[Col
             st.code(f"{command} > {key}.csv", language=None, wrap_lines=True)
 
 
-def _grid(key: str, rows: pa.Table, columns: Sequence[Column], *, select: bool) -> dict[str, Any] | None:
+def _place(rows: pa.Table, names: Sequence[str], marked: str) -> int | None:
+    """The first row that has the value in one of these columns."""
+    columns = (rows.column(name).to_pylist() for name in names if marked)
+    return min((column.index(marked) for column in columns if marked in column), default=None)
+
+
+def _grid(
+    key: str, rows: pa.Table, columns: Sequence[Column], *, select: bool, first: int | None = None
+) -> dict[str, Any] | None:
     frame = _safe(rows).to_pandas()
     formats = {c.name: _FORMATS[c.kind](c.title, **({"width": c.width} if c.width else {})) for c in columns}
     height = min(_HEAD_PX + _ROW_PX * len(frame) + 2, _MOST_PX)
@@ -190,9 +213,12 @@ def _grid(key: str, rows: pa.Table, columns: Sequence[Column], *, select: bool) 
         "row_height": _ROW_PX, "height": height, "placeholder": "",
     }  # fmt: skip
     if not select:
-        st.dataframe(frame, key=f"{key}.grid", **settings)
+        st.dataframe(frame, key=key, **settings)
         return None
-    event: Any = st.dataframe(frame, key=f"{key}.grid", on_select="rerun", selection_mode="single-row", **settings)
+    event: Any = st.dataframe(
+        frame, key=key, on_select="rerun", selection_mode="single-row",
+        selection_default={"selection": {"rows": [] if first is None else [first]}}, **settings,
+    )  # fmt: skip
     chosen = event.selection.rows if event else []
     found: list[dict[str, Any]] = rows.slice(chosen[0], 1).to_pylist() if chosen else []
     return found[0] if found else None

@@ -27,9 +27,9 @@ def html(template: str, **values: Any) -> Markup:
     return Markup(template).format(**{name: text(value) for name, value in values.items()})
 
 
-def show(markup: Markup) -> None:
-    """Markup made by this module, in the page."""
-    st.html(str(markup))
+def show(markup: Markup, *, narrow: bool = False) -> None:
+    """Markup made by this module, in the page. narrow: no wider than it is, beside other things of a row."""
+    st.html(str(markup), width="content" if narrow else "stretch")
 
 
 def line(value: Any, tone: str = "plain") -> None:

@@ -93,11 +93,11 @@ def measure(browser: Browser, address: str) -> list[Measured]:
     with person(browser, address) as one:
         meter = Meter(one.page)
         found.append(measured(one, meter, "first view", lambda: one.go("/"), VIEW_S))
-        names = one.page.locator("[data-testid=stSidebarNavLink]").all_inner_texts()
+        names = one.page.locator("[data-testid=stSidebar] .stPageLink a").all_inner_texts()
         titles = {page.title for page in PAGES}
         links = [(place, name.split("\n")[-1]) for place, name in enumerate(names)]
         for place, name in links[1:]:
-            link = one.page.locator("[data-testid=stSidebarNavLink]").nth(place)
+            link = one.page.locator("[data-testid=stSidebar] .stPageLink a").nth(place)
             kind = "page" if name in titles else "link"
             found.append(measured(one, meter, f"{kind} {name}", link.click, VIEW_S))
         found += interactions(one, meter)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import io
+import re
 import sys
 import tempfile
 from pathlib import Path
@@ -23,6 +24,7 @@ from tests.support.browser import Person, chromium, dashboard, person
 
 IMAGES = Path(__file__).resolve().parents[2] / "docs" / "images"
 COLOURS = 128
+DETAILS = re.compile("^Details of 1,")
 # The sample on which a protocol's pages show most.
 SAMPLES = {None: "kafka_stale_commit", "kafka": "kafka_stale_commit", "mqtt": "mqtt_faults",
            "mongo": "mongo_shapes_and_errors"}  # fmt: skip
@@ -33,13 +35,13 @@ class Picture(NamedTuple):
 
     name: str
     path: str
-    press: str = ""
+    press: str | re.Pattern[str] = ""
     dark: bool = False
 
 
 SHOWN = (
     Picture("dashboard-groups", "/kafka-groups?capture=kafka_stale_commit"),
-    Picture("dashboard-finding", "/?capture=kafka_stale_commit", "Details", dark=True),
+    Picture("dashboard-finding", "/?capture=kafka_stale_commit", DETAILS, dark=True),
 )
 
 
@@ -49,7 +51,7 @@ def every_page() -> list[Picture]:
     for page in PAGES:
         path = f"/{'' if page is PAGES[0] else page.name}?capture={SAMPLES[page.needs]}"
         found.append(Picture(page.name, path))
-    found.append(Picture("finding", f"/?capture={SAMPLES[None]}", "Details"))
+    found.append(Picture("finding", f"/?capture={SAMPLES[None]}", DETAILS))
     return [one for picture in found for one in (picture, picture._replace(name=f"{picture.name}-dark", dark=True))]
 
 

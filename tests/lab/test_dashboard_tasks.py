@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -18,6 +19,7 @@ from tests.support.browser import Person, chromium, dashboard, person
 
 pytestmark = [pytest.mark.lab, pytest.mark.timeout(600)]
 
+DETAILS = re.compile("^Details of 1,")
 STALE = "/?capture=kafka_stale_commit"
 HOSTILE = "<img src=x onerror=alert(1)> `b` **c** $x^2$ :smile: [l](http://e.example)"
 
@@ -44,7 +46,7 @@ def somebody(browser: Browser, address: str) -> Iterator[Person]:
 
 def open_sample(one: Person, file: str) -> None:
     row = one.page.locator("[data-testid=stHorizontalBlock]").filter(has_text=file).last
-    one.click(row.get_by_role("button", name="Open"))
+    one.click(row.get_by_role("link", name="Open"))
 
 
 def colours_of(chart: Locator) -> dict[str, int]:
@@ -67,7 +69,7 @@ def near(colour: str, counts: dict[str, int]) -> int:
 def test_name_the_client_and_take_its_evidence_along(somebody: Person, tmp_path: Path) -> None:
     somebody.go("/")
     open_sample(somebody, "kafka_stale_commit.pcapng")
-    somebody.click("Details")
+    somebody.click(DETAILS)
     text = somebody.reads()
     assert "client ledger-a at 10.77.0.12" in text
     with somebody.page.expect_download() as saved:
@@ -100,7 +102,7 @@ def test_a_healthy_group_has_no_red(somebody: Person) -> None:
 
 def test_copy_a_filter_for_wireshark(somebody: Person) -> None:
     somebody.go(STALE)
-    somebody.click("Details")
+    somebody.click(DETAILS)
     code = somebody.page.locator("[data-testid=stCode]").filter(has_text="frame.number in {")
     code.first.hover()
     assert somebody.clicks <= 2
@@ -126,6 +128,41 @@ def test_a_time_range_goes_with_the_address(somebody: Person, browser: Browser, 
     assert somebody.clicks <= 2
 
 
+def test_back_and_forward_show_what_they_showed(somebody: Person) -> None:
+    """Filter, choose a row, follow it, open a finding, close the capture: each is one step of the browser."""
+    page = somebody.page
+    somebody.go("/")
+    steps: list[tuple[str, str, int]] = []
+
+    def seen() -> tuple[str, str, int]:
+        somebody.settle()
+        fields = page.get_by_text("correlation_id").count()
+        return page.url, page.locator("h2").first.inner_text(), fields
+
+    steps.append(seen())
+    open_sample(somebody, "kafka_stale_commit.pcapng")
+    steps.append(seen())
+    somebody.click("Exchanges")
+    steps.append(seen())
+    page.get_by_label("Status").first.click()
+    somebody.click(page.get_by_role("option", name="error"))
+    steps.append(seen())
+    somebody.press_at(somebody.tables().first, 16, 36 + 15)
+    steps.append(seen())
+    for name in ("Whole conversation of this connection", "Findings", DETAILS, "All findings", "Open another capture"):
+        somebody.click(name)
+        steps.append(seen())
+    assert len({step[0] for step in steps}) == len(steps) - 1  # the list of findings is there twice
+    assert "status=error" in steps[3][0]
+    assert (steps[3][2], steps[4][2]) == (0, 2)
+    for step in reversed(steps[:-1]):
+        page.go_back()
+        assert seen() == step
+    for step in steps[1:]:
+        page.go_forward()
+        assert seen() == step
+
+
 @pytest.mark.parametrize(
     ("page", "words"),
     [("APIs", ["Produce", "OffsetCommit", "MEMBER_ID_REQUIRED"]), ("Clients", ["sarama", "v1.61.1", "ledger-a"])],
@@ -141,11 +178,13 @@ def test_kafka_views_answer(somebody: Person, page: str, words: list[str]) -> No
 @pytest.mark.parametrize(
     ("sample", "clicks", "words"),
     [
-        ("mqtt_takeover_loop.pcapng", ["Details"], ["MQT102"]),
+        ("mqtt_takeover_loop.pcapng", [DETAILS], ["MQT102"]),
         ("mongo_shapes_and_errors.pcapng", ["Query shapes"], ["find"]),
     ],
 )
-def test_other_protocols_answer(somebody: Person, sample: str, clicks: list[str], words: list[str]) -> None:
+def test_other_protocols_answer(
+    somebody: Person, sample: str, clicks: list[str | re.Pattern[str]], words: list[str]
+) -> None:
     somebody.go("/")
     open_sample(somebody, sample)
     for name in clicks:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import socket
 import subprocess
 import time
@@ -50,9 +51,9 @@ class Person:
         self.page.goto(self.address + path)
         self.settle()
 
-    def click(self, target: Locator | str) -> None:
-        """Press the mouse on a thing, or on the first button or link with that text."""
-        if isinstance(target, str):
+    def click(self, target: Locator | str | re.Pattern[str]) -> None:
+        """Press the mouse on a thing, or on the first button or link with that name."""
+        if not isinstance(target, Locator):
             target = self.page.get_by_role("button", name=target, exact=True).or_(
                 self.page.get_by_role("link", name=target, exact=True)
             )

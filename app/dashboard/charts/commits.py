@@ -101,7 +101,7 @@ def ownership_lanes(rows: Rows, committers: Sequence[Committer], members: Mappin
         .mark_bar(height=11 if len(lanes) <= 12 else 8)
         .encode(
             time_x(), alt.X2("t_end"),
-            alt.Y("place:N", sort=lanes, title=None),
+            alt.Y("place:N", sort=lanes, title=None, axis=alt.Axis(labelLimit=220, labelOverlap=False)),
             alt.Color("owner:N", scale=colours(names), legend=alt.Legend(title=None, orient="top", columns=6)),
             tooltip=[clock(title="from"), clock("t_end", "until"), "place:N", "owner:N", "generation:Q", "member:N"],
         )

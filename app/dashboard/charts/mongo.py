@@ -15,12 +15,13 @@ _TEXT = 90
 
 def shape_times(rows: Rows) -> AnyChart:
     """Bars of the time that each shape took in sum, the longest first."""
-    data = frame([{**row, "name": _name(row), "seconds": (row["sum_ms"] or 0) / 1000} for row in rows])
+    data = frame([{**row, "name": _name(row), "ms": row["sum_ms"] or 0} for row in rows])
+    digits = ",.0f" if max((row["sum_ms"] or 0 for row in rows), default=0) >= 10 else ",.2f"
     chart: AnyChart = (
         alt.Chart(data, height=max(24 * len(rows), 48))
         .mark_bar(height=13, color=PALETTE[2])
         .encode(
-            alt.X("seconds:Q", title="seconds in sum"),
+            alt.X("ms:Q", title="ms in sum", axis=alt.Axis(tickCount=6, format=digits)),
             alt.Y("name:N", sort=None, title=None, axis=alt.Axis(labelLimit=460, labelOverlap=False)),
             tooltip=["namespace:N", "operation:N", "pattern:N", alt.Tooltip("count:Q", format=","),
                      alt.Tooltip("mean_ms:Q", format=",.3f"), alt.Tooltip("p95_ms:Q", format=",.3f"),

@@ -8,6 +8,7 @@ from app.dashboard.charts.bars import Rows, time_bars
 from app.dashboard.charts.theme import BAD, HEIGHT, LOW, PROTOCOL, QUIET, Y_EXTENT_PX, AnyChart, clock, frame, time_x
 
 BRUSH = "range"
+_PLURALS = {"error": "errors", "no answer": "unanswered"}
 
 
 def exchange_rate(rows: Rows, width_ns: int, domain: tuple[float, float] | None = None) -> AnyChart:
@@ -28,8 +29,10 @@ def trouble(rows: Rows, width_ns: int, domain: tuple[float, float] | None = None
         {"t": row["t"], "kind": kind, "exchanges": row[name]}
         for row in rows for name, kind in (("errors", "error"), ("unanswered", "no answer"))
     ]  # fmt: skip
-    return time_bars(data, width_ns, kind="kind", value="exchanges", colours={"error": BAD, "no answer": QUIET},
-                     title="exchanges", height=LOW, domain=domain)  # fmt: skip
+    present = {row["kind"] for row in data if row["exchanges"]}
+    colours = {kind: colour for kind, colour in (("error", BAD), ("no answer", QUIET)) if kind in present}
+    return time_bars(data, width_ns, kind="kind", value="exchanges", colours=colours,
+                     title=" and ".join(_PLURALS[kind] for kind in colours), height=LOW, domain=domain)  # fmt: skip
 
 
 def latency_heat(rows: Rows, domain: tuple[float, float] | None = None) -> AnyChart:
@@ -43,7 +46,7 @@ def latency_heat(rows: Rows, domain: tuple[float, float] | None = None) -> AnyCh
                   axis=alt.Axis(format="~g", grid=False, minExtent=Y_EXTENT_PX)),
             alt.Y2("high_ms"),
             alt.Color("exchanges:Q", scale=alt.Scale(scheme="viridis", type="log"),
-                      legend=alt.Legend(orient="top", gradientLength=160)),
+                      legend=alt.Legend(orient="top", gradientLength=160, titleOrient="left")),
             tooltip=[clock(), alt.Tooltip("low_ms:Q", format="~g", title="from ms"),
                      alt.Tooltip("high_ms:Q", format="~g", title="to ms"), alt.Tooltip("exchanges:Q", format=",")],
         )

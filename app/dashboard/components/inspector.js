@@ -39,6 +39,7 @@ function fieldList(message, choose) {
 function hexDump(message, chooseByte) {
   const dump = element("div", "hex");
   dump.tabIndex = 0;
+  dump.setAttribute("role", "region");
   dump.setAttribute("aria-label", `Bytes of the ${message.role}`);
   const digits = Math.max(4, Math.max(message.total - 1, 0).toString(16).length);
   for (let start = 0; start < message.hex.length; start += BYTES_PER_LINE) {

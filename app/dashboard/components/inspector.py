@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import islice
+from pathlib import PurePath
 from typing import Any
 
 from app.dashboard.components.mounting import component
@@ -47,7 +48,7 @@ def message_data(view: MessageView) -> dict[str, Any]:
             ["message", row.message_id().text()],
             ["from", f"{sender} to {receiver}"],
             ["time", time_text(row.ts_ns)],
-            ["packets", packets_text(view)],
+            ["packets", packets_text(view._replace(files=[PurePath(name).name for name in view.files]))],
             ["size", f"{row.length_bytes:,} bytes"],
         ],
         "fields": [

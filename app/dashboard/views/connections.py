@@ -21,18 +21,18 @@ from reports.words import size, span
 _LINES = 60
 _COLUMNS = (
     Column("ts_first", "First packet", "time"),
-    Column("protocol", "Protocol", "text", "small"),
+    Column("protocol", "Protocol", "text", 68),
     Column("client_address", "Client"),
-    Column("client_port", "Port", "plain", "small"),
+    Column("client_port", "Port", "plain", 60),
     Column("server_address", "Server"),
-    Column("server_port", "Port", "plain", "small"),
+    Column("server_port", "Port", "plain", 60),
     Column("packets", "Packets", "count"),
     Column("bytes_to_server", "To server", "bytes"),
     Column("bytes_to_client", "To client", "bytes"),
     Column("handshake_ms", "Handshake ms", "ms"),
     Column("gap_bytes", "Missing", "bytes"),
     Column("retransmitted_segments", "Retransmitted", "count"),
-    Column("closed_by", "Closed by", "text", "small"),
+    Column("closed_by", "Closed by", "text", 72),
     Column("encapsulation", "Inside", "text"),
 )
 
@@ -58,8 +58,7 @@ def show(view: View) -> None:
 
 def _show_flow(view: View, flow: dict[str, Any]) -> None:
     source = view.source
-    if st.button("All connections", icon=":material/arrow_back:", type="tertiary", key="back"):
-        view.go("connections", flow=None, message=None, line=None)
+    view.link("connections", "All connections", icon=":material/arrow_back:", flow=None, message=None, line=None)
     client, server = (f"{flow[f'{side}_address']}:{flow[f'{side}_port']}" for side in ("client", "server"))
     heading(f"{client} to {server}")
     _facts(flow)
@@ -87,7 +86,7 @@ def _facts(flow: dict[str, Any]) -> None:
     facts(
         {
             "protocol": flow["protocol"] or "not identified",
-            "first packet": time_text(flow["first_ns"])[:23].replace("T", " "),
+            "first packet": f"{time_text(flow['first_ns'])[11:23]} UTC",
             "lasted": span(flow["last_ns"] - flow["first_ns"]),
             "packets": f"{flow['packets']:,}",
             "to server": size(flow["bytes_to_server"]),

@@ -2,32 +2,35 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 import streamlit as st
 
 from app.dashboard import state
 from app.dashboard.state import View
 from app.dashboard.tables import Column, paged_table
 from app.dashboard.text import heading
-from app.dashboard.views.message import show_exchange
+from app.dashboard.views.message import flow_link, show_exchange
 from reports.exchange_rows import STATUSES, exchange_query, operations
 
 _COLUMNS = (
     Column("ts", "Time", "time"),
-    Column("protocol", "Protocol", "text", "small"),
+    Column("protocol", "Protocol", "text", 68),
     Column("client_id", "Client"),
     Column("client_address", "Client address"),
-    Column("client_port", "Port", "plain", "small"),
+    Column("client_port", "Port", "plain", 60),
     Column("server_address", "Server"),
     Column("operation", "Operation"),
-    Column("version", "Version", "text", "small"),
-    Column("status", "Status", "text", "small"),
+    Column("version", "Version", "text", 62),
+    Column("status", "Status", "text", 80),
     Column("error_name", "Result"),
     Column("latency_ms", "Latency ms", "ms"),
     Column("request_bytes", "Request", "bytes"),
     Column("response_bytes", "Response", "bytes"),
     Column("request_packet", "Packet", "plain"),
 )
-_KEEP = ("flow_id", "request_message_id", "response_message_id")
+_KEEP = ("request_message_id", "response_message_id")
 _ANY_LATENCY = ("1", "10", "100", "1000", "10000")
 
 
@@ -46,15 +49,16 @@ def show(view: View) -> None:
     query = exchange_query(operation, status, float(slower) if slower else None, client)
     chosen = paged_table(
         view.source, "exchanges", query, _COLUMNS, order="ts", noun="exchange", select=True, keep=_KEEP,
+        marked=state.value("message"),
     )  # fmt: skip
-    wanted = state.value("message")  # asked for in any case, so that it stands in the URL
-    if chosen is None:
-        flow_id = wanted.split("-")[0]
-    else:
-        wanted = chosen["request_message_id"] or chosen["response_message_id"]
-        flow_id = chosen["flow_id"]
-        state.put("message", wanted)
+    wanted = state.kept("message", _message_id(chosen))
     if wanted:
-        if st.button("Whole conversation of this connection", icon=":material/swap_vert:", key="to-flow"):
-            view.go("connections", flow=flow_id, message=wanted, line=None)
+        flow_link(view, wanted.split("-")[0], wanted)
         show_exchange(view.source.opened, wanted, "exchange")
+
+
+def _message_id(chosen: Mapping[str, Any] | None) -> str | None:
+    if chosen is None:
+        return None
+    found: str | None = chosen["request_message_id"] or chosen["response_message_id"]
+    return found

@@ -61,8 +61,7 @@ _MESSAGES = (
 
 def show_finding(view: View, cause: Cause, finding: Finding) -> None:
     """The page of a finding and of those that have the same cause."""
-    if st.button("All findings", icon=":material/arrow_back:", type="tertiary", key="back"):
-        view.go("findings", finding=None)
+    view.link("findings", "All findings", icon=":material/arrow_back:", finding=None)
     heading(f"{finding.code} {finding.name}")
     place = cause_where(Cause((finding,)))
     card(place or finding.subject, finding.sentence, finding.severity, label=finding.severity,
@@ -221,14 +220,13 @@ def _others(view: View, cause: Cause, finding: Finding) -> None:
     if not others:
         return
     st.subheader("Other findings of the same cause", anchor=False)
-    for number, other in enumerate(others[:_OTHERS_SHOWN]):
-        words, button = st.columns([9, 1], vertical_alignment="center")
+    for number, other in enumerate(others[:_OTHERS_SHOWN], 1):
+        words, way = st.columns([9, 1], vertical_alignment="center")
         with words:
             show(html('<div><span class="ww-title">{code} {name}</span> <span class="ww-quiet">{where}</span></div>',
                       code=other.code, name=other.name, where=cause_where(Cause((other,)))))  # fmt: skip
-        with button:
-            if st.button("Details", key=f"other-{number}", width="stretch"):
-                view.go("findings", finding=other.finding_id)
+        with way:
+            view.link("findings", "Details", f"of {number}, {other.code} {other.name}", finding=other.finding_id)
     if len(others) > _OTHERS_SHOWN:
         line(f"and {len(others) - _OTHERS_SHOWN} more", "quiet")
 

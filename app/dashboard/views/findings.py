@@ -30,15 +30,15 @@ def show(view: View) -> None:
     _list(view, found, by_cause)
 
 
-def finding_cards(view: View, found: Sequence[Cause], key: str) -> None:
+def finding_cards(view: View, found: Sequence[Cause]) -> None:
     """A card for each cause with the way to its details."""
-    for number, cause in enumerate(found):
-        words, button = st.columns([9, 1], vertical_alignment="center", gap="small")
+    for number, cause in enumerate(found, 1):
+        words, way = st.columns([9, 1], vertical_alignment="center", gap="small")
         with words:
             _card(cause)
-        with button:
-            if st.button("Details", key=f"{key}-{number}", width="stretch"):
-                view.go("findings", finding=cause.worst.finding_id)
+        with way:
+            worst = cause.worst
+            view.link("findings", "Details", f"of {number}, {worst.code} {worst.name}", finding=worst.finding_id)
 
 
 def _card(cause: Cause) -> None:
@@ -72,7 +72,7 @@ def _list(view: View, found: Sequence[Finding], by_cause: Sequence[Cause]) -> No
         empty("No finding fits these filters.")
         return
     page = min(state.number("page", 0), (len(chosen) - 1) // _CAUSES_PAGE)
-    finding_cards(view, chosen[page * _CAUSES_PAGE : (page + 1) * _CAUSES_PAGE], "list")
+    finding_cards(view, chosen[page * _CAUSES_PAGE : (page + 1) * _CAUSES_PAGE])
     if len(chosen) > _CAUSES_PAGE:
         _pages(page, (len(chosen) - 1) // _CAUSES_PAGE)
 

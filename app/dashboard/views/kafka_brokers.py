@@ -10,7 +10,6 @@ from app.dashboard.text import heading
 from reports.kafka_topics import ADMIN_CHANGES, BROKERS, LEADER_CHANGES
 
 _BROKERS = (
-    Column("cluster_id", "Cluster", "id"),
     Column("node_id", "Broker", "plain"),
     Column("host", "Host"),
     Column("port", "Port", "plain"),
@@ -21,6 +20,7 @@ _BROKERS = (
     Column("endpoints", "Endpoints told", "count"),
     Column("ts_first", "First told", "time"),
     Column("ts_last", "Last told", "time"),
+    Column("cluster_id", "Cluster"),
 )
 _LEADERS = (
     Column("ts", "Time", "time"),
@@ -38,7 +38,7 @@ _ADMIN = (
     Column("client_address", "Address"),
     Column("operation", "Operation"),
     Column("resource_type", "Kind"),
-    Column("resource_name", "Name"),
+    Column("resource_name", "Name", "text", 150),
     Column("change", "Change", "text", "large"),
     Column("error_name", "Error"),
 )
@@ -46,7 +46,7 @@ _ADMIN = (
 
 def show(view: View) -> None:
     """The page."""
-    heading("Brokers")
+    heading("Kafka brokers")
     paged_table(view.source, "brokers", BROKERS, _BROKERS, order="node_id", noun="broker", search=("host", "rack"))
     st.subheader("Leaders and replicas that changed", anchor=False)
     paged_table(view.source, "leaders", LEADER_CHANGES, _LEADERS, order="ts", noun="change", search=("topic",))

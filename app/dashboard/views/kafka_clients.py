@@ -34,7 +34,7 @@ _VERSIONS = (
 
 def show(view: View) -> None:
     """The page."""
-    heading("Clients")
+    heading("Kafka clients")
     paged_table(
         view.source, "clients", CLIENTS, _CLIENTS, order="-exchanges", noun="client",
         search=("client_id", "client_address", "software_name"),

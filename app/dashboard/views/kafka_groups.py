@@ -64,7 +64,7 @@ _MEMBERS = (
 def show(view: View) -> None:
     """The page."""
     known = groups(view.source)
-    heading("Consumer groups")
+    heading("Kafka consumer groups")
     if not known:
         empty("No group joined or committed in the selected time.")
         return
@@ -80,7 +80,7 @@ def show(view: View) -> None:
     _commits(view, group, who)
     if own:
         st.subheader("Findings about this group", anchor=False)
-        finding_cards(view, causes(own)[:3], "group")
+        finding_cards(view, causes(own)[:3])
     _lanes(view, group, who)
     _lag(view, group)
     _tables(group, who)

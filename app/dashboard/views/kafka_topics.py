@@ -49,19 +49,22 @@ _PARTITIONS = (
 
 def show(view: View) -> None:
     """The page."""
-    heading("Topics")
+    heading("Kafka topics")
     _rates(view)
     st.subheader("Topics", anchor=False)
     chosen = paged_table(
         view.source, "topics", TOPICS, _TOPICS, order="-bytes_written", noun="topic", search=("topic",), select=True,
-        keep=("cluster_id",),
+        keep=("topic", "cluster_id"), marked=state.value("topic"),
     )  # fmt: skip
-    if chosen is None:
+    if chosen is not None:
+        state.put("cluster", chosen["cluster_id"])
+    topic, cluster = state.kept("topic", chosen["topic"] if chosen else None), state.value("cluster")
+    if not topic:
         line("Choose a row to see its partitions.", "quiet")
         return
-    heading(chosen["topic"])
+    heading(topic)
     paged_table(
-        view.source, "partitions", partitions_of(chosen["cluster_id"], chosen["topic"]), _PARTITIONS, order="partition",
+        view.source, "partitions", partitions_of(cluster or None, topic), _PARTITIONS, order="partition",
         noun="partition",
     )  # fmt: skip
 

@@ -53,7 +53,7 @@ _ERRORS = (
 
 def show_kafka(view: View) -> None:
     """The page of Kafka's APIs."""
-    heading("APIs by latency and errors")
+    heading("Kafka APIs by latency and errors")
     show_operations(view, "kafka", _WAITING)
 
 

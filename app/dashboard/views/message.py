@@ -7,12 +7,19 @@ from app.dashboard.components.inspector import show_messages
 from app.dashboard.offers import without_folder
 from app.dashboard.opened import Opened
 from app.dashboard.packets import NoPackets, exchange_views
+from app.dashboard.state import View
 from app.dashboard.text import card
+
+
+def flow_link(view: View, flow_id: str, message_id: str | None = None) -> None:
+    """The way to the connection, at that message."""
+    view.link("connections", "Whole conversation of this connection", icon=":material/swap_vert:", flow=flow_id,
+              message=message_id, line=None)  # fmt: skip
 
 
 def show_exchange(opened: Opened, message_id: str, key: str) -> None:
     """The message and its partner; a sentence where their bytes are not at hand. key: constant, one for each page."""
-    shown = state.segments("Payloads", "payload", {"": "Payloads hidden", "shown": "Payloads shown"})
+    shown = state.segments("Payloads", "payload", {"hidden": "Payloads hidden", "shown": "Payloads shown"})
     try:
         views = exchange_views(opened, message_id, payload=shown == "shown")
     except NoPackets as error:

@@ -22,8 +22,8 @@ from reports.values import ms_text
 _BARS = 12
 _SHAPES = (
     Column("namespace", "Namespace"),
-    Column("operation", "Operation", "text", "small"),
-    Column("pattern", "Pattern", "text", "large"),
+    Column("operation", "Operation", "text", 96),
+    Column("pattern", "Pattern", "text", 320),
     Column("count", "Count", "count"),
     Column("sum_ms", "Sum ms", "ms"),
     Column("mean_ms", "Mean ms", "ms"),
@@ -101,10 +101,11 @@ def show_shapes(view: View) -> None:
     if top:
         show_chart(shape_times(top), describe="Query shapes by the time that they took in sum")
     chosen = paged_table(source, "shapes", shapes_sql(), _SHAPES, order="-sum_ms", noun="shape", select=True,
-                         search=("namespace", "operation", "pattern"), keep=("shape_id",))  # fmt: skip
-    if chosen is not None:
-        state.put("shape", chosen["shape_id"])
-    shape_id = state.value("shape")
+                         search=("namespace", "operation", "pattern"), keep=("shape_id",),
+                         marked=state.value("shape"))  # fmt: skip
+    if chosen is not None and chosen["shape_id"] != state.value("shape"):
+        state.put("message", None)
+    shape_id = state.kept("shape", chosen["shape_id"] if chosen else None)
     known = rows(source, f"select * from ({shapes_sql(every=True)}) where shape_id is not null") if shape_id else []
     shape = next((row for row in known if row["shape_id"] == shape_id), None)
     if shape is None:
@@ -134,7 +135,16 @@ def show_commands(view: View) -> None:
     if heat:
         show_chart(latency_heat(heat, domain), describe="Latency of MongoDB commands over time")
     st.subheader("Errors", anchor=False)
-    paged_table(source, "errors", ERRORS, _ERRORS, order="-commands", noun="error", search=("command", "error_name"))
+    paged_table(
+        source,
+        "errors",
+        ERRORS,
+        _ERRORS,
+        order="-commands",
+        noun="kind of error",
+        nouns="kinds of errors",
+        search=("command", "error_name"),
+    )
     st.subheader("Commands", anchor=False)
     _command_table(view, "select * from mongo_commands")
 
@@ -160,6 +170,7 @@ def show_drivers(view: View) -> None:
 def _command_table(view: View, query: str) -> None:
     chosen = paged_table(view.source, "commands", query, _COMMANDS, order="ts", noun="command", select=True,
                          search=("command", "collection", "client_address", "app_name"),
-                         keep=("exchange_id",))  # fmt: skip
-    if chosen is not None:
-        show_exchange(view.source.opened, chosen["exchange_id"], "command")
+                         keep=("exchange_id",), marked=state.value("message"))  # fmt: skip
+    wanted = state.kept("message", chosen["exchange_id"] if chosen else None)
+    if wanted:
+        show_exchange(view.source.opened, wanted, "command")

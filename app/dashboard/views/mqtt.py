@@ -14,7 +14,7 @@ from app.dashboard.charts.traffic import latency_heat
 from app.dashboard.state import View
 from app.dashboard.tables import Column, paged_table
 from app.dashboard.text import empty, heading, line, small_table
-from app.dashboard.views.message import show_exchange
+from app.dashboard.views.message import flow_link, show_exchange
 from reports.mqtt_report import CLIENTS, DELIVERIES, HANDSHAKES
 from reports.mqtt_rows import (
     LANES,
@@ -34,7 +34,7 @@ from reports.values import ms_text
 _CLIENTS = (
     Column("client_id", "Client id"),
     Column("client_address", "Address"),
-    Column("versions", "Version", "text", "small"),
+    Column("versions", "Version", "text", 62),
     Column("transports", "Transport", "text", "small"),
     Column("user_names", "User"),
     Column("connections", "Connections", "count"),
@@ -47,16 +47,16 @@ _CLIENTS = (
 _CONNECTIONS = (
     Column("ts", "Connected", "time"),
     Column("ts_end", "Until", "time"),
-    Column("client_id", "Client id"),
+    Column("client_id", "Client id", "text", 130),
     Column("client_address", "Address"),
-    Column("version", "Version", "text", "small"),
+    Column("version", "Version", "text", 62),
     Column("clean_start", "Clean", "flag"),
     Column("session_present", "Session", "flag"),
     Column("keep_alive_s", "Keep alive s", "plain"),
-    Column("error_name", "Answer"),
-    Column("disconnected_by", "DISCONNECT by", "text", "small"),
-    Column("disconnect_reason_name", "Reason"),
-    Column("closed_by", "Closed by", "text", "small"),
+    Column("error_name", "Answer", "text", 150),
+    Column("disconnected_by", "Disconnect by", "text", 92),
+    Column("disconnect_reason_name", "Reason", "text", 130),
+    Column("closed_by", "Closed by", "text", 72),
     Column("client_silence_ms", "Longest silence ms", "ms"),
     Column("pings_unanswered", "Pings unanswered", "count"),
 )
@@ -74,9 +74,9 @@ _LEVELS = (
 _MESSAGES = (
     Column("ts", "Time", "time"),
     Column("direction", "Direction"),
-    Column("client_id", "Client id"),
+    Column("client_id", "Client id", "text", 110),
     Column("topic", "Topic", "text", "medium"),
-    Column("qos", "QoS", "plain", "small"),
+    Column("qos", "QoS", "plain", 50),
     Column("retain", "Retain", "flag"),
     Column("dup", "Dup", "flag"),
     Column("payload_bytes", "Payload", "bytes"),
@@ -102,7 +102,7 @@ _UNFINISHED = (
     Column("client_address", "Address"),
     Column("direction", "Direction"),
     Column("topic", "Topic"),
-    Column("qos", "QoS", "plain", "small"),
+    Column("qos", "QoS", "plain", 50),
     Column("packet_identifier", "Packet id", "plain"),
     Column("handshake", "Handshake"),
     Column("packet", "Packet", "plain"),
@@ -136,9 +136,13 @@ def show_clients(view: View) -> None:
     st.subheader("Connections", anchor=False)
     query = "select * from mqtt_connections"
     chosen = paged_table(view.source, "connections", query, _CONNECTIONS, order="ts", noun="connection", select=True,
-                         search=("client_id", "client_address"), keep=("flow_id",))  # fmt: skip
-    if chosen is not None:
-        view.go("connections", flow=chosen["flow_id"], message=None, line=None)
+                         search=("client_id", "client_address"), keep=("flow_id",),
+                         marked=state.value("flow"))  # fmt: skip
+    flow_id = state.kept("flow", chosen["flow_id"] if chosen else None)
+    if flow_id:
+        flow_link(view, flow_id)
+    else:
+        line("Choose a row for the way to its messages.", "quiet")
 
 
 def show_topics(view: View) -> None:
@@ -155,14 +159,15 @@ def show_topics(view: View) -> None:
     chosen = paged_table(view.source, "levels", topic_levels(under, length_ns), _LEVELS, order="-published",
                          noun="level", search=("segment",), select=True, keep=("deeper",))  # fmt: skip
     if chosen is not None:
-        state.put("under", below(under) + chosen["segment"] or "/")
-        st.session_state.pop("levels.grid", None)
+        _descend(below(under) + chosen["segment"] or "/")
         st.rerun()
     st.subheader("Messages", anchor=False)
     message = paged_table(view.source, "publishes", publishes(under), _MESSAGES, order="ts", noun="message",
-                          search=("topic", "client_id"), select=True, keep=("message_id",))  # fmt: skip
-    if message is not None:
-        show_exchange(view.source.opened, message["message_id"], "publish")
+                          search=("topic", "client_id"), select=True, keep=("message_id",),
+                          marked=state.value("message"))  # fmt: skip
+    wanted = state.kept("message", message["message_id"] if message else None)
+    if wanted:
+        show_exchange(view.source.opened, wanted, "publish")
 
 
 def _path(under: str) -> None:
@@ -171,9 +176,15 @@ def _path(under: str) -> None:
         return
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
         above = under.rpartition("/")[0] if "/" in under else None
-        st.button("Up", icon=":material/arrow_upward:", key="up", on_click=state.put, args=("under", above))
-        st.button("All topics", key="top", type="tertiary", on_click=state.put, args=("under", None))
+        st.button("Up", icon=":material/arrow_upward:", key="up", on_click=_descend, args=(above,))
+        st.button("All topics", key="top", type="tertiary", on_click=_descend, args=(None,))
         st.code(f"{below(under)}#", language=None)
+
+
+def _descend(under: str | None) -> None:
+    """Look at another part of the tree; the message that was open lies elsewhere."""
+    state.put("under", under)
+    state.put("message", None)
 
 
 def show_deliveries(view: View) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import streamlit as st
 
 from app.dashboard import state
-from app.dashboard.charts.theme import show_chart
+from app.dashboard.charts.theme import dense, show_chart
 from app.dashboard.charts.traffic import BRUSH, exchange_rate, trouble
 from app.dashboard.command_line import command_line
 from app.dashboard.offers import without_folder
@@ -89,9 +89,9 @@ def _findings(view: View) -> None:
     if not found:
         empty("No findings.")
         return
-    finding_cards(view, found[:_CAUSES_SHOWN], "overview")
-    if len(found) > _CAUSES_SHOWN and st.button("All findings", key="all-findings", icon=":material/arrow_forward:"):
-        view.go("findings", finding=None)
+    finding_cards(view, found[:_CAUSES_SHOWN])
+    if len(found) > _CAUSES_SHOWN:
+        view.link("findings", "All findings", icon=":material/arrow_forward:", finding=None)
 
 
 def _traffic(view: View) -> None:
@@ -103,8 +103,8 @@ def _traffic(view: View) -> None:
         return
     st.subheader("Traffic", anchor=False)
     picked = st.altair_chart(
-        exchange_rate(over_time, width, domain), theme="streamlit", width="stretch", key="ww_rate", on_select="rerun",
-        selection_mode=BRUSH, alt="Exchanges per second by protocol",
+        dense(exchange_rate(over_time, width, domain)), theme="streamlit", width="stretch", key="ww_rate",
+        on_select="rerun", selection_mode=BRUSH, alt="Exchanges per second by protocol",
     )  # fmt: skip
     _offer_range(picked)
     if any(row["errors"] or row["unanswered"] for row in over_time):

@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qsl
 
 from streamlit.testing.v1 import AppTest
+from streamlit.testing.v1.element_tree import Block
 
 from app.dashboard.jobs import key_of
 from app.dashboard.offers import Offer, samples
@@ -31,16 +34,29 @@ def opened(capture: str, page: str = "", values: Mapping[str, str] | None = None
     """The page as a session sees it that begins with this address."""
     app = AppTest.from_file(str(SCRIPT), default_timeout=TIMEOUT_S)
     app.query_params["capture"] = capture
-    for name, value in (values or {}).items():
-        app.query_params[name] = value
     app.run()
-    return on_page(app, page) if page else app
+    return on_page(app, page, values) if page else app
 
 
-def on_page(app: AppTest, page: str) -> AppTest:
-    """The same session after a click in the navigation."""
-    hashes = {info["url_pathname"]: key for key, info in app._registered_pages.items()}
-    app._page_hash = hashes[page]
+def links(part: AppTest | Block) -> list[Any]:
+    """What the browser is told of each link to a page."""
+    return [one.proto for one in part.get("page_link")]
+
+
+def on_page(app: AppTest, page: str, values: Mapping[str, str] | None = None) -> AppTest:
+    """The same session after a click in the sidebar; with `values` in the address besides."""
+    return _follow(app, next(link for link in links(app.sidebar) if link.page == page), values or {})
+
+
+def follow(app: AppTest, label: str) -> AppTest:
+    """The same session after a click on the first link whose label begins so."""
+    return _follow(app, next(link for link in links(app) if link.label.startswith(label)), {})
+
+
+def _follow(app: AppTest, link: Any, values: Mapping[str, str]) -> AppTest:
+    app._page_hash = link.page_script_hash
+    app.query_params.clear()
+    app.query_params.update({**dict(parse_qsl(link.query_string)), **values})
     return app.run()
 
 

@@ -17,7 +17,7 @@ from app.dashboard import state, tables
 from app.dashboard.offers import samples
 from app.dashboard.opened import Opened, Selected
 from app.dashboard.pages import PAGES
-from tests.app.dashboard.opening import SCRIPT, TIMEOUT_S, kept, on_page, opened, sample, shown
+from tests.app.dashboard.opening import SCRIPT, TIMEOUT_S, follow, kept, links, on_page, opened, sample, shown
 from tests.app.program import run
 from tests.conftest import SAMPLES
 from tests.support.datasets import make_dataset
@@ -40,8 +40,9 @@ def open_every_page(name: str) -> None:
     kept(sample(name))
     app = opened(name)
     entries = {entry.name for entry in PAGES if entry.needs is None or name.startswith(entry.needs)}
-    assert entries <= {info["url_pathname"] or PAGES[0].name for info in app._registered_pages.values()}
-    for page in sorted(entries - {PAGES[0].name}):
+    linked = {link.page or PAGES[0].name for link in links(app.sidebar)}
+    assert entries <= linked
+    for page in sorted(linked - {PAGES[0].name}):
         app = on_page(app, page)
         assert not app.exception, (page, [error.message for error in app.exception])
         assert shown(app), page
@@ -63,8 +64,7 @@ def test_a_finding_names_who_did_it_and_can_be_taken_along() -> None:
     kept(sample("mqtt_faults"))
     app = opened("mqtt_faults")
     assert not app.exception
-    next(button for button in app.button if button.label == "Details").click()
-    app.run()
+    app = follow(app, "Details")
     assert not app.exception
     assert app.query_params["finding"]
     text = shown(app)
@@ -82,6 +82,32 @@ def test_filters_stand_in_the_url_and_come_back() -> None:
     app = on_page(app, "")
     assert "severity" not in app.query_params
     assert app.query_params["capture"] == "mqtt_faults"
+    app = on_page(app, "findings")
+    assert app.query_params["severity"] == "warning"
+    assert app.selectbox(key="ww_w_severity").value == "warning"
+
+
+def test_an_address_without_a_filter_clears_it() -> None:
+    """As Back does; what the address does not say of the page is not kept."""
+    kept(sample("mqtt_faults"))
+    app = opened("mqtt_faults", "findings", {"severity": "critical"})
+    app.query_params.clear()
+    app.query_params["capture"] = "mqtt_faults"
+    app.run()
+    assert app.selectbox(key="ww_w_severity").value == ""
+    assert "severity" not in app.query_params
+    app.query_params.clear()
+    app.run()
+    assert "Open a capture" in [header.value for header in app.header]
+
+
+def test_a_page_of_a_protocol_that_is_not_there_is_a_sentence() -> None:
+    kept(sample("mqtt_faults"))
+    app = opened("mqtt_faults")
+    app._page_hash = next(key for key, info in app._registered_pages.items() if info["url_pathname"] == "kafka-groups")
+    app.run()
+    assert not app.exception
+    assert "This capture has no Kafka traffic." in shown(app)
 
 
 def test_a_table_too_long_for_a_download_names_the_command_line(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -107,7 +133,7 @@ def test_a_dataset_opens_where_it_lies(tmp_path: Path, monkeypatch: pytest.Monke
     monkeypatch.setattr(sys, "argv", ["script", f"--given={json.dumps(order)}"])
     app = AppTest.from_file(str(SCRIPT), default_timeout=TIMEOUT_S).run()
     assert not app.exception
-    assert "mongo-shapes" in {info["url_pathname"] for info in app._registered_pages.values()}
+    assert "mongo-shapes" in {link.page for link in links(app.sidebar)}
     assert "Who talks to whom" in shown(app)
 
 

@@ -34,6 +34,7 @@ MARKDOWN = frozenset({
 WRAPPERS = frozenset({"choice", "segments", "several", "typed"})
 # Where a label is handed on, and where markup that `text` made is shown.
 HANDS_ON = {"state.py"}
+OUR_OWN = {"entry.title"}  # of `pages.py`
 SHOWS_MARKUP = {"text.py", "streamlit_app.py"}
 
 
@@ -87,6 +88,9 @@ def test_what_reads_markdown_gets_constant_text(path: Path) -> None:
         ("st.html(body)", False),
         ('column.markdown("*" + name)', False),
         ('state.choice(name, "x", options)', False),
+        ('view.link("page", "Open", name)', True),
+        ('view.link("page", name)', False),
+        ("st.page_link(page, label=name)", False),
     ],
 )
 def test_the_check_sees(code: str, safe: bool) -> None:
@@ -99,8 +103,10 @@ def calls(tree: ast.AST) -> Iterator[tuple[ast.Call, str]]:
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
             owner = node.func.value.id if isinstance(node.func.value, ast.Name) else ""
             name = node.func.attr
-            if (name in MARKDOWN | {"html"} and owner not in {"self", "text"}) or (
-                owner == "state" and name in WRAPPERS
+            if (
+                (name in MARKDOWN | {"html"} and owner not in {"self", "text"})
+                or (owner == "state" and name in WRAPPERS)
+                or (owner in {"state", "view"} and name == "link")
             ):
                 yield node, name
 
@@ -110,11 +116,13 @@ def is_safe(call: ast.Call, name: str, file: str) -> bool:
         return file in SHOWS_MARKUP
     if file in HANDS_ON:
         return True
-    labels = [*call.args[:1], *(k.value for k in call.keywords if k.arg in {"label", "help", "body", "placeholder"})]
+    first = 1 if name in {"link", "page_link"} else 0
+    said = (k.value for k in call.keywords if k.arg in {"label", "help", "body", "placeholder"})
+    labels = [*call.args[first : first + 1], *said]
     return all(is_constant(label) for label in labels) or (name == "progress" and file == "landing.py")
 
 
 def is_constant(node: ast.expr) -> bool:
     if isinstance(node, ast.List | ast.Tuple):
         return all(is_constant(item) for item in node.elts)
-    return isinstance(node, ast.Constant)
+    return isinstance(node, ast.Constant) or ast.unparse(node) in OUR_OWN
