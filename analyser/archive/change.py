@@ -16,10 +16,10 @@ from typing import Any
 
 from analyser.archive.journal import STAGING, STATE, Journal, is_unfinished, repair, write_journal
 from analyser.archive.lock import LOCK, locked
-from analyser.archive.manifest import MANIFEST, DatasetError, InputFile, Manifest, Part, Run, read_manifest
+from analyser.archive.manifest import HIDDEN, MANIFEST, DatasetError, InputFile, Manifest, Part, Run, read_manifest
 
 _RUN = re.compile(r"(?:/part-|^_state/)(\d{6,12})\b")
-_OWN = {MANIFEST, LOCK, STAGING, STATE}
+_OWN = {MANIFEST, LOCK, STAGING, STATE, HIDDEN}
 
 
 class Change:
@@ -40,7 +40,8 @@ class Change:
         self.state.mkdir(parents=True)
         old_state = previous.state if previous is not None else None
         self.previous_state = root / old_state if old_state is not None else None
-        self._kept = {part.path: part for part in previous.parts} if previous is not None else {}
+        kept = (*previous.parts, *previous.hidden) if previous is not None else ()
+        self._kept = {part.path: part for part in kept}
         self._added: dict[str, Part] = {}
 
     @classmethod
@@ -68,8 +69,14 @@ class Change:
 
     def parts(self, table: str | None = None) -> list[Part]:
         """The parts that count if it were committed now, of one table or of all, by path."""
-        both = {**self._kept, **self._added}
-        return [part for _, part in sorted(both.items()) if table in (None, part.table)]
+        return [part for part in self._all() if not part.is_hidden() and table in (None, part.table)]
+
+    def hidden_parts(self) -> list[Part]:
+        """Those that would lie in the dataset and count for no reader, by path."""
+        return [part for part in self._all() if part.is_hidden()]
+
+    def _all(self) -> list[Part]:
+        return [part for _, part in sorted({**self._kept, **self._added}.items())]
 
     def location(self, part: Part) -> Path:
         """Where the file of one of `parts` lies now."""
@@ -91,27 +98,31 @@ class Change:
                 del self._kept[part.path]
                 self._removes.append(part.path)
 
-    def commit(self, inputs: Iterable[InputFile], settings: Mapping[str, Any] | None = None) -> Manifest:
+    def commit(
+        self, inputs: Iterable[InputFile], settings: Mapping[str, Any] | None = None, *, keeps_state: bool = False
+    ) -> Manifest:
         """Make the change count, all at once, and the new manifest. inputs: those of this run, in reading order.
 
-        settings: None keeps the previous ones. A killed process leaves the dataset as before or as after.
+        settings: None keeps the previous ones. keeps_state: the state stays as it was. A killed process leaves the
+        dataset as before or as after.
         """
         previous = self.previous or Manifest()
         new = tuple(inputs)
         again = {one.path for one in new}
-        state = f"{STATE}/{self.run}"
+        state = previous.state if keeps_state else f"{STATE}/{self.run}"
         manifest = Manifest(
             inputs=(*(one for one in previous.inputs if one.status == "read" or one.path not in again), *new),
             parts=tuple(self.parts()),
             runs=(*previous.runs, Run(self.run, time.time_ns())),
             settings=MappingProxyType(dict(previous.settings if settings is None else settings)),
             state=state,
+            hidden=tuple(self.hidden_parts()),
         )
         staged = f"{STAGING}/{self.run}"
         moves = [(f"{staged}/{path}", path) for path in self._added]
-        moves.append((f"{staged}/{STATE}", state))
-        if previous.state is not None:
-            self._removes.append(previous.state)
+        if state is not None and state != previous.state:
+            moves.append((f"{staged}/{STATE}", state))
+            self._removes += [] if previous.state is None else [previous.state]
         write_journal(self.root, Journal(tuple(moves), tuple(self._removes)), manifest.text())
         repair(self.root)
         return manifest
@@ -137,7 +148,7 @@ def _last_run(previous: Manifest | None, names: Iterable[str]) -> int:
 def _everything(root: Path) -> Iterator[str]:
     """All parts and states that lie in a dataset, whatever its manifest says."""
     for folder in sorted(root.iterdir()):
-        if folder.is_dir() and not folder.name.startswith("_"):
+        if folder.is_dir() and (folder.name == HIDDEN or not folder.name.startswith("_")):
             yield from (path.relative_to(root).as_posix() for path in sorted(folder.rglob("part-*.parquet")))
     if (root / STATE).is_dir():
         yield from (f"{STATE}/{path.name}" for path in sorted((root / STATE).iterdir()))

@@ -13,10 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import chain, groupby
 from pathlib import Path
-from typing import NamedTuple
 
-import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
@@ -33,7 +30,9 @@ from analyser.store import HandedOver, RawStore, batches_of
 from analyser.timeorder import FLOW
 from dissectors.registry import dissectors
 
-STATE_FILE, RESULT_FILE, FLOWS_FILE, RAW_FILE = "state.zst", "result.pickle", "flows.arrow", "raw.pickle"
+STATE_FILE, RESULT_FILE, FLOWS_FILE = "state.zst", "result.pickle", "flows.arrow"
+# Whether a flow was over before its share's packets were, so that no later packet adds to it.
+ENDED = "_ended"
 # What tells clusters and topic names, by the columns that do.
 TOLD = {
     "kafka_brokers": ("flow_id", "wire_cluster_id", "host", "port", "client_address", "server_address", "server_port"),
@@ -58,21 +57,13 @@ class DecodeJob:
     previous: Path | None
 
 
-class Raw(NamedTuple):
-    """Raw rows of one table. flows: of which they are, sorted. unnamed: ids of topics that have no name in them."""
-
-    rows: HandedOver
-    flows: npt.NDArray[np.int64]
-    unnamed: tuple[str, ...]
-
-
 @dataclass(frozen=True, slots=True)
 class ShareFolder:
     """What a task leaves for one share. settled, open: raw rows by table. ranges: only in that of share 0."""
 
     share: int
-    settled: Mapping[str, Raw]
-    open: Mapping[str, Raw]
+    settled: Mapping[str, HandedOver]
+    open: Mapping[str, HandedOver]
     ranges: list[RangeResult] = field(default_factory=list)
 
 
@@ -104,19 +95,21 @@ def decode_share(job: DecodeJob, share: int, chunks: Iterable[Chunk]) -> Path:
                 ranges.append(pickle.loads(chunk.payload))
             decoder.take(chunk)
         decoder.settle_clock()
-        settled = {name: _raw(rows) for name, rows in pipeline.decoded().store.hand_over().items()}
+        settled = pipeline.decoded().store.hand_over()
         state = pickle.dumps((decoder.place(), pipeline.suspended()), pickle.HIGHEST_PROTOCOL)
         (folder / STATE_FILE).write_bytes(zstandard.compress(state, 3))
         del state
+        ended = pa.array(pipeline.decoded().flows.first_packets, pa.int64())
         pipeline.change_store(RawStore(open_in, compression="zstd"))
         pipeline.end()
     decoded = pipeline.decoded()
-    still_open = {name: _raw(rows) for name, rows in decoded.store.hand_over().items()}
+    still_open = decoded.store.hand_over()
     flows = decoded.flows_table()
+    flows = flows.append_column(ENDED, pc.is_in(flows.column(FLOW), ended))
     feather.write_feather(flows, str(folder / FLOWS_FILE), compression="zstd")
-    earlier = [] if job.previous is None else earlier_raw(job.previous / share_name(share))
+    previous = None if job.previous is None else job.previous / share_name(share)
     for name in TOLD:
-        _write_told(name, flows, [raws[name] for raws in (*earlier, settled, still_open) if name in raws], folder)
+        _write_told(name, flows, settled.get(name), still_open.get(name), folder, previous)
     (folder / RESULT_FILE).write_bytes(pickle.dumps(ShareFolder(share, settled, still_open, ranges)))
     return folder
 
@@ -126,22 +119,9 @@ def share_name(share: int) -> str:
     return f"share-{share}"
 
 
-def earlier_raw(folder: Path) -> list[Mapping[str, Raw]]:
-    """The settled raw rows of all runs before, in a share's folder of a state; the oldest run first."""
-    return [raw for _, raw in raw_of_runs(folder)]
-
-
-def raw_of_runs(folder: Path) -> list[tuple[str, Mapping[str, Raw]]]:
-    """The same with the names of the runs."""
-    found: list[tuple[str, Mapping[str, Raw]]] = []
-    for path in sorted(folder.glob(f"raw-*/{RAW_FILE}")):
-        raws: Mapping[str, Raw] = pickle.loads(path.read_bytes())
-        own = path.parent
-        moved = {
-            name: raw._replace(rows=raw.rows._replace(path=own / raw.rows.path.name)) for name, raw in raws.items()
-        }
-        found.append((own.name.removeprefix("raw-"), moved))
-    return found
+def told_file(table: str) -> str:
+    """What the settled rows of a table tell, in the folder of a share."""
+    return f"told-{table}.arrow"
 
 
 def _resume(path: Path, pipeline: Pipeline, decoder: ShareDecoder) -> None:
@@ -150,35 +130,36 @@ def _resume(path: Path, pipeline: Pipeline, decoder: ShareDecoder) -> None:
     pipeline.resume(suspended)
 
 
-def _raw(rows: HandedOver) -> Raw:
-    """What an amendment of the rows depends on."""
-    flows: list[npt.NDArray[np.int64]] = []
-    unnamed: set[str] = set()
-    if rows.chunks:
-        with pa.OSFile(str(rows.path), "rb") as file, pa.ipc.open_file(file) as whole:
-            names = whole.schema.names
-        has_topics = {"topic", "topic_id"} <= {*names}
-        wanted = [names.index(name) for name in ("topic", "topic_id", FLOW)[0 if has_topics else 2 :]]
-        options = pa.ipc.IpcReadOptions(included_fields=wanted)
-        with pa.OSFile(str(rows.path), "rb") as file, pa.ipc.open_file(file, options=options) as opened:
-            for place in range(opened.num_record_batches):
-                batch = opened.get_batch(place)
-                flows.append(np.unique(batch.column(FLOW).to_numpy()))
-                if has_topics:
-                    ids = batch.filter(pc.is_null(batch.column("topic"))).column("topic_id")
-                    unnamed.update(pc.unique(ids.drop_null()).to_pylist())
-    return Raw(rows, np.unique(np.concatenate(flows)) if flows else np.zeros(0, np.int64), tuple(sorted(unnamed)))
-
-
-def _write_told(table: str, flows: pa.Table, raws: Iterable[Raw], folder: Path) -> None:
-    """The different rows of these columns, without those of connections that were seen before."""
+def _write_told(
+    table: str,
+    flows: pa.Table,
+    settled: HandedOver | None,
+    still_open: HandedOver | None,
+    folder: Path,
+    previous: Path | None,
+) -> None:
+    """What the rows of all runs tell, without connections that were seen before; and beside it, for the next run, what
+    the settled ones do."""
+    kept = previous / told_file(table) if previous is not None else None
+    told = feather.read_table(str(kept)) if kept is not None and kept.exists() else None
+    told = _different(table, told, settled)
+    if told is not None:
+        feather.write_feather(told, str(folder / told_file(table)), compression="zstd")
+    told = _different(table, told, still_open)
+    if told is None:
+        return
     known = Lookups(flows, pa.nulls(flows.num_rows, pa.string()), {}, [], {})
-    again = duplicate_flows(flows)
-    found: pa.Table | None = None
-    for batch in chain.from_iterable(batches_of(raw.rows) for raw in raws):
-        rows = batch.filter(pc.invert(pc.is_in(batch.column(FLOW), again)))
-        told = pa.Table.from_batches([finish_batch(table, rows, known, TOLD[table])])
-        both = told if found is None else pa.concat_tables([found, told])
-        found = both.group_by(list(TOLD[table])).aggregate([])
-    if found is not None:
-        pq.write_table(found, folder / f"{table}.parquet")
+    rows = told.filter(pc.invert(pc.is_in(told.column(FLOW), duplicate_flows(flows)))).combine_chunks()
+    found = [finish_batch(table, batch, known, TOLD[table]) for batch in rows.to_batches()]
+    if found:
+        different = pa.Table.from_batches(found).group_by(list(TOLD[table])).aggregate([])
+        pq.write_table(different, folder / f"{table}.parquet")
+
+
+def _different(table: str, told: pa.Table | None, rows: HandedOver | None) -> pa.Table | None:
+    """The different raw rows of what was told before and these, in the columns that tell something."""
+    for batch in () if rows is None else batches_of(rows):
+        names = [name for name in (*TOLD[table], FLOW) if name in batch.schema.names]
+        more = pa.Table.from_batches([batch.select(names)])
+        told = (more if told is None else pa.concat_tables([told, more])).group_by(names).aggregate([])
+    return told

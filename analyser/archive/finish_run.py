@@ -1,24 +1,32 @@
 """Running the finish stage: raw rows of all shares to the parts of a change.
 
-In: the folders that the decode stage left. Out: parts added to the change, and old ones removed where rows of earlier
-runs were made anew.
+In: the folders that the decode stage left. Out: parts added to the change, and old ones replaced that have rows of
+which something is known otherwise now.
 """
 
 from __future__ import annotations
 
 import pickle
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+import pyarrow as pa
+from pyarrow import feather
+
+from analyser.archive.amend import AMENDED_DDL, Amended, AmendJob, amend_parts, facts_of, has_topics
 from analyser.archive.change import Change
+from analyser.archive.common import COMMON_FILE, Common
 from analyser.archive.decode_run import result_of
-from analyser.archive.decode_stage import raw_of_runs, share_name
-from analyser.archive.finish_stage import DONE_DDL, FinishJob, Made, finish_units
-from analyser.archive.kept_state import PartsOf, parts_before
-from analyser.context.stages import STAGE_OF
+from analyser.archive.finish_stage import CHANGED_FILE, DONE_DDL, FLOWS, FinishJob, differ, finish_units
+from analyser.archive.manifest import Part
+from analyser.archive.tasks import dealt, tasks_for
+from analyser.build import row_fields
+from analyser.context.stages import STAGES
+from analyser.timeorder import FLOW
+from dissectors.registry import dissectors
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -34,65 +42,79 @@ class FinishRun(NamedTuple):
     work: Path
 
 
-def finish_tables(run: FinishRun) -> PartsOf:
-    """Make the parts of all tables, those that the context stages still work on too; which settled rows each has."""
+def finish_tables(run: FinishRun) -> None:
+    """Make the parts of all tables, those that the context stages still work on too."""
     change = run.change
-    parts_of = parts_before(change)
     change.remove(*(part for part in change.parts() if part.provisional))
-    job_path = run.work / "finish.pickle"
+    made = _made(run)
+    if change.previous_state is not None:
+        _amend(run, change.previous_state)
+    change.add(*made)
+
+
+def _made(run: FinishRun) -> list[Part]:
+    """The parts of the rows of this run."""
+    change, job_path = run.change, run.work / "finish.pickle"
     job = FinishJob(change.staging, change.run, run.folders, change.previous_state, change.state, run.enable)
     job_path.write_bytes(pickle.dumps(job))
     units = _units(run)
-    stale: set[str] = set()
-    for share, made in _make(run.spark, job_path, units, whole=False):
-        stale |= {one.table for one in made if one.stale}
-        for one in made:
-            if one.of is not None and one.table not in STAGE_OF:
-                key = (share, one.of, one.table)
-                change.remove(*parts_of.get(key, ()))
-                parts_of[key] = one.parts
-            change.add(*one.parts)
-    if stale:
-        change.remove(*(part for table in stale for part in change.parts(table)))
-        units = Counter({unit: rows for unit, rows in units.items() if unit[1] in stale})
-        for _, made in _make(run.spark, job_path, units, whole=True):
-            change.add(*(part for one in made for part in one.parts))
-    return parts_of
-
-
-def _make(
-    spark: SparkSession, job_path: Path, units: Mapping[tuple[int, str], int], *, whole: bool
-) -> Iterator[tuple[int, list[Made]]]:
-    tasks = max(1, min(len(units), 4 * spark.sparkContext.defaultParallelism))
-    rows = spark.createDataFrame(
-        [(*unit, whole) for unit in _dealt(units, tasks)], "task int, share int, name string, whole boolean"
+    tasks = tasks_for(run.spark, len(units))
+    rows = run.spark.createDataFrame(
+        [(task, *unit) for task, unit in dealt(units, tasks)], "task int, share int, name string"
     )
     done = rows.repartitionById(tasks, rows.task).mapInArrow(partial(finish_units, str(job_path)), DONE_DDL)
-    for row in sorted(done.collect(), key=lambda row: (row.share, row.name)):
-        yield row.share, pickle.loads(row.parts)
+    return [part for row in done.collect() for part in pickle.loads(row.parts)]
+
+
+def _amend(run: FinishRun, previous: Path) -> None:
+    """Parts of earlier runs that have rows to amend are replaced."""
+    change = run.change
+    changed = pa.concat_tables(feather.read_table(str(folder / CHANGED_FILE)) for folder in run.folders.values())
+    before, now = (pickle.loads((state / COMMON_FILE).read_bytes()) for state in (previous, change.state))
+    topics = _renamed(before, now)
+    affected = {
+        table
+        for table in _tables(run.enable)
+        if (topics and has_topics(table)) or any(differ(changed, facts_of(table)).to_pylist())
+    }
+    parts = [part for part in (*change.parts(), *change.hidden_parts()) if part.table in affected]
+    if not parts:
+        return
+    changed_path, job_path = run.work / CHANGED_FILE, run.work / "amend.pickle"
+    feather.write_feather(changed.sort_by(FLOW), str(changed_path))
+    job_path.write_bytes(pickle.dumps(AmendJob(change.root, change.staging, change.run, changed_path, topics)))
+    tasks = tasks_for(run.spark, len(parts))
+    sizes = Counter({part: part.bytes for part in parts})
+    rows = run.spark.createDataFrame(
+        [(task, pickle.dumps(part)) for task, part in dealt(sizes, tasks)], "task int, part binary"
+    )
+    done = rows.repartitionById(tasks, rows.task).mapInArrow(partial(amend_parts, str(job_path)), AMENDED_DDL)
+    for row in done.collect():
+        amended: Amended = pickle.loads(row.made)
+        change.remove(amended.old)
+        change.add(*amended.new)
+
+
+def _renamed(before: Common, now: Common) -> dict[str, tuple[str | None, str | None]]:
+    """Ids of topics whose name is another one now: the name before and now."""
+    ids = {*before.topics, *now.topics}
+    names = {one: (before.topics.get(one), now.topics.get(one)) for one in sorted(ids)}
+    return {one: (old, new) for one, (old, new) in names.items() if old != new}
+
+
+def _tables(enable: tuple[str, ...]) -> Iterable[str]:
+    """Those whose rows are of flows, and not made of other rows."""
+    made_of_others = {table for stage in STAGES for table in stage.new}
+    return (table for table in (FLOWS, *row_fields(dissectors(enable))) if table not in made_of_others)
 
 
 def _units(run: FinishRun) -> Counter[tuple[int, str]]:
     """Share and table -> about how many rows there are to make."""
     units: Counter[tuple[int, str]] = Counter()
     for share, folder in run.folders.items():
-        units[share, "flows"] = 1
+        units[share, FLOWS] = 1
         result = result_of(folder)
-        raws = [result.settled, result.open]
-        if run.change.previous_state is not None:
-            raws += [raw for _, raw in raw_of_runs(run.change.previous_state / share_name(share))]
-        for tables in raws:
-            for table, raw in tables.items():
-                units[share, table] += 1 + raw.rows.rows
+        for tables in (result.settled, result.open):
+            for table, rows in tables.items():
+                units[share, table] += 1 + rows.rows
     return units
-
-
-def _dealt(units: Mapping[tuple[int, str], int], tasks: int) -> list[tuple[int, int, str]]:
-    """Task, share and table: the largest first, each to the task that has least to do; shares stay together there."""
-    loads = [0] * tasks
-    dealt = []
-    for (share, table), rows in sorted(units.items(), key=lambda item: (-item[1], item[0])):
-        task = loads.index(min(loads))
-        loads[task] += rows
-        dealt.append((task, share, table))
-    return sorted(dealt)

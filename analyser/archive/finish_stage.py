@@ -1,8 +1,8 @@
 """The finish stage: raw rows of a share to registered columns in Parquet parts.
 
 In: what the decode stage left of a share, and what only all shares together tell (clusters, topic names, the end of the
-capture). Out: parts in the staging folder. Settled rows of earlier runs are made anew where something that is now known
-of their flows or topics was not known when they were made.
+capture). Out: parts in the staging folder, and for the next run what is known of the flows. What is known otherwise
+than the previous run knew it is put beside, for `analyser/archive/amend.py`.
 """
 
 from __future__ import annotations
@@ -11,26 +11,37 @@ import pickle
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import chain
 from pathlib import Path
 from typing import NamedTuple
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import feather
 
 from analyser.archive.common import CLUSTER, COMMON_FILE, KNOWN_FILE, Common
-from analyser.archive.decode_stage import FLOWS_FILE, RESULT_FILE, Raw, ShareFolder, raw_of_runs, share_name
+from analyser.archive.decode_stage import ENDED, FLOWS_FILE, RESULT_FILE, ShareFolder, share_name
 from analyser.archive.manifest import Part
 from analyser.archive.parts import write_parts
 from analyser.build import Lookups, duplicate_flows, finish_batch, pieces, with_ends, with_first_packets
-from analyser.context.stages import STAGE_OF
-from analyser.store import batches_of
+from analyser.store import HandedOver, batches_of
 from analyser.tables import TABLES
 from analyser.timeorder import FLOW
 from dissectors.registry import dissectors
 
+FLOWS = "flows"
+CHANGED_FILE = "changed.arrow"
+# Whether the row of a flow is settled: no packet adds to it, nor does the end of the capture move.
+SETTLED = "_settled"
+# What was known before, in columns of this name and that of the fact.
+WAS = "_was_"
+# Facts of a flow that other tables repeat, or that later packets can change although the flow is over.
+FACTS = tuple(
+    name
+    for name in (*TABLES[FLOWS].column_names(), CLUSTER)
+    if name in ("duplicate_of", "hop_latency_ms", "clock_offset_ms", CLUSTER)
+    or any(name in table.column_names() and table.column(name).source == "flow"
+           for table in TABLES.values() if table.name != FLOWS)
+)  # fmt: skip
 DONE = pa.schema([("share", pa.int32()), ("name", pa.string()), ("parts", pa.binary())])
 DONE_DDL = "share int, name string, parts binary"
 
@@ -51,75 +62,42 @@ class FinishJob:
     enable: tuple[str, ...]
 
 
-class Made(NamedTuple):
-    """Parts of one table and share. of: the run whose settled rows they are; None for rows that are not settled.
-
-    stale: instead of parts: settled rows of the table have to be made anew, in all shares and of all runs.
-    """
-
-    table: str
-    of: str | None
-    parts: list[Part]
-    stale: bool = False
-
-
 def finish_units(job_path: str, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Make the tables that the rows name (share, table, whole: all runs); one row for each (DONE)."""
+    """Make the tables that the rows name (share, table); one row for each (DONE)."""
     for batch in batches:
-        columns = (batch.column(name).to_pylist() for name in ("share", "name", "whole"))
-        for share, table, whole in zip(*columns, strict=True):
-            made = finish_whole(job_path, share, table) if whole else finish_table(job_path, share, table)
+        columns = (batch.column(name).to_pylist() for name in ("share", "name"))
+        for share, table in zip(*columns, strict=True):
+            made = pickle.dumps(finish_table(job_path, share, table))
             yield pa.RecordBatch.from_arrays(
-                [pa.array([share], pa.int32()), pa.array([table]), pa.array([pickle.dumps(made)], pa.binary())],
-                schema=DONE,
+                [pa.array([share], pa.int32()), pa.array([table]), pa.array([made], pa.binary())], schema=DONE
             )
 
 
-def finish_table(job_path: str, share: int, table: str) -> list[Made]:
+def finish_table(job_path: str, share: int, table: str) -> list[Part]:
     """The parts of one table and share."""
     known = _known(job_path, share)
-    job, name = known.job, f"{known.job.run}-{share:04d}"
-    if table == "flows":
-        _keep_facts(known, share)
-        return [Made(table, None, _write(table, known.lookups.flows.to_batches(), job, f"{name}-2open", settled=False))]
     # Readers take names for the order in which rows of one connection and time came.
-    made = []
-    for run, tables in known.earlier:
-        if table in tables and _is_changed(table, tables[table], known):
-            if table in STAGE_OF:  # the context has mixed the rows of all shares in their parts
-                return [Made(table, None, [], stale=True)]
-            again = f"{run}-{share:04d}-1then{job.run}"
-            parts = _write(table, _finished(table, tables[table], known), job, again, settled=True)
-            made.append(Made(table, run, parts))
-    for raws, of, suffix in ((known.folder.settled, job.run, "1settled"), (known.folder.open, None, "2open")):
-        if table in raws:
-            rows = _finished(table, raws[table], known)
-            made.append(Made(table, of, _write(table, rows, job, f"{name}-{suffix}", settled=of is not None)))
-    return made
-
-
-def finish_whole(job_path: str, share: int, table: str) -> list[Made]:
-    """The parts of one table and share from the rows of all runs."""
-    known = _known(job_path, share)
-    job, name = known.job, f"{known.job.run}-{share:04d}"
-    settled = [*(tables for _, tables in known.earlier), known.folder.settled]
-    made = []
-    for raws, suffix in ((settled, "1all"), ([known.folder.open], "2open")):
-        rows = chain.from_iterable(_finished(table, tables[table], known) for tables in raws if table in tables)
-        made.append(Made(table, None, _write(table, rows, job, f"{name}-{suffix}", settled=suffix == "1all")))
+    settled, still_open = (f"{known.job.run}-{share:04d}-{suffix}" for suffix in ("1settled", "2open"))
+    if table == FLOWS:
+        return _finish_flows(known, share, settled, still_open)
+    staging, made = known.job.staging, []
+    if rows := known.folder.settled.get(table):
+        made += write_parts(table, _finished(table, rows, known), staging, settled)
+        if len(known.again):
+            hidden = _finished(table, rows, known, again=True)
+            made += write_parts(table, hidden, staging, settled, hidden=True)
+    if rows := known.folder.open.get(table):
+        made += write_parts(table, _finished(table, rows, known), staging, still_open, provisional=True)
     return made
 
 
 class _Known(NamedTuple):
-    """Everything about a share that all its tables need. before: the flows as the previous run knew them, or None."""
+    """Everything about a share that all its tables need. again: FLOW of connections that were seen before."""
 
     job: FinishJob
     folder: ShareFolder
     lookups: Lookups
     again: pa.Array
-    earlier: list[tuple[str, Mapping[str, Raw]]]
-    before: pa.Table | None
-    topics_before: Mapping[str, str]
 
 
 @lru_cache(maxsize=2)
@@ -132,60 +110,60 @@ def _known(job_path: str, share: int) -> _Known:
     clusters = feather.read_table(str(job.folders[share] / KNOWN_FILE)).column(CLUSTER).combine_chunks()
     known = dissectors(job.enable)
     errors = {dissector.name: dissector.error_names for dissector in known.values()}
-    facts = job.state / share_name(share)
-    facts.mkdir(parents=True, exist_ok=True)
-    earlier: list[tuple[str, Mapping[str, Raw]]] = []
-    before, topics_before = None, {}
-    if job.previous is not None:
-        own = job.previous / share_name(share)
-        earlier = raw_of_runs(own)
-        before = feather.read_table(str(own / FLOWS_FILE))
-        topics_before = pickle.loads((job.previous / COMMON_FILE).read_bytes()).topics
     lookups = Lookups(flows, clusters, common.topics, common.files, errors)
-    return _Known(job, folder, lookups, duplicate_flows(flows), earlier, before, topics_before)
+    return _Known(job, folder, lookups, duplicate_flows(flows))
 
 
-def _facts(lookups: Lookups) -> pa.Table:
-    """What the next run compares with: the flows with their clusters."""
-    return lookups.flows.append_column(CLUSTER, lookups.clusters)
+def _finish_flows(known: _Known, share: int, settled: str, still_open: str) -> list[Part]:
+    """The rows of flows that are over are written once, those of the others in every run."""
+    job, flows = known.job, known.lookups.flows
+    over = pc.and_(flows.column(ENDED), pc.is_valid(flows.column("ts_closed")))
+    facts = flows.select([FLOW, *(name for name in FACTS if name != CLUSTER)])
+    facts = facts.append_column(CLUSTER, known.lookups.clusters).append_column(SETTLED, over)
+    own = job.state / share_name(share)
+    own.mkdir(parents=True, exist_ok=True)
+    feather.write_feather(facts, str(own / FLOWS_FILE), compression="zstd")
+    new = over
+    if job.previous is not None:
+        before = feather.read_table(str(job.previous / share_name(share) / FLOWS_FILE))
+        feather.write_feather(changed_facts(facts, before), str(job.folders[share] / CHANGED_FILE))
+        written = before.filter(before.column(SETTLED)).column(FLOW)
+        new = pc.and_not(over, pc.is_in(flows.column(FLOW), written.combine_chunks()))
+    rows = flows.filter(new).to_batches()
+    made = write_parts(FLOWS, rows, job.staging, settled)
+    rows = flows.filter(pc.invert(over)).to_batches()
+    return made + write_parts(FLOWS, rows, job.staging, still_open, provisional=True)
 
 
-def _keep_facts(known: _Known, share: int) -> None:
-    """For the next run."""
-    facts = known.job.state / share_name(share) / FLOWS_FILE
-    feather.write_feather(_facts(known.lookups), str(facts), compression="zstd")
+def changed_facts(facts: pa.Table, before: pa.Table) -> pa.Table:
+    """The flows that were known and are known otherwise now: FLOW, FACTS, and the same as they were."""
+    there = facts.filter(pc.is_in(facts.column(FLOW), before.column(FLOW).combine_chunks()))
+    then = before.take(pc.index_in(there.column(FLOW), before.column(FLOW).combine_chunks()))
+    for name in FACTS:
+        there = there.append_column(f"{WAS}{name}", then.column(name))
+    return there.filter(differ(there, FACTS))
 
 
-def _finished(table: str, raw: Raw, known: _Known) -> Iterator[pa.RecordBatch]:
-    """Registered columns, and FLOW beside them."""
+def differ(changed: pa.Table, names: Iterable[str]) -> pa.ChunkedArray:
+    """For each row whether one of these facts is another than it was."""
+    found = pa.chunked_array([pa.repeat(False, changed.num_rows)])
+    for name in names:
+        now, then = changed.column(name), changed.column(f"{WAS}{name}")
+        same = pc.fill_null(pc.equal(now, then), False)
+        both_null = pc.and_(pc.is_null(now), pc.is_null(then))
+        found = pc.or_(found, pc.invert(pc.or_(same, both_null)))
+    return found
+
+
+def _finished(table: str, rows: HandedOver, known: _Known, *, again: bool = False) -> Iterator[pa.RecordBatch]:
+    """Registered columns, and FLOW beside them. again: those of connections that were seen before, or all others."""
     lists = TABLES[table].lists
-    for batch in batches_of(raw.rows):
+    for batch in batches_of(rows):
         if len(known.again):  # a connection that was captured at two points is told once
-            batch = batch.filter(pc.invert(pc.is_in(batch.column(FLOW), known.again)))
+            seen = pc.is_in(batch.column(FLOW), known.again)
+            batch = batch.filter(seen if again else pc.invert(seen))
         for piece in pieces(table, batch):
             flow = piece.column(FLOW)
             if lists:
                 flow = flow.take(pc.list_parent_indices(piece.column(lists[0])))
             yield finish_batch(table, piece, known.lookups).append_column(FLOW, flow)
-
-
-def _write(table: str, rows: Iterable[pa.RecordBatch], job: FinishJob, name: str, *, settled: bool) -> list[Part]:
-    return write_parts(table, rows, job.staging, name, provisional=not settled)
-
-
-def _is_changed(table: str, raw: Raw, known: _Known) -> bool:
-    """Would the rows come out otherwise than the previous run made them?"""
-    if known.before is None:
-        return False
-    topics, before = known.lookups.topics, known.topics_before
-    if any(topics.get(one) != before.get(one) for one in raw.unnamed):
-        return True
-    keys = raw.flows[raw.flows >= 0]
-    if not len(keys):
-        return False
-    now, then = _facts(known.lookups), known.before
-    at_now, at_then = (pa.array(np.searchsorted(facts.column(FLOW).to_numpy(), keys)) for facts in (now, then))
-    own = {column.name for column in TABLES[table].columns if column.source == "flow" or column.name == CLUSTER}
-    # Columns of other names are made of these.
-    names = {"flow_id", "duplicate_of", "client_address", "client_port", *own} & {*now.column_names}
-    return any(not now.column(one).take(at_now).equals(then.column(one).take(at_then)) for one in names)

@@ -33,5 +33,6 @@ def open_dataset_index(path: str | Path) -> Index:
         rows: list[Mapping[str, Any]] = select(tables.con, query).to_arrow_table().to_pylist()
         return rows
 
-    rows = TableRows(answer, [CaptureTimes(file_label(one.path), one.first_ns, one.last_ns) for one in read])
+    files = [CaptureTimes(file_label(one.path), one.first_ns, one.last_ns, one.packets) for one in read]
+    rows = TableRows(answer, files)
     return Index(rows, sources, [Places()] * len(sources), [str(path)], tables.close)

@@ -20,6 +20,8 @@ from analyser.tables import SCHEMA_VERSION
 
 MANIFEST = "wirewitness.json"
 FORMAT = "wirewitness dataset"
+# Rows of connections that were captured at a second point; later packets can tell that they were not.
+HIDDEN = "_hidden"
 InputStatus = Literal["read", "set_aside"]
 
 
@@ -38,6 +40,10 @@ class Part(NamedTuple):
     rows: int
     bytes: int
     provisional: bool
+
+    def is_hidden(self) -> bool:
+        """Whether its rows count only when it turns out that nothing else tells the same."""
+        return self.path.startswith(f"{HIDDEN}/")
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +78,7 @@ class Manifest:
 
     inputs: in the order in which they were read; the number of a file in packed packets is its place among those with
         status `read`. settings: what a run must find again, such as the number of shares. state: folder of the state
-        of open flows, relative to the dataset; None where nothing is kept.
+        of open flows, relative to the dataset; None where nothing is kept. hidden: parts that no reader looks at.
     """
 
     schema_version: int = SCHEMA_VERSION
@@ -81,6 +87,7 @@ class Manifest:
     runs: tuple[Run, ...] = ()
     settings: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}))
     state: str | None = None
+    hidden: tuple[Part, ...] = ()
 
     @cached_property
     def by_table(self) -> Mapping[str, tuple[Part, ...]]:
@@ -109,10 +116,14 @@ class Manifest:
             "settings": dict(self.settings),
             "state": self.state,
         }
-        # One line for each part keeps the file readable without making it much larger.
-        lines = [json.dumps(part._asdict(), ensure_ascii=False) for part in sorted(self.parts, key=lambda p: p.path)]
         head = json.dumps(document, indent=1, ensure_ascii=False)
-        return head.removesuffix("\n}") + ',\n "parts": [\n  ' + ",\n  ".join(lines) + "\n ]\n}\n"
+        return head.removesuffix("\n}") + _lines("hidden", self.hidden) + _lines("parts", self.parts) + "\n}\n"
+
+
+def _lines(key: str, parts: tuple[Part, ...]) -> str:
+    """One line for each part keeps the file readable without making it much larger."""
+    lines = [json.dumps(part._asdict(), ensure_ascii=False) for part in sorted(parts, key=lambda p: p.path)]
+    return f',\n "{key}": [\n  ' + ",\n  ".join(lines) + "\n ]"
 
 
 def read_manifest(root: Path, *, any_version: bool = False) -> Manifest:
@@ -147,8 +158,8 @@ REBUILD = "make it anew from its captures with `wirewitness archive --rebuild`."
 def _manifest(document: Mapping[str, Any]) -> Manifest:
     from analyser.archive.parts import Place
 
-    parts = tuple(Part(**part) for part in document["parts"])
-    for part in parts:
+    parts, hidden = (tuple(Part(**one) for one in found) for found in (document["parts"], document.get("hidden", ())))
+    for part in (*parts, *hidden):
         if not is_inside(part.path) or not isinstance(part.rows, int):
             raise ValueError(f"part {part.path!r}")
         Place.of(part)
@@ -162,6 +173,7 @@ def _manifest(document: Mapping[str, Any]) -> Manifest:
         tuple(Run(str(int(run["name"])).zfill(6), int(run["ended_ns"])) for run in document["runs"]),
         MappingProxyType(dict(document["settings"])),
         state,
+        hidden,
     )
 
 

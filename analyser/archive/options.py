@@ -15,6 +15,8 @@ from analyser.archive.ranges import RANGE_BYTES
 from analyser.options import ReadOptions
 
 SHARES = 32
+# What the state of a dataset is made of; another one cannot be gone on from.
+STATE_FORMAT = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,8 +47,8 @@ def options_as_before(options: ArchiveOptions, change: Change) -> ArchiveOptions
     for name in ("tables", "enable", "decode_as", "payload", "payload_columns"):
         if settings.get(name) != told[name]:
             raise DatasetError(f"{change.root} was made with other settings ({name}); {REBUILD}")
-    if change.previous_state is None:
-        raise DatasetError(f"{change.root} keeps no state to go on from; {REBUILD}")
+    if change.previous_state is None or settings.get("state_format") != STATE_FORMAT:
+        raise DatasetError(f"{change.root} keeps no state that this program can go on from; {REBUILD}")
     return replace(options, shares=int(settings["shares"]))
 
 
@@ -55,6 +57,7 @@ def settings_of(options: ArchiveOptions) -> dict[str, Any]:
     read = options.read
     return {
         "shares": options.shares,
+        "state_format": STATE_FORMAT,
         "tables": None if options.tables is None else sorted(options.tables),
         "enable": sorted(read.enable),
         "decode_as": {str(port): name for port, name in sorted(read.decode_as.items())},

@@ -20,7 +20,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from analyser.archive.manifest import Part
+from analyser.archive.manifest import HIDDEN, Part
 from analyser.tables import ALL_TABLES, UNIQUE_COLUMNS, arrow_schema
 
 # The first packet of a row's flow, file and number in one: rows of one time are in its order, then in that of arrival.
@@ -50,7 +50,7 @@ class Place(NamedTuple):
     @classmethod
     def of(cls, part: Part) -> Place:
         """The place that a part's path tells. ValueError for a path that `write_parts` did not make."""
-        protocol, day, hour = (piece.partition("=")[2] for piece in part.path.split("/")[1:4])
+        protocol, day, hour = (piece.partition("=")[2] for piece in part.path.split("/")[-4:-1])
         hours = None if NULL in (day, hour) else int(np.datetime64(f"{day}T{hour}", "h").astype(np.int64))
         return cls(None if protocol == NULL else unquote(protocol), hours)
 
@@ -67,14 +67,21 @@ def time_column(table: str) -> str | None:
 
 
 def write_parts(
-    table: str, batches: Iterable[pa.RecordBatch], folder: Path, name: str, *, provisional: bool = False
+    table: str,
+    batches: Iterable[pa.RecordBatch],
+    folder: Path,
+    name: str,
+    *,
+    provisional: bool = False,
+    hidden: bool = False,
 ) -> list[Part]:
     """Write rows below `folder`/`table` as `part-NAME-NNNN.parquet`; the parts, with paths relative to the folder.
 
     batches: with the registered columns; FLOW may stand beside them. Rows keep their order within a part. name: unique
-    within the dataset, such as RUN-SHARE. Memory: about OPEN_FILES times ROW_GROUP_BYTES, whatever comes.
+    within the dataset, such as RUN-SHARE. hidden: below `folder`/HIDDEN, where no reader looks. Memory: about
+    OPEN_FILES times ROW_GROUP_BYTES, whatever comes.
     """
-    writer = _Writer(table, folder, name, provisional=provisional)
+    writer = _Writer(table, folder, name, provisional=provisional, hidden=hidden)
     try:
         for batch in batches:
             writer.add(_with_flow(batch, table))
@@ -143,10 +150,11 @@ class _File(NamedTuple):
 class _Writer:
     """Files by place; the one not used longest is closed when too many are open."""
 
-    def __init__(self, table: str, folder: Path, name: str, *, provisional: bool) -> None:
+    def __init__(self, table: str, folder: Path, name: str, *, provisional: bool, hidden: bool) -> None:
         self.parts: list[Part] = []
         self._table = table
         self._folder = folder
+        self._tables = folder / HIDDEN if hidden else folder
         self._name = name
         self._provisional = provisional
         self._open: OrderedDict[Place, _File] = OrderedDict()
@@ -182,7 +190,7 @@ class _Writer:
     def _new(self, place: Place) -> _File:
         number = self._numbers[place]
         self._numbers[place] += 1
-        target = self._folder / self._table / place.folder() / f"part-{self._name}-{number:04d}.parquet"
+        target = self._tables / self._table / place.folder() / f"part-{self._name}-{number:04d}.parquet"
         target.parent.mkdir(parents=True, exist_ok=True)
         temporary = target.with_name(f".{target.name}.{uuid.uuid4().hex[:8]}")
         schema = part_schema(self._table)

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 from analyser.archive.aggregates import run_aggregates
 from analyser.archive.common import COMMON_FILE, put_together
+from analyser.archive.compact import compact
 from analyser.archive.context import run_context
 from analyser.archive.dataset import Change, InputFile, write_parts
 from analyser.archive.decode_run import Decoded, DecodeRun, decode_files, files_read
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
 
     from analyser.detectors.framework import Failure
 
-__all__ = ["SHARES", "ArchiveOptions", "Summary", "archive"]
+__all__ = ["SHARES", "ArchiveOptions", "Summary", "archive", "compact_dataset"]
 
 ProgressCallback = Callable[[str], None]
 
@@ -83,6 +84,15 @@ def archive(
         return _Run(change, plan, spark, options, progress or (lambda _: None)).all()
 
 
+def compact_dataset(dataset: str | os.PathLike[str], spark: SparkSession) -> tuple[int, int]:
+    """Put the parts of a dataset together; how many there were, and are. Raises DatasetError, DatasetBusy."""
+    with Change.begin(Path(dataset).absolute(), create=False) as change:
+        before = len(change.parts())
+        if compact(spark, change, whole=True):
+            change.commit((), keeps_state=True)
+        return before, len(change.parts())
+
+
 class _Run:
     """One run; `all` does everything."""
 
@@ -96,14 +106,15 @@ class _Run:
         self._work.mkdir()
 
     def all(self) -> Summary:
-        """Plan, packets, decode, finish, context, findings, aggregates, commit."""
+        """Plan, packets, decode, finish, context, findings, aggregates, compaction, commit."""
         decoded = self._decoded()
         files, captures = files_read(self._plan, decoded, self._change.run)
         self._progress("putting together what all connections tell")
         self._put_together(decoded, files)
         self._progress("writing tables")
         job = FinishRun(self._spark, self._change, decoded.folders, self._options.read.enable, self._work)
-        keep_state(self._change, decoded.folders, finish_tables(job))
+        finish_tables(job)
+        keep_state(self._change, decoded.folders)
         self._add_captures(captures)
         self._progress("context")
         run_context(self._change)
@@ -114,6 +125,7 @@ class _Run:
             severities, failures = self._findings()
         self._progress("aggregates")
         run_aggregates(self._change)
+        compact(self._spark, self._change)
         manifest = self._change.commit([*files, *self._plan.aside], settings_of(self._options))
         rows = {table: manifest.rows(table) for table in manifest.by_table}
         return Summary(self._change.run, files, self._plan.known, self._plan.aside, rows, severities, failures)

@@ -23,9 +23,10 @@ is imported here, so only what runs on Spark imports this module.
 from __future__ import annotations
 
 import json
+import os
 import pickle
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -81,14 +82,13 @@ class Asked:
         protocols = _words(options.get("protocols", ""))
         if unknown := [name for name in protocols if name not in PROTOCOLS]:
             raise CaptureError(f"no protocol {unknown[0]!r}; there are {', '.join(PROTOCOLS)}.")
-        given = [str(one) for one in json.loads(path)] if path.startswith("[") else [path] if path else []
         read = ReadOptions(decode_as={}, protocols=protocols, from_ns=_ns(options, "from"), to_ns=_ns(options, "to"))
         try:
             ports = tuple(int(port) for port in _words(options.get("ports", "")))
             shares = max(int(options.get("shares", SHARES)), 1)
         except ValueError as error:
             raise CaptureError(f"ports and shares are numbers: {error}.") from error
-        return cls(table, tuple(named(given)), read, ports, shares)
+        return cls(table, tuple(named(_given(path))), read, ports, shares)
 
     def where(self) -> str | None:
         """The rows of the connections that use one of the ports, as SQL."""
@@ -234,6 +234,16 @@ def _jobs(asked: Asked) -> list[RangeJob]:
         size = (source.path or Path(source.name)).stat().st_size
         jobs += [RangeJob(number, source, part, asked.shares) for part in find_ranges(source, size, RANGE_BYTES)]
     return jobs
+
+
+def _given(path: str) -> list[str]:
+    """What `path` lists: the texts of a JSON list, or itself. A pattern, too, may begin with a bracket."""
+    if path.startswith("[") and not os.path.lexists(path):
+        with suppress(ValueError):
+            found = json.loads(path)
+            if isinstance(found, list) and all(isinstance(one, str) for one in found):
+                return found
+    return [path] if path else []
 
 
 def _words(text: str) -> tuple[str, ...]:

@@ -36,11 +36,12 @@ class Select(Protocol):
 
 
 class CaptureTimes(NamedTuple):
-    """A capture: its name in the tables, Unix ns of its first and last packet."""
+    """A capture: its name in the tables, Unix ns of its first and last packet, how many it has."""
 
     name: str
     first_ns: int | None
     last_ns: int | None
+    packets: int | None = None
 
 
 class TableRows:
@@ -60,19 +61,24 @@ class TableRows:
             chosen += f" AND direction = {literal(_DIRECTIONS[direction])}"
         if offset is not None:
             chosen += f" AND stream_offset = {offset}"
+        before: dict[str, int] = {}
         for row in self._select(_MESSAGE_COLUMNS, "messages", f"{chosen} ORDER BY ts, stream_offset", self._life(flow)):
-            yield self._message(flow, row)
+            if offset is not None:
+                before[row["direction"]] = self._end_before(flow, row)
+            message = self._message(flow, row, before.get(row["direction"], flow.key))
+            before[row["direction"]] = message.packet_last
+            yield message
 
     def completed_in(self, packet: int) -> Iterator[MessageRow]:
         """The messages whose last byte came in a packet."""
         file, number = split_packet(packet)
-        name, first_ns, last_ns = self._files[file]
+        name, first_ns, last_ns, _ = self._files[file]
         chosen = f"file = {literal(name)} AND packet_last = {number} ORDER BY ts, stream_offset"
         when = ReadOptions() if first_ns is None or last_ns is None else _around(first_ns, last_ns)
         for row in self._select(_MESSAGE_COLUMNS, "messages", chosen, when):
             flow = self.flow(row["flow_id"])
             if flow is not None:
-                yield self._message(flow, row)
+                yield self._message(flow, row, self._end_before(flow, row))
 
     def partner_offset(self, row: MessageRow) -> int | None:
         """Where the other message of its exchange begins."""
@@ -108,16 +114,36 @@ class TableRows:
     def _life(self, flow: FlowRow) -> ReadOptions:
         return _around(*self._lasting[flow.flow_id])
 
-    def _message(self, flow: FlowRow, row: Mapping[str, Any]) -> MessageRow:
+    def _end_before(self, flow: FlowRow, row: Mapping[str, Any]) -> int:
+        """The last packet of the message before in its stream; the flow's first packet where there is none."""
+        if row["file"] == self._files[split_packet(flow.key)[0]].name:
+            return flow.key  # there is one file only
+        chosen = (
+            f"flow_id = {literal(flow.flow_id)} AND direction = {literal(row['direction'])} "
+            f"AND stream_offset < {row['stream_offset']} ORDER BY stream_offset DESC LIMIT 1"
+        )
+        for found in self._select("file, packet_last", "messages", chosen, self._life(flow)):
+            return packet_of(self._numbers[found["file"]], found["packet_last"])
+        return flow.key
+
+    def _first_packet(self, flow: FlowRow, row: Mapping[str, Any], before: int) -> int:
+        """The packet with the first byte. The tables name the file of the last one only: the first comes behind the
+        message before (packed packet `before`), in the earliest file that has a packet of its number there."""
+        number, file = row["packet_first"], self._numbers[row["file"]]
+        last = packet_of(file, row["packet_last"])
+        files = range(split_packet(flow.key)[0], file + 1)
+        places = [packet_of(one, number) for one in files if number <= (self._files[one].packets or number)]
+        possible = [place for place in places if flow.key <= place <= last]
+        return next((place for place in possible if place >= before), (possible or places or [last])[-1])
+
+    def _message(self, flow: FlowRow, row: Mapping[str, Any], before: int) -> MessageRow:
         file = self._numbers[row["file"]]
-        # The table names the file of the last packet. A first packet with a higher number lies in the file before.
-        before = row["packet_first"] > row["packet_last"] and file > 0
         return MessageRow(
             flow,
             _DIRECTIONS.index(row["direction"]),
             row["stream_offset"],
             row["length_bytes"],
-            packet_of(file - 1 if before else file, row["packet_first"]),
+            self._first_packet(flow, row, before),
             packet_of(file, row["packet_last"]),
             row["ts_ns"],
             row["role"],

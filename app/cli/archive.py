@@ -45,7 +45,7 @@ def _packed(ctx: click.Context, _: click.Parameter, folder: str | None) -> None:
 
 
 @click.command(short_help="Take captures into a DATASET, run after run, on Spark.")
-@click.argument("inputs", nargs=-1, required=True, metavar="INPUT...")
+@click.argument("inputs", nargs=-1, metavar="INPUT...")
 @click.option("--output", required=True, metavar="DATASET", help="Directory of the dataset; made when it is not there.")
 @click.option("--master", metavar="URL",
               help="Spark's master: local[N] (the default: this machine, all its processors), spark://HOST:PORT, yarn, "
@@ -56,6 +56,9 @@ def _packed(ctx: click.Context, _: click.Parameter, folder: str | None) -> None:
 @click.option("--until", "until_ns", type=TimeType(), help="Leave out captures that begin at this time or later.")
 @click.option("--tables", metavar="NAME,...", help="Only these tables, and those they are made of.")
 @click.option("--follow", is_flag=True, help="Go on with captures as they become complete, until Ctrl-C.")
+@click.option(
+    "--compact", is_flag=True, help="Take nothing in: put small files of DATASET together, as far as it goes."
+)
 @click.option("--rebuild", is_flag=True, help="Make the dataset anew from INPUT; what it held goes.")
 @click.option("--decode-as", multiple=True, metavar="PORT=PROTOCOL",
               help="Read connections to this server port as PROTOCOL. Repeatable.")  # fmt: skip
@@ -72,7 +75,9 @@ def _packed(ctx: click.Context, _: click.Parameter, folder: str | None) -> None:
               help="Write the code zip and the program that spark-submit takes to FOLDER, and end.")  # fmt: skip
 @click.option("--quiet", is_flag=True, help="No progress and no remarks; errors still show.")
 @click.option("--debug", is_flag=True, help="Show the trace when wirewitness itself fails.")
-def archive(*, inputs: tuple[str, ...], output: str, follow: bool, quiet: bool, debug: bool, **how: Any) -> Status:
+def archive(
+    *, inputs: tuple[str, ...], output: str, follow: bool, compact: bool, quiet: bool, debug: bool, **how: Any
+) -> Status:
     """Take captures into a DATASET directory, which every other command reads like a capture.
 
     INPUT is a capture, a directory of captures, or a pattern in quotes. Files that the dataset already holds are passed
@@ -85,10 +90,17 @@ def archive(*, inputs: tuple[str, ...], output: str, follow: bool, quiet: bool, 
       wirewitness archive '/captures/*/kafka-*.pcap.gz' --output /data/traffic --since 2026-11-01
       wirewitness archive /captures --output /data/traffic --follow
       wirewitness archive /captures --output /data/traffic --master spark://head:7077
+      wirewitness archive --output /data/traffic --compact
       wirewitness analyse /data/traffic --from 2026-11-20T13:00:00Z
     """
     _ = debug
+    if compact and (inputs or follow or how["rebuild"]):
+        raise click.UsageError("--compact takes nothing in: name only --output DATASET")
+    if not compact and not inputs:
+        raise click.UsageError("Missing argument 'INPUT...'.")
     with _faults_as_lines():
+        if compact:
+            return _compacted(output, _session_settings(how), quiet)
         options = _archive_options(how)
         settings = _session_settings(how)
         work = _Archiving(inputs, output, options, quiet)
@@ -138,6 +150,16 @@ class _Archiving:
             if line not in self._told:
                 self._told.add(line)
                 complain(line)
+
+
+def _compacted(output: str, settings: SessionSettings, quiet: bool) -> Status:
+    from analyser.archive.run import compact_dataset
+    from reports.printable import visible
+
+    with _session(settings, quiet) as spark:
+        before, after = compact_dataset(output, spark)
+    write_text(f"{visible(output)}: {before:,} parts before, {after:,} now\n")
+    return Status.DONE
 
 
 def _once(work: _Archiving, settings: SessionSettings) -> Status:

@@ -35,6 +35,7 @@ SAMPLE = SAMPLES / "kafka_sasl.pcapng"
         pytest.param(["--tables", "kafka_commits"], "unknown table 'kafka_commits'", id="unknown table"),
         pytest.param(["--tables", ","], "--tables needs at least one table", id="no table"),
         pytest.param(["--conf", "memory=1g"], "write NAME=VALUE, such as spark.", id="no setting of Spark"),
+        pytest.param(["--compact"], "--compact takes nothing in", id="an input to compact"),
         pytest.param(["--decode-as", "9092"], "write PORT=PROTOCOL", id="no protocol"),
     ],
 )
