@@ -15,6 +15,7 @@ import tomllib
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -56,7 +57,7 @@ def live_offer(folder: str, title: str) -> Offer:
 def samples() -> list[Offer]:
     """The sample captures, where the program runs from its source tree."""
     try:
-        listed = tomllib.loads((_SAMPLES / "MANIFEST.toml").read_text(encoding="utf-8"))["sample"]
+        listed = _manifest((_SAMPLES / "MANIFEST.toml").read_text(encoding="utf-8"))
     except (OSError, ValueError, KeyError):
         return []
     return [
@@ -64,6 +65,12 @@ def samples() -> list[Offer]:
         for one in listed
         if (_SAMPLES / one["file"]).exists()
     ]
+
+
+@lru_cache(maxsize=1)
+def _manifest(text: str) -> Any:
+    """Asked for in every run of a page, and slow to read."""
+    return tomllib.loads(text)["sample"]
 
 
 def recent() -> list[Offer]:

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import json
 from collections import OrderedDict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from threading import Lock
-from typing import Any
+from typing import Any, TypeVar
 
 import duckdb
 import pyarrow as pa
@@ -32,6 +33,8 @@ _BROKEN = (duckdb.InternalException, duckdb.FatalException)
 # What an answer takes beside its rows: its schema, and its place among the others.
 _ANSWER_BYTES = 4_000
 _BATCH_ROWS = 1 << 15
+_WORKED_OUT = 3
+Worked = TypeVar("Worked")
 
 
 class TablesGone(Exception):
@@ -72,6 +75,7 @@ class Opened:
         self._lock = Lock()
         self._answers: OrderedDict[str, pa.Table] = OrderedDict()
         self._bytes = 0
+        self._worked_out: dict[Hashable, Any] = {}
         self._connection = connection
         self._closing: Callable[[], None] = connection.close
 
@@ -124,6 +128,16 @@ class Opened:
             answer = self._run(query)
             self._remember(query, answer)
             return answer
+
+    def once(self, key: Hashable, work_out: Callable[[], Worked]) -> Worked:
+        """What was worked out before under that key; of such values only the newest few are kept."""
+        known: Worked | None = self._worked_out.get(key)
+        if known is None:
+            known = self._worked_out[key] = work_out()
+        while len(self._worked_out) > _WORKED_OUT:
+            with suppress(KeyError, StopIteration):  # another session may do the same
+                del self._worked_out[next(iter(self._worked_out))]
+        return known
 
     def batches(self, name: str) -> Iterator[pa.RecordBatch]:
         """All rows of a table in its order."""

@@ -7,10 +7,11 @@ from collections.abc import Sequence
 import streamlit as st
 
 from app.dashboard import state
+from app.dashboard.known import known
 from app.dashboard.state import View
 from app.dashboard.text import card, empty, heading
 from app.dashboard.views.finding import show_finding
-from reports.causes import SEVERITIES, Cause, Finding, causes, findings
+from reports.causes import SEVERITIES, Cause, Finding
 from reports.finding_section import cause_where, cause_who
 from reports.words import count
 
@@ -19,8 +20,7 @@ _CAUSES_PAGE = 15
 
 def show(view: View) -> None:
     """The page: the list, or the finding that the URL names."""
-    found = findings(view.source)
-    by_cause = causes(found)
+    found, by_cause = known(view.source)
     wanted = state.value("finding")
     for cause in by_cause:
         for finding in cause.findings:

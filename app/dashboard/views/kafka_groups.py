@@ -10,12 +10,13 @@ import streamlit as st
 from app.dashboard import state
 from app.dashboard.charts.commits import group_commits, lag_lines, ownership_lanes, partition_commits
 from app.dashboard.charts.theme import show_chart
+from app.dashboard.known import known
 from app.dashboard.state import View
 from app.dashboard.tables import Column, grid
 from app.dashboard.text import empty, facts, heading, line
 from app.dashboard.views.finding import COMMITS_LEGEND
 from app.dashboard.views.findings import finding_cards
-from reports.causes import causes, findings
+from reports.causes import causes
 from reports.commits import (
     Committer,
     commits,
@@ -63,15 +64,15 @@ _MEMBERS = (
 
 def show(view: View) -> None:
     """The page."""
-    known = groups(view.source)
+    every = groups(view.source)
     heading("Kafka consumer groups")
-    if not known:
+    if not every:
         empty("No group joined or committed in the selected time.")
         return
-    found = findings(view.source)
-    worst = list(dict.fromkeys(str(cause.worst.numbers.get("group")) for cause in causes(found)))
+    found, by_cause = known(view.source)
+    worst = list(dict.fromkeys(str(cause.worst.numbers.get("group")) for cause in by_cause))
     place = {name: number for number, name in enumerate(worst)}
-    ordered = sorted(known, key=lambda group: (place.get(group.group_id or "", len(place)), group.group_id or ""))
+    ordered = sorted(every, key=lambda group: (place.get(group.group_id or "", len(place)), group.group_id or ""))
     by_key = {_key(group): group for group in ordered}
     group = by_key[state.choice("Group", "group", list(by_key))]
     who = committers(view.source, group.cluster_id, group.group_id)

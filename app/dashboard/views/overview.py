@@ -8,13 +8,13 @@ from app.dashboard import state
 from app.dashboard.charts.theme import dense, show_chart
 from app.dashboard.charts.traffic import BRUSH, exchange_rate, trouble
 from app.dashboard.command_line import command_line
+from app.dashboard.known import known
 from app.dashboard.offers import without_folder
 from app.dashboard.state import View
 from app.dashboard.tables import Column, paged_table
 from app.dashboard.text import card, empty, facts, heading
 from app.dashboard.views.findings import finding_cards
 from reports.capture_section import missing
-from reports.causes import causes, findings
 from reports.contents import nothing_known
 from reports.quality import Quality, quality
 from reports.timelines import domain_ms, exchanges_over_time, width_of
@@ -84,7 +84,7 @@ def _quality(view: View, seen: Quality) -> None:
 
 
 def _findings(view: View) -> None:
-    found = causes(findings(view.source))
+    found = known(view.source).causes
     st.subheader("Findings", anchor=False)
     if not found:
         empty("No findings.")

@@ -15,7 +15,7 @@ import signal, sys, time
 from app.dashboard.parent import end_with_parent
 if sys.argv[1] == "deaf":
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-gone = end_with_parent(signal.SIGINT, 0.2)
+gone = end_with_parent(signal.SIGINT, float(sys.argv[2]))
 print("ready", flush=True)
 try:
     time.sleep(60)
@@ -24,9 +24,11 @@ except KeyboardInterrupt:
 """
 
 
-@pytest.mark.parametrize(("ears", "said", "status"), [("open", b"gone\n", 0), ("deaf", b"", -signal.SIGKILL)])
-def test_a_closed_pipe_ends_the_program(ears: str, said: bytes, status: int) -> None:
-    command = [sys.executable, "-c", PROGRAM, ears]
+@pytest.mark.parametrize(
+    ("ears", "patience_s", "said", "status"), [("open", "60", b"gone\n", 0), ("deaf", "0.2", b"", -signal.SIGKILL)]
+)
+def test_a_closed_pipe_ends_the_program(ears: str, patience_s: str, said: bytes, status: int) -> None:
+    command = [sys.executable, "-c", PROGRAM, ears, patience_s]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment()) as program:
         assert program.stdout is not None
         assert program.stdout.readline() == b"ready\n"
