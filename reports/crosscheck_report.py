@@ -128,6 +128,7 @@ def _disagreement(one: Example) -> list[Block]:
         blocks.append(Paragraph(f"wirewitness {_shown(mine)}, tshark {_shown(other)}", label=_NAMES.get(name, name)))
     if one.remarks:
         blocks.append(Paragraph("; ".join(dict.fromkeys(one.remarks)), label="tshark"))
+    blocks += [Paragraph(line, label="" if place else "fields") for place, line in enumerate(one.fields)]
     return blocks
 
 
@@ -189,4 +190,5 @@ def _example_value(one: Example) -> dict[str, Any]:
         "message_id": one.message_id,
         "values": [{"name": name, "wirewitness": mine, "tshark": other} for name, mine, other in one.values],
         "remarks": list(one.remarks),
+        "tshark_fields": list(one.fields),
     }

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 from analyser.crosscheck import ours as our_side
+from analyser.crosscheck.fields import PACKETS, packet_fields
 from analyser.crosscheck.limits import Case, reason
 from analyser.crosscheck.match import Pair, matched
 from analyser.crosscheck.message import HEAD, Endpoint, Ours, Theirs
@@ -26,10 +28,13 @@ __all__ = ["TABLES", "cross_check"]
 REMEMBERED = 1 << 16
 
 
-def cross_check(tables: Tables, tshark: Tshark, paths: Mapping[str, str] | None = None) -> CrossCheck:
+def cross_check(
+    tables: Tables, tshark: Tshark, paths: Mapping[str, str] | None = None, *, with_fields: bool = False
+) -> CrossCheck:
     """Compare every message of the selected rows.
 
-    paths: where files are whose name in the tables is not their path. What tshark cannot read is in `unread`.
+    paths: where files are whose name in the tables is not their path. with_fields: the first PACKETS disagreements get
+    all that tshark says of their packets. What tshark cannot read is in `unread`.
     """
     result = CrossCheck(".".join(map(str, tshark.version)))
     flows = our_side.odd_flows(tables)
@@ -40,9 +45,21 @@ def cross_check(tables: Tables, tshark: Tshark, paths: Mapping[str, str] | None 
         try:
             for pair in matched(our_side.messages(tables, file), theirs):
                 one.compare(pair)
+            if with_fields:
+                _add_fields(result, tshark, (paths or {}).get(file, file), file, ports.protocol_of)
         except TsharkError as error:
             result.unread.append(str(error))
     return result
+
+
+def _add_fields(result: CrossCheck, tshark: Tshark, path: str, file: str, ports: Mapping[int, str]) -> None:
+    """Of the disagreements of one file that are among the first of all."""
+    places = [place for place, one in enumerate(result.disagreements[:PACKETS]) if one.file == file]
+    packet_of = {place: result.disagreements[place].other_packet or result.disagreements[place].packet or 0
+                 for place in places}  # fmt: skip
+    fields = packet_fields(tshark, path, ports, packet_of.values())
+    for place, packet in packet_of.items():
+        result.disagreements[place] = replace(result.disagreements[place], fields=fields.get(packet, ()))
 
 
 def _theirs(tshark: Tshark, path: str, ports: dict[int, str], options: ReadOptions, one: _File) -> Iterator[Theirs]:

@@ -34,7 +34,8 @@ class Counts:
 
 @dataclass(frozen=True, slots=True)
 class Example:
-    """One message. kind: a name of Counts; packet, other_packet: ours and tshark's; values: name, ours, tshark's."""
+    """One message. kind: a name of Counts; packet, other_packet: ours and tshark's; values: name, ours, tshark's;
+    fields: all that tshark says of its packet, or of ours where it has none, where that was asked for."""
 
     kind: str
     protocol: str
@@ -47,6 +48,7 @@ class Example:
     message_id: str | None
     values: tuple[tuple[str, Any, Any], ...] = ()
     remarks: tuple[str, ...] = ()
+    fields: tuple[str, ...] = ()
 
 
 @dataclass(slots=True)

@@ -2,7 +2,8 @@
 
 In: a capture file and which server ports speak what. Out: one `Packet` after another, each with the trees of the
 protocols in it. tshark is called directly and its JSON read as it comes: pyshark's objects cost three times as
-much (5.1 thousand packets for a second of processor time with EK, 0.5 thousand with XML, here 16 thousand).
+much (5.1 thousand packets for a second of processor time with EK, 0.5 thousand with XML, here 16 thousand); single
+packets are read with it in `fields.py`.
 """
 
 from __future__ import annotations
@@ -100,7 +101,12 @@ class Tshark:
 
     def command(self, path: str, ports: Mapping[int, str]) -> list[str]:
         """The command line that prints the packets of a file as JSON."""
-        words = [self.program, "-n", "-r", path, "-Y", " || ".join(PROTOCOLS), "-T", "json", "-J", " ".join(_LAYERS)]
+        words = [self.program, "-r", path, "-Y", " || ".join(PROTOCOLS), "-T", "json", "-J", " ".join(_LAYERS)]
+        return words + self.options(ports)
+
+    def options(self, ports: Mapping[int, str]) -> list[str]:
+        """What it is told about dissecting."""
+        words = ["-n"]
         for preference in _PREFERENCES:
             words += ["-o", preference]
         # Plain MongoDB on 27017 is TLS to it otherwise.

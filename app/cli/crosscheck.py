@@ -21,10 +21,12 @@ if TYPE_CHECKING:
 @click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True)
 @click.option("--fail-on", type=click.Choice(["disagreement"]),
               help="Exit with 1 when a message differs, or only one side has it, without a known reason.")  # fmt: skip
+@click.option("--fields", is_flag=True, help="With the first disagreements all that tshark says of their packets, read "
+              "with pyshark; no payload, no credentials.")  # fmt: skip
 @output_option
 @reading_options
 def crosscheck(
-    *, captures: tuple[str, ...], form: str, fail_on: str | None, output: str | None, **reading: Any
+    *, captures: tuple[str, ...], form: str, fail_on: str | None, fields: bool, output: str | None, **reading: Any
 ) -> Status:
     """Compare every message of CAPTURE... with what tshark says of it.
 
@@ -36,6 +38,7 @@ def crosscheck(
     Examples:
       wirewitness crosscheck incident.pcapng
       wirewitness crosscheck incident.pcapng --protocol mqtt --format json --output check.json
+      wirewitness crosscheck incident.pcapng --fields
       wirewitness crosscheck nightly.pcapng --fail-on disagreement --quiet
     """
     check_output(output, captures)
@@ -50,7 +53,7 @@ def crosscheck(
         raise CallerError(str(error)) from error
     quiet = reading["quiet"]
     with open_analysis(captures, TABLES, dict(reading)) as analysis:
-        result = cross_check(analysis, tshark, _paths(captures))
+        result = cross_check(analysis, tshark, _paths(captures), with_fields=fields)
         _write(result, form, output)
         for sentence in result.unread:
             complain(visible(sentence))

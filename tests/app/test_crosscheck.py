@@ -149,3 +149,15 @@ def test_names_that_are_no_utf8(tshark: str, tmp_path: Path) -> None:
     done = run("crosscheck", place, "--fail-on", "disagreement")
     assert done.returncode == 0, done.stderr
     assert b"32 agree" in done.stdout
+
+
+def test_disagreements_with_all_that_tshark_says(tshark: str, tmp_path: Path) -> None:
+    """The lie is in what it prints for the comparison only."""
+    change = 's/"mqtt.topic": "[^"]*"/"mqtt.topic": "elsewhere"/'
+    done = run("crosscheck", MQTT, "--format", "json", "--fields", PATH=liar(tmp_path, tshark, change))
+    assert done.returncode == 0, done.stderr
+    first, *_, last = json.loads(done.stdout)["disagreements"]
+    [topic] = [value for value in first["values"] if value["name"] == "filters"]
+    assert topic["tshark"] == ["elsewhere", "elsewhere"]
+    assert {f"  Topic: {name}" for name in topic["wirewitness"]} <= set(first["tshark_fields"])
+    assert last["tshark_fields"] == []  # so many are not read

@@ -1,0 +1,109 @@
+"""All that tshark says of single packets, for people who look into a disagreement.
+
+In: a capture, packet numbers. Out: for each of them lines as Wireshark shows them, in the order of the bytes. pyshark
+runs tshark for this: its objects carry the shown text of every field, and what they cost does not count for a few
+packets. Values that may be credentials or people's data are left out, as everywhere.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import tempfile
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from typing import Any
+
+from analyser.crosscheck.tshark import PROTOCOLS, Tshark, TsharkError
+
+PACKETS = 20
+_LINES, _CHARACTERS = 200, 200
+# Fields that hold keys, values, documents, payloads or credentials.
+_HIDDEN = re.compile(
+    r"kafka\.(message_(key|value)|header_(key|value)|config_value|sasl_authentication|token_hmac|tagged_field_data"
+    r"|truncated_content|protocol_metadata|member_(metadata|assignment)|metadata)"
+    r"|mqtt\.(msg|msg_text|msg_decoded_as|passwd|username|willmsg|willmsg_text|prop_(string|key|value|unknown))"
+    r"|mongo\.(element\.(value|length)|message|commandargs|commandreply|metadata|outputdocs|unknown"
+    r"|compression\.compressed_data).*"
+)
+
+
+def packet_fields(
+    tshark: Tshark, path: str, ports: Mapping[int, str], packets: Iterable[int]
+) -> dict[int, tuple[str, ...]]:
+    """Lines for each of these packets, of a damaged file of those before the damage. Raises TsharkError, also without
+    pyshark."""
+    try:
+        import pyshark
+    except ImportError as error:
+        raise TsharkError("pyshark is not installed: pip install 'wirewitness[crosscheck]'") from error
+    numbers = sorted(set(packets))
+    if not numbers:
+        return {}
+    wanted = " || ".join(f"frame.number == {number}" for number in numbers)
+    found: dict[int, tuple[str, ...]] = {}
+    capture = None
+    with _own_preferences():
+        try:
+            capture = pyshark.FileCapture(
+                path,
+                display_filter=wanted,
+                tshark_path=tshark.program,
+                custom_parameters=tshark.options(ports),
+                keep_packets=False,
+            )
+            for packet in capture:
+                found[int(packet.number)] = _lines(packet)
+            capture.close()  # says so when tshark ended with an error
+        except Exception as error:  # what pyshark and its event loop raise is of many kinds
+            if not found:
+                reason = next(iter(str(error).splitlines()), "") or type(error).__name__
+                raise TsharkError(f"pyshark cannot read {path}: {reason}") from error
+        finally:
+            if capture is not None:
+                _close(capture)
+    return found
+
+
+def _close(capture: Any) -> None:
+    """It closes itself when it is let go, and would print that its tshark ended with an error, which is known."""
+    with suppress(Exception):
+        capture.close()
+    capture._running_processes.clear()
+
+
+def _lines(packet: Any) -> tuple[str, ...]:
+    """The layers of a packet, and the fields of those that are compared."""
+    lines = [f"layers {', '.join(layer.layer_name for layer in packet.layers)}"]
+    for layer in packet.layers:
+        if layer.layer_name in PROTOCOLS:
+            lines.append(layer.layer_name)
+            lines += _of_layer(layer.field_names, layer)
+    if len(lines) > _LINES:
+        lines[_LINES:] = [f"and {len(lines) - _LINES} more"]
+    return tuple(lines)
+
+
+def _of_layer(names: Sequence[str], layer: Any) -> Iterator[str]:
+    fields = [one for name in names for one in layer.get_field(name).all_fields]
+    fields.sort(key=lambda field: int(field.pos or 0))  # a stable order: those of one place stand as tshark has them
+    for field in fields:
+        text = field.showname or field.show
+        if text and not field.hide:
+            hidden = _HIDDEN.fullmatch(field.name or "")
+            yield f"  {field.name}: (not shown)" if hidden else f"  {text[:_CHARACTERS]}"
+
+
+@contextmanager
+def _own_preferences() -> Iterator[None]:
+    """tshark, which inherits this environment, does not read the user's preferences."""
+    before = os.environ.get("WIRESHARK_CONFIG_DIR")
+    with tempfile.TemporaryDirectory(prefix="wirewitness-") as folder:
+        os.environ["WIRESHARK_CONFIG_DIR"] = folder
+        try:
+            yield
+        finally:
+            if before is None:
+                del os.environ["WIRESHARK_CONFIG_DIR"]
+            else:
+                os.environ["WIRESHARK_CONFIG_DIR"] = before
