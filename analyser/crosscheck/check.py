@@ -6,6 +6,7 @@ from DuckDB in order, tshark's packets from its output, and both wait for each o
 
 from __future__ import annotations
 
+import os
 from collections import OrderedDict
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
@@ -13,7 +14,7 @@ from typing import Any
 
 from analyser.crosscheck import ours as our_side
 from analyser.crosscheck.fields import PACKETS, packet_fields
-from analyser.crosscheck.limits import Case, reason
+from analyser.crosscheck.limits import Case, reason, seen_with
 from analyser.crosscheck.match import Pair, matched
 from analyser.crosscheck.message import HEAD, Endpoint, Ours, Theirs
 from analyser.crosscheck.ours import TABLES, FlowState, Tables
@@ -37,16 +38,28 @@ def cross_check(
     all that tshark says of their packets. What tshark cannot read is in `unread`.
     """
     result = CrossCheck(".".join(map(str, tshark.version)))
+    if result.version not in seen_with():
+        known = ", ".join(sorted(seen_with()))
+        result.remarks.append(
+            f"the known reasons were seen with tshark {known}, this is {result.version or 'unknown'}: what it does "
+            "better is compared, what it does otherwise shows as disagreement"
+        )
     flows = our_side.odd_flows(tables)
     for file in our_side.files(tables):
+        path = (paths or {}).get(file, file)
+        if not os.path.exists(path):
+            result.unread.append(
+                f"{path} is not there: tshark reads the capture itself, also where a dataset has its rows"
+            )
+            continue
         ports = our_side.server_ports(tables, file)
-        one = _File(file, flows, ports.shared, result)
-        theirs = _theirs(tshark, (paths or {}).get(file, file), ports.protocol_of, tables.options, one)
+        one = _File(file, flows, our_side.continued_flows(tables, file), ports.shared, result)
+        theirs = _theirs(tshark, path, ports.protocol_of, tables.options, one)
         try:
             for pair in matched(our_side.messages(tables, file), theirs):
                 one.compare(pair)
             if with_fields:
-                _add_fields(result, tshark, (paths or {}).get(file, file), file, ports.protocol_of)
+                _add_fields(result, tshark, path, file, ports.protocol_of)
         except TsharkError as error:
             result.unread.append(str(error))
     return result
@@ -92,9 +105,15 @@ class _File:
     """
 
     def __init__(
-        self, file: str, flows: dict[frozenset[Endpoint], FlowState], shared: frozenset[int], result: CrossCheck
+        self,
+        file: str,
+        flows: dict[frozenset[Endpoint], FlowState],
+        continued: frozenset[frozenset[Endpoint]],
+        shared: frozenset[int],
+        result: CrossCheck,
     ) -> None:
         self._file, self._flows, self._shared, self.result = file, flows, shared, result
+        self._continued = continued
         self.last_packet: int | None = None
         # Requests that tshark could not read, by flow and correlation id; its packet -> ours, where they differ;
         # requests that have an answer.
@@ -127,6 +146,7 @@ class _File:
             started=stream in self._started,
             answered=theirs is not None and (ends, theirs.values.get("request")) in self._answered,
             damaged=ours is not None and self.last_packet is not None and ours.packet > self.last_packet,
+            continued=ends in self._continued,
         )
         self._remember(ours, theirs, ends)
         if ours and theirs and not differing.keys() & {"length_bytes", "number"}:

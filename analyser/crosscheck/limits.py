@@ -21,7 +21,7 @@ class Case(NamedTuple):
     forgotten: tshark gave up on the request of this response. gap, midstream, encrypted: of the flow; shared: several
     protocols are spoken on its port. started: both sides have had the same message of this stream before. answered: the
     request that tshark pairs this response with has had its response already. damaged: tshark stopped at a damage of
-    the file before the packet of this message.
+    the file before the packet of this message. continued: the connection began before the file.
     """
 
     ours: Ours | None
@@ -35,6 +35,7 @@ class Case(NamedTuple):
     started: bool = True
     answered: bool = False
     damaged: bool = False
+    continued: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,6 +113,20 @@ def _late(case: Case) -> bool:
 def _apart(case: Case) -> bool:
     """The sides do not have the same bytes for a message."""
     return case.ours is None or case.theirs is None or "length_bytes" in case.differing
+
+
+def _in_earlier_file(case: Case) -> bool:
+    """The request, the beginning of the message, or the CONNECT that says how PUBLISH is read, may lie there."""
+    if not case.continued:
+        return False
+    lacks_request = _remarked(case, _MISSING) and not case.differing & HEAD - {"request"}
+    lacks_version = case.ours is not None and _protocol(case) == "mqtt" and case.ours.version == "5.0"
+    return lacks_request or lacks_version or (not case.started and _apart(case))
+
+
+def seen_with() -> frozenset[str]:
+    """Versions of tshark with which reasons were seen."""
+    return frozenset(limit.seen.partition(":")[0] for limit in LIMITS)
 
 
 def _not_text(case: Case) -> bool:
@@ -232,6 +247,12 @@ LIMITS: tuple[Limit, ...] = (
         "not_utf8", "mqtt", "both",
         "bytes that are no UTF-8 are shown in another way",
         "4.0.17", "MQTT 5.0, 1.5.4", _not_text,
+    ),
+    Limit(
+        "earlier_file", "", "both",
+        "the connection goes on from an earlier file: tshark reads each file by itself, we read them as one capture; "
+        "mergecap makes one file of them",
+        "4.0.17", "packet-tcp.c, packet-kafka.c: what is remembered of a connection", _in_earlier_file,
     ),
     Limit(
         "after_gap", "", "capture",

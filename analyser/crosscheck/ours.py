@@ -17,6 +17,7 @@ from analyser.options import ReadOptions
 from analyser.queries import literal
 
 TABLES = (
+    "captures",
     "flows",
     "messages",
     "exchanges",
@@ -39,6 +40,17 @@ class FlowState(NamedTuple):
     gap: bool = False
     midstream: bool = False
     encrypted: bool = False
+
+
+def continued_flows(tables: Tables, file: str) -> frozenset[frozenset[Endpoint]]:
+    """Endpoints of flows with messages in a file that began before its first packet; none of the first file."""
+    query = f"""
+        select distinct client_address, client_port, server_address, server_port
+        from flows semi join (select flow_id from messages where file = {literal(file)}) using (flow_id)
+        where ts_first < (select min(ts_first) from captures where file = {literal(file)})"""
+    return frozenset(
+        frozenset(((row[0], row[1]), (row[2], row[3]))) for row in tables.connection.execute(query).fetchall()
+    )
 
 
 class Tables(Protocol):

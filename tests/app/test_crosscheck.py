@@ -6,15 +6,18 @@ import json
 import os
 import re
 import shutil
+import struct
 from pathlib import Path
 
 import pytest
 
 from tests.app.program import run
 from tests.conftest import SAMPLES
+from tests.support.datasets import make_dataset
 
 MQTT = SAMPLES / "mqtt_qos2_stuck.pcapng"
 MONGO = SAMPLES / "mongo_show_databases.pcapng"
+ENHANCED_PACKET = 6
 
 
 def liar(folder: Path, tshark: str, change: str) -> str:
@@ -161,3 +164,50 @@ def test_disagreements_with_all_that_tshark_says(tshark: str, tmp_path: Path) ->
     assert topic["tshark"] == ["elsewhere", "elsewhere"]
     assert {f"  Topic: {name}" for name in topic["wirewitness"]} <= set(first["tshark_fields"])
     assert last["tshark_fields"] == []  # so many are not read
+
+
+def rotated(capture: Path, folder: Path, packets: int) -> list[Path]:
+    """The capture in files of so many packets each."""
+    data, at, heads, bodies = capture.read_bytes(), 0, [], []
+    while at < len(data):
+        kind, length = struct.unpack_from("=II", data, at)
+        (bodies if kind == ENHANCED_PACKET else heads).append(data[at : at + length])
+        at += length
+    paths = []
+    for start in range(0, len(bodies), packets):
+        paths.append(folder / f"ring-{start:05d}.pcapng")
+        paths[-1].write_bytes(b"".join([*heads[:2], *bodies[start : start + packets]]))
+    return paths
+
+
+def test_connections_over_rotated_files(tshark: str, tmp_path: Path) -> None:
+    """tshark reads each file by itself: it lacks requests and CONNECTs of the file before."""
+    files = [*rotated(KAFKA, tmp_path, 203), *rotated(SAMPLES / "mqtt_v5_features.pcapng", tmp_path, 160)]
+    done = run("crosscheck", *files, "--fail-on", "disagreement", "--format", "json")
+    found = json.loads(done.stdout)
+    assert (done.returncode, found["disagreements"]) == (0, [])
+    assert found["agree"] > 0
+    [reason] = [reason for reason in found["reasons"] if reason["code"] == "earlier_file"]
+    assert {reason["first"]["protocol"], reason["count"] > 1} <= {"kafka", "mqtt", True}
+
+
+def test_a_dataset_is_compared_with_its_captures(tshark: str, tmp_path: Path) -> None:
+    copy = Path(shutil.copy(MQTT, tmp_path))
+    dataset = make_dataset(tmp_path / "dataset", [copy])
+    done = run("crosscheck", dataset, "--fail-on", "disagreement")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith(b"196 messages compared")
+    copy.unlink()
+    done = run("crosscheck", dataset, "--quiet")
+    assert done.returncode == 3
+    assert f"{copy} is not there: tshark reads the capture itself" in done.stderr.decode()
+
+
+def test_another_version_is_said(tshark: str, tmp_path: Path) -> None:
+    program = tmp_path / "tshark"
+    program.write_text(f"#!/bin/sh\n'{tshark}' \"$@\" | sed 's/^TShark .*/TShark (Wireshark) 9.8.7/'\n")
+    program.chmod(0o755)
+    done = run("crosscheck", MONGO, PATH=f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
+    assert done.returncode == 0, done.stderr
+    assert b"compared with tshark 9.8.7" in done.stdout
+    assert re.search(r"note: the known reasons were seen with tshark [\d.]+, this is 9.8.7", done.stderr.decode())
