@@ -8,7 +8,7 @@ so that a run over months reads what is new and some rows for each hour before.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from hashlib import blake2b
 from pathlib import Path
 from typing import NamedTuple
@@ -17,6 +17,7 @@ import duckdb
 
 from analyser.archive.change import Change
 from analyser.archive.derived import Hour, among, parts_by_hour, together, view_of
+from analyser.archive.manifest import Part
 from analyser.queries import literal
 
 FOLDER = "hours"
@@ -42,7 +43,7 @@ class HourSummary(NamedTuple):
 def summarise(con: duckdb.DuckDBPyConnection, change: Change, summary: HourSummary) -> set[Hour]:
     """Make the tables `summary.name` and `summary.before`; the hours that were made anew."""
     parts = parts_by_hour(change.parts(), summary.tables)
-    now = {_text(hour): _digest(*sorted(part.path for part in own)) for hour, own in parts.items()}
+    now = _stamps(parts)
     last, then = _last(change, summary)
     anew = {_hour(text) for text in now.keys() | then.keys() if now.get(text) != then.get(text)}
     for table in summary.tables:
@@ -57,14 +58,41 @@ def summarise(con: duckdb.DuckDBPyConnection, change: Change, summary: HourSumma
         for table in summary.tables:
             view_of(con, change, table, chosen)
         con.execute(f"INSERT INTO {summary.name} BY NAME {summary.query}")
-    _keep(con, change, summary, now)
+    (change.state / FOLDER).mkdir(exist_ok=True)
+    con.execute(f"COPY {summary.name} TO {literal(kept(change, summary.name))} (FORMAT parquet, COMPRESSION zstd)")
+    stamp(change, summary)
     return anew
+
+
+def stamp(change: Change, summary: HourSummary) -> None:
+    """Say that what was kept is that of the parts that count now: after a change of columns that it does not read."""
+    _, told = _files(change.state, summary)
+    stamps = _stamps(parts_by_hour(change.parts(), summary.tables))
+    told.write_text(json.dumps({"query": _digest(summary.query), "parts": stamps}))
 
 
 def differing(summary: HourSummary, anew: set[Hour]) -> str:
     """A SELECT of the rows that are others than at the last run: those that are gone and those that came."""
     now = f"FROM {summary.name} WHERE {among('hour', anew)}"
     return f"(({now}) EXCEPT ALL (FROM {summary.before})) UNION ALL ((FROM {summary.before}) EXCEPT ALL ({now}))"
+
+
+def remember(con: duckdb.DuckDBPyConnection, change: Change, name: str) -> bool:
+    """Keep the temporary table `name` for the next run, and make `name`_before, what the last run kept.
+
+    False where it kept nothing.
+    """
+    last = change.previous_state / FOLDER / f"{name}.parquet" if change.previous_state is not None else None
+    source = f"read_parquet({literal(str(last.resolve()))})" if last is not None and last.is_file() else None
+    con.execute(f"CREATE TEMP TABLE {name}_before AS FROM {source or f'(FROM {name} LIMIT 0)'}")
+    (change.state / FOLDER).mkdir(exist_ok=True)
+    con.execute(f"COPY {name} TO {literal(kept(change, name))} (FORMAT parquet, COMPRESSION zstd)")
+    return source is not None
+
+
+def kept(change: Change, name: str) -> str:
+    """The file in which this run keeps a table."""
+    return str((change.state / FOLDER / f"{name}.parquet").resolve())
 
 
 def _last(change: Change, summary: HourSummary) -> tuple[Path | None, Mapping[str, str]]:
@@ -78,12 +106,9 @@ def _last(change: Change, summary: HourSummary) -> tuple[Path | None, Mapping[st
     return (rows.resolve(), known["parts"]) if known["query"] == _digest(summary.query) else (None, {})
 
 
-def _keep(con: duckdb.DuckDBPyConnection, change: Change, summary: HourSummary, parts: Mapping[str, str]) -> None:
-    """For the next run."""
-    rows, told = _files(change.state, summary)
-    rows.parent.mkdir(exist_ok=True)
-    con.execute(f"COPY {summary.name} TO {literal(str(rows.resolve()))} (FORMAT parquet, COMPRESSION zstd)")
-    told.write_text(json.dumps({"query": _digest(summary.query), "parts": dict(parts)}))
+def _stamps(parts: Mapping[Hour, Sequence[Part]]) -> dict[str, str]:
+    """Of which parts each hour consists, in short. A part is never written again under the same path."""
+    return {_text(hour): _digest(*sorted(part.path for part in own)) for hour, own in parts.items()}
 
 
 def _files(state: Path, summary: HourSummary) -> tuple[Path, Path]:

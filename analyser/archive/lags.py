@@ -63,10 +63,14 @@ COMMITS_OF_HOURS = HourSummary(
     ("kafka_offset_commits",),
     f"SELECT hour, {hour_of_ns('at_ns')} AS at_hour, {_GROUP}, {_LAST_COMMIT} FROM ({_COMMITS}) GROUP BY ALL",
 )
+# Ends that were told more than an hour late stay as they are: the context, too, reads only neighbouring hours.
 ENDS_OF_HOURS = HourSummary(
-    "lag_ends_of_hours",
+    "log_ends_of_hours",
     ("kafka_fetch_partitions", "kafka_list_offsets"),
-    f"SELECT hour, {hour_of_ns('at_ns')} AS at_hour, {_PARTITION}, {_LAST_END} FROM ({_ENDS}) GROUP BY ALL",
+    f"""
+    SELECT * EXCLUDE late FROM (
+        SELECT hour, at_hour, {_PARTITION}, CASE WHEN at_hour > hour + 1 THEN at_ns END AS late, {_LAST_END}
+        FROM (SELECT *, {hour_of_ns("at_ns")} AS at_hour FROM ({_ENDS})) GROUP BY ALL)""",
 )
 _SUMMARIES = (COMMITS_OF_HOURS, ENDS_OF_HOURS)
 

@@ -38,6 +38,25 @@ _SQL_TYPES = {
     "int64_list": "BIGINT[]",
 }
 
+# Where bytes of clients are missing.
+GAPS_SQL = """
+    SELECT DISTINCT flows.client_address AS address, epoch_ns(gaps.ts) AS at_ns, gaps.ts
+    FROM in_expert_infos AS gaps JOIN in_flows AS flows USING (flow_id)
+    WHERE gaps."group" = 'tcp' AND gaps.code = 'gap' AND gaps.ts IS NOT NULL"""
+# Clients that belong to one group only: their Fetch requests, which name no group, are this group's.
+CLIENTS_SQL = """
+    SELECT cluster, coalesce(client_address, '') AS address, coalesce(client_id, '') AS client_id,
+           min(group_id) AS group_id, CASE WHEN count(DISTINCT member_id) = 1 THEN min(member_id) END AS member_id
+    FROM (
+        SELECT coalesce(cluster_id, '') AS cluster, client_address, client_id, group_id,
+               nullif(member_id, '') AS member_id
+        FROM context_base
+        UNION ALL
+        SELECT coalesce(cluster_id, ''), client_address, client_id, group_id, nullif(member_id, '')
+        FROM in_kafka_group_events WHERE event <> 'describe')
+    WHERE group_id IS NOT NULL
+    GROUP BY 1, 2, 3 HAVING count(DISTINCT group_id) = 1"""
+
 # Every step makes one temporary table; `in_<table>` is the view of a table before this stage. Keys become numbers
 # (`part` for a partition of a group, `log` for a partition) and rows are joined by number, so that what must be sorted
 # is narrow: whole rows through five joins would not fit into a small memory limit.
@@ -52,10 +71,7 @@ _STEPS = {
         FROM context_base AS base JOIN context_parts AS parts
             ON coalesce(base.cluster_id, '') = parts.cluster AND coalesce(base.group_id, '') = parts.group_id
             AND coalesce(base.topic, base.topic_id, '') = parts.topic AND base.partition = parts.partition""",
-    "context_gaps": """
-        SELECT DISTINCT flows.client_address AS address, epoch_ns(gaps.ts) AS at_ns, gaps.ts
-        FROM in_expert_infos AS gaps JOIN in_flows AS flows USING (flow_id)
-        WHERE gaps."group" = 'tcp' AND gaps.code = 'gap' AND gaps.ts IS NOT NULL""",
+    "context_gaps": GAPS_SQL,
     "context_ownership": f"""
         SELECT part, began, min(member_id) AS member_id, arg_min(coalesce(ended, {2**63 - 1}), member_id) AS ended
         FROM ({OWNERSHIP_SQL}) JOIN context_parts USING (cluster, group_id, topic, partition) GROUP BY part, began""",
@@ -64,19 +80,7 @@ _STEPS = {
         FROM context_keys AS keys ASOF JOIN context_ownership AS owners
             ON keys.part = owners.part AND keys.at_ns >= owners.began
         WHERE keys.at_ns < owners.ended""",
-    # Clients that belong to one group only: their Fetch requests, which name no group, are this group's.
-    "context_clients": """
-        SELECT cluster, coalesce(client_address, '') AS address, coalesce(client_id, '') AS client_id,
-               min(group_id) AS group_id, CASE WHEN count(DISTINCT member_id) = 1 THEN min(member_id) END AS member_id
-        FROM (
-            SELECT coalesce(cluster_id, '') AS cluster, client_address, client_id, group_id,
-                   nullif(member_id, '') AS member_id
-            FROM context_base
-            UNION ALL
-            SELECT coalesce(cluster_id, ''), client_address, client_id, group_id, nullif(member_id, '')
-            FROM in_kafka_group_events WHERE event <> 'describe')
-        WHERE group_id IS NOT NULL
-        GROUP BY 1, 2, 3 HAVING count(DISTINCT group_id) = 1""",
+    "context_clients": CLIENTS_SQL,
     # Only for commits whose owner no assignment tells: consumers that are one member of the group, and what they fetch.
     # The committer's own fetches decide, so nothing is concluded where some of them may be missing.
     "context_unowned": """

@@ -16,7 +16,7 @@ import analyser
 from analyser.analysis import Analysis
 from analyser.archive.dataset import Change, InputFile, write_parts
 from analyser.archive.parts import FLOW
-from analyser.tables import TABLES
+from analyser.tables import TABLES, arrow_schema
 from dissectors.core.model import packet_of
 from tests.support.rows import Rows, arrow_from_rows
 
@@ -85,14 +85,20 @@ def take_in(root: Path, rows: Rows, work: Sequence[Callable[[Change], object]], 
     """One run: rows of tables into a dataset, then what works on all rows.
 
     gone: names of tables whose earlier rows do not count any more. Rows of a table named `TABLE?` are provisional.
+    Columns that may not be null are 0 or empty unless told.
     """
     with Change.begin(root) as change:
         change.remove(*(part for part in change.parts() if part.provisional or part.table in gone))
         for name, held in rows.items():
             table = name.rstrip("?")
-            batches = arrow_from_rows(table, held).to_batches()
+            batches = arrow_from_rows(table, [_nothing_of(table) | row for row in held]).to_batches()
             name = f"{change.run}-{'open' if name != table else 'base'}"
             change.add(*write_parts(table, batches, change.staging, name, provisional=name.endswith("open")))
         for one in work:
             one(change)
         change.commit([])
+
+
+def _nothing_of(table: str) -> dict[str, object]:
+    fields = [field for field in arrow_schema(table) if not field.nullable]
+    return {field.name: {pa.string(): "", pa.bool_(): False}.get(field.type, 0) for field in fields}

@@ -48,9 +48,15 @@ def told(draw: st.DrawFn) -> Told:
         row = fetch(seconds, offset, high_watermark=draw(st.integers(-1, 40)), **topic)
         return Told("kafka_fetch_partitions", row, draw(st.integers(0, 2)), draw(st.booleans()))
     row = {
-        "exchange_id": f"l{seconds}", "flow_id": "l", "ts": at(seconds), "cluster_id": "c1", "topic": topic["topic"],
-        "partition": 0, "timestamp": -1, "offset": draw(st.integers(0, 40)),
-    }  # fmt: skip
+        "exchange_id": f"l{seconds}",
+        "flow_id": "l",
+        "ts": at(seconds),
+        "cluster_id": "c1",
+        "topic": topic["topic"],
+        "partition": 0,
+        "timestamp": -1,
+        "offset": draw(st.integers(0, 40)),
+    }
     return Told("kafka_list_offsets", row, draw(st.integers(0, 2)), draw(st.booleans()))
 
 
