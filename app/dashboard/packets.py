@@ -6,7 +6,7 @@ these are read: one that is gone or damaged takes nothing from the others.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import lru_cache
 from pathlib import Path
@@ -58,6 +58,12 @@ def packet_index(opened: Opened) -> Iterator[Index]:
     with open_dataset_index(opened.folder) if is_dataset(opened.folder) else _kept_index(opened) as index:
         index.places = _PlacesOf(index.sources)
         yield index
+
+
+def gone_captures(opened: Opened, files: Iterable[str]) -> list[str]:
+    """Of the captures that tables name those that are not where they were."""
+    names = {file_label(path): path for path in opened.paths}
+    return [file for file in files if not Path(names.get(file, file)).is_file()]
 
 
 def _kept_index(opened: Opened) -> Index:

@@ -16,6 +16,7 @@ from app.dashboard.charts.traffic import exchange_rate, latency_heat, trouble
 from app.dashboard.command_line import command_line
 from app.dashboard.evidence import MOST_BYTES, evidence_packets
 from app.dashboard.opened import Selected
+from app.dashboard.packets import gone_captures
 from app.dashboard.state import View
 from app.dashboard.tables import Column, paged_table
 from app.dashboard.text import card, dot, facts, heading, html, line, show, small_table
@@ -94,6 +95,10 @@ def _downloads(view: View, finding: Finding) -> None:
     opened = view.source.opened
     if not opened.paths:
         line("The packets are not at hand, so the evidence cannot be taken along from here.", "quiet")
+        return
+    gone = [PurePath(file).name for file in gone_captures(opened, Cause((finding,)).packets())]
+    if gone:
+        line(f"The evidence cannot be taken along: {', '.join(gone)} is not there any more.", "quiet")
         return
     held = view.source.everything().rows(f"select sum(length_bytes) as n from ({evidence_messages(finding)}) as t")
     if (held[0]["n"] or 0) > MOST_BYTES:

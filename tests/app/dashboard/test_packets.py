@@ -15,7 +15,7 @@ from analyser.options import ReadOptions
 from app.dashboard import evidence
 from app.dashboard.jobs import key_of
 from app.dashboard.opened import Opened
-from app.dashboard.packets import NoPackets, exchange_views, packet_index
+from app.dashboard.packets import NoPackets, exchange_views, gone_captures, packet_index
 from app.dashboard.worker import keep_tables
 from tests.app.captures import write_capture
 from tests.conftest import SAMPLES
@@ -68,6 +68,14 @@ def test_a_capture_that_is_gone_takes_nothing_from_the_others(tmp_path: Path) ->
     assert exchange_views(opened, first, payload=False)
     with pytest.raises(NoPackets, match=r"b\.pcap"):
         exchange_views(opened, other, payload=False)
+
+
+def test_captures_that_are_gone_are_named(tmp_path: Path) -> None:
+    path = write_capture(tmp_path / "a.pcap")
+    opened = analysed(path)
+    assert gone_captures(opened, [str(path)]) == []
+    path.unlink()
+    assert gone_captures(opened, [str(path)]) == [str(path)]
 
 
 def test_evidence_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
