@@ -25,6 +25,8 @@ STATE_EVERY_S = 0.25
 RETRY_EVERY_S = 0.25
 BLOCKS_AT_A_TIME = 16
 _LAST_BLOCKS_S = 0.2
+_BEHIND = "the analysis is behind: packets that there is no room for are dropped and counted"
+_NUMBERS = "; the file has them, so its later packets have other numbers than are told here: analyse the file itself"
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,6 +178,8 @@ class Capturing:
             self._open_rings()
         if now >= self._due_s:
             self._due_s = now + STATE_EVERY_S
+            if self._outlet.dropped and not self._told[1]:
+                self._say(_BEHIND + (_NUMBERS if self._files is not None else ""))
             if self._told != (self._drops(), self._outlet.dropped):
                 self._tell_drops()
             self._send_state()

@@ -3,8 +3,7 @@
 In: a function. Out: its result, some time later. The copy (a fork) has everything as it was at one moment, so it may
 finish what is open, as if the capture ended there, and needs no memory of its own for what does not change. Writing
 all rows out for another program instead costs a copy of the window for every question. The thread that asks is the
-only one here (of one that sends spans a copy needs nothing) and uses no DuckDB before its end; Arrow's threads are made
-anew in a copy.
+only one here and uses no DuckDB before its end; Arrow's threads are made anew in a copy.
 """
 
 from __future__ import annotations

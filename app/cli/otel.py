@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
@@ -124,20 +125,23 @@ def _live(
     from analyser.otel.exchanges import TABLES
     from analyser.otel.spans import resource
     from app.cli.live import run_live
-    from app.cli.otel_live import Sender, SpanOutput, line_writer
+    from app.cli.otel_live import SpanOutput, line_writer
+    from app.cli.otel_sender import SenderProgram
 
-    source = resource(service_name)
     chosen = {name: reading[name] for name in ("decode_as", "protocol", "enable")}
-    with result_sink(output) as write:
-        sender = Sender(source, url) if url is not None else None
-        news = SpanOutput(sender.take if sender is not None else line_writer(source, write, flush_output))
+    with result_sink(output) as write, ExitStack() as opened:
+        sender = SenderProgram(service_name, url) if url is not None else None
+        if sender is not None:
+            opened.callback(sender.kill)
+        take = sender.take if sender is not None else line_writer(resource(service_name), write, flush_output)
+        news = SpanOutput(take)
         read, _ = run_live(job, None, chosen, _KEEP_S, duration, news, tables=("captures", *TABLES))
         with read as analysis:
             if not analysis.arrow("captures").num_rows:
                 raise CallerError(" ".join(unread.reason for unread in analysis.unread) or "no packet was captured")
             news.finish(analysis)
             if sender is not None:
-                sender.close()
+                done = sender.close()
                 if not reading["quiet"]:
-                    say(f"{sender.sent:,} spans sent" + (f", {sender.lost:,} lost" if sender.lost else ""))
+                    say(f"{done.sent:,} spans sent" + (f", {done.lost:,} lost" if done.lost else ""))
             return status_of(analysis)

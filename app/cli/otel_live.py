@@ -72,7 +72,7 @@ class SpanOutput:
 
 
 class Sender:
-    """Sends spans to an endpoint in a thread of its own."""
+    """Sends spans to an endpoint in a thread of its own, in a program of its own (`otel_sender.py`)."""
 
     def __init__(self, source: Resource, url: str) -> None:
         self._source, self._url = source, url
