@@ -135,7 +135,7 @@ class Opened:
         if known is None:
             known = self._worked_out[key] = work_out()
         while len(self._worked_out) > _WORKED_OUT:
-            with suppress(KeyError, StopIteration):  # another session may do the same
+            with suppress(KeyError, StopIteration, RuntimeError):  # another session may do the same
                 del self._worked_out[next(iter(self._worked_out))]
         return known
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -86,6 +87,21 @@ def test_only_the_cache_is_cleared(tmp_path: Path) -> None:
         discard(one)
     assert mine.exists()
     assert not folder.exists()
+
+
+def test_work_is_done_once_and_little_of_it_kept(tmp_path: Path) -> None:
+    _, folder = analysed(tmp_path)
+    tables = Opened.kept(folder)
+    done: list[int] = []
+    for number in (1, 1, 2, 3, 3, 4, 4, 1):
+        assert tables.once(number, partial(work, done, number)) == [number]
+    tables.close()
+    assert done == [1, 2, 3, 4, 1]
+
+
+def work(done: list[int], number: int) -> list[int]:
+    done.append(number)
+    return [number]
 
 
 def test_what_is_remembered_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
