@@ -11,7 +11,7 @@ from __future__ import annotations
 from analyser.archive import kafka_context
 from analyser.archive.change import Change
 from analyser.archive.derived import Hour, change_connection, replace_changed_hours, rows_of, view_of
-from analyser.archive.hour_summaries import stamp
+from analyser.archive.hour_summaries import stamp_again
 from analyser.context import enrich
 from analyser.context.stages import STAGES, Stage
 from analyser.queries import quoted
@@ -38,8 +38,7 @@ def _run_hours(change: Change, stage: Stage) -> dict[str, set[Hour]]:
             for table in stage.makes:
                 rows = kafka_context.whole_rows(table, made)
                 written[table] |= replace_changed_hours(con, change, table, rows, made)
-    for summary in kafka_context.SUMMARIES:
-        stamp(change, summary)
+    stamp_again(change)  # no summary reads the context columns
     return written
 
 

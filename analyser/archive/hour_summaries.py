@@ -65,10 +65,18 @@ def summarise(con: duckdb.DuckDBPyConnection, change: Change, summary: HourSumma
 
 
 def stamp(change: Change, summary: HourSummary) -> None:
-    """Say that what was kept is that of the parts that count now: after a change of columns that it does not read."""
-    _, told = _files(change.state, summary)
+    """Say of which parts the kept rows are."""
     stamps = _stamps(parts_by_hour(change.parts(), summary.tables))
-    told.write_text(json.dumps({"query": _digest(summary.query), "parts": stamps}))
+    known = {"query": _digest(summary.query), "tables": summary.tables, "parts": stamps}
+    _files(change.state, summary)[1].write_text(json.dumps(known))
+
+
+def stamp_again(change: Change) -> None:
+    """Say that all kept rows are those of the parts that count now: after changes that no summary can tell."""
+    for told in sorted((change.state / FOLDER).glob("*.json")):
+        known = json.loads(told.read_text())
+        known["parts"] = _stamps(parts_by_hour(change.parts(), known["tables"]))
+        told.write_text(json.dumps(known))
 
 
 def differing(summary: HourSummary, anew: set[Hour]) -> str:

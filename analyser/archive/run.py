@@ -21,6 +21,7 @@ from analyser.archive.context import run_context
 from analyser.archive.dataset import Change, InputFile, write_parts
 from analyser.archive.decode_run import Decoded, DecodeRun, decode_files, files_read
 from analyser.archive.finish_run import FinishRun, finish_tables
+from analyser.archive.hour_summaries import stamp_again
 from analyser.archive.kept_state import keep_state
 from analyser.archive.options import SHARES, ArchiveOptions, options_as_before, settings_of
 from analyser.archive.plan import Plan, plan_files
@@ -126,6 +127,7 @@ class _Run:
         self._progress("aggregates")
         run_aggregates(self._change)
         compact(self._spark, self._change)
+        stamp_again(self._change)
         manifest = self._change.commit([*files, *self._plan.aside], settings_of(self._options))
         rows = {table: manifest.rows(table) for table in manifest.by_table}
         return Summary(self._change.run, files, self._plan.known, self._plan.aside, rows, severities, failures)

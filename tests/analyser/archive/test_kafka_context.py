@@ -11,7 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from analyser.archive.context import run_context
-from analyser.archive.dataset import Change
+from analyser.archive.dataset import Change, write_parts
+from analyser.archive.hour_summaries import stamp_again
 from analyser.archive.kafka_context import hours_to_make
 from analyser.archive.parts import HOUR_NS
 from analyser.context import enrich
@@ -128,6 +129,23 @@ def test_hours_that_can_differ_are_found(
     _check(tmp_path / "d", {name: [*base.get(name, ()), *first.get(name, ()), *then.get(name, ())]
                             for name in (base | first | then)})  # fmt: skip
     assert found == [{0, 1, 2}, expected]
+
+
+def test_parts_that_are_only_put_together_are_not_read_again(tmp_path: Path) -> None:
+    rows = [commit(3600 * hour + 10, hour) for hour in range(3)]
+
+    def put_together(change: Change) -> None:
+        parts = change.parts("kafka_offset_commits")
+        whole = parts_of(tmp_path / "d", "kafka_offset_commits").to_batches()
+        change.remove(*parts)
+        change.add(*write_parts("kafka_offset_commits", whole, change.staging, f"{change.run}-whole"))
+        stamp_again(change)
+
+    found: list[int] = []
+    take_in(tmp_path / "d", {"kafka_offset_commits": rows}, [run_context])
+    take_in(tmp_path / "d", {}, [run_context, put_together])
+    take_in(tmp_path / "d", {}, [lambda change: found.append(len(hours_to_make(change)))])
+    assert found == [0]
 
 
 def _of(told: list[Told]) -> dict[str, list[Row]]:
