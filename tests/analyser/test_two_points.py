@@ -12,6 +12,7 @@ from analyser.reading import analysis_of
 from dissectors.registry import PROTOCOLS
 from tests.conftest import SAMPLES
 from tests.support.packets import Captured
+from tests.support.two_points import HOP_NS, OFFSET_NS, SERVER_PORT, at_two_points
 from tests.support.wire import decode, packets_of, thinned
 
 TABLES = (
@@ -19,25 +20,11 @@ TABLES = (
     "kafka_offset_commits", "kafka_fetch_partitions", "kafka_group_events", "kafka_assignments", "kafka_list_offsets",
     "kafka_offset_fetches", "findings",
 )  # fmt: skip
-VLAN = bytes.fromhex("8100 0007")
-HOP_NS, OFFSET_NS = 300_000, 5_000_000
-SERVER_PORT = (9092).to_bytes(2)
 
 
 @cache
 def sample() -> tuple[Captured, ...]:
     return tuple(packets_of(SAMPLES / "kafka_fenced_commit.pcapng"))
-
-
-def tagged(packet: Captured) -> Captured:
-    """The packet as seen behind a tagging switch: later towards the server, earlier from it, by another clock."""
-    to_server = packet.data[36:38] == SERVER_PORT
-    data = packet.data[:12] + VLAN + packet.data[12:]
-    return Captured(packet.ts_ns + OFFSET_NS + (HOP_NS if to_server else -HOP_NS), data, packet.wire + len(VLAN))
-
-
-def both(first: list[Captured], second: list[Captured]) -> list[Captured]:
-    return sorted([*first, *map(tagged, second)], key=lambda packet: packet.ts_ns)
 
 
 def tables_of(packets: list[Captured], block_bytes: int = 1 << 20) -> dict[str, pd.DataFrame]:
@@ -56,7 +43,7 @@ def content(frame: pd.DataFrame) -> list[tuple[str, ...]]:
 @pytest.mark.parametrize("block_bytes", [50_000, 1 << 20])
 def test_the_connection_is_told_once_and_the_way_is_measured(block_bytes: int) -> None:
     clean = tables_of(list(sample()))
-    got = tables_of(both(list(sample()), list(sample())), block_bytes)
+    got = tables_of(at_two_points(list(sample()), list(sample())), block_bytes)
     flows = got["flows"]
     again = flows[flows["duplicate_of"].notna()]
     assert len(again) == len(clean["flows"]) == len(flows) / 2
@@ -73,7 +60,7 @@ def test_the_connection_is_told_once_and_the_way_is_measured(block_bytes: int) -
 def test_the_point_that_saw_more_is_decoded() -> None:
     lossy = thinned(sample(), seed=3, share=0.02, keep_first=20)
     clean = tables_of(list(sample()))
-    got = tables_of(both(lossy, list(sample())))
+    got = tables_of(at_two_points(lossy, list(sample())))
     flows = got["flows"]
     kept = flows[flows["duplicate_of"].isna() & flows["protocol"].notna()]
     assert kept["gap_bytes"].sum() == 0
@@ -90,6 +77,6 @@ def test_connections_of_two_networks_with_equal_addresses_stay_two() -> None:
         for at, shift in ((38, 77_777 if to_server else 99_999), (42, 99_999 if to_server else 77_777)):
             data[at : at + 4] = ((int.from_bytes(data[at : at + 4]) + shift) & 0xFFFFFFFF).to_bytes(4)
         other.append(packet._replace(data=bytes(data)))
-    got = tables_of(both(list(sample()), other))
+    got = tables_of(at_two_points(list(sample()), other))
     assert got["flows"]["duplicate_of"].isna().all()
     assert len(got["messages"]) == 2 * len(tables_of(list(sample()))["messages"])

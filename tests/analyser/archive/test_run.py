@@ -17,6 +17,7 @@ from tests.conftest import SAMPLES
 from tests.support.archived import differences
 from tests.support.packets import Captured
 from tests.support.rotated import rotated
+from tests.support.two_points import at_two_points
 from tests.support.wire import duplicated, lossy, packets_of, reordered, resegmented
 
 if TYPE_CHECKING:
@@ -92,6 +93,8 @@ DAMAGES: dict[str, Callable[[Sequence[Captured]], list[Captured]]] = {
     "20 % lost": lambda packets: lossy(packets, 4, 0.2),
     "5 % lost of small segments": lambda packets: lossy(resegmented(packets, 90), 6, 0.05),
     "lost, doubled and displaced": lambda packets: duplicated(reordered(lossy(packets, 7, 0.01), 8), 9),
+    "seen at a second point": lambda packets: at_two_points(packets, lossy(packets, 3, 0.02)),
+    "a second point that comes later": lambda packets: at_two_points(packets, packets[len(packets) // 2 :]),
     "cut at 200": lambda packets: [Captured(one.ts_ns, one.data[:200], one.wire) for one in packets],
 }
 
