@@ -209,6 +209,8 @@ def _analysis(asked: Asked, rows: Rows) -> Iterator[Analysis]:
         manifest = replace(dataset.manifest, parts=(*kept, *(rows.parts or ())))
         tables = DatasetTables(Dataset(dataset.root, manifest), None, asked.options)
         with Analysis(tables, asked.options) as analysis:
+            if asked.ports:
+                tables.ensure("flows")
             yield analysis
         return
     wanted, known = needed_tables([asked.table, *(["flows"] if asked.ports else [])]), dissectors(())

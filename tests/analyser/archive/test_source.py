@@ -16,6 +16,7 @@ from analyser.capture import CaptureError, EndpointTable
 from analyser.options import ReadOptions
 from analyser.tables import TABLES, arrow_schema
 from tests.conftest import SAMPLES
+from tests.support.datasets import make_dataset
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -63,6 +64,47 @@ def test_rows_are_chosen_by_options(spark: SparkSession) -> None:
     assert frame.count() == expected
     assert frame.filter("server_port = 1").count() == 0
     assert frame.count() == expected  # a filter stays with its own DataFrame
+
+
+CAPTURES = [SAMPLES / f"{name}.pcapng" for name in ("mongo_healthy", "mqtt_takeover_loop")]
+
+
+@pytest.fixture(scope="module")
+def dataset(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return make_dataset(tmp_path_factory.mktemp("datasets") / "two", CAPTURES)
+
+
+def test_a_dataset_gives_its_tables(spark: SparkSession, dataset: Path) -> None:
+    """All rows, those of a time and a protocol, of a port, and a table of datasets only."""
+    with analyser.read(dataset, tables=["exchanges"]) as kept:
+        expected = in_microseconds(kept.arrow("exchanges"))
+    times, protocols, ports = (expected.column(name).to_pylist() for name in ("ts", "protocol", "client_port"))
+    assert sorted_rows(load(spark, dataset, "exchanges").toArrow()) == sorted_rows(expected)
+    middle = sorted(times)[len(times) // 4]
+    chosen = sum(time < middle and protocol == "mongo" for time, protocol in zip(times, protocols, strict=True))
+    assert 0 < chosen < len(times)
+    assert load(spark, dataset, "exchanges", to=middle.isoformat(), protocols="mongo").count() == chosen
+    assert load(spark, dataset, "exchanges", ports=str(ports[0])).count() == ports.count(ports[0])
+    assert load(spark, dataset, "kafka_lag_minutes").count() == 0
+
+
+@pytest.mark.parametrize(
+    ("path", "names"),
+    [
+        pytest.param("[ab]*.pcap", ["a.pcap", "b1.pcap"], id="a pattern"),
+        pytest.param("[0-9].pcap", ["7.pcap"], id="a pattern of numbers"),
+        pytest.param("[1]", ["[1]"], id="a name that is JSON and no list of names"),
+        pytest.param('["a.pcap", "c.pcap"]', ["a.pcap", "c.pcap"], id="a list"),
+        pytest.param("[x].pcap", ["[x].pcap"], id="a file of that name"),
+    ],
+)
+def test_paths_that_begin_with_a_bracket(
+    path: str, names: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("a.pcap", "b1.pcap", "c.pcap", "7.pcap", "[x].pcap", "x.pcap"):
+        (tmp_path / name).touch()
+    monkeypatch.chdir(tmp_path)
+    assert list(Asked.of({"table": "flows", "path": path}).paths) == names
 
 
 def test_packets_are_chunks(spark: SparkSession) -> None:

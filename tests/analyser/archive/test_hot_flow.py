@@ -1,0 +1,65 @@
+"""One connection with half of all bytes streams through its worker: memory does not grow with it."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import ROOT
+from tests.support.replay_rotated import HOT, replay_rotated
+
+MIB = 1 << 20
+# What a worker process does for one share: chunks as they come, raw rows, parts. It tells its peak memory in KiB.
+PROGRAM = """
+import pickle, resource, sys
+from pathlib import Path
+from analyser.archive.common import COMMON_FILE, put_together
+from analyser.archive.decode_stage import DecodeJob, decode_share
+from analyser.archive.finish_stage import FinishJob, finish_table
+from analyser.archive.manifest import InputFile
+from analyser.archive.packets import RangeJob, range_chunks
+from analyser.archive.ranges import RANGE_BYTES, find_ranges
+from analyser.capture import Source
+from analyser.options import ReadOptions
+from analyser.tables import TABLES
+
+folder, path = Path(sys.argv[1]), Path(sys.argv[2])
+source = Source(str(path), path)
+ranges = find_ranges(source, path.stat().st_size, RANGE_BYTES)
+chunks = (chunk for part in ranges for chunk in range_chunks(RangeJob(0, source, part, 1)))
+share = decode_share(DecodeJob(folder, {0: path}, tuple(TABLES), ReadOptions(), None), 0, chunks)
+state = folder / "state"
+state.mkdir()
+files = [InputFile(str(path), "", path.stat().st_size, 0, None, None, "read", None, "000001")]
+(state / COMMON_FILE).write_bytes(pickle.dumps(put_together([share], files, folder)))
+(folder / "job").write_bytes(pickle.dumps(FinishJob(folder / "parts", "000001", {0: share}, None, state, ())))
+tables = ("flows", "messages", "exchanges")
+rows = sum(part.rows for table in tables for part in finish_table(str(folder / "job"), 0, table))
+print(rows, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
+"""
+
+
+def peak(folder: Path, size_bytes: int) -> tuple[int, int]:
+    """Rows that came of the connection with half of so many bytes, and the peak memory in bytes of its worker."""
+    replay_rotated(folder / "captures", size_bytes, 1, many_flows=10)
+    hot = folder / "captures" / HOT
+    assert hot.stat().st_size > 0.4 * size_bytes
+    command = [sys.executable, "-c", PROGRAM, str(folder), str(hot)]
+    done = subprocess.run(
+        command, capture_output=True, text=True, check=False, env={**os.environ, "PYTHONPATH": str(ROOT)}
+    )
+    assert done.returncode == 0, done.stderr
+    rows, kib = map(int, done.stdout.split())
+    return rows, kib << 10
+
+
+@pytest.mark.lab
+def test_a_hot_connection_takes_no_more_memory_when_it_is_longer(tmp_path: Path) -> None:
+    (few, short), (many, long) = (peak(tmp_path / str(size), size * MIB) for size in (24, 96))
+    assert many > 3 * few
+    assert long < short + 48 * MIB, (short / MIB, long / MIB)
+    assert long < 512 * MIB
