@@ -9,4 +9,4 @@ import sys
 def how_to_install(extra: str) -> str:
     """The command that adds the extra's packages to the Python that runs, from a clone of the project."""
     python = shlex.quote(sys.executable or "python3")
-    return f"in a clone of wirewitness run {python} -m pip install '.[{extra}]'"
+    return f"in a clone of wirewitness run {python} -m pip install -e '.[{extra}]'"

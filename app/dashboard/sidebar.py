@@ -10,6 +10,7 @@ import streamlit as st
 
 from app.dashboard import state
 from app.dashboard.landing import close
+from app.dashboard.live import live_folder
 from app.dashboard.offers import Offer
 from app.dashboard.opened import Opened
 from app.dashboard.pages import PageEntry
@@ -26,7 +27,7 @@ def show_sidebar(offer: Offer, opened: Opened, span_ns: tuple[int, int] | None, 
         show(
             html(
                 '<div class="ww-title">{title}</div><div class="ww-quiet">{size}</div>',
-                title=offer.title, size=size(offer.size_bytes),
+                title=offer.title, size="" if live_folder(offer) else size(offer.size_bytes),
             )
         )  # fmt: skip
         if span_ns is not None and span_ns[1] > span_ns[0]:

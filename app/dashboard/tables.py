@@ -28,7 +28,7 @@ PAGE_ROWS = 100
 CSV_ROWS = 200_000
 _SMALL = 12
 _BOX_PX = 210
-_ROW_PX, _HEAD_PX, _MOST_PX = 30, 30, 482
+_ROW_PX, _HEAD_PX, _MOST_PX, _LESS_PX = 30, 30, 482, 272
 
 _FORMATS: dict[str, Callable[..., Any]] = {
     "text": st.column_config.TextColumn,
@@ -207,7 +207,10 @@ def _grid(
 ) -> dict[str, Any] | None:
     frame = _safe(rows).to_pandas()
     formats = {c.name: _FORMATS[c.kind](c.title, **({"width": c.width} if c.width else {})) for c in columns}
-    height = min(_HEAD_PX + _ROW_PX * len(frame) + 2, _MOST_PX)
+    # Where a row is chosen, what it opens has to be in sight below.
+    known: Any = st.session_state.get(key)
+    most = _LESS_PX if first is not None or (known and known["selection"]["rows"]) else _MOST_PX
+    height = min(_HEAD_PX + _ROW_PX * len(frame) + 2, most)
     settings: dict[str, Any] = {
         "hide_index": True, "column_config": formats, "column_order": [c.name for c in columns],
         "row_height": _ROW_PX, "height": height, "placeholder": "",

@@ -10,7 +10,7 @@ import streamlit as st
 from app.dashboard import state
 from app.dashboard.state import View
 from app.dashboard.tables import Column, paged_table
-from app.dashboard.text import heading
+from app.dashboard.text import heading, line
 from app.dashboard.views.message import flow_link, show_exchange
 from reports.exchange_rows import STATUSES, exchange_query, operations
 
@@ -52,7 +52,9 @@ def show(view: View) -> None:
         marked=state.value("message"),
     )  # fmt: skip
     wanted = state.kept("message", _message_id(chosen))
-    if wanted:
+    if not wanted:
+        line("Choose a row to see the fields and bytes of its request and its answer.", "quiet")
+    else:
         flow_link(view, wanted.split("-")[0], wanted)
         show_exchange(view.source.opened, wanted, "exchange")
 

@@ -12,7 +12,7 @@ from app.dashboard.known import known
 from app.dashboard.offers import without_folder
 from app.dashboard.state import View
 from app.dashboard.tables import Column, paged_table
-from app.dashboard.text import card, empty, facts, heading
+from app.dashboard.text import card, empty, facts, heading, line
 from app.dashboard.views.findings import finding_cards
 from reports.capture_section import missing
 from reports.contents import nothing_known
@@ -55,7 +55,7 @@ def show(view: View) -> None:
 
 
 def _quality(view: View, seen: Quality) -> None:
-    limits = [line for line in missing(seen) if line[0] != "complete"]
+    limits = [remark for remark in missing(seen) if remark[0] != "complete"]
     first, last = seen.span_ns or (0, 0)
     gap_bytes = sum(f.gap_bytes for f in seen.flows)
     facts(
@@ -106,13 +106,14 @@ def _traffic(view: View) -> None:
         dense(exchange_rate(over_time, width, domain)), theme="streamlit", width="stretch", key="ww_rate",
         on_select="rerun", selection_mode=BRUSH, alt="Exchanges per second by protocol",
     )  # fmt: skip
-    _offer_range(picked)
+    if not _offer_range(picked):
+        line("Drag over the chart to choose a time for all pages.", "quiet")
     if any(row["errors"] or row["unanswered"] for row in over_time):
         show_chart(trouble(over_time, width, domain), describe="Errors and requests without an answer over time")
 
 
-def _offer_range(picked: object) -> None:
-    """A dragged range can become the time range of all pages."""
+def _offer_range(picked: object) -> bool:
+    """A dragged range can become the time range of all pages; whether there is one."""
     chosen = getattr(getattr(picked, "selection", None), BRUSH, None) or {}
     ends = chosen.get("t") if isinstance(chosen, dict) or hasattr(chosen, "get") else None
     if ends and st.button("Use this range on all pages", key="use-range", icon=":material/center_focus_strong:"):
@@ -120,3 +121,4 @@ def _offer_range(picked: object) -> None:
         state.put("to", str(round(ends[1] * 1e6)))
         state.put("range", None)
         st.rerun()
+    return bool(ends)
