@@ -52,7 +52,7 @@ def test_without_the_extra_one_line_says_what_to_install(monkeypatch: pytest.Mon
     assert done.returncode == 2
     assert re.fullmatch(
         r"wirewitness: archives need PySpark and what goes with it; in a clone of wirewitness run \S+ -m pip install "
-        r"'\.\[archive\]'\n",
+        r"-e '\.\[archive\]'\n",
         done.stderr.decode(),
     )
 

@@ -35,8 +35,8 @@ def trouble(rows: Rows, width_ns: int, domain: tuple[float, float] | None = None
                      title=" and ".join(_PLURALS[kind] for kind in colours), height=LOW, domain=domain)  # fmt: skip
 
 
-def latency_heat(rows: Rows, domain: tuple[float, float] | None = None) -> AnyChart:
-    """How many exchanges took how long, when."""
+def latency_heat(rows: Rows, domain: tuple[float, float] | None = None, noun: str = "exchanges") -> AnyChart:
+    """How many exchanges took how long, when. noun: what they are called."""
     chart: AnyChart = (
         alt.Chart(frame(rows), height=HEIGHT)
         .mark_rect()
@@ -45,10 +45,11 @@ def latency_heat(rows: Rows, domain: tuple[float, float] | None = None) -> AnyCh
             alt.Y("low_ms:Q", scale=alt.Scale(type="log"), title="latency, ms",
                   axis=alt.Axis(format="~g", grid=False, minExtent=Y_EXTENT_PX)),
             alt.Y2("high_ms"),
-            alt.Color("exchanges:Q", scale=alt.Scale(scheme="viridis", type="log"),
+            alt.Color("exchanges:Q", title=noun, scale=alt.Scale(scheme="viridis", type="log"),
                       legend=alt.Legend(orient="top", gradientLength=160, titleOrient="left")),
             tooltip=[clock(), alt.Tooltip("low_ms:Q", format="~g", title="from ms"),
-                     alt.Tooltip("high_ms:Q", format="~g", title="to ms"), alt.Tooltip("exchanges:Q", format=",")],
+                     alt.Tooltip("high_ms:Q", format="~g", title="to ms"),
+                     alt.Tooltip("exchanges:Q", title=noun, format=",")],
         )
     )  # fmt: skip
     return chart

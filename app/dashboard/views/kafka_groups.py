@@ -141,7 +141,8 @@ def _commits(view: View, group: Group, who: Sequence[Committer]) -> None:
 
 def _lanes(view: View, group: Group, who: Sequence[Committer]) -> None:
     span = quality(view.source).span_ns
-    rows = owners(view.source, group.cluster_id, group.group_id, span[1] if span else 0)
+    told = owners(view.source, group.cluster_id, group.group_id, span[1] if span else 0)
+    rows = [row for row in told if row["partition"] is not None]  # a member may be told that it owns nothing
     if not rows:
         return
     st.subheader("Who owned which partition", anchor=False)

@@ -28,7 +28,7 @@ _SHAPES = (
     Column("sum_ms", "Sum ms", "ms"),
     Column("mean_ms", "Mean ms", "ms"),
     Column("p95_ms", "95 % ms", "ms"),
-    Column("max_ms", "Max ms", "ms"),
+    Column("max_ms", "Longest ms", "ms"),
     Column("errors", "Errors", "count"),
     Column("documents_returned", "Returned", "count"),
     Column("clients", "Clients"),
@@ -74,9 +74,9 @@ _TRANSACTIONS = (
     Column("outcome", "Outcome"),
     Column("duration_ms", "Duration ms", "ms"),
     Column("commands", "Commands", "count"),
-    Column("command_names", "Ran", "text", "medium"),
+    Column("command_names", "Ran", "text", 150),
     Column("errors", "Errors", "count"),
-    Column("error_name", "Error"),
+    Column("error_name", "Error", "text", 110),
     Column("commit_attempts", "Commits", "count"),
     Column("client_address", "Client"),
     Column("app_name", "Application"),
@@ -114,11 +114,11 @@ def show_shapes(view: View) -> None:
     st.subheader("The chosen shape", anchor=False)
     st.code(f"{shape['namespace']} {shape['operation']} {shape['pattern'] or ''}", language=None, wrap_lines=True)
     facts({"count": f"{shape['count']:,}", "mean": f"{ms_text(shape['mean_ms'])} ms",
-           "95 %": f"{ms_text(shape['p95_ms'])} ms", "max": f"{ms_text(shape['max_ms'])} ms",
+           "95 %": f"{ms_text(shape['p95_ms'])} ms", "longest": f"{ms_text(shape['max_ms'])} ms",
            "errors": f"{shape['errors']:,}", "no answer": f"{shape['unanswered']:,}"})  # fmt: skip
     heat = command_latency(source, width_of(source), shape_id)
     if heat:
-        show_chart(latency_heat(heat, domain_ms(source)), describe="Latency of the chosen shape over time")
+        show_chart(latency_heat(heat, domain_ms(source), "commands"), describe="Latency of the chosen shape over time")
     _command_table(view, commands_of(shape_id))
 
 
@@ -133,7 +133,7 @@ def show_commands(view: View) -> None:
     show_chart(commands(over_time, width, domain), describe="MongoDB commands over time")
     heat = command_latency(source, width)
     if heat:
-        show_chart(latency_heat(heat, domain), describe="Latency of MongoDB commands over time")
+        show_chart(latency_heat(heat, domain, "commands"), describe="Latency of MongoDB commands over time")
     st.subheader("Errors", anchor=False)
     paged_table(
         source,

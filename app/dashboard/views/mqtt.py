@@ -93,8 +93,8 @@ _DELIVERIES = (
     Column("missing", "Missing", "count"),
     Column("not_known", "Not known", "count"),
     Column("median_ms", "Median ms", "ms"),
-    Column("p99_ms", "p99 ms", "ms"),
-    Column("max_ms", "Max ms", "ms"),
+    Column("p99_ms", "99 % ms", "ms"),
+    Column("max_ms", "Longest ms", "ms"),
 )
 _UNFINISHED = (
     Column("ts", "Time", "time"),
@@ -194,14 +194,16 @@ def show_deliveries(view: View) -> None:
     st.subheader("Handshakes of QoS 1 and 2", anchor=False)
     handshakes = rows(source, HANDSHAKES)
     if handshakes:
-        header = ("Direction", "QoS", "Handshake", "Messages", "Median ms", "Max ms")
+        header = ("Direction", "QoS", "Handshake", "Messages", "Median ms", "Longest ms")
         small_table(header, [_handshake(row) for row in handshakes], numbers=(1, 3, 4, 5))
     else:
         empty("No message with QoS 1 or 2.")
     heat = delivery_latency(source, width_of(source))
     if heat:
         st.subheader("From publisher to subscriber", anchor=False)
-        show_chart(latency_heat(heat, domain_ms(source)), describe="Latency from publisher to subscriber over time")
+        show_chart(
+            latency_heat(heat, domain_ms(source), "messages"), describe="Latency from publisher to subscriber over time"
+        )
     st.subheader("By subscription", anchor=False)
     paged_table(source, "filters", DELIVERIES, _DELIVERIES, order="-missing", noun="subscription",
                 search=("topic_filter",))  # fmt: skip
