@@ -1,49 +1,53 @@
 """All detectors over the parts of a dataset, on Spark.
 
-In: where the parts of each table lie. Out: the findings table, and what could not be looked at. One job selects: each
-task takes some detectors, and DuckDB reads from the parts the rows of partitions that `suspects` names, within a fixed
-amount of memory. Few rows are sorted and looked at right there; of many, Spark makes partitions by key, sorts them, and
-cuts them by the same function. Between workers only findings travel, and rows of detectors that have much to look at.
+In: where the parts of each table lie. Out: the findings table, and what could not be looked at. Each task takes some
+detectors; DuckDB reads from the parts the rows of partitions that `suspects` names and sorts them, within a fixed
+amount of memory. Where a detector has many rows to look at, a second job deals its partitions to more tasks, by buckets
+of their keys. Between workers only findings and counts travel.
 """
 
 from __future__ import annotations
 
+import heapq
 import json
-import os
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import duckdb
 import pyarrow as pa
 
 from analyser.detectors import DETECTORS
 from analyser.detectors.framework import (
+    ALL_BUCKETS,
     MOST_PARTITION_ROWS,
     Detector,
     Failure,
     PartitionTooLarge,
-    detect_sorted,
+    bucket_sql,
+    found_in,
     selection_sql,
-    sorted_by,
 )
 from analyser.findings import Finding, findings_table
-from analyser.queries import literal, name_list, quoted
+from analyser.queries import literal, name_list
 from analyser.tables import TABLES, arrow_schema
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import Row, SparkSession
 
-# Sorting them in one task, which spills, takes less time than sending them through Spark's shuffle.
-FEW_ROWS = 10_000_000
+# One task looks at so many rows in some ten seconds; a detector with more of them is dealt to several.
+FEW_ROWS = 1_000_000
+# Every task reads all parts of its tables, which takes about a tenth of the time that it needs for so many rows.
+PIECE_ROWS = 4_000_000
 TASK_MEMORY = "400MB"
-_BATCH_ROWS = 16_384
 _FINDINGS_OF_ROW = 500
-_TASK_ROWS = 500_000
+# Opening a connection takes as long as a detector with little to do; of four tasks a worker the last is a short one.
+_TASKS_OF_WORKER = 4
 
-# What a task tells: findings as Arrow IPC, a failure as JSON, or how many rows of a detector wait for Spark.
+# What a task tells: findings as Arrow IPC, a failure as JSON, or how many rows are in which buckets.
 _TOLD = pa.schema([("kind", pa.string()), ("code", pa.string()), ("data", pa.binary())])
 _TOLD_DDL = "kind string, code string, data binary"
 
@@ -59,15 +63,22 @@ class DetectorBroke(Exception):
     """A detector raised on a worker; the text is what it raised."""
 
 
+class _Unit(NamedTuple):
+    """What one task looks at. buckets: of partitions of the detector; None: all, or it tells that they are too many."""
+
+    code: str
+    buckets: list[int] | None
+
+
 @dataclass(frozen=True, slots=True)
 class _Plan:
-    """What every task knows, by way of a file: parts can be many."""
+    """What every task knows, by way of a file: parts can be many. tasks: what each has to do."""
 
     parts: dict[str, list[str]]
-    codes: list[str]
     folder: str
     few_rows: int
     most_rows: int
+    tasks: list[list[_Unit]]
 
 
 def detect(
@@ -81,46 +92,60 @@ def detect(
     """Findings of the detectors with these codes (None: all) over a dataset.
 
     parts: table -> paths of its Parquet files, enriched by the context, as every worker can open them. folder: an empty
-    place for temporary files that all workers see. few_rows: detectors that want more rows get them through Spark.
+    place for temporary files that all workers see. few_rows: detectors that want more rows are dealt to several tasks.
     most_rows: larger partitions are not looked at, which is a failure of the kind PartitionTooLarge.
     """
     chosen = [*DETECTORS] if codes is None else [DETECTORS[code].code for code in codes]
     paths = {table: [str(path) for path in found] for table, found in parts.items()}
-    plan = folder / "plan.json"
-    plan.write_text(json.dumps(asdict(_Plan(paths, chosen, str(folder), few_rows, most_rows))), encoding="utf-8")
-    tasks = max(1, min(len(chosen), 2 * spark.sparkContext.defaultParallelism))
-    told = spark.range(0, tasks, 1, tasks).mapInArrow(_Selecting(str(plan), tasks), _TOLD_DDL).collect()
-    large = {row.code: int(row.data) for row in told if row.kind == "rows"}
-    for code, rows in large.items():
-        told += _sorted_by_spark(spark, DETECTORS[code], folder, rows).mapInArrow(
-            _Looking(code, most_rows), _TOLD_DDL
-        ).collect()  # fmt: skip
+    workers = spark.sparkContext.defaultParallelism
+    sizes = {table: sum(Path(path).stat().st_size for path in found) for table, found in paths.items()}
+    reads = {code: sum(sizes.get(table, 0) for table in DETECTORS[code].reads) for code in chosen}
+    units = [(_Unit(code, None), size) for code, size in reads.items() if size]
+    plan = _Plan(paths, str(folder), few_rows, most_rows, _dealt(units, _TASKS_OF_WORKER * workers))
+    told = _run(spark, plan, folder / "plan.json")
+    large = [unit for row in told if row.kind == "rows" for unit in _pieces(row.code, bytes(row.data), workers)]
+    if large:
+        plan = _Plan(paths, str(folder), few_rows, most_rows, _dealt(large, len(large)))
+        told += _run(spark, plan, folder / "pieces.json")
     found = [_findings_of(bytes(row.data)) for row in told if row.kind == "findings"]
     order = [(column, "ascending") for column in TABLES["findings"].order]
     table = pa.concat_tables([arrow_schema("findings").empty_table(), *found]).sort_by(order)
     return Detected(table, [_failure_of(row.code, bytes(row.data)) for row in told if row.kind == "failure"])
 
 
-def _sorted_by_spark(spark: SparkSession, detector: Detector, folder: Path, rows: int) -> DataFrame:
-    """The selected rows with equal keys in one task, sorted there; Spark spills what does not fit."""
-    from pyspark.sql.functions import col
+def _dealt(units: Iterable[tuple[_Unit, int]], most_tasks: int) -> list[list[_Unit]]:
+    """The dearest first, each to the task that has least to do; tasks with much to do come first."""
+    tasks: list[tuple[int, int, list[_Unit]]] = [(0, number, []) for number in range(most_tasks)]
+    for unit, cost in sorted(units, key=lambda pair: -pair[1]):
+        load, number, own = heapq.heappop(tasks)
+        heapq.heappush(tasks, (load + cost, number, [*own, unit]))
+    return [own for load, _, own in sorted(tasks, key=lambda task: (-task[0], task[1])) if own]
 
-    def column(name: str) -> Any:
-        return col(f"`{name}`")
 
-    tasks = max(spark.sparkContext.defaultParallelism, -(-rows // _TASK_ROWS))
-    selected = spark.read.parquet(str(folder / f"{detector.code}.parquet"))
-    keys = [column(name) for name in detector.partition_by]
-    order = [column(name).asc_nulls_first() for name in sorted_by(detector)]
-    return selected.repartition(tasks, *keys).sortWithinPartitions(*order)
+def _pieces(code: str, counted: bytes, workers: int) -> list[tuple[_Unit, int]]:
+    """The buckets of a detector with many rows in pieces of about equal size, each with its rows."""
+    buckets = sorted(json.loads(counted), key=lambda pair: (-pair[1], pair[0]))
+    number = max(workers, -(-sum(rows for _, rows in buckets) // PIECE_ROWS))
+    dealt = _dealt(((_Unit(code, [bucket]), rows) for bucket, rows in buckets), number)
+    rows_of = dict(buckets)
+    pieces = [sorted(bucket for unit in units for bucket in unit.buckets or ()) for units in dealt]
+    return [(_Unit(code, piece), sum(rows_of[bucket] for bucket in piece)) for piece in pieces]
+
+
+def _run(spark: SparkSession, plan: _Plan, path: Path) -> list[Row]:
+    """What all tasks of a plan tell."""
+    path.write_text(json.dumps(asdict(plan)), encoding="utf-8")
+    tasks = len(plan.tasks)
+    if not tasks:
+        return []
+    return spark.range(0, tasks, 1, tasks).mapInArrow(_Looking(str(path)), _TOLD_DDL).collect()
 
 
 @dataclass(frozen=True, slots=True)
-class _Selecting:
-    """A task of the first job. plan: path of the plan. tasks: into how many the detectors are dealt."""
+class _Looking:
+    """A task. plan: path of the plan."""
 
     plan: str
-    tasks: int
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         plan = _Plan(**json.loads(Path(self.plan).read_text(encoding="utf-8")))
@@ -128,67 +153,52 @@ class _Selecting:
             for number in batch.column(0).to_pylist():
                 with (
                     TemporaryDirectory(prefix="detect-", dir=plan.folder) as scratch,
-                    _connection(plan.parts, scratch) as con,
+                    _connection(scratch) as con,
                 ):
-                    for code in plan.codes[number :: self.tasks]:
-                        yield from _told(_select(con, DETECTORS[code], plan))
+                    for code, buckets in plan.tasks[number]:
+                        _make_views(con, DETECTORS[code], plan.parts)
+                        for kind, data in _look(con, DETECTORS[code], buckets, plan):
+                            row = [pa.array([kind]), pa.array([code]), pa.array([data], pa.binary())]
+                            yield pa.record_batch(row, schema=_TOLD)
 
 
-@dataclass(frozen=True, slots=True)
-class _Looking:
-    """A task of a detector with many rows."""
-
-    code: str
-    most_rows: int
-
-    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        yield from _told(_look(batches, DETECTORS[self.code], self.most_rows))
+Told = tuple[str, bytes]
 
 
-Told = tuple[str, str, bytes]
-
-
-def _select(con: duckdb.DuckDBPyConnection, detector: Detector, plan: _Plan) -> Iterator[Told]:
-    """Pick a detector's rows; look at them, or leave them for Spark."""
-    picked = quoted(f"picked {detector.code}")
-    try:
-        con.execute(f"CREATE TEMP TABLE {picked} AS {selection_sql(detector)}")
-        ((rows,),) = con.execute(f"SELECT count(*) FROM {picked}").fetchall()
-        if rows > plan.few_rows and detector.partition_by:
-            path = os.path.join(plan.folder, f"{detector.code}.parquet")
-            con.execute(f"COPY {picked} TO {literal(path)} (FORMAT parquet, COMPRESSION zstd)")
-            yield "rows", detector.code, str(rows).encode()
-        elif rows:
-            order = ", ".join(f"{quoted(name)} NULLS FIRST" for name in sorted_by(detector))
-            batches = con.sql(f"FROM {picked} ORDER BY {order}").to_arrow_reader(_BATCH_ROWS)
-            yield from _look(batches, detector, plan.most_rows)
-        con.execute(f"DROP TABLE {picked}")
-    except duckdb.Error as error:
-        yield "failure", detector.code, _failure_data(Failure(detector.code, (), error))
-
-
-def _look(batches: Iterable[pa.RecordBatch], detector: Detector, most_rows: int) -> Iterator[Told]:
-    """Findings and failures from sorted rows."""
+def _look(con: duckdb.DuckDBPyConnection, detector: Detector, buckets: list[int] | None, plan: _Plan) -> Iterator[Told]:
+    """Findings and failures; or how many rows are in which buckets, if they are many and nobody has chosen some."""
+    if buckets is None and detector.partition_by:
+        try:
+            counted = _rows_of_buckets(con, detector, plan.few_rows)
+        except duckdb.OutOfMemoryException:
+            counted = [(bucket, PIECE_ROWS // len(ALL_BUCKETS)) for bucket in ALL_BUCKETS]
+        except duckdb.Error as error:
+            yield "failure", _failure_data(Failure(detector.code, (), error))
+            return
+        if counted:
+            yield "rows", json.dumps(counted).encode()
+            return
     failures: list[Failure] = []
-    held: list[Finding] = []
-    for finding in detect_sorted(batches, detector, failures, most_rows):
-        held.append(finding)
-        if len(held) >= _FINDINGS_OF_ROW:
-            yield "findings", detector.code, _findings_data(held)
-            held = []
-    if held:
-        yield "findings", detector.code, _findings_data(held)
+    found = found_in(con, detector, buckets or ALL_BUCKETS, failures, plan.most_rows)
+    for start in range(0, len(found), _FINDINGS_OF_ROW):
+        yield "findings", _findings_data(found[start : start + _FINDINGS_OF_ROW])
     for failure in failures:
-        yield "failure", detector.code, _failure_data(failure)
+        yield "failure", _failure_data(failure)
 
 
-def _told(rows: Iterable[Told]) -> Iterator[pa.RecordBatch]:
-    for kind, code, data in rows:
-        yield pa.record_batch([pa.array([kind]), pa.array([code]), pa.array([data], pa.binary())], schema=_TOLD)
+def _rows_of_buckets(con: duckdb.DuckDBPyConnection, detector: Detector, few_rows: int) -> list[tuple[int, int]]:
+    """Bucket and number of its rows that have to be looked at; empty where there are few in all."""
+    # The number of rows stands in each part, so that this takes no time.
+    if sum(con.sql(f"SELECT count(*) FROM {table}").fetchall()[0][0] for table in detector.reads) <= few_rows:
+        return []
+    counts = con.sql(
+        f"SELECT {bucket_sql(detector)} AS bucket, count(*) FROM ({selection_sql(detector)}) GROUP BY bucket"
+    ).fetchall()
+    return counts if sum(rows for _, rows in counts) > few_rows else []
 
 
-def _connection(parts: Mapping[str, Sequence[str]], scratch: str) -> duckdb.DuckDBPyConnection:
-    """A connection with a view for every registered table; it reads the parts and spills to `scratch`."""
+def _connection(scratch: str) -> duckdb.DuckDBPyConnection:
+    """A connection that spills to `scratch`."""
     con = duckdb.connect(":memory:")
     for setting, value in (
         ("memory_limit", TASK_MEMORY),
@@ -200,14 +210,23 @@ def _connection(parts: Mapping[str, Sequence[str]], scratch: str) -> duckdb.Duck
         ("preserve_insertion_order", False),
     ):
         con.execute(f"SET {setting} = {literal(value)}")
+    return con
+
+
+def _make_views(con: duckdb.DuckDBPyConnection, detector: Detector, parts: Mapping[str, Sequence[str]]) -> None:
+    """A view for every table that the detector's statements name."""
+    named = {*re.findall(r"\w+", selection_sql(detector))}
     for table in TABLES:
+        if table not in named:
+            continue
         paths = list(parts.get(table, ()))
         if paths:
             source = f"read_parquet({literal(paths)}, hive_partitioning = false)"
-            con.execute(f"CREATE VIEW {table} AS SELECT {name_list(TABLES[table].column_names())} FROM {source}")
+            con.execute(
+                f"CREATE OR REPLACE VIEW {table} AS SELECT {name_list(TABLES[table].column_names())} FROM {source}"
+            )
         else:
             con.register(table, arrow_schema(table).empty_table())
-    return con
 
 
 def _findings_data(findings: Iterable[Finding]) -> bytes:

@@ -35,6 +35,12 @@ _KEY_SQL = {"topic": "coalesce(topic, topic_id)"}
 _BATCH_ROWS = 16_384
 # Rows of one partition take up to half a KiB each in pandas, twice while they are put together.
 MOST_PARTITION_ROWS = 1_000_000
+# Partitions are dealt by a hash of their key into so many buckets, so that some of them can be looked at apart.
+BUCKETS = 1024
+ALL_BUCKETS = range(BUCKETS)
+# Where memory does not suffice for a 32nd of them, it is short for other reasons; each attempt reads all parts.
+_FEWEST_BUCKETS = BUCKETS // 32
+_UNREADABLE = (duckdb.Error, pa.ArrowException, OSError)
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,12 +118,40 @@ def run(
     """
     findings: list[Finding] = []
     for detector in detectors:
-        try:
-            batches = con.sql(partitions_sql(detector)).to_arrow_reader(_BATCH_ROWS)
-            findings.extend(detect_sorted(batches, detector, failures, most_rows))
-        except duckdb.Error as error:
-            _failed(failures, Failure(detector.code, (), error))
+        findings.extend(found_in(con, detector, ALL_BUCKETS, failures, most_rows))
     return findings
+
+
+def found_in(
+    con: duckdb.DuckDBPyConnection,
+    detector: Detector,
+    buckets: Sequence[int],
+    failures: list[Failure] | None,
+    most_rows: int = MOST_PARTITION_ROWS,
+) -> list[Finding]:
+    """Findings of the partitions in these buckets; when memory does not suffice for all, of one half and the other."""
+    failed: list[Failure] | None = None if failures is None else []
+    try:
+        batches = con.sql(partitions_sql(detector, buckets)).to_arrow_reader(_BATCH_ROWS)
+        found = list(detect_sorted(batches, detector, failed, most_rows))
+    except _UNREADABLE as error:
+        if not _is_out_of_memory(error):
+            _failed(failures, Failure(detector.code, (), error))
+            return []
+        half = len(buckets) // 2
+        if half >= _FEWEST_BUCKETS and detector.partition_by:
+            halves = (buckets[:half], buckets[half:])
+            return [one for some in halves for one in found_in(con, detector, some, failures, most_rows)]
+        _failed(failures, Failure(detector.code, (), PartitionTooLarge("more rows belong together than memory holds")))
+        return []
+    if failures is not None:
+        failures.extend(failed or ())
+    return found
+
+
+def _is_out_of_memory(error: Exception) -> bool:
+    # An error in the middle of the rows comes by way of Arrow, which keeps only the text.
+    return isinstance(error, duckdb.OutOfMemoryException) or "Out of Memory Error" in str(error)
 
 
 def detect_sorted(
@@ -156,10 +190,15 @@ def partitions(con: duckdb.DuckDBPyConnection, detector: Detector) -> Iterator[t
     return cut(batches, detector, sys.maxsize, lambda _: None)
 
 
-def partitions_sql(detector: Detector) -> str:
+def partitions_sql(detector: Detector, buckets: Sequence[int] = ALL_BUCKETS) -> str:
     """The statement behind `partitions`: all rows wanted, sorted by key, table and time."""
     order = ", ".join(f"{quoted(column)} NULLS FIRST" for column in sorted_by(detector))
-    return f"{selection_sql(detector)} ORDER BY {order}"
+    return f"{selection_sql(detector, buckets)} ORDER BY {order}"
+
+
+def bucket_sql(detector: Detector) -> str:
+    """The bucket of a row of `selection_sql`: each partition is in one of BUCKETS. Of detectors with a key."""
+    return f"hash({', '.join(quoted(column) for column in detector.partition_by)}) % {BUCKETS}"
 
 
 def sorted_by(detector: Detector) -> list[str]:
@@ -168,13 +207,17 @@ def sorted_by(detector: Detector) -> list[str]:
     return [*detector.partition_by, TABLE_TAG, *own]
 
 
-def selection_sql(detector: Detector) -> str:
-    """All rows wanted of the partitions that `suspects` names, the tables under each other, times as int64 of ns."""
+def selection_sql(detector: Detector, buckets: Sequence[int] = ALL_BUCKETS) -> str:
+    """All rows wanted of the partitions that `suspects` names, the tables under each other, times as int64 of ns.
+
+    buckets: only partitions that are in one of them.
+    """
     keys = [quoted(column) for column in detector.partition_by]
-    steps = [f"r_{table} AS ({_rows_sql(detector, table)})" for table in detector.reads]
+    # Each use reads only the columns that it needs; kept whole they would be written to disk first.
+    steps = [f"r_{table} AS NOT MATERIALIZED ({_rows_sql(detector, table, buckets)})" for table in detector.reads]
     semi_join = ""
     if detector.suspects is not None:
-        steps.append(f"suspects AS (SELECT DISTINCT {', '.join(keys)} FROM ({detector.suspects}))")
+        steps.append(f"suspects AS MATERIALIZED (SELECT DISTINCT {', '.join(keys)} FROM ({detector.suspects}))")
         same = " AND ".join(f"r.{key} IS NOT DISTINCT FROM suspects.{key}" for key in keys)
         semi_join = f" SEMI JOIN suspects ON {same}"
     parts: list[str] = []
@@ -185,7 +228,7 @@ def selection_sql(detector: Detector) -> str:
     return f"WITH {', '.join(steps)} {' UNION ALL BY NAME '.join(parts)}"
 
 
-def _rows_sql(detector: Detector, table: str) -> str:
+def _rows_sql(detector: Detector, table: str, buckets: Sequence[int]) -> str:
     has_id = "topic_id" in TABLES[table].column_names()
     columns = [
         f"{_KEY_SQL[c] if c in _KEY_SQL and has_id else quoted(c)} AS {quoted(c)}" for c in detector.partition_by
@@ -194,7 +237,10 @@ def _rows_sql(detector: Detector, table: str) -> str:
         is_time = TABLES[table].column(name).kind == "time"
         columns.append(f"epoch_ns({quoted(name)}) AS {quoted(name)}" if is_time else quoted(name))
     where = f" WHERE {detector.rows[table]}" if table in detector.rows else ""
-    return f"SELECT {', '.join(columns)} FROM {table}{where}"
+    rows = f"SELECT {', '.join(columns)} FROM {table}{where}"
+    if len(buckets) == BUCKETS:
+        return rows
+    return f"FROM ({rows}) WHERE {bucket_sql(detector)} IN ({', '.join(map(str, buckets))})"
 
 
 def empty_frames(detector: Detector) -> dict[str, pd.DataFrame]:

@@ -176,7 +176,7 @@ def _finding(cluster: str | None, steps: _Steps, *, reads: Reads, repeated: int)
             "worst_delta": worst.delta,
             "worst_from": worst.before.committed_offset,
             "worst_to": worst.after.committed_offset,
-            "total_delta": int(steps.deltas().sum()),
+            "total_delta": sum(steps.deltas().tolist()),
             "last_offset": stored,
             "replay_now": highest - stored,
             "fetches_seen": reads.sees_fetches(last.client),

@@ -9,19 +9,31 @@ import re
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import duckdb
 import pandas as pd
+import pyarrow.parquet as pq
 import pytest
 
-from analyser.detectors import DETECTORS, run_detectors, tables_needed
-from analyser.detectors.framework import PAGE_SECTIONS, Detector, Failure, empty_frames, partitions, run
+from analyser.detectors import DETECTORS, framework, run_detectors, tables_needed
+from analyser.detectors.framework import (
+    ALL_BUCKETS,
+    BUCKETS,
+    PAGE_SECTIONS,
+    Detector,
+    Failure,
+    PartitionTooLarge,
+    empty_frames,
+    partitions,
+    run,
+)
 from analyser.findings import SEVERITIES, Finding, confidence_rank, findings_table, severity_rank
 from analyser.tables import PANDAS_TYPES, TABLES, arrow_schema
 from tests.analyser.detectors.concerned import concerned, connected
 from tests.analyser.detectors.scenarios import FAULTS, FIRES
-from tests.support.rows import connection_from_rows
+from tests.support.rows import arrow_from_rows, connection_from_rows
 
 Partition = tuple[tuple[Any, ...], dict[str, pd.DataFrame]]
 EACH = pytest.mark.parametrize("detector", DETECTORS.values(), ids=lambda d: d.code)
@@ -164,6 +176,16 @@ def test_suspects_name_every_partition_that_has_findings(index: int) -> None:
     assert list(map(key, everywhere)) == [key(finding) for finding in found_in(index) if finding.code in codes]
 
 
+@EACH_SCENARIO
+def test_partitions_can_be_looked_at_bucket_by_bucket(index: int) -> None:
+    """Every partition lies in one bucket with all its rows."""
+    detector = DETECTORS[ALL[index].code]
+    own = [key(finding) for finding in found_in(index) if finding.code == detector.code]
+    thirds = [range(first, BUCKETS, 3) for first in range(3)] if detector.partition_by else [ALL_BUCKETS]
+    some = [key(one) for buckets in thirds for one in framework.found_in(shared(index), detector, buckets, None)]
+    assert sorted(some) == sorted(own)
+
+
 @pytest.mark.parametrize("index", [n for n, s in enumerate(ALL) if s.code.startswith("KAF")], ids=lambda n: str(ALL[n]))
 def test_clusters_never_mix(index: int) -> None:
     """The same rows in an unknown, and in two known clusters give the same findings three times, each for itself."""
@@ -194,6 +216,33 @@ def test_a_failing_detector_does_not_lose_the_others() -> None:
     assert failures[0].key == ("c1", "billing", "payments", 0)
     with pytest.raises(ValueError, match="broken on purpose"):
         run(con, [failing])
+
+
+@pytest.mark.parametrize(
+    ("memory_mb", "fails"), [pytest.param(20, False, id="for some at a time"), pytest.param(6, True, id="not for one")]
+)
+def test_rows_for_which_memory_does_not_suffice(memory_mb: int, fails: bool, tmp_path: Path) -> None:
+    """They are looked at a few partitions at a time; when even one is too many, that is said in words."""
+    rows = [
+        {"ts": 10**18 + number, "flow_id": f"flow-{number % 200}", "client_id": "x" * 300, "error_code": 0,
+         "keep_alive_s": 1, "client_silence_ms": 9.0e3, "client_silence_from": 10**18, "file": "x" * 400,
+         "ts_last_from_client": 10**18 if number < 20 else None, "observed_until": 10**18}
+        for number in range(30_000)
+    ]  # fmt: skip
+    path = tmp_path / "rows.parquet"
+    pq.write_table(arrow_from_rows("mqtt_connections", rows), path, row_group_size=2048)
+    detector, failures = DETECTORS["MQT103"], list[Failure]()
+    con = duckdb.connect(":memory:")
+    con.execute(f"CREATE VIEW mqtt_connections AS FROM read_parquet('{path}')")
+    expected = run(con, [detector])
+    con.execute(f"SET memory_limit = '{memory_mb}MB'; SET temp_directory = ''; SET threads = 1")
+    with pytest.raises(duckdb.OutOfMemoryException):
+        con.sql(framework.partitions_sql(detector)).fetchall()
+    found = run(con, [detector], failures)
+    assert [(type(one.error), one.is_own_fault) for one in failures[:1]] == [(PartitionTooLarge, False)] * fails
+    if not fails:
+        assert sorted(map(key, found)) == sorted(map(key, expected))
+        assert found
 
 
 def test_codes_choose_detectors() -> None:

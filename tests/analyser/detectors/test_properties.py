@@ -8,14 +8,26 @@ from itertools import pairwise
 from typing import Any, NamedTuple
 
 import duckdb
+import numpy as np
 import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from analyser.detectors import DETECTORS
-from analyser.detectors.commits import COMMITS, Commit, broker_order, commits_of, racing
+from analyser.detectors.commit_columns import commit_columns
+from analyser.detectors.commits import (
+    COMMITS,
+    Commit,
+    broker_order,
+    by_group,
+    by_identity,
+    commits_of,
+    committer_numbers,
+    evidence_of,
+    racing,
+)
 from analyser.detectors.framework import Detector, partitions, run
-from analyser.findings import Finding, findings_table
+from analyser.findings import Finding, findings_table, some_evidence
 from tests.analyser.detectors.concerned import concerned, connected
 from tests.analyser.detectors.scenarios import Scenario
 from tests.analyser.detectors.scenarios.build import Row, at, commit, fetch, stored
@@ -96,14 +108,37 @@ def test_kaf103_counts_every_step_back_once(rows: list[Row]) -> None:
     con, _, found = examined(rows, code="KAF103")
     expected = 0
     for _, frames in partitions(con, replace(DETECTORS["KAF103"], suspects=None)):
-        by_group: dict[str | None, list[Commit]] = {}
+        groups: dict[str | None, list[Commit]] = {}
         for one in commits_of(frames[COMMITS]):
             if one.accepted:
-                by_group.setdefault(one.group_id, []).append(one)
-        for own in by_group.values():
+                groups.setdefault(one.group_id, []).append(one)
+        for own in groups.values():
             assert own == sorted(own, key=broker_order)
             expected += sum(b.committed_offset < a.committed_offset and not racing(a, b) for a, b in pairwise(own))
     assert sum(f.numbers["steps_back"] for f in found) == expected
+
+
+@FEW
+@given(rows=st.lists(commits(), max_size=30))
+def test_columns_hold_the_same_commits(rows: list[Row]) -> None:
+    """Another way to the same commits, committers and numbers."""
+    con = examined(rows, code="KAF105").con
+    for _, frames in partitions(con, replace(DETECTORS["KAF105"], suspects=None)):
+        expected, columns = commits_of(frames[COMMITS]), commit_columns(frames[COMMITS])
+        assert [columns[row] for row in range(len(columns))] == expected
+        assert list(columns.commits(np.arange(len(columns)))) == expected
+        assert columns.done_ns.tolist() == [one.done_ns for one in expected]
+        assert [len(group) for group in columns.groups()] == [len(own) for own in by_group(expected).values()]
+        assert list(columns.accepted().commits(np.arange(len(columns.accepted())))) == [
+            c for c in expected if c.accepted
+        ]
+        committers = columns.committers()
+        for number, (identity, own) in enumerate(by_identity(expected).items()):
+            mine = np.flatnonzero(committers == number)
+            assert {one.identity for one in columns.commits(mine)} == {identity}
+            assert columns.numbers_of(mine) == committer_numbers(own)
+        everything = some_evidence(columns.evidence(np.arange(len(columns))))
+        assert everything == some_evidence(evidence_of(expected))
 
 
 @FEW
