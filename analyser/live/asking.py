@@ -18,7 +18,7 @@ FAR = Kept(age_ns=_AGE_NS, rows=200_000)
 FIRST_ROWS, LEAST_ROWS = 30_000, 8_000
 # Processor time that a near answer should take; that of questions without rows is about half of it.
 NEAR_CPU_S = 1.0
-NEAR_EVERY_S, FAR_EVERY_S = 1.0, 5.0
+NEAR_EVERY_S, FAR_EVERY_S = 0.5, 5.0
 # A question may take so much of the time; the rest is for packets.
 _NEAR_PART, _FAR_PART = 1 / 2, 1 / 3
 _FAR_NICE = 3

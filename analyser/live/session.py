@@ -107,12 +107,12 @@ class Session:
             self.stop()
         self._take_answer(self._near)
         self._take_answer(self._far)
+        if not self.stopping:
+            self._forget_or_ask(now)
         if now < self._show_s:
             return
         self._show_s = now + SHOW_EVERY_S
         self.pipeline.tick(now)
-        if not self.stopping:
-            self._forget_or_ask(now)
         self._tell()
 
     def _progress(self, _: Progress) -> None:

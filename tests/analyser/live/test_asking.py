@@ -38,9 +38,9 @@ def test_the_near_window_has_bounds() -> None:
 
 def test_when_it_is_asked() -> None:
     asked = near(0)
-    assert not asked.is_due(0.9, 5)
-    assert asked.is_due(1.0, 5)
-    assert not asked.is_due(1.0, 0)  # no packet yet
+    assert not asked.is_due(0.4, 5)
+    assert asked.is_due(0.5, 5)
+    assert not asked.is_due(0.5, 0)  # no packet yet
     asked.answered(answer(1, 5, seconds=3), 10)
     assert not asked.is_due(12.9, 5)
     assert asked.is_due(13, 5)
