@@ -98,18 +98,15 @@ class Change:
                 del self._kept[part.path]
                 self._removes.append(part.path)
 
-    def commit(
-        self, inputs: Iterable[InputFile], settings: Mapping[str, Any] | None = None, *, keeps_state: bool = False
-    ) -> Manifest:
+    def commit(self, inputs: Iterable[InputFile], settings: Mapping[str, Any] | None = None) -> Manifest:
         """Make the change count, all at once, and the new manifest. inputs: those of this run, in reading order.
 
-        settings: None keeps the previous ones. keeps_state: the state stays as it was. A killed process leaves the
-        dataset as before or as after.
+        settings: None keeps the previous ones. A killed process leaves the dataset as before or as after.
         """
         previous = self.previous or Manifest()
         new = tuple(inputs)
         again = {one.path for one in new}
-        state = previous.state if keeps_state else f"{STATE}/{self.run}"
+        state = f"{STATE}/{self.run}"
         manifest = Manifest(
             inputs=(*(one for one in previous.inputs if one.status == "read" or one.path not in again), *new),
             parts=tuple(self.parts()),
@@ -120,9 +117,9 @@ class Change:
         )
         staged = f"{STAGING}/{self.run}"
         moves = [(f"{staged}/{path}", path) for path in self._added]
-        if state is not None and state != previous.state:
-            moves.append((f"{staged}/{STATE}", state))
-            self._removes += [] if previous.state is None else [previous.state]
+        moves.append((f"{staged}/{STATE}", state))
+        if previous.state is not None:
+            self._removes.append(previous.state)
         write_journal(self.root, Journal(tuple(moves), tuple(self._removes)), manifest.text())
         repair(self.root)
         return manifest

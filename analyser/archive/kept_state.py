@@ -7,6 +7,7 @@ number of its files depends on the number of shares only.
 from __future__ import annotations
 
 import os
+import shutil
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -21,3 +22,9 @@ def keep_state(change: Change, folders: Mapping[int, Path]) -> None:
         for name in (STATE_FILE, *map(told_file, TOLD)):
             if (folder / name).exists():
                 os.replace(folder / name, own / name)
+
+
+def keep_state_as_it_is(change: Change) -> None:
+    """Nothing is taken in: the next run goes on from where the last one ended."""
+    if change.previous_state is not None:
+        shutil.copytree(change.previous_state, change.state, dirs_exist_ok=True)

@@ -22,7 +22,7 @@ from analyser.archive.dataset import Change, InputFile, write_parts
 from analyser.archive.decode_run import Decoded, DecodeRun, decode_files, files_read
 from analyser.archive.finish_run import FinishRun, finish_tables
 from analyser.archive.hour_summaries import stamp_again
-from analyser.archive.kept_state import keep_state
+from analyser.archive.kept_state import keep_state, keep_state_as_it_is
 from analyser.archive.options import SHARES, ArchiveOptions, options_as_before, settings_of
 from analyser.archive.plan import Plan, plan_files
 from analyser.build import row_fields
@@ -90,7 +90,9 @@ def compact_dataset(dataset: str | os.PathLike[str], spark: SparkSession) -> tup
     with Change.begin(Path(dataset).absolute(), create=False) as change:
         before = len(change.parts())
         if compact(spark, change, whole=True):
-            change.commit((), keeps_state=True)
+            keep_state_as_it_is(change)
+            stamp_again(change)
+            change.commit(())
         return before, len(change.parts())
 
 

@@ -83,7 +83,7 @@ def test_the_rows_and_their_order_stay(tmp_path: Path) -> None:
         for merge in merges:
             change.remove(*merge.parts)
             change.add(*merge_parts(MergeJob(change.staging, change.run, merges, locations, work), merge))
-        change.commit((), keeps_state=True)
+        change.commit(())
     dataset_after = Dataset.open(root)
     assert max(len(found) for found in dataset_after.manifest.by_table.values()) <= 2
     with analyser.read(root) as dataset:
