@@ -37,7 +37,7 @@ def _run_hours(change: Change, stage: Stage) -> dict[str, set[Hour]]:
             stage.run(con)
             for table in stage.makes:
                 rows = kafka_context.whole_rows(table, made)
-                written[table] |= replace_changed_hours(con, change, table, rows, made)
+                written[table] |= replace_changed_hours(con, change, table, rows, made, is_cheap=True)
     stamp_again(change)  # no summary reads the context columns
     return written
 

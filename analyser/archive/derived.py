@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from itertools import pairwise
 from pathlib import Path
 
 import duckdb
@@ -24,6 +25,8 @@ PROVISIONAL = "_provisional"
 TOGETHER_ROWS = 1_000_000
 TOGETHER_PARTS = 2_000
 _BATCH_ROWS = 1 << 15
+# Sorting ten million wide rows at once takes more memory than there is, however much is spilled.
+SORTED_ROWS = 500_000
 _SCRATCH = "_scratch"
 
 # Hours since 1970 of a part; None for no time.
@@ -117,16 +120,24 @@ def among(column: str, hours: Collection[Hour]) -> str:
 
 
 def replace_changed_hours(
-    con: duckdb.DuckDBPyConnection, change: Change, table: str, new: str, only: Collection[Hour] | None = None
+    con: duckdb.DuckDBPyConnection,
+    change: Change,
+    table: str,
+    new: str,
+    only: Collection[Hour] | None = None,
+    *,
+    is_cheap: bool = False,
 ) -> set[Hour]:
     """Make the rows of a table those of the SELECT `new`; the hours that were written.
 
     new: gives the registered columns; with PROVISIONAL, FLOW, filename and file_row_number where rows keep these.
-    only: hours that `new` has rows of; others stay. None for all.
+    only: hours that `new` has rows of; others stay. None for all. is_cheap: `new` costs little more than reading what
+    it makes, so it is read several times; else its rows are held, which for wide ones takes much of the disk.
     """
     names = arrow_schema(table).names
     parts = [part for part in change.parts(table) if only is None or Place.of(part).hour in only]
-    con.execute(f"CREATE OR REPLACE TEMP TABLE derived_new AS {new}")
+    kind = "VIEW" if is_cheap else "TABLE"
+    con.execute(f"CREATE TEMP {kind} derived_new AS {new}")
     try:
         kept = {name for (name, *_) in con.execute("DESCRIBE derived_new").fetchall()}
         hour = hour_of(quoted(time_column(table) or ""))
@@ -142,7 +153,7 @@ def replace_changed_hours(
             change.remove(*(part for part in parts if Place.of(part).hour in hours))
             _write(con, change, table, hours, kept)
     finally:
-        con.execute("DROP TABLE IF EXISTS derived_new")
+        con.execute(f"DROP {kind} derived_new")
     return hours
 
 
@@ -150,15 +161,45 @@ def _write(con: duckdb.DuckDBPyConnection, change: Change, table: str, hours: se
     hour = hour_of(quoted(time_column(table) or ""))
     arrival = [name for name in (FLOW, "filename", "file_row_number") if name in kept]
     columns = [name for name in part_schema(table).names if name in kept]
+    order = f"{hour}, {name_list([*ALL_TABLES[table].order, *arrival])}"
     for provisional in (False, True) if PROVISIONAL in kept else (False,):
         of_kind = f" AND {PROVISIONAL} = {literal(provisional)}" if PROVISIONAL in kept else ""
-        query = (
-            f"SELECT {name_list(columns)} FROM derived_new WHERE {among(hour, hours)}{of_kind} "
-            f"ORDER BY {hour}, {name_list([*ALL_TABLES[table].order, *arrival])}"
+        chosen = f"{among(hour, hours)}{of_kind}"
+        rows = (
+            batch
+            for stretch in _stretches(con, table, chosen)
+            for batch in _batches(
+                con, f"SELECT {name_list(columns)} FROM derived_new WHERE {chosen}{stretch} ORDER BY {order}"
+            )
         )
         name = f"{change.run}-{'open' if provisional else 'made'}"
-        rows = _batches(con, query)
         change.add(*write_parts(table, rows, change.staging, name, provisional=provisional))
+
+
+def _stretches(con: duckdb.DuckDBPyConnection, table: str, chosen: str) -> list[str]:
+    """Conditions that cut the chosen rows by their time, in its order: each is sorted on its own."""
+    column = time_column(table)
+    if column is None or ALL_TABLES[table].order[0] != column:
+        return [""]
+    ((rows,),) = con.execute(f"SELECT count(*) FROM derived_new WHERE {chosen}").fetchall()
+    pieces = -(-rows // SORTED_ROWS)
+    if pieces < 2:
+        return [""]
+    shares = [number / pieces for number in range(1, pieces)]
+    times = f"SELECT quantile_disc(epoch_ns({quoted(column)}), {shares}) FROM derived_new WHERE {chosen}"
+    cuts = sorted({cut for (held,) in con.execute(times).fetchall() for cut in held or () if cut is not None})
+    return [_between(quoted(column), low, high) for low, high in pairwise([None, *cuts, None])]
+
+
+def _between(column: str, low: int | None, high: int | None) -> str:
+    """From low on, before high; without a time at the end, where the order has them."""
+
+    def time(ns: int) -> str:
+        return f"make_timestamp_ns({ns})::TIMESTAMPTZ_NS"
+
+    if high is None:
+        return "" if low is None else f" AND ({column} >= {time(low)} OR {column} IS NULL)"
+    return f" AND {column} < {time(high)}" + ("" if low is None else f" AND {column} >= {time(low)}")
 
 
 def _batches(con: duckdb.DuckDBPyConnection, query: str) -> Iterator[pa.RecordBatch]:
