@@ -58,7 +58,10 @@ def _time_range(span_ns: tuple[int, int]) -> None:
         high = ((options.to_ns - first) / 1e9) if options.to_ns is not None else whole[1]
         st.session_state[key] = (min(max(low, 0.0), whole[1]), min(max(high, 0.0), whole[1]))
     low, high = st.session_state[key]
-    if high >= st.session_state.get("ww_range_end", whole[1]):  # a capture that grows is still shown to its end
+    near_end = whole[1] - 1.5 * step  # the browser counts whole steps and may end one before the last
+    if high > near_end or high >= st.session_state.get(
+        "ww_range_end", whole[1]
+    ):  # a capture that grows is still shown to its end
         high = whole[1]
     st.session_state[key] = (min(low, whole[1]), min(high, whole[1]))
     st.session_state["ww_range_end"] = whole[1]
@@ -66,7 +69,7 @@ def _time_range(span_ns: tuple[int, int]) -> None:
         "Seconds from the first packet", *whole, step=step, key=key, format="%.3f" if step < 0.1 else "%.1f"
     )
     low, high = chosen
-    if high > whole[1] - step / 2:  # the last step of the handle may miss the end by a rounding
+    if high > near_end:
         high = whole[1]
     state.put("from", str(first + round(low * 1e9)) if low > 0 else None)
     state.put("to", str(first + round(high * 1e9)) if high < whole[1] else None)

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
 import streamlit as st
+from streamlit.runtime.scriptrunner import get_script_run_ctx
 
 from analyser.archive.dataset import is_dataset
 from analyser.options import ReadOptions
@@ -30,6 +31,8 @@ _PAGE = "ww_page"
 _PAGES = "ww_pages"
 _USED = "ww_used"
 _ARRIVALS = "ww_arrivals"
+# Addresses of the last runs that a browser may not have seen yet, at most.
+_UNSEEN = 50
 # Values of the frame; all others belong to a page and leave the URL with it.
 SHARED = ("capture", "from", "to", "protocol")
 
@@ -59,13 +62,35 @@ def begin() -> None:
     st.session_state.setdefault(_USED, {})
     st.session_state[_TOUCHED] = set()
     given = dict(st.query_params)
-    arrived = given != st.session_state.get(_WRITTEN)
-    st.session_state[_ARRIVED] = arrived
+    arrived = st.session_state[_ARRIVED] = _arrived(given)
     if arrived:
         st.session_state[_ARRIVALS] = arrivals() + 1
         if given.get("capture", "") != st.session_state[_VALUES].get("capture", ""):
             forget()
         _take((*SHARED, "range"), given)
+
+
+def _arrived(given: dict[str, str]) -> bool:
+    """Whether somebody else than this session wrote the URL.
+
+    A browser that is quicker than this script sends addresses that the script has replaced meanwhile, until it has
+    seen the last one; those say nothing new, unless they come from its history.
+    """
+    written: list[dict[str, str]] = st.session_state.setdefault(_WRITTEN, [])
+    context = get_script_run_ctx()
+    if given in written and not (context is not None and context.is_history_navigation and given != written[-1]):
+        del written[: written.index(given)]
+        return False
+    written[:] = [given]
+    return True
+
+
+def _write(wanted: dict[str, str]) -> None:
+    """Note what stands in the URL from now on."""
+    written: list[dict[str, str]] = st.session_state[_WRITTEN]
+    if written[-1:] != [wanted]:
+        written.append(wanted)
+        del written[:-_UNSEEN]
 
 
 def enter(page: str, pages: Mapping[str, Any]) -> None:
@@ -83,7 +108,8 @@ def finish() -> None:
     """Write the values of the frame and of the page into the URL; call it last in every run."""
     page = st.session_state.get(_PAGE, "")
     _used(page).update(st.session_state[_TOUCHED] - set(SHARED))
-    wanted = st.session_state[_WRITTEN] = address(page)
+    wanted = address(page)
+    _write(wanted)
     st.query_params.from_dict(wanted)  # also where nothing changed: a link to the same page leaves the browser's as is
 
 
@@ -213,7 +239,8 @@ def go(page: str, **values: str | None) -> None:
     for name, new in values.items():
         put(name, new)
     _used(page).update(values.keys() - set(SHARED))
-    wanted = st.session_state[_WRITTEN] = address(page)
+    wanted = address(page)
+    _write(wanted)
     st.switch_page(st.session_state[_PAGES][page], query_params=wanted)
 
 
