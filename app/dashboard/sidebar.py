@@ -59,9 +59,8 @@ def _time_range(span_ns: tuple[int, int]) -> None:
         st.session_state[key] = (min(max(low, 0.0), whole[1]), min(max(high, 0.0), whole[1]))
     low, high = st.session_state[key]
     near_end = whole[1] - 1.5 * step  # the browser counts whole steps and may end one before the last
-    if high > near_end or high >= st.session_state.get(
-        "ww_range_end", whole[1]
-    ):  # a capture that grows is still shown to its end
+    shown_end = st.session_state.get("ww_range_end", whole[1])
+    if high > near_end or high >= shown_end:  # a capture that grows is still shown to its end
         high = whole[1]
     st.session_state[key] = (min(low, whole[1]), min(high, whole[1]))
     st.session_state["ww_range_end"] = whole[1]
