@@ -29,6 +29,7 @@ _WRITTEN = "ww_written"
 _ARRIVED = "ww_arrived"
 _PAGE = "ww_page"
 _PAGES = "ww_pages"
+_STAYED = "ww_stayed"
 _USED = "ww_used"
 _ARRIVALS = "ww_arrivals"
 # Addresses of the last runs that a browser may not have seen yet, at most.
@@ -95,6 +96,7 @@ def _write(wanted: dict[str, str]) -> None:
 
 def enter(page: str, pages: Mapping[str, Any]) -> None:
     """Which page this run shows, and its values from the URL; before the page. pages: those that `go` can open."""
+    st.session_state[_STAYED] = st.session_state.get(_PAGE) == page
     st.session_state[_PAGE] = page
     st.session_state[_PAGES] = dict(pages)
     if st.session_state[_ARRIVED]:
@@ -110,7 +112,10 @@ def finish() -> None:
     _used(page).update(st.session_state[_TOUCHED] - set(SHARED))
     wanted = address(page)
     _write(wanted)
-    st.query_params.from_dict(wanted)  # also where nothing changed: a link to the same page leaves the browser's as is
+    # A link to the same page leaves the browser's address as it is, so it is sent even when it did not change. For
+    # another page that would be in vain, and might reach the browser before the page does: a step too many for Back.
+    if st.session_state.get(_STAYED) or dict(st.query_params) != wanted:
+        st.query_params.from_dict(wanted)
 
 
 def address(page: str) -> dict[str, str]:
