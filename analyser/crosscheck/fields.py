@@ -20,7 +20,7 @@ PACKETS = 20
 _LINES, _CHARACTERS = 200, 200
 # Fields that hold keys, values, documents, payloads or credentials.
 _HIDDEN = re.compile(
-    r"kafka\.(message_(key|value)|header_(key|value)|config_value|sasl_authentication|token_hmac|tagged_field_data"
+    r"kafka\.(message_(key|value)|header_(key|value)|config_value|sasl_authentication|token_hmac|tagged_field_\w+"
     r"|truncated_content|protocol_metadata|member_(metadata|assignment)|metadata)"
     r"|mqtt\.(msg|msg_text|msg_decoded_as|passwd|username|willmsg|willmsg_text|prop_(string|key|value|unknown))"
     r"|mongo\.(element\.(value|length)|message|commandargs|commandreply|metadata|outputdocs|unknown"
@@ -90,8 +90,14 @@ def _of_layer(names: Sequence[str], layer: Any) -> Iterator[str]:
     for field in fields:
         text = field.showname or field.show
         if text and not field.hide:
-            hidden = _HIDDEN.fullmatch(field.name or "")
-            yield f"  {field.name}: (not shown)" if hidden else f"  {text[:_CHARACTERS]}"
+            yield f"  {_shown(field.name or '', text)}"
+
+
+def _shown(name: str, text: str) -> str:
+    """What may be seen of a field. One without a name is the head of a subtree, with values of its fields behind it."""
+    if _HIDDEN.fullmatch(name):
+        return f"{name}: (not shown)"
+    return (text if name else text.split(" (", 1)[0])[:_CHARACTERS]
 
 
 @contextmanager

@@ -34,6 +34,17 @@ def test_mongo_documents_are_not_shown(tshark: str) -> None:
     assert "String: " not in text
 
 
+def test_values_do_not_stand_at_the_head_of_a_subtree(tshark: str) -> None:
+    path = SAMPLES / "kafka_admin.pcapng"
+    assert b"86400000" in path.read_bytes()  # retention.ms of a topic that is made
+    found = packet_fields(find_tshark(), str(path), {9092: "kafka"}, [18])
+    text = "\n".join(found[18])
+    assert "  Config" in found[18]
+    assert "  Key: retention.ms" in text
+    assert "kafka.config_value: (not shown)" in text
+    assert "86400000" not in text
+
+
 @pytest.mark.parametrize(("name", "told"), [("missing.pcapng", "No such file"), ("test_fields.py", "")])
 def test_what_cannot_be_read_is_one_sentence(name: str, told: str, tshark: str) -> None:
     path = Path(__file__).with_name(name)
