@@ -11,7 +11,7 @@ on different flows that were open at the same time are `racing`: nothing is conc
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -132,6 +132,10 @@ def racing(first: Commit, second: Commit) -> bool:
 def sent_together(first: Commit, second: Commit) -> bool:
     """The second was on its way before the first was answered: no client could have acted on the answer."""
     return second.ts < first.done_ns
+
+
+# Each committer's commits, in broker order: findings take them from here, since looking through all costs squares.
+Committers = Mapping[Identity, Sequence[Commit]]
 
 
 def by_identity(commits: Iterable[Commit]) -> dict[Identity, list[Commit]]:

@@ -36,7 +36,7 @@ References
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from itertools import accumulate, pairwise
+from itertools import accumulate, islice, pairwise
 from statistics import median
 from typing import Any, NamedTuple
 
@@ -45,6 +45,7 @@ from analyser.detectors.commits import (
     COMMITS,
     IDENTITY_SQL,
     Commit,
+    Committers,
     by_identity,
     commits_of,
     committer_numbers,
@@ -62,6 +63,8 @@ from analyser.findings import Confidence, Finding, Severity, some_evidence, subj
 
 SECOND_NS = 1_000_000_000
 KEYS = ("cluster_id", "group_id", "topic", "partition")
+# A member gets a new id with every restart: a sentence that names hundreds tells nothing.
+_MOST_NAMED = 5
 
 
 class _Turn(NamedTuple):
@@ -75,19 +78,19 @@ def detect(frames: Frames, *, window_gaps: float = 3.0, window_s: float = 60.0) 
     """At most one finding for the partition: the worst that is true."""
     frame = frames[COMMITS]
     commits = _without_single_resets([c for c in commits_of(frame) if c.accepted])
-    if len(by_identity(commits)) < 2:
+    committers = by_identity(commits)
+    if len(committers) < 2:
         return
-    returns, hand_overs = _turns(commits, _window_ns(commits, window_gaps, window_s))
+    returns, hand_overs = _turns(commits, _window_ns(committers, window_gaps, window_s))
     together = [turn for turn in returns if _members_at_once(turn)]
     unknown = [turn for turn in returns if not (turn.other.in_generation and turn.again.in_generation)]
     cluster = first_value(frame, "cluster_id")
     if together or unknown:
-        yield _dual(cluster, commits, together or unknown, bool(together))
+        yield _dual(cluster, commits, committers, together or unknown, bool(together))
         return
-    hand_overs += [turn for turn in returns if turn not in unknown]
-    unexplained = [turn for turn in hand_overs if not _owns(turn.again)]
+    unexplained = [turn for turn in (*hand_overs, *returns) if not _owns(turn.again)]
     if unexplained:
-        yield _hand_over(cluster, commits, sorted(unexplained, key=lambda turn: turn.again.done_ns))
+        yield _hand_over(cluster, commits, committers, sorted(unexplained, key=lambda turn: turn.again.done_ns))
 
 
 def _without_single_resets(commits: Sequence[Commit]) -> list[Commit]:
@@ -96,9 +99,8 @@ def _without_single_resets(commits: Sequence[Commit]) -> list[Commit]:
     return [c for c in commits if c.identity not in alone]
 
 
-def _window_ns(commits: Sequence[Commit], gaps: float, least_s: float) -> float:
-    committers = by_identity(commits).values()
-    between = [later.ts - earlier.ts for own in committers for earlier, later in pairwise(own)]
+def _window_ns(committers: Committers, gaps: float, least_s: float) -> float:
+    between = [later.ts - earlier.ts for own in committers.values() for earlier, later in pairwise(own)]
     return max(gaps * median(between) if between else 0.0, least_s * SECOND_NS)
 
 
@@ -126,27 +128,30 @@ def _owns(commit: Commit) -> bool:
     return commit.ownership_confidence == "high" and commit.owner_member_id == commit.member_id
 
 
-def _dual(cluster: str | None, commits: Sequence[Commit], turns: Sequence[_Turn], together: bool) -> Finding:
+def _dual(
+    cluster: str | None, commits: Sequence[Commit], committers: Committers, turns: Sequence[_Turn], together: bool
+) -> Finding:
     identities = dict.fromkeys(c.identity for turn in turns for c in turn)
-    own = {i: [c for c in commits if c.identity == i] for i in identities}
+    own = {i: committers[i] for i in identities}
     stale = min(own.values(), key=lambda some: (some[-1].committed_offset, max(c.committed_offset for c in some)))
     last, highest = commits[-1], max(c.committed_offset for c in commits)
     furthest = accumulate((c.committed_offset for c in commits), max)
     worst = max(reached - c.committed_offset for reached, c in zip(furthest, commits, strict=True))
     who = "; ".join(
         f"{committer_text(some[-1])} wrote {offsets_text(some)} in {count_text(len(some), 'commit')}"
-        for some in own.values()
+        for some in islice(own.values(), _MOST_NAMED)
     )
+    more = f"; {len(own) - _MOST_NAMED} more" if len(own) > _MOST_NAMED else ""
     state = "while they were members at the same time" if together else "and no membership of theirs is on the wire"
     replay = highest - last.committed_offset
     sentence = (
-        f"{group_text(last)}: {len(own)} committers write {partition_text(last)} in turn, {state}: {who}. "
+        f"{group_text(last)}: {len(own)} committers write {partition_text(last)} in turn, {state}: {who}{more}. "
         f"The broker accepted all of it, and the last one wins: the stored offset is {last.committed_offset}, the "
         f"highest was {highest}. {_replay_text(replay, worst)}"
     )
     return _finding(
         cluster,
-        commits,
+        committers,
         turns,
         severity="critical" if together else "warning",
         confidence="high" if together else "medium",
@@ -183,7 +188,9 @@ def _next_step(stale: Commit) -> str:
     )
 
 
-def _hand_over(cluster: str | None, commits: Sequence[Commit], turns: Sequence[_Turn]) -> Finding:
+def _hand_over(
+    cluster: str | None, commits: Sequence[Commit], committers: Committers, turns: Sequence[_Turn]
+) -> Finding:
     other, again = turns[-1]
     times = "" if len(turns) == 1 else f" (the committer changed {len(turns)} times)"
     sentence = (
@@ -192,7 +199,7 @@ def _hand_over(cluster: str | None, commits: Sequence[Commit], turns: Sequence[_
     )
     return _finding(
         cluster,
-        commits,
+        committers,
         turns,
         severity="info",
         confidence="high",
@@ -204,7 +211,7 @@ def _hand_over(cluster: str | None, commits: Sequence[Commit], turns: Sequence[_
 
 def _finding(
     cluster: str | None,
-    commits: Sequence[Commit],
+    committers: Committers,
     turns: Sequence[_Turn],
     *,
     severity: Severity,
@@ -213,10 +220,9 @@ def _finding(
     next_step: str,
     measured: dict[str, Any],
 ) -> Finding:
-    first, proof = commits[0], [c for turn in turns for c in turn]
-    key = partition_key(cluster, first)
+    proof = [c for turn in turns for c in turn]
+    key = partition_key(cluster, proof[0])
     identities = dict.fromkeys(c.identity for c in proof)
-    committers = [committer_numbers([c for c in commits if c.identity == i]) for i in identities]
     return Finding(
         code=DETECTOR.code,
         name=DETECTOR.name,
@@ -229,7 +235,7 @@ def _finding(
         ts_first_ns=min(c.ts for c in proof),
         ts_last_ns=max(c.ts for c in proof),
         evidence=some_evidence(evidence_of(proof)),
-        numbers={**key, **measured, "committers": committers},
+        numbers={**key, **measured, "committers": [committer_numbers(committers[i]) for i in identities]},
     )
 
 

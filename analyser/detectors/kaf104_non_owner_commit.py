@@ -30,6 +30,7 @@ from analyser.detectors.commits import (
     COMMIT_COLUMNS,
     COMMITS,
     Commit,
+    Committers,
     by_identity,
     commits_of,
     committer_numbers,
@@ -52,21 +53,29 @@ def detect(frames: Frames, *, commits_least: int = 1) -> Iterator[Finding]:
     """One finding per committer that is not the owner, of at least `commits_least` such commits."""
     commits = [c for c in commits_of(frames[COMMITS]) if c.accepted]
     cluster = first_value(frames[COMMITS], "cluster_id") if commits else None
-    for own in by_identity(commits).values():
+    committers = by_identity(commits)
+    for own in committers.values():
         foreign = [c for c in own if c.member_id and c.owner_member_id and c.owner_member_id != c.member_id]
         sure = [c for c in foreign if c.ownership_confidence == "high"]
         if len(foreign) >= commits_least:
-            yield _finding(cluster, commits, sure or foreign, bool(sure))
+            yield _finding(cluster, committers, sure or foreign, sure=bool(sure), stored=commits[-1].committed_offset)
 
 
-def _finding(cluster: str | None, commits: Sequence[Commit], foreign: Sequence[Commit], sure: bool) -> Finding:
+def _finding(
+    cluster: str | None,
+    committers: Committers,
+    foreign: Sequence[Commit],
+    *,
+    sure: bool,
+    stored: int,
+) -> Finding:
     last = foreign[-1]
     owner = last.owner_member_id
-    owners = [c for c in commits if c.member_id == owner]
+    owners = committers.get((owner,), ())
     named = committer_text(owners[-1]) if owners else f"member {owner}"
     key = partition_key(cluster, last)
     how = "is assigned to" if sure else "is read by"
-    committers = [[c for c in commits if c.identity == last.identity], *([owners] if owners else [])]
+    told = [committers[last.identity], *([owners] if owners else [])]
     return Finding(
         code=DETECTOR.code,
         name=DETECTOR.name,
@@ -91,8 +100,8 @@ def _finding(cluster: str | None, commits: Sequence[Commit], foreign: Sequence[C
             "foreign_commits": len(foreign),
             "owner_member_id": owner,
             "ownership_confidence": "high" if sure else "low",
-            "last_offset": commits[-1].committed_offset,
-            "committers": [committer_numbers(own) for own in committers],
+            "last_offset": stored,
+            "committers": [committer_numbers(own) for own in told],
         },
     )
 
