@@ -12,15 +12,24 @@ from reports.values import ms_text, time_text
 
 
 def view_blocks(rows: Sequence[Mapping[str, Any]], view: KafkaView, nothing: str) -> list[Block]:
-    """The rows under their headings, without columns that are empty throughout. nothing: said instead of no rows."""
+    """The rows under their headings, without columns that are empty throughout. nothing: said instead of no rows.
+
+    Where rows are of several clusters, these are told apart: what is in them may have the same names.
+    """
     if not rows:
         return [Paragraph(nothing)]
     text, names = view.heading
+    shown = view.shown
+    if _CLUSTER not in shown and len({row.get(_CLUSTER.name) for row in rows}) > 1:
+        if names:
+            text, names = f"{text}, cluster {{}}", (*names, _CLUSTER.name)
+        else:
+            shown = (*shown, _CLUSTER)
     blocks: list[Block] = []
     for values, group in groupby(rows, key=lambda row: tuple(row[name] for name in names)):
         if names:
             blocks.append(Heading(text.format(*("?" if value is None else value for value in values))))
-        blocks.append(_cells(list(group), view.shown))
+        blocks.append(_cells(list(group), shown))
     return blocks
 
 
@@ -57,4 +66,5 @@ _WRITTEN: Mapping[str, Callable[[Any], str]] = {
     "time": _time,
 }
 _NUMBERS = ("number", "count", "ms")
+_CLUSTER = Shown("cluster_id", "CLUSTER")
 _LONG = ("topic", "member_id", "client_id", "cluster_id", "group_id")
