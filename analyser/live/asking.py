@@ -59,6 +59,10 @@ class Asked:
         """Whether to ask now; not before packets have come since it was asked."""
         return self.copy is None and now_s >= self.due_s and packets != self.packets
 
+    def failed(self, due_s: float) -> None:
+        """Nobody answered: ask again at that time, also when no packets have come since."""
+        self.copy, self.packets, self.due_s = None, -1, due_s
+
     def answered(self, answer: Answered, now_s: float) -> None:
         """Take note of an answer."""
         self.copy = None

@@ -149,7 +149,7 @@ class Session:
 
     def _put_off(self, asked: Asked, failure: CopyFailed) -> None:
         self._say(f"findings could not be looked for: {str(failure).splitlines()[0]}")
-        asked.copy, asked.due_s = None, time.monotonic() + FORGET_EVERY_S
+        asked.failed(time.monotonic() + FORGET_EVERY_S)
 
     def _take_answer(self, asked: Asked) -> None:
         if asked.copy is None:

@@ -50,3 +50,12 @@ def test_the_far_window_takes_a_third_of_the_time_and_keeps_its_size() -> None:
     asked = far(0)
     asked.answered(answer(50, 5, seconds=20), 100)
     assert (asked.kept, asked.is_due(139, 5), asked.is_due(140, 5)) == (FAR, False, True)
+
+
+def test_what_failed_is_asked_again_without_new_packets() -> None:
+    asked = near(0.0)
+    asked.packets = 10
+    assert not asked.is_due(40.0, 10)
+    asked.failed(30.0)
+    assert not asked.is_due(29.0, 10)
+    assert asked.is_due(30.0, 10)
