@@ -76,15 +76,18 @@ def plan_merges(parts: Iterable[Part], *, whole: bool = False) -> list[Merge]:
 
 
 def _suffix(by_age: list[Part]) -> list[Part]:
-    """The newest parts, as far back as it is cheap."""
-    chosen: list[Part] = []
-    size = 0
-    for part in reversed(by_age):
-        if size + part.bytes > LARGE_BYTES or (chosen and part.bytes > _GROWTH * size):
+    """The newest parts, as far back as it is cheap.
+
+    Small ones behind a large one do not end it, since shares of one run differ: what counts is the oldest one taken.
+    """
+    chosen = size = 0
+    for number, part in enumerate(reversed(by_age), 1):
+        if size + part.bytes > LARGE_BYTES:
             break
-        chosen.append(part)
+        if size == 0 or part.bytes <= _GROWTH * size:
+            chosen = number
         size += part.bytes
-    return chosen[::-1]
+    return by_age[len(by_age) - chosen :]
 
 
 def _small(by_age: list[Part]) -> list[Part]:

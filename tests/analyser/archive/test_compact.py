@@ -39,6 +39,9 @@ def parts(*sizes: int, hour: str = NOW) -> list[Part]:
         pytest.param(parts(*[9] * MOST_PARTS), False, [MOST_PARTS], id="many"),
         pytest.param(parts(9000, *[9] * MOST_PARTS), False, [MOST_PARTS], id="a large one stays"),
         pytest.param(parts(100, *[9] * MOST_PARTS), False, [MOST_PARTS + 1], id="a small one is taken along"),
+        pytest.param(
+            parts(90, 90, *[9] * MOST_PARTS, 90, 9), False, [MOST_PARTS + 4], id="small ones between large ones"
+        ),
         pytest.param(parts(9, 9), True, [2], id="whole"),
         pytest.param(parts(900, 9), True, [2], id="whole, of different sizes"),
         pytest.param([*parts(9), *parts(9, 9, hour=PAST)], False, [2], id="an hour that is past"),
@@ -52,13 +55,21 @@ def test_which_parts_are_put_together(given: list[Part], whole: bool, merged: li
     assert [len(merge.parts) for merge in plan_merges(given, whole=whole)] == merged
 
 
-def test_a_row_is_written_a_few_times_only() -> None:
-    """1,000 runs of four parts each into one hour: how many bytes are written for each that comes, and how many parts
+@pytest.mark.parametrize(
+    "sizes",
+    [
+        pytest.param([1000] * 4, id="equal shares"),
+        pytest.param([100_000, 100_000, 1000, 1000], id="the last shares have little"),
+        pytest.param([1000, 1000, 100_000, 100_000], id="the first shares have little"),
+    ],
+)
+def test_a_row_is_written_a_few_times_only(sizes: list[int]) -> None:
+    """500 runs of four parts each into one hour: how many bytes are written for each that comes, and how many parts
     lie there at most."""
     there: list[Part] = []
     written = most = 0
-    for run in range(1, 1001):
-        there += [part(f"{run:06d}-{share:04d}-1settled") for share in range(4)]
+    for run in range(1, 501):
+        there += [part(f"{run:06d}-{share:04d}-1settled", size) for share, size in enumerate(sizes)]
         for merge in plan_merges(there):
             size = sum(one.bytes for one in merge.parts)
             written += size
@@ -66,7 +77,7 @@ def test_a_row_is_written_a_few_times_only() -> None:
             there = [one for one in there if one not in merge.parts] + [part(f"{last}-0000-0merged{run:06d}", size)]
         most = max(most, len(there))
     assert most <= 2 * MOST_PARTS + 10
-    assert written / 4_000_000 < 12
+    assert written / (500 * sum(sizes)) < 12
 
 
 def test_the_rows_and_their_order_stay(tmp_path: Path) -> None:
