@@ -5,7 +5,7 @@ Each command has views (reports/kafka_views.py): one without an option, the othe
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
@@ -125,7 +125,8 @@ def _command(made: _Command) -> click.Command:
     """A click command with a flag for each view."""
 
     def run(*, captures: tuple[str, ...], **given: Any) -> Status:
-        wanted = _Wanted(*(given.pop(name) for name in ("flag", "names", "at", "step", "form", "limit", "output")))
+        flag = _one_flag([name for name in made.flags if given.pop(_parameter(name))])
+        wanted = _Wanted(flag, *(given.pop(name) for name in ("names", "at", "step", "form", "limit", "output")))
         return _run(made, captures, wanted, given)
 
     run.__doc__ = made.help
@@ -142,11 +143,19 @@ _SHORT = {
 }
 
 
+def _parameter(flag: str) -> str:
+    return f"view_{flag.replace('-', '_')}"
+
+
+def _one_flag(given: Sequence[str]) -> str:
+    """The flag, empty for none. A usage error for two."""
+    if len(given) > 1:
+        raise click.UsageError(f"{' and '.join(f'--{name}' for name in given)} are two views: choose one")
+    return given[0] if given else ""
+
+
 def _options(made: _Command) -> list[Callable[..., Any]]:
-    flags = [
-        click.option(f"--{name}", "flag", flag_value=name, default="", type=str, help=text)
-        for name, text in made.flags.items()
-    ]
+    flags = [click.option(f"--{name}", _parameter(name), is_flag=True, help=text) for name, text in made.flags.items()]
     return [
         click.argument("captures", nargs=-1, required=True, metavar="CAPTURE..."),
         click.option(made.option, "names", multiple=True, metavar="NAME", help=f"Only this {made.noun}. Repeatable."),
@@ -181,7 +190,7 @@ def _run(made: _Command, captures: tuple[str, ...], wanted: _Wanted, reading: di
             limit=wanted.limit,
         )
         if wanted.form == "table":
-            _write_text(analysis, made, view, sql, wanted.output)
+            _write_text(analysis, _nothing(made, wanted.names), view, sql, wanted.output)
         else:
             write_query(analysis, sql, wanted.form, wanted.output)
         return status_of(analysis)
@@ -207,13 +216,22 @@ def _width_ns(analysis: Analysis, step_s: float | None) -> int:
     return 1 if found["first_ns"] is None else bin_width_ns(found["first_ns"], found["last_ns"], _BINS)
 
 
-def _write_text(analysis: Analysis, made: _Command, view: KafkaView, sql: str, output: str | None) -> None:
+def _nothing(made: _Command, names: Sequence[str]) -> str:
+    """What is said where there are no rows."""
+    if not names:
+        return made.nothing
+    from reports.printable import visible
+
+    return f"Nothing was seen of {made.noun} {visible(', '.join(names))}."
+
+
+def _write_text(analysis: Analysis, nothing: str, view: KafkaView, sql: str, output: str | None) -> None:
     from reports.document import Section
     from reports.kafka_view_text import view_blocks
     from reports.source import rows
     from reports.text import render
 
-    blocks = view_blocks(rows(analysis, sql), view, made.nothing)
+    blocks = view_blocks(rows(analysis, sql), view, nothing)
     text = render([Section("", tuple(blocks))], terminal_width(), colour=colour_wanted(output))
     with result_sink(output, text=True) as write:
         write(text.encode("utf-8", "backslashreplace"))

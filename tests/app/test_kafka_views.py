@@ -138,8 +138,9 @@ def test_every_view_for_people_has_as_many_rows_as_for_programs(command: str, op
         (["--at", "2026-01-01T00:00:00", "--to", "2026-01-01T00:00:00"], "cannot be given together"),
         (["--at", "yesterday"], "is not a time such as"),
         (["--format", "parquet"], "--output"),
+        (["--members", "--over-time"], "choose one"),
     ],
-    ids=["step", "at and to", "no time", "parquet"],
+    ids=["step", "at and to", "no time", "parquet", "two views"],
 )
 def test_wrong_usage(options: list[str], said: str) -> None:
     done = run("groups", *options)
@@ -150,3 +151,8 @@ def test_wrong_usage(options: list[str], said: str) -> None:
 def test_a_capture_without_kafka_says_so() -> None:
     done = run("groups", capture=str(SAMPLES / "mongo_shapes_and_errors.pcapng"))
     assert (done.exit_code, done.stdout.strip()) == (0, "No consumer group was seen to do that.")
+
+
+def test_a_name_that_is_not_there_is_said() -> None:
+    done = run("groups", "--group", "payment")
+    assert (done.exit_code, done.stdout.strip()) == (0, "Nothing was seen of group payment.")
