@@ -201,9 +201,9 @@ class CaptureTables:
         """Codes of the detectors that have any row to look at: asking for none costs each of the others a query."""
         from analyser.detectors import DETECTORS
 
-        names = sorted({name for detector in DETECTORS.values() for name in detector.reads})
+        names = sorted({name for detector in DETECTORS.values() for name in detector.reads if name in self.names})
         parts = (f"SELECT {literal(name)} WHERE EXISTS (FROM {quoted(name)})" for name in names)
-        found = {name for (name,) in self.con.execute(" UNION ALL ".join(parts)).fetchall()}
+        found = {name for (name,) in self.con.execute(" UNION ALL ".join(parts)).fetchall()} if names else set()
         return [code for code, detector in DETECTORS.items() if not found.isdisjoint(detector.reads)]
 
     def _register(self, name: str, table: pa.Table | pa.RecordBatchReader) -> None:

@@ -6,7 +6,7 @@ of nanoseconds. Out: key and frames of one partition after the other. Memory hol
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -48,7 +48,7 @@ def cut(
             if piece_key != key:
                 if key is not None and rows <= most_rows:
                     yield key, _frames(held, detector)
-                key, held, rows = piece_key, {}, 0
+                key, rows = piece_key, 0
             if rows <= most_rows < rows + len(piece):
                 held = {}
                 too_large(piece_key)
@@ -132,11 +132,14 @@ def _run_starts(batch: pa.RecordBatch, names: Sequence[str]) -> list[int]:
     return np.flatnonzero(changed).tolist()
 
 
-def _frames(held: Mapping[str, list[_Piece]], detector: Detector) -> dict[str, pd.DataFrame]:
-    """One frame per table, the pieces of each put together; empty ones for tables without rows."""
+def _frames(held: dict[str, list[_Piece]], detector: Detector) -> dict[str, pd.DataFrame]:
+    """One frame per table, the pieces of each put together; empty ones for tables without rows.
+
+    The pieces are let go: a large partition lies in memory once while it is looked at.
+    """
     frames: dict[str, pd.DataFrame] = {}
     for table in detector.reads:
-        pieces = held.get(table)
+        pieces = held.pop(table, None)
         if not pieces:
             frames[table] = empty(detector, table)
             continue
@@ -147,6 +150,7 @@ def _frames(held: Mapping[str, list[_Piece]], detector: Detector) -> dict[str, p
             frame = _frame(pa.Table.from_batches([rows.batch.slice(start, end - start) for rows, start, end in pieces]))
         frame.index = pd.RangeIndex(len(frame))
         frames[table] = frame
+        pieces = None
     return frames
 
 

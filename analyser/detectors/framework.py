@@ -167,7 +167,9 @@ def detect_sorted(
         _failed(failures, Failure(detector.code, key, error))
 
     for key, frames in cut(batches, detector, most_rows, too_large):
-        yield from _findings(detector, key, frames, failures)
+        found = _findings(detector, key, frames, failures)
+        del frames  # else they are held while the next ones are put together
+        yield from found
 
 
 def _findings(detector: Detector, key: Key, frames: Frames, failures: list[Failure] | None) -> Sequence[Finding]:

@@ -16,8 +16,8 @@ from app.dashboard.parent import end_with_parent
 if sys.argv[1] == "deaf":
     signal.signal(signal.SIGINT, signal.SIG_IGN)
 gone = end_with_parent(signal.SIGINT, float(sys.argv[2]))
-print("ready", flush=True)
 try:
+    print("ready", flush=True)
     time.sleep(60)
 except KeyboardInterrupt:
     print("gone" if gone.is_set() else "interrupted", flush=True)
