@@ -13,9 +13,10 @@ from tests.conftest import ROOT
 from tests.support.replay_rotated import HOT, replay_rotated
 
 MIB = 1 << 20
-# What a worker process does for one share: chunks as they come, raw rows, parts. It tells its peak memory in KiB.
+# What a worker process does for one share: chunks as they come, raw rows, parts. It tells its peak memory in KiB, by the
+# kernel's own count for this program: that of getrusage begins with the memory of the process that started it.
 PROGRAM = """
-import pickle, resource, sys
+import pickle, sys
 from pathlib import Path
 from analyser.archive.common import COMMON_FILE, put_together
 from analyser.archive.decode_stage import DecodeJob, decode_share
@@ -39,7 +40,8 @@ files = [InputFile(str(path), "", path.stat().st_size, 0, None, None, "read", No
 (folder / "job").write_bytes(pickle.dumps(FinishJob(folder / "parts", "000001", {0: share}, None, state, ())))
 tables = ("flows", "messages", "exchanges")
 rows = sum(part.rows for table in tables for part in finish_table(str(folder / "job"), 0, table))
-print(rows, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
+status = dict(line.split(":", 1) for line in Path("/proc/self/status").read_text().splitlines())
+print(rows, int(status["VmHWM"].split()[0]))
 """
 
 
