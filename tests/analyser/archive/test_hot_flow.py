@@ -13,8 +13,8 @@ from tests.conftest import ROOT
 from tests.support.replay_rotated import HOT, replay_rotated
 
 MIB = 1 << 20
-# What a worker process does for one share: chunks as they come, raw rows, parts. It tells its peak memory in KiB, by the
-# kernel's own count for this program: that of getrusage begins with the memory of the process that started it.
+# What a worker process does for one share: chunks as they come, raw rows, parts. It tells its peak memory in KiB: VmHWM
+# is that of this program alone, ru_maxrss would count the process that started it.
 PROGRAM = """
 import pickle, sys
 from pathlib import Path
