@@ -15,7 +15,6 @@ from analyser.archive.hour_summaries import stamp_again
 from analyser.context import enrich
 from analyser.context.stages import STAGES, Stage
 from analyser.queries import quoted
-from analyser.tables import TABLES
 
 
 def run_context(change: Change) -> dict[str, set[Hour]]:
@@ -38,17 +37,9 @@ def _run_hours(change: Change, stage: Stage) -> dict[str, set[Hour]]:
             stage.run(con)
             for table in stage.makes:
                 rows = kafka_context.whole_rows(table, made)
-                written[table] |= replace_changed_hours(
-                    con, change, table, rows, made, is_cheap=True, compared=_compared(table)
-                )
+                written[table] |= replace_changed_hours(con, change, table, rows, made, is_cheap=True)
     stamp_again(change)  # no summary reads the context columns
     return written
-
-
-def _compared(table: str) -> list[str]:
-    """What the context can change, and what tells rows apart."""
-    columns = TABLES[table].columns
-    return [one.name for one in columns if one.source == "context" or one.name in TABLES[table].order]
 
 
 def _run(change: Change, stage: Stage) -> dict[str, set[Hour]]:

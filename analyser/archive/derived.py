@@ -127,16 +127,14 @@ def replace_changed_hours(
     only: Collection[Hour] | None = None,
     *,
     is_cheap: bool = False,
-    compared: Sequence[str] | None = None,
 ) -> set[Hour]:
     """Make the rows of a table those of the SELECT `new`; the hours that were written.
 
     new: gives the registered columns; with PROVISIONAL, FLOW, filename and file_row_number where rows keep these.
     only: hours that `new` has rows of; others stay. None for all. is_cheap: `new` costs little more than reading what
     it makes, so it is read several times; else its rows are held, which for wide ones takes much of the disk.
-    compared: columns by which rows that came out otherwise are known; None for all.
     """
-    names = arrow_schema(table).names if compared is None else compared
+    names = arrow_schema(table).names
     parts = [part for part in change.parts(table) if only is None or Place.of(part).hour in only]
     kind = "VIEW" if is_cheap else "TABLE"
     con.execute(f"CREATE TEMP {kind} derived_new AS {new}")
