@@ -150,7 +150,6 @@ def _frames(held: dict[str, list[_Piece]], detector: Detector) -> dict[str, pd.D
             frame = _frame(pa.Table.from_batches([rows.batch.slice(start, end - start) for rows, start, end in pieces]))
         frame.index = pd.RangeIndex(len(frame))
         frames[table] = frame
-        pieces = None
     return frames
 
 

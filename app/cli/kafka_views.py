@@ -33,6 +33,7 @@ class _Command(NamedTuple):
     noun: str
     option: str
     column: str
+    short_help: str
     flags: Mapping[str, str]
     help: str
     nothing: str
@@ -52,6 +53,7 @@ class _Wanted(NamedTuple):
 
 _GROUPS = _Command(
     "groups", "group", "--group", "group_id",
+    "Kafka consumer groups: stored offsets, lag, who committed last.",
     {
         "members": "Members instead of partitions: client, address, generations.",
         _OVER_TIME: "Offsets, lag and committers by time.",
@@ -71,6 +73,7 @@ _GROUPS = _Command(
 )  # fmt: skip
 _TOPICS = _Command(
     "topics", "topic", "--topic", "topic",
+    "Kafka topics and partitions: what moved, who wrote and read.",
     {
         "partitions": "Partitions: leader, replicas, log start and end.",
         _OVER_TIME: "Records and bytes written and read, by time.",
@@ -86,6 +89,7 @@ _TOPICS = _Command(
 )  # fmt: skip
 _BROKERS = _Command(
     "brokers", "broker", "--server", "server_address",
+    "Kafka brokers, endpoints and changes of leaders.",
     {
         "endpoints": "What clients connected to, told of or not; --server goes with it.",
         "changes": "Leaders and replicas in sync that changed.",
@@ -104,6 +108,7 @@ _BROKERS = _Command(
 )  # fmt: skip
 _CLIENTS = _Command(
     "clients", "client", "--client", "client_id",
+    "Kafka clients: library, requests, errors, latency.",
     {
         "versions": "Versions of each API in use.",
         _OVER_TIME: "Requests, errors and latency of each client, by time.",
@@ -132,15 +137,7 @@ def _command(made: _Command) -> click.Command:
     run.__doc__ = made.help
     for option in reversed(_options(made)):
         run = option(run)
-    return click.command(made.name, short_help=_SHORT[made.name])(run)
-
-
-_SHORT = {
-    "groups": "Kafka consumer groups: stored offsets, lag, who committed last.",
-    "topics": "Kafka topics and partitions: what moved, who wrote and read.",
-    "brokers": "Kafka brokers, endpoints and changes of leaders.",
-    "clients": "Kafka clients: library, requests, errors, latency.",
-}
+    return click.command(made.name, short_help=made.short_help)(run)
 
 
 def _parameter(flag: str) -> str:

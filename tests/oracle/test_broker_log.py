@@ -274,7 +274,7 @@ def damage(capture: Path) -> list[dict[str, Any]]:
 
 def check_amount(found: Agreement, logged: int) -> None:
     """The comparison was of much, and what it could not compare is little and explained."""
-    assert found.exchanges == logged > 100
+    assert found.exchanges == logged > 150
     assert len(found.apis) >= 10
     assert found.fields > 20 * logged
     # A client that closes its connection leaves at most what it had in flight, at the end of its connection.

@@ -38,7 +38,7 @@ SERVER = kafka.Kafka(
     )
 )
 TOPIC, GROUP = "orders", "orders-batch"
-WORK_S = 3.0
+WORK_S = 5.0
 BEFORE = ("topics", "configs", "rights", "quotas", "scram")
 AFTER = ("cluster", "records", "replicas", "groups", "transactions", "removal")
 
