@@ -33,6 +33,8 @@ if TYPE_CHECKING:
 # A folder of a recent hour may have so many parts that could be one.
 MOST_PARTS = 8
 LARGE_BYTES = 256 << 20
+# Wide rows that are sorted at once within DuckDB's memory; ten million are too many.
+LARGE_ROWS = 2_000_000
 MERGED_DDL = "number int, parts binary"
 # An older part is taken along while it is no larger than so often the newer ones.
 _GROWTH = 2
@@ -80,9 +82,10 @@ def _suffix(by_age: list[Part]) -> list[Part]:
 
     Small ones behind a large one do not end it, since shares of one run differ: what counts is the oldest one taken.
     """
-    chosen = size = 0
+    chosen = size = rows = 0
     for number, part in enumerate(reversed(by_age), 1):
-        if size + part.bytes > LARGE_BYTES:
+        rows += part.rows
+        if size + part.bytes > LARGE_BYTES or rows > LARGE_ROWS:
             break
         if size == 0 or part.bytes <= _GROWTH * size:
             chosen = number
@@ -93,10 +96,10 @@ def _suffix(by_age: list[Part]) -> list[Part]:
 def _small(by_age: list[Part]) -> list[Part]:
     """The newest parts that are together not too large for one."""
     chosen: list[Part] = []
-    size = 0
+    size = rows = 0
     for part in reversed(by_age):
-        size += part.bytes
-        if size > LARGE_BYTES:
+        size, rows = size + part.bytes, rows + part.rows
+        if size > LARGE_BYTES or rows > LARGE_ROWS:
             break
         chosen.append(part)
     return chosen[::-1]

@@ -11,7 +11,7 @@ import duckdb
 import pytest
 
 import analyser
-from analyser.archive.compact import MOST_PARTS, MergeJob, compact, merge_parts, plan_merges
+from analyser.archive.compact import LARGE_ROWS, MOST_PARTS, MergeJob, compact, merge_parts, plan_merges
 from analyser.archive.dataset import Change, Dataset, Part, write_parts
 from analyser.archive.run import compact_dataset
 from tests.conftest import SAMPLES
@@ -32,6 +32,10 @@ def parts(*sizes: int, hour: str = NOW) -> list[Part]:
     return [part(f"{number:06d}-0000-1settled", size, hour=hour) for number, size in enumerate(sizes, 1)]
 
 
+def with_rows(rows: int, given: list[Part]) -> list[Part]:
+    return [one._replace(rows=rows) for one in given]
+
+
 @pytest.mark.parametrize(
     ("given", "whole", "merged"),
     [
@@ -47,6 +51,8 @@ def parts(*sizes: int, hour: str = NOW) -> list[Part]:
         pytest.param([*parts(9), *parts(9, 9, hour=PAST)], False, [2], id="an hour that is past"),
         pytest.param([*parts(9), *parts(900, 9, hour=PAST)], False, [], id="a late row of an hour that is past"),
         pytest.param(parts(300 << 20, 1 << 20), True, [], id="large enough"),
+        pytest.param(with_rows(LARGE_ROWS // 10, parts(*[9] * 25)), False, [10], id="no more rows than can be sorted"),
+        pytest.param(with_rows(LARGE_ROWS // 6, parts(*[9] * 25)), True, [6], id="whole, no more than can be sorted"),
         pytest.param([part(f"00000{n}-2open", provisional=True) for n in range(9)], True, [], id="provisional"),
         pytest.param([*parts(9), part("1", table="messages")], True, [], id="another table"),
     ],
