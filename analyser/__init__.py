@@ -14,11 +14,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from analyser.capture.errors import CaptureError
-from analyser.helpers import Helpers
 from analyser.options import Progress, ProgressCallback, ReadOptions
+from analyser.reading.helpers import Helpers
 
 if TYPE_CHECKING:
-    from analyser.analysis import Analysis
+    from analyser.tables.analysis import Analysis
 
 __all__ = ["CaptureError", "Progress", "ProgressCallback", "ReadOptions", "read"]
 
@@ -40,6 +40,6 @@ def read(
     given = [paths] if isinstance(paths, str | os.PathLike) else list(paths)
     options = options or ReadOptions()
     with Helpers(options.processes - 1) as helpers:
-        from analyser.reading import read_captures
+        from analyser.inputs import read_captures
 
         return read_captures(given, options, tables, progress, helpers)

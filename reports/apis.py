@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from analyser.queries import literal
+from analyser.registry.queries import literal
 
 _OPERATIONS = """
     select coalesce(operation, 'not decoded') as operation, count(*) as exchanges,

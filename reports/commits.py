@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from analyser.queries import literal
+from analyser.registry.queries import literal
 from reports.source import Source, all_rows, rows
 
 POINTS = 4000

@@ -7,7 +7,7 @@ from collections import Counter
 from typing import Any
 
 from analyser.crosscheck.result import Counts, CrossCheck, Example, Explained
-from analyser.tables import SCHEMA_VERSION
+from analyser.registry.tables import SCHEMA_VERSION
 from reports.document import Block, Cells, Heading, Paragraph, Section
 
 SHOWN = 20

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from analyser.queries import literal
+from analyser.registry.queries import literal
 from reports.causes import Finding
 from reports.source import Source, all_rows
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from analyser.queries import literal
+from analyser.registry.queries import literal
 from reports.source import Source, rows
 
 STATUSES = ("ok", "error", "unanswered", "orphan", "one_way")

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import asdict
 from typing import Any
 
-from analyser.tables import SCHEMA_VERSION, TABLES
+from analyser.registry.tables import SCHEMA_VERSION, TABLES
 from reports.operations import Operation, operations
 from reports.protocols import PROTOCOL_REPORTS
 from reports.quality import Quality, quality

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from analyser.queries import literal
+from analyser.registry.queries import literal
 from reports.source import Source, rows
 
 # They wait by design, for data and for members: their latency is not the network's.

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from analyser.queries import literal
+from analyser.registry.queries import literal
 from reports.groups import MEMBERS, PARTITIONS
 from reports.kafka_topics import API_VERSIONS, BROKERS, CLIENTS, LEADER_CHANGES, PARTITIONS_OF_TOPICS, TOPICS, WAITING
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from analyser.queries import literal
+from analyser.registry.queries import literal
 from reports.source import Source, rows
 from reports.timelines import LATENCY_STEP, heat_cells
 

@@ -9,8 +9,8 @@ from typing import Any, Protocol
 import pyarrow as pa
 
 from analyser.options import ReadOptions
-from analyser.selection import conditions
-from analyser.tables import ALL_TABLES
+from analyser.registry.selection import conditions
+from analyser.registry.tables import ALL_TABLES
 
 
 class Source(Protocol):

@@ -27,9 +27,9 @@ from analyser.archive.common import CLUSTER
 from analyser.archive.finish_stage import FACTS, FLOWS, differ
 from analyser.archive.manifest import Part
 from analyser.archive.parts import write_parts
-from analyser.internal_records import decoded
-from analyser.tables import TABLES, arrow_schema
-from analyser.timeorder import FLOW, NO_FLOW
+from analyser.registry.tables import TABLES, arrow_schema
+from analyser.rows.internal_records import decoded
+from analyser.rows.timeorder import FLOW, NO_FLOW
 
 AMENDED_DDL = "made binary"
 _BATCH_ROWS = 1 << 15

@@ -17,9 +17,9 @@ from pyarrow import feather
 from analyser.archive.decode_stage import FLOWS_FILE, TOLD
 from analyser.archive.manifest import InputFile
 from analyser.context import cluster_of_flows, topic_names
-from analyser.facts import file_label
-from analyser.queries import literal, name_list, open_connection, quoted
-from analyser.tables import arrow_schema
+from analyser.reading.facts import file_label
+from analyser.registry.queries import literal, name_list, open_connection, quoted
+from analyser.registry.tables import arrow_schema
 
 if TYPE_CHECKING:
     import duckdb

@@ -24,8 +24,8 @@ from analyser.archive.change import Change
 from analyser.archive.manifest import Part
 from analyser.archive.parts import FLOW, Place, part_schema, time_column, write_parts
 from analyser.archive.tasks import dealt, tasks_for
-from analyser.queries import literal, name_list, open_connection, select
-from analyser.tables import ALL_TABLES
+from analyser.registry.queries import literal, name_list, open_connection, select
+from analyser.registry.tables import ALL_TABLES
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

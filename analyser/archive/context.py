@@ -14,7 +14,7 @@ from analyser.archive.derived import Hour, change_connection, replace_changed_ho
 from analyser.archive.hour_summaries import stamp_again
 from analyser.context import enrich
 from analyser.context.stages import STAGES, Stage
-from analyser.queries import quoted
+from analyser.registry.queries import quoted
 
 
 def run_context(change: Change) -> dict[str, set[Hour]]:

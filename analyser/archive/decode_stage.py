@@ -23,11 +23,11 @@ from pyarrow import feather
 from analyser.archive.chunks import Chunk
 from analyser.archive.packets import NOTE, RangeResult, from_batch
 from analyser.archive.share_decoder import ShareDecoder
-from analyser.build import Lookups, duplicate_flows, finish_batch
 from analyser.options import ReadOptions
-from analyser.pipeline import Pipeline, collector_paused
-from analyser.store import HandedOver, RawStore, batches_of
-from analyser.timeorder import FLOW
+from analyser.reading.pipeline import Pipeline, collector_paused
+from analyser.rows.store import HandedOver, RawStore, batches_of
+from analyser.rows.timeorder import FLOW
+from analyser.tables.build import Lookups, duplicate_flows, finish_batch
 from dissectors.registry import dissectors
 
 STATE_FILE, RESULT_FILE, FLOWS_FILE = "state.zst", "result.pickle", "flows.arrow"

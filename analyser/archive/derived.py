@@ -17,8 +17,8 @@ import pyarrow as pa
 from analyser.archive.change import Change
 from analyser.archive.manifest import Part
 from analyser.archive.parts import FLOW, HOUR_NS, Place, part_schema, time_column, write_parts
-from analyser.queries import literal, name_list, open_connection, quoted, select
-from analyser.tables import ALL_TABLES, arrow_schema
+from analyser.registry.queries import literal, name_list, open_connection, quoted, select
+from analyser.registry.tables import ALL_TABLES, arrow_schema
 
 PROVISIONAL = "_provisional"
 # Hours of about so many rows are worked on together, from at most so many files.

@@ -21,6 +21,7 @@ import duckdb
 import pyarrow as pa
 
 from analyser.detectors import DETECTORS
+from analyser.detectors.findings import Finding, findings_table
 from analyser.detectors.framework import (
     ALL_BUCKETS,
     MOST_PARTITION_ROWS,
@@ -31,9 +32,8 @@ from analyser.detectors.framework import (
     found_in,
     selection_sql,
 )
-from analyser.findings import Finding, findings_table
-from analyser.queries import literal, name_list
-from analyser.tables import TABLES, arrow_schema
+from analyser.registry.queries import literal, name_list
+from analyser.registry.tables import TABLES, arrow_schema
 
 if TYPE_CHECKING:
     from pyspark.sql import Row, SparkSession

@@ -23,9 +23,9 @@ from analyser.archive.decode_run import result_of
 from analyser.archive.finish_stage import CHANGED_FILE, DONE_DDL, FLOWS, FinishJob, differ, finish_units
 from analyser.archive.manifest import Part
 from analyser.archive.tasks import dealt, tasks_for
-from analyser.build import row_fields
 from analyser.context.stages import STAGES
-from analyser.timeorder import FLOW
+from analyser.rows.timeorder import FLOW
+from analyser.tables.build import row_fields
 from dissectors.registry import dissectors
 
 if TYPE_CHECKING:

@@ -22,10 +22,10 @@ from analyser.archive.common import CLUSTER, COMMON_FILE, KNOWN_FILE, Common
 from analyser.archive.decode_stage import ENDED, FLOWS_FILE, RESULT_FILE, ShareFolder, share_name
 from analyser.archive.manifest import Part
 from analyser.archive.parts import write_parts
-from analyser.build import Lookups, duplicate_flows, finish_batch, pieces, with_ends, with_first_packets
-from analyser.store import HandedOver, batches_of
-from analyser.tables import TABLES
-from analyser.timeorder import FLOW
+from analyser.registry.tables import TABLES
+from analyser.rows.store import HandedOver, batches_of
+from analyser.rows.timeorder import FLOW
+from analyser.tables.build import Lookups, duplicate_flows, finish_batch, pieces, with_ends, with_first_packets
 from dissectors.registry import dissectors
 
 FLOWS = "flows"

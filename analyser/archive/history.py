@@ -9,7 +9,7 @@ import time
 
 from analyser.archive.change import Change
 from analyser.archive.derived import change_connection, replace_changed_hours, view_of
-from analyser.queries import literal
+from analyser.registry.queries import literal
 
 TABLE = "findings_history"
 

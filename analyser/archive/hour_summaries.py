@@ -18,7 +18,7 @@ import duckdb
 from analyser.archive.change import Change
 from analyser.archive.derived import Hour, among, parts_by_hour, together, view_of
 from analyser.archive.manifest import Part
-from analyser.queries import literal
+from analyser.registry.queries import literal
 
 FOLDER = "hours"
 

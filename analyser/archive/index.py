@@ -16,9 +16,9 @@ from analyser.capture import Source
 from analyser.capture.places import Places
 from analyser.evidence.index import Index
 from analyser.evidence.table_rows import CaptureTimes, TableRows
-from analyser.facts import file_label
 from analyser.options import ReadOptions
-from analyser.queries import select
+from analyser.reading.facts import file_label
+from analyser.registry.queries import select
 
 
 def open_dataset_index(path: str | Path) -> Index:

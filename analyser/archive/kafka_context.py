@@ -34,7 +34,7 @@ from analyser.archive.hour_summaries import HourSummary, differing, kept, rememb
 from analyser.archive.lags import ENDS_OF_HOURS
 from analyser.context.enrich import CLIENTS_SQL, GAPS_SQL
 from analyser.context.ownership import OWNERSHIP_SQL
-from analyser.queries import literal
+from analyser.registry.queries import literal
 
 COMMITS, FETCHES = "kafka_offset_commits", "kafka_fetch_partitions"
 _EVER = 2**63 - 1

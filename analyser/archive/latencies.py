@@ -20,8 +20,8 @@ from analyser.archive.derived import Hour, change_connection, parts_by_hour, row
 from analyser.archive.manifest import Part
 from analyser.archive.parts import HOUR_NS, Place, write_parts
 from analyser.archive.sketches import PERCENTILES, merged, percentiles, sketch_of
-from analyser.queries import select
-from analyser.tables import arrow_schema
+from analyser.registry.queries import select
+from analyser.registry.tables import arrow_schema
 
 TABLE = "latency_minutes"
 MINUTE_NS = 60_000_000_000

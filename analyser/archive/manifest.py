@@ -16,7 +16,7 @@ from types import MappingProxyType
 from typing import Any, Literal, NamedTuple
 
 from analyser.capture.errors import CaptureError
-from analyser.tables import SCHEMA_VERSION
+from analyser.registry.tables import SCHEMA_VERSION
 
 MANIFEST = "wirewitness.json"
 FORMAT = "wirewitness dataset"

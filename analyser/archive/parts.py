@@ -21,7 +21,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from analyser.archive.manifest import HIDDEN, Part
-from analyser.tables import ALL_TABLES, UNIQUE_COLUMNS, arrow_schema
+from analyser.registry.tables import ALL_TABLES, UNIQUE_COLUMNS, arrow_schema
 
 # The first packet of a row's flow, file and number in one: rows of one time are in its order, then in that of arrival.
 FLOW = "_flow"

@@ -19,14 +19,14 @@ from analyser.archive.dataset import Dataset, DatasetError
 from analyser.archive.manifest import Part
 from analyser.archive.parts import FLOW, HOUR_NS, Place, time_column
 from analyser.context.stages import STAGE_OF
-from analyser.facts import file_label
 from analyser.options import ReadOptions
-from analyser.pipeline import UnreadInput
-from analyser.queries import failed, literal, name_list, open_connection, quoted, select
-from analyser.selection import time_columns
-from analyser.table_source import Piece
-from analyser.tables import ALL_TABLES, arrow_schema
-from analyser.timeorder import TIED
+from analyser.reading.facts import file_label
+from analyser.reading.pipeline import UnreadInput
+from analyser.registry.queries import failed, literal, name_list, open_connection, quoted, select
+from analyser.registry.selection import time_columns
+from analyser.registry.tables import ALL_TABLES, arrow_schema
+from analyser.rows.timeorder import TIED
+from analyser.tables.table_source import Piece
 
 if TYPE_CHECKING:
     from analyser.detectors.framework import Failure

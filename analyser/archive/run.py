@@ -25,11 +25,11 @@ from analyser.archive.hour_summaries import stamp_again
 from analyser.archive.kept_state import keep_state, keep_state_as_it_is
 from analyser.archive.options import SHARES, ArchiveOptions, options_as_before, settings_of
 from analyser.archive.plan import Plan, plan_files
-from analyser.build import row_fields
 from analyser.capture import CaptureError, CaptureStats
-from analyser.facts import capture_remarks, captures_table
-from analyser.reading import needed_tables
-from analyser.tables import TABLES
+from analyser.inputs import needed_tables
+from analyser.reading.facts import capture_remarks, captures_table
+from analyser.registry.tables import TABLES
+from analyser.tables.build import row_fields
 from dissectors.registry import dissectors
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ import numpy as np
 from analyser.archive.chunks import Chunk, Segments, opened
 from analyser.archive.packets import NOTE, RangeNote
 from analyser.capture import PacketBatch
-from analyser.pipeline import Pipeline
+from analyser.reading.pipeline import Pipeline
 
 PathOf = Callable[[int], Path]
 

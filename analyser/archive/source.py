@@ -37,21 +37,21 @@ from pyspark.sql import SparkSession
 from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 
-from analyser.analysis import Analysis
 from analyser.archive.dataset import Dataset, Part, is_dataset
 from analyser.archive.packets import DDL, RangeJob, as_batches, range_chunks
 from analyser.archive.plan import named
 from analyser.archive.ranges import RANGE_BYTES, find_ranges
 from analyser.archive.reading import DatasetTables, chosen_parts, parts_by_hours
-from analyser.build import row_fields
 from analyser.capture import CaptureError, Source, in_time_order, open_captures
-from analyser.capture_tables import CaptureTables
 from analyser.context.stages import STAGE_OF
+from analyser.inputs import needed_tables
 from analyser.options import ReadOptions
-from analyser.pipeline import Pipeline
-from analyser.reading import needed_tables
-from analyser.share import Share
-from analyser.tables import ALL_TABLES, arrow_schema
+from analyser.reading.pipeline import Pipeline
+from analyser.reading.share import Share
+from analyser.registry.tables import ALL_TABLES, arrow_schema
+from analyser.tables.analysis import Analysis
+from analyser.tables.build import row_fields
+from analyser.tables.capture_tables import CaptureTables
 from dissectors.registry import PROTOCOLS, dissectors
 
 FORMAT = "wirewitness"

@@ -13,7 +13,7 @@ import duckdb
 
 from analyser.context.ownership import OWNERSHIP_SQL
 from analyser.context.topics import views
-from analyser.tables import TABLES
+from analyser.registry.tables import TABLES
 
 # A member that fetched a partition this long before a commit counts as reading it then: an idle Fetch waits at the
 # broker for half a second (fetch.max.wait.ms), and processing takes its time. The committer itself counts as reading if

@@ -11,7 +11,7 @@ from __future__ import annotations
 import duckdb
 
 from analyser.context.topics import views
-from analyser.tables import TABLES
+from analyser.registry.tables import TABLES
 
 # What happened to cursors: open, get, kill. An id that is opened again (a restarted server) is another cursor.
 _EVENTS = """

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import duckdb
 
-from analyser.tables import TABLES
+from analyser.registry.tables import TABLES
 
 
 def topic_names(con: duckdb.DuckDBPyConnection) -> dict[str, str]:

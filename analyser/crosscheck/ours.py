@@ -14,7 +14,7 @@ import duckdb
 from analyser.crosscheck.message import Endpoint, Flow, Key, Ours, partition_order
 from analyser.crosscheck.tshark import PROTOCOLS
 from analyser.options import ReadOptions
-from analyser.queries import literal
+from analyser.registry.queries import literal
 
 TABLES = (
     "captures",

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 
 import duckdb
 
-from analyser.detectors import (
+from analyser.detectors.capture import (
     cap101_gaps,
     cap102_one_sided_flows,
     cap103_snaplen_cuts,
@@ -19,6 +19,10 @@ from analyser.detectors import (
     cap106_encrypted_share,
     cap107_undecoded_messages,
     cap108_clocks,
+)
+from analyser.detectors.findings import Finding
+from analyser.detectors.framework import Detector, Failure, run
+from analyser.detectors.kafka import (
     kaf101_dual_committer,
     kaf102_stuck_committer,
     kaf103_offset_regression,
@@ -27,6 +31,8 @@ from analyser.detectors import (
     kaf106_simple_consumer,
     kaf118_commit_rejected,
     kaf307_corrupt_batch,
+)
+from analyser.detectors.mongo import (
     mon101_slow_command,
     mon102_command_error,
     mon103_unanswered,
@@ -40,6 +46,8 @@ from analyser.detectors import (
     mon111_transaction_open,
     mon112_retried_write,
     mon113_large_reply,
+)
+from analyser.detectors.mqtt import (
     mqt101_not_connected,
     mqt102_takeover_loop,
     mqt103_keep_alive,
@@ -57,6 +65,8 @@ from analyser.detectors import (
     mqt115_undelivered,
     mqt116_retained_storm,
     mqt117_malformed,
+)
+from analyser.detectors.tcp import (
     tcp101_retransmissions,
     tcp102_zero_window,
     tcp103_reset,
@@ -64,8 +74,6 @@ from analyser.detectors import (
     tcp105_delayed_ack,
     tcp106_window_limited,
 )
-from analyser.detectors.framework import Detector, Failure, run
-from analyser.findings import Finding
 
 DETECTORS: dict[str, Detector] = {
     detector.code: detector

@@ -16,7 +16,7 @@ import numpy.typing as npt
 import pandas as pd
 import pyarrow as pa
 
-from analyser.tables import ARROW_TYPES, PANDAS_TYPES, TABLES
+from analyser.registry.tables import ARROW_TYPES, PANDAS_TYPES, TABLES
 
 if TYPE_CHECKING:
     from analyser.detectors.framework import Detector

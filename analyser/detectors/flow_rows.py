@@ -10,9 +10,9 @@ from typing import Any
 
 import pandas as pd
 
-from analyser.detectors.commits import values
+from analyser.detectors.findings import Evidence, Finding, some_evidence, subject_text
 from analyser.detectors.framework import Detector
-from analyser.findings import Evidence, Finding, some_evidence, subject_text
+from analyser.detectors.kafka.commits import values
 
 # So many flows are named in the numbers of one finding; the rest is counted.
 MOST_NAMED = 20

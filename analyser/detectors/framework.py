@@ -22,9 +22,9 @@ import pandas as pd
 import pyarrow as pa
 
 from analyser.detectors.cut import TABLE_TAG, Key, column_of, cut, empty
-from analyser.findings import Confidence, Finding, Severity
-from analyser.queries import quoted
-from analyser.tables import TABLES
+from analyser.detectors.findings import Confidence, Finding, Severity
+from analyser.registry.queries import quoted
+from analyser.registry.tables import TABLES
 
 Frames = Mapping[str, pd.DataFrame]
 

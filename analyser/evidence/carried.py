@@ -14,11 +14,11 @@ import numpy as np
 from analyser.capture import CaptureLimits, CaptureStats, EndpointTable, PacketBatch, Source
 from analyser.capture.places import Places, begin_at
 from analyser.capture.reader import read_batches
-from analyser.carried import Span
-from analyser.decoding import FlowDecoder
+from analyser.decoding.carried import Span
+from analyser.decoding.flow_decoder import FlowDecoder
 from analyser.evidence.rows import FlowRow
-from analyser.flow import Flow
-from analyser.flows import FlowTable
+from analyser.flows.flow import Flow
+from analyser.flows.flow_table import FlowTable
 from dissectors.core.carrier import HiddenBytes, Opening
 from dissectors.core.limits import Limits
 from dissectors.core.model import Frame, split_packet

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from typing import Any
 
-from analyser.carried import Span
+from analyser.decoding.carried import Span
 from analyser.evidence.bytes import BytesGone, message_bytes
 from analyser.evidence.carried import CarriedMessage, watch
 from analyser.evidence.choose import Choice, FlowChoice, SecretSpan

@@ -23,9 +23,9 @@ from analyser.capture.places import Places, find_places
 from analyser.evidence.cache import new_part, part
 from analyser.evidence.identity import capture_key
 from analyser.evidence.rows import FlowRow, MessageId, MessageRow, UnknownId
-from analyser.helpers import Helpers
 from analyser.options import ProgressCallback, ReadOptions
-from analyser.timeorder import FLOW
+from analyser.reading.helpers import Helpers
+from analyser.rows.timeorder import FLOW
 from dissectors.core.model import packet_of
 
 _MESSAGES, _EXCHANGES, _FLOWS, _PLACES = "messages.parquet", "exchanges.parquet", "flows.parquet", "places.json"
@@ -247,7 +247,7 @@ def _keep(key: str, sources: Sequence[Source], options: ReadOptions, progress: P
 
 def _build(folder: Path, sources: Sequence[Source], options: ReadOptions, progress: ProgressCallback | None) -> None:
     with Helpers(options.processes - 1) as helpers:
-        from analyser.reading import decode_captures
+        from analyser.inputs import decode_captures
 
         decoded = decode_captures(list(sources), ["messages", "exchanges"], options, progress, helpers)
     try:

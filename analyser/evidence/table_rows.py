@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, Protocol
 from analyser.evidence.index import flow_row
 from analyser.evidence.rows import FlowRow, MessageRow, parse_message_id
 from analyser.options import ReadOptions
-from analyser.queries import literal
+from analyser.registry.queries import literal
 from dissectors.core.model import packet_of, split_packet
 
 _DIRECTIONS = ("client_to_server", "server_to_client")

@@ -1,7 +1,7 @@
 """The pipeline of a capture without an end, and questions to it.
 
-In: sources, as for `analyser/pipeline.py`, whose way packets go. Out: at any time an Analysis of what is there, made in
-a copy of the process as if the capture ended at that moment, and rates.
+In: sources, as for `analyser/reading/pipeline.py`, whose way packets go. Out: at any time an Analysis of what is there,
+made in a copy of the process as if the capture ended at that moment, and rates.
 """
 
 from __future__ import annotations
@@ -15,19 +15,19 @@ from typing import TypeVar
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from analyser.analysis import Analysis
-from analyser.build import Lookups, finish_batch
 from analyser.capture import CaptureStats
-from analyser.capture_tables import CaptureTables
-from analyser.facts import file_label, flow_row
-from analyser.flow import Flow
+from analyser.flows.flow import Flow
 from analyser.live.copies import Copy
 from analyser.live.rates import Rates
 from analyser.live.rolling import Kept, RollingStore
 from analyser.options import ReadOptions
-from analyser.pipeline import Pipeline
-from analyser.tables import arrow_schema
-from analyser.timeorder import FLOW
+from analyser.reading.facts import file_label, flow_row
+from analyser.reading.pipeline import Pipeline
+from analyser.registry.tables import arrow_schema
+from analyser.rows.timeorder import FLOW
+from analyser.tables.analysis import Analysis
+from analyser.tables.build import Lookups, finish_batch
+from analyser.tables.capture_tables import CaptureTables
 from dissectors.core.limits import Limits
 from dissectors.core.protocol import Dissector
 

@@ -15,8 +15,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from analyser.store import CHUNK_ROWS, HandedOver, RawStore, RawTable
-from analyser.timeorder import CHUNKS_HELD, FLOW, NO_FLOW, SAMPLE_EVERY, TIME, Chunk, sorted_chunk
+from analyser.rows.store import CHUNK_ROWS, HandedOver, RawStore, RawTable
+from analyser.rows.timeorder import CHUNKS_HELD, FLOW, NO_FLOW, SAMPLE_EVERY, TIME, Chunk, sorted_chunk
 
 # Rows of these are few and say what later rows mean: they are not too old while their flow is there.
 LASTING = frozenset(

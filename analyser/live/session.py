@@ -12,9 +12,8 @@ from typing import Any
 import pyarrow as pa
 
 from analyser import context, detectors  # noqa: F401  imported here, or every copy would do it anew
-from analyser.analysis import Analysis
 from analyser.capture import Source
-from analyser.capture_tables import CaptureTables
+from analyser.inputs import needed_tables
 from analyser.live.asking import Asked, Window, far, near
 from analyser.live.copies import CopyFailed
 from analyser.live.feed import CaptureState
@@ -22,8 +21,9 @@ from analyser.live.known import MOST_KNOWN, KnownFindings, News
 from analyser.live.pipeline import LivePipeline
 from analyser.live.rolling import Kept
 from analyser.options import Progress, ReadOptions
-from analyser.reading import needed_tables
-from analyser.tables import arrow_schema
+from analyser.registry.tables import arrow_schema
+from analyser.tables.analysis import Analysis
+from analyser.tables.capture_tables import CaptureTables
 from dissectors.registry import dissectors
 
 ENDED = "all packets are read; putting the results together"

@@ -1,1 +1,1 @@
-"""Definitions of the registered tables: `model` says what a table is, then one file for each protocol."""
+"""What tables are. In: nothing. Out: every table with its columns (`tables.TABLES`), SQL over them, and which rows are wanted."""

@@ -14,7 +14,7 @@ from app.cli.output import check_output, colour_wanted, result_sink, terminal_wi
 from app.cli.reading import open_analysis, status_of
 
 if TYPE_CHECKING:
-    from analyser.analysis import Analysis
+    from analyser.tables.analysis import Analysis
     from reports.document import Section
 
 

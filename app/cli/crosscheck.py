@@ -72,7 +72,7 @@ def _paths(captures: tuple[str, ...]) -> dict[str, str]:
     """Names of files in tables -> their paths, for names that are not UTF-8."""
     from analyser.capture.errors import CaptureError
     from analyser.capture.opening import open_captures
-    from analyser.facts import file_label
+    from analyser.reading.facts import file_label
 
     found: dict[str, str] = {}
     for name in captures:

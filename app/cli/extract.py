@@ -19,10 +19,10 @@ from app.cli.options import locating_options
 from app.cli.output import check_output, whole_file
 
 if TYPE_CHECKING:
-    from analyser.analysis import Analysis
     from analyser.evidence.choose import Choice
     from analyser.evidence.index import Index
     from analyser.evidence.rows import MessageRow
+    from analyser.tables.analysis import Analysis
 
 
 @click.command(short_help="Write the packets behind a finding, flow or message to a capture.")
@@ -183,7 +183,7 @@ def _new_bundle(target: Path) -> Iterator[Path]:
 
 
 def _fill_bundle(folder: Path, analysis: Analysis, kind: str, wanted: str, rows: Sequence[MessageRow]) -> None:
-    from analyser.tables import ALL_TABLES
+    from analyser.registry.tables import ALL_TABLES
     from reports.causes import causes, findings
     from reports.finding_section import finding_section
     from reports.rows import jsonl_pieces

@@ -18,7 +18,7 @@ from app.cli.results import write_query
 from app.cli.rows import check_format, format_option, limit_option
 
 if TYPE_CHECKING:
-    from analyser.analysis import Analysis
+    from analyser.tables.analysis import Analysis
     from reports.kafka_views import KafkaView
 
 # Few enough bins for a terminal; programs choose their own with --step.

@@ -17,10 +17,10 @@ from app.cli.output import check_output, colour_wanted, result_sink, terminal_wi
 from app.cli.reading import report_inputs, status_of
 
 if TYPE_CHECKING:
-    from analyser.analysis import Analysis
     from analyser.capture.capturing import CaptureJob
     from analyser.live.feed import CaptureState
     from analyser.live.session import Session
+    from analyser.tables.analysis import Analysis
     from app.cli.live_output import Output
     from app.dashboard.snapshots import Snapshots
 

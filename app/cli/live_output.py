@@ -15,9 +15,9 @@ from app.cli.output import Write, colour_wanted, flush_output, result_sink
 if TYPE_CHECKING:
     from rich.live import Live
 
-    from analyser.analysis import Analysis
     from analyser.live.known import News
     from analyser.live.session import Session
+    from analyser.tables.analysis import Analysis
 
 _FINDINGS_SHOWN = 50
 _LINES_SHOWN = 3

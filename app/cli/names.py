@@ -29,7 +29,7 @@ def unknown_name(name: str, known: Collection[str], kind: str) -> str:
 
 def checked_columns(columns: str | None, table: str) -> list[str]:
     """Columns of a comma separated list, all columns for None. CallerError for unknown or doubled ones."""
-    from analyser.tables import ALL_TABLES
+    from analyser.registry.tables import ALL_TABLES
 
     known = ALL_TABLES[table].column_names()
     if columns is None:
@@ -45,7 +45,7 @@ def checked_columns(columns: str | None, table: str) -> list[str]:
 
 def checked_table(name: str) -> str:
     """A registered table's name. CallerError otherwise."""
-    from analyser.tables import ALL_TABLES
+    from analyser.registry.tables import ALL_TABLES
 
     if name not in ALL_TABLES and os.path.exists(name):
         raise CallerError(f"{name!r} is a file; the table's name comes first: wirewitness table NAME CAPTURE...")

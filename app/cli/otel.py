@@ -15,8 +15,8 @@ from app.cli.output import check_output, flush_output, result_sink
 from app.cli.reading import open_analysis, status_of
 
 if TYPE_CHECKING:
-    from analyser.analysis import Analysis
     from analyser.capture.capturing import CaptureJob
+    from analyser.tables.analysis import Analysis
 
 
 # Rows of a running capture that are kept for the exchanges to come.

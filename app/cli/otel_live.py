@@ -22,8 +22,8 @@ from reports.printable import visible
 if TYPE_CHECKING:
     from opentelemetry.sdk.resources import Resource
 
-    from analyser.analysis import Analysis
     from analyser.live.session import Session
+    from analyser.tables.analysis import Analysis
 
 # Answers that wait for the endpoint, each with the exchanges of a second or more.
 _WAITING = 60

@@ -60,8 +60,8 @@ def query(
 def _tables_of(sql: str, captures: list[str]) -> list[str]:
     """Tables that the query needs. CallerError for SQL that cannot be answered, before any capture is read."""
     from analyser.detectors import tables_needed
-    from analyser.queries import QueryError, missing_table, tables_in
-    from analyser.tables import ALL_TABLES
+    from analyser.registry.queries import QueryError, missing_table, tables_in
+    from analyser.registry.tables import ALL_TABLES
 
     try:
         named = tables_in(sql)

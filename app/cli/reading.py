@@ -14,9 +14,9 @@ from app.cli.failure import CallerError, Status, complain, say
 from app.cli.options import read_options
 
 if TYPE_CHECKING:
-    from analyser.analysis import Analysis
     from analyser.detectors.framework import Failure
     from analyser.options import Progress
+    from analyser.tables.analysis import Analysis
 
 
 @contextmanager
@@ -62,7 +62,7 @@ def status_of(analysis: Analysis) -> Status:
 def complain_of_failure(failure: Failure) -> bool:
     """Says what a detector could not look at; True when that is our own fault."""
     from analyser.detectors import DETECTORS
-    from analyser.findings import subject_text
+    from analyser.detectors.findings import subject_text
 
     if failure.is_own_fault:
         complain(f"detector {failure.code} broke and may have missed findings, please report it: {failure.error!r}")

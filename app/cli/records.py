@@ -79,7 +79,7 @@ def records(
     check_format(form, output)
     shown = columns or (_PAYLOAD if reading["payload"] else _SIZES)
     check_condition(where, TABLE)
-    from analyser.queries import literal
+    from analyser.registry.queries import literal
 
     conditions = [
         f"topic IN ({', '.join(map(literal, topic))})" if topic else None,

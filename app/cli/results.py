@@ -13,12 +13,12 @@ from app.cli.rows import formatted
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from analyser.analysis import Analysis
+    from analyser.tables.analysis import Analysis
 
 
 def write_query(analysis: Analysis, sql: str, form: str, output: str | None) -> None:
     """Write what a SELECT answers. CallerError when it cannot be computed."""
-    from analyser.queries import QueryError
+    from analyser.registry.queries import QueryError
 
     try:
         batches = _batches(analysis, sql)

@@ -14,7 +14,7 @@ from app.cli.output import result_sink, whole_file, width_limit
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from analyser.analysis import Analysis
+    from analyser.tables.analysis import Analysis
 
 
 class Selection(NamedTuple):
@@ -50,7 +50,7 @@ def check_format(form: str, output: str | None) -> None:
 
 def write_rows(analysis: Analysis, selection: Selection, form: str, output: str | None) -> None:
     """Write the selected rows. CallerError when the condition cannot be computed."""
-    from analyser.queries import QueryError
+    from analyser.registry.queries import QueryError
 
     try:
         if form == "parquet" and output is not None:

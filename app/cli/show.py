@@ -98,7 +98,7 @@ def _pieces(index: Index, rows: list[MessageRow], form: str, hex_bytes: int, *, 
     from reports.message_view import json_value, text_lines
 
     if form == "json":
-        from analyser.tables import SCHEMA_VERSION
+        from analyser.registry.tables import SCHEMA_VERSION
 
         values = [json_value(_view(index, row, payload=payload), hex_bytes) for row in rows]
         yield json.dumps({"schema_version": SCHEMA_VERSION, "messages": values}, indent=2, ensure_ascii=False) + "\n"

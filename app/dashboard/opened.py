@@ -21,8 +21,8 @@ import analyser
 from analyser.archive.dataset import Dataset
 from analyser.archive.manifest import MANIFEST
 from analyser.options import ReadOptions
-from analyser.queries import UnreadableRows, failed, literal, open_connection, quoted
-from analyser.tables import TABLES, arrow_schema
+from analyser.registry.queries import UnreadableRows, failed, literal, open_connection, quoted
+from analyser.registry.tables import TABLES, arrow_schema
 from reports.source import narrowed, rows
 
 META = "dashboard.json"

@@ -22,9 +22,9 @@ from analyser.evidence.bytes import BytesGone
 from analyser.evidence.index import Index
 from analyser.evidence.rows import UnknownId, parse_message_id
 from analyser.evidence.table_rows import CaptureTimes, TableRows
-from analyser.facts import file_label
 from analyser.options import ReadOptions
-from analyser.selection import conditions
+from analyser.reading.facts import file_label
+from analyser.registry.selection import conditions
 from app.dashboard.opened import Opened
 from reports.message_view import MessageView, view_message
 

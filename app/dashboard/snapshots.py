@@ -15,8 +15,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from analyser.analysis import Analysis
-from analyser.tables import TABLES
+from analyser.registry.tables import TABLES
+from analyser.tables.analysis import Analysis
 from app.dashboard.opened import META
 
 # Contents of records are not shown in dashboards.

@@ -11,7 +11,7 @@ from pathlib import Path
 import streamlit as st
 
 from analyser.capture import CaptureError
-from analyser.queries import QueryError
+from analyser.registry.queries import QueryError
 from app.dashboard import state
 from app.dashboard.jobs import discard
 from app.dashboard.landing import show_failed, show_landing, show_reading, tables_of

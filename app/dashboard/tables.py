@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 import streamlit as st
 
-from analyser.queries import literal, quoted
+from analyser.registry.queries import literal, quoted
 from app.dashboard import state
 from app.dashboard.command_line import command_line
 from app.dashboard.opened import Selected

@@ -16,9 +16,9 @@ from pathlib import Path
 from typing import Any
 
 import analyser
-from analyser.analysis import Analysis
 from analyser.evidence.cache import new_part, part
 from analyser.options import Progress
+from analyser.tables.analysis import Analysis
 from app.dashboard.opened import META, reading_options
 from app.dashboard.parent import end_with_parent
 
@@ -41,7 +41,7 @@ def main() -> None:
 
 def keep_tables(paths: list[str], given: dict[str, Any], key: str) -> Path:
     """The folder with the tables of these captures. Raises CaptureError."""
-    from analyser.tables import TABLES
+    from analyser.registry.tables import TABLES
 
     options = reading_options(given)
     wanted = [name for name in TABLES if name not in LEFT_OUT]

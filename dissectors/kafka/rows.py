@@ -83,8 +83,9 @@ KAFKA_ROWS: dict[str, tuple[str, ...]] = {
         "crc_ok",
         "error_code",
     ),
-    # One row for a batch, see analyser/record_arrays.py. data: its records, one behind the other; records: where they
-    # are, if they were read already. base_offset: of the first record in the log; first_offset: its name in the batch.
+    # One row for a batch, see analyser/rows/record_arrays.py. data: its records, one behind the other; records: where
+    # they are, if they were read already. base_offset: of the first record in the log; first_offset: its name in the
+    # batch.
     "kafka_records": (
         *_EXCHANGE,
         "client_id",

@@ -11,9 +11,9 @@ import pytest
 
 import analyser
 from analyser import detectors
-from analyser.analysis import Analysis, UnknownTable
-from analyser.queries import QueryError
-from analyser.tables import PANDAS_TYPES, TABLES, arrow_schema
+from analyser.registry.queries import QueryError
+from analyser.registry.tables import PANDAS_TYPES, TABLES, arrow_schema
+from analyser.tables.analysis import Analysis, UnknownTable
 from tests.conftest import SAMPLES
 
 FENCED = SAMPLES / "kafka_fenced_commit.pcapng"

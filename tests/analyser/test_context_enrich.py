@@ -8,7 +8,7 @@ import duckdb
 import pytest
 
 from analyser.context import enrich
-from analyser.tables import TABLES
+from analyser.registry.tables import TABLES
 from tests.analyser.detectors.scenarios.build import (
     Row,
     assigned,

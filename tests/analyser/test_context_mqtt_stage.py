@@ -6,7 +6,7 @@ from typing import Any
 
 from analyser.context.mqtt_stage import add_deliveries
 from analyser.context.stages import STAGE_OF
-from analyser.tables import TABLES
+from analyser.registry.tables import TABLES
 from tests.support.rows import connection_from_rows
 
 START = 1_795_000_000_000_000_000

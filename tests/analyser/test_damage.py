@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 import pandas as pd
 import pytest
 
+from analyser.inputs import analysis_of
 from analyser.options import ReadOptions
-from analyser.reading import analysis_of
 from dissectors.registry import PROTOCOLS
 from tests.conftest import SAMPLES
 from tests.support.packets import Captured

@@ -6,9 +6,9 @@ import struct
 
 import pytest
 
-from analyser.cutting import StreamCutter
-from analyser.doubt import IN_A_ROW
-from analyser.streams import Run
+from analyser.decoding.cutting import StreamCutter
+from analyser.decoding.doubt import IN_A_ROW
+from analyser.flows.streams import Run
 from dissectors.core.framer import LARGE_FRAME_BYTES
 from dissectors.core.limits import Limits
 from dissectors.core.model import CLIENT_TO_SERVER, Frame

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from analyser.findings import (
+from analyser.detectors.findings import (
     MAX_EVIDENCE,
     Evidence,
     Finding,
@@ -17,7 +17,7 @@ from analyser.findings import (
     some_evidence,
     subject_text,
 )
-from analyser.tables import arrow_schema
+from analyser.registry.tables import arrow_schema
 
 FINDING = Finding(
     code="KAF101",

@@ -10,9 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from analyser.capture import CaptureLimits, CaptureStats, EndpointTable, Source, read_batches
-from analyser.flow import Flow
-from analyser.flows import FlowTable
-from analyser.streams import Gap, Note
+from analyser.flows.flow import Flow
+from analyser.flows.flow_table import FlowTable
+from analyser.flows.streams import Gap, Note
 from dissectors.core.limits import Limits
 from tests.support.packets import Captured, pcap
 from tests.support.wire import ACK, FIN, PSH, RST, SYN, Talk

@@ -13,8 +13,8 @@ from typing import NamedTuple
 
 import pytest
 
+from analyser.inputs import analysis_of
 from analyser.options import ReadOptions
-from analyser.reading import analysis_of
 from dissectors.core.limits import CaptureLimits, Limits
 from dissectors.registry import PROTOCOLS
 from tests.analyser.test_waits import in_pieces

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from analyser.cutting import StreamCutter
-from analyser.listening import Listener
-from analyser.streams import Gap, Run
+from analyser.decoding.cutting import StreamCutter
+from analyser.decoding.listening import Listener
+from analyser.flows.streams import Gap, Run
 from dissectors.core.limits import Limits
 from dissectors.core.model import CLIENT_TO_SERVER, SERVER_TO_CLIENT
 from dissectors.core.options import DecodeOptions

@@ -20,9 +20,9 @@ from tests.support.replay import Replayed, replay
 PACKETS = 40_000
 BUFFER_DIVISOR = 16
 ROW_BUFFERS = {
-    "analyser.store": ("CHUNK_ROWS", "MAX_ROWS_IN_MEMORY"),
-    "analyser.analysis": ("BATCH_ROWS", "ROW_GROUP_ROWS"),
-    "analyser.capture_tables": ("SMALL_ROWS",),
+    "analyser.rows.store": ("CHUNK_ROWS", "MAX_ROWS_IN_MEMORY"),
+    "analyser.tables.analysis": ("BATCH_ROWS", "ROW_GROUP_ROWS"),
+    "analyser.tables.capture_tables": ("SMALL_ROWS",),
 }
 # Allocators keep some slack. The larger captures are at least 25 MB larger than the smaller ones: bytes or rows that
 # stayed would show.

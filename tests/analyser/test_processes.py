@@ -16,13 +16,13 @@ import pytest
 import analyser
 from analyser.capture import CaptureStats, EndpointTable, read_batches
 from analyser.capture.sources import Source
-from analyser.flow_records import FlowRecords
-from analyser.helpers import Helpers
-from analyser.pipeline import Decoded
-from analyser.processes import SharedReading, ShareFailed
-from analyser.share import Share, ShareFilter
-from analyser.store import RawStore
-from analyser.tables import TABLES
+from analyser.reading.flow_records import FlowRecords
+from analyser.reading.helpers import Helpers
+from analyser.reading.pipeline import Decoded
+from analyser.reading.processes import SharedReading, ShareFailed
+from analyser.reading.share import Share, ShareFilter
+from analyser.registry.tables import TABLES
+from analyser.rows.store import RawStore
 from tests.conftest import SAMPLES
 from tests.support.packets import pcap
 from tests.support.replay import replay

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from analyser.record_arrays import FIELDS, LIST_ROWS, gathered, text_of
-from analyser.tables import TABLES
+from analyser.registry.tables import TABLES
+from analyser.rows.record_arrays import FIELDS, LIST_ROWS, gathered, text_of
 from dissectors.core.decompression import Allowance
 from dissectors.core.limits import Limits
 from dissectors.core.options import DecodeOptions

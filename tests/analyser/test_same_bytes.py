@@ -24,10 +24,10 @@ from hypothesis import strategies as st
 import analyser
 from analyser.capture import CaptureError, Source
 from analyser.capture.growing import Growing
+from analyser.inputs import analysis_of
 from analyser.options import ReadOptions
-from analyser.pipeline import Pipeline
-from analyser.reading import analysis_of
-from analyser.tables import TABLES
+from analyser.reading.pipeline import Pipeline
+from analyser.registry.tables import TABLES
 from dissectors.core.limits import Limits
 from dissectors.registry import PROTOCOLS
 from tests.conftest import SAMPLES

@@ -8,10 +8,10 @@ from dataclasses import replace
 
 import pytest
 
-from analyser.flow import Flow
-from analyser.flows import LINGER_NS
-from analyser.shelf import Shelf
-from analyser.streams import Half, Note, Pending
+from analyser.flows.flow import Flow
+from analyser.flows.flow_table import LINGER_NS
+from analyser.flows.shelf import Shelf
+from analyser.flows.streams import Half, Note, Pending
 from tests.analyser.test_flows import Collected
 from tests.support.wire import ACK, FIN, RST, Talk
 

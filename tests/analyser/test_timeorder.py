@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from analyser.timeorder import Chunk, in_time_order, sorted_chunk
+from analyser.rows.timeorder import Chunk, in_time_order, sorted_chunk
 
 BATCH_ROWS = 256
 

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from analyser.decoding.tls import encryption, server_name
+from analyser.inputs import analysis_of
 from analyser.options import ReadOptions
-from analyser.reading import analysis_of
-from analyser.tls import encryption, server_name
 from dissectors.registry import PROTOCOLS
 from tests.support.wire import Talk, decode
 

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import pandas as pd
 
+from analyser.inputs import analysis_of
 from analyser.options import ReadOptions
-from analyser.reading import analysis_of
-from analyser.tables import TABLES
+from analyser.registry.tables import TABLES
 from dissectors.registry import PROTOCOLS
 from tests.conftest import SAMPLES
 from tests.support.packets import Captured

@@ -7,8 +7,8 @@ from functools import cache
 import pandas as pd
 import pytest
 
+from analyser.inputs import analysis_of
 from analyser.options import ReadOptions
-from analyser.reading import analysis_of
 from dissectors.registry import PROTOCOLS
 from tests.conftest import SAMPLES
 from tests.support.packets import Captured

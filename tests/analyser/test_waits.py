@@ -13,9 +13,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import analyser
+from analyser.inputs import analysis_of
 from analyser.options import ReadOptions
-from analyser.reading import analysis_of
-from analyser.tables import TABLES
+from analyser.registry.tables import TABLES
 from dissectors.core.limits import Limits
 from dissectors.registry import PROTOCOLS
 from tests.support.packets import Captured, pcap

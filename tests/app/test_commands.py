@@ -12,7 +12,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from analyser.detectors import DETECTORS
-from analyser.tables import DATASET_TABLES, TABLES, arrow_schema
+from analyser.registry.tables import DATASET_TABLES, TABLES, arrow_schema
 from app.cli.main import cli
 from tests.app.captures import write_capture
 from tests.support.packets import pcap

@@ -12,7 +12,7 @@ import pytest
 
 import analyser
 from analyser.options import ReadOptions
-from analyser.tables import TABLES
+from analyser.registry.tables import TABLES
 from tests.app.program import ROOT, run
 
 SAMPLES = ROOT / "sample_pcaps"

@@ -14,9 +14,9 @@ from typing import Any, NamedTuple
 
 from hypothesis import strategies as st
 
-from analyser.decoding import FlowDecoder
-from analyser.flow import Flow
-from analyser.streams import Gap, Half, Run
+from analyser.decoding.flow_decoder import FlowDecoder
+from analyser.flows.flow import Flow
+from analyser.flows.streams import Gap, Half, Run
 from dissectors.core.inspect import Asked, Node
 from dissectors.core.limits import Limits
 from dissectors.core.model import CLIENT_TO_SERVER, CORE_ROWS, MESSAGE_FIELDS, SERVER_TO_CLIENT, Row

@@ -75,7 +75,7 @@ def targets(spoken: Spoken) -> dict[str, Target]:
 def check_conversation(spoken: Spoken, data: bytes) -> None:
     """Decode DATA as a conversation and read every row."""
     from analyser.options import ReadOptions
-    from analyser.tables import TABLES
+    from analyser.registry.tables import TABLES
     from tests.support.wire import decode
 
     flags = data[0] if data else 0

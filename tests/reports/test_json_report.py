@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 from analyser.options import ReadOptions
-from analyser.tables import TABLES
+from analyser.registry.tables import TABLES
 from reports.json_report import json_pieces
 from tests.reports.incident import START_NS, incident_rows
 from tests.support.analysis_from_rows import RowsAnalysis

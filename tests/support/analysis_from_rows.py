@@ -10,8 +10,8 @@ from collections.abc import Iterator
 import pyarrow as pa
 
 from analyser.options import ReadOptions
-from analyser.selection import conditions
-from analyser.tables import ALL_TABLES, arrow_schema
+from analyser.registry.selection import conditions
+from analyser.registry.tables import ALL_TABLES, arrow_schema
 from tests.support.rows import Rows, connection_from_rows
 
 

@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 import analyser
 from analyser.archive.dataset import Dataset
 from analyser.options import ReadOptions
-from analyser.tables import ALL_TABLES, arrow_schema
+from analyser.registry.tables import ALL_TABLES, arrow_schema
 
 
 def parts_of(root: Path, table: str) -> pa.Table:

@@ -13,18 +13,18 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from analyser.analysis import Analysis
 from analyser.archive.chunks import Chunk
 from analyser.archive.packets import NOTE, RangeJob, RangeResult, range_chunks
 from analyser.archive.ranges import RangeStats, find_ranges, is_exact, merged
 from analyser.archive.share_decoder import ShareDecoder
 from analyser.capture import CaptureLimits, Source, open_captures
-from analyser.capture_tables import CaptureTables
 from analyser.options import ReadOptions
-from analyser.pipeline import Decoded, Pipeline
-from analyser.store import RawStore
-from analyser.tables import TABLES
-from analyser.timeorder import FLOW
+from analyser.reading.pipeline import Decoded, Pipeline
+from analyser.registry.tables import TABLES
+from analyser.rows.store import RawStore
+from analyser.rows.timeorder import FLOW
+from analyser.tables.analysis import Analysis
+from analyser.tables.capture_tables import CaptureTables
 from dissectors.registry import dissectors
 
 

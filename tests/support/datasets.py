@@ -13,10 +13,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 import analyser
-from analyser.analysis import Analysis
 from analyser.archive.dataset import Change, InputFile, write_parts
 from analyser.archive.parts import FLOW
-from analyser.tables import TABLES, arrow_schema
+from analyser.registry.tables import TABLES, arrow_schema
+from analyser.tables.analysis import Analysis
 from dissectors.core.model import packet_of
 from tests.support.rows import Rows, arrow_from_rows
 

@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import Any, NamedTuple, cast
 
 from analyser.capture import EndpointTable, open_captures
-from analyser.flow import Flow
+from analyser.flows.flow import Flow
 from analyser.options import ReadOptions
-from analyser.pipeline import Pipeline
+from analyser.reading.pipeline import Pipeline
 from dissectors.core.errors import DecodeError
 from dissectors.core.limits import Limits
 from dissectors.core.model import CLIENT_TO_SERVER, EXCHANGE_FIELDS, SERVER_TO_CLIENT, Frame

@@ -13,7 +13,7 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 
-from analyser.tables import ALL_TABLES, arrow_schema
+from analyser.registry.tables import ALL_TABLES, arrow_schema
 
 Rows = Mapping[str, Iterable[Mapping[str, Any]]]
 

@@ -12,8 +12,8 @@ from scapy.utils import RawPcapNgReader, RawPcapReader
 
 from analyser.capture import Source
 from analyser.options import ReadOptions
-from analyser.pipeline import Decoded, Pipeline
-from analyser.share import Share
+from analyser.reading.pipeline import Decoded, Pipeline
+from analyser.reading.share import Share
 from dissectors.core.limits import Limits
 from dissectors.registry import dissectors
 from tests.support.packets import ACK, FIN, PSH, RST, SYN, Captured, ethernet, ipv4, pcap, tcp

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from analyser.queries import literal
+from analyser.registry.queries import literal
 from app.dashboard.components.mounting import component
 from reports.printable import visible
 from reports.source import Source, all_rows

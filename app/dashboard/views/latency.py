@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import streamlit as st
 
-from analyser.queries import literal
+from analyser.registry.queries import literal
 from app.dashboard import state
 from app.dashboard.charts.theme import show_chart
 from app.dashboard.charts.traffic import latency_heat, latency_lines, trouble

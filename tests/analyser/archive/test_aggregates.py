@@ -18,7 +18,7 @@ from analyser.archive.dataset import Change, write_parts
 from analyser.archive.history import run_history
 from analyser.archive.lags import MINUTE_NS
 from analyser.archive.sketches import merged, percentiles, sketch_of
-from analyser.tables import arrow_schema
+from analyser.registry.tables import arrow_schema
 from tests.conftest import SAMPLES
 from tests.support.datasets import make_dataset
 from tests.support.rows import arrow_from_rows

@@ -20,12 +20,12 @@ from analyser.archive.common import CLUSTER
 from analyser.archive.finish_stage import FACTS, SETTLED, changed_facts
 from analyser.archive.manifest import Part
 from analyser.archive.parts import write_parts
-from analyser.build import Lookups, duplicate_flows, finish_batch, pieces
 from analyser.capture import open_captures
 from analyser.options import ReadOptions
-from analyser.pipeline import Decoded, Pipeline
-from analyser.tables import TABLES
-from analyser.timeorder import FLOW
+from analyser.reading.pipeline import Decoded, Pipeline
+from analyser.registry.tables import TABLES
+from analyser.rows.timeorder import FLOW
+from analyser.tables.build import Lookups, duplicate_flows, finish_batch, pieces
 from dissectors.registry import dissectors
 from tests.conftest import SAMPLES
 

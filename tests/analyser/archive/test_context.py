@@ -10,11 +10,11 @@ import pyarrow.compute as pc
 import pytest
 
 import analyser
-from analyser.analysis import Analysis
 from analyser.archive.context import run_context
 from analyser.archive.dataset import Change, Dataset, write_parts
 from analyser.context.stages import STAGE_OF, STAGES
-from analyser.tables import TABLES
+from analyser.registry.tables import TABLES
+from analyser.tables.analysis import Analysis
 from tests.conftest import SAMPLES
 from tests.support.datasets import flow_keys, inputs_of, with_flow
 

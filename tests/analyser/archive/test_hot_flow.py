@@ -26,7 +26,7 @@ from analyser.archive.packets import RangeJob, range_chunks
 from analyser.archive.ranges import RANGE_BYTES, find_ranges
 from analyser.capture import Source
 from analyser.options import ReadOptions
-from analyser.tables import TABLES
+from analyser.registry.tables import TABLES
 
 folder, path = Path(sys.argv[1]), Path(sys.argv[2])
 source = Source(str(path), path)

@@ -14,8 +14,8 @@ from analyser.archive.parts import Place, time_column
 from analyser.archive.reading import chosen_parts
 from analyser.capture import CaptureError
 from analyser.options import ReadOptions
-from analyser.selection import time_columns
-from analyser.tables import DATASET_TABLES, TABLES
+from analyser.registry.selection import time_columns
+from analyser.registry.tables import DATASET_TABLES, TABLES
 from tests.conftest import SAMPLES
 from tests.support.datasets import make_dataset
 

@@ -14,7 +14,7 @@ from analyser.archive.chunks import Chunk, opened
 from analyser.archive.source import FORMAT, Asked, local_tables, register
 from analyser.capture import CaptureError, EndpointTable
 from analyser.options import ReadOptions
-from analyser.tables import TABLES, arrow_schema
+from analyser.registry.tables import TABLES, arrow_schema
 from tests.conftest import SAMPLES
 from tests.support.datasets import make_dataset
 

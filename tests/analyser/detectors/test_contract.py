@@ -18,6 +18,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from analyser.detectors import DETECTORS, framework, run_detectors, tables_needed
+from analyser.detectors.findings import SEVERITIES, Finding, confidence_rank, findings_table, severity_rank
 from analyser.detectors.framework import (
     ALL_BUCKETS,
     BUCKETS,
@@ -29,8 +30,7 @@ from analyser.detectors.framework import (
     partitions,
     run,
 )
-from analyser.findings import SEVERITIES, Finding, confidence_rank, findings_table, severity_rank
-from analyser.tables import PANDAS_TYPES, TABLES, arrow_schema
+from analyser.registry.tables import PANDAS_TYPES, TABLES, arrow_schema
 from tests.analyser.detectors.concerned import concerned, connected
 from tests.analyser.detectors.scenarios import FAULTS, FIRES
 from tests.support.rows import arrow_from_rows, connection_from_rows

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from analyser.detectors.mongo_errors import GROUPS, OTHER, group_of
+from analyser.detectors.mongo.mongo_errors import GROUPS, OTHER, group_of
 from dissectors.mongo.error_codes import ERROR_NAMES
 
 # Codes of duplicate keys that old servers gave; error_codes.yml has only the one that stayed.

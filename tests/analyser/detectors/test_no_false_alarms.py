@@ -14,8 +14,8 @@ from functools import cache, partial
 import pytest
 
 from analyser.detectors import DETECTORS, run_detectors, tables_needed
+from analyser.inputs import analysis_of
 from analyser.options import ReadOptions
-from analyser.reading import analysis_of
 from dissectors.registry import PROTOCOLS
 from tests.conftest import SAMPLES
 from tests.support.packets import Captured

@@ -14,8 +14,10 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from analyser.detectors import DETECTORS
-from analyser.detectors.commit_columns import commit_columns
-from analyser.detectors.commits import (
+from analyser.detectors.findings import Finding, findings_table, some_evidence
+from analyser.detectors.framework import Detector, partitions, run
+from analyser.detectors.kafka.commit_columns import commit_columns
+from analyser.detectors.kafka.commits import (
     COMMITS,
     Commit,
     broker_order,
@@ -26,8 +28,6 @@ from analyser.detectors.commits import (
     evidence_of,
     racing,
 )
-from analyser.detectors.framework import Detector, partitions, run
-from analyser.findings import Finding, findings_table, some_evidence
 from tests.analyser.detectors.concerned import concerned, connected
 from tests.analyser.detectors.scenarios import Scenario
 from tests.analyser.detectors.scenarios.build import Row, at, commit, fetch, stored

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from analyser.detectors import DETECTORS
+from analyser.detectors.findings import Finding
 from analyser.detectors.framework import run
-from analyser.findings import Finding
 from tests.analyser.detectors.concerned import concerned, connected
 from tests.analyser.detectors.scenarios import FAULTS, FIRES, NEAR_MISSES, Scenario
 

@@ -7,8 +7,8 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from analyser import store
 from analyser.live.rolling import RollingTable
+from analyser.rows import store
 
 FLOWS = (3, 8)
 

@@ -12,13 +12,13 @@ import pytest
 from rich.console import Console
 
 import analyser
-from analyser.analysis import Analysis
 from analyser.capture import Source
 from analyser.live.feed import Watched
 from analyser.live.known import News
 from analyser.live.rolling import Kept
 from analyser.live.session import ENDED, Session, finding_rows
 from analyser.options import ReadOptions
+from analyser.tables.analysis import Analysis
 from app.cli.live_screen import committed, screen, share_rows
 from reports.groups import groups
 from tests.conftest import SAMPLES

@@ -11,7 +11,7 @@ import analyser
 from analyser.otel.attributes import span
 from analyser.otel.export import endpoint_url
 from analyser.otel.spans import resource, spans
-from analyser.tables import TABLES
+from analyser.registry.tables import TABLES
 from tests.conftest import SAMPLES
 
 ROW: dict[str, Any] = {

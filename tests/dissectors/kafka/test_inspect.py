@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from analyser.capture import open_captures
 from analyser.options import ReadOptions
-from analyser.pipeline import Pipeline
+from analyser.reading.pipeline import Pipeline
 from dissectors.core.inspect import Asked, Inspected, Node
 from dissectors.core.model import Frame
 from dissectors.core.options import DecodeOptions

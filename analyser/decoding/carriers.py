@@ -1,0 +1,156 @@
+"""Is there a carrier around a flow's protocol? In: what a flow's two directions delivered so far. Out: `Inside`.
+
+A carrier is opened by what both sides say first. In a connection that was open before the capture, segments must look
+like those of a carrier, and what they carry must be a protocol that somebody recognises.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Callable, Iterator
+from itertools import islice
+from typing import NamedTuple
+
+from analyser.decoding.carried import CarriedStream
+from analyser.flows.flow import Flow
+from analyser.flows.streams import Gap, Run
+from dissectors.core.carrier import Carrier, Opening
+from dissectors.core.limits import Limits
+from dissectors.core.model import CLIENT_TO_SERVER, SERVER_TO_CLIENT
+from dissectors.core.protocol import Sink
+from dissectors.registry import CARRIERS
+
+# Segments of each direction that are looked at for the frames of a carrier that was opened before.
+MAX_SEGMENTS = 64
+
+Items = list[tuple[bool, Run | Gap]]
+
+
+class Inside(NamedTuple):
+    """A carrier around a flow. opening: None where it was opened before the capture. streams: of high and low end."""
+
+    carrier: Carrier
+    opening: Opening | None
+    client_is_low: bool
+    streams: tuple[CarriedStream, CarriedStream]
+
+    def take(self, items: Items, out: Sink) -> Items:
+        """The inner items of outer ones."""
+        return [(from_low, inner) for from_low, item in items for inner in self.streams[from_low].take(item, out)]
+
+    def let_go(self, out: Sink) -> Items:
+        """The inner items that come of keeping nothing."""
+        return [(bool(from_low), inner) for from_low in (0, 1) for inner in self.streams[from_low].let_go(out)]
+
+
+# (first inner bytes of the high and of the low endpoint, the carrier around them) -> does somebody know them?
+Recognised = Callable[[tuple[bytes, bytes], Inside], bool]
+
+
+def opened(flow: Flow, heads: tuple[bytes, bytes], limits: Limits) -> Inside | bool:
+    """The carrier that both sides opened; True while it may still come to that, False when it does not.
+
+    heads: the first bytes of the high and of the low endpoint.
+    """
+    waiting = False
+    for carrier in CARRIERS.values():
+        for client_is_low in _orientations(flow):
+            client, server = heads[client_is_low], heads[not client_is_low]
+            if not client or not carrier.may_open(client):
+                continue
+            opening = carrier.opening(client, server)
+            if opening is not None:
+                return _inside(carrier, opening, client_is_low, limits)
+            waiting = True
+    return waiting
+
+
+def underway(flow: Flow, items: Items, limits: Limits, recognised: Recognised) -> Inside | None:
+    """A carrier that was opened before the capture."""
+    for carrier in CARRIERS.values():
+        sent = [{carrier.looks_like(start) for start in _segment_starts(items, side)} for side in (False, True)]
+        for client_is_low in _orientations(flow):
+            client, server = sent[client_is_low], sent[not client_is_low]
+            if CLIENT_TO_SERVER not in client or (server and SERVER_TO_CLIENT not in server):
+                continue
+            inner = _inside(carrier, None, client_is_low, limits).take(items, Sink([]))
+            inner = [(s, i._replace(pieces=[b"".join(i.pieces)]) if isinstance(i, Run) else i) for s, i in inner]
+            heads = head(inner, False, limits.max_probe_bytes), head(inner, True, limits.max_probe_bytes)
+            fresh = _inside(carrier, None, client_is_low, limits)
+            if recognised(heads, fresh):
+                return fresh
+    return None
+
+
+def up_to(items: Items, sizes: tuple[int, int]) -> Items:
+    """The first bytes of the high and of the low endpoint, in whole segments."""
+    left = list(sizes)
+    found: Items = []
+    for from_low, item in items:
+        if isinstance(item, Run) and left[from_low] < item.size:
+            count = bisect_left(item.positions, left[from_low])
+            size = item.positions[count] if count < len(item.positions) else item.size
+            data = b"".join(item.pieces)[:size]
+            columns = (column[:count] for column in (item.positions, item.packets, item.ts_ns, item.order))
+            item = Run([data], size, *columns)
+        if isinstance(item, Run):
+            left[from_low] = max(left[from_low] - item.size, 0)
+        if item.size and (isinstance(item, Run) or left[from_low]):
+            found.append((from_low, item))
+    return found
+
+
+def begins_in_the_middle(flow: Flow, items: Items, sizes: tuple[int, int]) -> bool:
+    """Could the beginning of the carrier be missing in the first bytes, so many of each endpoint?"""
+    if any(half.isn is None for half, size in zip(flow.halves, sizes, strict=True) if size):
+        return True
+    left = list(sizes)
+    for from_low, item in items:
+        if isinstance(item, Run):
+            left[from_low] -= item.size
+        elif left[from_low] > 0:
+            return True
+    return False
+
+
+def _inside(carrier: Carrier, opening: Opening | None, client_is_low: bool, limits: Limits) -> Inside:
+    unwrappers = [carrier.unwrapper(direction, opening, limits) for direction in (CLIENT_TO_SERVER, SERVER_TO_CLIENT)]
+    to_server, to_client = opening.before if opening is not None else (0, 0)
+    client = CarriedStream(CLIENT_TO_SERVER, unwrappers[CLIENT_TO_SERVER], to_server)
+    told = None if opening is None else opening.told
+    server = CarriedStream(SERVER_TO_CLIENT, unwrappers[SERVER_TO_CLIENT], to_client, told)
+    return Inside(carrier, opening, client_is_low, (server, client) if client_is_low else (client, server))
+
+
+def _orientations(flow: Flow) -> tuple[bool, ...]:
+    return (True, False) if flow.client_is_low is None else (flow.client_is_low,)
+
+
+def _segment_starts(items: Items, side: bool) -> list[bytes]:
+    """The first bytes of the first segments of one direction."""
+
+    def starts() -> Iterator[bytes]:
+        for from_low, item in items:
+            if from_low == side and isinstance(item, Run):
+                data = item.pieces[0]
+                yield from (bytes(data[position : position + 2]) for position in item.positions)
+
+    return list(islice(starts(), MAX_SEGMENTS))
+
+
+def head(items: Items, side: bool, limit: int) -> bytes:
+    """The first contiguous bytes of one direction, at most `limit`."""
+    parts: list[bytes] = []
+    size = 0
+    for from_low, item in items:
+        if from_low != side:
+            continue
+        if isinstance(item, Gap):
+            if size:
+                break
+            continue
+        parts.append(bytes(item.pieces[0][: limit - size]))
+        size += item.size
+        if size >= limit:
+            break
+    return b"".join(parts)

@@ -1,0 +1,223 @@
+"""From a flow's reassembled streams to rows: identification, framing, conversation.
+
+In: the runs and gaps that `analyser/flows/flow_table.py` queued on a flow. Out: rows in a `Sink`. What is decided,
+and what the rows are, depends on the order of the packets alone: the size of the batches does not show.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+
+from analyser.decoding.carried import Watcher
+from analyser.decoding.carriers import Inside, Items, begins_in_the_middle, head, opened, underway, up_to
+from analyser.decoding.cutting import StreamCutter
+from analyser.decoding.identify import Identity, Sizes, from_beginning, identify, when_to_ask
+from analyser.decoding.listening import Listener
+from analyser.decoding.tls import encryption
+from analyser.flows.flow import Flow
+from analyser.flows.streams import Gap, Note, Run
+from dissectors.core.limits import Limits
+from dissectors.core.model import CLIENT_TO_SERVER, SERVER_TO_CLIENT
+from dissectors.core.options import DecodeOptions
+from dissectors.core.protocol import Dissector, Sink
+
+
+@dataclass(slots=True)
+class _Undecided:
+    """What arrived before the protocol is known."""
+
+    items: Items = field(default_factory=list)
+    sizes: Sizes = (0, 0)
+    asked_bytes: int = 0
+
+    def add(self, from_low: bool, item: Run | Gap) -> None:
+        """Hold what the low or high endpoint sent next."""
+        self.items.append((from_low, item))
+        if isinstance(item, Run):
+            high, low = self.sizes
+            self.sizes = (high, low + item.size) if from_low else (high + item.size, low)
+
+    def head(self, from_low: bool, limit: int) -> bytes:
+        """The first contiguous bytes of one direction, at most `limit`."""
+        return head(self.items, from_low, limit)
+
+
+class FlowDecoder:
+    """Decodes one flow. `from_low` tells the pair's endpoints apart until client and server are known."""
+
+    def __init__(
+        self,
+        dissectors: Mapping[str, Dissector],
+        forced: tuple[str, int] | None,
+        ports: tuple[int, int],
+        limits: Limits,
+        options: DecodeOptions,
+        watcher: Watcher | None = None,
+    ) -> None:
+        """watcher: told what becomes of a carried flow; None for nobody."""
+        self._watcher = watcher
+        self._inside: Inside | None = None
+        self._dissectors = dissectors
+        self._forced = forced
+        self._ports = ports
+        self._limits = limits
+        self._options = options
+        self._undecided: _Undecided | None = _Undecided()
+        self._listener: Listener | None = None
+        self._dissector: Dissector | None = None
+        self._silent: dict[bool, StreamCutter] = {}
+
+    @property
+    def held_bytes(self) -> int:
+        """Stream bytes kept until the protocol is known or a frame is complete."""
+        held = 0 if self._inside is None else sum(stream.held_bytes for stream in self._inside.streams)
+        if self._listener is not None:
+            return held + self._listener.held_bytes
+        return held if self._undecided is None else held + sum(self._undecided.sizes)
+
+    def consume(self, flow: Flow, out: Sink) -> bool:
+        """Take what the flow has queued; True when rows may have been added."""
+        queued = [(bool(from_low), item) for from_low, half in enumerate(flow.halves) for item in half.take()]
+        was_inside = self._inside is not None
+        if self._inside is not None:
+            queued = self._inside.take(queued, out) + (self._inside.let_go(out) if flow.let_go else [])
+        if self._undecided is not None:
+            queued = self._decide(flow, self._undecided, queued, out)
+        if self._listener is None:
+            return was_inside or self._inside is not None
+        items: tuple[list[Run | Gap], list[Run | Gap]] = ([], [])
+        for from_low, item in queued:
+            items[from_low].append(item)
+        if self._silent:
+            self._first_heard(flow, items)
+        client_is_low = bool(flow.client_is_low)
+        self._listener.take(items[client_is_low], items[not client_is_low], out)
+        ends = flow.finished or flow.streams_over
+        if ends or flow.let_go:
+            self._listener.drop(out)
+        if ends:
+            self._listener.finish(out)
+            self._listener = self._inside = None
+        return True
+
+    def _decide(self, flow: Flow, held: _Undecided, queued: Items, out: Sink) -> Items:
+        """Hold `queued` until the protocol is known; then give back everything held."""
+        limit = self._limits.max_probe_bytes
+        points = list(when_to_ask(queued, held.sizes, held.asked_bytes, limit))
+        for from_low, item in queued:
+            if isinstance(item, Run):
+                item = item._replace(pieces=[b"".join(item.pieces)])
+            held.add(from_low, item)
+        ends = flow.finished or flow.streams_over or flow.let_go
+        for sizes in (*points, held.sizes) if ends else points:
+            held.asked_bytes = sum(min(limit, size) for size in sizes)
+            heads = held.head(False, min(limit, sizes[0])), held.head(True, min(limit, sizes[1]))
+            final = max(sizes) >= limit or (ends and sizes == held.sizes)
+            if self._inside is None:
+                inside = self._carrier(flow, held, heads, sizes)
+                if isinstance(inside, Inside):
+                    return self._enter(flow, held, inside, out)
+                if inside and not final:
+                    continue
+            identity = self._identity(flow, heads, self._forced, final=final)
+            if identity is not None:
+                self._begin(flow, identity, heads)
+                self._undecided = None
+                return held.items
+            encrypted = self._inside is None and self._is_encrypted(flow, held, heads, final)
+            if final and not encrypted and max(sizes) >= limit:
+                self._note_unknown(flow, held, limit)
+            if encrypted or final:
+                self._undecided = self._inside = None
+                return []
+        return []
+
+    def _identity(
+        self, flow: Flow, heads: tuple[bytes, bytes], forced: tuple[str, int] | None, *, final: bool
+    ) -> Identity | None:
+        return identify(flow, heads, self._dissectors, forced, self._ports, final=final, inside=self._inside)
+
+    def _carrier(self, flow: Flow, held: _Undecided, heads: tuple[bytes, bytes], sizes: Sizes) -> Inside | bool:
+        """The carrier around the protocol. True: more bytes are needed to tell."""
+        inside = opened(flow, heads, self._limits)
+        if isinstance(inside, Inside) or not begins_in_the_middle(flow, held.items, sizes):
+            return inside
+        return underway(flow, up_to(held.items, sizes), self._limits, self._is_recognised(flow)) or inside
+
+    def _is_recognised(self, flow: Flow) -> Callable[[tuple[bytes, bytes], Inside], bool]:
+        """Does a protocol, the one that the user named if so, know these bytes by what they are?"""
+        name = None if self._forced is None else self._forced[0]
+        known = {one: dissector for one, dissector in self._dissectors.items() if name in (None, one)}
+
+        def recognised(heads: tuple[bytes, bytes], inside: Inside) -> bool:
+            return identify(flow, heads, known, None, self._ports, final=False, inside=inside) is not None
+
+        return recognised
+
+    def _enter(self, flow: Flow, held: _Undecided, inside: Inside, out: Sink) -> Items:
+        """From here on the inner bytes are those of the flow: what is held is decided anew."""
+        self._inside = inside
+        flow.carrier, flow.client_is_low = inside.carrier.name, inside.client_is_low
+        for stream in inside.streams:
+            stream.places.watcher = self._watcher
+        if self._watcher is not None and inside.opening is not None:
+            self._watcher.opened(inside.opening)
+        self._undecided = _Undecided()
+        return self._decide(flow, self._undecided, inside.take(held.items, out), out)
+
+    @staticmethod
+    def _note_unknown(flow: Flow, held: _Undecided, limit: int) -> None:
+        """Nothing told the protocol in as many bytes as are looked at."""
+        runs = [(side, item) for side, item in held.items if isinstance(item, Run)]
+        from_low, first = min(runs, key=lambda entry: entry[1].packets[0])
+        text = f"the first {limit} bytes tell no protocol; the rest of the connection is not decoded"
+        note = Note("unknown_protocol", text, first.packets[0], first.ts_ns[0], None, "chat", "limit")
+        half = flow.halves[from_low]
+        half.notes = [*(half.notes or ()), note]
+
+    def _is_encrypted(self, flow: Flow, held: _Undecided, heads: tuple[bytes, bytes], final: bool) -> bool:
+        """True when the flow speaks TLS and has said all that can be read of it."""
+        found = encryption(heads[True], heads[False])
+        if found is None or not (found.complete or final):
+            return False
+        flow.encrypted, flow.sni = True, found.sni
+        runs = [(side, item) for side, item in held.items if isinstance(item, Run)]
+        from_low, first = min(runs, key=lambda entry: entry[1].packets[0])
+        text = "the connection is encrypted (TLS)" + (f", for {found.sni}" if found.sni else "")
+        flow.halves[from_low].remark(Note("encrypted", text, first.packets[0], first.ts_ns[0], None, "chat"))
+        if flow.client_is_low is None:
+            flow.client_is_low = found.from_first
+        return True
+
+    def _begin(self, flow: Flow, identity: Identity, heads: tuple[bytes, bytes]) -> None:
+        dissector = identity.dissector
+        flow.protocol, flow.identified_by = dissector.name, identity.by
+        flow.client_is_low = identity.client_is_low
+        inside, limits = self._inside, self._limits
+        if inside is None:
+            options = replace(self._options, whole=from_beginning(flow, heads))
+        else:
+            options = replace(self._options, whole=inside.opening is not None, transport=inside.carrier.name)
+
+        def cutter(direction: int, from_low: bool) -> StreamCutter:
+            places = None if inside is None else inside.streams[from_low].places
+            whole = inside is None or inside.opening is not None
+            made = StreamCutter(direction, dissector.framer(direction, whole, limits), places)
+            if inside is None:
+                self._silent[from_low] = made
+            return made
+
+        cutters = (
+            cutter(CLIENT_TO_SERVER, identity.client_is_low),
+            cutter(SERVER_TO_CLIENT, not identity.client_is_low),
+        )
+        self._dissector = dissector
+        self._listener = Listener(cutters, dissector.conversation(limits, options))
+
+    def _first_heard(self, flow: Flow, items: tuple[list[Run | Gap], list[Run | Gap]]) -> None:
+        """A side's first bytes are the beginning of its stream if its SYN was captured before them."""
+        for from_low in [side for side in self._silent if items[side]]:
+            cutter = self._silent.pop(from_low)
+            if flow.halves[from_low].isn is None and self._dissector is not None:
+                cutter.begin(self._dissector.framer(cutter.direction, False, self._limits))

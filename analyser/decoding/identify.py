@@ -1,0 +1,114 @@
+"""Which protocol does a flow speak, and who is the server? Decided by the bytes; ports are only hints.
+
+In: what a flow's two directions delivered so far. Out: an `Identity`, or None while the bytes do not tell; and at which
+bytes to ask, which depends on the packets alone, so that the answer does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import NamedTuple
+
+from analyser.decoding.carriers import Inside
+from analyser.flows.flow import Flow
+from analyser.flows.streams import Gap, Run
+from dissectors.core.protocol import Dissector
+
+DECIDES = 50
+_PORT_BONUS = 25
+_USER_BONUS = 1000
+# What a port makes credible, or what is likely while nothing tells the client, waits for this many bytes: better
+# evidence may follow. What is certain decides at once.
+WAIT_BYTES = 4096
+CERTAIN = 90
+
+
+class Identity(NamedTuple):
+    """The protocol of a flow. by: content, port or user."""
+
+    dissector: Dissector
+    client_is_low: bool
+    by: str
+
+
+# Bytes of the high and of the low endpoint.
+Sizes = tuple[int, int]
+
+
+def identify(
+    flow: Flow,
+    heads: tuple[bytes, bytes],
+    dissectors: Mapping[str, Dissector],
+    forced: tuple[str, int] | None,
+    ports: tuple[int, int],
+    *,
+    final: bool,
+    inside: Inside | None = None,
+) -> Identity | None:
+    """The best match over all dissectors and, where no handshake tells the client, over both orientations.
+
+    `heads` and `ports` are those of the high and the low endpoint, `forced` the (protocol, port) the user gave. final:
+    nothing better will come. inside: the carrier that the heads were taken out of; the name that it gives the protocol
+    counts as much as a usual port.
+    """
+    waited = final or sum(map(len, heads)) >= WAIT_BYTES
+    known = flow.client_is_low if inside is None else inside.client_is_low
+    decides = DECIDES if waited or known is not None else CERTAIN
+    orientations = (True, False) if known is None else (known,)
+    whole = from_beginning(flow, heads) if inside is None else inside.opening is not None
+    named = inside.opening.inner if inside is not None and inside.opening is not None else None
+    best: tuple[int, int, Identity] | None = None
+    for dissector in dissectors.values():
+        if forced is not None and dissector.name != forced[0]:
+            continue
+        for client_is_low in orientations:
+            content = dissector.probe(heads[client_is_low], heads[not client_is_low], whole)
+            server_port = ports[not client_is_low]
+            hinted = server_port in dissector.ports or named in dissector.subprotocols
+            score = content + (_PORT_BONUS if hinted and content else 0)
+            if forced is not None:
+                identity = Identity(dissector, client_is_low, "user")
+                score += _USER_BONUS + (_USER_BONUS if server_port == forced[1] else 0)
+            elif content >= decides:
+                identity = Identity(dissector, client_is_low, "content")
+            elif score >= DECIDES and waited:
+                identity = Identity(dissector, client_is_low, "port")
+            else:
+                continue
+            if best is None or (score, hinted) > best[:2]:
+                best = (score, int(hinted), identity)
+    return None if best is None else best[2]
+
+
+def from_beginning(flow: Flow, heads: tuple[bytes, bytes]) -> bool:
+    """Were the streams seen from their first byte on? heads: a side that was silent so far tells nothing."""
+    return all(half.isn is not None for half, head in zip(flow.halves, heads, strict=True) if head)
+
+
+def when_to_ask(
+    queued: Iterable[tuple[bool, Run | Gap]], sizes: Sizes, asked_bytes: int, limit: int
+) -> Iterator[Sizes]:
+    """How much of both directions there was whenever it is time to ask again, while `queued` came in.
+
+    In the order of the packets: as soon as what can be looked at (`limit` for each direction) has doubled since the
+    last time, and when a direction has that much. sizes: bytes before; asked_bytes: of them those at the last time.
+    """
+    arrived = sorted(
+        (order, from_low, run.positions[at], _piece_bytes(run, at))
+        for from_low, run in queued
+        if isinstance(run, Run)
+        for at, order in enumerate(run.order)
+    )
+    now = list(sizes)
+    for _, from_low, _, size in arrived:
+        now[from_low] += size
+        there = sum(min(limit, each) for each in now)
+        if there >= 2 * asked_bytes or max(now) >= limit:
+            asked_bytes = there
+            yield now[0], now[1]
+            if max(now) >= limit:
+                return
+
+
+def _piece_bytes(run: Run, at: int) -> int:
+    return (run.positions[at + 1] if at + 1 < len(run.positions) else run.size) - run.positions[at]

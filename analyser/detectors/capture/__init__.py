@@ -1,0 +1,1 @@
+"""Rules about the capture itself: what it lacks, and how far the rest can be trusted. In: partitions. Out: findings."""

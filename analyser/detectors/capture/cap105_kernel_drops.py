@@ -1,0 +1,63 @@
+"""CAP105 kernel-drops: the capturing machine dropped packets.
+
+Finds
+    Captures whose own statistics count dropped packets.
+
+Why it matters
+    What was dropped was on the wire but is not in the capture: gaps and missing answers may be the capture's fault.
+
+How it decides
+    Any drop that an interface statistics block states, per capture file.
+
+False alarms
+    Some drivers count packets that the capture filter would have left out.
+
+References
+    pcapng, Interface Statistics Block (isb_ifdrop, isb_osdrop). pcap files cannot say it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from analyser.detectors.findings import Evidence, Finding, some_evidence, subject_text
+from analyser.detectors.flow_rows import rows_of
+from analyser.detectors.framework import Detector, Frames
+from analyser.detectors.kafka.commits import count_text
+
+
+def detect(frames: Frames, *, packets_least: int = 1) -> Iterator[Finding]:
+    """One finding for this file, from `packets_least` dropped packets on."""
+    for capture in rows_of(frames["captures"]):
+        dropped, seen = capture["dropped_packets"], capture["packets"]
+        if dropped < packets_least:
+            continue
+        yield Finding(
+            code=DETECTOR.code,
+            name=DETECTOR.name,
+            severity="warning",
+            confidence="high",
+            provisional=False,
+            subject=subject_text(file=capture["file"]),
+            sentence=(
+                f"{count_text(dropped, 'packet')} were dropped while {capture['file']} was captured "
+                f"({dropped / (dropped + seen):.2%} of all). What is missing in it may have been on the wire."
+            ),
+            next_step="Capture again with a larger buffer (tcpdump -B), a tighter filter, or a shorter snap length.",
+            ts_first_ns=capture["ts_first"],
+            ts_last_ns=capture["ts_last"],
+            evidence=some_evidence([Evidence(capture["file"], seen, None)]),
+            numbers={"file": capture["file"], "dropped_packets": dropped, "packets": seen},
+        )
+
+
+DETECTOR = Detector(
+    code="CAP105",
+    name="kernel-drops",
+    severity="warning",
+    confidence="high",
+    reads={"captures": ("file", "packets", "dropped_packets", "ts_first", "ts_last")},
+    partition_by=("file",),
+    detect=detect,
+    rows={"captures": "dropped_packets > 0 AND packets > 0"},
+)

@@ -1,0 +1,165 @@
+"""What a detector concludes: one value per conclusion, and the table of them.
+
+In: facts that a detector measured. Out: `Finding` values with a stable id, and `findings_table` with the columns that
+`analyser/registry/tables.py` registers. A finding is content only: the same rows give the same finding, in whatever
+order.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from hashlib import blake2b
+from typing import Any, Literal, NamedTuple
+
+import pyarrow as pa
+
+from analyser.registry.tables import arrow_schema
+
+Severity = Literal["info", "warning", "critical"]
+Confidence = Literal["low", "medium", "high"]
+
+SEVERITIES: tuple[Severity, ...] = ("info", "warning", "critical")
+CONFIDENCES: tuple[Confidence, ...] = ("low", "medium", "high")
+
+# A finding names the packets that prove it, not every packet that agrees with it.
+MAX_EVIDENCE = 24
+
+
+class Evidence(NamedTuple):
+    """One message that proves a finding: where a person finds it, and its id (a request's id is its exchange's)."""
+
+    file: str | None
+    packet: int | None
+    message_id: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One conclusion.
+
+    provisional: packets that come later could overturn it.
+    subject: what it is about, as `key=value` pairs parted by spaces.
+    ts_first_ns, ts_last_ns: Unix time in ns of the first and last evidence.
+    evidence: at least one message, in the order of the wire; `some_evidence` keeps it short.
+    numbers: what was measured, as values that JSON knows. Names and values of the subject stand in it too. Reports
+        read from it `clients` (a list of mappings with address, client_id and what else is known of each; for commits
+        `committers`) and `where` (a text: topic, collection, server).
+    """
+
+    code: str
+    name: str
+    severity: Severity
+    confidence: Confidence
+    provisional: bool
+    subject: str
+    sentence: str
+    next_step: str
+    ts_first_ns: int | None
+    ts_last_ns: int | None
+    evidence: tuple[Evidence, ...]
+    numbers: Mapping[str, Any] = field(hash=False)
+
+    def __post_init__(self) -> None:
+        """Sentences hold names from the wire."""
+        object.__setattr__(self, "sentence", printable(self.sentence))
+        object.__setattr__(self, "next_step", printable(self.next_step))
+
+    @property
+    def finding_id(self) -> str:
+        """16 hex digits from code, subject and the first message that proves it; equal for equal packets in any file.
+
+        A packet without a message does not count: its number and file change when the same packets are saved anew.
+        """
+        proof = (self.evidence[0].message_id or "") if self.evidence else ""
+        return blake2b(f"{self.code}\n{self.subject}\n{proof}".encode(), digest_size=8).hexdigest()
+
+
+def severity_rank(severity: str) -> int:
+    """0 for info up to 2 for critical. ValueError for another word."""
+    return [str(s) for s in SEVERITIES].index(severity)
+
+
+def confidence_rank(confidence: str) -> int:
+    """0 for low up to 2 for high. ValueError for another word."""
+    return [str(c) for c in CONFIDENCES].index(confidence)
+
+
+def subject_text(**parts: object) -> str:
+    """`key=value` pairs in the order given; a value with spaces or `=` is quoted as JSON, an unknown one is `?`."""
+    return " ".join(f"{key}={_subject_value(value)}" for key, value in parts.items())
+
+
+def _subject_value(value: object) -> str:
+    if value is None:
+        return "?"
+    text = str(value)
+    if not text or not text.isprintable() or any(c.isspace() or c in '="' for c in text):
+        return json.dumps(text, ensure_ascii=not text.isprintable())
+    return text
+
+
+def printable(text: str, most: int | None = None) -> str:
+    """The text with control and direction characters as escapes, cut after `most` characters.
+
+    Names come from the wire: a client id must not be able to write on a terminal.
+    """
+    if most is not None and len(text) > most:
+        text = text[: most - 1] + "…"
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text)
+
+
+def some_evidence(evidence: Iterable[Evidence], limit: int = MAX_EVIDENCE) -> tuple[Evidence, ...]:
+    """The evidence without repeats; when there is more than `limit`, its first and last halves."""
+    unique = list(dict.fromkeys(evidence))
+    if len(unique) <= limit:
+        return tuple(unique)
+    half = limit // 2
+    return (*unique[: limit - half], *unique[-half:])
+
+
+def finding_order(finding: Finding) -> tuple[str, str, str]:
+    """Sort key of the findings table."""
+    return finding.code, finding.subject, finding.finding_id
+
+
+def findings_table(findings: Iterable[Finding]) -> pa.Table:
+    """The findings as an Arrow table with `arrow_schema("findings")`, in the table's order."""
+    rows = [_row(finding) for finding in sorted(findings, key=finding_order)]
+    schema = arrow_schema("findings")
+    return pa.table(
+        {name: pa.array([row[name] for row in rows], schema.field(name).type) for name in schema.names}, schema=schema
+    )
+
+
+def _row(finding: Finding) -> dict[str, Any]:
+    return {
+        "finding_id": finding.finding_id,
+        "code": finding.code,
+        "name": finding.name,
+        "severity": finding.severity,
+        "confidence": finding.confidence,
+        "provisional": finding.provisional,
+        "subject": finding.subject,
+        "sentence": finding.sentence,
+        "next_step": finding.next_step,
+        "ts_first": finding.ts_first_ns,
+        "ts_last": finding.ts_last_ns,
+        "evidence": json.dumps([item._asdict() for item in finding.evidence], ensure_ascii=False),
+        "numbers": json.dumps(_known(finding.numbers), ensure_ascii=False, allow_nan=False),
+    }
+
+
+def _known(value: Any) -> Any:
+    """The value with null for what pandas holds as NaN: unknown is null, and JSON has no other word for it."""
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    if isinstance(value, Mapping):
+        return {key: _known(inner) for key, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [_known(inner) for inner in value]
+    return value

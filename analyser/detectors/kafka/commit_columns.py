@@ -1,0 +1,200 @@
+"""Offset commits column by column, for rules that look at partitions with many of them.
+
+In: one partition's frame of `kafka_offset_commits`. Out: `CommitColumns` in broker order, numbers as arrays and texts
+as codes. A row takes some 150 bytes; the `Commit` of one, of half a KiB, is made when somebody asks for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+import pyarrow as pa
+
+from analyser.detectors.findings import MAX_EVIDENCE, Evidence
+from analyser.detectors.kafka.commits import MAX_OFFSETS, Commit, Identity, broker_order, numbers_of_committer
+
+Integers = npt.NDArray[np.int64]
+Codes = npt.NDArray[np.int32]
+
+# Stands for an unknown number in arrays; pandas writes an unknown time so.
+UNKNOWN = int(np.iinfo(np.int64).min)
+_AT_ONCE = 4096
+
+
+class Texts(NamedTuple):
+    """Texts by code; the code of null is -1."""
+
+    codes: Codes
+    names: pa.Array
+
+    def at(self, row: int) -> str | None:
+        """The text of a row."""
+        return self.name(int(self.codes[row]))
+
+    def name(self, code: int) -> str | None:
+        """The text behind a code."""
+        return None if code < 0 else str(self.names[code].as_py())
+
+    def is_told(self) -> npt.NDArray[np.bool_]:
+        """Which rows have a text that is not empty."""
+        told = np.array([*self.names.to_pylist(), None], dtype=object).astype(bool)
+        found: npt.NDArray[np.bool_] = told[self.codes]
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class CommitColumns:
+    """Commits in broker order; numbers and texts by the names of `Commit`."""
+
+    numbers: Mapping[str, Integers]
+    texts: Mapping[str, Texts]
+
+    def __len__(self) -> int:
+        """How many."""
+        return len(self.numbers["ts"])
+
+    def __getitem__(self, row: int) -> Commit:
+        """One commit; it counts from the end below 0."""
+        return Commit(*(self._value(name, row) for name in Commit._fields))
+
+    def commits(self, rows: Integers) -> Iterator[Commit]:
+        """The commits of these rows, some at a time."""
+        for start in range(0, len(rows), _AT_ONCE):
+            chosen = rows[start : start + _AT_ONCE]
+            yield from map(Commit._make, zip(*(self._values(name, chosen) for name in Commit._fields), strict=True))
+
+    @property
+    def offset(self) -> Integers:
+        """The committed offsets."""
+        return self.numbers["committed_offset"]
+
+    @property
+    def ts(self) -> Integers:
+        """When they were sent, Unix ns."""
+        return self.numbers["ts"]
+
+    @property
+    def done_ns(self) -> Integers:
+        """When the broker had answered; the time of the request while unanswered."""
+        answered = self.numbers["ts_response"]
+        return np.where(answered == UNKNOWN, self.ts, answered)
+
+    def take(self, rows: npt.NDArray[Any]) -> CommitColumns:
+        """These rows: their numbers or a mask."""
+        return CommitColumns(
+            {name: column[rows] for name, column in self.numbers.items()},
+            {name: Texts(column.codes[rows], column.names) for name, column in self.texts.items()},
+        )
+
+    def accepted(self) -> CommitColumns:
+        """Those of which the broker stored the position."""
+        stored = (self.numbers["error_code"] == 0) & (self.offset >= 0)
+        return self if stored.all() else self.take(stored)
+
+    def groups(self) -> list[CommitColumns]:
+        """The commits of each group, groups in order of their first commit."""
+        codes, found = pd.factorize(self.texts["group_id"].codes)
+        return [self] if len(found) == 1 else [self.take(codes == code) for code in range(len(found))]
+
+    def committers(self) -> Integers:
+        """A number for each committer (`Commit.identity`), in order of their first commits."""
+        members = self.texts["member_id"]
+        others = np.iinfo(np.int32).max + self._clients()
+        return np.asarray(pd.factorize(np.where(members.is_told(), members.codes, others))[0], dtype=np.int64)
+
+    def by_client(self) -> Iterator[tuple[Identity, Integers]]:
+        """Every client (`Commit.client`) and the rows of its commits."""
+        codes, found = pd.factorize(self._clients())
+        for code in range(len(found)):
+            rows = np.flatnonzero(codes == code)
+            first = int(rows[0])
+            yield (self.texts["client_address"].at(first), self.texts["client_id"].at(first)), rows
+
+    def evidence(self, rows: Integers) -> list[Evidence]:
+        """The requests of these rows, without repeats, in the order of the rows; the middle of many is left out."""
+        exchanges = self.texts["exchange_id"].codes[rows]
+        requests = np.where(exchanges < 0, -1 - self.numbers["request_packet"][rows], exchanges)
+        first = np.sort(np.unique(requests, return_index=True)[1])
+        if len(first) > MAX_EVIDENCE:
+            first = np.concatenate([first[: MAX_EVIDENCE // 2], first[-(MAX_EVIDENCE // 2) :]])
+        parts = ("file", "request_packet", "exchange_id")
+        return [Evidence(*(self._value(name, row) for name in parts)) for row in rows[first].tolist()]
+
+    def numbers_of(self, rows: Integers) -> dict[str, Any]:
+        """One committer's part of a finding's `numbers`; at least one row."""
+        offsets = self.offset[rows]
+        if len(rows) > MAX_OFFSETS:
+            offsets = np.concatenate([offsets[: MAX_OFFSETS // 2], offsets[-(MAX_OFFSETS // 2) :]])
+        flows = self.texts["flow_id"]
+        return numbers_of_committer(
+            last=self[int(rows[-1])],
+            first_packet=self._value("request_packet", int(rows[0])),
+            offsets=offsets.tolist(),
+            flows={flows.name(code) for code in np.unique(flows.codes[rows]).tolist()},
+            commits=len(rows),
+        )
+
+    def _clients(self) -> Integers:
+        """A number for each pair of address and client id."""
+        address, client = self.texts["client_address"], self.texts["client_id"]
+        return (address.codes + 1).astype(np.int64) * (len(client.names) + 1) + client.codes + 1
+
+    def _value(self, name: str, row: int) -> Any:
+        if name in self.texts:
+            return self.texts[name].at(row)
+        number = int(self.numbers[name][row])
+        return None if number == UNKNOWN else number
+
+    def _values(self, name: str, rows: Integers) -> list[Any]:
+        if name in self.texts:
+            codes, names = self.texts[name].codes[rows], self.texts[name].names
+            return names.take(pa.array(codes, mask=codes < 0)).to_pylist()  # type: ignore[no-any-return]
+        return [None if number == UNKNOWN else number for number in self.numbers[name][rows].tolist()]
+
+
+def commit_columns(frame: pd.DataFrame) -> CommitColumns:
+    """The frame's rows in broker order."""
+    is_text = {name: isinstance(frame[name].dtype, pd.StringDtype) for name in Commit._fields}
+    columns = CommitColumns(
+        {name: _numbers(frame[name]) for name in Commit._fields if not is_text[name]},
+        {name: _texts(frame[name]) for name in Commit._fields if is_text[name]},
+    )
+    return columns.take(_in_broker_order(columns))
+
+
+def _numbers(column: pd.Series) -> Integers:
+    if isinstance(column.dtype, pd.DatetimeTZDtype):
+        return np.asarray(column.array.asi8)
+    return np.asarray(column.array.to_numpy(dtype=np.int64, na_value=UNKNOWN))
+
+
+def _texts(column: pd.Series) -> Texts:
+    found = pa.array(column.array, from_pandas=True)
+    whole = found.combine_chunks() if isinstance(found, pa.ChunkedArray) else found
+    encoded = whole.dictionary_encode()
+    return Texts(encoded.indices.fill_null(-1).to_numpy(), encoded.dictionary)
+
+
+def _in_broker_order(commits: CommitColumns) -> Integers:
+    """The rows, sorted by `broker_order`, most of which is seldom needed."""
+    packets = commits.numbers["request_packet"]
+    keys = (np.where(packets == UNKNOWN, 0, packets), commits.ts, commits.done_ns)
+    order = np.lexsort(keys)
+    same = np.ones(max(len(order) - 1, 0), dtype=bool)
+    for key in keys:
+        same &= np.diff(key[order]) == 0
+    for start, end in _runs(same):
+        order[start:end] = sorted(order[start:end].tolist(), key=lambda row: broker_order(commits[row]))
+    return order
+
+
+def _runs(same: Sequence[bool] | npt.NDArray[np.bool_]) -> Iterator[tuple[int, int]]:
+    """Where rows stand that are the same as a neighbour. same: of each row but the first, whether as the one before."""
+    edges = np.flatnonzero(np.diff(np.concatenate([[False], same, [False]]).astype(np.int8)))
+    for start, end in zip(edges[::2].tolist(), edges[1::2].tolist(), strict=True):
+        yield start, end + 1

@@ -1,0 +1,297 @@
+"""KAF102 stuck-committer: one committer writes the same offset again and again although reading goes on.
+
+Finds
+    A committer that writes one offset repeatedly for a partition while another committer, its own later commits, or its
+    own fetch position are ahead of that offset.
+
+Why it matters
+    The stored offset stays behind, or falls back to the same place again and again, although the messages are
+    consumed. Lag tools see an offset that moves now and then and stay quiet. At the next rebalance or restart all
+    messages since the stuck offset are delivered again.
+
+How it decides
+    Accepted commits of one committer (member id, else address and client id) to one partition, in broker order. A
+    commit of a value that this committer wrote before is a return when, since it wrote that value first,
+    - another committer's accepted commit was ahead of it, or
+    - its own commit since the last time was ahead of it (1000, 500, 1010, 500) and no Fetch, ListOffsets or OffsetFetch
+      of this client at or below the value lies between, or
+    - its fetch position is ahead of it and moved on since.
+    `returns` returns to one value are a finding: critical when commits were ahead, warning when only the fetch position
+    was (the application may be slow, or it forgot to commit).
+    Ahead means more than one offset, or one while the log end is further: the last offset of a log can be a control
+    record, which no application sees.
+
+False alarms
+    An automatic committer that repeats an unchanged position while nothing is fetched is not a finding. Neither is a
+    consumer that waits with its prefetched messages: its fetch position does not move. One that skips messages without
+    committing (a filter with manual commits) looks stuck until it commits: that is the warning.
+
+References
+    Burrow's STALL rule, but per committer: over all commits of a partition two committers never stall.
+"""
+
+from __future__ import annotations
+
+from array import array
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
+from itertools import islice
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from analyser.detectors.findings import Finding, some_evidence, subject_text
+from analyser.detectors.framework import Detector, Frames
+from analyser.detectors.kafka.commit_columns import UNKNOWN, CommitColumns, Integers, commit_columns
+from analyser.detectors.kafka.commits import (
+    COMMIT_COLUMNS,
+    COMMITS,
+    IDENTITY_SQL,
+    Commit,
+    Identity,
+    committer_text,
+    count_text,
+    first_value,
+    group_text,
+    partition_key,
+    partition_text,
+)
+from analyser.detectors.kafka.positions import READ_TABLES, Reads, reads_of
+
+KEYS = ("cluster_id", "topic", "partition")
+_OTHERS = 64
+
+
+class _Group(NamedTuple):
+    """A group's commits, who committed each, and what was told of committers: findings share them."""
+
+    commits: CommitColumns
+    committers: Integers
+    told: dict[int, dict[str, Any]]
+
+    def numbers_of(self, committer: int) -> dict[str, Any]:
+        if committer not in self.told:
+            self.told[committer] = self.commits.numbers_of(np.flatnonzero(self.committers == committer))
+        return self.told[committer]
+
+
+class _Returns(NamedTuple):
+    """The returns to one committer's value, in broker order: rows, the rows of commits that were ahead, how far.
+
+    ahead: -1 where only the fetch position was.
+    """
+
+    rows: array[int]
+    ahead: array[int]
+    positions: array[int]
+
+
+class _Last(NamedTuple):
+    """What is known of one committer's value: its first and last row in broker order, and where it fetched then."""
+
+    first: int
+    last: int
+    position: int
+
+
+class _Worst(NamedTuple):
+    """The return with the furthest position, and the commit that was there (None: it was fetched)."""
+
+    ahead: Commit | None
+    position: int
+
+
+def detect(frames: Frames, *, returns: int = 5) -> Iterator[Finding]:
+    """One finding per group, committer and value."""
+    accepted = commit_columns(frames[COMMITS]).accepted()
+    if len(accepted) <= returns:
+        return
+    cluster = first_value(frames[COMMITS], "cluster_id")
+    reads = reads_of(frames)
+    for commits in accepted.groups():
+        group = _Group(commits, commits.committers(), {})
+        for (_, value), found in _returns(group, reads).items():
+            if len(found.rows) >= returns:
+                yield _finding(cluster, group, value, found)
+
+
+def _returns(group: _Group, reads: Reads) -> dict[tuple[int, int], _Returns]:
+    """Returns of every (committer, value), in broker order; one pass over the commits."""
+    found: dict[tuple[int, int], _Returns] = {}
+    values: dict[tuple[int, int], _Last] = {}
+    search = _Search(group.commits, group.committers, reads)
+    for row, key in enumerate(zip(search.committers, search.offsets, strict=True)):
+        seen = values.get(key)
+        if seen is None:
+            values[key] = _Last(row, row, search.positions[row])
+        else:
+            again = search.again(row, seen)
+            if again is not None:
+                if key not in found:
+                    found[key] = _Returns(array("q"), array("q"), array("q"))
+                for held, number in zip(found[key], (row, *again), strict=True):
+                    held.append(number)
+            values[key] = _Last(seen.first, row, search.positions[row])
+        search.highest.add(row)
+    return found
+
+
+class _Search:
+    """What a return is told from, by row."""
+
+    def __init__(self, commits: CommitColumns, committers: Integers, reads: Reads) -> None:
+        self.committers, self.offsets = committers.tolist(), commits.offset.tolist()
+        self.highest = _Highest(self.committers, self.offsets)
+        self._reads = reads
+        self._ts, self._log_ends = commits.ts.tolist(), commits.numbers["log_end_offset"].tolist()
+        positions, clients = np.empty(len(commits), np.int64), np.empty(len(commits), np.int64)
+        self._clients: list[Identity] = []
+        for client, rows in commits.by_client():
+            clients[rows] = len(self._clients)
+            positions[rows] = reads.positions_at(client, commits.ts[rows])
+            self._clients.append(client)
+        self.positions, self._client_of = positions.tolist(), clients.tolist()
+
+    def again(self, row: int, seen: _Last) -> tuple[int, int] | None:
+        """The row that was ahead (-1: only the fetch position was) and how far, if this repeated value is a return."""
+        who, offset = self.committers[row], self.offsets[row]
+        other = self.highest.by_others(who, seen.first)
+        if other >= 0 and self._is_ahead(self.offsets[other], row):
+            return other, self.offsets[other]
+        own = self.highest.by_itself(who, seen.last)
+        if own >= 0 and self._is_ahead(self.offsets[own], row):
+            client = self._clients[self._client_of[row]]
+            went_back = self._reads.went_back(client, self._ts[seen.last], self._ts[row], offset)
+            return None if went_back else (own, self.offsets[own])
+        position = self.positions[row]
+        moved = UNKNOWN < seen.position < position
+        return (-1, position) if moved and self._is_ahead(position, row) else None
+
+    def _is_ahead(self, offset: int, row: int) -> bool:
+        """More than one offset ahead, or exactly one while the log is known to go on behind it."""
+        lead: int = offset - self.offsets[row]
+        log_end: int = self._log_ends[row]
+        return lead > 1 or (lead == 1 and log_end > offset)
+
+
+class _Highest:
+    """The highest commit since some row, kept for each committer as a falling stack of candidates; -1 is none.
+
+    Other committers are looked at up to `_OTHERS`, the latest ones first: a member gets a new id with every restart.
+    """
+
+    def __init__(self, committers: Sequence[int], offsets: Sequence[int]) -> None:
+        self._committers, self._offsets = committers, offsets
+        self._stacks: dict[int, list[int]] = {}
+
+    def add(self, row: int) -> None:
+        who, offset = self._committers[row], self._offsets[row]
+        stack = self._stacks[who] = self._stacks.pop(who, [])
+        while stack and self._offsets[stack[-1]] <= offset:
+            stack.pop()
+        stack.append(row)
+
+    def by_itself(self, who: int, since: int) -> int:
+        """The committer's highest commit after that row."""
+        stack = self._stacks.get(who, [])
+        place = bisect_right(stack, since)
+        return stack[place] if place < len(stack) else -1
+
+    def by_others(self, who: int, since: int) -> int:
+        """The highest commit after that row by anybody else."""
+        best = -1
+        for other in islice((other for other in reversed(self._stacks) if other != who), _OTHERS):
+            row = self.by_itself(other, since)
+            if row >= 0 and (best < 0 or self._offsets[row] > self._offsets[best]):
+                best = row
+        return best
+
+
+def _finding(cluster: str | None, group: _Group, value: int, found: _Returns) -> Finding:
+    commits, committers = group.commits, group.committers
+    rows, ahead, positions = (np.frombuffer(held, np.int64) for held in found)
+    last, who = commits[int(rows[-1])], int(committers[rows[-1]])
+    same_value = np.flatnonzero((committers == who) & (commits.offset == value))
+    furthest = int(positions.argmax())
+    worst = _Worst(commits[int(ahead[furthest])] if ahead[furthest] >= 0 else None, int(positions[furthest]))
+    overtaken = ahead[ahead >= 0]
+    others = dict.fromkeys([who, *committers[overtaken].tolist()])
+    proof = np.stack([ahead, rows], axis=1).reshape(-1)
+    key = partition_key(cluster, last)
+    return Finding(
+        code=DETECTOR.code,
+        name=DETECTOR.name,
+        severity="critical" if len(overtaken) else "warning",
+        confidence="high" if len(overtaken) else "medium",
+        provisional=not len(overtaken),
+        subject=subject_text(**key),
+        sentence=_sentence(last, value, len(same_value), worst),
+        next_step=_next_step(last, len(overtaken) > 0),
+        ts_first_ns=int(commits.ts[same_value].min()),
+        ts_last_ns=int(commits.ts[same_value].max()),
+        evidence=some_evidence(commits.evidence(np.concatenate([same_value[:1], proof[proof >= 0]]))),
+        numbers={
+            **key,
+            "stuck_offset": value,
+            "commits_of_it": len(same_value),
+            "returns": len(rows),
+            "ahead_offset": worst.position,
+            "ahead_by_commits": len(overtaken),
+            "last_offset": int(commits.offset[-1]),
+            "replay": worst.position - value,
+            "committers": [group.numbers_of(one) for one in others],
+        },
+    )
+
+
+def _sentence(last: Commit, value: int, times: int, worst: _Worst) -> str:
+    if worst.ahead is None:
+        ahead = f"although it had fetched up to {worst.position}"
+    elif worst.ahead.identity == last.identity:
+        ahead = f"although it had committed {worst.position} itself"
+    else:
+        ahead = f"although {committer_text(worst.ahead)} had committed {worst.position}"
+    return (
+        f"{group_text(last)}: {committer_text(last)} wrote offset {value} of {partition_text(last)} "
+        f"{times} times {ahead}. Whoever starts at {value} gets {count_text(worst.position - value, 'message')} again."
+    )
+
+
+def _next_step(last: Commit, overtaken: bool) -> str:
+    if not overtaken:
+        return (
+            f"Ask why {committer_text(last)} does not commit what it fetches: a record that fails again and again, a "
+            "worker that hangs, or a code path that never marks its messages."
+        )
+    return (
+        f"Look at the process behind {committer_text(last)}: it holds an old offset of this partition and commits it "
+        "on a timer. Restart it to stop the damage; then search for its own offset store or for commits out of order."
+    )
+
+
+DETECTOR = Detector(
+    code="KAF102",
+    name="stuck-committer",
+    severity="critical",
+    confidence="high",
+    reads={COMMITS: COMMIT_COLUMNS, **READ_TABLES},
+    partition_by=KEYS,
+    detect=detect,
+    rows={COMMITS: "error_code = 0"},
+    # Six commits of one value by one committer, and something further in that partition.
+    suspects=f"""
+        SELECT repeated.cluster_id, repeated.topic, repeated.partition FROM (
+            SELECT cluster_id, topic, partition, min(committed_offset) AS lowest FROM (
+                SELECT cluster_id, topic, partition, committed_offset FROM r_{COMMITS}
+                GROUP BY cluster_id, topic, partition, group_id, {IDENTITY_SQL}, committed_offset HAVING count(*) > 5)
+            GROUP BY ALL) AS repeated
+        JOIN (
+            SELECT cluster_id, topic, partition, max(furthest) AS furthest FROM (
+                SELECT cluster_id, topic, partition, committed_offset AS furthest FROM r_{COMMITS}
+                UNION ALL
+                SELECT cluster_id, topic, partition, fetch_offset FROM r_kafka_fetch_partitions)
+            GROUP BY ALL) AS ahead
+        ON repeated.cluster_id IS NOT DISTINCT FROM ahead.cluster_id
+            AND repeated.topic IS NOT DISTINCT FROM ahead.topic AND repeated.partition = ahead.partition
+        WHERE furthest > lowest""",
+)

@@ -1,0 +1,252 @@
+"""KAF103 offset-regression: a stored offset went back.
+
+Finds
+    An accepted commit whose offset is below that of the accepted commit before it, for the same cluster, group, topic
+    and partition.
+
+Why it matters
+    Whoever takes the partition over next starts at the stored offset: everything between the lower and the higher
+    offset is delivered again. If the offset recovers before that, nobody notices, and the next rebalance hits another
+    partition.
+
+How it decides
+    Accepted commits (error 0) of one partition are put into broker order: on one connection the order of the stream,
+    between connections the time of the response. Commits on different connections that were open at the same time are
+    not compared. Each step back belongs to the committer that made it:
+    seek (info): between the two commits this client fetched at or below the lower offset, or ListOffsets or OffsetFetch
+        told it that very offset (any below it too, if it sent no Fetch in that time).
+    admin reset (info): no member id, by a client that commits the partition once.
+    stale: everything else. The same member wrote an older offset of its own (commits built at the same time and sent
+        out of order), or another member wrote an old one. warning; critical from `repeated` times on.
+    transaction (info): the commit before is a TxnOffsetCommit; when its transaction was aborted, work starts again at
+        the older offset.
+    Confidence is high when this client's fetches of the partition are in the capture without a gap between the two
+    commits, when the later commit was on its way before the earlier one was answered (no client can seek that fast), or
+    when the assignments say that another member owns the partition; else medium: a seek cannot be excluded.
+
+False alarms
+    A rewind whose Fetch went to a broker that was not captured. Two racing connections are left out, so a real step
+    back between them can be missed.
+
+References
+    Burrow's REWIND rule, without its waiver for offsets that recovered. IBM/sarama#2940, fixed by #2947 in v1.43.3.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+
+from analyser.detectors.findings import Confidence, Evidence, Finding, Severity, some_evidence, subject_text
+from analyser.detectors.framework import Detector, Frames
+from analyser.detectors.kafka.commit_columns import CommitColumns, Integers, commit_columns
+from analyser.detectors.kafka.commits import (
+    COMMIT_COLUMNS,
+    COMMITS,
+    Commit,
+    committer_text,
+    count_text,
+    first_value,
+    group_text,
+    partition_key,
+    partition_text,
+    racing,
+    sent_together,
+)
+from analyser.detectors.kafka.positions import READ_TABLES, Reads, explained_by_reading, reads_of
+
+KEYS = ("cluster_id", "topic", "partition")
+Cause = Literal["seek", "admin reset", "transaction", "stale"]
+
+
+class _Step(NamedTuple):
+    """One step back: the commit before, the lower one."""
+
+    before: Commit
+    after: Commit
+
+    @property
+    def delta(self) -> int:
+        return self.before.committed_offset - self.after.committed_offset
+
+
+class _Steps(NamedTuple):
+    """Steps back of one kind by one committer: the rows of the lower commits, each with the row before it.
+
+    same: they went back behind commits of their own.
+    """
+
+    commits: CommitColumns
+    committers: Integers
+    rows: Integers
+    same: bool
+    cause: Cause
+
+    def deltas(self) -> Integers:
+        return self.commits.offset[self.rows - 1] - self.commits.offset[self.rows]
+
+    def worst(self) -> _Step:
+        return next(_pairs(self.commits, self.rows[self.deltas().argmax()].reshape(1)))
+
+    def sent_together(self) -> int:
+        """How many lower commits were on their way before the commit before them was answered."""
+        return int((self.commits.ts[self.rows] < self.commits.done_ns[self.rows - 1]).sum())
+
+    def certain(self, reads: Reads) -> bool:
+        return all(_certain(step, reads) for step in _pairs(self.commits, self.rows))
+
+    def evidence(self) -> list[Evidence]:
+        return self.commits.evidence(np.stack([self.rows - 1, self.rows], axis=1).reshape(-1))
+
+    def numbers_of_committers(self) -> list[dict[str, Any]]:
+        """Of the one that went back, then of those whose commits it went behind."""
+        who = self.committers[np.concatenate([self.rows[-1:], self.rows - 1])]
+        return [self.commits.numbers_of(np.flatnonzero(self.committers == one)) for one in dict.fromkeys(who.tolist())]
+
+
+def detect(frames: Frames, *, repeated: int = 2) -> Iterator[Finding]:
+    """One finding per group, committer, and kind of step (by the same committer or over another's offset)."""
+    accepted = commit_columns(frames[COMMITS]).accepted()
+    groups = [group for group in accepted.groups() if (np.diff(group.offset) < 0).any()]
+    if not groups:
+        return
+    cluster, reads = first_value(frames[COMMITS], "cluster_id"), reads_of(frames)
+    for commits in groups:
+        for steps in _steps(commits, reads):
+            yield _finding(cluster, steps, reads=reads, repeated=repeated)
+
+
+def _pairs(commits: CommitColumns, rows: Integers) -> Iterator[_Step]:
+    return map(_Step, commits.commits(rows - 1), commits.commits(rows))
+
+
+def _steps(commits: CommitColumns, reads: Reads) -> Iterator[_Steps]:
+    """The steps back of a group by committer and kind, in order of the first of each."""
+    committers = commits.committers()
+    times = np.bincount(committers)
+    found: dict[tuple[int, bool, Cause], list[int]] = {}
+    lower = np.flatnonzero(np.diff(commits.offset) < 0) + 1
+    for row, step in zip(lower.tolist(), _pairs(commits, lower), strict=True):
+        who = int(committers[row])
+        if not racing(step.before, step.after):
+            cause = _cause(step.before, step.after, reads, once=times[who] == 1)
+            found.setdefault((who, bool(committers[row - 1] == who), cause), []).append(row)
+    for (_, same, cause), rows in found.items():
+        yield _Steps(commits, committers, np.array(rows), same, cause)
+
+
+def _cause(before: Commit, after: Commit, reads: Reads, once: bool) -> Cause:
+    if not after.member_id and once and after.api == "OffsetCommit":
+        return "admin reset"
+    if explained_by_reading(reads, before, after):
+        return "seek"
+    if before.api == "TxnOffsetCommit":
+        return "transaction"
+    return "stale"
+
+
+def _finding(cluster: str | None, steps: _Steps, *, reads: Reads, repeated: int) -> Finding:
+    commits, same, cause, count = steps.commits, steps.same, steps.cause, len(steps.rows)
+    worst, last, together = steps.worst(), commits[int(steps.rows[-1])], steps.sent_together()
+    severity: Severity = "info" if cause != "stale" else "critical" if count >= repeated else "warning"
+    sure = cause in ("seek", "admin reset") or steps.certain(reads)
+    confidence: Confidence = "high" if sure else "medium"
+    key = partition_key(cluster, last)
+    stored, highest = int(commits.offset[-1]), int(commits.offset.max())
+    return Finding(
+        code=DETECTOR.code,
+        name=DETECTOR.name,
+        severity=severity,
+        confidence=confidence,
+        provisional=False,
+        subject=subject_text(**key),
+        sentence=_sentence(count, worst, cause, same, reads) + _still_back(stored, highest),
+        next_step=_next_step(cause, worst, same, together),
+        ts_first_ns=int(commits.ts[steps.rows - 1].min()),
+        ts_last_ns=int(commits.ts[steps.rows].max()),
+        evidence=some_evidence(steps.evidence()),
+        numbers={
+            **key,
+            "cause": cause,
+            "same_committer": same,
+            "steps_back": count,
+            "sent_before_answer": together,
+            "worst_delta": worst.delta,
+            "worst_from": worst.before.committed_offset,
+            "worst_to": worst.after.committed_offset,
+            "total_delta": sum(steps.deltas().tolist()),
+            "last_offset": stored,
+            "replay_now": highest - stored,
+            "fetches_seen": reads.sees_fetches(last.client),
+            "committers": steps.numbers_of_committers(),
+        },
+    )
+
+
+def _certain(step: _Step, reads: Reads) -> bool:
+    """Not a seek: its Fetch would have been seen, it came too early, or its member does not own the partition."""
+    before, after = step.before, step.after
+    foreign = after.ownership_confidence == "high" and after.owner_member_id != after.member_id
+    whole = after.client_gap_ts is None or after.client_gap_ts < before.ts
+    return foreign or sent_together(before, after) or (whole and reads.sees_fetches(after.client))
+
+
+def _sentence(count: int, worst: _Step, cause: Cause, same: bool, reads: Reads) -> str:
+    after, before = worst.after, worst.before
+    times = "once" if count == 1 else f"{count} times"
+    step = f"at worst from {before.committed_offset} to {after.committed_offset} ({count_text(worst.delta, 'message')})"
+    head = f"{group_text(after)}: the stored offset of {partition_text(after)} went back {times}, {step}"
+    who = committer_text(after)
+    if cause == "seek":
+        return f"{head}, because {who} turned back by itself: it read at or below that offset before it committed."
+    if cause == "admin reset":
+        return f"{head}: {who} set it, as an admin tool does; before it {committer_text(before)} had committed."
+    if cause == "transaction":
+        return f"{head}: the offset before {who} was committed in a transaction, which may have been aborted."
+    doubt = "" if reads.sees_fetches(after.client) else " (its fetches of this partition are not in the capture)"
+    if same:
+        return f"{head}: {who} wrote an older offset of its own after a newer one and did not seek{doubt}."
+    return f"{head}: {who} wrote a stale offset over that of {committer_text(before)}{doubt}."
+
+
+def _still_back(stored: int, highest: int) -> str:
+    if stored >= highest:
+        return " The last commit in the capture is the highest again; a rebalance in between delivers messages twice."
+    return f" It still stands at {stored}: a restart now delivers {count_text(highest - stored, 'message')} again."
+
+
+def _next_step(cause: Cause, worst: _Step, same: bool, together: int) -> str:
+    if cause != "stale":
+        return "Nothing to do if this was intended."
+    if same:
+        hint = f" In {together} cases the second commit left before the first was answered." if together else ""
+        return (
+            "Look for commits that are built concurrently and sent out of order in this client (several threads or "
+            "goroutines that commit one session; for example IBM/sarama before v1.43.3, issue #2940, fixed by #2947)."
+            f"{hint} Update the client library, or let one thread commit."
+        )
+    return (
+        f"Find the process behind {committer_text(worst.after)} and stop it committing this partition: its offset is "
+        "old. Look for offsets that it keeps after the partition was revoked."
+    )
+
+
+DETECTOR = Detector(
+    code="KAF103",
+    name="offset-regression",
+    severity="critical",
+    confidence="high",
+    reads={COMMITS: COMMIT_COLUMNS, **READ_TABLES},
+    partition_by=KEYS,
+    detect=detect,
+    rows={COMMITS: "error_code = 0"},
+    suspects=f"""
+        SELECT cluster_id, topic, partition FROM (
+            SELECT cluster_id, topic, partition, committed_offset, max(committed_offset) OVER (
+                PARTITION BY cluster_id, group_id, topic, partition ORDER BY coalesce(ts_response, ts)
+                RANGE BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW) AS highest
+            FROM r_{COMMITS})
+        WHERE committed_offset < highest""",
+)

@@ -1,0 +1,119 @@
+"""KAF104 non-owner-commit: a member commits a partition that is assigned to another member.
+
+Finds
+    Accepted commits of a member for a partition whose owner, at the time of the commit, was another member.
+
+Why it matters
+    The broker checks that a committer is a member of the current generation, not that it owns the partition. So a
+    member can overwrite a peer's offset with error 0, and nothing in any log says so.
+
+How it decides
+    The owner comes from the assignments in the capture (SyncGroup of the leader or of a member, ConsumerGroupHeartbeat,
+    describe answers) at the time of the commit: critical, confidence high. Where no assignment is in the capture, the
+    owner is the one member of this group whose client fetched the partition in the last seconds before the commit:
+    warning, confidence low. Commits without member id are left to KAF106.
+
+False alarms
+    A member that must give a partition up may commit it until another member gets it: in that time the partition has no
+    owner, and nothing is reported. Owners known from fetches only can be wrong when two members share address and
+    client id; then no owner is concluded.
+
+References
+    Kafka ClassicGroup and ConsumerGroup validateOffsetCommit; KIP-1251 checks partitions only for a lagging epoch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from analyser.detectors.findings import Finding, some_evidence, subject_text
+from analyser.detectors.framework import Detector, Frames
+from analyser.detectors.kafka.commits import (
+    COMMIT_COLUMNS,
+    COMMITS,
+    Commit,
+    Committers,
+    by_identity,
+    commits_of,
+    committer_numbers,
+    committer_text,
+    count_text,
+    evidence_of,
+    first_value,
+    group_text,
+    offsets_text,
+    partition_key,
+    partition_text,
+)
+
+KEYS = ("cluster_id", "group_id", "topic", "partition")
+
+
+def detect(frames: Frames, *, commits_least: int = 1) -> Iterator[Finding]:
+    """One finding per committer that is not the owner, of at least `commits_least` such commits."""
+    commits = [c for c in commits_of(frames[COMMITS]) if c.accepted]
+    cluster = first_value(frames[COMMITS], "cluster_id") if commits else None
+    committers = by_identity(commits)
+    for own in committers.values():
+        foreign = [c for c in own if c.member_id and c.owner_member_id and c.owner_member_id != c.member_id]
+        sure = [c for c in foreign if c.ownership_confidence == "high"]
+        if len(foreign) >= commits_least:
+            yield _finding(cluster, committers, sure or foreign, sure=bool(sure), stored=commits[-1].committed_offset)
+
+
+def _finding(
+    cluster: str | None,
+    committers: Committers,
+    foreign: Sequence[Commit],
+    *,
+    sure: bool,
+    stored: int,
+) -> Finding:
+    last = foreign[-1]
+    owner = last.owner_member_id
+    owners = committers.get((owner,), ())
+    named = committer_text(owners[-1]) if owners else f"member {owner}"
+    key = partition_key(cluster, last)
+    how = "is assigned to" if sure else "is read by"
+    told = [committers[last.identity], *([owners] if owners else [])]
+    return Finding(
+        code=DETECTOR.code,
+        name=DETECTOR.name,
+        severity="critical" if sure else "warning",
+        confidence="high" if sure else "low",
+        provisional=False,
+        subject=subject_text(**key),
+        sentence=(
+            f"{group_text(last)}: {committer_text(last)} committed {offsets_text(foreign)} for "
+            f"{partition_text(last)} in {count_text(len(foreign), 'commit')}, but the partition {how} {named}. The "
+            "broker took it: it does not check who owns a partition."
+        ),
+        next_step=(
+            f"Find out why the process behind {committer_text(last)} still commits this partition: offsets kept past a "
+            "rebalance, a commit for all partitions it ever had, or offsets taken from another store."
+        ),
+        ts_first_ns=min(c.ts for c in foreign),
+        ts_last_ns=max(c.ts for c in foreign),
+        evidence=some_evidence(evidence_of(foreign)),
+        numbers={
+            **key,
+            "foreign_commits": len(foreign),
+            "owner_member_id": owner,
+            "ownership_confidence": "high" if sure else "low",
+            "last_offset": stored,
+            "committers": [committer_numbers(own) for own in told],
+        },
+    )
+
+
+DETECTOR = Detector(
+    code="KAF104",
+    name="non-owner-commit",
+    severity="critical",
+    confidence="high",
+    reads={COMMITS: COMMIT_COLUMNS},
+    partition_by=KEYS,
+    detect=detect,
+    rows={COMMITS: "error_code = 0"},
+    suspects=f"SELECT {', '.join(KEYS)} FROM r_{COMMITS} WHERE member_id <> '' AND owner_member_id <> member_id",
+)

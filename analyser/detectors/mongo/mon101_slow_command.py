@@ -1,0 +1,142 @@
+"""MON101 slow-command: commands of one shape that took longer than the server calls slow.
+
+Finds
+    Commands on the same collection with the same query shape whose answer took longer than 100 ms.
+
+Why it matters
+    One slow shape holds up every page or job that uses it, and loads the server for all others. The time on the
+    wire is what the application waits for; the server's own log leaves out the network and the queue before the
+    command.
+
+How it decides
+    Time from the request to its first reply, per server, database, collection, command and shape, against slow_ms
+    (100 ms, the server's slowms). One slow command is info. It is a warning from 5 slow ones on (slow_least), when
+    the 95th percentile of at least 20 commands (commands_least) is above the limit, or when a single one took a
+    second (very_slow_ms). Count, min, max, mean, 95th percentile and sum are those of all commands of the shape, as
+    mloginfo --queries counts them. Commands that wait on purpose are left out: awaitable hellos, getMores on
+    tailable cursors and change streams; hello and authentication, too.
+
+False alarms
+    Reports and index builds that are meant to take long. A capture far from the server: the way counts, and so do
+    retransmissions (TCP101).
+
+References
+    MongoDB manual: database profiler, slowms (100 by default); mtools: mloginfo --queries.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from analyser.detectors.findings import Finding
+from analyser.detectors.flow_rows import rows_of
+from analyser.detectors.framework import Detector, Frames
+from analyser.detectors.mongo.mongo_rows import (
+    COMMAND_COLUMNS,
+    HELLOS,
+    MOST_LISTED,
+    WAITING,
+    Row,
+    by_client,
+    client_numbers,
+    client_text,
+    command_finding,
+    command_text,
+    ms_text,
+    namespace,
+    server_text,
+    shape_text,
+)
+
+_NEXT = {
+    "getMore": "Look at the size of the batches and at the query that opened the cursor.",
+    "insert": "Look at the write concern, at the members that confirm it, and at the server's disk at that time.",
+}
+_NEXT_OTHERS = (
+    "Run explain() on this shape and look for an index; the server's log has the plan (planSummary) of commands slower "
+    "than its slowms."
+)
+
+
+def detect(
+    frames: Frames,
+    *,
+    slow_ms: float = 100.0,
+    very_slow_ms: float = 1000.0,
+    slow_least: int = 5,
+    commands_least: int = 20,
+) -> Iterator[Finding]:
+    """At most one finding for this shape."""
+    frame = frames["mongo_commands"]
+    latencies = frame["latency_ms"].to_numpy(dtype=float)
+    is_slow = latencies > slow_ms
+    slow = rows_of(frame[is_slow])
+    if not slow:
+        return
+    numbers = _numbers(latencies, len(slow))
+    often = len(slow) >= slow_least or (len(latencies) >= commands_least and numbers["p95_ms"] > slow_ms)
+    yield _finding(slow, numbers, slow_ms, is_warning=often or numbers["max_ms"] >= very_slow_ms)
+
+
+def _numbers(latencies: Any, slow: int) -> dict[str, float]:
+    return {
+        "commands": len(latencies),
+        "slow": slow,
+        "min_ms": round(float(latencies.min()), 3),
+        "max_ms": round(float(latencies.max()), 3),
+        "mean_ms": round(float(latencies.mean()), 3),
+        "p95_ms": round(float(np.percentile(latencies, 95)), 3),
+        "sum_ms": round(float(latencies.sum()), 3),
+    }
+
+
+def _finding(slow: list[Row], numbers: dict[str, float], slow_ms: float, is_warning: bool) -> Finding:
+    worst = max(slow, key=lambda row: row["latency_ms"])
+    spread = ", ".join(f"{name} {ms_text(numbers[f'{name}_ms'])}" for name in ("min", "mean", "p95", "max"))
+    many = numbers["commands"] > 1
+    how_often = f"{len(slow):,} of {numbers['commands']:,} times" if many else "once"
+    how_long = f"{spread}, sum {ms_text(numbers['sum_ms'])}" if many else ms_text(numbers["max_ms"])
+    return command_finding(
+        DETECTOR,
+        slow,
+        severity="warning" if is_warning else "info",
+        subject={"server": server_text(worst), "command": command_text(worst), "shape_id": worst["shape_id"]},
+        sentence=(
+            f"At {server_text(worst)}, {command_text(worst)} took longer than {slow_ms:g} ms {how_often}: {how_long}"
+            f"{shape_text(worst['query_shape'])}. {'The slowest' if many else 'It'} was sent by {client_text(worst)}."
+        ),
+        next_step=_NEXT.get(worst["command"], _NEXT_OTHERS),
+        numbers={
+            **numbers,
+            "slow_ms": slow_ms,
+            "query_shape": worst["query_shape"],
+            "where": namespace(worst),
+            "clients": [
+                client_numbers(rows[0], slow=len(rows), max_ms=max(row["latency_ms"] for row in rows))
+                for rows in by_client(slow)[:MOST_LISTED]
+            ],
+        },
+    )
+
+
+DETECTOR = Detector(
+    code="MON101",
+    name="slow-command",
+    severity="warning",
+    confidence="high",
+    reads={"mongo_commands": (*COMMAND_COLUMNS, "query_shape", "latency_ms"), "mongo_cursors": ("cursor_id",)},
+    partition_by=("server_address", "server_port", "database", "collection", "command", "shape_id"),
+    detect=detect,
+    rows={
+        "mongo_commands": f"latency_ms IS NOT NULL AND command NOT IN {HELLOS} AND command NOT IN ('saslStart', "
+        f"'saslContinue', 'authenticate', 'getnonce') AND NOT {WAITING}",
+        "mongo_cursors": "tailable",
+    },
+    suspects=(
+        "SELECT server_address, server_port, database, collection, command, shape_id FROM r_mongo_commands "
+        "WHERE latency_ms > 100"
+    ),
+)

@@ -1,0 +1,123 @@
+"""MON112 retried-write: a driver sent a write again.
+
+Finds
+    Writes with the session and transaction number of an earlier one whose answer was an error or did not come.
+
+Why it matters
+    Retryable writes hide elections and broken connections from the application, and the server carries them out
+    once only. Each of them is a sign of trouble that nobody saw, and costs a time-out or an election.
+
+How it decides
+    The same lsid and txnNumber again, outside transactions of several statements, from one application; to another
+    server only when the first attempt failed, as a router passes one write on to several shards. Info, with how
+    many of them succeeded in the end (retries_least of them).
+
+False alarms
+    None known; the number is never used for another write of the session.
+
+References
+    Retryable writes specification: transaction id, determining retryable errors.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from analyser.detectors.findings import Finding
+from analyser.detectors.flow_rows import rows_of
+from analyser.detectors.framework import Detector, Frames
+from analyser.detectors.kafka.commits import count_text
+from analyser.detectors.mongo.mongo_rows import (
+    COMMAND_COLUMNS,
+    Row,
+    client_numbers,
+    client_text,
+    command_finding,
+    command_text,
+    listed,
+    namespace,
+    sentence_start,
+    server_text,
+)
+
+
+def detect(frames: Frames, *, retries_least: int = 1) -> Iterator[Finding]:
+    """At most one finding for this application."""
+    writes: dict[tuple[str, int], list[Row]] = {}
+    for row in rows_of(frames["mongo_commands"]):
+        writes.setdefault((row["lsid"], row["txn_number"]), []).append(row)
+    retried = [attempts for attempts in map(_attempts, writes.values()) if len(attempts) > 1]
+    if retried and len(retried) >= retries_least:
+        yield _finding(retried)
+
+
+def _attempts(rows: list[Row]) -> list[Row]:
+    """The first attempt and those that repeat it."""
+    attempts = rows[:1]
+    for row in rows[1:]:
+        if _failed(attempts[-1]) or server_text(row) == server_text(attempts[-1]):
+            attempts.append(row)
+    return attempts
+
+
+def _failed(row: Row) -> bool:
+    return row["status"] in ("error", "unanswered") or row["write_concern_error_code"] is not None
+
+
+def _why(row: Row) -> str:
+    if row["status"] == "unanswered":
+        return "no answer"
+    code, name = row["error_code"], row["error_name"]
+    return (f"{name} ({code})" if name else f"error {code}") if code else "answered, nevertheless"
+
+
+def _finding(retried: list[list[Row]]) -> Finding:
+    firsts = [attempts[0] for attempts in retried]
+    first, rows = firsts[0], [row for attempts in retried for row in attempts]
+    done = sum(not _failed(attempts[-1]) for attempts in retried)
+    what = f"{count_text(len(retried), 'write')}"
+    result = f"{done} of {len(retried)} succeeded then" if len(retried) > 1 else "It succeeded" if done else "It failed"
+    return command_finding(
+        DETECTOR,
+        rows,
+        severity="info",
+        subject={"address": first["client_address"], "application": first["app_name"], "driver": first["driver"]},
+        sentence=(
+            f"{sentence_start(client_text(first))} sent {what} again: {listed(command_text(row) for row in firsts)}. "
+            f"The first attempt ended with: {listed(map(_why, firsts))}. "
+            f"{result}{'' if len(retried) > 1 else (' then' if done else ' again')}."
+        ),
+        next_step=(
+            "Look at what happened to the first attempts: MON102 for errors, MON103 and TCP103 for connections that "
+            "were lost."
+        ),
+        numbers={
+            "writes": len(retried),
+            "succeeded": done,
+            "failed": len(retried) - done,
+            "attempts": len(rows),
+            "where": namespace(first),
+            "clients": [client_numbers(first, writes=len(retried), succeeded=done)],
+        },
+    )
+
+
+_WRITES = "lsid IS NOT NULL AND txn_number IS NOT NULL AND autocommit IS NOT FALSE AND start_transaction IS NOT TRUE"
+
+DETECTOR = Detector(
+    code="MON112",
+    name="retried-write",
+    severity="info",
+    confidence="high",
+    reads={
+        "mongo_commands": (
+            *COMMAND_COLUMNS, "lsid", "txn_number", "status", "error_code", "error_name", "write_concern_error_code",
+        ),
+    },
+    partition_by=("client_address", "app_name", "driver"),
+    detect=detect,
+    rows={
+        "mongo_commands": f"{_WRITES} AND (lsid, txn_number) IN (SELECT (lsid, txn_number) FROM mongo_commands WHERE "
+        f"{_WRITES} GROUP BY lsid, txn_number HAVING count(*) > 1)"
+    },
+)  # fmt: skip

@@ -1,0 +1,1 @@
+"""Rules about MQTT. In: partitions of connections, publishes and remarks. Out: findings that name the client."""

@@ -1,0 +1,138 @@
+"""MQT103 keep-alive-missed: a client was silent for longer than it promised.
+
+Finds
+    Connections whose client sent nothing for longer than its keep alive.
+
+Why it matters
+    Without other traffic the client has to send PINGREQ in time. A client that does not is frozen, overloaded or
+    cut off; after one and a half times the keep alive the server closes the connection and sends the will.
+
+How it decides
+    The longest time without a packet of the client, also the one at the end, against the keep alive of CONNECT, or
+    that which the server set in its place (5.0). More than 1.0 times (late_ratio) plus 1 s (slack_s) is a warning:
+    clients look at their clock once in a while. More than 1.5 times (gone_ratio) is critical: the server has to
+    close. Keep alive 0 switches the check off. A client that waits for PINGRESP until the end is not the one that
+    failed: info, MQT104 tells of the server. Bytes missing from the flow make it inconclusive: info, low
+    confidence.
+
+False alarms
+    A capture that lost the client's packets without a gap in its stream: PINGREQ is only 2 bytes, but its loss
+    shows.
+
+References
+    MQTT 3.1.1: [MQTT-3.1.2-23], [MQTT-3.1.2-24]; 5.0: [MQTT-3.1.2-20], [MQTT-3.1.2-22], [MQTT-3.2.2-21].
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from analyser.detectors.findings import Confidence, Evidence, Finding, Severity, some_evidence, subject_text
+from analyser.detectors.flow_rows import rows_of
+from analyser.detectors.framework import Detector, Frames
+from analyser.detectors.mqtt.mqtt_rows import (
+    CLIENT_COLUMNS,
+    Row,
+    client_numbers,
+    client_text,
+    ms_between,
+    seconds_text,
+    sentence_start,
+    server_text,
+)
+
+WAITED = " It was waiting for the answer to a PINGREQ."
+
+
+def detect(
+    frames: Frames, *, late_ratio: float = 1.0, gone_ratio: float = 1.5, slack_s: float = 1.0
+) -> Iterator[Finding]:
+    """At most one finding for the connection of this flow."""
+    for row in rows_of(frames["mqtt_connections"]):
+        keep_alive_s = row["keep_alive_s"] if row["server_keep_alive_s"] is None else row["server_keep_alive_s"]
+        if not keep_alive_s or row["ts_last_from_client"] is None:
+            continue
+        silence_ms, from_ns, packet, is_last = _silence(row)
+        limit_ms = keep_alive_s * 1000.0
+        if silence_ms <= limit_ms * late_ratio + slack_s * 1000:
+            continue
+        gone = silence_ms > limit_ms * gone_ratio
+        waits = is_last and bool(row["pings_unanswered"])
+        severity, confidence = _judged(gone, waits, bool(row["gap_bytes"]))
+        yield Finding(
+            code=DETECTOR.code,
+            name=DETECTOR.name,
+            severity=severity,
+            confidence=confidence,
+            provisional=is_last and row["closed_by"] is None,
+            subject=subject_text(flow=row["flow_id"]),
+            sentence=(
+                f"{sentence_start(client_text(row))} sent nothing to "
+                f"{server_text(row)} for {seconds_text(silence_ms)}, although it promised a packet every "
+                f"{keep_alive_s} s.{_outcome(row, is_last)}{WAITED if waits else ''}"
+            ),
+            next_step=(
+                "Look at the client at that time: was it stopped, out of memory, without network? Its next packet, if "
+                "any, shows when it came back."
+            ),
+            ts_first_ns=from_ns,
+            ts_last_ns=from_ns + int(silence_ms * 1e6),
+            evidence=some_evidence([Evidence(row["file"], packet, None)]),
+            numbers={
+                "flow_id": row["flow_id"],
+                "silence_ms": silence_ms,
+                "keep_alive_s": keep_alive_s,
+                "times": round(silence_ms / limit_ms, 2),
+                "until_end": is_last,
+                "gap_bytes": row["gap_bytes"],
+                "where": server_text(row),
+                "clients": [client_numbers(row, silence_ms=silence_ms, keep_alive_s=keep_alive_s)],
+            },
+        )
+
+
+def _silence(row: Row) -> tuple[float, int, int | None, bool]:
+    """Longest silence in ms, when it began, the packet before it, and whether it is the one at the end."""
+    inner_ms = row["client_silence_ms"] or 0.0
+    ends = row["observed_until"]
+    # What happens after DISCONNECT is no silence.
+    last_ms = 0.0 if row["disconnected_by"] or ends is None else ms_between(row["ts_last_from_client"], ends)
+    if last_ms > inner_ms or row["client_silence_from"] is None:
+        return last_ms, row["ts_last_from_client"], row["last_client_packet"], True
+    return inner_ms, row["client_silence_from"], row["client_silence_packet"], False
+
+
+def _judged(gone: bool, waits: bool, has_gaps: bool) -> tuple[Severity, Confidence]:
+    if has_gaps:
+        return "info", "low"
+    if waits:
+        return "info", "high"
+    return ("critical", "high") if gone else ("warning", "high")
+
+
+def _outcome(row: Row, is_last: bool) -> str:
+    if not is_last:
+        return " Then it went on."
+    if row["closed_by"] is None:
+        return " The capture ends there."
+    return f" Then the {row['closed_by']} closed the connection."
+
+
+DETECTOR = Detector(
+    code="MQT103",
+    name="keep-alive-missed",
+    severity="critical",
+    confidence="high",
+    reads={
+        "mqtt_connections": (
+            *CLIENT_COLUMNS, "keep_alive_s", "server_keep_alive_s", "client_silence_ms", "client_silence_from",
+            "client_silence_packet", "ts_last_from_client", "last_client_packet", "disconnected_by", "closed_by",
+            "pings_unanswered",
+            "observed_until", "gap_bytes", "file",
+        ),
+    },
+    partition_by=("flow_id",),
+    detect=detect,
+    rows={"mqtt_connections": "coalesce(server_keep_alive_s, keep_alive_s) > 0 AND coalesce(error_code, 0) = 0"},
+    suspects="SELECT flow_id FROM r_mqtt_connections",
+)  # fmt: skip

@@ -1,0 +1,103 @@
+"""MQT104 ping-unanswered: a PINGREQ got no PINGRESP.
+
+Finds
+    PINGREQ packets that the server did not answer, or answered late.
+
+Why it matters
+    The client asks whether the server is still there. Without an answer it must think that the connection is dead,
+    closes it and starts anew: the server was busy or stuck, or the way back is broken.
+
+How it decides
+    No PINGRESP within half the keep alive, 5 s at least (wait_least_s), while the connection was open and seen for
+    that long; or a PINGRESP that came later than that (info). Bytes missing from the flow make it inconclusive:
+    info, low confidence.
+
+False alarms
+    A capture that lost packets of the server without a gap in its stream.
+
+References
+    MQTT 3.1.1 and 5.0: section 3.1.2.10 (keep alive), [MQTT-3.12.4-1].
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from analyser.detectors.findings import Evidence, Finding, some_evidence, subject_text
+from analyser.detectors.flow_rows import rows_of
+from analyser.detectors.framework import Detector, Frames
+from analyser.detectors.kafka.commits import count_text
+from analyser.detectors.mqtt.mqtt_rows import (
+    CLIENT_COLUMNS,
+    client_numbers,
+    client_text,
+    ms_between,
+    seconds_text,
+    server_text,
+)
+
+
+def detect(frames: Frames, *, wait_least_s: float = 5.0) -> Iterator[Finding]:
+    """At most one finding for this flow."""
+    pings = rows_of(frames["exchanges"])
+    for row in rows_of(frames["mqtt_connections"]):
+        keep_alive_s = row["server_keep_alive_s"] or row["keep_alive_s"] or 0
+        limit_ms = max(wait_least_s, keep_alive_s / 2) * 1000
+        ends = row["observed_until"]
+        lost = [
+            p for p in pings if p["ts_response"] is None and ends is not None and ms_between(p["ts"], ends) >= limit_ms
+        ]
+        late = [p for p in pings if p["latency_ms"] is not None and p["latency_ms"] >= limit_ms]
+        if not lost and not late:
+            continue
+        proof = lost or late
+        inconclusive = bool(row["gap_bytes"])
+        worst_ms = max([p["latency_ms"] for p in late] + [ms_between(p["ts"], ends) for p in lost if ends is not None])
+        said = "did not answer" if lost else "answered late"
+        yield Finding(
+            code=DETECTOR.code,
+            name=DETECTOR.name,
+            severity="warning" if lost and not inconclusive else "info",
+            confidence="low" if inconclusive else "high",
+            provisional=bool(lost) and row["closed_by"] is None,
+            subject=subject_text(flow=row["flow_id"]),
+            sentence=(
+                f"The server {server_text(row)} {said} {count_text(len(proof), 'PINGREQ')} of {client_text(row)}; the "
+                f"longest wait was {seconds_text(worst_ms)}, more than {seconds_text(limit_ms)} is too long."
+            ),
+            next_step="Look at the server's load at that time, and at the way from the server to the client.",
+            ts_first_ns=min(p["ts"] for p in proof),
+            ts_last_ns=max(p["ts"] for p in proof),
+            evidence=some_evidence(
+                Evidence(p["request_file"], p["request_packet"], p["request_message_id"]) for p in proof
+            ),
+            numbers={
+                "flow_id": row["flow_id"],
+                "unanswered": len(lost),
+                "late": len(late),
+                "pings": len(pings),
+                "worst_ms": worst_ms,
+                "keep_alive_s": keep_alive_s or None,
+                "gap_bytes": row["gap_bytes"],
+                "where": server_text(row),
+                "clients": [client_numbers(row)],
+            },
+        )
+
+
+DETECTOR = Detector(
+    code="MQT104",
+    name="ping-unanswered",
+    severity="warning",
+    confidence="high",
+    reads={
+        "mqtt_connections": (
+            *CLIENT_COLUMNS, "keep_alive_s", "server_keep_alive_s", "closed_by", "observed_until", "gap_bytes",
+        ),
+        "exchanges": ("ts", "ts_response", "latency_ms", "request_file", "request_packet", "request_message_id"),
+    },
+    partition_by=("flow_id",),
+    detect=detect,
+    rows={"exchanges": "protocol = 'mqtt' AND operation = 'PINGREQ' AND status <> 'orphan'"},
+    suspects="SELECT flow_id FROM r_exchanges WHERE ts_response IS NULL OR latency_ms >= 5000",
+)  # fmt: skip

@@ -1,0 +1,146 @@
+"""MQT105 qos-incomplete: a QoS 1 or 2 handshake stopped on the way.
+
+Finds
+    PUBLISH packets of QoS 1 and 2 whose PUBACK, PUBREC, PUBREL or PUBCOMP did not come.
+
+Why it matters
+    The sender keeps the message and may not go on: QoS 2 that hangs fills the window of messages in flight until
+    nothing moves. The side that owes the missing step is the one to look at.
+
+How it decides
+    The last step seen is at least 10 s old (wait_s) when the connection ends, another message takes the identifier,
+    or the capture ends. The first missing step is named. Bytes missing from the flow make it inconclusive: info,
+    low confidence. A message that was sent again or refused is not counted.
+
+False alarms
+    A subscriber that acknowledges by hand after long work.
+
+References
+    MQTT 3.1.1 and 5.0: section 4.3.2 (QoS 1), 4.3.3 (QoS 2).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from analyser.detectors.findings import Evidence, Finding, printable, some_evidence, subject_text
+from analyser.detectors.flow_rows import rows_of
+from analyser.detectors.framework import Detector, Frames
+from analyser.detectors.kafka.commits import count_text
+from analyser.detectors.mqtt.mqtt_rows import (
+    CLIENT_COLUMNS,
+    Row,
+    client_numbers,
+    client_text,
+    ms_between,
+    seconds_text,
+    sentence_start,
+    server_text,
+)
+
+
+class _Step(NamedTuple):
+    """The missing packet; does the publisher owe it? Columns with the time of the step before, newest first."""
+
+    name: str
+    by_publisher: bool
+    since: tuple[str, ...]
+
+
+_MISSING = {
+    "no_puback": _Step("PUBACK", False, ("ts",)),
+    "no_pubrec": _Step("PUBREC", False, ("ts",)),
+    "no_pubrel": _Step("PUBREL", True, ("ts_received", "ts")),
+    "no_pubcomp": _Step("PUBCOMP", False, ("ts_released", "ts_received", "ts")),
+}
+
+
+def detect(frames: Frames, *, wait_s: float = 10.0) -> Iterator[Finding]:
+    """One finding for each missing step and direction on this flow."""
+    for connection in rows_of(frames["mqtt_connections"]):
+        ends = connection["observed_until"]
+        by_kind: dict[tuple[str, str], list[tuple[float, Row]]] = {}
+        for row in rows_of(frames["mqtt_publishes"]):
+            step = _MISSING[row["handshake"]]
+            since = next(row[name] for name in step.since if row[name] is not None)
+            waited_ms = 0.0 if ends is None else ms_between(since, ends)
+            if waited_ms >= wait_s * 1000:
+                by_kind.setdefault((row["handshake"], row["direction"]), []).append((waited_ms, row))
+        for (handshake, direction), stuck in by_kind.items():
+            yield _finding(connection, _MISSING[handshake], direction, stuck)
+
+
+def _finding(connection: Row, step: _Step, direction: str, stuck: list[tuple[float, Row]]) -> Finding:
+    inconclusive = bool(connection["gap_bytes"])
+    from_client = direction == "client_to_server"
+    client, server = client_text(connection), f"server {server_text(connection)}"
+    publisher, receiver = (client, server) if from_client else (server, client)
+    owes, waits = (publisher, receiver) if step.by_publisher else (receiver, publisher)
+    rows = [row for _, row in stuck]
+    worst_ms = max(ms for ms, _ in stuck)
+    topics = list(dict.fromkeys(printable(str(row["topic"] or "?"), 60) for row in rows))
+    more = f" and {len(topics) - 3} more topics" if len(topics) > 3 else ""
+    return Finding(
+        code=DETECTOR.code,
+        name=DETECTOR.name,
+        severity="info" if inconclusive else "warning",
+        confidence="low" if inconclusive else "high",
+        provisional=connection["closed_by"] is None,
+        subject=subject_text(flow=connection["flow_id"], direction=direction, missing=step.name),
+        sentence=(
+            f"{sentence_start(owes)} never sent {step.name} for {count_text(len(rows), 'message')} of QoS "
+            f"{', '.join(sorted({str(row['qos']) for row in rows}))} on {', '.join(topics[:3])}{more}; {waits} had "
+            f"waited {seconds_text(worst_ms)} when "
+            f"{'the connection was closed' if connection['closed_by'] else 'the capture ended'}."
+        ),
+        next_step=(
+            f"Look at the {owes}: it has the message in hand and did not go on"
+            + (", for example because its application acknowledges by hand." if (owes == client) else ".")
+        ),
+        ts_first_ns=min(row["ts"] for row in rows),
+        ts_last_ns=max(row["ts"] for row in rows),
+        evidence=some_evidence(
+            item
+            for row in rows
+            for item in (
+                Evidence(row["file"], row["packet"], row["message_id"]),
+                *(
+                    [Evidence(row["file"], row["last_step_packet"], None)]
+                    if row["last_step_packet"] is not None
+                    else []
+                ),
+            )
+        ),
+        numbers={
+            "flow_id": connection["flow_id"],
+            "direction": direction,
+            "missing": step.name,
+            "owed_by": "client" if owes == client else "server",
+            "stuck_messages": len(rows),
+            "waited_ms": worst_ms,
+            "packet_identifiers": [row["packet_identifier"] for row in rows[:40]],
+            "gap_bytes": connection["gap_bytes"],
+            "where": topics[0],
+            "clients": [client_numbers(connection, stuck=len(rows))],
+        },
+    )
+
+
+DETECTOR = Detector(
+    code="MQT105",
+    name="qos-incomplete",
+    severity="warning",
+    confidence="high",
+    reads={
+        "mqtt_connections": (*CLIENT_COLUMNS, "closed_by", "observed_until", "gap_bytes"),
+        "mqtt_publishes": (
+            "ts", "direction", "topic", "qos", "packet_identifier", "handshake", "ts_received", "ts_released",
+            "message_id", "file", "packet", "last_step_packet",
+        ),
+    },
+    partition_by=("flow_id",),
+    detect=detect,
+    rows={"mqtt_publishes": "handshake IN ('no_puback', 'no_pubrec', 'no_pubrel', 'no_pubcomp')"},
+    suspects="SELECT flow_id FROM r_mqtt_publishes",
+)  # fmt: skip

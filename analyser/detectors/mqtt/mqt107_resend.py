@@ -1,0 +1,146 @@
+"""MQT107 resend: messages sent again where they must not be, or not sent again where they must.
+
+Finds
+    In 5.0, PUBLISH packets sent again on the connection on which they were sent first; in all versions, messages of
+    QoS 1 and 2 without acknowledgement that the client did not send again after its session went on.
+
+Why it matters
+    A message sent again on a live connection doubles load just when the receiver is slow. One that is not sent
+    again after a reconnect is lost, although its QoS promises delivery.
+
+How it decides
+    For the first: the same packet identifier with DUP on one connection. For the second: the handshake was open
+    when the connection ended, the next connection of this client id has session present, was seen for 5 s
+    (grace_s), and brings no PUBLISH with that identifier. A PUBREL that is not sent again is not judged. Bytes
+    missing from either flow make the second one inconclusive, and silent.
+
+False alarms
+    A client that removes messages from its store on purpose, for example because they are too old to matter.
+
+References
+    MQTT 5.0: [MQTT-4.4.0-1]; 3.1.1: section 4.4.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from analyser.detectors.findings import Evidence, Finding, printable, some_evidence, subject_text
+from analyser.detectors.flow_rows import rows_of
+from analyser.detectors.framework import Detector, Frames
+from analyser.detectors.kafka.commits import count_text
+from analyser.detectors.mqtt.mqtt_rows import Row, client_numbers, client_text, sentence_start, server_text
+
+_NS = 1_000_000_000
+
+
+def detect(frames: Frames, *, again_least: int = 1, grace_s: float = 5.0) -> Iterator[Finding]:
+    """One finding for each connection of this client id with `again_least` messages sent again, or with lost ones."""
+    connections = rows_of(frames["mqtt_connections"])
+    publishes: dict[str, list[Row]] = {}
+    for row in rows_of(frames["mqtt_publishes"]):
+        publishes.setdefault(row["flow_id"], []).append(row)
+    for place, connection in enumerate(connections):
+        sent = publishes.get(connection["flow_id"], [])
+        again = [row for row in sent if row["first_message_id"] is not None and row["version"] == "5.0"]
+        if len(again) >= again_least and again:
+            yield _again(connection, again)
+        after = connections[place + 1] if place + 1 < len(connections) else None
+        if after is not None and after["session_present"] and _comparable(connection, after, int(grace_s * _NS)):
+            there = {row["packet_identifier"] for row in publishes.get(after["flow_id"], [])}
+            open_ones = [
+                row
+                for row in sent
+                if row["direction"] == "client_to_server" and row["handshake"] in ("no_puback", "no_pubrec")
+            ]
+            lost = [row for row in open_ones if row["packet_identifier"] not in there]
+            if lost:
+                yield _lost(connection, after, lost)
+
+
+def _comparable(old: Row, new: Row, grace_ns: int) -> bool:
+    seen_long = new["observed_until"] is not None and new["observed_until"] - new["ts"] >= grace_ns
+    return seen_long and not old["gap_bytes"] and not new["gap_bytes"] and old["closed_by"] is not None
+
+
+def _again(connection: Row, again: list[Row]) -> Finding:
+    return Finding(
+        code=DETECTOR.code,
+        name=DETECTOR.name,
+        severity="warning",
+        confidence="high",
+        provisional=False,
+        subject=subject_text(flow=connection["flow_id"], kind="again"),
+        sentence=(
+            f"On the connection of {client_text(connection)} with {server_text(connection)} "
+            f"{count_text(len(again), 'message')} went out twice while it was open (first: packet identifier "
+            f"{again[0]['packet_identifier']} on {printable(str(again[0]['topic'] or '?'), 60)}). 5.0 forbids it."
+        ),
+        next_step="Switch off timers of the sender that repeat messages; 5.0 sends again only after a reconnect.",
+        ts_first_ns=again[0]["ts"],
+        ts_last_ns=again[-1]["ts"],
+        evidence=_evidence(again),
+        numbers=_numbers(connection, sent_again=len(again)),
+    )
+
+
+def _lost(connection: Row, after: Row, lost: list[Row]) -> Finding:
+    return Finding(
+        code=DETECTOR.code,
+        name=DETECTOR.name,
+        severity="warning",
+        confidence="medium",
+        provisional=after["closed_by"] is None,
+        subject=subject_text(flow=connection["flow_id"], kind="lost"),
+        sentence=(
+            f"{sentence_start(client_text(connection))} went away with {count_text(len(lost), 'message')} of QoS 1 "
+            f"or 2 not acknowledged by {server_text(connection)}; it came back with its session from port "
+            f"{after['client_port']} and did not send them again (first: "
+            f"{printable(str(lost[0]['topic'] or '?'), 60)})."
+        ),
+        next_step="Look at how the client keeps messages over a reconnect: its store may be in memory, or off.",
+        ts_first_ns=lost[0]["ts"],
+        ts_last_ns=after["ts"],
+        evidence=_evidence(lost),
+        numbers=_numbers(connection, not_sent_again=len(lost)),
+    )
+
+
+def _evidence(rows: list[Row]) -> tuple[Evidence, ...]:
+    return some_evidence(Evidence(row["file"], row["packet"], row["message_id"]) for row in rows)
+
+
+def _numbers(connection: Row, **counts: int) -> Row:
+    return {
+        "flow_id": connection["flow_id"],
+        **counts,
+        "where": server_text(connection),
+        "clients": [client_numbers(connection, **counts)],
+    }
+
+
+DETECTOR = Detector(
+    code="MQT107",
+    name="resend",
+    severity="warning",
+    confidence="high",
+    reads={
+        "mqtt_connections": (
+            "ts", "flow_id", "client_address", "client_port", "server_port", "version", "session_present", "closed_by",
+            "observed_until", "gap_bytes",
+        ),
+        "mqtt_publishes": (
+            "ts", "flow_id", "direction", "topic", "packet_identifier", "handshake", "first_message_id", "version",
+            "message_id", "file", "packet",
+        ),
+    },
+    partition_by=("server_address", "client_id"),
+    detect=detect,
+    rows={
+        "mqtt_connections": "client_id <> ''",
+        "mqtt_publishes": "client_id <> '' AND qos IN (1, 2)",
+    },
+    suspects="""
+        SELECT server_address, client_id FROM r_mqtt_publishes
+        WHERE (first_message_id IS NOT NULL AND version = '5.0') OR handshake IN ('no_puback', 'no_pubrec')""",
+)  # fmt: skip

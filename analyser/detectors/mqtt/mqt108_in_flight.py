@@ -1,0 +1,55 @@
+"""MQT108 inflight-exceeded: more messages without acknowledgement than the receiver takes.
+
+Finds
+    PUBLISH packets of QoS 1 and 2 above the receiver's Receive Maximum, and connections closed for that reason
+    (0x93).
+
+Why it matters
+    The receiver closes the connection, and the messages in flight come again: under load a loop of reconnects.
+
+How it decides
+    The count of messages in flight by direction against the Receive Maximum of the other side's CONNECT or CONNACK
+    (65,535 where it sent none), and the reason code of DISCONNECT (remarks_least of a kind).
+
+False alarms
+    An acknowledgement missing from the capture: CAP101 tells about gaps.
+
+References
+    MQTT 5.0: [MQTT-3.3.4-7] (client above the server's), [MQTT-3.3.4-9] (server above the client's), reason code
+    0x93.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from analyser.detectors.findings import Finding, Severity
+from analyser.detectors.framework import Detector, Frames
+from analyser.detectors.mqtt.mqtt_rows import (
+    disconnect_finding,
+    disconnect_suspects,
+    remark_detector_tables,
+    remark_findings,
+)
+
+RECEIVE_MAXIMUM_EXCEEDED = 0x93
+_NEXT = "Look at how the sender takes the Receive Maximum of the other side, and why acknowledgements are slow."
+_WHAT: dict[str, tuple[Severity, str, str]] = {
+    "receive_maximum_exceeded": ("warning", "had more messages in flight than allowed", _NEXT),
+}
+
+
+def detect(frames: Frames, *, remarks_least: int = 1) -> Iterator[Finding]:
+    """Findings for each side that exceeds from `remarks_least` messages on, and for a DISCONNECT with 0x93."""
+    yield from remark_findings(DETECTOR, frames, remarks_least, _WHAT)
+    yield from disconnect_finding(DETECTOR, frames, RECEIVE_MAXIMUM_EXCEEDED, "too many messages in flight", _NEXT)
+
+
+DETECTOR = Detector(
+    code="MQT108",
+    name="inflight-exceeded",
+    severity="warning",
+    confidence="high",
+    detect=detect,
+    **remark_detector_tables(_WHAT) | disconnect_suspects(RECEIVE_MAXIMUM_EXCEEDED),
+)

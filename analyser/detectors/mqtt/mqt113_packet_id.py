@@ -1,0 +1,54 @@
+"""MQT113 packet-id: a packet identifier that is 0 or still in use.
+
+Finds
+    SUBSCRIBE, UNSUBSCRIBE and PUBLISH packets whose identifier is 0, or is that of one not finished yet.
+
+Why it matters
+    The answers can no longer be told apart: an acknowledgement counts for the wrong message, and that is how QoS 1
+    and 2 messages get lost although every log says delivered.
+
+How it decides
+    Identifiers in flight by direction (remarks_least of a kind). A message that is sent again with DUP is no reuse.
+
+False alarms
+    After packets are missing from the capture an acknowledgement may have been missed: CAP101 tells about gaps.
+
+References
+    MQTT 3.1.1: [MQTT-2.3.1-1], [MQTT-2.3.1-2]; 5.0: [MQTT-2.2.1-3], [MQTT-2.2.1-4].
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from analyser.detectors.findings import Finding, Severity
+from analyser.detectors.framework import Detector, Frames
+from analyser.detectors.mqtt.mqtt_rows import remark_detector_tables, remark_findings
+
+_WHAT: dict[str, tuple[Severity, str, str]] = {
+    "packet_identifier_zero": (
+        "warning",
+        "used packet identifier 0",
+        "Look at the library and version of the sender.",
+    ),
+    "packet_identifier_in_use": (
+        "warning",
+        "used a packet identifier that was still in flight",
+        "Look for two threads that number packets, or for a counter that wraps while old messages wait.",
+    ),
+}
+
+
+def detect(frames: Frames, *, remarks_least: int = 1) -> Iterator[Finding]:
+    """One finding for each kind of breach and side of this flow, from `remarks_least` of a kind on."""
+    yield from remark_findings(DETECTOR, frames, remarks_least, _WHAT)
+
+
+DETECTOR = Detector(
+    code="MQT113",
+    name="packet-id",
+    severity="warning",
+    confidence="high",
+    detect=detect,
+    **remark_detector_tables(_WHAT),
+)

@@ -1,0 +1,187 @@
+"""What the rules about MQTT share: how a client is named, and findings from a dissector's remarks.
+
+In: rows of a detector's frames as dicts. Out: words, the `clients` of a finding's numbers, evidence.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+from analyser.detectors.findings import Evidence, Finding, Severity, printable, some_evidence, subject_text
+from analyser.detectors.flow_rows import rows_of
+from analyser.detectors.framework import Detector, Frames
+from analyser.detectors.kafka.commits import count_text
+
+Row = dict[str, Any]
+
+MAX_NAME = 80
+_NS_PER_MS = 1_000_000
+# Columns of mqtt_connections by which a client is named.
+CLIENT_COLUMNS = ("ts", "client_id", "client_address", "client_port", "server_address", "server_port", "version")
+_DISCONNECT_COLUMNS = ("file", "disconnect_packet", "disconnected_by", "ts_disconnect", "disconnect_reason_code")
+REMARK_COLUMNS = ("ts", "file", "packet", "message_id", "direction", "severity", "code", "text")
+
+
+def client_text(row: Mapping[str, Any]) -> str:
+    """`client sensor-7 at 10.0.0.3:40001`."""
+    name = printable(row["client_id"] or "(no client id)", MAX_NAME)
+    return f"client {name} at {row['client_address'] or '?'}:{row['client_port'] or '?'}"
+
+
+def sentence_start(text: str) -> str:
+    """The text with a capital letter; names in it stay as they are."""
+    return text[:1].upper() + text[1:]
+
+
+def server_text(row: Mapping[str, Any]) -> str:
+    """`10.0.0.9:1883`."""
+    return f"{row['server_address'] or '?'}:{row['server_port'] or '?'}"
+
+
+def client_numbers(row: Mapping[str, Any], **more: Any) -> Row:
+    """An element of `clients` in a finding's numbers."""
+    return {
+        "address": row["client_address"],
+        "port": row["client_port"],
+        "client_id": row["client_id"],
+        "version": row.get("version"),
+        **more,
+    }
+
+
+def ms_between(earlier_ns: int, later_ns: int) -> float:
+    """Milliseconds."""
+    return (later_ns - earlier_ns) / _NS_PER_MS
+
+
+def seconds_text(ms: float) -> str:
+    """`1.5 s`, `90 s`, `200 ms`."""
+    return f"{ms:.0f} ms" if ms < 1000 else f"{ms / 1000:.3g} s" if ms < 100_000 else f"{ms / 1000:,.0f} s"
+
+
+def remark_findings(
+    detector: Detector,
+    frames: Frames,
+    least: int,
+    what: Mapping[str, tuple[Severity, str, str]],
+) -> Iterator[Finding]:
+    """One finding for each code of remark and side of a flow, from `least` remarks on.
+
+    what: code of the remark -> severity, what was done ("sent ..."), next step. The sentence quotes the first remark,
+    which names the clause.
+    """
+    connections = rows_of(frames["mqtt_connections"])
+    if not connections:
+        return
+    connection = connections[0]
+    by_kind: dict[tuple[str, str | None], list[Row]] = {}
+    for remark in rows_of(frames["expert_infos"]):
+        by_kind.setdefault((remark["code"], remark["direction"]), []).append(remark)
+    for (code, direction), remarks in by_kind.items():
+        if len(remarks) < least or code not in what:
+            continue
+        severity, done, next_step = what[code]
+        yield _remark_finding(detector, connection, direction, remarks, severity, done, next_step)
+
+
+def _remark_finding(
+    detector: Detector,
+    connection: Row,
+    direction: str | None,
+    remarks: Sequence[Row],
+    severity: Severity,
+    done: str,
+    next_step: str,
+) -> Finding:
+    by_server = direction == "server_to_client"
+    client = client_text(connection)
+    who = f"The server {server_text(connection)}" if by_server else sentence_start(client)
+    to = f" to {client}" if by_server else f" to {server_text(connection)}"
+    code = remarks[0]["code"]
+    return Finding(
+        code=detector.code,
+        name=detector.name,
+        severity=severity,
+        confidence="high",
+        provisional=False,
+        subject=subject_text(flow=connection["flow_id"], side="server" if by_server else "client", remark=code),
+        sentence=f"{who} {done}{to} {times_text(len(remarks))}; first: {remarks[0]['text'].rstrip('.')}.",
+        next_step=next_step,
+        ts_first_ns=min(remark["ts"] for remark in remarks),
+        ts_last_ns=max(remark["ts"] for remark in remarks),
+        evidence=remark_evidence(remarks),
+        numbers={
+            "flow_id": connection["flow_id"],
+            "side": "server" if by_server else "client",
+            "remark": code,
+            "count": len(remarks),
+            "where": server_text(connection),
+            "clients": [client_numbers(connection)],
+        },
+    )
+
+
+def remark_evidence(remarks: Iterable[Row]) -> tuple[Evidence, ...]:
+    """Messages that the remarks are about."""
+    return some_evidence(Evidence(remark["file"], remark["packet"], remark["message_id"]) for remark in remarks)
+
+
+def times_text(number: int) -> str:
+    """`once`, `twice`, `7 times`."""
+    return {1: "once", 2: "twice"}.get(number, count_text(number, "time"))
+
+
+def remark_rows(codes: Iterable[str]) -> str:
+    """SQL condition for `expert_infos`: remarks of these codes."""
+    return "code IN (" + ", ".join(f"'{code}'" for code in codes) + ") AND flow_id IS NOT NULL"
+
+
+def remark_detector_tables(codes: Iterable[str]) -> dict[str, Any]:
+    """Keyword arguments of a Detector that judges remarks on one flow."""
+    return {
+        "reads": {"mqtt_connections": (*CLIENT_COLUMNS, *_DISCONNECT_COLUMNS), "expert_infos": REMARK_COLUMNS},
+        "partition_by": ("flow_id",),
+        "rows": {"expert_infos": remark_rows(codes)},
+        "suspects": "SELECT flow_id FROM r_expert_infos SEMI JOIN r_mqtt_connections USING (flow_id)",
+    }
+
+
+def disconnect_finding(
+    detector: Detector, frames: Frames, reason: int, words: str, next_step: str
+) -> Iterator[Finding]:
+    """A finding when this flow's first DISCONNECT has that reason code. words: what it stands for."""
+    for row in rows_of(frames["mqtt_connections"]):
+        if row["disconnect_reason_code"] != reason or row["ts_disconnect"] is None:
+            continue
+        by_server = row["disconnected_by"] == "server"
+        client, server = client_text(row), f"the server {server_text(row)}"
+        who, whom = (server, client) if by_server else (client, server)
+        yield Finding(
+            code=detector.code,
+            name=detector.name,
+            severity="warning",
+            confidence="high",
+            provisional=False,
+            subject=subject_text(flow=row["flow_id"], reason=f"0x{reason:02X}"),
+            sentence=f"{sentence_start(who)} ended the connection with {whom} for {words} (0x{reason:02X}).",
+            next_step=next_step,
+            ts_first_ns=row["ts_disconnect"],
+            ts_last_ns=row["ts_disconnect"],
+            evidence=(Evidence(row["file"], row["disconnect_packet"], None),),
+            numbers={
+                "flow_id": row["flow_id"],
+                "disconnected_by": row["disconnected_by"],
+                "reason_code": reason,
+                "where": server_text(row),
+                "clients": [client_numbers(row)],
+            },
+        )
+
+
+def disconnect_suspects(reason: int) -> dict[str, str]:
+    """For a detector that looks at remarks and at this reason code of DISCONNECT."""
+    return {
+        "suspects": "SELECT flow_id FROM r_expert_infos SEMI JOIN r_mqtt_connections USING (flow_id) UNION "
+        f"SELECT flow_id FROM r_mqtt_connections WHERE disconnect_reason_code = {reason}"
+    }

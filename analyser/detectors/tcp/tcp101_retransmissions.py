@@ -1,0 +1,95 @@
+"""TCP101 retransmissions: the network loses packets of a connection.
+
+Finds
+    Flows of which many segments were sent more than once, with the exchanges that waited meanwhile.
+
+Why it matters
+    A lost segment costs at least 200 ms, often more. A broker that is slow only because the network loses packets must
+    not be tuned.
+
+How it decides
+    More than 1 % of the segments with data (share_above) and more than 20 (segments_above) were sent again. Copies of
+    packets and keep-alive probes do not count. An exchange was delayed when a retransmission lies between its request
+    and its response.
+
+False alarms
+    A capture that lost many packets itself is told by CAP101; what it lost cannot be counted here.
+
+References
+    RFC 6298 and RFC 8985, retransmission; Linux waits at least 200 ms (TCP_RTO_MIN).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from analyser.detectors.findings import Evidence, Finding, some_evidence, subject_text
+from analyser.detectors.flow_rows import MOST_NAMED, endpoints_text, rows_of
+from analyser.detectors.framework import Detector, Frames
+from analyser.detectors.kafka.commits import count_text
+
+
+def detect(frames: Frames, *, share_above: float = 0.01, segments_above: int = 20) -> Iterator[Finding]:
+    """At most one finding for this flow: above `share_above` of its segments, and more than `segments_above`."""
+    marks, delayed = rows_of(frames["expert_infos"]), rows_of(frames["exchanges"])
+    for flow in rows_of(frames["flows"]):
+        again, sent = flow["retransmitted_segments"], flow["data_segments"]
+        if not marks or again <= segments_above or again <= share_above * sent:
+            continue
+        slowest = max(delayed, key=lambda e: (e["latency_ms"] or 0, e["exchange_id"]), default=None)
+        waited = ""
+        if slowest is not None:
+            longest = f"{slowest['latency_ms'] or 0:.0f} ms ({slowest['operation'] or '?'})"
+            waited = f" {count_text(len(delayed), 'exchange')} waited meanwhile, the longest {longest}."
+        yield Finding(
+            code=DETECTOR.code,
+            name=DETECTOR.name,
+            severity="warning",
+            confidence="high",
+            provisional=False,
+            subject=subject_text(flow=flow["flow_id"]),
+            sentence=(
+                f"Between {endpoints_text(flow)} {again} of {sent} segments ({again / max(sent, 1):.1%}) were sent "
+                f"again: the network loses packets.{waited}"
+            ),
+            next_step="Look at the network between the two (links, mirrors, overloaded hosts), not at the broker.",
+            ts_first_ns=min(m["ts"] for m in marks),
+            ts_last_ns=max(m["ts"] for m in marks),
+            evidence=some_evidence(Evidence(m["file"], m["packet"], m["message_id"]) for m in marks),
+            numbers={
+                "flow_id": flow["flow_id"],
+                "retransmitted_segments": again,
+                "retransmitted_bytes": flow["retransmitted_bytes"],
+                "data_segments": sent,
+                "delayed_exchanges": [e["exchange_id"] for e in delayed[:MOST_NAMED]],
+                "delayed_exchanges_count": len(delayed),
+            },
+        )
+
+
+_SUSPECT = "retransmitted_segments > 20 AND retransmitted_segments > 0.01 * data_segments AND duplicate_of IS NULL"
+
+DETECTOR = Detector(
+    code="TCP101",
+    name="retransmissions",
+    severity="warning",
+    confidence="high",
+    reads={
+        "flows": (
+            "flow_id", "protocol", "client_address", "client_port", "server_address", "server_port",
+            "data_segments", "retransmitted_segments", "retransmitted_bytes",
+        ),
+        "expert_infos": ("ts", "file", "packet", "message_id"),
+        "exchanges": ("ts", "exchange_id", "operation", "latency_ms"),
+    },
+    partition_by=("flow_id",),
+    detect=detect,
+    rows={
+        "flows": _SUSPECT,
+        "expert_infos": f"code = 'retransmission' AND flow_id IN (SELECT flow_id FROM flows WHERE {_SUSPECT})",
+        "exchanges": "exchange_id IN (SELECT e.exchange_id FROM exchanges e JOIN expert_infos x USING (flow_id) "
+        "WHERE x.code = 'retransmission' AND x.ts BETWEEN e.ts AND e.ts_response "
+        f"AND flow_id IN (SELECT flow_id FROM flows WHERE {_SUSPECT}))",
+    },
+    suspects="SELECT flow_id FROM r_flows",
+)  # fmt: skip

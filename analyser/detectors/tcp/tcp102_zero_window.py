@@ -1,0 +1,77 @@
+"""TCP102 zero-window: a receiver did not read, and its window was closed.
+
+Finds
+    Flows in which one side told the other to stop sending.
+
+Why it matters
+    The peer is ready and has to wait: an application that does not read its socket (a long poll loop, a full heap, a
+    stopped process) slows itself down and blames the other side.
+
+How it decides
+    The time from a segment that gives a window of 0 to the next one from that side that gives more, above 100 ms
+    (ms_above) in sum for one side. Zero is zero whatever the window scale. Segments with SYN or RST do not count.
+
+False alarms
+    A client that is paused on purpose (back-pressure) and takes its time.
+
+References
+    RFC 9293, 3.8.6.1, zero-window probing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from analyser.detectors.findings import Evidence, Finding, some_evidence, subject_text
+from analyser.detectors.flow_rows import endpoints_text, rows_of
+from analyser.detectors.framework import Detector, Frames
+
+
+def detect(frames: Frames, *, ms_above: float = 100.0) -> Iterator[Finding]:
+    """One finding for each side of this flow whose window was closed for more than `ms_above` in sum."""
+    marks = rows_of(frames["expert_infos"])
+    for flow in rows_of(frames["flows"]):
+        for side, direction in (("client", "client_to_server"), ("server", "server_to_client")):
+            closed_ms = flow[f"{side}_zero_window_ms"] or 0.0
+            proof = [m for m in marks if m["direction"] == direction]
+            if closed_ms <= ms_above or not proof:
+                continue
+            yield Finding(
+                code=DETECTOR.code,
+                name=DETECTOR.name,
+                severity="warning",
+                confidence="high",
+                provisional=False,
+                subject=subject_text(flow=flow["flow_id"], side=side),
+                sentence=(
+                    f"The {side} of the connection between {endpoints_text(flow)} closed its receive window for "
+                    f"{closed_ms:.0f} ms in sum: it did not read, and the other side had to wait."
+                ),
+                next_step=f"Look at the {side}: is it busy, paused, or stopped? Network and other side are fine.",
+                ts_first_ns=min(m["ts"] for m in proof),
+                ts_last_ns=max(m["ts"] for m in proof),
+                evidence=some_evidence(Evidence(m["file"], m["packet"], m["message_id"]) for m in proof),
+                numbers={"flow_id": flow["flow_id"], "side": side, "zero_window_ms": closed_ms, "times": len(proof)},
+            )
+
+
+DETECTOR = Detector(
+    code="TCP102",
+    name="zero-window",
+    severity="warning",
+    confidence="high",
+    reads={
+        "flows": (
+            "flow_id", "protocol", "client_address", "client_port", "server_address", "server_port",
+            "client_zero_window_ms", "server_zero_window_ms",
+        ),
+        "expert_infos": ("ts", "file", "packet", "message_id", "direction"),
+    },
+    partition_by=("flow_id",),
+    detect=detect,
+    rows={
+        "flows": "(client_zero_window_ms > 100 OR server_zero_window_ms > 100) AND duplicate_of IS NULL",
+        "expert_infos": "code = 'zero_window'",
+    },
+    suspects="SELECT flow_id FROM r_flows",
+)  # fmt: skip

@@ -1,0 +1,95 @@
+"""TCP103 reset-with-requests: a connection was reset while requests waited for their responses.
+
+Finds
+    Flows that ended with an RST although requests had no response yet.
+
+Why it matters
+    The client cannot know whether these requests were carried out. It will connect again and may send them twice.
+
+How it decides
+    The first RST of the flow, and requests without a response (requests_least). A client that resets while only long
+    polls wait (a Fetch) is shutting down: several clients do so, and it is no finding. A reset by the client with other
+    requests waiting is info, one by the server a warning.
+
+False alarms
+    An answer that the capture lost: CAP101 tells about gaps. A load balancer that resets idle connections.
+
+References
+    RFC 9293, 3.5.2, reset generation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from analyser.detectors.findings import Evidence, Finding, some_evidence, subject_text
+from analyser.detectors.flow_rows import endpoints_text, rows_of
+from analyser.detectors.framework import Detector, Frames
+from analyser.detectors.kafka.commits import count_text
+
+_LONG_POLLS = frozenset({"Fetch", "ShareFetch", "hello", "getMore"})
+
+
+def detect(frames: Frames, *, requests_least: int = 1) -> Iterator[Finding]:
+    """At most one finding for this flow, from `requests_least` waiting requests on."""
+    marks, waiting = rows_of(frames["expert_infos"]), rows_of(frames["exchanges"])
+    for flow in rows_of(frames["flows"]):
+        by_server = flow["reset_by"] == "server"
+        lost = [e for e in waiting if by_server or e["operation"] not in _LONG_POLLS]
+        if not marks or len(lost) < requests_least or not lost:
+            continue
+        operations = ", ".join(sorted({e["operation"] or "?" for e in lost}))
+        yield Finding(
+            code=DETECTOR.code,
+            name=DETECTOR.name,
+            severity="warning" if by_server else "info",
+            confidence="medium" if flow["gap_bytes"] else "high",
+            provisional=False,
+            subject=subject_text(flow=flow["flow_id"]),
+            sentence=(
+                f"The {flow['reset_by']} reset the connection between {endpoints_text(flow)} while "
+                f"{count_text(len(lost), 'request')} had no response ({operations}). Whether "
+                f"{'it was' if len(lost) == 1 else 'they were'} carried out is not known."
+            ),
+            next_step=f"Look into the log of the {flow['reset_by']} at that time, and at load balancers on the way.",
+            ts_first_ns=min(e["ts"] for e in lost),
+            ts_last_ns=max(m["ts"] for m in (*marks, *lost)),
+            evidence=some_evidence(
+                (
+                    *(Evidence(e["request_file"], e["request_packet"], e["request_message_id"]) for e in lost),
+                    *(Evidence(m["file"], m["packet"], m["message_id"]) for m in marks),
+                )
+            ),
+            numbers={
+                "flow_id": flow["flow_id"],
+                "reset_by": flow["reset_by"],
+                "waiting_requests": len(lost),
+                "gap_bytes": flow["gap_bytes"],
+            },
+        )
+
+
+_RESET = "reset_by IS NOT NULL AND protocol IS NOT NULL AND duplicate_of IS NULL"
+
+DETECTOR = Detector(
+    code="TCP103",
+    name="reset-with-requests",
+    severity="warning",
+    confidence="high",
+    reads={
+        "flows": (
+            "flow_id", "protocol", "client_address", "client_port", "server_address", "server_port",
+            "reset_by", "gap_bytes",
+        ),
+        "expert_infos": ("ts", "file", "packet", "message_id"),
+        "exchanges": ("ts", "operation", "request_file", "request_packet", "request_message_id"),
+    },
+    partition_by=("flow_id",),
+    detect=detect,
+    rows={
+        "flows": _RESET,
+        "expert_infos": "code = 'reset'",
+        "exchanges": f"status = 'unanswered' AND flow_id IN (SELECT flow_id FROM flows WHERE {_RESET})",
+    },
+    suspects="SELECT flow_id FROM r_flows SEMI JOIN r_exchanges USING (flow_id)",
+)  # fmt: skip

@@ -1,0 +1,102 @@
+"""TCP104 handshake: connections to a server are refused, not answered, or slow to begin.
+
+Finds
+    Servers (address and port) to which connections could not be made, or only after more than a second.
+
+Why it matters
+    Clients retry for long and say only "disconnected" or "timeout". A refused port is a process that is not there; no
+    answer is a filter or a dead host; a handshake of a second or more is a lost SYN or a full accept queue.
+
+How it decides
+    A SYN that is answered by RST; a SYN that was sent at least 3 times (syns_least) without any answer, and no data
+    behind it (data proves that the answer is only missing from the capture); more than 1 s (slow_ms_above) from the
+    first SYN to the SYN-ACK. One finding for each server. When the server accepts connections after the last refused or
+    unanswered one it was restarted: info.
+
+False alarms
+    A probe that tries which ports are open. Unanswered attempts where only one direction was captured: confidence is
+    low for them.
+
+References
+    RFC 9293, 3.5; RFC 6298: the first SYN is repeated after 1 s. Linux drops SYNs when the accept queue is full.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from analyser.detectors.findings import Evidence, Finding, some_evidence, subject_text
+from analyser.detectors.flow_rows import MOST_NAMED, rows_of
+from analyser.detectors.framework import Detector, Frames
+from analyser.detectors.kafka.commits import count_text
+
+
+def detect(frames: Frames, *, slow_ms_above: float = 1000.0, syns_least: int = 3) -> Iterator[Finding]:
+    """At most one finding for this server: refused, `syns_least` SYNs in vain, or slower than `slow_ms_above`."""
+    flows = rows_of(frames["flows"])
+    refused = [f for f in flows if f["handshake"] == "refused"]
+    silent = [f for f in flows if f["handshake"] == "unanswered" and not f["data_segments"]]
+    silent = [f for f in silent if f["packets"] >= syns_least]
+    slow = [f for f in flows if f["handshake"] == "complete" and (f["handshake_ms"] or 0) > slow_ms_above]
+    failed_ns = max((f["ts_first"] for f in (*refused, *silent)), default=0)
+    recovered = any(f["handshake"] == "complete" and f["ts_first"] > failed_ns for f in flows)
+    shown = sorted((*refused, *silent, *slow), key=lambda f: (f["ts_first"], f["flow_id"]))
+    if not shown:
+        return
+    server = f"{shown[0]['server_address']}:{shown[0]['server_port']}"
+    parts = [
+        f"{count_text(len(refused), 'connection')} refused" if refused else "",
+        f"{count_text(len(silent), 'connection')} never answered" if silent else "",
+        f"{count_text(len(slow), 'connection')} slow to begin (up to {max(f['handshake_ms'] for f in slow):.0f} ms)"
+        if slow
+        else "",
+    ]
+    clients = sorted({f["client_address"] for f in shown})
+    yield Finding(
+        code=DETECTOR.code,
+        name=DETECTOR.name,
+        severity="info" if recovered and not slow else "warning",
+        confidence="high" if refused or slow else "low",
+        provisional=False,
+        subject=subject_text(server=server),
+        sentence=(
+            f"{server}: {', '.join(part for part in parts if part)}, from {', '.join(clients[:3])}"
+            f"{' and others' if len(clients) > 3 else ''}{'; it accepts them later' if recovered else ''}."
+        ),
+        next_step=(
+            "Refused: is the process up, and is the advertised address right? No answer: firewall, routing, dead host. "
+            "Slow: lost packets, or an accept queue that is full."
+        ),
+        ts_first_ns=shown[0]["ts_first"],
+        ts_last_ns=shown[-1]["ts_first"],
+        evidence=some_evidence(Evidence(f["file"], f["first_packet"], None) for f in shown),
+        numbers={
+            "server": server,
+            "refused": len(refused),
+            "unanswered": len(silent),
+            "slow": len(slow),
+            "slowest_ms": max((f["handshake_ms"] for f in slow), default=None),
+            "clients": clients[:MOST_NAMED],
+        },
+    )
+
+
+DETECTOR = Detector(
+    code="TCP104",
+    name="handshake",
+    severity="warning",
+    confidence="high",
+    reads={
+        "flows": (
+            "flow_id", "client_address", "ts_first", "file", "first_packet", "packets", "handshake", "handshake_ms",
+            "data_segments",
+        ),
+    },
+    partition_by=("server_address", "server_port"),
+    detect=detect,
+    rows={
+        "flows": "duplicate_of IS NULL AND handshake IS NOT NULL",
+    },
+    suspects="SELECT server_address, server_port FROM r_flows WHERE handshake = 'refused' "
+    "OR (handshake = 'unanswered' AND packets >= 3 AND coalesce(data_segments, 0) = 0) OR handshake_ms > 1000",
+)  # fmt: skip

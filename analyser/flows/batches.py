@@ -1,0 +1,150 @@
+"""A packet batch in the shapes that the two paths of the flow table need.
+
+In: a `PacketBatch`, and which of its packets are copies. Out: runs of in-order data segments per stretch and direction
+for the quick path, rows of single packets for the careful one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import accumulate
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from analyser.capture import PacketBatch
+from analyser.flows.streams import Run
+from analyser.flows.stretches import Stretches
+from dissectors.core.model import packet_of
+
+_MASK = (1 << 32) - 1
+_ROWS_AT_A_TIME = 4096
+
+IntArray = npt.NDArray[np.int64]
+FlagArray = npt.NDArray[np.bool_]
+
+
+class PacketRow(NamedTuple):
+    """One packet for the careful path. now_ns: latest time in the capture up to it. copy: it was captured before."""
+
+    packet: int
+    ts_ns: int
+    now_ns: int
+    from_low: bool
+    seq: int
+    ack: int
+    flags: int
+    window: int
+    payload: memoryview
+    wire_bytes: int
+    copy: bool
+    window_scale: int
+    segment_size: int
+
+
+@dataclass(slots=True)
+class ReadyRun:
+    """Consecutive data segments of one direction in one stretch: rows `first` to `last` of the sorted columns."""
+
+    from_low: int
+    first: int
+    last: int
+    seq: int
+    in_order: bool
+
+
+class BatchColumns:
+    """A batch's columns. `copies`: True where a packet was captured before."""
+
+    def __init__(
+        self, batch: PacketBatch, file_index: int, copies: FlagArray, now_ns: int, clock: IntArray | None = None
+    ) -> None:
+        """now_ns: the capture's clock before the batch. clock: for each packet, where packets are left out."""
+        self._batch = batch
+        self._data = batch.data
+        self._copies = copies
+        self.packet: IntArray = batch.packet + packet_of(file_index, 0)
+        running = np.maximum.accumulate(batch.ts_ns) if clock is None else clock
+        self.now_ns: IntArray = np.maximum(running, now_ns)
+        self._starts: list[int] = []
+        self._ends: list[int] = []
+        self._packets: list[int] = []
+        self._ts_ns: list[int] = []
+
+    def runs(self, cut: Stretches) -> dict[int, tuple[ReadyRun, ...]]:
+        """Data segments in the order of stretch, direction and capture, one run for each direction of a stretch.
+
+        By the stretch's number. Packets that must be looked at one by one are left out.
+        """
+        batch = self._batch
+        rows = cut.order
+        chosen = (batch.wire_payload_bytes[rows] > 0) & ~self._copies[rows] & ~cut.alone
+        if not chosen.any():
+            return {}
+        rows = rows[chosen]
+        key = cut.number[chosen] * 2 + batch.from_low[rows]
+        by_key = np.argsort(key, kind="stable")
+        rows, key = rows[by_key], key[by_key]
+        seq, size = batch.seq[rows], batch.payload_bytes[rows].astype(np.int64)
+        starts = batch.payload_start[rows]
+        self._starts, self._ends = starts.tolist(), (starts + size).tolist()
+        self._packets, self._ts_ns = self.packet[rows].tolist(), batch.ts_ns[rows].tolist()
+        new_run = np.concatenate(([True], key[1:] != key[:-1]))
+        follows = np.concatenate(([True], ((seq[:-1] + size[:-1]) & _MASK) == seq[1:]))
+        broken = ~(follows | new_run) | (size < batch.wire_payload_bytes[rows])
+        firsts = np.flatnonzero(new_run)
+        lasts = np.concatenate((firsts[1:], [len(rows)]))
+        breaks = np.add.reduceat(broken, firsts)
+        found: dict[int, tuple[ReadyRun, ...]] = {}
+        for run_key, first, last, run_seq, bad in zip(
+            key[firsts].tolist(), firsts.tolist(), lasts.tolist(), seq[firsts].tolist(), breaks.tolist(), strict=True
+        ):
+            run = ReadyRun(run_key & 1, first, last, run_seq, not bad)
+            found[run_key >> 1] = (*found.get(run_key >> 1, ()), run)
+        return found
+
+    def first_seq(self, chosen: npt.NDArray[np.intp], from_low: int) -> int | None:
+        """Sequence number of the first of these packets that this side sent."""
+        batch = self._batch
+        sent = chosen[(batch.from_low[chosen] == from_low) & ~self._copies[chosen]]
+        return int(batch.seq[sent[0]]) if len(sent) else None
+
+    def each(self, chosen: npt.NDArray[np.intp]) -> Iterator[PacketRow]:
+        """The chosen packets one by one, made on the way."""
+        for first in range(0, len(chosen), _ROWS_AT_A_TIME):
+            yield from self.rows(chosen[first : first + _ROWS_AT_A_TIME])
+
+    def run(self, ready: ReadyRun) -> Run:
+        """The bytes of a ready run."""
+        first, last = ready.first, ready.last
+        data = self._data
+        pieces = [data[a:b] for a, b in zip(self._starts[first:last], self._ends[first:last], strict=True)]
+        positions = list(accumulate(map(len, pieces), initial=0))
+        size = positions.pop()
+        packets = self._packets[first:last]
+        return Run(pieces, size, positions, packets, self._ts_ns[first:last], packets)
+
+    def rows(self, chosen: npt.NDArray[np.intp]) -> list[PacketRow]:
+        """The chosen packets one by one."""
+        batch, data = self._batch, self._data
+        starts = batch.payload_start[chosen]
+        ends = starts + batch.payload_bytes[chosen]
+        payloads = [data[a:b] for a, b in zip(starts.tolist(), ends.tolist(), strict=True)]
+        columns = (
+            self.packet[chosen].tolist(),
+            batch.ts_ns[chosen].tolist(),
+            self.now_ns[chosen].tolist(),
+            batch.from_low[chosen].tolist(),
+            batch.seq[chosen].tolist(),
+            batch.ack[chosen].tolist(),
+            batch.flags[chosen].tolist(),
+            batch.window[chosen].tolist(),
+            payloads,
+            batch.wire_payload_bytes[chosen].tolist(),
+            self._copies[chosen].tolist(),
+            batch.window_scale[chosen].tolist(),
+            batch.segment_size[chosen].tolist(),
+        )
+        return list(map(PacketRow._make, zip(*columns, strict=True)))

@@ -1,0 +1,435 @@
+"""From packet batches to flows with reassembled streams.
+
+In: `PacketBatch` (arrays of TCP segments). Out: for every flow a batch touched, runs of stream bytes and gaps, handed
+to a callback before the batch's buffer is used again; and every flow once more when it has ended and leaves memory.
+
+Packets that simply continue both streams of a flow are taken with array arithmetic and one join per direction; its
+start and end, disorder, loss, closed windows and cut packets through the careful path, one by one. A closed flow stays
+for a while, packed, since late packets belong to it. Nothing depends on how packets were batched, unless a limit on the
+whole of all flows is reached.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from itertools import islice
+
+import numpy as np
+import numpy.typing as npt
+
+from analyser.capture import EndpointTable, PacketBatch
+from analyser.flows.batches import BatchColumns, PacketRow, ReadyRun
+from analyser.flows.copies import Copies
+from analyser.flows.flow import ACK, FIN, MASK, RST, SYN, Flow, close, handshake, starts_anew
+from analyser.flows.half_open import Attempt, HalfOpen
+from analyser.flows.shelf import Shelf
+from analyser.flows.streams import HISTORY_BYTES, Half, Note
+from analyser.flows.stretches import Places, Stretch, stretches
+from analyser.flows.two_points import Delays
+from analyser.flows.wait_signs import SignFinder, Signs
+from analyser.flows.waits import settle, watch
+from dissectors.core.limits import Limits
+from dissectors.core.model import packet_of
+
+LINGER_NS = 60_000_000_000
+_NONE, _ENDED = -1, -2
+_FORGET_PAIRS_AT = 1 << 16
+
+FlowCallback = Callable[[Flow], None]
+
+
+def _nobody(_: Flow) -> None:
+    """Takes no flow."""
+
+
+class FlowTable:
+    """The open flows of an analysis.
+
+    consume(flow): called whenever a flow may have queued runs, in batch order. ended(flow): called once, after the last
+    `consume`; the table forgets the flow then. Indices count from 0 in the order in which flows were opened.
+    with_waits: find out what TCP makes flows wait for.
+    """
+
+    def __init__(
+        self,
+        limits: Limits,
+        endpoints: EndpointTable,
+        consume: FlowCallback,
+        ended: FlowCallback,
+        with_waits: bool = True,
+    ) -> None:
+        self.stray_packets = 0
+        # For captures without an end: endpoints whose flows ended are forgotten when there are many; what they send
+        # later is taken for another flow.
+        self.forgets_ended = False
+        self._limits = limits
+        self._endpoints = endpoints
+        self._consume = consume
+        self._ended = ended
+        self._open: dict[int, Flow] = {}
+        self._shelf = Shelf()
+        self._opened = 0
+        self._half_open = HalfOpen(limits.max_half_open)
+        self._half_open_rows = 0
+        self._copies = Copies()
+        self._sign_finder = SignFinder() if with_waits else None
+        self._signs: dict[int, Signs] = {}
+        self.delays = Delays(endpoints, limits.max_compared_pairs)
+        self._closed: deque[tuple[int, int]] = deque()
+        self._current: npt.NDArray[np.int32] = np.full(1024, _NONE, np.int32)
+        self._end_seq: npt.NDArray[np.int64] = np.full((1024, 2), -1, np.int64)
+        self._forget_pairs_at = _FORGET_PAIRS_AT
+        self._held_bytes = 0
+        self._file_index = self._packets_before = 0
+        self._now_ns = 0
+
+    def __len__(self) -> int:
+        """Flows opened so far."""
+        return self._opened
+
+    @property
+    def _kept(self) -> int:
+        """Flows in memory."""
+        return len(self._open) + len(self._shelf)
+
+    def next_file(self, index: int, packets_before: int | None = None) -> None:
+        """Packets that follow come from the capture with this index.
+
+        packets_before: how many are in the captures before it; None where nobody counts them: then packets of different
+        captures are not compared.
+        """
+        self._file_index = index
+        self._packets_before = packet_of(index, 0) if packets_before is None else packets_before
+
+    @contextmanager
+    def without_callbacks(self) -> Iterator[None]:
+        """For the time of the block the table can be pickled."""
+        consume, ended = self._consume, self._ended
+        self.call(_nobody, _nobody)
+        try:
+            yield
+        finally:
+            self.call(consume, ended)
+
+    def call(self, consume: FlowCallback, ended: FlowCallback) -> None:
+        """Call these from now on."""
+        self._consume, self._ended = consume, ended
+
+    def advance(self, now_ns: int) -> None:
+        """The capture's clock has come to this time, in packets that are not fed here."""
+        self._now_ns = max(self._now_ns, now_ns)
+
+    def feed(self, batch: PacketBatch, clock: npt.NDArray[np.int64] | None = None) -> None:
+        """Take one batch; calls `consume` for every flow in it.
+
+        clock: latest time in the capture up to each packet, where packets of other flows are not in the batch.
+        """
+        if len(batch) == 0:
+            return
+        self._grow(int(batch.pair.max()) + 1)
+        copies = self._copies.mark(batch, self._packets_before)
+        self.delays.feed(batch, self._packets_before)
+        columns = BatchColumns(batch, self._file_index, copies, self._now_ns, clock)
+        cut = stretches(batch, copies)
+        if self._sign_finder is not None:
+            self._signs = self._sign_finder.feed(batch, columns, cut.order, copies)
+        ready, alone = columns.runs(cut), columns.each(cut.order[cut.alone])
+        pair, flow = -1, None
+        for number, stretch in enumerate(cut.all):
+            if stretch.pair != pair:
+                self._leave(flow)
+                pair, flow = stretch.pair, self._current_flow(stretch.pair)
+            rows = cut.order[stretch.first : stretch.last]
+            if stretch.alone and stretch.only_syns and flow is None:
+                self._give_up(*self._half_open.seen(pair, next(alone)))
+            elif stretch.alone:
+                flow = self._careful(flow, pair, [next(alone)])
+            elif flow is None or not _continues(flow, ready.get(number, ()), int(columns.now_ns[rows[-1]])):
+                flow = self._careful(flow, pair, columns.rows(rows))
+            else:
+                _take_together(flow, stretch, rows, ready.get(number, ()), columns)
+        self._leave(flow)
+        self._now_ns = int(columns.now_ns[-1])
+        self._forget_closed()
+        self._keep_within_limits()
+        if self._endpoints.known >= self._forget_pairs_at:
+            self._forget_pairs()
+
+    def finish(self) -> None:
+        """No packets follow: flush and end every flow."""
+        self._give_up(*self._half_open.take_all())
+        for index in sorted([*self._open, *self._shelf]):
+            self._finish(self._known_flow(index))
+
+    def remarks(self) -> list[Note]:
+        """What is to be said of no single flow. Complete after `finish`."""
+        found = []
+        if self._half_open.uncounted_rows:
+            found.append(Note("half_open_flows", self._half_open.summary(), 0, self._now_ns, None, "warn", "limit"))
+        if self.delays.left_out:
+            text = "so many connections were captured at two points that latencies between the points are left out"
+            found.append(Note("compared_pairs", text, 0, self._now_ns, None, "note", "limit"))
+        return found
+
+    # ------------------------------------------------------------------------------------------------------------------
+
+    def _finish(self, flow: Flow) -> None:
+        if any(half.queue for half in flow.halves):
+            # What came in time is read before what is given up now, whether or not both are in one batch.
+            self._consume(flow)
+        for half in flow.halves:
+            half.flush(flow.last_packet, flow.ts_last_ns)
+        settle(flow, self._limits)
+        flow.finished = True
+        self._consume(flow)
+        self._held_bytes -= flow.held_bytes
+        self._end_seq[flow.pair] = [half.next_seq & MASK if half.started else -1 for half in flow.halves]
+        if self._current[flow.pair] == flow.index:
+            self._current[flow.pair] = _ENDED
+        del self._open[flow.index]
+        self._ended(flow)
+
+    def _known_flow(self, index: int) -> Flow:
+        """A flow that has not ended, back from the shelf if it lies there."""
+        flow = self._open.get(index)
+        if flow is None:
+            flow = self._open[index] = self._shelf.take(index)
+        return flow
+
+    def _current_flow(self, pair: int) -> Flow | None:
+        current = int(self._current[pair])
+        return self._known_flow(current) if current >= 0 else None
+
+    def _leave(self, flow: Flow | None) -> None:
+        """No more packets of this flow in the batch."""
+        if flow is None:
+            return
+        self._watch(flow)
+        self._pass_on(flow)
+        if flow.closed_ts_ns is not None and flow.decoder is None:
+            del self._open[flow.index]
+            self._shelf.put(flow)
+
+    def _watch(self, flow: Flow, before: int | None = None) -> None:
+        """Take what was found of the flow's packets in this batch, as far as those below `before`."""
+        signs = self._signs.get(flow.pair)
+        if signs:
+            watch(flow, signs, self._limits, before)
+
+    def _pass_on(self, flow: Flow) -> None:
+        self._consume(flow)
+        held = flow.halves[0].pending_bytes + flow.halves[1].pending_bytes
+        if flow.decoder is not None:
+            held += flow.decoder.held_bytes
+        self._held_bytes += held - flow.held_bytes
+        flow.held_bytes = held
+
+    def _forget_closed(self) -> None:
+        """End flows that closed long ago; whatever their pair sends later is told by `_begins`."""
+        while self._closed and self._now_ns - self._closed[0][0] > LINGER_NS:
+            index = self._closed.popleft()[1]
+            if index in self._open or index in self._shelf:
+                self._finish(self._known_flow(index))
+
+    def _forget_pairs(self) -> None:
+        """Forget endpoints that never had a flow and on which nobody waits: those of a flood of attempts."""
+        current = self._current[: len(self._endpoints)]
+        idle = current == _NONE
+        if self.forgets_ended and not self._endpoints.has_encapsulations:
+            idle |= current == _ENDED
+        for used in (self._half_open.pairs, self._copies.pairs, self.delays.pairs):
+            idle[used] = False
+        current[idle], self._end_seq[: len(idle)][idle] = _NONE, -1
+        self._endpoints.forget(np.flatnonzero(idle))
+        self._forget_pairs_at = max(_FORGET_PAIRS_AT, 2 * self._endpoints.known)
+
+    def _keep_within_limits(self) -> None:
+        limits = self._limits
+        if self._kept > limits.max_open_flows:
+            text = f"more than {limits.max_open_flows} flows were open; this one was idle long and is taken as ended"
+            for flow in self._idle(self._kept - limits.max_open_flows * 9 // 10):
+                self._limit_note(flow, "open_flows", text)
+                self._finish(flow)
+        if self._held_bytes > limits.max_held_bytes:
+            text = f"all flows together held more than {limits.max_held_bytes} bytes; this one let go of {{}}"
+            for flow in sorted(self._open.values(), key=lambda flow: -flow.held_bytes):
+                if self._held_bytes <= limits.max_held_bytes * 3 // 4:
+                    break
+                self._limit_note(flow, "held_bytes", text.format(flow.held_bytes))
+                for half in flow.halves:
+                    half.give_up(flow.last_packet, flow.ts_last_ns)
+                flow.let_go = True
+                self._pass_on(flow)
+                flow.let_go = False
+
+    def _idle(self, count: int) -> Iterator[Flow]:
+        """So many flows that were idle longest, closed ones first."""
+        shelved = list(islice(self._shelf, count))
+        idle = sorted(self._open.values(), key=lambda flow: (flow.closed_ts_ns is None, flow.ts_last_ns))
+        yield from map(self._known_flow, shelved)
+        yield from idle[: count - len(shelved)]
+
+    def _limit_note(self, flow: Flow, code: str, text: str) -> None:
+        note = Note(code, text, flow.last_packet, flow.ts_last_ns, None, "warn", "limit")
+        half = flow.halves[0]
+        half.notes = [*(half.notes or ()), note]
+
+    def _grow(self, pairs: int) -> None:
+        have = len(self._current)
+        if pairs > have:
+            size = max(pairs, 2 * have)
+            current, end_seq = np.full(size, _NONE, np.int32), np.full((size, 2), -1, np.int64)
+            current[:have], end_seq[:have] = self._current, self._end_seq
+            self._current, self._end_seq = current, end_seq
+
+    def _start(self, pair: int, packet: int, ts_ns: int) -> Flow:
+        limits = self._limits
+        history_bytes = max(min(HISTORY_BYTES, limits.max_history_bytes // (4 * self._kept + 4)), 1)
+        halves = [Half(notes_left=limits.max_tcp_remarks, history_bytes=history_bytes) for _ in range(2)]
+        flow = Flow(self._opened, pair, packet, ts_ns, ts_ns, packet, (halves[0], halves[1]))
+        self._opened += 1
+        self._open[flow.index] = flow
+        self._current[pair] = flow.index
+        return flow
+
+    def _begins(self, row: PacketRow, pair: int) -> bool:
+        """Does this packet begin a flow on a pair that has none, or does it come late for one that ended?"""
+        if self._current[pair] == _NONE or row.flags & SYN:
+            return not row.copy
+        end = int(self._end_seq[pair][int(row.from_low)])
+        return row.wire_bytes > 0 and not row.copy and (end < 0 or _is_new(end, row.seq))
+
+    def _give_up(self, *attempts: Attempt) -> None:
+        """Attempts that nobody answered: flows of their own, or only counted."""
+        for attempt in attempts:
+            if self._half_open_rows < self._limits.max_half_open:
+                self._half_open_rows += 1
+                self._finish(self._from_attempt(attempt))
+            else:
+                self._half_open.count(attempt, self._endpoints[attempt.pair])
+
+    def _from_attempt(self, attempt: Attempt) -> Flow:
+        flow = self._start(attempt.pair, attempt.packet, attempt.ts_ns)
+        flow.last_packet, flow.ts_last_ns = attempt.last_packet, attempt.ts_last_ns
+        flow.packets, flow.duplicates = attempt.packets, attempt.duplicates
+        flow.halves[attempt.from_low].first_seq = attempt.seq
+        options = attempt.window_scale, attempt.segment_size
+        handshake(flow, attempt.from_low, attempt.seq, SYN, attempt.ts_ns, *options)
+        if attempt.first_copy is not None:
+            flow.halves[attempt.from_low].remark(_copy_note(*attempt.first_copy))
+        return flow
+
+    def _careful(self, flow: Flow | None, pair: int, rows: list[PacketRow]) -> Flow | None:
+        """Packets of one pair, one by one in capture order. flow: the pair's flow so far; the result: after them."""
+        if flow is None and pair in self._half_open:
+            flow = self._from_attempt(self._half_open.pop(pair))
+        for row in rows:
+            if flow is not None and self._is_past(flow, row):
+                self._watch(flow, row.packet)
+                self._finish(flow)
+                flow = None
+            if flow is None:
+                if not self._begins(row, pair):
+                    self.stray_packets += 1
+                    continue
+                flow = self._start(pair, row.packet, row.ts_ns)
+            was_closed = flow.closed_ts_ns is not None
+            _take(flow, row, self._limits)
+            if flow.closed_ts_ns is not None and not was_closed:
+                self._closed.append((flow.closed_ts_ns, flow.index))
+        return flow
+
+    def _is_past(self, flow: Flow, row: PacketRow) -> bool:
+        """Is the flow's time up, or does this packet belong to another connection on the same endpoints?"""
+        if flow.closed_ts_ns is not None and row.now_ns - flow.closed_ts_ns > LINGER_NS:
+            return True
+        if row.copy:
+            return False
+        if row.flags & SYN:
+            return starts_anew(flow, row.from_low, row.seq)
+        return bool(row.wire_bytes) and flow.streams_over and _is_new(flow.halves[row.from_low].next_seq, row.seq)
+
+
+def _take(flow: Flow, row: PacketRow, limits: Limits) -> None:
+    """One packet of a flow."""
+    packet, ts_ns, now_ns, from_low, seq, ack, flags, window, payload, wire_bytes, copy, scale, size = row
+    flow.packets += 1
+    flow.ts_first_ns = min(flow.ts_first_ns, ts_ns)
+    flow.ts_last_ns = max(flow.ts_last_ns, ts_ns)
+    flow.last_packet = packet
+    if copy:
+        if not flow.duplicates:
+            _note_copy(flow, [row])
+        flow.duplicates += 1
+        return
+    sender, receiver = flow.halves[from_low], flow.halves[not from_low]
+    if sender.first_seq is None:
+        sender.first_seq = seq
+    if flags & SYN:
+        handshake(flow, from_low, seq, flags, ts_ns, scale, size)
+        seq += 1
+    elif not flags & RST:
+        sender.window(window, packet, ts_ns)
+    if flags & ACK:
+        receiver.acknowledged(ack)
+    if wire_bytes:
+        flow.data_segments += 1
+        sender.segment(seq, payload, wire_bytes, packet, ts_ns)
+    if flags & (FIN | RST):
+        close(flow, from_low, flags, seq + wire_bytes, packet, ts_ns, now_ns)
+    for half in flow.halves:
+        if half.pending:
+            half.after_packet(packet, ts_ns, limits)
+
+
+def _note_copy(flow: Flow, rows: list[PacketRow]) -> None:
+    """The first copy of a flow is remarked, the others are counted."""
+    row = next(row for row in rows if row.copy)
+    flow.halves[row.from_low].remark(_copy_note(row.packet, row.ts_ns))
+
+
+def _copy_note(packet: int, ts_ns: int) -> Note:
+    return Note("copy", "this packet was captured before; copies are counted and left out", packet, ts_ns, None)
+
+
+def _is_new(end: int, seq: int) -> bool:
+    """Does data at `seq` lie behind the end of a stream that is over? Then it is of another connection."""
+    behind = (end - seq) & MASK
+    return behind == 0 or behind >= 1 << 31
+
+
+def _continues(flow: Flow, runs: tuple[ReadyRun, ...], now_ns: int) -> bool:
+    """True when every run continues its stream exactly and nothing else can come of these packets.
+
+    now_ns: the capture's clock behind them.
+    """
+    if flow.closed_ts_ns is not None and (runs or now_ns - flow.closed_ts_ns > LINGER_NS):
+        return False
+    if not flow.settled:
+        return False
+    for run in runs:
+        half = flow.halves[run.from_low]
+        if not (run.in_order and half.started and half.next_seq & MASK == run.seq):
+            return False
+    return True
+
+
+def _take_together(
+    flow: Flow, stretch: Stretch, rows: Places, runs: tuple[ReadyRun, ...], columns: BatchColumns
+) -> None:
+    """Packets for which `_continues` holds."""
+    if stretch.copies and not flow.duplicates:
+        _note_copy(flow, columns.rows(rows))
+    for run in runs:
+        flow.halves[run.from_low].append_run(columns.run(run))
+        flow.data_segments += run.last - run.first
+    for from_low, half in enumerate(flow.halves):
+        if half.first_seq is None:
+            half.first_seq = columns.first_seq(rows, from_low)
+    flow.packets += stretch.last - stretch.first
+    flow.duplicates += stretch.copies
+    flow.ts_first_ns = min(flow.ts_first_ns, stretch.ts_first_ns)
+    flow.ts_last_ns = max(flow.ts_last_ns, stretch.ts_last_ns)
+    flow.last_packet = int(columns.packet[rows[-1]])

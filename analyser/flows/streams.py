@@ -1,0 +1,388 @@
+"""Reassembly of one direction of a TCP connection. In: segments. Out: runs of stream bytes, gaps, and remarks.
+
+The common case, bytes in order, is prepared by `analyser/flows/flow_table.py` with array arithmetic and comes in
+through `append_run`. Everything else (start, retransmission, overlap, disorder, loss) comes packet by packet through
+`segment`. Sequence numbers are unwrapped: `next_seq` grows beyond 32 bits, so that stream offsets do.
+"""
+
+from __future__ import annotations
+
+from bisect import insort
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from itertools import groupby
+from typing import NamedTuple
+
+from dissectors.core.limits import Limits
+
+HISTORY_BYTES = 4096
+HISTORY_SEGMENTS = 32
+_HALF = 1 << 31
+_MASK = (1 << 32) - 1
+_PATIENCE_NS = 1_000_000_000
+_UNACKED_FACTOR = 4
+# Packets that only overtook each other are closer than this; a hole that is filled later was filled by sending again.
+_REORDERED_NS = 20_000_000
+
+
+class Run(NamedTuple):
+    """Contiguous stream bytes in pieces, one per segment.
+
+    positions: offset of each piece in the run. packets, ts_ns: the packet it came in. order: the packet at which it
+    became readable (later than `packets` where an earlier hole had to close first).
+    """
+
+    pieces: list[bytes] | list[memoryview]
+    size: int
+    positions: list[int]
+    packets: list[int]
+    ts_ns: list[int]
+    order: list[int]
+
+
+class Gap(NamedTuple):
+    """Bytes that are missing from the capture. `order`, `ts_ns`: the packet at which that was decided."""
+
+    size: int
+    order: int
+    ts_ns: int
+
+
+class Note(NamedTuple):
+    """A remark on a stream: code and text of an expert info, the packet, first and last stream offset concerned."""
+
+    code: str
+    text: str
+    packet: int
+    ts_ns: int
+    span: tuple[int, int] | None
+    severity: str = "note"
+    group: str = "tcp"
+
+
+class Pending(NamedTuple):
+    """A segment, or the part of it that is new, that waits for earlier bytes."""
+
+    seq: int
+    packet: int
+    ts_ns: int
+    data: bytes
+
+
+@dataclass(slots=True)
+class Half:
+    """One direction of a flow.
+
+    recent: the last segments delivered, at most HISTORY_SEGMENTS or about history_bytes (above 0), to compare what is
+        sent again with them.
+    retransmitted, retransmitted_bytes: segments with bytes that were seen before, or that filled a hole late.
+    window_scale: of this side's SYN; -1 when it had none, None while no SYN was seen.
+    segment_size: the largest one that this side takes (MSS), None where not known.
+    zero_since_ns: since when this side's receive window is closed. notes_left: how many remarks may still follow.
+    """
+
+    isn: int | None = None
+    started: bool = False
+    first_seq: int | None = None
+    base: int = 0
+    next_seq: int = 0
+    acked: int = 0
+    pending: list[Pending] | None = None
+    pending_bytes: int = 0
+    waited: int = 0
+    waiting_since_ns: int = 0
+    queue: list[Run | Gap] | None = None
+    recent: list[bytes] = field(default_factory=list)
+    recent_bytes: int = 0
+    history_bytes: int = HISTORY_BYTES
+    gap_bytes: int = 0
+    retransmitted: int = 0
+    retransmitted_bytes: int = 0
+    keep_alives: int = 0
+    out_of_order: int = 0
+    truncated: int = 0
+    fin_seq: int | None = None
+    zero_since_ns: int | None = None
+    zero_packet: int = 0
+    zero_window_ns: int = 0
+    window_scale: int | None = None
+    segment_size: int | None = None
+    notes: list[Note] | None = None
+    notes_left: int = 50
+    notes_dropped: int = 0
+
+    def start(self, seq: int, isn: int | None = None) -> None:
+        """The stream's first byte has sequence number `seq`."""
+        self.started = True
+        self.isn = isn
+        self.base = self.next_seq = self.acked = seq
+
+    @property
+    def stream_bytes(self) -> int:
+        """Stream bytes seen or skipped so far."""
+        return self.next_seq - self.base
+
+    @property
+    def over(self) -> bool:
+        """The stream was delivered up to its sender's FIN."""
+        return self.started and self.fin_seq is not None and self.next_seq >= self.fin_seq and not self.pending
+
+    def emit(self, item: Run | Gap) -> None:
+        """Queue what the decoder takes next."""
+        if self.queue is None:
+            self.queue = []
+        self.queue.append(item)
+
+    def take(self) -> list[Run | Gap]:
+        """What was queued since the last call; runs that follow each other are one."""
+        queue, self.queue = self.queue or [], None
+        return queue if len(queue) < 2 else list(_joined(queue))
+
+    def remark(self, note: Note) -> None:
+        """Keep a remark; only count it once enough are there."""
+        if self.notes_left <= 0:
+            self.notes_dropped += 1
+            return
+        self.notes_left -= 1
+        if self.notes is None:
+            self.notes = []
+        self.notes.append(note)
+
+    def append_run(self, run: Run) -> None:
+        """Bytes that continue the stream exactly at `next_seq`; the last ones are remembered."""
+        self.next_seq += run.size
+        self.emit(run)
+        recent, limit = self.recent, self.history_bytes
+        first, size = len(run.pieces), 0
+        while first and size < limit and len(run.pieces) - first < HISTORY_SEGMENTS:
+            first -= 1
+            size += len(run.pieces[first])
+        for piece in run.pieces[first:]:
+            recent.append(bytes(piece[-limit:]))
+            self.recent_bytes += len(recent[-1])
+        while len(recent) > HISTORY_SEGMENTS or self.recent_bytes - len(recent[0]) >= limit:
+            self.recent_bytes -= len(recent.pop(0))
+
+    def unwrap(self, seq: int) -> int:
+        """The unwrapped sequence number nearest to what is expected next."""
+        return self.next_seq + ((seq - self.next_seq + _HALF) & _MASK) - _HALF
+
+    def finish_at(self, seq: int) -> None:
+        """The sender's FIN: its stream ends before `seq`."""
+        self.fin_seq = self.unwrap(seq) if self.started else seq
+
+    def acknowledged(self, ack: int) -> None:
+        """The receiver confirmed all bytes before `ack`."""
+        if self.started:
+            unwrapped = self.unwrap(ack)
+            self.acked = max(self.acked, unwrapped)
+
+    def window(self, window: int, packet: int, ts_ns: int) -> None:
+        """This side said how much it can take (raw; zero is zero under any scale)."""
+        if window == 0:
+            if self.zero_since_ns is None:
+                self.zero_since_ns, self.zero_packet = ts_ns, packet
+        elif self.zero_since_ns is not None:
+            self._reopened(ts_ns)
+
+    def segment(self, seq: int, data: memoryview, wire_bytes: int, packet: int, ts_ns: int) -> None:
+        """One segment with payload. `wire_bytes` above len(data) means that the snap length cut it."""
+        if not self.started:
+            self.start(seq)
+        if len(data) < wire_bytes:
+            if not self.truncated:
+                text = f"{wire_bytes - len(data)} bytes of the segment are not in the capture (snap length)"
+                self.remark(Note("cut_segment", text, packet, ts_ns, None))
+            self.truncated += 1
+        at = self.unwrap(seq)
+        behind = self.next_seq - at
+        if behind < 0:
+            self._hold(at, data, packet, ts_ns)
+            return
+        if behind == wire_bytes == 1 and not self.pending:
+            # The byte before the next one, alone: a keep-alive probe. What it carries means nothing (RFC 9293, 3.8.4).
+            self.keep_alives += 1
+            return
+        if behind:
+            self._sent_again(at, data, min(behind, wire_bytes), packet, ts_ns)
+        elif self.pending and ts_ns - self.waiting_since_ns > _REORDERED_NS:
+            self._filled_late(at, wire_bytes, packet, ts_ns)
+        if behind >= wire_bytes:
+            return
+        known_from = self.pending[0].seq if self.pending else at + wire_bytes
+        if at + len(data) > known_from:
+            self._insert(at, data, packet, ts_ns)
+        else:
+            self._deliver(at, data, packet, ts_ns, packet)
+            if len(data) < wire_bytes:
+                self._skip_to(min(at + wire_bytes, known_from), packet, ts_ns)
+        if self.pending:
+            self._drain(packet)
+
+    def after_packet(self, packet: int, ts_ns: int, limits: Limits) -> None:
+        """Called for every packet of the flow while segments are held: is the hole before them lost for good?
+
+        It is when the receiver confirmed bytes behind it and the capture went on for a while without it, when far
+        more packets passed although no acknowledgement is visible (one-sided capture), or when too much is held.
+        """
+        if not self.pending:
+            return
+        self.waited += 1
+        confirmed = self.acked > self.next_seq
+        patient = self.waited > limits.max_pending_packets or ts_ns - self.waiting_since_ns > _PATIENCE_NS
+        if self.pending_bytes > limits.max_pending_bytes:
+            text = f"more than {limits.max_pending_bytes} bytes wait behind a hole in the stream; it is given up"
+            self.remark(Note("pending_bytes", text, packet, ts_ns, None, "warn", "limit"))
+        elif not ((confirmed and patient) or self.waited > _UNACKED_FACTOR * limits.max_pending_packets):
+            return
+        self._skip_to(self.pending[0].seq, packet, ts_ns)
+        self._drain(packet)
+
+    def give_up(self, packet: int, ts_ns: int) -> None:
+        """Give up every hole and deliver what is held."""
+        while self.pending:
+            self._skip_to(self.pending[0].seq, packet, ts_ns)
+            self._drain(packet)
+
+    def flush(self, packet: int, ts_ns: int) -> None:
+        """The flow ends: give up every hole, deliver what is held, and drop what is not needed any more."""
+        self.give_up(packet, ts_ns)
+        if self.fin_seq is not None and self.started:
+            self._skip_to(self.fin_seq, packet, ts_ns)
+        if self.zero_since_ns is not None:
+            self._reopened(ts_ns)
+        self.recent.clear()
+        self.recent_bytes = 0
+        if self.notes_dropped:
+            text = f"{self.notes_dropped} further remarks on this stream were not kept"
+            self.notes = [*(self.notes or ()), Note("tcp_remarks", text, packet, ts_ns, None, "note", "limit")]
+            self.notes_dropped = 0
+
+    def _hold(self, at: int, data: memoryview, packet: int, ts_ns: int) -> None:
+        """A segment that waits for earlier ones."""
+        if not self.pending:
+            self.pending = []
+            self.waited = 0
+            self.waiting_since_ns = ts_ns
+            # Only confirmations from here on count, so that the result does not depend on how packets were batched.
+            self.acked = self.next_seq
+        if self._insert(at, data, packet, ts_ns) or not data:
+            self.out_of_order += 1
+        else:
+            self.retransmitted += 1
+            self.retransmitted_bytes += len(data)
+
+    def _insert(self, at: int, data: memoryview, packet: int, ts_ns: int) -> bool:
+        """Keep what no held segment has already, if anything: the first copy wins."""
+        fresh: list[Pending] = []
+        start, end = at, at + len(data)
+        if self.pending is None:
+            self.pending = []
+        for held in self.pending:
+            if held.seq >= end:
+                break
+            held_end = held.seq + len(held.data)
+            if held_end <= start:
+                continue
+            if held.seq > start:
+                fresh.append(Pending(start, packet, ts_ns, bytes(data[start - at : held.seq - at])))
+                start = held.seq
+            until = min(held_end, end)
+            self._compare(start, data[start - at : until - at], held.data[start - held.seq :], packet, ts_ns)
+            start = until
+        if start < end:
+            fresh.append(Pending(start, packet, ts_ns, bytes(data[start - at :])))
+        for piece in fresh:
+            insort(self.pending, piece)
+            self.pending_bytes += len(piece.data)
+        return bool(fresh)
+
+    def _drain(self, order: int) -> None:
+        pending = self.pending or []
+        used = 0
+        for held in pending:
+            if held.seq > self.next_seq:
+                break
+            used += 1
+            self.pending_bytes -= len(held.data)
+            known = min(self.next_seq - held.seq, len(held.data))
+            if known:
+                self._compare_delivered(held.seq, memoryview(held.data)[:known], held.packet, held.ts_ns)
+            if known < len(held.data):
+                self._deliver(held.seq, memoryview(held.data), held.packet, held.ts_ns, order)
+        if used:
+            del pending[:used]
+            self.waited = 0
+            if pending:
+                self.waiting_since_ns = pending[0].ts_ns
+
+    def _deliver(self, at: int, data: memoryview, packet: int, ts_ns: int, order: int) -> None:
+        fresh = data[self.next_seq - at :]
+        if fresh:
+            self.append_run(Run([fresh], len(fresh), [0], [packet], [ts_ns], [order]))
+
+    def _skip_to(self, seq: int, packet: int, ts_ns: int) -> None:
+        missing = seq - self.next_seq
+        if missing > 0:
+            self.gap_bytes += missing
+            self.next_seq = seq
+            self.recent.clear()
+            self.recent_bytes = 0
+            self.emit(Gap(missing, packet, ts_ns))
+
+    def _sent_again(self, at: int, data: memoryview, known: int, packet: int, ts_ns: int) -> None:
+        self.retransmitted += 1
+        self.retransmitted_bytes += known
+        self._compare_delivered(at, data[:known], packet, ts_ns)
+        self._remark("retransmission", f"{known} stream bytes were sent again", at, known, packet, ts_ns)
+
+    def _filled_late(self, at: int, size: int, packet: int, ts_ns: int) -> None:
+        self.retransmitted += 1
+        self.retransmitted_bytes += size
+        waited = (ts_ns - self.waiting_since_ns) / 1e6
+        text = f"{size} stream bytes came {waited:.0f} ms after what follows them: lost on the way and sent again"
+        self._remark("retransmission", text, at, size, packet, ts_ns)
+
+    def _compare_delivered(self, at: int, data: memoryview, packet: int, ts_ns: int) -> None:
+        """Bytes seen before came again: are they the same, as far as that is remembered?"""
+        known_from = self.next_seq - self.recent_bytes
+        start = max(at, known_from)
+        self._compare(start, data[start - at :], b"".join(self.recent)[start - known_from :], packet, ts_ns)
+
+    def _compare(self, at: int, data: memoryview, first: bytes, packet: int, ts_ns: int) -> None:
+        size = min(len(data), len(first))
+        if data[:size] != first[:size]:
+            text = f"{size} stream bytes came again with other content; the first copy counts"
+            self._remark("overlap_differs", text, at, size, packet, ts_ns, "warn")
+
+    def _remark(
+        self, code: str, text: str, at: int, size: int, packet: int, ts_ns: int, severity: str = "note"
+    ) -> None:
+        offset = max(at - self.base, 0)
+        self.remark(Note(code, text, packet, ts_ns, (offset, offset + size - 1), severity))
+
+    def _reopened(self, ts_ns: int) -> None:
+        closed_ns = max(ts_ns - (self.zero_since_ns or 0), 0)
+        self.zero_window_ns += closed_ns
+        text = f"the receive window was closed for {closed_ns / 1e6:.3f} ms"
+        self.remark(Note("zero_window", text, self.zero_packet, (self.zero_since_ns or 0), None))
+        self.zero_since_ns = None
+
+
+def _joined(queue: list[Run | Gap]) -> Iterator[Run | Gap]:
+    """Runs between gaps put together: who looks for a boundary in them then looks once, not once for each segment."""
+    for is_gap, items in groupby(queue, lambda item: isinstance(item, Gap)):
+        if is_gap:
+            yield from items
+            continue
+        whole = Run([], 0, [], [], [], [])
+        size = 0
+        for run in items:
+            if isinstance(run, Run):
+                whole.pieces.extend(run.pieces)  # type: ignore[arg-type]
+                whole.positions.extend([position + size for position in run.positions])
+                whole.packets.extend(run.packets)
+                whole.ts_ns.extend(run.ts_ns)
+                whole.order.extend(run.order)
+                size += run.size
+        yield whole._replace(size=size)

@@ -1,0 +1,156 @@
+"""Waits that TCP itself imposes on a flow: the rows of `tcp_waits`.
+
+In: the signs that `analyser/flows/wait_signs.py` found among a flow's packets, in their order, and the flow's handshake.
+Out: rows (WAIT_FIELDS). A row only measures; what is too long or too often is up to the detectors.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from analyser.flows.flow import Flow, window_shift
+from analyser.flows.streams import Half, Note
+from analyser.flows.wait_signs import CELL_NS, Full, Signs, Stall
+from dissectors.core.limits import Limits
+from dissectors.core.model import Row
+
+TABLE = "tcp_waits"
+WAIT_FIELDS = (
+    "direction", "kind", "packet_first", "packet_last", "ts", "ts_last", "stream_offset", "wait_ms", "answer_ms",
+    "sent_bytes", "next_bytes", "window_least_bytes", "window_most_bytes", "segment_limit_bytes",
+)  # fmt: skip
+# A full window with pauses up to this long is one wait: the sender fills it again a round trip after it opened.
+BRIDGE_CELLS = 100_000_000 // CELL_NS
+# A shorter one is no wait.
+LEAST_CELLS = 100_000_000 // CELL_NS + 1
+# The segment size of Ethernet, where the handshake names none.
+USUAL_SEGMENT_BYTES = 1460
+# Options of a TCP header take this much of a segment at most.
+MOST_OPTIONS_BYTES = 40
+_NS_PER_MS = 1e6
+
+
+@dataclass(slots=True)
+class FullWindow:
+    """A window that is full, for `cells` instants up to `next_cell`; `sent_from`: where the stream was at first."""
+
+    first: Full
+    last: Full
+    sent_from: int
+    window_least: int
+    window_most: int
+    cells: int = 0
+    next_cell: int = 0
+
+
+@dataclass(slots=True)
+class Waits:
+    """What a flow has waited for so far, `count` times.
+
+    full: by sender, the pair's high endpoint first, a window that is full now.
+    A row's first value says whether the low endpoint waited, until it is known which one is the client.
+    """
+
+    rows: list[Row] = field(default_factory=list)
+    count: int = 0
+    full: list[FullWindow | None] = field(default_factory=lambda: [None, None])
+
+    def take(self) -> list[Row]:
+        """The rows since the last call."""
+        rows, self.rows = self.rows, []
+        return rows
+
+
+def watch(flow: Flow, signs: Signs, limits: Limits, before: int | None = None) -> None:
+    """Take the signs that belong to this flow: those with packets below `before`, None for all. They leave the list."""
+    count = len(signs) if before is None else sum(sign.packet < before for sign in signs)
+    for sign in signs[:count]:
+        if isinstance(sign, Stall):
+            _stalled(flow, sign, limits)
+        else:
+            _filled(flow, sign, limits)
+    del signs[:count]
+
+
+def settle(flow: Flow, limits: Limits) -> None:
+    """The flow ends: give the rows of what still goes on."""
+    if flow.waits is not None:
+        for from_low in (False, True):
+            _end(flow, flow.waits, from_low, limits)
+
+
+def _stalled(flow: Flow, stall: Stall, limits: Limits) -> None:
+    half = flow.halves[stall.from_low]
+    # Whole segments wait for room in a window, or for the network; Nagle's rule holds small ones back.
+    small = (_segment_limit(flow.halves) or USUAL_SEGMENT_BYTES) - MOST_OPTIONS_BYTES
+    if not half.started or max(stall.size, stall.next_size) > small:
+        return
+    row = (
+        stall.from_low, "delayed_ack", stall.packet, stall.packet_last, stall.ts_ns, stall.ts_last_ns,
+        half.unwrap(stall.seq) - half.base, _ms(stall.acked_ns - stall.ts_ns), _ms(stall.ts_last_ns - stall.acked_ns),
+        stall.size, stall.next_size, None, None, _segment_limit(flow.halves),
+    )  # fmt: skip
+    _add(flow, row, limits)
+
+
+def _filled(flow: Flow, full: Full, limits: Limits) -> None:
+    """The window is full if the scale of the handshake is the one that fits, and no whole segment has room in it."""
+    sender = flow.halves[full.from_low]
+    limit = _segment_limit(flow.halves) or USUAL_SEGMENT_BYTES
+    if window_shift(flow, not full.from_low) != full.shift or full.room >= limit or not sender.started:
+        return
+    waits = _waits(flow)
+    going_on = waits.full[full.from_low]
+    if going_on is not None and not 0 <= full.first_cell - going_on.next_cell <= BRIDGE_CELLS:
+        _end(flow, waits, full.from_low, limits)
+        going_on = None
+    if going_on is None:
+        going_on = FullWindow(full, full, sender.unwrap(full.end_seq), full.window, full.window)
+        waits.full[full.from_low] = going_on
+    going_on.last = full
+    going_on.cells += full.cells
+    going_on.next_cell = full.first_cell + full.cells
+    going_on.window_least = min(going_on.window_least, full.window)
+    going_on.window_most = max(going_on.window_most, full.window)
+
+
+def _end(flow: Flow, waits: Waits, from_low: bool, limits: Limits) -> None:
+    full, waits.full[from_low] = waits.full[from_low], None
+    if full is None or full.cells < LEAST_CELLS:
+        return
+    half, first, last = flow.halves[from_low], full.first, full.last
+    sent = max(half.unwrap(last.end_seq) - full.sent_from, 0)
+    row = (
+        from_low, "full_window", first.packet, last.packet_last, first.ts_ns, last.ts_last_ns,
+        full.sent_from - half.base, _ms(full.cells * CELL_NS), None,
+        sent, None, full.window_least, full.window_most, _segment_limit(flow.halves),
+    )  # fmt: skip
+    _add(flow, row, limits)
+
+
+def _add(flow: Flow, row: Row, limits: Limits) -> None:
+    """Keep a row; say so once when there are too many."""
+    waits = _waits(flow)
+    waits.count += 1
+    if waits.count <= limits.max_tcp_waits:
+        waits.rows.append(row)
+    elif waits.count == limits.max_tcp_waits + 1:
+        text = f"after {limits.max_tcp_waits} waits of this flow no more are kept"
+        half = flow.halves[row[0]]
+        half.notes = [*(half.notes or ()), Note("tcp_waits", text, row[3], row[5], None, "note", "limit")]
+
+
+def _waits(flow: Flow) -> Waits:
+    if flow.waits is None:
+        flow.waits = Waits()
+    return flow.waits
+
+
+def _segment_limit(halves: Iterable[Half]) -> int | None:
+    """The largest segment that both sides take, as far as their SYNs say."""
+    return min((half.segment_size for half in halves if half.segment_size), default=None)
+
+
+def _ms(duration_ns: int) -> float:
+    return round(duration_ns / _NS_PER_MS, 6)

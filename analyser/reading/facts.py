@@ -1,0 +1,140 @@
+"""Rows of the `captures` and `flows` tables, made from what the capture layer and the flow table counted."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import pyarrow as pa
+
+from analyser.capture import CaptureStats, Endpoints, EndpointTable
+from analyser.capture.reader import LIMIT_REMARKS
+from analyser.flows.flow import MASK, Flow, flow_id, window_shift
+from analyser.registry.tables import arrow_schema
+
+_NS_PER_MS = 1e6
+
+_LIMIT_CODES = ("too_many_pairs", "too_many_headers", "overlong_packet", *LIMIT_REMARKS)
+
+LINK_NAMES = {
+    0: "BSD loopback",
+    1: "Ethernet",
+    12: "raw IP",
+    14: "raw IP",
+    101: "raw IP",
+    108: "BSD loopback",
+    113: "Linux cooked",
+    228: "raw IPv4",
+    229: "raw IPv6",
+    276: "Linux cooked v2",
+}
+
+
+def file_label(name: str) -> str:
+    """A path as text that every format can hold: bytes that are not UTF-8 are shown as \\xNN."""
+    return name.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
+
+
+def captures_table(captures: Sequence[CaptureStats]) -> pa.Table:
+    """One row per capture file."""
+    rows = [_capture_row(stats) for stats in captures]
+    return pa.Table.from_pylist(rows, schema=arrow_schema("captures"))
+
+
+def _capture_row(stats: CaptureStats) -> dict[str, Any]:
+    drops = [
+        count for interface in stats.interfaces for count in (interface.if_drop, interface.os_drop) if count is not None
+    ]
+    return {
+        "file": file_label(stats.file),
+        "format": stats.format + (f" ({stats.compression})" if stats.compression else ""),
+        "link_types": ", ".join(LINK_NAMES.get(number, f"link type {number}") for number in stats.link_types),
+        "packets": stats.packets,
+        "captured_bytes": stats.captured_bytes,
+        "wire_bytes": stats.wire_bytes,
+        "ts_first": stats.ts_first_ns,
+        "ts_last": stats.ts_last_ns,
+        "tcp_segments": stats.tcp_segments,
+        "other_packets": stats.other_packets,
+        "undecoded_packets": sum(stats.undecoded_packets.values()),
+        "truncated_packets": stats.truncated_packets,
+        "snaplen": stats.snaplen or None,
+        "dropped_packets": sum(drops) if drops else None,
+        "remarks": "; ".join(remark.text for remark in stats.remarks) or None,
+    }
+
+
+def capture_remarks(captures: Sequence[CaptureStats]) -> pa.RecordBatch:
+    """What was remarked on the captures themselves, as rows of `expert_infos` without a time."""
+    rows = [
+        {
+            "file": file_label(stats.file),
+            "packet": remark.packet,
+            "severity": remark.severity,
+            "group": "limit" if remark.code in _LIMIT_CODES else "capture",
+            "code": remark.code,
+            "text": remark.text,
+        }
+        for stats in captures
+        for remark in stats.remarks
+    ]
+    return pa.RecordBatch.from_pylist(rows, schema=arrow_schema("expert_infos"))
+
+
+def client_is_low(flow: Flow, ends: Endpoints) -> bool:
+    """Is the pair's low endpoint the client? Where nothing tells: servers listen on the lower port more often."""
+    return ends.low_port > ends.high_port if flow.client_is_low is None else flow.client_is_low
+
+
+def flow_row(flow: Flow, endpoints: EndpointTable) -> dict[str, Any]:
+    """The columns of `flows` that a flow tells by itself."""
+    pair = endpoints[flow.pair]
+    low, high = (pair.low_address, pair.low_port), (pair.high_address, pair.high_port)
+    low_is_client = client_is_low(flow, pair)
+    client, server = (low, high) if low_is_client else (high, low)
+    to_server, to_client = flow.halves[low_is_client], flow.halves[not low_is_client]
+
+    def side(is_low: bool | None) -> str | None:
+        return None if is_low is None else "client" if is_low == low_is_client else "server"
+
+    return {
+        "flow_id": flow_id(flow, pair),
+        "protocol": flow.protocol,
+        "identified_by": flow.identified_by,
+        "carrier": flow.carrier,
+        "client_address": client[0],
+        "client_port": client[1],
+        "server_address": server[0],
+        "server_port": server[1],
+        "encapsulation": pair.encapsulation or None,
+        "ts_first": flow.ts_first_ns,
+        "ts_last": flow.ts_last_ns,
+        "packets": flow.packets,
+        "data_segments": flow.data_segments,
+        "client_first_seq": to_server.base & MASK if to_server.started else None,
+        "server_first_seq": to_client.base & MASK if to_client.started else None,
+        "bytes_to_server": to_server.stream_bytes,
+        "bytes_to_client": to_client.stream_bytes,
+        "handshake_seen": flow.handshake == "complete",
+        "handshake": flow.handshake,
+        "handshake_ms": _ms(flow.syn_ns, flow.syn_ack_ns),
+        "closed_by": side(flow.closed_by_low),
+        "ts_closed": None if flow.closed_by_low is None else flow.first_close_ns,
+        "reset_by": side(flow.reset_by_low),
+        "gap_bytes": to_server.gap_bytes + to_client.gap_bytes,
+        "retransmitted_segments": to_server.retransmitted + to_client.retransmitted,
+        "retransmitted_bytes": to_server.retransmitted_bytes + to_client.retransmitted_bytes,
+        "out_of_order_segments": to_server.out_of_order + to_client.out_of_order,
+        "duplicate_packets": flow.duplicates,
+        "truncated_packets": to_server.truncated + to_client.truncated,
+        "client_window_scale": window_shift(flow, low_is_client),
+        "server_window_scale": window_shift(flow, not low_is_client),
+        "client_zero_window_ms": to_server.zero_window_ns / _NS_PER_MS,
+        "server_zero_window_ms": to_client.zero_window_ns / _NS_PER_MS,
+        "encrypted": flow.encrypted,
+        "sni": flow.sni,
+    }
+
+
+def _ms(first_ns: int | None, last_ns: int | None) -> float | None:
+    return None if first_ns is None or last_ns is None else max(last_ns - first_ns, 0) / _NS_PER_MS

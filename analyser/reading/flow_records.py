@@ -1,0 +1,101 @@
+"""Ended flows on their way to the `flows` table, in columns: a flow costs a few hundred bytes here.
+
+In: ended flows, in any order. Out: the registered table with each flow's first packet in the column FLOW.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from analyser.capture import EndpointTable
+from analyser.flows.flow import MASK, Flow
+from analyser.flows.two_points import Delays, Seen, duplicates
+from analyser.reading.facts import flow_row
+from analyser.registry.tables import arrow_schema
+from analyser.rows.timeorder import FLOW
+
+_CHUNK_ROWS = 4096
+_SEEN = pa.schema([(name, pa.int64()) for name in ("pair", "isn0", "isn1", "start0", "start1", "size0", "size1")])
+
+
+class FlowRecords:
+    """Collects ended flows. delays: what tells how far apart two points of the capture are. forgotten: flows that
+    were let go."""
+
+    def __init__(self, endpoints: EndpointTable) -> None:
+        self.delays: Delays | None = None
+        self.forgotten = 0
+        self._endpoints = endpoints
+        self._rows: list[dict[str, Any]] = []
+        self._seen: list[tuple[int, ...]] = []
+        self._first_packets: list[int] = []
+        self._batches: list[pa.RecordBatch] = []
+        self._seen_batches: list[pa.RecordBatch] = []
+
+    def add(self, flow: Flow) -> None:
+        """A flow that has ended; every flow comes once."""
+        self._rows.append(flow_row(flow, self._endpoints))
+        self._first_packets.append(flow.first_packet)
+        high, low = flow.halves
+        isns = tuple(-1 if half.isn is None else half.isn & MASK for half in (low, high))
+        starts = tuple(half.base & MASK for half in (low, high))
+        self._seen.append((flow.pair, *isns, *starts, low.stream_bytes, high.stream_bytes))
+        if len(self._rows) >= _CHUNK_ROWS:
+            self._pack()
+
+    def forget(self, before_ns: int, most: int) -> None:
+        """Forget flows that ended before this time, and the first ended of more than `most`; whole chunks of them."""
+        self._pack()
+        while self._batches:
+            last_ns = pc.max(self._batches[0].column("ts_last").cast(pa.int64())).as_py()
+            if last_ns >= before_ns and len(self._first_packets) <= most:
+                return
+            gone = self._batches.pop(0).num_rows
+            self.forgotten += gone
+            del self._first_packets[:gone]
+            del self._seen_batches[0]
+
+    @property
+    def first_packets(self) -> list[int]:
+        """Those of all ended flows that are not forgotten."""
+        return self._first_packets
+
+    def table(self) -> pa.Table:
+        """All flows with their first packet in the column FLOW, sorted by that."""
+        self._pack()
+        keys = pa.array(self._first_packets, pa.int64())
+        table = pa.Table.from_batches(self._batches, arrow_schema("flows")).append_column(FLOW, keys)
+        seen = pa.Table.from_batches(self._seen_batches, _SEEN).append_column(FLOW, keys).sort_by(FLOW)
+        return self._with_duplicates(table.sort_by(FLOW), seen)
+
+    def _with_duplicates(self, table: pa.Table, seen: pa.Table) -> pa.Table:
+        if self.delays is None or not self._endpoints.has_encapsulations:
+            return table
+        columns = [table.column(name).cast(pa.int64()).to_pylist() for name in ("ts_first", "ts_last", "gap_bytes")]
+        numbers = zip(*columns, *(column.to_pylist() for column in seen.select(_SEEN.names).columns), strict=True)
+        flows = [
+            Seen(row, pair, self._endpoints[pair][:4], first, last, (i0, i1), (s0, s1), (n0, n1), gaps)
+            for row, (first, last, gaps, pair, i0, i1, s0, s1, n0, n1) in enumerate(numbers)
+        ]
+        ids = table.column("flow_id").to_pylist()
+        of: list[str | None] = [None] * len(ids)
+        latency: list[float | None] = [None] * len(ids)
+        offset: list[float | None] = [None] * len(ids)
+        for found in duplicates(flows, self.delays):
+            of[found.row] = ids[found.of]
+            latency[found.row], offset[found.row] = found.hop_latency_ms, found.clock_offset_ms
+        for name, values in (("duplicate_of", of), ("hop_latency_ms", latency), ("clock_offset_ms", offset)):
+            field = table.schema.field(name)
+            table = table.set_column(table.schema.get_field_index(name), field, pa.array(values, field.type))
+        return table
+
+    def _pack(self) -> None:
+        if self._rows:
+            self._batches.append(pa.RecordBatch.from_pylist(self._rows, schema=arrow_schema("flows")))
+            columns = zip(*self._seen, strict=True)
+            self._seen_batches.append(pa.record_batch([pa.array(c, pa.int64()) for c in columns], schema=_SEEN))
+            self._rows.clear()
+            self._seen.clear()

@@ -1,0 +1,223 @@
+"""The way of the data from captures to raw tables.
+
+In: sources of packets. Out: raw rows in a `RawStore`, the flows, and the statistics of every capture. Offline files,
+live capture and archives differ only in who feeds the batches.
+"""
+
+from __future__ import annotations
+
+import gc
+import pickle
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import partial
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from analyser.capture import CaptureError, CaptureStats, EndpointTable, PacketBatch, Source, read_batches
+from analyser.decoding.flow_decoder import FlowDecoder
+from analyser.flows import waits
+from analyser.flows.flow import Flow
+from analyser.flows.flow_table import FlowTable
+from analyser.flows.streams import Note
+from analyser.options import Progress, ProgressCallback, ReadOptions
+from analyser.reading.facts import client_is_low
+from analyser.reading.flow_records import FlowRecords
+from analyser.reading.share import Share, ShareFilter
+from analyser.rows.gathering import GATHERED
+from analyser.rows.store import RawStore
+from analyser.rows.timeorder import NO_FLOW
+from analyser.tables.build import field_kind, row_fields
+from dissectors.core.limits import Limits
+from dissectors.core.model import CLIENT_TO_SERVER, SERVER_TO_CLIENT, Row
+from dissectors.core.options import DecodeOptions
+from dissectors.core.protocol import Dissector, Sink
+
+
+@contextmanager
+def collector_paused() -> Iterator[None]:
+    """Decoding makes millions of values and no cycles; searching them for cycles takes a quarter of the time."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
+
+
+@dataclass(frozen=True, slots=True)
+class UnreadInput:
+    """An input that gave nothing, and why."""
+
+    path: str
+    reason: str
+
+
+@dataclass(slots=True)
+class Decoded:
+    """What reading captures gave. flows, endpoints: those of this process; `flows_table` has all.
+
+    remarks: about the reading as a whole, for people.
+    """
+
+    store: RawStore
+    endpoints: EndpointTable
+    flows: FlowRecords
+    captures: list[CaptureStats] = field(default_factory=list)
+    unread: list[UnreadInput] = field(default_factory=list)
+    flow_facts: pa.Table | None = None
+    remarks: list[str] = field(default_factory=list)
+
+    def flows_table(self) -> pa.Table:
+        """The registered columns of all flows and FLOW, sorted by that; made once, when reading is over."""
+        if self.flow_facts is None:
+            self.flow_facts = self.flows.table()
+        return self.flow_facts
+
+
+class Pipeline:
+    """Feeds captures through flows and dissectors into raw tables."""
+
+    def __init__(
+        self,
+        dissectors: Mapping[str, Dissector],
+        wanted: Iterable[str],
+        options: ReadOptions,
+        limits: Limits | None = None,
+        share: Share | None = None,
+        store: RawStore | None = None,
+    ) -> None:
+        """share: decode only these flows, None for all. store: where rows go, None for an own one."""
+        self._dissectors = dissectors
+        self._options = options
+        self._limits = limits or Limits()
+        self._decode_options = DecodeOptions(options.payload, options.payload_columns)
+        fields = row_fields(dissectors)
+        tables = [name for name in fields if name in set(wanted)]
+        self._sink = Sink(tables)
+        self._store = store or RawStore()
+        self._fields = {name: fields[name] for name in tables}
+        self._add_tables()
+        self._endpoints = EndpointTable(self._limits.capture.max_pairs)
+        self._share = ShareFilter(share or Share(), self._endpoints)
+        self._records = FlowRecords(self._endpoints)
+        with_waits = waits.TABLE in tables
+        self._flows = FlowTable(self._limits, self._endpoints, self._consume, self._records.add, with_waits)
+        self._records.delays = self._flows.delays
+        self.result = self.decoded()
+        self.stats: CaptureStats | None = None  # of the capture that is being read
+
+    def _add_tables(self) -> None:
+        for name, own in self._fields.items():
+            gather = GATHERED.get(name)
+            names = gather.fields if gather else own
+            kinds = [field_kind(name, field_name) for field_name in names]
+            self._store.add(name, names, kinds, self._sink.tables()[name], gather.rows if gather else None)
+
+    def run(self, sources: Iterable[Source], progress: ProgressCallback | None = None) -> Decoded:
+        """Read all sources to their ends. A source that cannot be read is named in `unread`, the rest goes on."""
+        result = self.result
+        with collector_paused():
+            self._read_all(sources, result, progress)
+        return result
+
+    @property
+    def endpoints(self) -> EndpointTable:
+        """The pairs that batches number."""
+        return self._endpoints
+
+    def decoded(self) -> Decoded:
+        """What was made of the packets; captures are up to who fed them."""
+        return Decoded(self._store, self._endpoints, self._records)
+
+    def suspended(self) -> bytes:
+        """What is known of the flows so far, for `resume` in another process; rows that are in the store are not."""
+        with self._flows.without_callbacks():
+            return pickle.dumps((self._flows, self._endpoints, self._records), pickle.HIGHEST_PROTOCOL)
+
+    def resume(self, suspended: bytes) -> None:
+        """Go on where a pipeline with the same tables and options was. The bytes must be our own."""
+        self._flows, self._endpoints, self._records = pickle.loads(suspended)
+        self._flows.call(self._consume, self._records.add)
+
+    def change_store(self, store: RawStore) -> None:
+        """Rows that follow go to another store; what came so far must have been handed over."""
+        self._store = store
+        self._add_tables()
+
+    def advance(self, now_ns: int) -> None:
+        """The capture's clock has come to this time, in packets that are not fed here."""
+        self._flows.advance(now_ns)
+
+    def next_file(self, index: int, packets_before: int) -> None:
+        """Packets that follow come from the capture with this index; so many packets are in those before it."""
+        self._flows.next_file(index, packets_before)
+
+    def feed(self, batch: PacketBatch, clock: npt.NDArray[np.int64] | None = None) -> None:
+        """Take one batch; `clock` as in FlowTable.feed."""
+        self._flows.feed(batch, clock)
+
+    def end(self) -> None:
+        """No packets follow: end all flows, and say what is to be said of none of them."""
+        self._flows.finish()
+        for note in self._flows.remarks():
+            self._sink.expert((None, None, None, *_expert_row(None, note)[3:]))
+        self._store.mark(NO_FLOW)
+
+    def _read_all(self, sources: Iterable[Source], result: Decoded, progress: ProgressCallback | None) -> None:
+        packets_before = 0
+        for source in sources:
+            stats = self.stats = CaptureStats(source.name)
+            self.next_file(len(result.captures), packets_before)
+            try:
+                self._read(source, stats, progress)
+            except CaptureError as error:
+                result.unread.append(UnreadInput(source.name, str(error)))
+                if not stats.packets:
+                    continue
+            result.captures.append(stats)
+            packets_before += stats.packets
+        self.end()
+
+    def _read(self, source: Source, stats: CaptureStats, progress: ProgressCallback | None) -> None:
+        total = source.path.stat().st_size if source.path is not None and source.path.is_file() else None
+        for batch in read_batches(source, self._endpoints, stats, self._limits.capture):
+            self.feed(self._share.take(batch))
+            if progress is not None:
+                progress(Progress(source.name, stats.captured_bytes, total, stats.packets))
+
+    def _consume(self, flow: Flow) -> None:
+        if flow.decoder is None and any(half.queue for half in flow.halves):
+            flow.decoder = self._decoder(flow)
+        self._sink.drain = partial(self._store.drain, flow.first_packet)
+        added = flow.decoder.consume(flow, self._sink) if flow.decoder is not None else False
+        if flow.client_is_low is not None or flow.finished:
+            for from_low, note in flow.take_notes():
+                from_client = from_low == client_is_low(flow, self._endpoints[flow.pair])
+                self._sink.expert(_expert_row(CLIENT_TO_SERVER if from_client else SERVER_TO_CLIENT, note))
+                added = True
+            if flow.waits is not None and (rows := self._sink.rows(waits.TABLE)) is not None:
+                client_low = client_is_low(flow, self._endpoints[flow.pair])
+                rows += [(int(from_low != client_low), *row) for from_low, *row in flow.waits.take()]
+                added = True
+        if added:
+            self._store.mark(flow.first_packet)
+        if flow.finished or flow.streams_over:
+            flow.decoder = None
+
+    def _decoder(self, flow: Flow) -> FlowDecoder:
+        pair = self._endpoints[flow.pair]
+        ports = (pair.high_port, pair.low_port)
+        forced = next(
+            ((self._options.decode_as[port], port) for port in ports if port in self._options.decode_as), None
+        )
+        return FlowDecoder(self._dissectors, forced, ports, self._limits, self._decode_options)
+
+
+def _expert_row(direction: int | None, note: Note) -> Row:
+    span = None if note.span is None else f"{note.span[0]}-{note.span[1]}"
+    return (direction, None, note.packet, note.ts_ns, note.severity, note.group, note.code, note.text, span)

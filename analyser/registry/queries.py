@@ -1,0 +1,118 @@
+"""The DuckDB connection behind an analysis, and SQL text for it.
+
+In: a folder for temporary files, a query. Out: a connection that reaches nothing else, and a relation, or QueryError.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+import duckdb
+
+from analyser.capture.errors import CaptureError
+from analyser.registry.tables import ALL_TABLES, arrow_schema
+
+DUCKDB_MEMORY = "1GB"
+
+
+class QueryError(ValueError):
+    """A condition or query that DuckDB refuses; the text is one sentence for the user."""
+
+
+class UnreadableRows(CaptureError):
+    """The files of a table are damaged, or gone since they were opened; the text is one line for people."""
+
+
+# What DuckDB says of a Parquet file that is none.
+_OF_A_FILE = re.compile(r"(?i)file '[^']+\.parquet'")
+
+
+def open_connection(folder: Path, readable: Sequence[Path] = ()) -> duckdb.DuckDBPyConnection:
+    """A connection within fixed memory that reaches no Python variables and no files outside these folders.
+
+    folder: for its temporary files. readable: folders with files to read.
+    """
+    connection = duckdb.connect(":memory:")
+    for setting, value in (
+        ("memory_limit", DUCKDB_MEMORY),
+        ("temp_directory", str(folder)),
+        ("TimeZone", "UTC"),
+        ("threads", 2),
+        ("enable_progress_bar", False),
+        ("python_enable_replacements", False),
+        ("allowed_directories", [str(folder), *map(str, readable)]),
+        ("enable_external_access", False),
+        ("lock_configuration", True),
+    ):
+        connection.execute(f"SET {setting} = {literal(value)}")
+    return connection
+
+
+def select(connection: duckdb.DuckDBPyConnection, query: str) -> duckdb.DuckDBPyRelation:
+    """The relation of one SELECT. Raises QueryError."""
+    try:
+        statements = connection.extract_statements(query)
+        if len(statements) != 1 or statements[0].type != duckdb.StatementType.SELECT:
+            raise QueryError("exactly one SELECT is possible here")
+        return connection.sql(query)
+    except duckdb.Error as error:
+        raise failed(error) from error
+
+
+def failed(error: duckdb.Error) -> Exception:
+    """What to raise for an error of DuckDB: QueryError, or UnreadableRows where not the query is to blame."""
+    if isinstance(error, duckdb.IOException) or type(error) is duckdb.Error or _OF_A_FILE.search(str(error)):
+        return UnreadableRows(f"rows cannot be read: {sentence(error)}")
+    return QueryError(sentence(error))
+
+
+def tables_in(query: str) -> list[str]:
+    """Tables that one SELECT may read: those whose name it holds as a word. QueryError when it cannot be answered.
+
+    It is bound to empty tables, so that names and types are checked before any capture is read.
+    """
+    with duckdb.connect(":memory:") as connection:
+        for name in ALL_TABLES:
+            connection.register(name, arrow_schema(name).empty_table())
+        for setting, value in (
+            ("TimeZone", "UTC"),
+            ("python_enable_replacements", False),
+            ("enable_external_access", False),
+            ("lock_configuration", True),
+        ):
+            connection.execute(f"SET {setting} = {literal(value)}")
+        _ = select(connection, query).columns
+    words = set(re.findall(r"\w+", query.lower()))
+    return [name for name in ALL_TABLES if name in words]
+
+
+def missing_table(error: QueryError) -> str | None:
+    """Name of the table that does not exist, where that is what is wrong."""
+    found = re.search(r"Table with name (\S+) does not exist", str(error))
+    return found[1] if found else None
+
+
+def sentence(error: duckdb.Error) -> str:
+    """DuckDB's message without the query that it repeats."""
+    return str(error).split("\n\n", maxsplit=1)[0].strip()
+
+
+def name_list(names: Sequence[str]) -> str:
+    """The names, quoted, for a SELECT."""
+    return ", ".join(quoted(name) for name in names)
+
+
+def quoted(name: str) -> str:
+    """An identifier."""
+    return '"' + name.replace('"', '""') + '"'
+
+
+def literal(value: object) -> str:
+    """A value as SQL: bool, text, or a list of these."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, list):
+        return "[" + ", ".join(literal(item) for item in value) + "]"
+    return "'" + str(value).replace("'", "''") + "'"

@@ -1,0 +1,242 @@
+"""Finished table rows on their way out of memory.
+
+In: lists of row tuples with the flow they belong to, named by its first packet. Out: Arrow batches, held in memory up
+to a limit and in temporary files beyond it. Facts about a flow that are learned late (its id, who is the server, its
+cluster) are looked up when a table leaves the store, so that rows never wait for them. Rows that another process made
+are taken over as files.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack
+from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from analyser.rows.timeorder import CHUNKS_HELD, FLOW, ROW, Chunk, in_time_order, sorted_chunk
+from dissectors.core.model import Row
+
+CHUNK_ROWS = 1 << 15
+MAX_ROWS_IN_MEMORY = 1 << 17
+MAX_BYTES_IN_MEMORY = 64 << 20
+MAX_BATCH_BYTES = 16 << 20
+
+RAW_TYPES: dict[str, pa.DataType] = {
+    "string": pa.string(),
+    "int64": pa.int64(),
+    "bool": pa.bool_(),
+    "float64": pa.float64(),
+    "int64_list": pa.list_(pa.int64()),
+    "time_list": pa.list_(pa.int64()),
+    "string_list": pa.list_(pa.string()),
+    "time": pa.int64(),
+}
+
+
+# Rows as a dissector gives them -> arrays of the table's fields, and for each of their rows the index of its origin.
+Gather = Callable[[Sequence[Row]], tuple[list[pa.Array], npt.NDArray[np.int64]]]
+
+
+class HandedOver(NamedTuple):
+    """Rows of one table that a process leaves to another: a file of batches, what each holds, and how many rows."""
+
+    path: Path
+    chunks: list[Chunk]
+    rows: int
+
+
+def batches_of(rows: HandedOver) -> Iterator[pa.RecordBatch]:
+    """The rows as `RawTable.batches` gives them."""
+    with ExitStack() as opened:
+        readers = _readers(opened, rows)
+        row_bytes = 2 * rows.path.stat().st_size // max(rows.rows, 1)  # they are compressed there
+        most = max(1, min(CHUNK_ROWS, MAX_BATCH_BYTES // max(row_bytes, 1)))
+        for batch in in_time_order(rows.chunks, lambda place: readers[place](), most):
+            yield batch.select(batch.schema.names[:-1])
+
+
+class RawTable:
+    """Rows of one table as they come from the dissectors: their fields and the first packet of their flow."""
+
+    def __init__(
+        self,
+        name: str,
+        fields: Sequence[str],
+        kinds: Sequence[str],
+        rows: list[Row],
+        folder: Path,
+        gather: Gather | None = None,
+        compression: str = "lz4",
+    ) -> None:
+        self.name = name
+        self._compression = compression
+        self.rows = rows
+        self._gather = gather
+        self.schema = pa.schema(
+            [
+                *(pa.field(field, RAW_TYPES[kind]) for field, kind in zip(fields, kinds, strict=True)),
+                (FLOW, pa.int64()),
+                (ROW, pa.int64()),
+            ]
+        )
+        self._flow_runs: list[tuple[int, int]] = []
+        self._counted = 0
+        self._batches: list[pa.RecordBatch] = []
+        self._in_memory = 0
+        self._bytes_in_memory = 0
+        self._chunks: list[Chunk] = []
+        self._path = folder / f"{name}.raw.arrow"
+        self._writer: pa.ipc.RecordBatchFileWriter | None = None
+        self._adopted: list[HandedOver] = []
+        self.total_rows = 0
+        self._total_bytes = 0
+
+    def mark(self, flow: int) -> None:
+        """Rows appended since the last mark belong to this flow."""
+        new = len(self.rows) - self._counted
+        if new:
+            self._flow_runs.append((flow, new))
+            self._counted = len(self.rows)
+            if self._counted >= CHUNK_ROWS:
+                self.pack()
+
+    def adopt(self, others: HandedOver) -> None:
+        """Take over rows of another process; their flows are none of this table's."""
+        self._adopted.append(others)
+        self.total_rows += others.rows
+
+    def hand_over(self) -> HandedOver:
+        """Write all rows to a file for `adopt`. No rows may follow."""
+        self.pack()
+        self._spill()
+        self._close()
+        return HandedOver(self._path, self._chunks, self.total_rows)
+
+    def batches(self) -> Iterator[pa.RecordBatch]:
+        """All rows, sorted by time, then flow, then the order in which the flow gave them. No rows may follow."""
+        self.pack()
+        with ExitStack() as opened:
+            if self._writer is None:
+                readers: list[Callable[[], pa.RecordBatch]] = [
+                    partial(self._batches.__getitem__, place) for place in range(len(self._chunks))
+                ]
+            else:
+                self._spill()
+                self._close()
+                readers = _readers(opened, HandedOver(self._path, self._chunks, 0))
+            chunks = list(self._chunks)
+            for others in self._adopted:
+                chunks += others.chunks
+                readers += _readers(opened, others)
+            held = self._chunks_held()
+            row_bytes = self._total_bytes // max(sum(chunk.rows for chunk in self._chunks), 1)
+            rows = max(1, min(CHUNK_ROWS, MAX_BATCH_BYTES // max(row_bytes, 1)))
+            for batch in in_time_order(chunks, lambda place: readers[place](), rows, held):
+                yield batch.select(self.schema.names[:-1])
+
+    def _chunks_held(self) -> int:
+        """Chunks that may be in memory at a time while all are read in the order of time."""
+        return CHUNKS_HELD * (1 + len(self._adopted))
+
+    def pack(self) -> None:
+        """Turn the marked rows into Arrow; all rows must be marked."""
+        if not self.rows:
+            return
+        packed = self._packed()
+        self.rows.clear()
+        self._flow_runs.clear()
+        self._counted = 0
+        if packed.num_rows == 0:
+            return
+        batch, chunk = sorted_chunk(packed)
+        self.total_rows += batch.num_rows
+        self._total_bytes += batch.nbytes
+        self._batches.append(batch)
+        self._chunks.append(chunk)
+        self._in_memory += batch.num_rows
+        self._bytes_in_memory += batch.nbytes
+        if self._in_memory > MAX_ROWS_IN_MEMORY or self._bytes_in_memory > MAX_BYTES_IN_MEMORY:
+            self._spill()
+
+    def _packed(self) -> pa.RecordBatch:
+        """The rows in the list, in the order in which they came."""
+        flows = np.repeat(*(np.array(column, np.int64) for column in zip(*self._flow_runs, strict=True)))
+        if self._gather is None:
+            columns: list[Any] = list(zip(*self.rows, strict=True))
+            types = [field.type for field in self.schema]
+            arrays = [pa.array(column, kind) for column, kind in zip(columns, types[:-2], strict=True)]
+        else:
+            arrays, owners = self._gather(self.rows)
+            flows = flows[owners]
+        arrays += [pa.array(flows), pa.array(np.arange(self.total_rows, self.total_rows + len(flows)))]
+        return pa.RecordBatch.from_arrays(arrays, schema=self.schema)
+
+    def _close(self) -> None:
+        if self._writer is not None:
+            self._writer.close()
+
+    def _spill(self) -> None:
+        if self._writer is None:
+            options = pa.ipc.IpcWriteOptions(compression=self._compression)
+            self._writer = pa.ipc.new_file(str(self._path), self.schema, options=options)
+        for batch in self._batches:
+            self._writer.write_batch(batch)
+        self._batches.clear()
+        self._in_memory = self._bytes_in_memory = 0
+
+
+def _readers(opened: ExitStack, rows: HandedOver) -> list[Callable[[], pa.RecordBatch]]:
+    """What reads each batch of a file of rows, which `opened` closes."""
+    if not rows.chunks:
+        return []
+    file = opened.enter_context(pa.OSFile(str(rows.path), "rb"))
+    spilled = opened.enter_context(pa.ipc.open_file(file))
+    return [partial(spilled.get_batch, place) for place in range(len(rows.chunks))]
+
+
+class RawStore:
+    """The raw tables of one analysis, in a temporary folder that `close` removes.
+
+    folder: one that somebody else removes, None for an own one. compression: of files, as Arrow names it.
+    """
+
+    table_type = RawTable
+
+    def __init__(self, folder: Path | None = None, compression: str = "lz4") -> None:
+        self._compression = compression
+        self._own = tempfile.TemporaryDirectory(prefix="wirewitness-") if folder is None else None
+        self.folder = Path(self._own.name) if self._own is not None else Path(folder or "")
+        self.tables: dict[str, RawTable] = {}
+
+    def add(
+        self, name: str, fields: Sequence[str], kinds: Sequence[str], rows: list[Row], gather: Gather | None = None
+    ) -> RawTable:
+        """A new table that takes over what is appended to `rows`."""
+        self.tables[name] = self.table_type(name, fields, kinds, rows, self.folder, gather, self._compression)
+        return self.tables[name]
+
+    def hand_over(self) -> dict[str, HandedOver]:
+        """All rows in files, of the tables that have any; see `RawTable.hand_over`."""
+        return {name: table.hand_over() for name, table in self.tables.items() if table.total_rows or table.rows}
+
+    def mark(self, flow: int) -> None:
+        """Rows appended since the last mark belong to the flow with this first packet."""
+        for table in self.tables.values():
+            if len(table.rows):
+                table.mark(flow)
+
+    def drain(self, flow: int, table: str) -> None:
+        """Rows of one table leave their list at once; what was appended since the last mark belongs to this flow."""
+        self.tables[table].mark(flow)
+        self.tables[table].pack()
+
+    def close(self) -> None:
+        """Remove the temporary files."""
+        if self._own is not None:
+            self._own.cleanup()

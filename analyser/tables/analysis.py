@@ -1,0 +1,210 @@
+"""What an analysis gives to callers: tables, findings, queries, whatever it is an analysis of.
+
+In: a source of tables (captures that were read now, or a dataset). Out: Arrow, pandas and Parquet by table name, within
+a fixed amount of memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Any
+
+import duckdb
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from analyser.options import ReadOptions
+from analyser.registry.queries import QueryError, failed, name_list, quoted, select
+from analyser.registry.selection import conditions
+from analyser.registry.tables import ALL_TABLES, PANDAS_TYPES, UNIQUE_COLUMNS, arrow_schema
+from analyser.tables.table_source import TableSource
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+BATCH_ROWS = 1 << 15
+ROW_GROUP_ROWS = 1 << 16
+
+
+class UnknownTable(KeyError):
+    """No table of that name was asked for or exists."""
+
+
+class Analysis:
+    """The tables of some captures or of a dataset. Close it (or use `with`) to remove its temporary files.
+
+    unread: inputs that could not be read. remarks: for people, about the inputs. failures: detectors that broke. One
+    rule's fault costs no other rule's findings; whoever shows findings must say that some may be missing.
+    """
+
+    def __init__(self, source: TableSource, options: ReadOptions) -> None:
+        self.options = options
+        self.unread = source.unread
+        self.remarks = source.remarks
+        self.failures = source.failures
+        self._source = source
+
+    def __enter__(self) -> Analysis:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Remove temporary files; the analysis cannot be used afterwards."""
+        self._source.close()
+
+    def tables(self) -> list[str]:
+        """Names of the tables that this analysis holds."""
+        return list(self._source.names)
+
+    @property
+    def connection(self) -> duckdb.DuckDBPyConnection:
+        """A DuckDB connection with a view of every table; it reaches no other files and no Python variables."""
+        for name in self._source.names:
+            self._source.ensure(name)
+        return self._source.con
+
+    def arrow(
+        self, name: str, columns: Sequence[str] | None = None, where: str | None = None, limit: int | None = None
+    ) -> pa.Table:
+        """A table as Arrow, in its registered order. Raises UnknownTable, QueryError."""
+        return pa.Table.from_batches(
+            list(self.batches(name, columns, where, limit)), self._output_schema(name, columns)
+        )
+
+    def table(self, name: str) -> pd.DataFrame:
+        """A table as pandas, with the registered types."""
+        frame: pd.DataFrame = self.arrow(name).to_pandas(
+            types_mapper=_pandas_type, timestamp_as_object=False, date_as_object=False
+        )
+        return frame.astype({column.name: PANDAS_TYPES[column.kind] for column in ALL_TABLES[name].columns})
+
+    def findings(self) -> pd.DataFrame:
+        """The findings table as pandas."""
+        return self.table("findings")
+
+    def batches(
+        self, name: str, columns: Sequence[str] | None = None, where: str | None = None, limit: int | None = None
+    ) -> Iterator[pa.RecordBatch]:
+        """A table in Arrow batches, in its registered order, within bounded memory."""
+        schema = self._output_schema(name, columns)
+        narrowed = self._conditions(name, where)
+        # Rows that are wide do not go through DuckDB without need.
+        rows = self._source.stream(name, schema.names) if ALL_TABLES[name].lists and not narrowed else None
+        if rows is None:
+            rows = self._selected(name, schema, narrowed, limit)
+        yield from rows if limit is None else _first_rows(rows, limit)
+
+    def write_parquet(
+        self,
+        name: str,
+        path: str | Path,
+        columns: Sequence[str] | None = None,
+        where: str | None = None,
+        limit: int | None = None,
+    ) -> int:
+        """Write a table to a Parquet file (zstd); the number of rows written."""
+        schema = self._output_schema(name, columns)
+        whole = limit is None and not self._conditions(name, where)
+        batches = self._source.stream(name, schema.names) if whole else None
+        if batches is None:
+            batches = self.batches(name, columns, where, limit)
+        # Ids differ in every row: a dictionary of them is work for nothing.
+        repeated = [column for column in schema.names if column not in UNIQUE_COLUMNS]
+        count = 0
+        with pq.ParquetWriter(path, schema, compression="zstd", use_dictionary=repeated) as writer:
+            for group in _row_groups(batches):
+                writer.write_table(pa.Table.from_batches(group, schema))
+                count += sum(batch.num_rows for batch in group)
+        return count
+
+    def sql(self, query: str) -> pa.Table:
+        """One SELECT over all tables. Raises QueryError, UnreadableRows."""
+        try:
+            return select(self.connection, query).to_arrow_table()
+        except duckdb.Error as error:
+            raise failed(error) from error
+
+    def query(self, query: str) -> Iterator[pa.RecordBatch]:
+        """One SELECT over the selected rows, in batches, the first of which is empty. Raises QueryError."""
+        con = self.connection
+        narrowed = [
+            f"{quoted(name)} AS (SELECT * FROM {self._source.narrowed(name, self.options)} WHERE {condition})"
+            for name in self._source.names
+            if (condition := self._conditions(name, None))
+        ]
+        if narrowed:
+            query = f"WITH {', '.join(narrowed)} SELECT * FROM ({query.rstrip().rstrip(';')}\n)"
+        try:
+            reader = select(con, query).to_arrow_reader(BATCH_ROWS)
+            yield pa.RecordBatch.from_pylist([], schema=reader.schema)
+            yield from reader
+        except duckdb.Error as error:
+            raise failed(error) from error
+
+    # ------------------------------------------------------------------------------------------------------------------
+
+    def _output_schema(self, name: str, columns: Sequence[str] | None) -> pa.Schema:
+        if name not in self._source.names:
+            raise UnknownTable(f"no table {name} in this analysis; there are {', '.join(self._source.names)}")
+        schema = arrow_schema(name)
+        if columns is None:
+            return schema
+        unknown = [column for column in columns if column not in schema.names]
+        if unknown:
+            raise QueryError(f"table {name} has no column {', '.join(unknown)}")
+        return pa.schema([schema.field(column) for column in columns])
+
+    def _conditions(self, name: str, where: str | None) -> str:
+        """What rows have to fulfil, empty where nothing is asked."""
+        return " AND ".join([*conditions(name, self.options), *([f"({where}\n)"] if where else [])])
+
+    def _selected(self, name: str, schema: pa.Schema, narrowed: str, limit: int | None) -> Iterator[pa.RecordBatch]:
+        for piece in self._source.pieces(name, self.options):
+            text = f"SELECT {name_list(schema.names)} FROM {piece.source} AS {quoted(name)}"
+            text += f" WHERE {narrowed}" if narrowed else ""
+            text += f" ORDER BY {piece.order}" if piece.order else ""
+            text += f" LIMIT {int(limit)}" if limit is not None else ""
+            try:
+                for batch in select(self._source.con, text).to_arrow_reader(BATCH_ROWS):
+                    yield batch.cast(schema)
+            except duckdb.Error as error:
+                raise failed(error) from error
+
+
+def _first_rows(batches: Iterator[pa.RecordBatch], limit: int) -> Iterator[pa.RecordBatch]:
+    left = limit
+    for batch in batches:
+        yield batch.slice(0, left)
+        left -= batch.num_rows
+        if left <= 0:
+            return
+
+
+def _pandas_type(kind: pa.DataType) -> Any:
+    import pandas as pd
+
+    makers: dict[pa.DataType, Callable[[], Any]] = {
+        pa.int64(): pd.Int64Dtype,
+        pa.string(): pd.StringDtype,
+        pa.bool_(): pd.BooleanDtype,
+    }
+    maker = makers.get(kind)
+    return maker() if maker else None
+
+
+def _row_groups(batches: Iterator[pa.RecordBatch]) -> Iterator[list[pa.RecordBatch]]:
+    """Batches in lists of about ROW_GROUP_ROWS rows: many small row groups cost time and space."""
+    group: list[pa.RecordBatch] = []
+    for batch in batches:
+        group.append(batch)
+        if sum(held.num_rows for held in group) >= ROW_GROUP_ROWS:
+            yield group
+            group = []
+    if group:
+        yield group

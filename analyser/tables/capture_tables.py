@@ -1,0 +1,210 @@
+"""The tables of captures that were read now.
+
+In: decoded raw tables. Out: views in DuckDB, made on first use; large tables live in temporary Parquet files, small
+ones in memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING
+
+import duckdb
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from analyser.context.stages import STAGE_OF, Stage
+from analyser.options import ReadOptions
+from analyser.reading.facts import capture_remarks, captures_table, file_label
+from analyser.reading.pipeline import Decoded, UnreadInput
+from analyser.registry.queries import literal, name_list, open_connection, quoted
+from analyser.registry.tables import TABLES, arrow_schema
+from analyser.rows.timeorder import FLOW
+from analyser.tables.build import Lookups, duplicate_flows, finish_batch, pieces, with_ends, with_first_packets
+from analyser.tables.table_source import Piece
+from dissectors.core.protocol import Dissector
+
+if TYPE_CHECKING:
+    from analyser.detectors.framework import Failure
+
+SMALL_ROWS = 1 << 17
+STREAM = "wirewitness_stream"
+
+
+class CaptureTables:
+    """The tables of decoded captures; see `TableSource`."""
+
+    def __init__(self, decoded: Decoded, wanted: Iterable[str], dissectors: Iterable[Dissector]) -> None:
+        chosen = {*wanted}
+        self.names = tuple(name for name in TABLES if name in chosen)
+        self.unread: list[UnreadInput] = decoded.unread
+        self.remarks = [
+            *decoded.remarks,
+            *(f"{file_label(stats.file)}: {remark.text}" for stats in decoded.captures for remark in stats.remarks),
+        ]
+        self.failures: list[Failure] = []
+        self._decoded = decoded
+        self._dissectors = tuple(dissectors)
+        self._finished: set[str] = set()
+        self._connection: duckdb.DuckDBPyConnection | None = None
+        self._lookups: Lookups | None = None
+        self._duplicates = pa.array([], pa.int64())
+
+    @property
+    def con(self) -> duckdb.DuckDBPyConnection:
+        """The connection that has the views."""
+        if self._connection is None:
+            self._connection = open_connection(self._decoded.store.folder)
+        return self._connection
+
+    def close(self) -> None:
+        """Remove temporary files."""
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
+        self._decoded.store.close()
+
+    def narrowed(self, name: str, _: ReadOptions) -> str:
+        """The view: everything was read."""
+        self.ensure(name)
+        return quoted(name)
+
+    def pieces(self, name: str, _: ReadOptions) -> Iterator[Piece]:
+        """One piece. Of a table whose rows are wide it is never a view as a whole, but the rows as they are made."""
+        if TABLES[name].lists and name not in self._finished:
+            batches = self._finished_batches(name, self._known())
+            self._register(STREAM, pa.RecordBatchReader.from_batches(arrow_schema(name), batches))
+            yield Piece(STREAM, "")
+            return
+        self.ensure(name)
+        # Joins lose the order in which tables are kept.
+        yield Piece(quoted(name), name_list(TABLES[name].order) if name in STAGE_OF else "")
+
+    def stream(self, name: str, columns: Sequence[str]) -> Iterator[pa.RecordBatch] | None:
+        """The rows straight from decoding, unless something else must be joined to them."""
+        if name in self._finished or name in STAGE_OF or name not in self._decoded.store.tables:
+            return None
+        return self._finished_batches(name, self._known(), columns)
+
+    def ensure(self, name: str) -> None:
+        """Make the view of a table, and of those it needs, if it is not there yet."""
+        if name in self._finished:
+            return
+        if name == "findings":
+            self._finish_findings()
+            return
+        if name in STAGE_OF:
+            self._run_stage(STAGE_OF[name])
+            return
+        self._finished.add(name)
+        if name == "captures":
+            self._register(name, captures_table(self._decoded.captures))
+        elif name == "flows":
+            self._known()
+        else:
+            self._finish_table(name, self._known())
+
+    def replace_findings(self, rows: pa.Table) -> None:
+        """Show these findings, columns as registered, instead of those of the rows that are here."""
+        self._register("findings", rows)
+        self._finished.add("findings")
+
+    def _known(self) -> Lookups:
+        """Lookups for finishing tables; clusters and topic names are found first, from the tables that tell them."""
+        if self._lookups is not None:
+            return self._lookups
+        from analyser.context import cluster_of_flows, topic_names
+
+        files = [file_label(stats.file) for stats in self._decoded.captures]
+        ends_ns = [stats.ts_last_ns for stats in self._decoded.captures if stats.ts_last_ns is not None]
+        flows = with_ends(with_first_packets(self._decoded.flows_table(), files), max(ends_ns, default=None))
+        self._duplicates = duplicate_flows(flows)
+        errors = {dissector.name: dissector.error_names for dissector in self._dissectors}
+        first = Lookups(flows, pa.nulls(flows.num_rows, pa.string()), {}, files, errors)
+        order = [(column, "ascending") for column in TABLES["flows"].order]
+        self._register("flows", flows.drop_columns([FLOW]).sort_by(order))
+        self._finished.add("flows")
+        for name in ("kafka_brokers", "kafka_partitions"):
+            if name in self._decoded.store.tables:
+                self._finish_table(name, first)
+            else:
+                self._register(name, arrow_schema(name).empty_table())
+        topics = topic_names(self.con)
+        by_flow = cluster_of_flows(self.con)
+        clusters = pa.array([by_flow.get(flow) for flow in flows.column("flow_id").to_pylist()], pa.string())
+        self._lookups = Lookups(flows, clusters, topics, files, errors)
+        return self._lookups
+
+    def _finished_batches(
+        self, name: str, known: Lookups, columns: Sequence[str] | None = None
+    ) -> Iterator[pa.RecordBatch]:
+        if name == "expert_infos":
+            remarks = capture_remarks(self._decoded.captures)
+            yield remarks if columns is None else remarks.select(columns)
+        if name not in self._decoded.store.tables:  # no dissector that fills it is switched on
+            return
+        for batch in self._decoded.store.tables[name].batches():
+            # A connection that was captured at two points is told once.
+            if len(self._duplicates):
+                batch = batch.filter(pc.invert(pc.is_in(batch.column(FLOW), self._duplicates)))
+            for piece in pieces(name, batch):
+                yield finish_batch(name, piece, known, columns)
+
+    def _finish_table(self, name: str, known: Lookups) -> None:
+        """Make the view of a table: in memory while it is small, else a temporary Parquet file."""
+        batches: list[pa.RecordBatch] = []
+        path = self._decoded.store.folder / f"{name}.parquet"
+        writer: pq.ParquetWriter | None = None
+        rows = 0
+        for finished in self._finished_batches(name, known):
+            rows += finished.num_rows
+            if writer is None and rows > SMALL_ROWS:
+                writer = pq.ParquetWriter(path, arrow_schema(name), compression="lz4")
+                for earlier in batches:
+                    writer.write_batch(earlier)
+                batches.clear()
+            if writer is None:
+                batches.append(finished)
+            else:
+                writer.write_batch(finished)
+        if writer is None:
+            self._register(name, pa.Table.from_batches(batches, arrow_schema(name)))
+        else:
+            writer.close()
+            self.con.execute(f"CREATE OR REPLACE VIEW {quoted(name)} AS FROM read_parquet({literal(str(path))})")
+
+    def _run_stage(self, stage: Stage) -> None:
+        """Make the tables of a stage of the context from their own rows and from the tables that it reads."""
+        known = self._known()
+        made = [name for name in stage.makes if name in self.names]
+        for name in made:
+            self._finished.add(name)
+            self._finish_table(name, known)
+        for name in (*stage.reads, *stage.uses):
+            if name in self.names:
+                self.ensure(name)
+        stage.run(self.con)
+
+    def _finish_findings(self) -> None:
+        from analyser.detectors import run_detectors
+        from analyser.detectors.findings import findings_table
+
+        for name in self.names:
+            if name != "findings":
+                self.ensure(name)
+        codes = self._with_rows()
+        self._register("findings", findings_table(run_detectors(self.con, codes, failures=self.failures)))
+        self._finished.add("findings")
+
+    def _with_rows(self) -> list[str]:
+        """Codes of the detectors that have any row to look at: asking for none costs each of the others a query."""
+        from analyser.detectors import DETECTORS
+
+        names = sorted({name for detector in DETECTORS.values() for name in detector.reads if name in self.names})
+        parts = (f"SELECT {literal(name)} WHERE EXISTS (FROM {quoted(name)})" for name in names)
+        found = {name for (name,) in self.con.execute(" UNION ALL ".join(parts)).fetchall()} if names else set()
+        return [code for code, detector in DETECTORS.items() if not found.isdisjoint(detector.reads)]
+
+    def _register(self, name: str, table: pa.Table | pa.RecordBatchReader) -> None:
+        self.con.register(name, table)

@@ -1,0 +1,59 @@
+"""Where an analysis has its tables from: captures that were read now, or a dataset on disk."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, NamedTuple, Protocol
+
+import duckdb
+import pyarrow as pa
+
+from analyser.options import ReadOptions
+from analyser.reading.pipeline import UnreadInput
+
+if TYPE_CHECKING:
+    from analyser.detectors.framework import Failure
+
+
+class Piece(NamedTuple):
+    """Some rows of a table: what stands behind FROM, and behind ORDER BY (empty: they are in order)."""
+
+    source: str
+    order: str
+
+
+class TableSource(Protocol):
+    """The tables of an analysis.
+
+    names: those it has, in the registry's order. unread, remarks: see `Analysis`. failures: detectors that broke.
+    """
+
+    names: tuple[str, ...]
+    unread: list[UnreadInput]
+    remarks: list[str]
+    failures: list[Failure]
+
+    @property
+    def con(self) -> duckdb.DuckDBPyConnection:
+        """The connection that has the views."""
+        ...
+
+    def ensure(self, name: str) -> None:
+        """Make the view of a table, which holds all its rows, if it is not there yet."""
+        ...
+
+    def narrowed(self, name: str, options: ReadOptions) -> str:
+        """What to select a table's rows from when only those are wanted that the options select; more may come."""
+        ...
+
+    def pieces(self, name: str, options: ReadOptions) -> Iterator[Piece]:
+        """The same in pieces, one after the other in the order of the table. The last one is read before the next."""
+        ...
+
+    def stream(self, name: str, columns: Sequence[str]) -> Iterator[pa.RecordBatch] | None:
+        """All rows in order without DuckDB, where that is possible."""
+        ...
+
+    def close(self) -> None:
+        """Remove temporary files."""
+        ...
