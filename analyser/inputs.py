@@ -6,8 +6,8 @@ import os
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from analyser.archive.dataset import Dataset, one_dataset
-from analyser.archive.reading import DatasetTables
+from analyser.archive.dataset.dataset import Dataset, one_dataset
+from analyser.archive.dataset.reading import DatasetTables
 from analyser.capture import CaptureError, Source, in_time_order, open_captures
 from analyser.context.stages import STAGE_OF
 from analyser.options import ProgressCallback, ReadOptions

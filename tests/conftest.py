@@ -51,8 +51,8 @@ def tshark() -> str:
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
     """One Spark session of two cores for all tests that need one; opening it takes seconds."""
-    from analyser.archive.java import find_java
-    from analyser.archive.session import SessionSettings, open_session
+    from analyser.archive.spark.java import find_java
+    from analyser.archive.spark.session import SessionSettings, open_session
 
     with open_session(SessionSettings(master="local[2]", app_name="wirewitness tests"), find_java()) as session:
         yield session

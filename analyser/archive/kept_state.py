@@ -11,8 +11,8 @@ import shutil
 from collections.abc import Mapping
 from pathlib import Path
 
-from analyser.archive.change import Change
-from analyser.archive.decode_stage import STATE_FILE, TOLD, share_name, told_file
+from analyser.archive.dataset.change import Change
+from analyser.archive.decode.decode_stage import STATE_FILE, TOLD, share_name, told_file
 
 
 def keep_state(change: Change, folders: Mapping[int, Path]) -> None:

@@ -14,17 +14,17 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from analyser.archive.aggregates import run_aggregates
-from analyser.archive.common import COMMON_FILE, put_together
-from analyser.archive.compact import compact
-from analyser.archive.context import run_context
-from analyser.archive.dataset import Change, InputFile, write_parts
-from analyser.archive.decode_run import Decoded, DecodeRun, decode_files, files_read
-from analyser.archive.finish_run import FinishRun, finish_tables
-from analyser.archive.hour_summaries import stamp_again
+from analyser.archive.dataset.compact import compact
+from analyser.archive.dataset.dataset import Change, InputFile, write_parts
+from analyser.archive.decode.decode_run import Decoded, DecodeRun, decode_files, files_read
+from analyser.archive.derive.aggregates import run_aggregates
+from analyser.archive.derive.context import run_context
+from analyser.archive.derive.hour_summaries import stamp_again
+from analyser.archive.finish.common import COMMON_FILE, put_together
+from analyser.archive.finish.finish_run import FinishRun, finish_tables
+from analyser.archive.intake.options import SHARES, ArchiveOptions, options_as_before, settings_of
+from analyser.archive.intake.plan import Plan, plan_files
 from analyser.archive.kept_state import keep_state, keep_state_as_it_is
-from analyser.archive.options import SHARES, ArchiveOptions, options_as_before, settings_of
-from analyser.archive.plan import Plan, plan_files
 from analyser.capture import CaptureError, CaptureStats
 from analyser.inputs import needed_tables
 from analyser.reading.facts import capture_remarks, captures_table
@@ -70,7 +70,7 @@ def archive(
     progress: told what begins, in a few words. Raises DatasetError, DatasetBusy, and CaptureError when there is nothing
     to make a dataset of.
     """
-    from analyser.archive.source import register
+    from analyser.archive.decode.source import register
 
     options = options or ArchiveOptions()
     with Change.begin(Path(dataset).absolute(), rebuild=options.rebuild) as change:
@@ -156,7 +156,7 @@ class _Run:
 
     def _findings(self) -> tuple[Mapping[str, int], list[Failure]]:
         """Findings of the whole dataset by severity; what could not be looked at."""
-        from analyser.archive.detectors import detect
+        from analyser.archive.derive.detectors import detect
 
         change, folder = self._change, self._change.staging / "_detect"
         folder.mkdir()

@@ -8,7 +8,7 @@ from typing import Any
 
 from analyser.crosscheck.message import Key, Theirs, partition_order
 from analyser.crosscheck.tshark import Packet, Pairs
-from dissectors.kafka.api_keys import api_name
+from dissectors.kafka.schema.api_keys import api_name
 from dissectors.mongo.opcodes import OP_COMPRESSED, OP_MSG, OP_QUERY, OPCODES
 from dissectors.mqtt.packet_types import CONNECT, PUBLISH, SUBSCRIBE, TYPES, UNSUBSCRIBE
 

@@ -1,9 +1,9 @@
 """Programs that will read a share of the flows each, started before they are needed.
 
 In: how many. Out: processes that wait on their standard input for a job (`analyser/reading/share_process.py`). Starting
-and importing take a good part of a second, so they begin while this process still imports; hence no imports of weight here.
-They are programs of their own, not forks: nothing of this process's threads, locks or open files goes along, and a
-caller's main module is not run again.
+and importing take a good part of a second, so they begin while this process still imports; hence no imports of weight
+here. They are programs of their own, not forks: nothing of this process's threads, locks or open files goes along, and
+a caller's main module is not run again.
 """
 
 from __future__ import annotations

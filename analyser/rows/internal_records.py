@@ -12,8 +12,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from dissectors.core.errors import DecodeError
-from dissectors.kafka.internal_json import told_record
-from dissectors.kafka.internal_topics import TOPICS, control_record, internal_record
+from dissectors.kafka.records.internal_json import told_record
+from dissectors.kafka.records.internal_topics import TOPICS, control_record, internal_record
 
 _WHOLE = ("utf8", "hex")
 _TOPICS = pa.array(list(TOPICS), pa.string())

@@ -2,8 +2,8 @@
 
 In: the conversation's rows (`KAFKA_ROWS["kafka_records"]`), whose `data` is what decompressing gave. Out: an Arrow
 batch with FIELDS; of every column in `Table.lists` a row holds a list with one element per record, at most LIST_ROWS.
-`dissectors/kafka/record_sets.py` says what record data means. Here the same is done with arrays: only the hop from one
-record to the next is a Python loop. A batch in which anything is odd is left to that slower reader.
+`dissectors/kafka/records/record_sets.py` says what record data means. Here the same is done with arrays: only the hop
+from one record to the next is a Python loop. A batch in which anything is odd is left to that slower reader.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from analyser.registry.tables import TABLES
 from analyser.rows.store import RAW_TYPES
 from dissectors.core.limits import Limits
 from dissectors.core.model import Row
-from dissectors.kafka.record_sets import Record, record_headers, split_records
-from dissectors.kafka.rows import KAFKA_ROWS
+from dissectors.kafka.records.record_sets import Record, record_headers, split_records
+from dissectors.kafka.rows.fields import KAFKA_ROWS
 
 TABLE = "kafka_records"
 LIST_ROWS = 1024

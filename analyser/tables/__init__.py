@@ -1,1 +1,4 @@
-"""Decoded rows to tables. In: `Decoded`, or another `TableSource`. Out: `Analysis` with registered tables, SQL and findings."""
+"""Decoded rows to tables. In: `Decoded`, or another `TableSource`. Out: `Analysis`.
+
+Tables with their registered columns, SQL over them, and findings.
+"""

@@ -15,7 +15,7 @@ from app.cli.reading import open_analysis, status_of
 
 if TYPE_CHECKING:
     from analyser.tables.analysis import Analysis
-    from reports.document import Section
+    from reports.formats.document import Section
 
 
 @click.command(short_help="Explain what happened: findings, capture quality, groups, latencies.")
@@ -38,7 +38,7 @@ def analyse(*, captures: tuple[str, ...], form: str, output: str | None, fail_on
       wirewitness analyse nightly.pcapng --fail-on warning --quiet
     """
     check_output(output, captures)
-    from reports.causes import severity_reached
+    from reports.questions.causes import severity_reached
 
     with open_analysis(captures, _tables(captures), reading) as analysis:
         _write(analysis, captures, form, output)
@@ -50,16 +50,16 @@ def analyse(*, captures: tuple[str, ...], form: str, output: str | None, fail_on
 
 
 def _tables(captures: tuple[str, ...]) -> tuple[str, ...]:
-    from analyser.archive.dataset import is_dataset
-    from reports.protocols import REPORT_TABLES
-    from reports.trend_section import TABLES_READ
+    from analyser.archive.dataset.dataset import is_dataset
+    from reports.sections.protocols import REPORT_TABLES
+    from reports.sections.trends import TABLES_READ
 
     return (*REPORT_TABLES, *TABLES_READ) if is_dataset(captures[0]) else REPORT_TABLES
 
 
 def _sections(analysis: Analysis) -> list[Section]:
-    from reports.contents import report
-    from reports.trend_section import TABLES_READ
+    from reports.sections.contents import report
+    from reports.sections.trends import TABLES_READ
 
     return report(analysis, of_dataset={*TABLES_READ} <= {*analysis.tables()})
 
@@ -71,26 +71,26 @@ def _write(analysis: Analysis, captures: tuple[str, ...], form: str, output: str
 
 
 def _text(analysis: Analysis, _: tuple[str, ...], output: str | None) -> Iterator[bytes]:
-    from reports.text import render
+    from reports.formats.text import render
 
     text = render(_sections(analysis), terminal_width(), colour=colour_wanted(output))
     yield text.encode("utf-8", "backslashreplace")
 
 
 def _json(analysis: Analysis, _: tuple[str, ...], __: str | None) -> Iterator[bytes]:
-    from reports.json_report import json_pieces
+    from reports.sections.json_document import json_pieces
 
     return json_pieces(analysis)
 
 
 def _html(analysis: Analysis, captures: tuple[str, ...], _: str | None) -> Iterator[bytes]:
-    from reports.html import render
+    from reports.formats.html import render
 
     yield render(_sections(analysis), _title(captures)).encode("utf-8", "backslashreplace")
 
 
 def _markdown(analysis: Analysis, captures: tuple[str, ...], _: str | None) -> Iterator[bytes]:
-    from reports.markdown import render
+    from reports.formats.markdown import render
 
     yield render(_sections(analysis), _title(captures)).encode("utf-8", "backslashreplace")
 

@@ -24,7 +24,7 @@ from app.cli.reading import complain_of_failure
 
 if TYPE_CHECKING:
     from analyser.archive.run import ArchiveOptions
-    from analyser.archive.session import SessionSettings
+    from analyser.archive.spark.session import SessionSettings
 
 # What the system says of places and disks that the caller has to look after.
 _CALLERS = {errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOSPC, errno.EDQUOT, errno.ENOTDIR, errno.ENAMETOOLONG}
@@ -34,7 +34,7 @@ def _packed(ctx: click.Context, _: click.Parameter, folder: str | None) -> None:
     """--pack: writes what spark-submit needs and ends."""
     if folder is None or ctx.resilient_parsing:
         return
-    from analyser.archive.code_zip import pack_for_submit
+    from analyser.archive.spark.code_zip import pack_for_submit
 
     try:
         packed, program = pack_for_submit(Path(folder))
@@ -133,7 +133,7 @@ class _Archiving:
 
     def run_again(self, spark: Any) -> None:
         """One of many runs: what is still being written is no news, and that there is no capture yet no end."""
-        from analyser.archive.dataset import is_dataset
+        from analyser.archive.dataset.dataset import is_dataset
         from analyser.capture import CaptureError
 
         try:
@@ -154,7 +154,7 @@ class _Archiving:
 
 def _compacted(output: str, settings: SessionSettings, quiet: bool) -> Status:
     from analyser.archive.run import compact_dataset
-    from reports.printable import visible
+    from reports.formats.printable import visible
 
     with _session(settings, quiet) as spark:
         before, after = compact_dataset(output, spark)
@@ -170,8 +170,8 @@ def _once(work: _Archiving, settings: SessionSettings) -> Status:
 
 def _followed(work: _Archiving, settings: SessionSettings) -> Status:
     """Run after run until Ctrl-C; a second one does not wait for the run that is on."""
-    from analyser.archive.follow import follow as follow_captures
-    from analyser.archive.intake import leases_do_no_harm
+    from analyser.archive.intake.arriving import leases_do_no_harm
+    from analyser.archive.intake.follow import follow as follow_captures
 
     asked: list[int] = []
     with _session(settings, work.quiet) as spark, tempfile.TemporaryDirectory(prefix="wirewitness-") as notes:
@@ -195,7 +195,7 @@ def _followed(work: _Archiving, settings: SessionSettings) -> Status:
 
 
 def _archive_options(how: dict[str, Any]) -> ArchiveOptions:
-    from analyser.archive.intake import Intake
+    from analyser.archive.intake.arriving import Intake
     from analyser.archive.run import SHARES, ArchiveOptions
 
     since_ns, until_ns = how["since_ns"], how["until_ns"]
@@ -217,7 +217,7 @@ def _archive_options(how: dict[str, Any]) -> ArchiveOptions:
 
 
 def _session_settings(how: dict[str, Any]) -> SessionSettings:
-    from analyser.archive.session import MASTER, SessionSettings
+    from analyser.archive.spark.session import MASTER, SessionSettings
 
     master = how["master"]
     if master is not None and not MASTER.fullmatch(master):
@@ -236,9 +236,9 @@ def _session_settings(how: dict[str, Any]) -> SessionSettings:
 @contextmanager
 def _faults_as_lines() -> Iterator[None]:
     """What the caller can mend as one line: packages, Java, a master, inputs, the dataset, the disk."""
-    from analyser.archive.faults import JobFailed, NotInstalled, spark_faults
-    from analyser.archive.java import NoJava
-    from analyser.archive.session import SessionError
+    from analyser.archive.spark.faults import JobFailed, NotInstalled, spark_faults
+    from analyser.archive.spark.java import NoJava
+    from analyser.archive.spark.session import SessionError
     from analyser.capture import CaptureError
 
     try:
@@ -259,8 +259,8 @@ def _faults_as_lines() -> Iterator[None]:
 @contextmanager
 def _session(settings: SessionSettings, quiet: bool) -> Iterator[Any]:
     """Spark, started; says which Java it runs on."""
-    from analyser.archive.java import find_java
-    from analyser.archive.session import open_session, started_by_spark_submit
+    from analyser.archive.spark.java import find_java
+    from analyser.archive.spark.session import open_session, started_by_spark_submit
 
     java = None if started_by_spark_submit() else find_java()
     if java is not None and not quiet:
@@ -280,7 +280,7 @@ def _progress(quiet: bool, begun: float) -> Iterator[Callable[[str], None] | Non
     if sys.stderr.isatty():
         from rich.console import Console
 
-        from reports.printable import visible
+        from reports.formats.printable import visible
 
         with Console(stderr=True).status("beginning") as status:
             yield lambda text: status.update(visible(text))

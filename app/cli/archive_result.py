@@ -17,7 +17,7 @@ _SEVERITIES = ("critical", "warning", "info")
 
 def result_lines(summary: Summary, output: str) -> Iterator[str]:
     """What was read, rows of each table, findings by severity, what was set aside."""
-    from reports.printable import visible
+    from reports.formats.printable import visible
 
     if summary.run is None:
         yield f"{visible(output)}: nothing new"
@@ -39,8 +39,8 @@ def result_lines(summary: Summary, output: str) -> Iterator[str]:
 
 def complaints(summary: Summary, output: str) -> Iterator[str]:
     """A line for each input of which something is missing in the dataset, and for clocks that disagree."""
-    from analyser.archive.intake import is_by_choice
-    from reports.printable import visible
+    from analyser.archive.intake.arriving import is_by_choice
+    from reports.formats.printable import visible
 
     for one in summary.aside:
         if not is_by_choice(one.reason or ""):
@@ -55,15 +55,15 @@ def complaints(summary: Summary, output: str) -> Iterator[str]:
 
 def notes(summary: Summary) -> Iterator[str]:
     """A line for each capture that is left out for its time, or for a later run."""
-    from analyser.archive.intake import is_by_choice
-    from reports.printable import visible
+    from analyser.archive.intake.arriving import is_by_choice
+    from reports.formats.printable import visible
 
     yield from (visible(f"note: {one.reason}") for one in summary.aside if is_by_choice(one.reason or ""))
 
 
 def status_of(summary: Summary, output: str) -> Status:
     """SOME_INPUT_UNREAD when something is missing in the dataset that the caller wanted in it."""
-    from analyser.archive.intake import is_by_choice
+    from analyser.archive.intake.arriving import is_by_choice
 
     if any(failure.is_own_fault for failure in summary.failures):
         return Status.OWN_FAULT
@@ -73,7 +73,7 @@ def status_of(summary: Summary, output: str) -> Status:
 
 
 def _held_keys(output: str) -> set[str]:
-    from analyser.archive.dataset import Dataset
+    from analyser.archive.dataset.dataset import Dataset
 
     return {one.key for one in Dataset.open(output).manifest.inputs if one.status == "read"}
 
@@ -82,7 +82,7 @@ def _clock_sentences(output: str) -> list[str]:
     """What the rule on clocks found: capture points that disagree make times across them unsure."""
     import pyarrow.parquet as pq
 
-    from analyser.archive.dataset import Dataset
+    from analyser.archive.dataset.dataset import Dataset
 
     dataset = Dataset.open(Path(output))
     told: list[str] = []
@@ -93,7 +93,7 @@ def _clock_sentences(output: str) -> list[str]:
 
 
 def _times(summary: Summary) -> str:
-    from reports.values import time_text
+    from reports.formats.values import time_text
 
     first = min((one.first_ns for one in summary.files if one.first_ns is not None), default=None)
     last = max((one.last_ns for one in summary.files if one.last_ns is not None), default=None)

@@ -45,7 +45,7 @@ def crosscheck(
     if any(name == "-" or (os.path.exists(name) and not _is_plain(name)) for name in captures):
         raise CallerError("crosscheck reads a capture twice, which a pipe cannot: write it to a file first")
     from analyser.crosscheck import TABLES, TsharkError, cross_check, find_tshark
-    from reports.printable import visible
+    from reports.formats.printable import visible
 
     try:
         tshark = find_tshark()
@@ -84,8 +84,8 @@ def _paths(captures: tuple[str, ...]) -> dict[str, str]:
 
 
 def _write(result: CrossCheck, form: str, output: str | None) -> None:
-    from reports.crosscheck_report import crosscheck_json, crosscheck_sections
-    from reports.text import render
+    from reports.formats.text import render
+    from reports.sections.crosscheck import crosscheck_json, crosscheck_sections
 
     with result_sink(output, text=form == "text") as write:
         if form == "json":

@@ -51,8 +51,8 @@ def _code(text: str, known: dict[str, Detector]) -> str:
 
 
 def _list(selected: list[Detector]) -> str:
-    from reports.document import Cells, Paragraph, Section
-    from reports.text import render
+    from reports.formats.document import Cells, Paragraph, Section
+    from reports.formats.text import render
 
     rows = tuple((d.code, d.name, d.severity, _first_sentence(d)) for d in selected)
     listing = Cells(("CODE", "NAME", "AT WORST", "FINDS"), rows, wrapped=(3,))
@@ -61,7 +61,7 @@ def _list(selected: list[Detector]) -> str:
 
 
 def _page(detector: Detector) -> str:
-    from reports.pages import page_text
+    from reports.formats.pages import page_text
 
     thresholds = [f"    {name} = {default}" for name, default in detector.thresholds.items()] or ["    none"]
     reads = [f"    {table}: {', '.join(columns)}" for table, columns in detector.reads.items()]

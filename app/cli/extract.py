@@ -184,10 +184,10 @@ def _new_bundle(target: Path) -> Iterator[Path]:
 
 def _fill_bundle(folder: Path, analysis: Analysis, kind: str, wanted: str, rows: Sequence[MessageRow]) -> None:
     from analyser.registry.tables import ALL_TABLES
-    from reports.causes import causes, findings
-    from reports.finding_section import finding_section
-    from reports.rows import jsonl_pieces
-    from reports.text import render
+    from reports.formats.rows import jsonl_pieces
+    from reports.formats.text import render
+    from reports.questions.causes import causes, findings
+    from reports.sections.findings import finding_section
 
     ids = ", ".join(f"'{row.message_id().text()}'" for row in rows) or "''"
     quoted = "'" + wanted.replace("'", "''") + "'"

@@ -1,6 +1,6 @@
 """`wirewitness groups`, `topics`, `brokers` and `clients`: Kafka as the wire shows it. In: captures; out: rows.
 
-Each command has views (reports/kafka_views.py): one without an option, the others by a flag of their name.
+Each command has views (reports/questions/kafka_views.py): one without an option, the others by a flag of their name.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from app.cli.rows import check_format, format_option, limit_option
 
 if TYPE_CHECKING:
     from analyser.tables.analysis import Analysis
-    from reports.kafka_views import KafkaView
+    from reports.questions.kafka_views import KafkaView
 
 # Few enough bins for a terminal; programs choose their own with --step.
 _BINS = 20
@@ -170,7 +170,7 @@ def _options(made: _Command) -> list[Callable[..., Any]]:
 def _run(made: _Command, captures: tuple[str, ...], wanted: _Wanted, reading: dict[str, Any]) -> Status:
     check_format(wanted.form, wanted.output)
     check_output(wanted.output, captures)
-    from reports.kafka_views import VIEWS, view_sql
+    from reports.questions.kafka_views import VIEWS, view_sql
 
     view = VIEWS[made.name][wanted.flag]
     _check(made, view, wanted, reading)
@@ -204,8 +204,8 @@ def _check(made: _Command, view: KafkaView, wanted: _Wanted, reading: Mapping[st
 
 
 def _width_ns(analysis: Analysis, step_s: float | None) -> int:
-    from reports.source import rows
-    from reports.timelines import bin_width_ns
+    from reports.questions.source import rows
+    from reports.questions.timelines import bin_width_ns
 
     if step_s is not None:
         return round(step_s * 1e9)
@@ -217,16 +217,16 @@ def _nothing(made: _Command, names: Sequence[str]) -> str:
     """What is said where there are no rows."""
     if not names:
         return made.nothing
-    from reports.printable import visible
+    from reports.formats.printable import visible
 
     return f"Nothing was seen of {made.noun} {visible(', '.join(names))}."
 
 
 def _write_text(analysis: Analysis, nothing: str, view: KafkaView, sql: str, output: str | None) -> None:
-    from reports.document import Section
-    from reports.kafka_view_text import view_blocks
-    from reports.source import rows
-    from reports.text import render
+    from reports.formats.document import Section
+    from reports.formats.text import render
+    from reports.questions.source import rows
+    from reports.sections.kafka_view import view_blocks
 
     blocks = view_blocks(rows(analysis, sql), view, nothing)
     text = render([Section("", tuple(blocks))], terminal_width(), colour=colour_wanted(output))

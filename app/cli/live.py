@@ -122,7 +122,7 @@ def run_live(
     from analyser.live.session import Session
     from app.cli.options import read_options
     from app.dashboard.snapshots import SHARED_TABLES
-    from reports.protocols import REPORT_TABLES
+    from reports.sections.protocols import REPORT_TABLES
 
     options = read_options(**reading, from_ns=None, to_ns=None)
     kept = Kept(age_ns=int(keep * 1e9))
@@ -225,8 +225,8 @@ def _stopped_by_signals(session: Session) -> Iterator[None]:
 
 
 def _report(analysis: Analysis) -> None:
-    from reports.contents import report
-    from reports.text import render
+    from reports.formats.text import render
+    from reports.sections.contents import report
 
     text = render(report(analysis), terminal_width(), colour=colour_wanted(None))
     with result_sink(None, text=True) as write:

@@ -68,7 +68,7 @@ class Screen:
         self.lines: deque[str] = deque(maxlen=_LINES_SHOWN)
 
     def view(self, analysis: Analysis) -> Any:
-        from reports.groups import groups
+        from reports.questions.groups import groups
 
         return groups(analysis) if "kafka_offset_commits" in analysis.tables() else []
 
@@ -94,7 +94,7 @@ class TextLines:
         return None
 
     def show(self, session: Session) -> None:
-        from reports.printable import visible
+        from reports.formats.printable import visible
 
         for line in session.lines:
             say(f"wirewitness: {visible(line)}")
@@ -116,7 +116,7 @@ class JsonLines:
         return None
 
     def show(self, session: Session) -> None:
-        from reports.printable import visible
+        from reports.formats.printable import visible
 
         for line in session.lines:
             say(f"wirewitness: {visible(line)}")
@@ -131,7 +131,7 @@ def _exchange_lines(session: Session) -> Iterator[bytes]:
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    from reports.rows import join_lines, json_rows, slices
+    from reports.formats.rows import join_lines, json_rows, slices
 
     protocols = session.pipeline.shown_protocols
     for batch in slices(session.pipeline.fresh):
@@ -144,7 +144,7 @@ def _exchange_lines(session: Session) -> Iterator[bytes]:
 
 
 def _finding_line(news: News) -> bytes:
-    from reports.values import time_text
+    from reports.formats.values import time_text
 
     row = dict(news.finding)
     for name in ("ts_first", "ts_last"):

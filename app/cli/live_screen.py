@@ -15,15 +15,15 @@ from rich.console import Group as Lines
 from rich.table import Table
 from rich.text import Text
 
-from reports.printable import shortened, visible
-from reports.words import count, size
+from reports.formats.printable import shortened, visible
+from reports.formats.words import count, size
 
 if TYPE_CHECKING:
     from analyser.live.feed import CaptureState
     from analyser.live.known import News
     from analyser.live.rates import OperationRate
     from analyser.live.session import Session
-    from reports.groups import Group, PartitionState
+    from reports.questions.groups import Group, PartitionState
 
 WIDE = 100
 _LEAST_ROWS = 3

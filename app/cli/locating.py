@@ -44,12 +44,12 @@ def open_located(captures: Sequence[str], locating: dict[str, Any]) -> Iterator[
 
 
 def _dataset_index(captures: Sequence[str]) -> Index | None:
-    from analyser.archive.dataset import one_dataset
+    from analyser.archive.dataset.dataset import one_dataset
 
     dataset = one_dataset(captures)
     if dataset is None:
         return None
-    from analyser.archive.index import open_dataset_index
+    from analyser.archive.dataset.index import open_dataset_index
 
     return open_dataset_index(dataset)
 

@@ -17,7 +17,7 @@ from analyser.otel.exchanges import batches_of
 from analyser.otel.export import ExportError, json_lines, send
 from analyser.otel.spans import spans
 from app.cli.failure import say
-from reports.printable import visible
+from reports.formats.printable import visible
 
 if TYPE_CHECKING:
     from opentelemetry.sdk.resources import Resource

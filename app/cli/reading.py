@@ -74,7 +74,7 @@ def complain_of_failure(failure: Failure) -> bool:
 
 def report_inputs(analysis: Analysis, *, quiet: bool) -> None:
     """Lines about inputs that were not read, and remarks on the others."""
-    from reports.printable import visible
+    from reports.formats.printable import visible
 
     for unread in analysis.unread:
         complain(f"cannot read {visible(_named(unread.path, unread.reason))}")
@@ -100,7 +100,7 @@ def _progress_bar() -> Iterator[Callable[[Progress], None]]:
     from rich.progress import BarColumn, SpinnerColumn, TextColumn, TimeRemainingColumn
     from rich.progress import Progress as Bar
 
-    from reports.printable import visible
+    from reports.formats.printable import visible
 
     columns = (SpinnerColumn(), TextColumn("{task.description}", markup=False), BarColumn(), TimeRemainingColumn())
     with Bar(*columns, console=Console(stderr=True), transient=True) as bar:

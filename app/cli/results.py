@@ -38,7 +38,7 @@ def write_query(analysis: Analysis, sql: str, form: str, output: str | None) -> 
 
 def _batches(analysis: Analysis, sql: str) -> Iterator[pa.RecordBatch]:
     """Rows of the result in plain types; at least one batch, so that columns are known."""
-    from reports.plain import plain_batch
+    from reports.formats.plain import plain_batch
 
     return (plain_batch(batch) for batch in analysis.query(sql))
 

@@ -76,8 +76,8 @@ def formatted(
     batches: Iterator[pa.RecordBatch], columns: list[str], form: str, width: int | None, table: str = ""
 ) -> Iterator[bytes]:
     """Rows in one of the text formats. width: of the terminal for `table`; table: whose columns may hold JSON."""
-    from reports.aligned import aligned_pieces
-    from reports.rows import csv_pieces, jsonl_pieces
+    from reports.formats.aligned import aligned_pieces
+    from reports.formats.rows import csv_pieces, jsonl_pieces
 
     if form == "csv":
         return csv_pieces(batches, columns)

@@ -48,16 +48,16 @@ def shapes(
     """
     check_format(form, output)
     check_output(output, captures)
-    from reports.shapes import shape_blocks, shapes_sql
+    from reports.sections.shapes import shape_blocks, shapes_sql
 
     query = shapes_sql(sort, every=every, limit=limit)
     with open_analysis(captures, ["mongo_commands"], reading) as analysis:
         if form != "table":
             write_query(analysis, query, form, output)
             return status_of(analysis)
-        from reports.document import Section
-        from reports.source import rows
-        from reports.text import render
+        from reports.formats.document import Section
+        from reports.formats.text import render
+        from reports.questions.source import rows
 
         with result_sink(output, text=True) as write:
             text = render(

@@ -15,7 +15,7 @@ from app.cli.output import result_sink, terminal_width
 if TYPE_CHECKING:
     from analyser.evidence.index import Index
     from analyser.evidence.rows import MessageRow
-    from reports.message_view import MessageView
+    from reports.formats.message_view import MessageView
 
 
 @click.command(short_help="Show one message: fields with byte spans, and hex.")
@@ -95,7 +95,7 @@ def _exchange(index: Index, row: MessageRow) -> list[MessageRow]:
 
 
 def _pieces(index: Index, rows: list[MessageRow], form: str, hex_bytes: int, *, payload: bool) -> Any:
-    from reports.message_view import json_value, text_lines
+    from reports.formats.message_view import json_value, text_lines
 
     if form == "json":
         from analyser.registry.tables import SCHEMA_VERSION
@@ -111,7 +111,7 @@ def _pieces(index: Index, rows: list[MessageRow], form: str, hex_bytes: int, *, 
 
 def _view(index: Index, row: MessageRow, *, payload: bool) -> MessageView:
     from analyser.evidence.bytes import BytesGone
-    from reports.message_view import view_message
+    from reports.formats.message_view import view_message
 
     try:
         return view_message(index, row, payload=payload)

@@ -2,12 +2,13 @@
 
 The way of the data: a process of its own (`worker.py`) analyses a capture and leaves its tables as Parquet files in
 the user's cache, under a key made of content (`jobs.py` follows and cancels it). `opened.py` answers SQL over these
-files and is a `reports.source.Source`, so views call the functions of `reports`, as the command line does. Views hold
-no analysis. `packets.py` finds a message's bytes by what these tables say, and only then reads the capture.
+files and is a `reports.questions.source.Source`, so views call the functions of `reports`, as the command line does.
+Views hold no analysis. `packets.py` finds a message's bytes by what these tables say, and only then reads the capture.
 
 How to add a view
 
-1. Queries: a function in `reports/`, from a `Source` to plain values, with `reports.source.rows(source, sql)`. Time
+1. Queries: a function in `reports/`, from a `Source` to plain values, with `reports.questions.source.rows(source,
+sql)`. Time
    range and protocols of the sidebar are options of the source and narrow the rows by themselves.
 2. Charts: a pure function in `charts/`, from rows to an altair chart (`charts/theme.py` has colours, sizes, time axes).
    Show it with `show_chart(chart)`.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from app.dashboard.opened import Selected
-from reports.causes import Cause, Finding, causes, findings
+from reports.questions.causes import Cause, Finding, causes, findings
 
 
 class Known(NamedTuple):

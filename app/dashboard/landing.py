@@ -7,7 +7,7 @@ from pathlib import Path
 
 import streamlit as st
 
-from analyser.archive.dataset import one_dataset
+from analyser.archive.dataset.dataset import one_dataset
 from analyser.capture import CaptureError
 from app.dashboard import state
 from app.dashboard.jobs import Job, kept_tables, key_of
@@ -15,7 +15,7 @@ from app.dashboard.live import live_folder, live_runs, show_start, show_waiting
 from app.dashboard.offers import UPLOAD_LIMIT_MB, Offer, recent, samples, without_folder
 from app.dashboard.snapshots import newest
 from app.dashboard.text import card, html, line, show
-from reports.words import size
+from reports.formats.words import size
 
 _TITLES = {"kafka": "Kafka", "mqtt": "MQTT", "mongo": "MongoDB"}
 _POLL_S = 0.5

@@ -21,7 +21,7 @@ from app.dashboard.jobs import import_path
 from app.dashboard.offers import Offer, live_offer
 from app.dashboard.snapshots import is_live, is_running, newest, title_of
 from app.dashboard.text import card, line
-from reports.values import time_text
+from reports.formats.values import time_text
 
 REFRESH_S = 2.0
 _PATIENCE_S = 10.0

@@ -1,7 +1,8 @@
 """Kept tables of an analysed capture, or a dataset, as a source of rows. In: a folder; out: answers to SQL.
 
 `Opened` is the capture, the same for all sessions; `Selected` is what one session looks at: a time range and protocols.
-Both are a `reports.source.Source`. Answers that are small are remembered, for a rerun of a page asks them all again.
+Both are a `reports.questions.source.Source`. Answers that are small are remembered, for a rerun of a page asks them all
+again.
 """
 
 from __future__ import annotations
@@ -18,12 +19,12 @@ import duckdb
 import pyarrow as pa
 
 import analyser
-from analyser.archive.dataset import Dataset
-from analyser.archive.manifest import MANIFEST
+from analyser.archive.dataset.dataset import Dataset
+from analyser.archive.dataset.manifest import MANIFEST
 from analyser.options import ReadOptions
 from analyser.registry.queries import UnreadableRows, failed, literal, open_connection, quoted
 from analyser.registry.tables import TABLES, arrow_schema
-from reports.source import narrowed, rows
+from reports.questions.source import narrowed, rows
 
 META = "dashboard.json"
 _REMEMBERED_BYTES = 64_000_000
@@ -187,7 +188,10 @@ class Selected:
         self.options = options
 
     def sql(self, query: str) -> pa.Table:
-        """Result of one SELECT over all rows (`reports.source.rows` narrows them). Raises QueryError, TablesGone."""
+        """Result of one SELECT over all rows (`reports.questions.source` narrows them).
+
+        Raises QueryError, TablesGone.
+        """
         return self.opened.sql(query)
 
     def batches(self, name: str) -> Iterator[pa.RecordBatch]:

@@ -14,8 +14,8 @@ from typing import Any, overload
 
 import streamlit as st
 
-from analyser.archive.dataset import is_dataset
-from analyser.archive.index import open_dataset_index
+from analyser.archive.dataset.dataset import is_dataset
+from analyser.archive.dataset.index import open_dataset_index
 from analyser.capture import CaptureError, Source, in_time_order
 from analyser.capture.places import Places, find_places
 from analyser.evidence.bytes import BytesGone
@@ -26,7 +26,7 @@ from analyser.options import ReadOptions
 from analyser.reading.facts import file_label
 from analyser.registry.selection import conditions
 from app.dashboard.opened import Opened
-from reports.message_view import MessageView, view_message
+from reports.formats.message_view import MessageView, view_message
 
 _CAPTURES = "SELECT file, epoch_ns(ts_first) AS first_ns, epoch_ns(ts_last) AS last_ns FROM captures"
 _PLACES_KEPT = 64

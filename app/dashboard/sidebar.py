@@ -15,8 +15,8 @@ from app.dashboard.offers import Offer
 from app.dashboard.opened import Opened
 from app.dashboard.pages import PageEntry
 from app.dashboard.text import html, show
-from reports.values import time_text
-from reports.words import size, span
+from reports.formats.values import time_text
+from reports.formats.words import size, span
 
 _STEPS = 400
 

@@ -21,7 +21,7 @@ from app.dashboard.opened import Opened, Selected, TablesDamaged, TablesGone, ve
 from app.dashboard.pages import PAGES, PageEntry, pages_for
 from app.dashboard.sidebar import show_links, show_sidebar
 from app.dashboard.text import STYLE, card, empty, heading
-from reports.quality import quality
+from reports.questions.quality import quality
 
 # Captures of the command line, as one argument of the script.
 GIVEN = "--given="

@@ -18,10 +18,10 @@ from app.dashboard import state
 from app.dashboard.command_line import command_line
 from app.dashboard.opened import Selected
 from app.dashboard.text import empty, html, line, show
-from reports.printable import visible_strings
-from reports.rows import csv_pieces
-from reports.source import narrowed
-from reports.words import count
+from reports.formats.printable import visible_strings
+from reports.formats.rows import csv_pieces
+from reports.formats.words import count
+from reports.questions.source import narrowed
 
 PAGE_ROWS = 100
 # What a browser takes as CSV is held in memory, here and there; the command line writes to a file.

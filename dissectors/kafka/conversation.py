@@ -18,10 +18,7 @@ from dissectors.core.model import CLIENT_TO_SERVER, Frame, Row
 from dissectors.core.options import DecodeOptions
 from dissectors.core.protocol import Sink
 from dissectors.core.remarks import Remark, Remarks, place_of
-from dissectors.kafka import admin_rows, cluster_rows, data_rows, group_rows, transaction_rows
 from dissectors.kafka.error_codes import ERROR_NAMES
-from dissectors.kafka.errors_in import error_finder
-from dissectors.kafka.fetch_sessions import FetchSessions
 from dissectors.kafka.framing import (
     MIN_RESPONSE_BYTES,
     RESYNC_MAX_FIRST_BYTE,
@@ -32,14 +29,18 @@ from dissectors.kafka.framing import (
 )
 from dissectors.kafka.headers import API_VERSIONS, decode_response, request_header, response_header
 from dissectors.kafka.operation import TOKEN, Operation, operation
-from dissectors.kafka.record_rows import TABLE as RECORDS
-from dissectors.kafka.record_rows import RecordRows
-from dissectors.kafka.rows import Request, Response, Value
+from dissectors.kafka.rows import admin_rows, cluster_rows, data_rows, group_rows, transaction_rows
+from dissectors.kafka.rows.errors_in import error_finder
+from dissectors.kafka.rows.fetch_sessions import FetchSessions
+from dissectors.kafka.rows.fields import Request, Response
+from dissectors.kafka.rows.record_rows import TABLE as RECORDS
+from dissectors.kafka.rows.record_rows import RecordRows
+from dissectors.kafka.rows.version_rows import ConnectionVersions
 from dissectors.kafka.sasl import SASL_AUTHENTICATE, SASL_HANDSHAKE, SaslTalk
 from dissectors.kafka.sasl_tokens import auth_bytes, gssapi_token
+from dissectors.kafka.schema.primitives import Value
+from dissectors.kafka.schema.walk import begins
 from dissectors.kafka.summary import summary
-from dissectors.kafka.version_rows import ConnectionVersions
-from dissectors.kafka.walk import begins
 
 PRODUCE, FETCH, METADATA = 0, 1, 3
 DESCRIBE_TOPIC_PARTITIONS = 75

@@ -7,7 +7,7 @@ from dissectors.kafka.conversation import conversation
 from dissectors.kafka.error_codes import ERROR_NAMES
 from dissectors.kafka.framing import framer, probe
 from dissectors.kafka.inspect import inspect, may_hide
-from dissectors.kafka.rows import KAFKA_ROWS
+from dissectors.kafka.rows.fields import KAFKA_ROWS
 
 KAFKA = Dissector(
     name="kafka",

@@ -15,10 +15,10 @@ from dissectors.core.errors import DecodeError
 from dissectors.core.framer import LengthFramer
 from dissectors.core.limits import Limits
 from dissectors.core.model import CLIENT_TO_SERVER
-from dissectors.kafka.api_keys import API_KEYS
-from dissectors.kafka.compile import decoder
 from dissectors.kafka.headers import request_header
 from dissectors.kafka.sasl_tokens import gssapi_token
+from dissectors.kafka.schema.api_keys import API_KEYS
+from dissectors.kafka.schema.compile import decoder
 
 _size = struct.Struct(">i").unpack_from
 _header = struct.Struct(">hhih").unpack_from

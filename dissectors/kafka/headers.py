@@ -11,9 +11,9 @@ import struct
 from typing import Any
 
 from dissectors.core.errors import DecodeError
-from dissectors.kafka.api_keys import API_KEYS
-from dissectors.kafka.compile import decoder
-from dissectors.kafka.primitives import skip_tags, text
+from dissectors.kafka.schema.api_keys import API_KEYS
+from dissectors.kafka.schema.compile import decoder
+from dissectors.kafka.schema.primitives import skip_tags, text
 
 CONTROLLED_SHUTDOWN = 7
 API_VERSIONS = 18

@@ -12,14 +12,14 @@ from functools import cache
 from dissectors.core.errors import DecodeError
 from dissectors.core.inspect import MAX_NODES, Asked, Hidden, HiddenKind, Inspected, Node
 from dissectors.core.options import DecodeOptions
-from dissectors.kafka import schema
-from dissectors.kafka.api_keys import API_KEYS, api_name
 from dissectors.kafka.headers import API_VERSIONS, CONTROLLED_SHUTDOWN, request_header, response_header
-from dissectors.kafka.inspect_records import record_nodes
 from dissectors.kafka.operation import TOKEN
-from dissectors.kafka.schema import Direction, Field
-from dissectors.kafka.secret_settings import shown
-from dissectors.kafka.walk import Walked, walk
+from dissectors.kafka.records.inspect_records import record_nodes
+from dissectors.kafka.schema import definitions as schema
+from dissectors.kafka.schema.api_keys import API_KEYS, api_name
+from dissectors.kafka.schema.definitions import Direction, Field
+from dissectors.kafka.schema.secret_settings import shown
+from dissectors.kafka.schema.walk import Walked, walk
 
 ENVELOPE = 58
 # Settings of these may be passwords.

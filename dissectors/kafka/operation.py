@@ -5,10 +5,10 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import NamedTuple
 
-from dissectors.kafka.api_keys import API_KEYS, api_name
-from dissectors.kafka.compile import Decoder, decoder
-from dissectors.kafka.errors_in import ErrorFinder, error_finder
 from dissectors.kafka.headers import API_VERSIONS
+from dissectors.kafka.rows.errors_in import ErrorFinder, error_finder
+from dissectors.kafka.schema.api_keys import API_KEYS, api_name
+from dissectors.kafka.schema.compile import Decoder, decoder
 
 
 class Operation(NamedTuple):

@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from dissectors.core.protocol import Sink
-from dissectors.kafka.rows import Request, Response, exchange_key
+from dissectors.kafka.rows.fields import Request, Response, exchange_key
 from dissectors.kafka.sasl_tokens import NOBODY, Who, mechanism_of, who
 
 SASL_HANDSHAKE, SASL_AUTHENTICATE = 17, 36

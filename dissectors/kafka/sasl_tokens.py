@@ -11,7 +11,7 @@ import re
 from typing import NamedTuple
 
 from dissectors.core.errors import DecodeError
-from dissectors.kafka.primitives import read_uvarint, text
+from dissectors.kafka.schema.primitives import read_uvarint, text
 
 MAX_USER_NAME_BYTES = 1000
 # gs2 header (channel binding flag, authzid), reserved extension, user name, nonce, extensions

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from dissectors.kafka.error_codes import error_name
-from dissectors.kafka.group_rows import topic_key
-from dissectors.kafka.rows import Value
+from dissectors.kafka.rows.group_rows import topic_key
+from dissectors.kafka.schema.primitives import Value
 
 _WORDS = (
     "group_id",

@@ -17,9 +17,9 @@ from dissectors.core.decompression import Allowance
 from dissectors.core.limits import Limits
 from dissectors.core.options import DecodeOptions
 from dissectors.core.protocol import Sink
-from dissectors.kafka.record_rows import RecordRows
-from dissectors.kafka.record_sets import control_type, opened_batches, record_headers, records_of
-from dissectors.kafka.rows import Request, Response
+from dissectors.kafka.records.record_sets import control_type, opened_batches, record_headers, records_of
+from dissectors.kafka.rows.fields import Request, Response
+from dissectors.kafka.rows.record_rows import RecordRows
 from tests.dissectors.kafka.test_record_sets import SEEDS, _batch_of
 from tests.dissectors.kafka.test_records import COMMIT_MARKER, GZIP_V1, MESSAGES_V0, TRANSACTIONAL
 from tests.support.record_batches import CODEC_NUMBERS, Sent, batch, message_set

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from analyser.archive.dataset import InputFile
-from analyser.archive.faults import cause_of
-from analyser.archive.intake import GROWING, is_open_for_writing
+from analyser.archive.dataset.dataset import InputFile
+from analyser.archive.intake.arriving import GROWING, is_open_for_writing
 from analyser.archive.run import Summary
+from analyser.archive.spark.faults import cause_of
 from app.cli.archive_result import complaints, result_lines
 from tests.app.program import run
 from tests.conftest import SAMPLES

@@ -17,9 +17,9 @@ import pytest
 
 import analyser
 from analyser.live.capturer import may_capture
-from reports.contents import report
-from reports.protocols import REPORT_TABLES
-from reports.text import render
+from reports.formats.text import render
+from reports.sections.contents import report
+from reports.sections.protocols import REPORT_TABLES
 from tests.app.program import COMMAND, environment, run, run_process
 from tests.conftest import SAMPLES, require_program
 

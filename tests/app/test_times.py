@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.cli.times import unix_ns
-from reports.values import time_text
+from reports.formats.values import time_text
 
 DAY_NS = 86_400 * 10**9
 

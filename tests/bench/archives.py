@@ -14,7 +14,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from analyser.archive.dataset import Dataset
+from analyser.archive.dataset.dataset import Dataset
 from tests.bench.measure import warm
 from tests.bench.process_tree import TreeRun, measure_tree
 from tests.bench.programs import WIREWITNESS

@@ -20,9 +20,9 @@ from kio.schema.errors import ErrorCode
 from kio.serial import entity_reader
 from kio.serial._implicit_defaults import get_tagged_field_default
 
-from dissectors.kafka import schema
-from dissectors.kafka.api_keys import api_name
-from dissectors.kafka.compile import decoder
+from dissectors.kafka.schema import definitions as schema
+from dissectors.kafka.schema.api_keys import api_name
+from dissectors.kafka.schema.compile import decoder
 from tests.support import kio_messages
 
 HOT_KEYS = (0, 1, 8, 12, 3)  # Produce, Fetch, OffsetCommit, Heartbeat, Metadata

@@ -6,7 +6,7 @@ import json
 import sys
 from pathlib import Path
 
-from analyser.archive.ranges import RANGE_BYTES, find_ranges
+from analyser.archive.intake.ranges import RANGE_BYTES, find_ranges
 from analyser.capture import Source
 from tests.bench.archives import Archived, archive_verdicts, shuffled_bytes
 from tests.bench.process_tree import Seen, TreeRun, measure_tree

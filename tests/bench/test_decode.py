@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from dissectors.kafka import schema
-from dissectors.kafka.compile import decoder
+from dissectors.kafka.schema import definitions as schema
+from dissectors.kafka.schema.compile import decoder
 from tests.bench.decode import HOT_KEYS, RECORDS_BYTES, costs, ordinary, readers
 from tests.oracle.test_kio import with_records
 from tests.support import kio_messages

@@ -6,7 +6,7 @@ from itertools import islice
 
 import pytest
 
-from dissectors.kafka.walk import walk
+from dissectors.kafka.schema.walk import walk
 from tests.fuzz.frame import (
     CARRIED,
     FORCED,

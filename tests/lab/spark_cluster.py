@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from analyser.archive.java import find_java, write_launcher
+from analyser.archive.spark.java import find_java, write_launcher
 from tests.lab.processes import Process, wait_until
 
 ADDRESS = "127.0.0.1"

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 from pymongo import MongoClient
 
-from analyser.archive.dataset import Dataset
-from analyser.archive.decode_stage import RESULT_FILE
+from analyser.archive.dataset.dataset import Dataset
+from analyser.archive.decode.decode_stage import RESULT_FILE
 from analyser.options import ReadOptions
 from tests.conftest import ROOT
 from tests.lab.processes import Process, wait_until

@@ -19,11 +19,11 @@ from typing import Any
 import pytest
 
 import analyser
-from dissectors.kafka import schema
-from dissectors.kafka.api_keys import API_KEYS
-from dissectors.kafka.compile import decoder
 from dissectors.kafka.headers import UNSUPPORTED_VERSION, decode_response, request_header, response_header
-from dissectors.kafka.schema import Direction, Field
+from dissectors.kafka.schema import definitions as schema
+from dissectors.kafka.schema.api_keys import API_KEYS
+from dissectors.kafka.schema.compile import decoder
+from dissectors.kafka.schema.definitions import Direction, Field
 from tests.conftest import SAMPLES
 from tests.lab import broker_log
 from tests.support.recorder import Recorded, Recording, record

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import pytest
 
 import analyser
-from dissectors.kafka.api_keys import API_KEYS
+from dissectors.kafka.schema.api_keys import API_KEYS
 from tests.conftest import SAMPLES
 from tests.lab import broker_log
 from tests.oracle.test_broker_log import LOGS, compare, recording_of

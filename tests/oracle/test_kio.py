@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from dissectors.kafka import schema
-from dissectors.kafka.compile import decoder
+from dissectors.kafka.schema import definitions as schema
+from dissectors.kafka.schema.compile import decoder
 from tests.support import kio_messages
 
 BEFORE, BEHIND = b"\x7f" * 13, b"\xff" * 200

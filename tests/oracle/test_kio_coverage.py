@@ -11,8 +11,8 @@ from itertools import groupby
 from pathlib import Path
 from typing import NamedTuple
 
-from dissectors.kafka.api_keys import API_KEYS, api_name
-from dissectors.kafka.schema import Direction
+from dissectors.kafka.schema.api_keys import API_KEYS, api_name
+from dissectors.kafka.schema.definitions import Direction
 from tests.lab import broker_log
 from tests.oracle.test_broker_log import LOGS
 from tests.oracle.test_kio_gaps import CASES

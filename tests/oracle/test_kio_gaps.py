@@ -15,9 +15,9 @@ from typing import Any, NamedTuple, cast
 
 import pytest
 
-from dissectors.kafka.api_keys import API_KEYS
-from dissectors.kafka.compile import decoder
-from dissectors.kafka.schema import Direction
+from dissectors.kafka.schema.api_keys import API_KEYS
+from dissectors.kafka.schema.compile import decoder
+from dissectors.kafka.schema.definitions import Direction
 from tests.oracle.test_kio import with_records
 
 FOLDER = Path(__file__).with_name("java_messages")

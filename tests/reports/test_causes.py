@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from reports.causes import causes, findings, severity_reached
+from reports.questions.causes import causes, findings, severity_reached
 from tests.reports.incident import incident_rows
 from tests.support.analysis_from_rows import RowsAnalysis
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from reports.cells import cell_lines
-from reports.document import Cells
+from reports.formats.cells import cell_lines
+from reports.formats.document import Cells
 
 LONG_ID = "consumer-billing-1-0a8e5d7b-1c11-4d0a-9c39-4f0c1f0e6b8d"
 TABLE = Cells(

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from reports.commits import lag_over_time, partitions_by_suspicion
+from reports.questions.commits import lag_over_time, partitions_by_suspicion
 from tests.support.analysis_from_rows import RowsAnalysis
 
 ROWS, WIDTH_NS = 300, 1_000_000

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from analyser.options import ReadOptions
-from reports.groups import groups
+from reports.questions.groups import groups
 from tests.support.analysis_from_rows import RowsAnalysis
 
 

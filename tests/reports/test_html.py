@@ -8,9 +8,9 @@ from html.parser import HTMLParser
 
 import pytest
 
-from reports.contents import report
-from reports.document import Cells, Copy, Heading, Paragraph, Section
-from reports.html import render
+from reports.formats.document import Cells, Copy, Heading, Paragraph, Section
+from reports.formats.html import render
+from reports.sections.contents import report
 from tests.reports.incident import LIVE, STALE, incident_rows
 from tests.support.analysis_from_rows import RowsAnalysis
 

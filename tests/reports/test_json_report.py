@@ -7,7 +7,7 @@ from typing import Any
 
 from analyser.options import ReadOptions
 from analyser.registry.tables import TABLES
-from reports.json_report import json_pieces
+from reports.sections.json_document import json_pieces
 from tests.reports.incident import START_NS, incident_rows
 from tests.support.analysis_from_rows import RowsAnalysis
 

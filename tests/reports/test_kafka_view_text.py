@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from reports.document import Cells, Heading
-from reports.kafka_view_text import view_blocks
-from reports.kafka_views import VIEWS, KafkaView
+from reports.formats.document import Cells, Heading
+from reports.questions.kafka_views import VIEWS, KafkaView
+from reports.sections.kafka_view import view_blocks
 
 
 def row_of(view: KafkaView, cluster_id: str | None) -> dict[str, Any]:

@@ -7,10 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
-from reports.contents import report
-from reports.document import Cells, Copy, Heading, Paragraph, Section
-from reports.markdown import render
-from reports.printable import visible
+from reports.formats.document import Cells, Copy, Heading, Paragraph, Section
+from reports.formats.markdown import render
+from reports.formats.printable import visible
+from reports.sections.contents import report
 from tests.reports.incident import LIVE, STALE, incident_rows
 from tests.support.analysis_from_rows import RowsAnalysis
 

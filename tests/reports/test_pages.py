@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from analyser.detectors import DETECTORS
-from reports.pages import page_text
+from reports.formats.pages import page_text
 
 PAGE = """CODE name: a title.
 

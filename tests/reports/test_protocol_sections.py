@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from reports.contents import report
-from reports.json_report import json_pieces
-from reports.text import render
+from reports.formats.text import render
+from reports.sections.contents import report
+from reports.sections.json_document import json_pieces
 from tests.analyser.detectors.scenarios.build import at
 from tests.analyser.detectors.scenarios.mqtt import connection, publish, to_client
 from tests.support.analysis_from_rows import RowsAnalysis

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from reports.capture_section import capture_section
-from reports.quality import quality
-from reports.text import render
+from reports.formats.text import render
+from reports.questions.quality import quality
+from reports.sections.capture import capture_section
 from tests.reports.incident import START_NS, incident_rows
 from tests.support.analysis_from_rows import RowsAnalysis
 

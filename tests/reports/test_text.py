@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from analyser.options import ReadOptions
-from reports.contents import report
-from reports.text import render
+from reports.formats.text import render
+from reports.sections.contents import report
 from tests.reports.incident import LIVE, STALE, START_NS, incident_rows
 from tests.support.analysis_from_rows import RowsAnalysis
 

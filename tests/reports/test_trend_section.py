@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from analyser.archive.sketches import sketch_of
+from analyser.archive.derive.sketches import sketch_of
 from analyser.options import ReadOptions
-from reports.text import render
-from reports.trend_section import trend_section
+from reports.formats.text import render
+from reports.sections.trends import trend_section
 from tests.support.analysis_from_rows import RowsAnalysis
 
 HOUR_NS = 3_600_000_000_000

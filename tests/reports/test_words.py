@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reports.words import count, display_filter, partition_list, ranges, share, size, span
+from reports.formats.words import count, display_filter, partition_list, ranges, share, size, span
 
 
 @pytest.mark.parametrize(

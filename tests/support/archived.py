@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 import analyser
-from analyser.archive.dataset import Dataset
+from analyser.archive.dataset.dataset import Dataset
 from analyser.options import ReadOptions
 from analyser.registry.tables import ALL_TABLES, arrow_schema
 

@@ -13,10 +13,10 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from analyser.archive.chunks import Chunk
-from analyser.archive.packets import NOTE, RangeJob, RangeResult, range_chunks
-from analyser.archive.ranges import RangeStats, find_ranges, is_exact, merged
-from analyser.archive.share_decoder import ShareDecoder
+from analyser.archive.decode.chunks import Chunk
+from analyser.archive.decode.packets import NOTE, RangeJob, RangeResult, range_chunks
+from analyser.archive.decode.share_decoder import ShareDecoder
+from analyser.archive.intake.ranges import RangeStats, find_ranges, is_exact, merged
 from analyser.capture import CaptureLimits, Source, open_captures
 from analyser.options import ReadOptions
 from analyser.reading.pipeline import Decoded, Pipeline

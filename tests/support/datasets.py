@@ -13,8 +13,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 import analyser
-from analyser.archive.dataset import Change, InputFile, write_parts
-from analyser.archive.parts import FLOW
+from analyser.archive.dataset.dataset import Change, InputFile, write_parts
+from analyser.archive.dataset.parts import FLOW
 from analyser.registry.tables import TABLES, arrow_schema
 from analyser.tables.analysis import Analysis
 from dissectors.core.model import packet_of

@@ -21,11 +21,11 @@ from dissectors.core.limits import Limits
 from dissectors.core.model import CLIENT_TO_SERVER, EXCHANGE_FIELDS, SERVER_TO_CLIENT, Frame
 from dissectors.core.options import DecodeOptions
 from dissectors.core.protocol import Conversation, Sink
-from dissectors.kafka.compile import decoder
 from dissectors.kafka.dissector import KAFKA
 from dissectors.kafka.headers import decode_response, request_header, response_header
 from dissectors.kafka.operation import TOKEN
-from dissectors.kafka.rows import Value
+from dissectors.kafka.schema.compile import decoder
+from dissectors.kafka.schema.primitives import Value
 
 End = tuple[str, int]
 

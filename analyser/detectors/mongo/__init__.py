@@ -1,1 +1,1 @@
-"""Rules about MongoDB. In: partitions of commands, cursors and transactions. Out: findings that name the application."""
+"""Rules about MongoDB. In: partitions of commands, cursors, transactions. Out: findings that name the application."""

@@ -1,4 +1,4 @@
-"""Commits coloured by committer, ownership lanes, lag. In: rows of `reports.commits`; out: charts.
+"""Commits coloured by committer, ownership lanes, lag. In: rows of `reports.questions.commits`; out: charts.
 
 A line that only climbs is a healthy partition. Two colours that take turns, or a line that falls, is the fault.
 """
@@ -11,7 +11,7 @@ from typing import Any
 import altair as alt
 
 from app.dashboard.charts.theme import BAD, LOW, QUIET, AnyChart, clock, colours, frame, shapes, time_x
-from reports.commits import Committer
+from reports.questions.commits import Committer
 
 Rows = Sequence[Mapping[str, Any]]
 # The height of a chart is that of all of it.

@@ -1,4 +1,4 @@
-"""Commands of MongoDB. In: rows of `reports.mongo_rows` and `reports.shapes`; out: charts."""
+"""Commands of MongoDB. In: rows of `reports.questions.mongo_rows` and `reports.sections.shapes`; out: charts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Connections of MQTT clients over time, and messages over time. In: rows of `reports.mqtt_rows`; out: charts."""
+"""Connections and messages of MQTT clients over time. In: rows of `reports.questions.mqtt_rows`; out: charts."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import altair as alt
 
 from app.dashboard.charts.bars import Rows, time_bars
 from app.dashboard.charts.theme import BAD, PALETTE, QUIET, AnyChart, clock, frame, time_x
-from reports.mqtt_rows import ENDS
+from reports.questions.mqtt_rows import ENDS
 
 _END_COLOURS = dict(zip(ENDS, (BAD, "#d98e04", "#8e6bbf", "#1d9a74", QUIET), strict=True))
 

@@ -11,9 +11,9 @@ from pathlib import PurePath
 from typing import Any
 
 from app.dashboard.components.mounting import component
-from reports.message_view import MessageView, field_lines, hex_pairs, packets_text
-from reports.printable import visible
-from reports.values import time_text
+from reports.formats.message_view import MessageView, field_lines, hex_pairs, packets_text
+from reports.formats.printable import visible
+from reports.formats.values import time_text
 
 MAX_FIELDS = 2_000
 MAX_BYTES = 4_096

@@ -7,9 +7,9 @@ from typing import Any
 
 from analyser.registry.queries import literal
 from app.dashboard.components.mounting import component
-from reports.printable import visible
-from reports.source import Source, all_rows
-from reports.values import ms_text
+from reports.formats.printable import visible
+from reports.formats.values import ms_text
+from reports.questions.source import Source, all_rows
 
 # Remarks on a flow that stand between the messages of one page, at most.
 MAX_REMARKS = 200

@@ -14,9 +14,9 @@ from app.dashboard.tables import Column, paged_table
 from app.dashboard.text import card, empty, facts, heading, html, line
 from app.dashboard.text import show as show_markup
 from app.dashboard.views.message import show_exchange
-from reports.exchange_rows import FLOWS, flow_row, message_count, messages_before
-from reports.values import ms_text, time_text
-from reports.words import size, span
+from reports.formats.values import ms_text, time_text
+from reports.formats.words import size, span
+from reports.questions.exchange_rows import FLOWS, flow_row, message_count, messages_before
 
 _LINES = 60
 _COLUMNS = (

@@ -12,7 +12,7 @@ from app.dashboard.state import View
 from app.dashboard.tables import Column, paged_table
 from app.dashboard.text import heading, line
 from app.dashboard.views.message import flow_link, show_exchange
-from reports.exchange_rows import STATUSES, exchange_query, operations
+from reports.questions.exchange_rows import STATUSES, exchange_query, operations
 
 _COLUMNS = (
     Column("ts", "Time", "time"),

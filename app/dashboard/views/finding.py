@@ -20,14 +20,14 @@ from app.dashboard.packets import gone_captures
 from app.dashboard.state import View
 from app.dashboard.tables import Column, paged_table
 from app.dashboard.text import card, dot, facts, heading, html, line, show, small_table
-from reports.causes import Cause, Finding
-from reports.commits import Committer, commits, committers, log_ends
-from reports.evidence_rows import evidence_exchanges, evidence_messages, finding_flows, of_flows
-from reports.finding_section import cause_where
-from reports.pages import page_text
-from reports.timelines import domain_ms, exchanges_over_time, latency_over_time, width_of
-from reports.values import ms_text, time_text
-from reports.words import count, display_filter, size
+from reports.formats.pages import page_text
+from reports.formats.values import ms_text, time_text
+from reports.formats.words import count, display_filter, size
+from reports.questions.causes import Cause, Finding
+from reports.questions.commits import Committer, commits, committers, log_ends
+from reports.questions.evidence_rows import evidence_exchanges, evidence_messages, finding_flows, of_flows
+from reports.questions.timelines import domain_ms, exchanges_over_time, latency_over_time, width_of
+from reports.sections.findings import cause_where
 
 COMMITS_LEGEND = (
     "A point is a commit in the colour of its sender. A red ring marks one that went back or whose sender did not own "

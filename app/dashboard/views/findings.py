@@ -11,9 +11,9 @@ from app.dashboard.known import known
 from app.dashboard.state import View
 from app.dashboard.text import card, empty, heading
 from app.dashboard.views.finding import show_finding
-from reports.causes import SEVERITIES, Cause, Finding
-from reports.finding_section import cause_where, cause_who
-from reports.words import count
+from reports.formats.words import count
+from reports.questions.causes import SEVERITIES, Cause, Finding
+from reports.sections.findings import cause_where, cause_who
 
 _CAUSES_PAGE = 15
 

@@ -7,7 +7,7 @@ import streamlit as st
 from app.dashboard.state import View
 from app.dashboard.tables import Column, paged_table
 from app.dashboard.text import heading
-from reports.kafka_topics import ADMIN_CHANGES, BROKERS, LEADER_CHANGES
+from reports.questions.kafka_topics import ADMIN_CHANGES, BROKERS, LEADER_CHANGES
 
 _BROKERS = (
     Column("node_id", "Broker", "plain"),

@@ -7,7 +7,7 @@ import streamlit as st
 from app.dashboard.state import View
 from app.dashboard.tables import Column, paged_table
 from app.dashboard.text import heading
-from reports.kafka_topics import API_VERSIONS, CLIENTS
+from reports.questions.kafka_topics import API_VERSIONS, CLIENTS
 
 _CLIENTS = (
     Column("client_id", "Client"),

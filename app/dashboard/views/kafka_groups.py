@@ -16,8 +16,8 @@ from app.dashboard.tables import Column, grid
 from app.dashboard.text import empty, facts, heading, line
 from app.dashboard.views.finding import COMMITS_LEGEND
 from app.dashboard.views.findings import finding_cards
-from reports.causes import causes
-from reports.commits import (
+from reports.questions.causes import causes
+from reports.questions.commits import (
     Committer,
     commits,
     committers,
@@ -26,9 +26,9 @@ from reports.commits import (
     owners,
     partitions_by_suspicion,
 )
-from reports.groups import Group, groups
-from reports.quality import quality
-from reports.timelines import width_of
+from reports.questions.groups import Group, groups
+from reports.questions.quality import quality
+from reports.questions.timelines import width_of
 
 _THINNED = " Of many commits, the lowest and the highest of each moment are drawn."
 _CHARTS_SHOWN = 12

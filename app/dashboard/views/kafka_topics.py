@@ -13,8 +13,8 @@ from app.dashboard.charts.theme import PALETTE, QUIET, show_chart
 from app.dashboard.state import View
 from app.dashboard.tables import Column, paged_table
 from app.dashboard.text import empty, heading, line
-from reports.kafka_topics import TOPICS, data_rates, partitions_of
-from reports.timelines import domain_ms, width_of
+from reports.questions.kafka_topics import TOPICS, data_rates, partitions_of
+from reports.questions.timelines import domain_ms, width_of
 
 _TOPICS_COLOURED = 8
 _OTHERS = "all others"

@@ -13,9 +13,9 @@ from app.dashboard.charts.traffic import latency_heat, latency_lines, trouble
 from app.dashboard.state import View
 from app.dashboard.tables import Column, paged_table
 from app.dashboard.text import empty, heading
-from reports.apis import errors_of, operations_of
-from reports.source import rows
-from reports.timelines import (
+from reports.questions.apis import errors_of, operations_of
+from reports.questions.source import rows
+from reports.questions.timelines import (
     domain_ms,
     exchanges_over_time,
     latency_over_time,

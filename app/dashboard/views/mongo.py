@@ -12,12 +12,12 @@ from app.dashboard.state import View
 from app.dashboard.tables import Column, paged_table
 from app.dashboard.text import empty, facts, heading, line
 from app.dashboard.views.message import show_exchange
-from reports.mongo_report import DRIVERS, ERRORS
-from reports.mongo_rows import CURSORS, TRANSACTIONS, command_latency, commands_of, commands_over_time
-from reports.shapes import shapes, shapes_sql
-from reports.source import rows
-from reports.timelines import domain_ms, width_of
-from reports.values import ms_text
+from reports.formats.values import ms_text
+from reports.questions.mongo_rows import CURSORS, TRANSACTIONS, command_latency, commands_of, commands_over_time
+from reports.questions.source import rows
+from reports.questions.timelines import domain_ms, width_of
+from reports.sections.mongo import DRIVERS, ERRORS
+from reports.sections.shapes import shapes, shapes_sql
 
 _BARS = 12
 _SHAPES = (

@@ -15,8 +15,8 @@ from app.dashboard.state import View
 from app.dashboard.tables import Column, paged_table
 from app.dashboard.text import empty, heading, line, small_table
 from app.dashboard.views.message import flow_link, show_exchange
-from reports.mqtt_report import CLIENTS, DELIVERIES, HANDSHAKES
-from reports.mqtt_rows import (
+from reports.formats.values import ms_text
+from reports.questions.mqtt_rows import (
     LANES,
     MISSING,
     UNFINISHED,
@@ -27,9 +27,9 @@ from reports.mqtt_rows import (
     publishes_over_time,
     topic_levels,
 )
-from reports.source import rows
-from reports.timelines import domain_ms, selected_span_ns, width_of
-from reports.values import ms_text
+from reports.questions.source import rows
+from reports.questions.timelines import domain_ms, selected_span_ns, width_of
+from reports.sections.mqtt import CLIENTS, DELIVERIES, HANDSHAKES
 
 _CLIENTS = (
     Column("client_id", "Client id"),

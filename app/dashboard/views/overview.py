@@ -14,12 +14,12 @@ from app.dashboard.state import View
 from app.dashboard.tables import Column, paged_table
 from app.dashboard.text import card, empty, facts, heading, line
 from app.dashboard.views.findings import finding_cards
-from reports.capture_section import missing
-from reports.contents import nothing_known
-from reports.quality import Quality, quality
-from reports.timelines import domain_ms, exchanges_over_time, width_of
-from reports.traffic import PEERS
-from reports.words import count, size, span
+from reports.formats.words import count, size, span
+from reports.questions.quality import Quality, quality
+from reports.questions.timelines import domain_ms, exchanges_over_time, width_of
+from reports.questions.traffic import PEERS
+from reports.sections.capture import missing
+from reports.sections.contents import nothing_known
 
 _CAUSES_SHOWN = 4
 _PEERS = (

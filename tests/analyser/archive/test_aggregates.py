@@ -13,11 +13,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import analyser
-from analyser.archive.aggregates import merge_rows, run_aggregates
-from analyser.archive.dataset import Change, write_parts
-from analyser.archive.history import run_history
-from analyser.archive.lags import MINUTE_NS
-from analyser.archive.sketches import merged, percentiles, sketch_of
+from analyser.archive.dataset.dataset import Change, write_parts
+from analyser.archive.derive.aggregates import merge_rows, run_aggregates
+from analyser.archive.derive.history import run_history
+from analyser.archive.derive.lags import MINUTE_NS
+from analyser.archive.derive.sketches import merged, percentiles, sketch_of
 from analyser.registry.tables import arrow_schema
 from tests.conftest import SAMPLES
 from tests.support.datasets import make_dataset

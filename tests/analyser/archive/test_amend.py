@@ -15,11 +15,11 @@ import pyarrow.parquet as pq
 import pytest
 from pyarrow import feather
 
-from analyser.archive.amend import AmendJob, amend_part
-from analyser.archive.common import CLUSTER
-from analyser.archive.finish_stage import FACTS, SETTLED, changed_facts
-from analyser.archive.manifest import Part
-from analyser.archive.parts import write_parts
+from analyser.archive.dataset.manifest import Part
+from analyser.archive.dataset.parts import write_parts
+from analyser.archive.finish.amend import AmendJob, amend_part
+from analyser.archive.finish.common import CLUSTER
+from analyser.archive.finish.finish_stage import FACTS, SETTLED, changed_facts
 from analyser.capture import open_captures
 from analyser.options import ReadOptions
 from analyser.reading.pipeline import Decoded, Pipeline

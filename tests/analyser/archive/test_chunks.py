@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from analyser.archive.chunks import Chunk, Cutter, opened
-from analyser.archive.packets import as_batches, from_batch
+from analyser.archive.decode.chunks import Chunk, Cutter, opened
+from analyser.archive.decode.packets import as_batches, from_batch
 from analyser.capture import (
     CaptureLimits,
     CaptureStats,

@@ -11,8 +11,8 @@ import duckdb
 import pytest
 
 import analyser
-from analyser.archive.compact import LARGE_ROWS, MOST_PARTS, MergeJob, compact, merge_parts, plan_merges
-from analyser.archive.dataset import Change, Dataset, Part, write_parts
+from analyser.archive.dataset.compact import LARGE_ROWS, MOST_PARTS, MergeJob, compact, merge_parts, plan_merges
+from analyser.archive.dataset.dataset import Change, Dataset, Part, write_parts
 from analyser.archive.run import compact_dataset
 from tests.conftest import SAMPLES
 from tests.support.datasets import flow_keys, inputs_of, with_flow

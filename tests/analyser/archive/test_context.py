@@ -10,8 +10,8 @@ import pyarrow.compute as pc
 import pytest
 
 import analyser
-from analyser.archive.context import run_context
-from analyser.archive.dataset import Change, Dataset, write_parts
+from analyser.archive.dataset.dataset import Change, Dataset, write_parts
+from analyser.archive.derive.context import run_context
 from analyser.context.stages import STAGE_OF, STAGES
 from analyser.registry.tables import TABLES
 from analyser.tables.analysis import Analysis
@@ -62,7 +62,7 @@ def _add_run(analysis: Analysis, root: Path, first: float, last: float) -> dict[
     "name", ["kafka_fenced_commit", "mqtt_qos2_stuck", "mqtt_takeover_loop", "mongo_shapes_and_errors"]
 )
 def test_in_three_runs_as_in_one(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("analyser.archive.derived.SORTED_ROWS", 40)
+    monkeypatch.setattr("analyser.archive.derive.derived.SORTED_ROWS", 40)
     capture = SAMPLES / f"{name}.pcapng"
     protocol = name.split("_", maxsplit=1)[0]
     stage_tables = [table for table in STAGE_OF if TABLES[table].protocol == protocol]

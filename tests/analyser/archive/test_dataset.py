@@ -14,7 +14,7 @@ import duckdb
 import pyarrow as pa
 import pytest
 
-from analyser.archive.dataset import (
+from analyser.archive.dataset.dataset import (
     Change,
     Dataset,
     DatasetBusy,
@@ -24,7 +24,7 @@ from analyser.archive.dataset import (
     is_dataset,
     write_parts,
 )
-from analyser.archive.manifest import MANIFEST
+from analyser.archive.dataset.manifest import MANIFEST
 from tests.support.rows import arrow_from_rows
 from tests.support.steps import killed_at
 
@@ -222,7 +222,7 @@ def test_leaving_without_commit_changes_nothing(tmp_path: Path) -> None:
 def test_one_writer_at_a_time_and_the_second_says_who(tmp_path: Path) -> None:
     root = tmp_path / "d"
     _first(root)
-    code = "import sys; from analyser.archive.dataset import Change\nwith Change.begin(sys.argv[1]): pass"
+    code = "import sys; from analyser.archive.dataset.dataset import Change\nwith Change.begin(sys.argv[1]): pass"
     with Change.begin(root):
         tried = subprocess.run([sys.executable, "-c", code, root], capture_output=True, text=True, check=False)
         assert _by_manifest(root) == OLD

@@ -9,8 +9,8 @@ import pyarrow as pa
 import pytest
 
 import analyser
-from analyser.archive.dataset import write_parts
-from analyser.archive.detectors import detect
+from analyser.archive.dataset.dataset import write_parts
+from analyser.archive.derive.detectors import detect
 from analyser.detectors.framework import PartitionTooLarge
 from tests.conftest import SAMPLES
 

@@ -18,12 +18,12 @@ MIB = 1 << 20
 PROGRAM = """
 import pickle, sys
 from pathlib import Path
-from analyser.archive.common import COMMON_FILE, put_together
-from analyser.archive.decode_stage import DecodeJob, decode_share
-from analyser.archive.finish_stage import FinishJob, finish_table
-from analyser.archive.manifest import InputFile
-from analyser.archive.packets import RangeJob, range_chunks
-from analyser.archive.ranges import RANGE_BYTES, find_ranges
+from analyser.archive.finish.common import COMMON_FILE, put_together
+from analyser.archive.decode.decode_stage import DecodeJob, decode_share
+from analyser.archive.finish.finish_stage import FinishJob, finish_table
+from analyser.archive.dataset.manifest import InputFile
+from analyser.archive.decode.packets import RangeJob, range_chunks
+from analyser.archive.intake.ranges import RANGE_BYTES, find_ranges
 from analyser.capture import Source
 from analyser.options import ReadOptions
 from analyser.registry.tables import TABLES

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from analyser.archive.index import open_dataset_index
+from analyser.archive.dataset.index import open_dataset_index
 from analyser.capture import in_time_order, open_captures
 from analyser.evidence.bytes import message_bytes
 from analyser.evidence.index import open_index

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from analyser.archive import intake
-from analyser.archive.intake import (
+from analyser.archive.intake import arriving as intake
+from analyser.archive.intake.arriving import (
     CLOCK_SLACK_NS,
     Intake,
     files_named,

@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from analyser.archive.context import run_context
-from analyser.archive.dataset import Change, write_parts
-from analyser.archive.hour_summaries import stamp_again
-from analyser.archive.kafka_context import hours_to_make
-from analyser.archive.parts import HOUR_NS
+from analyser.archive.dataset.dataset import Change, write_parts
+from analyser.archive.dataset.parts import HOUR_NS
+from analyser.archive.derive.context import run_context
+from analyser.archive.derive.hour_summaries import stamp_again
+from analyser.archive.derive.kafka_context import hours_to_make
 from analyser.context import enrich
 from tests.analyser.detectors.scenarios.build import START, Row, assigned, at, commit, fetch, flow, group_event, remark
 from tests.support.archived import parts_of

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from analyser.archive.dataset import Dataset
+from analyser.archive.dataset.dataset import Dataset
 from analyser.archive.run import ArchiveOptions, archive
 from tests.conftest import ROOT, SAMPLES
 from tests.support.archived import differences
@@ -24,9 +24,9 @@ if TYPE_CHECKING:
 
 PROGRAM = """
 import sys
-from analyser.archive.java import find_java
+from analyser.archive.spark.java import find_java
 from analyser.archive.run import ArchiveOptions, archive
-from analyser.archive.session import SessionSettings, open_session
+from analyser.archive.spark.session import SessionSettings, open_session
 with open_session(SessionSettings(master="local[2]"), find_java()) as spark:
     archive(sys.argv[2:], sys.argv[1], spark, ArchiveOptions(shares=3), lambda stage: print(stage, flush=True))
 """

@@ -9,9 +9,9 @@ from typing import Any, NamedTuple
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from analyser.archive.dataset import Change
-from analyser.archive.lags import TABLE, run_lags
-from analyser.archive.parts import HOUR_NS
+from analyser.archive.dataset.dataset import Change
+from analyser.archive.dataset.parts import HOUR_NS
+from analyser.archive.derive.lags import TABLE, run_lags
 from tests.analyser.detectors.scenarios.build import at, commit, fetch
 from tests.support.archived import parts_of
 from tests.support.datasets import take_in

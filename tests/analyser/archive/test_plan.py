@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from analyser.archive.manifest import InputFile, Manifest
-from analyser.archive.plan import Plan, plan_files
+from analyser.archive.dataset.manifest import InputFile, Manifest
+from analyser.archive.intake.plan import Plan, plan_files
 from tests.support.packets import Captured, ethernet, ipv4, pcap, tcp
 
 PACKET = ethernet(ipv4(tcp(b"x", destination_port=9092)))

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from analyser.archive.ranges import find_ranges, is_exact, merged
+from analyser.archive.intake.ranges import find_ranges, is_exact, merged
 from analyser.capture import CaptureLimits, CaptureStats, EndpointTable, Source, read_batches
 from tests.conftest import SAMPLES
 from tests.support.by_shares import chunks_of, told_of

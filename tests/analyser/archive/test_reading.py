@@ -9,9 +9,9 @@ import duckdb
 import pytest
 
 import analyser
-from analyser.archive.dataset import Dataset
-from analyser.archive.parts import Place, time_column
-from analyser.archive.reading import chosen_parts
+from analyser.archive.dataset.dataset import Dataset
+from analyser.archive.dataset.parts import Place, time_column
+from analyser.archive.dataset.reading import chosen_parts
 from analyser.capture import CaptureError
 from analyser.options import ReadOptions
 from analyser.registry.selection import time_columns

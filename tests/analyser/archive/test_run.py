@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import pytest
 
 import analyser
-from analyser.archive.dataset import Dataset
+from analyser.archive.dataset.dataset import Dataset
 from analyser.archive.run import ArchiveOptions, archive
 from tests.conftest import SAMPLES
 from tests.support.archived import differences

@@ -11,20 +11,20 @@ from pathlib import Path
 
 import pytest
 
-from analyser.archive.code_zip import PACKAGES, pack_code, pack_for_submit
-from analyser.archive.session import SessionError, SessionSettings, check_answers, spark_settings
+from analyser.archive.spark.code_zip import PACKAGES, pack_code, pack_for_submit
+from analyser.archive.spark.session import SessionError, SessionSettings, check_answers, spark_settings
 from tests.conftest import ROOT
 
 # What Spark's own scripts call; a machine without Java has these.
 SYSTEM_PROGRAMS = ("sh", "bash", "dirname", "basename", "uname", "ps", "nice", "env", "cat", "head", "ls", "id")
 ASK_WORKER = """
-from analyser.archive.java import find_java
-from analyser.archive.session import SessionSettings, open_session
+from analyser.archive.spark.java import find_java
+from analyser.archive.spark.session import SessionSettings, open_session
 
 def where(batches):
     import pyarrow as pa
     import dissectors.registry
-    from dissectors.kafka.schema import api
+    from dissectors.kafka.schema.definitions import api
     assert api(18).name == "ApiVersions"
     for batch in batches:
         yield pa.record_batch({"place": [dissectors.registry.__file__]})

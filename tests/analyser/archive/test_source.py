@@ -10,8 +10,8 @@ import pyarrow as pa
 import pytest
 
 import analyser
-from analyser.archive.chunks import Chunk, opened
-from analyser.archive.source import FORMAT, Asked, local_tables, register
+from analyser.archive.decode.chunks import Chunk, opened
+from analyser.archive.decode.source import FORMAT, Asked, local_tables, register
 from analyser.capture import CaptureError, EndpointTable
 from analyser.options import ReadOptions
 from analyser.registry.tables import TABLES, arrow_schema

@@ -20,7 +20,7 @@ from analyser.live.session import ENDED, Session, finding_rows
 from analyser.options import ReadOptions
 from analyser.tables.analysis import Analysis
 from app.cli.live_screen import committed, screen, share_rows
-from reports.groups import groups
+from reports.questions.groups import groups
 from tests.conftest import SAMPLES
 
 TABLES = ("captures", "flows", "messages", "exchanges", "expert_infos", "findings")

@@ -14,7 +14,7 @@ from analyser.evidence.index import Index, open_index
 from analyser.evidence.rows import parse_message_id
 from analyser.options import ReadOptions
 from app.dashboard.components import inspector, ladder
-from reports.message_view import view_message
+from reports.formats.message_view import view_message
 from tests.app.program import ROOT
 
 SAMPLES = ROOT / "sample_pcaps"

@@ -11,7 +11,7 @@ import analyser
 from app.dashboard.offers import live_offer
 from app.dashboard.opened import Opened
 from app.dashboard.snapshots import SHARED_TABLES, Snapshots, is_live, is_running, newest, title_of
-from reports.source import all_rows
+from reports.questions.source import all_rows
 from tests.app.dashboard.opening import opened, shown
 from tests.app.program import ROOT, run
 

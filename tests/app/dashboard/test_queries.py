@@ -7,9 +7,9 @@ from collections.abc import Iterator
 import pytest
 
 import analyser
-from reports.exchange_rows import exchange_query, flow_row, message_count, messages_before, operations
-from reports.mongo_rows import command_latency, commands_of, commands_over_time
-from reports.mqtt_rows import ENDS, connection_lanes, publishes, publishes_over_time, topic_levels
+from reports.questions.exchange_rows import exchange_query, flow_row, message_count, messages_before, operations
+from reports.questions.mongo_rows import command_latency, commands_of, commands_over_time
+from reports.questions.mqtt_rows import ENDS, connection_lanes, publishes, publishes_over_time, topic_levels
 from tests.app.program import ROOT
 from tests.support.rows import connection_from_rows
 

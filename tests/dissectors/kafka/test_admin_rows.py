@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from dissectors.kafka.admin_rows import CHANGES
-from dissectors.kafka.primitives import NO_TOPIC_ID
-from dissectors.kafka.secret_settings import is_secret, shown
+from dissectors.kafka.rows.admin_rows import CHANGES
+from dissectors.kafka.schema.primitives import NO_TOPIC_ID
+from dissectors.kafka.schema.secret_settings import is_secret, shown
 
 ID = bytes(range(16))
 ACL = {"resource_type": 2, "resource_name": "orders", "principal": "User:bob", "host": "*", "operation": 4}

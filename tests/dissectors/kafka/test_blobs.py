@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dissectors.core.errors import DecodeError
-from dissectors.kafka.blobs import (
+from dissectors.kafka.blobs.consumer import (
     Assignment,
     StickyUserData,
     Subscription,

@@ -12,12 +12,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dissectors.core.errors import DecodeError
-from dissectors.kafka import compile as kafka_compile
-from dissectors.kafka.compile import decoder
-from dissectors.kafka.compile_plan import Planned
-from dissectors.kafka.compile_source import MANY, FunctionSource
-from dissectors.kafka.primitives import continue_uvarint, read_uvarint, uuid_text
-from dissectors.kafka.schema import MASKED, Direction
+from dissectors.kafka.schema import compile as kafka_compile
+from dissectors.kafka.schema.compile import decoder
+from dissectors.kafka.schema.compile_plan import Planned
+from dissectors.kafka.schema.compile_source import MANY, FunctionSource
+from dissectors.kafka.schema.definitions import MASKED, Direction
+from dissectors.kafka.schema.primitives import continue_uvarint, read_uvarint, uuid_text
 from tests.support import kafka_encode
 
 messages = st.sampled_from(kafka_encode.MESSAGES)

@@ -12,7 +12,7 @@ from dissectors.core.limits import Limits
 from dissectors.core.model import CLIENT_TO_SERVER, EXCHANGE_FIELDS, MESSAGE_FIELDS, SERVER_TO_CLIENT, Frame
 from dissectors.core.protocol import Sink
 from dissectors.kafka.conversation import KafkaConversation
-from dissectors.kafka.rows import KAFKA_ROWS
+from dissectors.kafka.rows.fields import KAFKA_ROWS
 
 HEARTBEAT_V0 = bytes.fromhex("0001 67000000070001 6d")  # group "g", generation 7, member "m"
 HEARTBEAT_OK = bytes.fromhex("0000")

@@ -10,8 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dissectors.core.errors import DecodeError
-from dissectors.kafka import schema
-from dissectors.kafka.internal_topics import (
+from dissectors.kafka.records.internal_topics import (
     CONSUMER_OFFSETS,
     SHARE_STATE,
     TOPICS,
@@ -20,6 +19,7 @@ from dissectors.kafka.internal_topics import (
     control_record,
     internal_record,
 )
+from dissectors.kafka.schema import definitions as schema
 from tests.support import kafka_encode
 
 ID = bytes([*bytes(7), 1, *bytes(7), 2])

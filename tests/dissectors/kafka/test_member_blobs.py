@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dissectors.core.errors import DecodeError
-from dissectors.kafka.blob_reader import TopicPartitions
-from dissectors.kafka.member_blobs import told_assignment, told_subscription
-from dissectors.kafka.streams_blobs import StreamsAssignment, streams_assignment, streams_subscription
+from dissectors.kafka.blobs.member_blobs import told_assignment, told_subscription
+from dissectors.kafka.blobs.reader import TopicPartitions
+from dissectors.kafka.blobs.streams import StreamsAssignment, streams_assignment, streams_subscription
 from tests.dissectors.kafka.test_conversation import Wire
 
 URL = "http://w1:8083/"

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from kafka.record.memory_records import MemoryRecords
 
 from dissectors.core.limits import Limits
-from dissectors.kafka.record_sets import (
+from dissectors.kafka.records.record_sets import (
     Allowance,
     OpenedBatch,
     control_type,

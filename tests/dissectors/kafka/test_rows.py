@@ -6,9 +6,9 @@ from random import Random
 
 import pytest
 
-from dissectors.kafka import schema
 from dissectors.kafka.conversation import API_ROWS
-from dissectors.kafka.rows import KAFKA_ROWS
+from dissectors.kafka.rows.fields import KAFKA_ROWS
+from dissectors.kafka.schema import definitions as schema
 from tests.dissectors.kafka.test_conversation import Wire
 from tests.support import kafka_encode
 

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from dissectors.kafka import schema
-from dissectors.kafka.api_keys import API_KEYS
 from dissectors.kafka.error_codes import ERROR_NAMES, error_name
-from dissectors.kafka.schema import Direction, Field, SchemaError, Versions
+from dissectors.kafka.schema import definitions as schema
+from dissectors.kafka.schema.api_keys import API_KEYS
+from dissectors.kafka.schema.definitions import Direction, Field, SchemaError, Versions
 
 KEYS = range(95)
 SECRETS = {

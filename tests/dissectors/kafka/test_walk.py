@@ -10,9 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dissectors.core.errors import DecodeError
-from dissectors.kafka.compile import decoder
-from dissectors.kafka.schema import Direction
-from dissectors.kafka.walk import Node, begins, walk
+from dissectors.kafka.schema.compile import decoder
+from dissectors.kafka.schema.definitions import Direction
+from dissectors.kafka.schema.walk import Node, begins, walk
 from tests.support import kafka_encode
 
 BEFORE, BEHIND = b"\x02" * 7, b"\x01\x00" * 40

@@ -1,0 +1,176 @@
+"""Compaction: many small parts become few, so that months of short runs leave no more files than one long one.
+
+In: a change with all its parts. Out: the same rows in the same order, in fewer parts. Parts of one table, protocol and
+hour are put together from the newest backwards while the older ones are not much larger than the newer ones together,
+so a row is written a few times only, however many runs follow. Of hours that are past, two parts are too many already.
+"""
+
+from __future__ import annotations
+
+import pickle
+import re
+import shutil
+import uuid
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+import pyarrow as pa
+
+from analyser.archive.dataset.change import Change
+from analyser.archive.dataset.manifest import Part
+from analyser.archive.dataset.parts import FLOW, Place, part_schema, time_column, write_parts
+from analyser.archive.spark.tasks import dealt, tasks_for
+from analyser.registry.queries import literal, name_list, open_connection, select
+from analyser.registry.tables import ALL_TABLES
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+# A folder of a recent hour may have so many parts that could be one.
+MOST_PARTS = 8
+LARGE_BYTES = 256 << 20
+# Wide rows that are sorted at once within DuckDB's memory; ten million are too many.
+LARGE_ROWS = 2_000_000
+MERGED_DDL = "number int, parts binary"
+# An older part is taken along while it is no larger than so often the newer ones.
+_GROWTH = 2
+_RECENT_HOURS = 2
+_BATCH_ROWS = 1 << 15
+_RUN = re.compile(r"part-(\d{6,12})\b")
+
+
+class Merge(NamedTuple):
+    """Parts that become one, oldest rows first."""
+
+    parts: tuple[Part, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class MergeJob:
+    """What every task is told. locations: of the parts by path. work: for scratch files."""
+
+    staging: Path
+    run: str
+    merges: Sequence[Merge]
+    locations: dict[str, Path]
+    work: Path
+
+
+def plan_merges(parts: Iterable[Part], *, whole: bool = False) -> list[Merge]:
+    """Which parts are to be put together. whole: everything that lies in one folder, whatever it costs."""
+    folders: defaultdict[tuple[str, Place], list[Part]] = defaultdict(list)
+    for part in parts:
+        if not part.provisional:
+            folders[part.path.rpartition("/")[0], Place.of(part)].append(part)
+    latest = max((place.hour for _, place in folders if place.hour is not None), default=0)
+    merges = []
+    for (_, place), found in sorted(folders.items(), key=lambda item: item[0][0]):
+        is_past = place.hour is not None and place.hour <= latest - _RECENT_HOURS
+        by_age = sorted(found, key=lambda part: part.path)
+        chosen = _small(by_age) if whole else _suffix(by_age)
+        if len(chosen) >= (2 if whole or is_past else MOST_PARTS):
+            merges.append(Merge(tuple(chosen)))
+    return merges
+
+
+def _suffix(by_age: list[Part]) -> list[Part]:
+    """The newest parts, as far back as it is cheap.
+
+    Small ones behind a large one do not end it, since shares of one run differ: what counts is the oldest one taken.
+    """
+    chosen = size = rows = 0
+    for number, part in enumerate(reversed(by_age), 1):
+        rows += part.rows
+        if size + part.bytes > LARGE_BYTES or rows > LARGE_ROWS:
+            break
+        if size == 0 or part.bytes <= _GROWTH * size:
+            chosen = number
+        size += part.bytes
+    return by_age[len(by_age) - chosen :]
+
+
+def _small(by_age: list[Part]) -> list[Part]:
+    """The newest parts that are together not too large for one."""
+    chosen: list[Part] = []
+    size = rows = 0
+    for part in reversed(by_age):
+        size, rows = size + part.bytes, rows + part.rows
+        if size > LARGE_BYTES or rows > LARGE_ROWS:
+            break
+        chosen.append(part)
+    return chosen[::-1]
+
+
+def compact(spark: SparkSession, change: Change, *, whole: bool = False) -> int:
+    """Put small parts together; how many there are less. whole: as `plan_merges`."""
+    merges = plan_merges((*change.parts(), *change.hidden_parts()), whole=whole)
+    if not merges:
+        return 0
+    work = change.staging / "_compact"
+    work.mkdir(exist_ok=True)
+    locations = {part.path: change.location(part).resolve() for merge in merges for part in merge.parts}
+    job_path = work / "merge.pickle"
+    job_path.write_bytes(pickle.dumps(MergeJob(change.staging, change.run, merges, locations, work)))
+    sizes = Counter({(number,): sum(part.bytes for part in merge.parts) for number, merge in enumerate(merges)})
+    tasks = tasks_for(spark, len(merges))
+    rows = spark.createDataFrame([(task, *unit) for task, unit in dealt(sizes, tasks)], "task int, number int")
+    done = rows.repartitionById(tasks, rows.task).mapInArrow(partial(merge_numbers, str(job_path)), MERGED_DDL)
+    fewer = 0
+    for row in done.collect():
+        old, new = merges[row.number].parts, pickle.loads(row.parts)
+        change.remove(*old)
+        change.add(*new)
+        fewer += len(old) - len(new)
+    shutil.rmtree(work)
+    return fewer
+
+
+def merge_numbers(job_path: str, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Do the merges that the rows number; one row for each."""
+    job: MergeJob = pickle.loads(Path(job_path).read_bytes())
+    for batch in batches:
+        for number in batch.column("number").to_pylist():
+            made = pickle.dumps(merge_parts(job, job.merges[number]))
+            yield pa.RecordBatch.from_arrays(
+                [pa.array([number], pa.int32()), pa.array([made], pa.binary())], ["number", "parts"]
+            )
+
+
+def merge_parts(job: MergeJob, merge: Merge) -> list[Part]:
+    """Write the rows of the parts in the order in which readers give them; in memory is what DuckDB may have."""
+    table, hidden = merge.parts[0].table, merge.parts[0].is_hidden()
+    paths = [str(job.locations[part.path]) for part in merge.parts]
+    scratch = job.work / uuid.uuid4().hex
+    scratch.mkdir()
+    con = open_connection(scratch, [*{Path(path).parent for path in paths}])
+    try:
+        source = f"read_parquet({literal(paths)}, hive_partitioning = false, filename = true, file_row_number = true)"
+        # Staged and old parts lie in different folders: only their names tell their age.
+        query = (
+            f"SELECT {name_list(part_schema(table).names)} FROM {source} "
+            f"ORDER BY {_order(table)}{FLOW} NULLS FIRST, parse_filename(filename), file_row_number"
+        )
+        rows = select(con, query).to_arrow_reader(_BATCH_ROWS)
+        return write_parts(table, rows, job.staging, merged_name(merge, job.run), hidden=hidden)
+    finally:
+        con.close()
+        shutil.rmtree(scratch)
+
+
+def merged_name(merge: Merge, run: str) -> str:
+    """The name of the part of all: behind those of older runs, before all that newer ones and open flows bring."""
+    found = _RUN.search(merge.parts[-1].path)
+    assert found is not None, merge.parts[-1].path
+    return f"{found[1]}-0000-0merged{run}"
+
+
+def _order(table: str) -> str:
+    """The columns by which readers sort the rows before they ask for their age."""
+    names = ALL_TABLES[table].order
+    if names[:1] == (time_column(table),):
+        names = names[:1]
+    return "".join(f"{name_list([name])} NULLS FIRST, " for name in names)

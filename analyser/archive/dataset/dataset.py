@@ -1,0 +1,97 @@
+"""A dataset on disk, for readers: what it holds, as its manifest says.
+
+In: a directory. Out: a `Dataset`. Writers use `Change` and `write_parts`.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from analyser.archive.dataset.change import Change
+from analyser.archive.dataset.journal import is_unfinished, repair
+from analyser.archive.dataset.lock import DatasetBusy, locked
+from analyser.archive.dataset.manifest import (
+    MANIFEST,
+    REBUILD,
+    DatasetError,
+    InputFile,
+    Manifest,
+    Part,
+    Run,
+    read_manifest,
+)
+from analyser.archive.dataset.parts import write_parts
+
+__all__ = [
+    "Change",
+    "Dataset",
+    "DatasetBusy",
+    "DatasetError",
+    "InputFile",
+    "Manifest",
+    "Part",
+    "Run",
+    "is_dataset",
+    "one_dataset",
+    "write_parts",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Dataset:
+    """A dataset as it was when it was opened."""
+
+    root: Path
+    manifest: Manifest
+
+    @classmethod
+    def open(cls, path: str | Path) -> Dataset:
+        """The dataset in that directory; what a killed writer left is repaired where that is possible.
+
+        The manifest alone decides what counts, so a dataset that may not be written can be read all the same.
+        Raises DatasetError.
+        """
+        root = Path(path)
+        if is_unfinished(root):
+            with suppress(OSError, DatasetBusy), locked(root, patience_s=0):
+                repair(root)
+        return cls(root, read_manifest(root))
+
+    def parts(self, table: str) -> tuple[Part, ...]:
+        """The parts of a table, by path."""
+        return self.manifest.by_table.get(table, ())
+
+    def paths(self, parts: Iterable[Part]) -> list[str]:
+        """Where these parts lie. DatasetError when one is missing."""
+        paths = [str(self.root / part.path) for part in parts]
+        missing = [path for path in paths if not os.path.exists(path)]
+        if missing:
+            more = f" and {len(missing) - 1} more" if len(missing) > 1 else ""
+            raise DatasetError(f"{self.root} is damaged: the part {missing[0]}{more} is missing; {REBUILD}")
+        return paths
+
+
+def is_dataset(path: str | Path) -> bool:
+    """Is there a dataset in that directory, or one whose first change a killed process left unfinished?
+
+    False where that cannot be seen: whoever reads it as a capture says why.
+    """
+    root = Path(path)
+    with suppress(OSError):
+        return (root / MANIFEST).is_file() or is_unfinished(root)
+    return False
+
+
+def one_dataset(paths: Iterable[str | Path]) -> str | Path | None:
+    """The dataset among these inputs, None for captures. DatasetError for a dataset that is not the only input."""
+    given = list(paths)
+    for path in given:
+        if is_dataset(path):
+            if len(given) > 1:
+                raise DatasetError(f"{path} is a dataset, which is read alone: no captures or datasets beside it.")
+            return path
+    return None

@@ -1,0 +1,38 @@
+"""Looking up messages of a dataset: its tables answer instead of an index, and packets are read from the captures.
+
+In: a dataset whose captures are still where they were. Out: an `Index`. Nothing is decoded before the packets of the
+message asked for, and of the captures only the files that hold them are opened.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from analyser.archive.dataset.dataset import Dataset
+from analyser.archive.dataset.reading import DatasetTables
+from analyser.capture import Source
+from analyser.capture.places import Places
+from analyser.evidence.index import Index
+from analyser.evidence.table_rows import CaptureTimes, TableRows
+from analyser.options import ReadOptions
+from analyser.reading.facts import file_label
+from analyser.registry.queries import select
+
+
+def open_dataset_index(path: str | Path) -> Index:
+    """The index of a dataset. Raises DatasetError."""
+    dataset = Dataset.open(path)
+    read = [one for one in dataset.manifest.inputs if one.status == "read"]
+    sources = [Source(one.path, Path(one.path), first_ns=one.first_ns) for one in read]
+    tables = DatasetTables(dataset, ("flows", "messages", "exchanges"), ReadOptions())
+
+    def answer(columns: str, table: str, condition: str, when: ReadOptions) -> Sequence[Mapping[str, Any]]:
+        query = f"SELECT {columns} FROM {tables.narrowed(table, when)} WHERE {condition}"
+        rows: list[Mapping[str, Any]] = select(tables.con, query).to_arrow_table().to_pylist()
+        return rows
+
+    files = [CaptureTimes(file_label(one.path), one.first_ns, one.last_ns, one.packets) for one in read]
+    rows = TableRows(answer, files)
+    return Index(rows, sources, [Places()] * len(sources), [str(path)], tables.close)

@@ -1,0 +1,208 @@
+"""The tables of a dataset, read where they lie.
+
+In: the parts that the manifest names. Out: views in DuckDB and pieces of tables in their order. Nothing is loaded:
+columns and rows that are not asked for stay on disk, whole files by their protocol and hour, row groups by their
+statistics.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import duckdb
+import pyarrow as pa
+
+from analyser.archive.dataset.dataset import Dataset, DatasetError
+from analyser.archive.dataset.manifest import Part
+from analyser.archive.dataset.parts import FLOW, HOUR_NS, Place, time_column
+from analyser.context.stages import STAGE_OF
+from analyser.options import ReadOptions
+from analyser.reading.facts import file_label
+from analyser.reading.pipeline import UnreadInput
+from analyser.registry.queries import failed, literal, name_list, open_connection, quoted, select
+from analyser.registry.selection import time_columns
+from analyser.registry.tables import ALL_TABLES, arrow_schema
+from analyser.rows.timeorder import TIED
+from analyser.tables.table_source import Piece
+
+if TYPE_CHECKING:
+    from analyser.detectors.framework import Failure
+
+# Hours are read together until they have so many rows; what is sorted at one time is little more.
+PIECE_ROWS = 1 << 19
+# Rows of one time are in the order of their flows' first packets, then as they came.
+_ARRIVAL = f"{FLOW} NULLS FIRST, filename, file_row_number"
+_DECODED_BEFORE = "was decoded when the dataset was made"
+
+
+class DatasetTables:
+    """The tables of a dataset; see `TableSource`."""
+
+    def __init__(self, dataset: Dataset, wanted: Iterable[str] | None, options: ReadOptions) -> None:
+        """wanted: tables that will be used, None for all there are. DatasetError for one that it does not have."""
+        self._dataset = dataset
+        self.names = _names(dataset, wanted)
+        self.unread: list[UnreadInput] = []
+        self.failures: list[Failure] = []
+        self._temporary = tempfile.TemporaryDirectory(prefix="wirewitness-")
+        self._connection: duckdb.DuckDBPyConnection | None = None
+        self._made: set[str] = set()
+        try:
+            self.remarks = [*_ignored(options), *self._inputs_set_aside(), *self._capture_remarks()]
+        except BaseException:
+            self.close()
+            raise
+
+    @property
+    def con(self) -> duckdb.DuckDBPyConnection:
+        """The connection that has the views; of the dataset it reaches the tables only."""
+        if self._connection is None:
+            root = self._dataset.root.resolve()
+            folders = [root / table for table in self._dataset.manifest.by_table]
+            self._connection = open_connection(Path(self._temporary.name), folders)
+        return self._connection
+
+    def close(self) -> None:
+        """Remove temporary files; the dataset stays as it is."""
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
+        self._temporary.cleanup()
+
+    def ensure(self, name: str) -> None:
+        """Make the view of a table over its parts."""
+        if name in self._made:
+            return
+        self._made.add(name)
+        parts = self._dataset.parts(name)
+        if not parts:
+            self.con.register(name, arrow_schema(name).empty_table())
+            return
+        # Reports show captures and findings as they come.
+        order = f" ORDER BY {self._order(name)}" if name in ("captures", "findings") else ""
+        try:
+            self.con.execute(f"CREATE TEMP VIEW {quoted(name)} AS {self._rows(name, parts)}{order}")
+        except duckdb.Error as error:
+            raise failed(error) from error
+
+    def narrowed(self, name: str, options: ReadOptions) -> str:
+        """The parts that can hold rows that are selected."""
+        self.ensure(name)
+        parts = self._dataset.parts(name)
+        chosen = chosen_parts(name, parts, options)
+        if len(chosen) == len(parts):
+            return quoted(name)
+        return f"({self._rows(name, chosen)})" if chosen else f"(FROM {quoted(name)} LIMIT 0)"
+
+    def pieces(self, name: str, options: ReadOptions) -> Iterator[Piece]:
+        """Some hours at a time, where the table's order begins with the time that parts lie by."""
+        self.ensure(name)
+        chosen = chosen_parts(name, self._dataset.parts(name), options)
+        groups = parts_by_hours(chosen) if ALL_TABLES[name].order[0] == time_column(name) else [chosen]
+        for group in groups:
+            if group:
+                yield Piece(self._files(group), self._order(name))
+
+    def stream(self, _: str, __: Sequence[str]) -> Iterator[pa.RecordBatch] | None:
+        """Never: parts of several shares have to be put in order."""
+        return None
+
+    def _rows(self, name: str, parts: Sequence[Part]) -> str:
+        return f"SELECT {name_list(ALL_TABLES[name].column_names())} FROM {self._files(parts)}"
+
+    def _files(self, parts: Sequence[Part]) -> str:
+        paths = [str(Path(path).resolve()) for path in self._dataset.paths(parts)]
+        return f"read_parquet({literal(paths)}, hive_partitioning = false, filename = true, file_row_number = true)"
+
+    def _order(self, name: str) -> str:
+        place = f"list_position({literal([file_label(one.path) for one in self._dataset.manifest.inputs])}, file)"
+        if name == "captures":
+            return f"{place}, file"
+        if name in STAGE_OF or ALL_TABLES[name].order[0] != "ts":
+            return f"{name_list(ALL_TABLES[name].order)}, {_ARRIVAL}"
+        if set(TIED) <= set(ALL_TABLES[name].column_names()):
+            tied = ", ".join(f"{quoted(column)} NULLS LAST" for column in TIED)
+            return f"ts NULLS FIRST, {FLOW} NULLS FIRST, {place}, {tied}, {_ARRIVAL}"
+        return f"ts NULLS FIRST, {_ARRIVAL}"
+
+    def _inputs_set_aside(self) -> Iterator[str]:
+        for one in self._dataset.manifest.inputs:
+            if one.status == "set_aside":
+                yield f"{file_label(one.path)} was set aside: {one.reason}"
+
+    def _capture_remarks(self) -> Iterator[str]:
+        """What was remarked on the captures themselves: rows of `expert_infos` without a time and a flow."""
+        parts = [part for part in self._dataset.parts("expert_infos") if Place.of(part).hour is None]
+        if not parts:
+            return
+        rows = select(
+            self.con,
+            f"SELECT file, text FROM {self._files(parts)} WHERE ts IS NULL AND flow_id IS NULL AND file IS NOT NULL "
+            f"ORDER BY {self._order('captures')}, filename, file_row_number",
+        )
+        yield from (f"{file}: {text}" for file, text in rows.fetchall())
+
+
+def chosen_parts(table: str, parts: Sequence[Part], options: ReadOptions) -> list[Part]:
+    """The parts that can hold rows which the options select, by what their paths tell."""
+    first, last = time_columns(table)
+    lies_by = time_column(table)
+    return [
+        part
+        for part in parts
+        if _can_hold(Place.of(part), options, upper=first == lies_by, lower=last == lies_by)
+        and (not options.protocols or _has_protocol(table, Place.of(part), options.protocols))
+    ]
+
+
+def _can_hold(place: Place, options: ReadOptions, *, upper: bool, lower: bool) -> bool:
+    if place.hour is None:  # a row without a time is selected by none
+        return not (upper and options.to_ns is not None) and not (lower and options.from_ns is not None)
+    begins = place.hour * HOUR_NS
+    too_late = upper and options.to_ns is not None and begins >= options.to_ns
+    too_early = lower and options.from_ns is not None and begins + HOUR_NS <= options.from_ns
+    return not too_late and not too_early
+
+
+def _has_protocol(table: str, place: Place, protocols: Sequence[str]) -> bool:
+    if "protocol" in ALL_TABLES[table].column_names():
+        return place.protocol in protocols
+    return ALL_TABLES[table].protocol in (None, *protocols)
+
+
+def parts_by_hours(parts: Sequence[Part]) -> Iterator[list[Part]]:
+    """The parts in lists of rising hours; those without a time come first."""
+    group: list[Part] = []
+    hour: int | None = None
+    for part in sorted(parts, key=lambda part: (Place.of(part).hour is not None, Place.of(part).hour or 0)):
+        place = Place.of(part)
+        if place.hour != hour and sum(held.rows for held in group) >= PIECE_ROWS:
+            yield group
+            group = []
+        hour = place.hour
+        group.append(part)
+    yield group
+
+
+def _names(dataset: Dataset, wanted: Iterable[str] | None) -> tuple[str, ...]:
+    kept = dataset.manifest.settings.get("tables")
+    there = [name for name in ALL_TABLES if kept is None or name in kept or dataset.parts(name)]
+    if wanted is None:
+        return tuple(there)
+    asked = {*wanted}
+    missing = [name for name in ALL_TABLES if name in asked and name not in there]
+    if missing:
+        raise DatasetError(
+            f"{dataset.root} has no {', '.join(missing)}: it was made with the tables {', '.join(there)}."
+        )
+    return tuple(name for name in there if name in asked)
+
+
+def _ignored(options: ReadOptions) -> Iterator[str]:
+    if options.decode_as or options.enable:
+        yield f"--decode-as and --enable change nothing here: what a dataset holds {_DECODED_BEFORE}"
+    if options.payload:
+        yield f"--payload shows what the dataset was made with: it {_DECODED_BEFORE}"

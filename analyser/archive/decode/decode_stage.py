@@ -1,0 +1,165 @@
+"""The decode stage: all chunks of a share to raw rows in files, in one task.
+
+In: chunks sorted by share, file, range and number, and what the previous run left of the share's flows. Out: a folder
+for each share with raw rows, flows, and the state for the next run; only its name goes back through Spark. Rows that
+came before the end are settled: further packets add to them. Those that ending all flows brings are of this run only.
+"""
+
+from __future__ import annotations
+
+import pickle
+import uuid
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from itertools import chain, groupby
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+import zstandard
+from pyarrow import feather
+
+from analyser.archive.decode.chunks import Chunk
+from analyser.archive.decode.packets import NOTE, RangeResult, from_batch
+from analyser.archive.decode.share_decoder import ShareDecoder
+from analyser.options import ReadOptions
+from analyser.reading.pipeline import Pipeline, collector_paused
+from analyser.rows.store import HandedOver, RawStore, batches_of
+from analyser.rows.timeorder import FLOW
+from analyser.tables.build import Lookups, duplicate_flows, finish_batch
+from dissectors.registry import dissectors
+
+STATE_FILE, RESULT_FILE, FLOWS_FILE = "state.zst", "result.pickle", "flows.arrow"
+# Whether a flow was over before its share's packets were, so that no later packet adds to it.
+ENDED = "_ended"
+# What tells clusters and topic names, by the columns that do.
+TOLD = {
+    "kafka_brokers": ("flow_id", "wire_cluster_id", "host", "port", "client_address", "server_address", "server_port"),
+    "kafka_partitions": ("topic_id", "topic"),
+}
+RESULTS = pa.schema([("share", pa.int32()), ("folder", pa.string())])
+RESULTS_DDL = "share int, folder string"
+
+
+@dataclass(frozen=True, slots=True)
+class DecodeJob:
+    """What every task of the stage is told.
+
+    work: folder for what the tasks write. paths: where the file of each number is. previous: the state of the previous
+    run, None for none.
+    """
+
+    work: Path
+    paths: Mapping[int, Path]
+    tables: tuple[str, ...]
+    options: ReadOptions
+    previous: Path | None
+
+
+@dataclass(frozen=True, slots=True)
+class ShareFolder:
+    """What a task leaves for one share. settled, open: raw rows by table. ranges: only in that of share 0."""
+
+    share: int
+    settled: Mapping[str, HandedOver]
+    open: Mapping[str, HandedOver]
+    ranges: list[RangeResult] = field(default_factory=list)
+
+
+def decode_shares(job_path: str, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Decode all shares among the rows; one row for each (RESULTS)."""
+    job: DecodeJob = pickle.loads(Path(job_path).read_bytes())
+    chunks = chain.from_iterable(map(from_batch, batches))
+    for share, own in groupby(chunks, lambda chunk: chunk.share):
+        folder = decode_share(job, share, own)
+        yield pa.RecordBatch.from_arrays([pa.array([share], pa.int32()), pa.array([str(folder)])], schema=RESULTS)
+
+
+def decode_share(job: DecodeJob, share: int, chunks: Iterable[Chunk]) -> Path:
+    """Decode one share; the folder with all that came of it. A task that is done again uses another one."""
+    folder = job.work / f"share-{share}-{uuid.uuid4().hex[:8]}"
+    settled_in, open_in = folder / "settled", folder / "open"
+    for path in (settled_in, open_in):
+        path.mkdir(parents=True)
+    ranges: list[RangeResult] = []
+    with collector_paused():
+        pipeline = Pipeline(
+            dissectors(job.options.enable), job.tables, job.options, store=RawStore(settled_in, compression="zstd")
+        )
+        decoder = ShareDecoder(pipeline, job.paths.__getitem__)
+        if job.previous is not None:
+            _resume(job.previous / share_name(share) / STATE_FILE, pipeline, decoder)
+        for chunk in chunks:
+            if chunk.number == NOTE and chunk.payload is not None:
+                ranges.append(pickle.loads(chunk.payload))
+            decoder.take(chunk)
+        decoder.settle_clock()
+        settled = pipeline.decoded().store.hand_over()
+        state = pickle.dumps((decoder.place(), pipeline.suspended()), pickle.HIGHEST_PROTOCOL)
+        (folder / STATE_FILE).write_bytes(zstandard.compress(state, 3))
+        del state
+        ended = pa.array(pipeline.decoded().flows.first_packets, pa.int64())
+        pipeline.change_store(RawStore(open_in, compression="zstd"))
+        pipeline.end()
+    decoded = pipeline.decoded()
+    still_open = decoded.store.hand_over()
+    flows = decoded.flows_table()
+    flows = flows.append_column(ENDED, pc.is_in(flows.column(FLOW), ended))
+    feather.write_feather(flows, str(folder / FLOWS_FILE), compression="zstd")
+    previous = None if job.previous is None else job.previous / share_name(share)
+    for name in TOLD:
+        _write_told(name, flows, settled.get(name), still_open.get(name), folder, previous)
+    (folder / RESULT_FILE).write_bytes(pickle.dumps(ShareFolder(share, settled, still_open, ranges)))
+    return folder
+
+
+def share_name(share: int) -> str:
+    """The folder of a share in a state."""
+    return f"share-{share}"
+
+
+def told_file(table: str) -> str:
+    """What the settled rows of a table tell, in the folder of a share."""
+    return f"told-{table}.arrow"
+
+
+def _resume(path: Path, pipeline: Pipeline, decoder: ShareDecoder) -> None:
+    place, suspended = pickle.loads(zstandard.decompress(path.read_bytes()))
+    decoder.resume(place)
+    pipeline.resume(suspended)
+
+
+def _write_told(
+    table: str,
+    flows: pa.Table,
+    settled: HandedOver | None,
+    still_open: HandedOver | None,
+    folder: Path,
+    previous: Path | None,
+) -> None:
+    """What the rows of all runs tell, without connections that were seen before; and beside it, for the next run, what
+    the settled ones do."""
+    kept = previous / told_file(table) if previous is not None else None
+    told = feather.read_table(str(kept)) if kept is not None and kept.exists() else None
+    told = _different(table, told, settled)
+    if told is not None:
+        feather.write_feather(told, str(folder / told_file(table)), compression="zstd")
+    told = _different(table, told, still_open)
+    if told is None:
+        return
+    known = Lookups(flows, pa.nulls(flows.num_rows, pa.string()), {}, [], {})
+    rows = told.filter(pc.invert(pc.is_in(told.column(FLOW), duplicate_flows(flows)))).combine_chunks()
+    found = [finish_batch(table, batch, known, TOLD[table]) for batch in rows.to_batches()]
+    if found:
+        different = pa.Table.from_batches(found).group_by(list(TOLD[table])).aggregate([])
+        pq.write_table(different, folder / f"{table}.parquet")
+
+
+def _different(table: str, told: pa.Table | None, rows: HandedOver | None) -> pa.Table | None:
+    """The different raw rows of what was told before and these, in the columns that tell something."""
+    for batch in () if rows is None else batches_of(rows):
+        names = [name for name in (*TOLD[table], FLOW) if name in batch.schema.names]
+        more = pa.Table.from_batches([batch.select(names)])
+        told = (more if told is None else pa.concat_tables([told, more])).group_by(names).aggregate([])
+    return told

@@ -1,0 +1,106 @@
+"""The packets stage: one range of a file to chunks for every share.
+
+In: where a range lies. Out: chunk rows in the order in which a share has to see them, all of them as Arrow batches of
+at most some MiB. The first row of a range and share is a note on the range: every share has to know how many packets it
+has and how far the capture's clock came, although most packets go elsewhere.
+"""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import pyarrow as pa
+
+from analyser.archive.decode.chunks import Chunk, Cutter
+from analyser.archive.intake.ranges import Range, RangeStats, read_range
+from analyser.capture import CaptureError, CaptureLimits, CaptureStats, Source
+
+SCHEMA = pa.schema(
+    [
+        ("share", pa.int32()),
+        ("file", pa.int32()),
+        ("range", pa.int32()),
+        ("number", pa.int32()),
+        ("head", pa.binary()),
+        ("payload", pa.binary()),
+    ]
+)
+DDL = "share int, file int, range int, number int, head binary, payload binary"
+NOTE = -1
+_BATCH_BYTES, _BATCH_ROWS = 3 << 20, 64
+
+
+@dataclass(frozen=True, slots=True)
+class RangeJob:
+    """A range to read. file: its place among all files of the dataset. inline: payloads go along."""
+
+    file: int
+    source: Source
+    part: Range
+    shares: int
+    inline: bool = False
+
+
+class RangeNote(NamedTuple):
+    """What every share is told of a range. clock_ns: None without TCP segments."""
+
+    packets: int
+    clock_ns: int | None
+
+
+class RangeResult(NamedTuple):
+    """What the run is told of a range. error: why nothing could be read, "" when it could."""
+
+    file: int
+    range: int
+    told: RangeStats
+    error: str = ""
+
+
+def range_chunks(job: RangeJob, limits: CaptureLimits | None = None) -> Iterator[Chunk]:
+    """The chunks of a range, then its note for every share; the note of share 0 has the result as its payload."""
+    limits = limits or CaptureLimits()
+    told = RangeStats(CaptureStats(job.source.name))
+    cutter = Cutter(job.file, job.part.number, job.shares)
+    error = ""
+    try:
+        for batch, endpoints, first_offset in read_range(job.source, job.part, told, limits):
+            yield from cutter.add(batch, endpoints, None if job.inline else first_offset)
+        yield from cutter.rest()
+    except CaptureError as failure:
+        error = str(failure)
+    note = pickle.dumps(tuple(RangeNote(told.stats.packets, told.clock_ns)))
+    result = pickle.dumps(RangeResult(job.file, job.part.number, told, error))
+    for share in range(job.shares):
+        yield Chunk(share, job.file, job.part.number, NOTE, note, None if share else result)
+
+
+def as_batches(chunks: Iterator[Chunk]) -> Iterator[pa.RecordBatch]:
+    """Chunks as Arrow."""
+    held: list[Chunk] = []
+    size = 0
+    for chunk in chunks:
+        more = len(chunk.head) + len(chunk.payload or b"")
+        if held and (size + more > _BATCH_BYTES or len(held) >= _BATCH_ROWS):
+            yield _batch(held)
+            held, size = [], 0
+        held.append(chunk)
+        size += more
+    if held:
+        yield _batch(held)
+
+
+def from_batch(batch: pa.RecordBatch) -> Iterator[Chunk]:
+    """Chunks out of Arrow."""
+    for row in zip(*(batch.column(name).to_pylist() for name in SCHEMA.names), strict=True):
+        yield Chunk(*row)
+
+
+def _batch(chunks: Sequence[Chunk]) -> pa.RecordBatch:
+    columns = zip(*chunks, strict=True)
+    return pa.RecordBatch.from_arrays(
+        [pa.array(column, field.type) for column, field in zip(columns, SCHEMA, strict=True)], schema=SCHEMA
+    )

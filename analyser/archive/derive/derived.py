@@ -1,0 +1,228 @@
+"""Tables of a dataset that are made from its other tables: only hours whose rows came out otherwise are written.
+
+In: a change, views in DuckDB. Out: parts added and removed. Comparing costs one pass over old and new rows, writing
+would cost months of files in every run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from itertools import pairwise
+from pathlib import Path
+
+import duckdb
+import pyarrow as pa
+
+from analyser.archive.dataset.change import Change
+from analyser.archive.dataset.manifest import Part
+from analyser.archive.dataset.parts import FLOW, HOUR_NS, Place, part_schema, time_column, write_parts
+from analyser.registry.queries import literal, name_list, open_connection, quoted, select
+from analyser.registry.tables import ALL_TABLES, arrow_schema
+
+PROVISIONAL = "_provisional"
+# Hours of about so many rows are worked on together, from at most so many files.
+TOGETHER_ROWS = 1_000_000
+TOGETHER_PARTS = 2_000
+_BATCH_ROWS = 1 << 15
+# Sorting ten million wide rows at once takes more memory than there is, however much is spilled.
+SORTED_ROWS = 500_000
+_SCRATCH = "_scratch"
+
+# Hours since 1970 of a part; None for no time.
+Hour = int | None
+
+
+@contextmanager
+def change_connection(change: Change) -> Iterator[duckdb.DuckDBPyConnection]:
+    """A connection within fixed memory that reads a change's parts and spills into its staging folder."""
+    scratch = change.staging / _SCRATCH
+    scratch.mkdir(exist_ok=True)
+    con = open_connection(scratch.resolve(), [change.root.resolve()])
+    try:
+        yield con
+    finally:
+        con.close()
+
+
+def view_of(
+    con: duckdb.DuckDBPyConnection,
+    change: Change,
+    table: str,
+    chosen: Iterable[Part] | None = None,
+    *,
+    hidden: bool = False,
+) -> None:
+    """Make the view of a table over those of the chosen parts that are its own, or over all its parts.
+
+    hidden: with FLOW, PROVISIONAL and where a row lies, which `replace_changed_hours` needs.
+    """
+    con.execute(f"CREATE OR REPLACE TEMP VIEW {quoted(table)} AS {rows_of(change, table, chosen, hidden=hidden)}")
+
+
+def parts_by_hour(parts: Iterable[Part], tables: Collection[str]) -> dict[Hour, list[Part]]:
+    """The parts of some tables by the hour of their rows."""
+    found: dict[Hour, list[Part]] = {}
+    for part in parts:
+        if part.table in tables:
+            found.setdefault(Place.of(part).hour, []).append(part)
+    return found
+
+
+def rows_of(change: Change, table: str, chosen: Iterable[Part] | None = None, *, hidden: bool = False) -> str:
+    """The rows of a table as a SELECT: of those of the chosen parts that are its own, or of all."""
+    parts = change.parts(table) if chosen is None else [part for part in chosen if part.table == table]
+    columns = name_list(arrow_schema(table).names)
+    if hidden:
+        columns += f", {FLOW}, {PROVISIONAL}, filename, file_row_number"
+    if not parts:
+        return f"SELECT {columns} FROM ({_no_rows(table)})"
+    kinds = {flag: [part for part in parts if part.provisional == flag] for flag in (False, True)}
+    return " UNION ALL ".join(
+        f"SELECT {columns.replace(PROVISIONAL, f'{literal(flag)} AS {PROVISIONAL}')} FROM {_files(change, files)}"
+        for flag, files in kinds.items()
+        if files
+    )
+
+
+def together(hours: Mapping[Hour, Sequence[Part]]) -> Iterator[tuple[set[Hour], list[Part]]]:
+    """Hours in their order, as many at a time as are worked on together, with their parts."""
+    held: set[Hour] = set()
+    parts: list[Part] = []
+    rows = 0
+    for hour in sorted(hours, key=lambda hour: (hour is not None, hour or 0)):
+        more = sum(part.rows for part in hours[hour])
+        if held and (rows + more > TOGETHER_ROWS or len(parts) + len(hours[hour]) > TOGETHER_PARTS):
+            yield held, parts
+            held, parts, rows = set(), [], 0
+        held.add(hour)
+        parts.extend(hours[hour])
+        rows += more
+    if held:
+        yield held, parts
+
+
+def hour_of(column: str) -> str:
+    """Hours since 1970 of a time, as `Place.hour`."""
+    return hour_of_ns(f"epoch_ns({column})")
+
+
+def hour_of_ns(time: str) -> str:
+    """Hours since 1970 of Unix ns."""
+    return f"(({time} - (({time} % {HOUR_NS}) + {HOUR_NS}) % {HOUR_NS}) // {HOUR_NS})"
+
+
+def among(column: str, hours: Collection[Hour]) -> str:
+    """A condition that is never null: the column is one of these hours."""
+    numbers = ", ".join(str(one) for one in sorted(one for one in hours if one is not None))
+    either = [*([f"{column} IN ({numbers})"] if numbers else []), *([f"{column} IS NULL"] if None in hours else [])]
+    return f"coalesce({' OR '.join(either)}, false)" if either else "false"
+
+
+def replace_changed_hours(
+    con: duckdb.DuckDBPyConnection,
+    change: Change,
+    table: str,
+    new: str,
+    only: Collection[Hour] | None = None,
+    *,
+    is_cheap: bool = False,
+) -> set[Hour]:
+    """Make the rows of a table those of the SELECT `new`; the hours that were written.
+
+    new: gives the registered columns; with PROVISIONAL, FLOW, filename and file_row_number where rows keep these.
+    only: hours that `new` has rows of; others stay. None for all. is_cheap: `new` costs little more than reading what
+    it makes, so it is read several times; else its rows are held, which for wide ones takes much of the disk.
+    """
+    names = arrow_schema(table).names
+    parts = [part for part in change.parts(table) if only is None or Place.of(part).hour in only]
+    kind = "VIEW" if is_cheap else "TABLE"
+    con.execute(f"CREATE TEMP {kind} derived_new AS {new}")
+    try:
+        kept = {name for (name, *_) in con.execute("DESCRIBE derived_new").fetchall()}
+        hour = hour_of(quoted(time_column(table) or ""))
+        digest = f"SELECT {hour} AS hour, count(*) AS n, sum(hash({name_list(names)})) AS digest"
+        changed = con.execute(
+            f"SELECT coalesce(old.hour, new.hour) "
+            f"FROM ({digest} FROM ({rows_of(change, table, parts)}) GROUP BY hour) AS old "
+            f"FULL JOIN ({digest} FROM derived_new GROUP BY hour) AS new ON old.hour IS NOT DISTINCT FROM new.hour "
+            "WHERE old.n IS DISTINCT FROM new.n OR old.digest IS DISTINCT FROM new.digest"
+        ).fetchall()
+        hours = {None if one is None else int(one) for (one,) in changed}
+        if hours:
+            change.remove(*(part for part in parts if Place.of(part).hour in hours))
+            _write(con, change, table, hours, kept)
+    finally:
+        con.execute(f"DROP {kind} derived_new")
+    return hours
+
+
+def _write(con: duckdb.DuckDBPyConnection, change: Change, table: str, hours: set[Hour], kept: set[str]) -> None:
+    hour = hour_of(quoted(time_column(table) or ""))
+    arrival = [name for name in (FLOW, "filename", "file_row_number") if name in kept]
+    columns = [name for name in part_schema(table).names if name in kept]
+    order = f"{hour}, {name_list([*ALL_TABLES[table].order, *arrival])}"
+    for provisional in (False, True) if PROVISIONAL in kept else (False,):
+        of_kind = f" AND {PROVISIONAL} = {literal(provisional)}" if PROVISIONAL in kept else ""
+        chosen = f"{among(hour, hours)}{of_kind}"
+        rows = (
+            batch
+            for stretch in _stretches(con, table, chosen)
+            for batch in _batches(
+                con, f"SELECT {name_list(columns)} FROM derived_new WHERE {chosen}{stretch} ORDER BY {order}"
+            )
+        )
+        name = f"{change.run}-{'open' if provisional else 'made'}"
+        change.add(*write_parts(table, rows, change.staging, name, provisional=provisional))
+
+
+def _stretches(con: duckdb.DuckDBPyConnection, table: str, chosen: str) -> list[str]:
+    """Conditions that cut the chosen rows by their time, in its order: each is sorted on its own."""
+    column = time_column(table)
+    if column is None or ALL_TABLES[table].order[0] != column:
+        return [""]
+    ((rows,),) = con.execute(f"SELECT count(*) FROM derived_new WHERE {chosen}").fetchall()
+    pieces = -(-rows // SORTED_ROWS)
+    if pieces < 2:
+        return [""]
+    shares = [number / pieces for number in range(1, pieces)]
+    times = f"SELECT quantile_disc(epoch_ns({quoted(column)}), {shares}) FROM derived_new WHERE {chosen}"
+    cuts = sorted({cut for (held,) in con.execute(times).fetchall() for cut in held or () if cut is not None})
+    return [_between(quoted(column), low, high) for low, high in pairwise([None, *cuts, None])]
+
+
+def _between(column: str, low: int | None, high: int | None) -> str:
+    """From low on, before high; without a time at the end, where the order has them."""
+
+    def time(ns: int) -> str:
+        return f"make_timestamp_ns({ns})::TIMESTAMPTZ_NS"
+
+    if high is None:
+        return "" if low is None else f" AND ({column} >= {time(low)} OR {column} IS NULL)"
+    return f" AND {column} < {time(high)}" + ("" if low is None else f" AND {column} >= {time(low)}")
+
+
+def _batches(con: duckdb.DuckDBPyConnection, query: str) -> Iterator[pa.RecordBatch]:
+    yield from select(con, query).to_arrow_reader(_BATCH_ROWS)
+
+
+def _files(change: Change, parts: Iterable[Part]) -> str:
+    paths = [str(Path(change.location(part)).resolve()) for part in parts]
+    return f"read_parquet({literal(paths)}, hive_partitioning = false, filename = true, file_row_number = true)"
+
+
+def _no_rows(table: str) -> str:
+    """A SELECT without rows that has all columns, hidden ones too."""
+    kinds = {
+        "string": "VARCHAR",
+        "int64": "BIGINT",
+        "float64": "DOUBLE",
+        "bool": "BOOLEAN",
+        "time": "TIMESTAMPTZ_NS",
+        "int64_list": "BIGINT[]",
+        "bytes": "BLOB",
+    }
+    columns = [f"NULL::{kinds[column.kind]} AS {quoted(column.name)}" for column in ALL_TABLES[table].columns]
+    columns += [f"NULL::BIGINT AS {FLOW}", f"NULL::BOOLEAN AS {PROVISIONAL}"]
+    columns += ["NULL::VARCHAR AS filename", "NULL::BIGINT AS file_row_number"]
+    return f"SELECT {', '.join(columns)} LIMIT 0"

@@ -1,0 +1,218 @@
+"""The context of commits and fetches over months: only hours are read whose rows can come out otherwise.
+
+In: a change that has all base rows. Out: hours, and for some of them the views that `analyser/context/enrich.py` reads.
+
+What a row takes from far away is little, and each hour tells it in few rows (SUMMARIES): which generations were heard
+of and when, last heartbeats, assignments, log ends, lost bytes, who committed and fetched under which name. A row comes
+out otherwise only
+- in an hour with other parts, or beside one with other fetches, since they count for some seconds;
+- behind a log end or lost bytes that are new;
+- while another member owns the partition than the last run thought (a later heartbeat can take back a doubt);
+- where its client was taken for one of another group.
+So owners, clients and lost bytes of the whole dataset are kept and compared with those of the next run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+import duckdb
+
+from analyser.archive.dataset.change import Change
+from analyser.archive.derive.derived import (
+    Hour,
+    among,
+    change_connection,
+    hour_of,
+    hour_of_ns,
+    parts_by_hour,
+    rows_of,
+    together,
+    view_of,
+)
+from analyser.archive.derive.hour_summaries import HourSummary, differing, kept, remember, summarise
+from analyser.archive.derive.lags import ENDS_OF_HOURS
+from analyser.context.enrich import CLIENTS_SQL, GAPS_SQL
+from analyser.context.ownership import OWNERSHIP_SQL
+from analyser.registry.queries import literal
+
+COMMITS, FETCHES = "kafka_offset_commits", "kafka_fetch_partitions"
+_EVER = 2**63 - 1
+_HOUR = hour_of("ts")
+_AT = "coalesce(ts_response, ts)"
+_MEMBER = "cluster_id, group_id, member_id"
+_BEAT = "event = 'consumer_heartbeat' AND coalesce(error_code = 0, false) AND member_id IS NOT NULL"
+_STEP = f"coalesce(error_code = 0, false) AND (event = 'leave' OR ({_BEAT} AND generation < 0))"
+
+_ASSIGNMENTS = HourSummary(
+    "context_assignments_of_hours",
+    ("kafka_assignments",),
+    f"""
+    SELECT {_HOUR} AS hour, ts, exchange_id, cluster_id, group_id, generation, member_id, topic, topic_id, partition,
+           source
+    FROM kafka_assignments""",
+)
+# Of heartbeats those count that tell of a generation or a client first, and the last two before lost bytes: those of
+# the hour for bytes that are lost later. Answers that come in another hour stay.
+_EVENTS = HourSummary(
+    "context_events_of_hours",
+    ("kafka_group_events", "expert_infos"),
+    f"""
+    WITH events AS (
+        SELECT *, {_HOUR} AS hour, {_AT} AS answered, {hour_of(_AT)} <> {_HOUR} AS late FROM kafka_group_events
+        WHERE group_id IS NOT NULL AND event <> 'describe'),
+    gaps AS (SELECT DISTINCT ts AS gap FROM expert_infos WHERE "group" = 'tcp' AND code = 'gap' AND ts IS NOT NULL),
+    beats AS (
+        SELECT *, lead(answered, 2) OVER own AS next_but_one FROM events WHERE {_BEAT} AND NOT ({_STEP})
+        WINDOW own AS (PARTITION BY hour, {_MEMBER}, late ORDER BY answered))
+    SELECT hour, min(answered) AS ts, NULL::TIMESTAMPTZ_NS AS ts_response, NULL AS exchange_id, cluster_id, group_id,
+           event, member_id, client_id, client_address, generation, CASE WHEN error_code = 0 THEN 0 END AS error_code
+    FROM events WHERE NOT ({_BEAT}) AND NOT ({_STEP})
+    GROUP BY ALL
+    UNION ALL
+    SELECT hour, ts, ts_response, exchange_id, cluster_id, group_id, event, member_id, client_id, client_address,
+           generation, error_code
+    FROM events WHERE {_STEP}
+    UNION ALL
+    SELECT hour, ts, ts_response, NULL, cluster_id, group_id, event, member_id, client_id, client_address, generation,
+           error_code
+    FROM beats ASOF LEFT JOIN gaps ON coalesce(next_but_one, answered) > gap
+    QUALIFY late OR next_but_one IS NULL OR gap >= answered OR row_number() OVER (
+        PARTITION BY hour, {_MEMBER}, client_id, client_address, generation ORDER BY answered) = 1""",
+)
+_COMMITS = HourSummary(
+    "context_commits_of_hours",
+    (COMMITS,),
+    f"""
+    SELECT {_HOUR} AS hour, min(ts) AS ts, cluster_id, group_id, member_id, client_id, client_address, generation,
+           CASE WHEN error_code = 0 THEN 0 END AS error_code
+    FROM {COMMITS} WHERE group_id IS NOT NULL GROUP BY ALL""",
+)
+_FETCHERS = HourSummary(
+    "context_fetchers_of_hours",
+    (FETCHES,),
+    f"""
+    SELECT DISTINCT {_HOUR} AS hour, coalesce(cluster_id, '') AS cluster, coalesce(client_address, '') AS address,
+           coalesce(client_id, '') AS client_id
+    FROM {FETCHES}""",
+)
+_LOST = HourSummary(
+    "context_lost_of_hours",
+    ("expert_infos",),
+    f"""
+    SELECT DISTINCT {_HOUR} AS hour, ts, 'tcp' AS "group", 'gap' AS code, flow_id
+    FROM expert_infos WHERE "group" = 'tcp' AND code = 'gap' AND ts IS NOT NULL""",
+)
+SUMMARIES = (_ASSIGNMENTS, _EVENTS, _COMMITS, _FETCHERS, _LOST, ENDS_OF_HOURS)
+TABLES = tuple(dict.fromkeys(table for summary in SUMMARIES for table in summary.tables))
+
+# The rows of the log ends as fetches of a broker, which nobody takes for a consumer.
+_ENDS_AS_FETCHES = f"""
+    SELECT hour, make_timestamp_ns(at_ns)::TIMESTAMPTZ_NS AS ts, nullif(cluster, '') AS cluster_id,
+           nullif(topic, '') AS topic, partition, log_end AS high_watermark, 0 AS replica_id
+    FROM {ENDS_OF_HOURS.name}"""
+
+# What the whole dataset tells of: kept, and compared with what the last run kept.
+_KNOWN = {
+    "context_known_gaps": GAPS_SQL,
+    "context_known_clients": CLIENTS_SQL,
+    "context_known_owners": OWNERSHIP_SQL,
+}
+_CLIENT = "cluster, address, client_id"
+_OTHER_CLIENTS = f"""
+    SELECT DISTINCT hour FROM {_FETCHERS.name} SEMI JOIN (
+        (FROM context_known_clients EXCEPT FROM context_known_clients_before) UNION ALL
+        (FROM context_known_clients_before EXCEPT FROM context_known_clients)) USING ({_CLIENT})"""
+_OWNED = "cluster, group_id, topic, partition, member_id, began"
+# An interval that ends at another time matters between both ends; one that is new or gone, from its begin.
+_OTHER_OWNERS = f"""
+    SELECT DISTINCT {hour_of_ns("since")} AS first, {hour_of_ns("until")} AS last FROM (
+        SELECT CASE WHEN was.here AND now.here THEN least(was.until, now.until) ELSE began END AS since,
+               CASE WHEN was.here AND now.here THEN greatest(was.until, now.until) ELSE {_EVER} END AS until
+        FROM (SELECT {_OWNED}, coalesce(ended, {_EVER}) AS until, true AS here
+              FROM (FROM context_known_owners_before EXCEPT FROM context_known_owners)) AS was
+        FULL JOIN (SELECT {_OWNED}, coalesce(ended, {_EVER}) AS until, true AS here
+                   FROM (FROM context_known_owners EXCEPT FROM context_known_owners_before)) AS now USING ({_OWNED}))"""
+
+
+def hours_to_make(change: Change) -> list[set[Hour]]:
+    """Hours whose commits or fetches can come out otherwise than they lie there, as many at a time as is good."""
+    parts = parts_by_hour(change.parts(), (COMMITS, FETCHES))
+    with change_connection(change) as con:
+        anew = {summary: summarise(con, change, summary) for summary in SUMMARIES}
+        con.execute(f"CREATE TEMP VIEW in_flows AS {rows_of(change, 'flows')}")
+        _knowledge(con, "in_")
+        con.execute(f"CREATE TEMP VIEW context_base AS FROM in_{COMMITS}")
+        for name, query in _KNOWN.items():
+            con.execute(f"CREATE TEMP TABLE {name} AS {query.replace('context_gaps', 'context_known_gaps')}")
+        known = [remember(con, change, name) for name in _KNOWN]
+        if not all(known):
+            hours = set(parts)
+        else:
+            hours = anew[_COMMITS] | _beside(anew[_FETCHERS] | anew[ENDS_OF_HOURS] | _hours(con, _OTHER_CLIENTS))
+            hours |= _behind(con, anew, set(parts)) | _while_owned(con, set(parts))
+    return [made for made, _ in together({hour: parts[hour] for hour in hours if hour in parts})]
+
+
+def make_views(con: duckdb.DuckDBPyConnection, change: Change, made: set[Hour]) -> None:
+    """The views that `enrich` reads, with whole rows of these hours. Whole rows have a `filename`."""
+    for summary in SUMMARIES:
+        source = f"FROM read_parquet({literal(kept(change, summary.name))})"
+        con.execute(f"CREATE TEMP VIEW {summary.name} AS {source}")
+    parts, near = parts_by_hour(change.parts(), (*TABLES, "flows")), _beside(made)
+    commits, around = ([part for hour in some for part in parts.get(hour, ())] for some in (made, near))
+    _knowledge(con, whole=rows_of(change, COMMITS, commits, hidden=True), without=made)
+    con.execute(
+        f"CREATE TEMP VIEW {FETCHES} AS FROM ({rows_of(change, FETCHES, around, hidden=True)}) UNION ALL BY NAME "
+        f"SELECT * EXCLUDE hour FROM ({_ENDS_AS_FETCHES}) WHERE NOT {among('hour', near)}"
+    )
+    view_of(con, change, "kafka_list_offsets", around)
+    view_of(con, change, "flows")
+
+
+def whole_rows(table: str, made: set[Hour]) -> str:
+    """A SELECT of the rows of these hours."""
+    return f"FROM {table} WHERE filename IS NOT NULL AND {among(_HOUR, made)}"
+
+
+def _knowledge(
+    con: duckdb.DuckDBPyConnection, prefix: str = "", *, whole: str | None = None, without: Collection[Hour] = ()
+) -> None:
+    """Views of what the summaries hold, as the context reads it. whole: commits that stand for those of some hours."""
+    for name, summary in (
+        ("kafka_assignments", _ASSIGNMENTS),
+        ("kafka_group_events", _EVENTS),
+        ("expert_infos", _LOST),
+    ):
+        con.execute(f"CREATE TEMP VIEW {prefix}{name} AS SELECT * EXCLUDE hour FROM {summary.name}")
+    commits = f"SELECT * EXCLUDE hour FROM {_COMMITS.name} WHERE NOT {among('hour', without)}"
+    both = commits if whole is None else f"FROM ({whole}) UNION ALL BY NAME {commits}"
+    con.execute(f"CREATE TEMP VIEW {prefix}{COMMITS} AS {both}")
+
+
+def _beside(hours: set[Hour]) -> set[Hour]:
+    return hours | {hour + by for hour in hours if hour is not None for by in (-1, 1)}
+
+
+def _behind(con: duckdb.DuckDBPyConnection, anew: dict[HourSummary, set[Hour]], there: set[Hour]) -> set[Hour]:
+    """Hours from the first log end or lost bytes on that the last run did not know."""
+    gaps = " UNION ALL ".join(
+        f"(SELECT {hour_of_ns('at_ns')} AS at_hour FROM (FROM {one} EXCEPT FROM {other}))"
+        for one, other in (
+            ("context_known_gaps", "context_known_gaps_before"),
+            ("context_known_gaps_before", "context_known_gaps"),
+        )
+    )
+    ends = f"SELECT at_hour FROM ({differing(ENDS_OF_HOURS, anew[ENDS_OF_HOURS])})"
+    first = con.execute(f"SELECT min(at_hour) FROM ({ends} UNION ALL {gaps})").fetchall()[0][0]
+    return set() if first is None else {hour for hour in there if hour is not None and hour >= first}
+
+
+def _while_owned(con: duckdb.DuckDBPyConnection, there: set[Hour]) -> set[Hour]:
+    """Hours in which the owner of a partition may be another than the last run knew."""
+    ranges = con.execute(f"SELECT first, max(last) FROM ({_OTHER_OWNERS}) GROUP BY first").fetchall()
+    return {hour for hour in there if hour is not None and any(first <= hour <= last for first, last in ranges)}
+
+
+def _hours(con: duckdb.DuckDBPyConnection, query: str) -> set[Hour]:
+    return {None if hour is None else int(hour) for (hour,) in con.execute(query).fetchall()}

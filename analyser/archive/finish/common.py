@@ -1,0 +1,63 @@
+"""What only all connections together tell: clusters, names of topic ids, the end of the captures.
+
+In: what the decode stage left of all shares. Out: `Common`, and the clusters of each share's flows beside its rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pyarrow.dataset as pads
+from pyarrow import feather
+
+from analyser.archive.dataset.manifest import InputFile
+from analyser.archive.decode.decode_stage import FLOWS_FILE, TOLD
+from analyser.context import cluster_of_flows, topic_names
+from analyser.reading.facts import file_label
+from analyser.registry.queries import literal, name_list, open_connection, quoted
+from analyser.registry.tables import arrow_schema
+
+if TYPE_CHECKING:
+    import duckdb
+
+KNOWN_FILE, COMMON_FILE = "known.arrow", "common.pickle"
+CLUSTER = "cluster_id"
+
+
+@dataclass(frozen=True, slots=True)
+class Common:
+    """What only all shares together tell. files: labels by number. last_ns: the time of the last packet of all."""
+
+    files: tuple[str, ...]
+    last_ns: int | None
+    topics: Mapping[str, str]
+
+
+def put_together(folders: Iterable[Path], files: Sequence[InputFile], work: Path) -> Common:
+    """What the shares in these folders tell together; each one's clusters go to its folder. files: all that were
+    read. work: for scratch files."""
+    last_ns = max((one.last_ns for one in files if one.last_ns is not None), default=None)
+    shares = [*folders]
+    con = open_connection(work)
+    con.register("flows", pads.dataset([str(folder / FLOWS_FILE) for folder in shares], format="feather"))
+    for table in TOLD:
+        _view(con, table, [str(path) for folder in shares if (path := folder / f"{table}.parquet").exists()])
+    topics, clusters = topic_names(con), cluster_of_flows(con)
+    con.close()
+    for folder in shares:
+        ids = feather.read_table(str(folder / FLOWS_FILE), columns=["flow_id"]).column(0).to_pylist()
+        known = pa.table({CLUSTER: pa.array([clusters.get(one) for one in ids], pa.string())})
+        feather.write_feather(known, str(folder / KNOWN_FILE))
+    return Common(tuple(file_label(one.path) for one in files), last_ns, topics)
+
+
+def _view(con: duckdb.DuckDBPyConnection, table: str, paths: list[str]) -> None:
+    if paths:
+        source = f"read_parquet({literal(paths)}, hive_partitioning = false)"
+        con.execute(f"CREATE OR REPLACE VIEW {quoted(table)} AS SELECT {name_list(TOLD[table])} FROM {source}")
+    else:
+        con.register(table, arrow_schema(table).empty_table())

@@ -1,0 +1,1 @@
+"""Which captures a run takes in. In: patterns and the manifest. Out: files in order, and ranges of them."""

@@ -1,0 +1,108 @@
+"""Which files a run takes in, in which order, and in which ranges they are read.
+
+In: what the user named, and what the dataset holds already. Out: new files in time order, as the offline command reads
+them, and one line for everything that is set aside.
+"""
+
+from __future__ import annotations
+
+import glob
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import NamedTuple
+
+from analyser.archive.dataset.manifest import InputFile, Manifest
+from analyser.archive.intake.arriving import Intake
+from analyser.capture import CaptureError, Source, in_time_order, open_captures
+from analyser.capture.sources import STANDARD_INPUT, explain
+from analyser.evidence.identity import content_key
+
+REBUILD = "`--rebuild` makes the dataset anew with it"
+
+
+class PlannedFile(NamedTuple):
+    """A file to take in. number: its place among all that the dataset reads. size: bytes of it that are there now."""
+
+    number: int
+    source: Source
+    path: Path
+    size: int
+    key: str
+
+
+@dataclass(slots=True)
+class Plan:
+    """files: in the order of reading. aside: what is not taken in, with the reason. known: how many are in already."""
+
+    files: list[PlannedFile] = field(default_factory=list)
+    aside: list[InputFile] = field(default_factory=list)
+    known: int = 0
+
+
+def plan_files(
+    inputs: Sequence[str | os.PathLike[str]], previous: Manifest | None, run: str, intake: Intake | None = None
+) -> Plan:
+    """The files of a run. Unreadable ones, and directories without captures, are set aside like those that cannot be
+    taken in any more."""
+    plan, held = Plan(), [one for one in (previous.inputs if previous else ()) if one.status == "read"]
+    paths, keys = {one.path: one for one in held}, {one.key: one.path for one in held}
+    latest_ns = max((one.first_ns for one in held if one.first_ns is not None), default=None)
+    intake = intake or Intake()
+    for source in in_time_order(_sources(inputs, plan, run)):
+        path = Path(source.name) if source.path is None else source.path
+        try:
+            size, key = path.stat().st_size, content_key(path)
+        except OSError as error:
+            plan.aside.append(_aside(source.name, "", 0, None, explain(source.name, error), run))
+            continue
+        if source.name in paths and paths[source.name].key == key:
+            plan.known += 1
+            continue
+        reason = intake.reason(source)
+        if reason is None and source.name in paths:
+            reason = f"{source.name} has changed since it was taken in; {REBUILD}."
+        if reason is None and key in keys:
+            reason = f"{source.name} has the same content as {keys[key]}."
+        if reason is None and latest_ns is not None and source.first_ns is not None and source.first_ns < latest_ns:
+            reason = f"{source.name} begins before what the dataset already holds; {REBUILD}."
+        if reason is None:
+            keys[key] = source.name
+            plan.files.append(PlannedFile(len(held) + len(plan.files), source, path, size, key))
+        else:
+            plan.aside.append(_aside(source.name, key, size, source.first_ns, reason, run))
+    return plan
+
+
+def _sources(inputs: Iterable[str | os.PathLike[str]], plan: Plan, run: str) -> Iterator[Source]:
+    """The sources that the inputs name, each file once."""
+    seen: set[str] = set()
+    for name in named(inputs):
+        try:
+            if name == STANDARD_INPUT or not _is_file_or_folder(name):
+                raise CaptureError(f"{name} can be read once only; an archive takes files.")
+            found = open_captures([name])
+        except CaptureError as error:
+            plan.aside.append(_aside(name, "", 0, None, str(error), run))
+            continue
+        for source in found:
+            if source.name not in seen:
+                seen.add(source.name)
+                yield source if source.path is None else replace(source, path=source.path.absolute())
+
+
+def named(inputs: Iterable[str | os.PathLike[str]]) -> Iterator[str]:
+    """Paths and what patterns stand for."""
+    for given in inputs:
+        name = os.fspath(given)
+        matches = [] if os.path.lexists(name) or not glob.has_magic(name) else sorted(glob.glob(name, recursive=True))
+        yield from matches or [name]
+
+
+def _is_file_or_folder(name: str) -> bool:
+    return not os.path.exists(name) or os.path.isfile(name) or os.path.isdir(name)
+
+
+def _aside(path: str, key: str, size: int, first_ns: int | None, reason: str, run: str) -> InputFile:
+    return InputFile(path, key, size, 0, first_ns, None, "set_aside", reason, run)

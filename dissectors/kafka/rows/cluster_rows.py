@@ -1,0 +1,140 @@
+"""Rows about the cluster: brokers, coordinators and partitions that clients were told of.
+
+In: an answered Metadata, DescribeCluster, DescribeTopicPartitions, CreateTopics or FindCoordinator. Out: rows appended
+to the sink.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from dissectors.core.limits import Limits
+from dissectors.core.protocol import Sink
+from dissectors.kafka.rows.fields import Request, Response, exchange_key
+from dissectors.kafka.rows.group_rows import topic_key
+from dissectors.kafka.schema.primitives import Value
+
+_GROUP_KEY, _TRANSACTION_KEY = 0, 1
+
+
+class KnownPartitions:
+    """What Metadata answers on one flow have said, so that only changes become rows. full: the limit was reached."""
+
+    __slots__ = ("_known", "_limits", "full")
+
+    def __init__(self, limits: Limits) -> None:
+        self._limits = limits
+        self._known: dict[tuple[Any, ...], tuple[Any, ...]] = {}
+        self.full = False
+
+    def changed(self, key: tuple[Any, ...], state: tuple[Any, ...]) -> bool:
+        """Remember `state`; True when it differs from what was known (or nothing more can be remembered)."""
+        if self._known.get(key) == state:
+            return False
+        if key in self._known or len(self._known) < self._limits.max_known_partitions:
+            self._known[key] = state
+        else:
+            self.full = True
+        return True
+
+
+def metadata_rows(request: Request, response: Response | None, out: Sink, known: KnownPartitions) -> None:
+    """kafka_brokers and kafka_partitions of a Metadata answer."""
+    if response is None or response.value is None:
+        return
+    value = response.value
+    told = [
+        (broker["node_id"], broker["host"], broker["port"], broker.get("rack"), None) for broker in value["brokers"]
+    ]
+    _brokers(request, response, out, "Metadata", value, told)
+    _partitions(request, response, out, "Metadata", known)
+
+
+def describe_cluster_rows(request: Request, response: Response | None, out: Sink) -> None:
+    """kafka_brokers of a DescribeCluster answer; asked of a controller they are controllers (KIP-919)."""
+    if response is None or response.value is None:
+        return
+    value = response.value
+    told = [
+        (broker["broker_id"], broker["host"], broker["port"], broker["rack"], broker.get("is_fenced"))
+        for broker in value["brokers"]
+    ]
+    _brokers(request, response, out, "DescribeCluster", value, told)
+
+
+def describe_partitions_rows(request: Request, response: Response | None, out: Sink, known: KnownPartitions) -> None:
+    """kafka_partitions of a DescribeTopicPartitions answer (KIP-966)."""
+    _partitions(request, response, out, "DescribeTopicPartitions", known)
+
+
+def created_topic_rows(request: Request, response: Response | None, out: Sink) -> None:
+    """kafka_partitions of a CreateTopics answer: name and id of each topic made, no partition."""
+    rows = out.rows("kafka_partitions")
+    if rows is None or response is None or response.value is None or (request.value or {}).get("validate_only"):
+        return
+    key = exchange_key(request, response)
+    for topic in response.value["topics"]:
+        if topic["error_code"] == 0:
+            rows.append((*key, *topic_key(topic), None, None, None, None, None, 0, None, None, None, "CreateTopics"))
+
+
+# node id, host, port, rack, fenced
+_Broker = tuple[int, str, int, str | None, bool | None]
+
+
+def _brokers(
+    request: Request, response: Response, out: Sink, source: str, value: Value, told: Iterable[_Broker]
+) -> None:
+    rows = out.rows("kafka_brokers")
+    if rows is None:
+        return
+    key = exchange_key(request, response)
+    cluster, controller = value.get("cluster_id"), value.get("controller_id")
+    for node_id, host, port, rack, fenced in told:
+        leads = None if controller is None or controller < 0 else node_id == controller
+        rows.append((*key, cluster, node_id, host, port, rack, source, None, None, leads, fenced))
+
+
+def _partitions(request: Request, response: Response | None, out: Sink, source: str, known: KnownPartitions) -> None:
+    """What changed; a topic that is answered with an error has a row without a partition."""
+    rows = out.rows("kafka_partitions")
+    if rows is None or response is None or response.value is None:
+        return
+    key = exchange_key(request, response)
+    for topic in response.value["topics"]:
+        names = topic_key(topic)
+        if topic["error_code"] and known.changed((*names, None), (topic["error_code"],)):
+            rows.append((*key, *names, None, None, None, None, None, topic["error_code"], None, None, None, source))
+        for partition in topic["partitions"]:
+            state = (
+                partition["leader_id"],
+                partition.get("leader_epoch"),
+                partition["replica_nodes"],
+                partition["isr_nodes"],
+                partition["error_code"],
+                partition.get("offline_replicas"),
+                partition.get("eligible_leader_replicas"),
+                partition.get("last_known_elr"),
+            )
+            part = (*names, partition["partition_index"])
+            if known.changed(part, state):
+                rows.append((*key, *part, *state, source))
+
+
+def coordinator_rows(request: Request, response: Response | None, out: Sink) -> None:
+    """kafka_brokers of a FindCoordinator answer."""
+    rows = out.rows("kafka_brokers")
+    if rows is None or response is None or response.value is None:
+        return
+    value, asked = response.value, request.value or {}
+    found = value["coordinators"] if "coordinators" in value else [{**value, "key": asked.get("key")}]
+    key = exchange_key(request, response)
+    kind = asked.get("key_type", _GROUP_KEY)
+    for coordinator in found:
+        if coordinator["error_code"] or not coordinator["host"]:
+            continue
+        group = coordinator["key"] if kind == _GROUP_KEY else None
+        transactional = coordinator["key"] if kind == _TRANSACTION_KEY else None
+        place = (coordinator["node_id"], coordinator["host"], coordinator["port"], None)
+        rows.append((*key, None, *place, "FindCoordinator", group, transactional, None, None))

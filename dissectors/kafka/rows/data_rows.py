@@ -1,0 +1,199 @@
+"""Rows of the data APIs: Produce, Fetch and ListOffsets.
+
+In: a request with its response (None when it was never answered). Out: rows appended to the sink.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+from dissectors.core.protocol import Sink
+from dissectors.core.remarks import Remark
+from dissectors.kafka.records.batches import BatchHeader, batch_headers
+from dissectors.kafka.records.record_sets import checksum_ok
+from dissectors.kafka.rows.fetch_sessions import Asked, PartitionKey
+from dissectors.kafka.rows.fields import Request, Response, exchange_key
+from dissectors.kafka.rows.group_rows import topic_key
+from dissectors.kafka.schema.primitives import Value
+
+_NO_BATCH = (None,) * 8
+
+
+class ProducedPartition(NamedTuple):
+    """One partition of a Produce request, read while the request's bytes are at hand.
+
+    start, size: where its record data is. crc_ok: of each batch. held: a copy of the record data where it is decoded
+    later; then uncompressed are the sizes that the batches have without compression.
+    """
+
+    key: PartitionKey
+    start: int
+    size: int
+    batches: list[BatchHeader]
+    crc_ok: list[bool | None]
+    held: bytes | None = None
+    uncompressed: Sequence[int | None] = ()
+
+
+def produced(value: Value, data: bytes, remarks: list[Remark]) -> list[ProducedPartition]:
+    """The partitions of a Produce request with the headers of their batches; adds a remark on each damaged batch."""
+    found = []
+    for topic in value["topic_data"]:
+        names = topic_key(topic)
+        for partition in topic["partition_data"]:
+            start, size = partition["records"] or (0, 0)
+            key = (*names, partition["index"])
+            batches = batch_headers(data, start, size)
+            found.append(ProducedPartition(key, start, size, batches, _checksums(data, batches, start + size)))
+            _tell_damage(key, batches, found[-1].crc_ok, remarks.append)
+    return found
+
+
+def _checksums(data: bytes, batches: Sequence[BatchHeader], end: int) -> list[bool | None]:
+    return [checksum_ok(data, batch, min(end, len(data))) for batch in batches]
+
+
+def _tell_damage(
+    key: PartitionKey, batches: Sequence[BatchHeader], crc_ok: Sequence[bool | None], tell: Callable[[Remark], None]
+) -> None:
+    if False in crc_ok:
+        wrong = [batch.base_offset for batch, right in zip(batches, crc_ok, strict=True) if right is False]
+        where = f"{key[0] or key[1]}-{key[2]}"
+        text = (
+            f"{len(wrong)} of {len(batches)} batches of {where} have a wrong checksum, the first at offset {wrong[0]}"
+        )
+        tell(("error", "malformed", "corrupt_batch", text))
+
+
+def produce_answers(response: Response | None) -> dict[PartitionKey, Value]:
+    """The answers of a Produce by partition."""
+    answers: dict[PartitionKey, Value] = {}
+    if response is not None and response.value is not None:
+        for topic in response.value["responses"]:
+            names = topic_key(topic)
+            for partition in topic["partition_responses"]:
+                answers[(*names, partition["index"])] = partition
+    return answers
+
+
+def produce_rows(request: Request, response: Response | None, out: Sink) -> None:
+    """kafka_produce_batches of a Produce."""
+    rows = out.rows("kafka_produce_batches")
+    value = request.value
+    if rows is None or value is None:
+        return
+    answers = produce_answers(response)
+    head = (*exchange_key(request, response), *_packets(request, response), request.client_id)
+    for produced_partition in request.extra or ():
+        answer = answers.get(produced_partition.key, {})
+        base_offset = answer.get("base_offset")
+        sizes = [*produced_partition.uncompressed] or [None] * len(produced_partition.batches)
+        for batch, crc_ok, size in zip(produced_partition.batches, produced_partition.crc_ok, sizes, strict=True):
+            rows.append(
+                (
+                    *head,
+                    *produced_partition.key,
+                    base_offset,
+                    batch.records_count,
+                    batch.codec,
+                    batch.batch_bytes,
+                    batch.batch_bytes if batch.codec == "none" else size,
+                    batch.producer_id,
+                    batch.producer_epoch,
+                    batch.base_sequence,
+                    value["acks"],
+                    batch.transactional,
+                    crc_ok,
+                    answer.get("error_code"),
+                )
+            )
+            if base_offset is not None and base_offset >= 0 and batch.last_offset_delta is not None:
+                base_offset += batch.last_offset_delta + 1
+
+
+def fetch_rows(request: Request, response: Response | None, out: Sink) -> None:
+    """kafka_fetch_partitions of a Fetch: every partition that was named, in the request or in the answer."""
+    rows = out.rows("kafka_fetch_partitions")
+    if rows is None and out.rows("expert_infos") is not None:
+        rows = []  # made for the remarks on their checksums
+    value = request.value
+    if rows is None or value is None or request.extra is None:
+        return
+    asked: Asked = request.extra
+    state = value.get("replica_state")
+    replica = value["replica_id"] if "replica_id" in value else (state["replica_id"] if state else -1)
+    head = (*exchange_key(request, response), *_packets(request, response), request.client_id, replica)
+    seen: set[PartitionKey] = set()
+    if response is not None and response.value is not None:
+        for topic in response.value["responses"]:
+            names = topic_key(topic)
+            for partition in topic["partitions"]:
+                key = (*names, partition["partition_index"])
+                seen.add(key)
+                rows.append((*head, *key, asked.offset(key), *_fetched(key, partition, response)))
+    for key, offset in asked.named.items():
+        if key not in seen:
+            rows.append((*head, *key, offset, *_NO_BATCH))
+
+
+def _fetched(key: PartitionKey, partition: Value, response: Response) -> tuple[int | bool | None, ...]:
+    """high_watermark to error_code of one answered partition."""
+    span = partition["records"]
+    headers = batch_headers(response.data, *span) if span else []
+    checksums = _checksums(response.data, headers, sum(span or ()))
+    _tell_damage(key, headers, checksums, response.remark)
+    batches = [batch for batch in headers if not batch.partial]
+    counts = [batch.records_count for batch in batches]
+    last = batches[-1] if batches else None
+    after = None
+    if last is not None and last.last_offset_delta is not None:
+        after = last.base_offset + last.last_offset_delta + 1
+    return (
+        partition["high_watermark"],
+        partition.get("last_stable_offset"),
+        partition.get("log_start_offset"),
+        span[1] if span else 0,
+        None if None in counts else sum(count or 0 for count in counts),
+        after,
+        False if False in checksums else True if True in checksums else None,
+        partition["error_code"],
+    )
+
+
+def _packets(request: Request, response: Response | None) -> tuple[int, int | None]:
+    """request_packet and response_packet."""
+    return request.packet, None if response is None else response.packet
+
+
+def list_offsets_rows(request: Request, response: Response | None, out: Sink) -> None:
+    """kafka_list_offsets of a ListOffsets."""
+    rows = out.rows("kafka_list_offsets")
+    value = request.value
+    if rows is None or value is None:
+        return
+    answers: dict[tuple[str | None, int], Value] = {}
+    if response is not None and response.value is not None:
+        for topic in response.value["topics"]:
+            for partition in topic["partitions"]:
+                answers[(topic["name"], partition["partition_index"])] = partition
+    head = (*exchange_key(request, response), request.client_id, value["replica_id"])
+    for topic in value["topics"]:
+        for partition in topic["partitions"]:
+            index = partition["partition_index"]
+            answer = answers.get((topic["name"], index), {})
+            old = answer.get("old_style_offsets")
+            offset = answer["offset"] if "offset" in answer else (old[0] if old else None)
+            rows.append(
+                (
+                    *head,
+                    topic["name"],
+                    index,
+                    partition["timestamp"],
+                    offset,
+                    answer.get("error_code"),
+                    value.get("isolation_level"),
+                    answer.get("timestamp"),
+                    answer.get("leader_epoch"),
+                )
+            )

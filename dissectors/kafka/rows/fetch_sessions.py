@@ -1,0 +1,105 @@
+"""Fetch sessions (KIP-227): a request names only what changed, so an absent partition is not an unfetched one.
+
+In: Fetch requests and the session ids of their answers. Out: the offset that a request asked for, of any partition.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from dissectors.core.limits import Limits
+from dissectors.kafka.rows.group_rows import topic_key
+from dissectors.kafka.schema.primitives import Value
+
+# topic name, topic id as text, partition
+PartitionKey = tuple[str | None, str | None, int]
+
+
+class _Position(NamedTuple):
+    """The offset asked for since an epoch of the session, and the one before it."""
+
+    epoch: int
+    offset: int
+    before: int | None
+
+
+Session = dict[PartitionKey, _Position]
+
+
+class Asked(NamedTuple):
+    """What one Fetch asks for: the partitions it names with their offsets, and its session."""
+
+    named: dict[PartitionKey, int]
+    session: Session
+    epoch: int
+
+    def offset(self, key: PartitionKey) -> int | None:
+        """Offset asked for by this request, although the next one may have been captured before its answer."""
+        if key in self.named:
+            return self.named[key]
+        position = self.session.get(key)
+        if position is None:
+            return None
+        return position.offset if position.epoch <= self.epoch else position.before
+
+
+class FetchSessions:
+    """The sessions of one flow, and of each its partitions, as many as the limits allow.
+
+    full: where a limit was reached, so that offsets asked for may stay unknown.
+    """
+
+    __slots__ = ("_limits", "_sessions", "full")
+
+    def __init__(self, limits: Limits) -> None:
+        self._limits = limits
+        self._sessions: dict[int, Session] = {}
+        self.full = False
+
+    def asked(self, value: Value) -> Asked:
+        """What the request asks for, itself and through its session."""
+        session_id, epoch = value.get("session_id", 0), value.get("session_epoch", -1)
+        session: Session = {}
+        if epoch > 0:
+            known = self._sessions.get(session_id)
+            session = self._opened(session_id, session) if known is None else known
+        elif session_id:
+            self._sessions.pop(session_id, None)
+        for topic in value.get("forgotten_topics_data") or ():
+            names = topic_key(topic)
+            for partition in topic["partitions"]:
+                session.pop((*names, partition), None)
+        named: dict[PartitionKey, int] = {}
+        room = self._limits.max_fetch_session_partitions
+        for topic in value["topics"]:
+            names = topic_key(topic)
+            for partition in topic["partitions"]:
+                key = (*names, partition["partition"])
+                offset = named[key] = partition["fetch_offset"]
+                before = session.get(key)
+                if before is not None or len(session) < room:
+                    session[key] = _Position(epoch, offset, None if before is None else before.offset)
+                else:
+                    self.full = True
+        return Asked(named, session, epoch)
+
+    def answered(self, session_id: int, asked: Asked) -> None:
+        """The broker opened or continued this session."""
+        if not session_id:
+            return
+        known = self._sessions.get(session_id)
+        if known is None:
+            self._opened(session_id, asked.session)
+        elif known is not asked.session:
+            # The session's next request was captured before this answer, which opens it: what that named is newer.
+            for key, position in asked.session.items():
+                newer = known.get(key)
+                known[key] = position if newer is None else newer._replace(before=position.offset)
+
+    def _opened(self, session_id: int, session: Session) -> Session:
+        """Remember a session; the oldest one is forgotten where there are too many."""
+        if len(self._sessions) >= self._limits.max_fetch_sessions:
+            self._sessions.pop(next(iter(self._sessions)))
+            self.full = True
+        self._sessions[session_id] = session
+        return session

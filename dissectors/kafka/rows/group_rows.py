@@ -1,0 +1,365 @@
+"""Rows of the group APIs: commits, stored offsets, group events and assignments.
+
+In: a request with its response (None when it was never answered). Out: rows appended to the sink. Field names are the
+message definitions' own; `dissectors/kafka/rows/fields.py` names the fields of the rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from dissectors.core.errors import DecodeError
+from dissectors.core.protocol import Sink
+from dissectors.kafka.blobs.consumer import Assignment, Subscription, assignment, subscription
+from dissectors.kafka.blobs.member_blobs import told_assignment, told_subscription
+from dissectors.kafka.rows.fields import Request, Response, exchange_key
+from dissectors.kafka.schema.api_keys import api_name
+from dissectors.kafka.schema.primitives import METADATA_TOPIC, METADATA_TOPIC_ID, NO_TOPIC_ID, Value, uuid_text
+
+
+def topic_key(topic: Value) -> tuple[str | None, str | None]:
+    """(name, topic id as text) of a topic struct; whichever the version carries."""
+    raw = topic.get("topic_id")
+    name = topic["name"] if "name" in topic else topic.get("topic", topic.get("topic_name"))
+    if raw == METADATA_TOPIC_ID:
+        name = METADATA_TOPIC
+    return name or None, uuid_text(raw) if raw and raw != NO_TOPIC_ID else None
+
+
+def commit_rows(request: Request, response: Response | None, out: Sink) -> None:
+    """kafka_offset_commits of an OffsetCommit or TxnOffsetCommit."""
+    rows = out.rows("kafka_offset_commits")
+    value = request.value
+    if rows is None or value is None:
+        return
+    errors: dict[tuple[str | None, str | None, int], int] = {}
+    if response is not None and response.value is not None:
+        for topic in response.value["topics"]:
+            key = topic_key(topic)
+            for partition in topic["partitions"]:
+                errors[(*key, partition["partition_index"])] = partition["error_code"]
+    head = (
+        *exchange_key(request, response),
+        request.packet,
+        None if response is None else response.packet,
+        api_name(request.api_key),
+        value["group_id"],
+        value.get("member_id"),
+        value.get("group_instance_id"),
+        value.get("generation_id_or_member_epoch"),
+        request.client_id,
+    )
+    producer = (value.get("producer_id"), value.get("producer_epoch"))
+    for topic in value["topics"]:
+        key = topic_key(topic)
+        for partition in topic["partitions"]:
+            index = partition["partition_index"]
+            rows.append(
+                (
+                    *head,
+                    *key,
+                    index,
+                    partition["committed_offset"],
+                    partition.get("committed_leader_epoch"),
+                    partition["committed_metadata"],
+                    *producer,
+                    errors.get((*key, index)),
+                )
+            )
+
+
+def offset_fetch_rows(request: Request, response: Response | None, out: Sink) -> None:
+    """kafka_offset_fetches of an answered OffsetFetch."""
+    rows = out.rows("kafka_offset_fetches")
+    if rows is None or response is None or response.value is None:
+        return
+    asked = request.value or {}
+    members = {group["group_id"]: group for group in asked.get("groups", ())}
+    value = response.value
+    groups = value["groups"] if "groups" in value else [{**value, "group_id": asked.get("group_id")}]
+    key = exchange_key(request, response)
+    for group in groups:
+        member = members.get(group["group_id"], {})
+        head = (*key, group["group_id"], member.get("member_id"), member.get("member_epoch"), request.client_id)
+        for topic in group["topics"]:
+            names = topic_key(topic)
+            for partition in topic["partitions"]:
+                rows.append(
+                    (
+                        *head,
+                        *names,
+                        partition["partition_index"],
+                        partition["committed_offset"],
+                        partition.get("committed_leader_epoch"),
+                        partition["metadata"],
+                        partition["error_code"] or group.get("error_code") or 0,
+                    )
+                )
+
+
+def join_rows(request: Request, response: Response | None, out: Sink) -> None:
+    """kafka_group_events of a JoinGroup."""
+    rows = out.rows("kafka_group_events")
+    value = request.value
+    if rows is None or value is None:
+        return
+    answer = {} if response is None or response.value is None else response.value
+    rows.append(
+        (
+            *exchange_key(request, response),
+            value["group_id"],
+            "join",
+            answer.get("member_id") or value["member_id"],
+            value.get("group_instance_id"),
+            request.client_id,
+            answer.get("generation_id"),
+            value["protocol_type"],
+            answer.get("protocol_name") or ",".join(protocol["name"] for protocol in value["protocols"]),
+            answer.get("leader") or None,
+            value["session_timeout_ms"],
+            value.get("rebalance_timeout_ms"),
+            _subscribed(value),
+            None,
+            len(answer["members"]) if answer.get("members") else None,
+            _joined_with(value, answer.get("protocol_name")),
+            answer.get("error_code"),
+        )
+    )
+
+
+def sync_rows(request: Request, response: Response | None, out: Sink) -> None:
+    """kafka_group_events and kafka_assignments of a SyncGroup.
+
+    The leader's plan counts only when the coordinator took it (error 0).
+    """
+    value = request.value
+    if value is None:
+        return
+    answer = None if response is None else response.value
+    error = None if answer is None else answer["error_code"]
+    protocol = value.get("protocol_name") or (answer or {}).get("protocol_name")
+    kind = value.get("protocol_type") or (answer or {}).get("protocol_type")
+    given = None if answer is None else told_assignment(kind, protocol, answer["assignment"])
+    _event(request, response, out, "sync", protocol_name=protocol, protocol_metadata=given, error_code=error)
+    if answer is None or error != 0 or kind not in (None, "consumer"):
+        return
+    plans = [(plan["member_id"], plan["assignment"], "sync_leader") for plan in value["assignments"]]
+    plans.append((value["member_id"], answer["assignment"], "sync_answer"))
+    for member_id, blob, source in plans:
+        found = _assignment(blob)
+        if found is not None:
+            _assigned(request, response, out, value["generation_id"], member_id, _parts(found), source)
+
+
+def heartbeat_rows(request: Request, response: Response | None, out: Sink) -> None:
+    """kafka_group_events of a Heartbeat."""
+    answer = None if response is None else response.value
+    _event(request, response, out, "heartbeat", error_code=None if answer is None else answer["error_code"])
+
+
+def leave_rows(request: Request, response: Response | None, out: Sink) -> None:
+    """kafka_group_events of a LeaveGroup, one for each member that leaves."""
+    value = request.value
+    if value is None:
+        return
+    answer = {} if response is None or response.value is None else response.value
+    codes = {member["member_id"]: member["error_code"] for member in answer.get("members", ())}
+    error = answer.get("error_code")
+    members = value.get("members") or [{"member_id": value.get("member_id"), "group_instance_id": None}]
+    for member in members:
+        code = error or codes.get(member["member_id"], error)
+        _event(request, response, out, "leave", member=member, error_code=code)
+
+
+def describe_rows(request: Request, response: Response | None, out: Sink) -> None:
+    """kafka_group_events and kafka_assignments of a DescribeGroups answer."""
+    if response is None or response.value is None:
+        return
+    for group in response.value["groups"]:
+        named = {"group_id": group["group_id"], "member_id": None}
+        _event(
+            request,
+            response,
+            out,
+            "describe",
+            member=named,
+            group_id=group["group_id"],
+            protocol_type=group["protocol_type"] or None,
+            protocol_name=group["protocol_data"] or None,
+            state=group["group_state"] or None,
+            members=len(group["members"]),
+            error_code=group["error_code"],
+        )
+        if group["protocol_type"] != "consumer":
+            continue
+        for member in group["members"]:
+            found = _assignment(member["member_assignment"])
+            if found is not None:
+                parts = _parts(found)
+                _assigned(request, response, out, None, member["member_id"], parts, "describe", group["group_id"])
+
+
+def consumer_heartbeat_rows(request: Request, response: Response | None, out: Sink) -> None:
+    """kafka_group_events and kafka_assignments of a ConsumerGroupHeartbeat (KIP-848)."""
+    value = request.value
+    if value is None:
+        return
+    answer = {} if response is None or response.value is None else response.value
+    member_id = answer.get("member_id") or value["member_id"] or None
+    epoch = answer.get("member_epoch")
+    if value["member_epoch"] < 0:
+        epoch = value["member_epoch"]
+    _event(
+        request,
+        response,
+        out,
+        "consumer_heartbeat",
+        member={"member_id": member_id, "group_instance_id": value["instance_id"]},
+        generation=epoch,
+        protocol_type="consumer",
+        protocol_name=value["server_assignor"],
+        rebalance_timeout_ms=value["rebalance_timeout_ms"] if value["rebalance_timeout_ms"] >= 0 else None,
+        topics=",".join(value["subscribed_topic_names"]) if value["subscribed_topic_names"] is not None else None,
+        error_code=answer.get("error_code"),
+    )
+    given = answer.get("assignment")
+    if given is not None and answer.get("error_code") == 0:
+        parts = _id_parts(given["topic_partitions"])
+        _assigned(request, response, out, epoch, member_id, parts, "consumer_heartbeat")
+
+
+def consumer_describe_rows(request: Request, response: Response | None, out: Sink) -> None:
+    """kafka_group_events and kafka_assignments of a ConsumerGroupDescribe answer (KIP-848)."""
+    if response is None or response.value is None:
+        return
+    for group in response.value["groups"]:
+        _event(
+            request,
+            response,
+            out,
+            "describe",
+            member={"member_id": None},
+            group_id=group["group_id"],
+            generation=group["group_epoch"],
+            protocol_type="consumer",
+            protocol_name=group["assignor_name"] or None,
+            state=group["group_state"] or None,
+            members=len(group["members"]),
+            error_code=group["error_code"],
+        )
+        for member in group["members"]:
+            parts = _id_parts(member["assignment"]["topic_partitions"])
+            epoch = member["member_epoch"]
+            _assigned(request, response, out, epoch, member["member_id"], parts, "describe", group["group_id"])
+
+
+def _event(
+    request: Request,
+    response: Response | None,
+    out: Sink,
+    event: str,
+    *,
+    member: Value | None = None,
+    group_id: str | None = None,
+    generation: int | None = None,
+    protocol_type: str | None = None,
+    protocol_name: str | None = None,
+    rebalance_timeout_ms: int | None = None,
+    topics: str | None = None,
+    state: str | None = None,
+    members: int | None = None,
+    protocol_metadata: str | None = None,
+    error_code: int | None = None,
+) -> None:
+    rows = out.rows("kafka_group_events")
+    value = request.value
+    if rows is None or value is None:
+        return
+    who = value if member is None else member
+    rows.append(
+        (
+            *exchange_key(request, response),
+            group_id if group_id is not None else value.get("group_id"),
+            event,
+            who.get("member_id"),
+            who.get("group_instance_id"),
+            request.client_id,
+            generation if generation is not None else value.get("generation_id"),
+            protocol_type if protocol_type is not None else value.get("protocol_type"),
+            protocol_name,
+            None,
+            None,
+            rebalance_timeout_ms,
+            topics,
+            state,
+            members,
+            protocol_metadata,
+            error_code,
+        )
+    )
+
+
+Part = tuple[str | None, str | None, int | None]
+
+
+def _assigned(
+    request: Request,
+    response: Response | None,
+    out: Sink,
+    generation: int | None,
+    member_id: str | None,
+    parts: Iterable[Part],
+    source: str,
+    group_id: str | None = None,
+) -> None:
+    """One row for each partition; one row without partition when the member was given none.
+
+    The row's time is the answer's: before that the assignment was not in force.
+    """
+    rows = out.rows("kafka_assignments")
+    if rows is None or response is None or request.value is None:
+        return
+    offset, answer_offset, _, ts_response = exchange_key(request, response)
+    group = group_id if group_id is not None else request.value.get("group_id")
+    for part in list(parts) or [(None, None, None)]:
+        rows.append((offset, answer_offset, ts_response, ts_response, group, generation, member_id, *part, source))
+
+
+def _parts(found: Assignment) -> Iterator[Part]:
+    for topic in found.assigned_partitions:
+        for partition in topic.partitions:
+            yield topic.topic, None, partition
+
+
+def _id_parts(topics: Iterable[Value]) -> Iterator[Part]:
+    for topic in topics:
+        name, topic_id = topic_key(topic)
+        for partition in topic["partitions"]:
+            yield name, topic_id, partition
+
+
+def _assignment(blob: bytes) -> Assignment | None:
+    """None for an empty blob (the member was given nothing to say) or one that is not of the consumer protocol."""
+    try:
+        return assignment(blob) if blob else None
+    except DecodeError:
+        return None
+
+
+def _joined_with(value: Value, chosen: str | None) -> str | None:
+    """The metadata of the protocol that the group chose, else of the one that the member likes best."""
+    offered = value["protocols"]
+    protocol = next((one for one in offered if one["name"] == chosen), offered[0] if offered else None)
+    return (
+        None if protocol is None else told_subscription(value["protocol_type"], protocol["name"], protocol["metadata"])
+    )
+
+
+def _subscribed(value: Value) -> str | None:
+    if value["protocol_type"] != "consumer" or not value["protocols"]:
+        return None
+    try:
+        found: Subscription = subscription(value["protocols"][0]["metadata"])
+    except DecodeError:
+        return None
+    return ",".join(found.topics)

@@ -1,0 +1,108 @@
+"""What the capture could show and what it could not. In: an analysis; out: `Quality`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from reports.questions.source import Source, rows
+
+_CAPTURES = """
+    select file, format, packets, captured_bytes, epoch_ns(ts_first) as first_ns, epoch_ns(ts_last) as last_ns,
+           undecoded_packets, truncated_packets, dropped_packets, remarks
+    from captures order by ts_first, file"""
+
+# One-sided: stream bytes in one direction and not a single one in the other.
+_FLOWS = """
+    select protocol, count(*) as flows,
+           count(*) filter (handshake_seen) as handshakes,
+           count(*) filter ((bytes_to_server > 0) <> (bytes_to_client > 0)) as one_sided,
+           count(*) filter (gap_bytes > 0) as with_gaps,
+           coalesce(sum(gap_bytes), 0)::bigint as gap_bytes,
+           coalesce(sum(retransmitted_segments), 0)::bigint as retransmitted,
+           coalesce(sum(duplicate_packets), 0)::bigint as duplicates,
+           coalesce(sum(packets), 0)::bigint as packets
+    from flows group by protocol order by flows desc, protocol"""
+
+_UNDECODED = """
+    select protocol, operation, version, count(*) as messages, min(error) as error
+    from messages where error is not null and complete
+    group by all order by messages desc, protocol, operation, version"""
+
+_MESSAGES = "select count(*) as messages, count(*) filter (not complete) as cut from messages"
+
+
+@dataclass(frozen=True, slots=True)
+class CaptureFile:
+    """One capture file; `*_ns` are Unix times, None for a capture without packets."""
+
+    file: str
+    format: str | None
+    packets: int
+    captured_bytes: int
+    first_ns: int | None
+    last_ns: int | None
+    undecoded_packets: int
+    truncated_packets: int
+    dropped_packets: int | None
+    remarks: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class ProtocolFlows:
+    """Flows of one protocol (None: not identified) and what is missing from them."""
+
+    protocol: str | None
+    flows: int
+    handshakes: int
+    one_sided: int
+    with_gaps: int
+    gap_bytes: int
+    retransmitted: int
+    duplicates: int
+    packets: int
+
+
+@dataclass(frozen=True, slots=True)
+class Undecoded:
+    """Whole messages that could not be decoded in full, and the reason of one of them."""
+
+    protocol: str | None
+    operation: str | None
+    version: str | None
+    messages: int
+    error: str
+
+
+@dataclass(frozen=True, slots=True)
+class Quality:
+    """All of it; totals are sums over `captures` and `flows`."""
+
+    captures: tuple[CaptureFile, ...]
+    flows: tuple[ProtocolFlows, ...]
+    undecoded: tuple[Undecoded, ...]
+    messages: int
+    cut_messages: int
+
+    @property
+    def packets(self) -> int:
+        """Packets of all captures."""
+        return sum(capture.packets for capture in self.captures)
+
+    @property
+    def span_ns(self) -> tuple[int, int] | None:
+        """Unix times of the first and last packet; None without packets."""
+        firsts = [c.first_ns for c in self.captures if c.first_ns is not None]
+        lasts = [c.last_ns for c in self.captures if c.last_ns is not None]
+        return (min(firsts), max(lasts)) if firsts and lasts else None
+
+
+def quality(source: Source) -> Quality:
+    """Capture quality of the whole analysis."""
+    counts = rows(source, _MESSAGES)[0]
+    return Quality(
+        captures=tuple(CaptureFile(**row) for row in rows(source, _CAPTURES)),
+        flows=tuple(ProtocolFlows(**row) for row in rows(source, _FLOWS)),
+        undecoded=tuple(Undecoded(**row) for row in rows(source, _UNDECODED)),
+        messages=counts["messages"],
+        cut_messages=counts["cut"],
+    )

@@ -1,0 +1,91 @@
+"""Numbers over time, in bins of equal width. In: a source; out: one row per bin and kind, few enough to draw.
+
+Bins are whole multiples of a round width since 1970, so the same width gives the same bins for every selection.
+Times of rows are Unix ms (floats) at the start of the bin.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from reports.questions.source import Source, rows
+
+BINS = 160
+_ROUND = (1, 2, 5)
+
+_SPAN = """
+    select min(first_ns) as first_ns, max(last_ns) as last_ns from (
+        select epoch_ns(min(ts)) as first_ns, epoch_ns(max(ts)) as last_ns from exchanges
+        union all select epoch_ns(min(ts)), epoch_ns(max(ts)) from messages)"""
+
+_EXCHANGES = """
+    select epoch_ns(ts) // {width} * {width} / 1e6 as t, protocol, count(*) as exchanges,
+           count(*) filter (status = 'error') as errors, count(*) filter (status = 'unanswered') as unanswered
+    from exchanges {where} group by all order by all"""
+
+# Rows of a heat map: four steps to a tenfold, from 0.01 ms on.
+LATENCY_STEP = "floor(log10(greatest(latency_ms, 0.01)) * 4)::integer"
+_LATENCY = f"""
+    select epoch_ns(ts) // {{width}} * {{width}} / 1e6 as t, {LATENCY_STEP} as step, count(*) as exchanges
+    from exchanges where latency_ms is not null and not coalesce(awaitable, false) {{where}}
+    group by all order by all"""
+
+_PERCENTILES = """
+    select epoch_ns(ts) // {width} * {width} / 1e6 as t, count(*) as exchanges,
+           quantile_cont(latency_ms, 0.5) as p50_ms, quantile_cont(latency_ms, 0.95) as p95_ms,
+           quantile_cont(latency_ms, 0.99) as p99_ms
+    from exchanges where latency_ms is not null and not coalesce(awaitable, false) {where} group by all order by all"""
+
+
+def bin_width_ns(first_ns: int, last_ns: int, bins: int = BINS) -> int:
+    """The least of 1, 2, 5, 10, 20, ... ms with which `bins` bins hold the time."""
+    wanted = max(last_ns - first_ns, 1) / bins
+    width = 1_000_000
+    while True:
+        for factor in _ROUND:
+            if width * factor >= wanted:
+                return width * factor
+        width *= 10
+
+
+def selected_span_ns(source: Source) -> tuple[int, int] | None:
+    """Unix times of the first and last selected row; None without rows."""
+    found = rows(source, _SPAN)[0]
+    return None if found["first_ns"] is None else (found["first_ns"], found["last_ns"])
+
+
+def domain_ms(source: Source) -> tuple[float, float] | None:
+    """Unix ms of the first and last selected row, for the ends of an axis; None without rows."""
+    span = selected_span_ns(source)
+    return (span[0] / 1e6, span[1] / 1e6) if span is not None and span[0] < span[1] else None
+
+
+def width_of(source: Source, bins: int = BINS) -> int:
+    """The width of bins for the selected rows."""
+    span = selected_span_ns(source)
+    return bin_width_ns(*span, bins) if span is not None else 1_000_000
+
+
+def exchanges_over_time(source: Source, width_ns: int, condition: str = "") -> list[dict[str, Any]]:
+    """t, protocol, exchanges, errors, unanswered. condition: SQL boolean over `exchanges`."""
+    return rows(source, _EXCHANGES.format(width=int(width_ns), where=f"where {condition}" if condition else ""))
+
+
+def latency_over_time(source: Source, width_ns: int, condition: str = "") -> list[dict[str, Any]]:
+    """t, low_ms, high_ms (four steps to a tenfold, from 0.01 ms), exchanges: cells of a heat map."""
+    query = _LATENCY.format(width=int(width_ns), where=f"and {condition}" if condition else "")
+    return heat_cells(rows(source, query), width_ns)
+
+
+def heat_cells(found: list[dict[str, Any]], width_ns: int) -> list[dict[str, Any]]:
+    """Rows with a bin `t` and a `step` (LATENCY_STEP) as cells: t_end, low_ms and high_ms in place of the step."""
+    for row in found:
+        step = row.pop("step")
+        row["low_ms"], row["high_ms"] = 10 ** (step / 4), 10 ** ((step + 1) / 4)
+        row["t_end"] = row["t"] + width_ns / 1e6
+    return found
+
+
+def percentiles_over_time(source: Source, width_ns: int, condition: str = "") -> list[dict[str, Any]]:
+    """t, exchanges, p50_ms, p95_ms, p99_ms."""
+    return rows(source, _PERCENTILES.format(width=int(width_ns), where=f"and {condition}" if condition else ""))

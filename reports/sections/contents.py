@@ -1,0 +1,94 @@
+"""What stands in a report, in which order. In: an analysis; out: sections without a format.
+
+The verdict comes first, then what the capture could show, then findings, what each protocol adds (consumer
+groups), operations and clients: a reader
+who stops early has read what matters most.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+from analyser.options import ReadOptions
+from reports.formats.document import Block, Paragraph, Section, severity_tone
+from reports.formats.values import time_text
+from reports.formats.words import count
+from reports.questions.causes import SEVERITIES, Cause, Finding, causes, findings
+from reports.questions.operations import client_count, clients, operations
+from reports.questions.quality import Quality, quality
+from reports.questions.source import Source
+from reports.sections.capture import capture_section
+from reports.sections.findings import cause_list, finding_section
+from reports.sections.protocols import PROTOCOL_REPORTS
+from reports.sections.traffic import client_section, operation_section
+from reports.sections.trends import trend_section
+
+_CLIENTS_SHOWN = 30
+
+
+def report(source: Source, *, of_dataset: bool = False) -> list[Section]:
+    """The whole report. of_dataset: the source has the tables that only datasets have."""
+    seen = quality(source)
+    found = findings(source)
+    by_cause = causes(found)
+    sections = [_verdict(found, by_cause, seen, source.options), capture_section(seen)]
+    if of_dataset:
+        sections += trend_section(source)
+    if by_cause:
+        sections.append(finding_section(source, by_cause))
+    for protocol in PROTOCOL_REPORTS:
+        sections += protocol.sections(source, found)
+    known_operations = operations(source)
+    if known_operations:
+        sections += [
+            operation_section(known_operations),
+            client_section(clients(source, _CLIENTS_SHOWN), client_count(source)),
+        ]
+    return sections
+
+
+def _verdict(found: Sequence[Finding], by_cause: Sequence[Cause], seen: Quality, options: ReadOptions) -> Section:
+    blocks: list[Block] = [Paragraph(_counts(found, by_cause), tone="plain")]
+    if by_cause:
+        worst = by_cause[0].worst
+        blocks = [
+            Paragraph(_counts(found, by_cause), tone=severity_tone(worst.severity)),
+            Paragraph(worst.sentence, "worst"),
+        ]
+    if len(by_cause) > 1:
+        blocks.extend(cause_list(by_cause))
+    if not any(f.protocol for f in seen.flows):
+        blocks.append(Paragraph(nothing_known(seen)))
+    if options.from_ns is not None or options.to_ns is not None:
+        blocks.append(Paragraph(_window(options), "selected"))
+    return Section("", tuple(blocks))
+
+
+def _window(options: ReadOptions) -> str:
+    parts = ["rows"]
+    if options.from_ns is not None:
+        parts.append(f"from {time_text(options.from_ns)}")
+    if options.to_ns is not None:
+        parts.append(f"before {time_text(options.to_ns)}")
+    return f"{' '.join(parts)}. The findings are drawn from the whole capture and shown when they touch that time."
+
+
+def _counts(found: Sequence[Finding], by_cause: Sequence[Cause]) -> str:
+    if not found:
+        return "No findings."
+    severities = Counter(finding.severity for finding in found)
+    parts = [f"{severities[name]} {name}" for name in reversed(SEVERITIES) if severities[name]]
+    grouped = f" of {count(len(by_cause), 'cause')}" if len(by_cause) < len(found) else ""
+    return f"{count(len(found), 'finding')}{grouped}: {', '.join(parts)}."
+
+
+def nothing_known(seen: Quality) -> str:
+    """What to say of a capture in which no protocol was found."""
+    flows = sum(f.flows for f in seen.flows)
+    if flows == 0:
+        return f"There is no TCP connection in {count(seen.packets, 'packet')}."
+    return (
+        f"No Kafka, MQTT or MongoDB traffic was recognised in {count(flows, 'connection')}. "
+        "If you know better, name the server's port: --decode-as PORT=PROTOCOL."
+    )

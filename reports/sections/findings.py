@@ -1,0 +1,275 @@
+"""The findings of a report, one block per cause: what, who, which offsets, which packets, what to do next."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from reports.formats.document import Block, Cells, Copy, Heading, Paragraph, Section, severity_tone, without_empty
+from reports.formats.values import ms_text
+from reports.formats.words import count, display_filter, partition_list
+from reports.questions.causes import Cause, Finding
+from reports.questions.source import Source, all_rows
+
+_CAUSES_LISTED = 20
+_CAUSES_TOLD = 50
+_COMMITTERS_SHOWN = 12
+_PACKETS_SHOWN = 24
+_PLACES_SHOWN = 4
+_PARTITIONS_MEASURED = 8
+_MEASURES_SHOWN = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Connection:
+    """Ports and addresses of a flow."""
+
+    client: str
+    server: str
+
+
+def finding_section(source: Source, causes: Sequence[Cause]) -> Section:
+    """All causes, worst first."""
+    wanted = {
+        str(c["flow_id"]) for cause in causes[:_CAUSES_TOLD] for c in cause.fullest().committers if c.get("flow_id")
+    }
+    connections = _connections(source, wanted)
+    blocks: list[Block] = []
+    for cause in causes[:_CAUSES_TOLD]:
+        blocks.extend(_cause(cause, connections))
+    if len(causes) > _CAUSES_TOLD:
+        blocks.append(
+            Paragraph(f"and {count(len(causes) - _CAUSES_TOLD, 'more cause')}: wirewitness table findings CAPTURE...")
+        )
+    return Section("FINDINGS", tuple(blocks))
+
+
+def cause_list(causes: Sequence[Cause]) -> list[Block]:
+    """A table with one row per cause: how bad, what, where, who."""
+    table = tuple(
+        (
+            cause.worst.severity.upper(),
+            " ".join(cause.by_code()) if len(cause.by_code()) > 1 else _names(cause)[0],
+            _plain(cause.worst.numbers.get("group")),
+            _located(cause),
+            cause_who(cause),
+        )
+        for cause in causes[:_CAUSES_LISTED]
+    )
+    header = ("SEVERITY", "FINDINGS", "GROUP", "WHERE", "WHO")
+    blocks: list[Block] = [without_empty(Cells(header, table, wrapped=(1, 2, 3, 4)))]
+    if len(causes) > _CAUSES_LISTED:
+        blocks.append(Paragraph(f"and {count(len(causes) - _CAUSES_LISTED, 'more cause')}"))
+    return blocks
+
+
+def cause_where(cause: Cause) -> str:
+    """Group and partitions of a cause, or the places that it names; empty where it names none."""
+    group = cause.worst.numbers.get("group")
+    return ", ".join(part for part in (f"group {group}" if group is not None else "", _located(cause)) if part)
+
+
+def cause_who(cause: Cause) -> str:
+    """Its clients as `client id@address`."""
+    return ", ".join(_client_names(cause))
+
+
+def _located(cause: Cause) -> str:
+    return partition_list(cause.partitions()) or _places(cause)
+
+
+def _names(cause: Cause) -> list[str]:
+    """`KAF101 dual-committer` for every code of the cause."""
+    return [f"{code} {found[0].name}" for code, found in cause.by_code().items()]
+
+
+def _places(cause: Cause) -> str:
+    """What the findings say under `where`: a topic, a collection, a server."""
+    places = list(dict.fromkeys(str(f.numbers["where"]) for f in cause.findings if f.numbers.get("where")))
+    more = [f"{len(places) - _PLACES_SHOWN} more"] if len(places) > _PLACES_SHOWN else []
+    return ", ".join(places[:_PLACES_SHOWN] + more)
+
+
+def _client_names(cause: Cause) -> list[str]:
+    """Clients of the fullest finding; those of all where findings of one cause are about different ones."""
+    told = cause.fullest().who if cause.fullest().committers else [c for f in cause.findings for c in f.who]
+    names = (f"{c.get('client_id') or '(no client id)'}@{c.get('address') or '?'}" for c in told)
+    distinct = list(dict.fromkeys(names))
+    more = [f"{len(distinct) - _COMMITTERS_SHOWN} more"] if len(distinct) > _COMMITTERS_SHOWN else []
+    return distinct[:_COMMITTERS_SHOWN] + more
+
+
+def _cause(cause: Cause, connections: Mapping[str, Connection]) -> Iterable[Block]:
+    yield Heading(_title(cause), severity_tone(cause.worst.severity))
+    for found in cause.by_code().values():
+        yield from _told(found)
+    who = cause.fullest()
+    if who.committers:
+        label = "committer" if len(who.committers) == 1 else "committers"
+        yield Paragraph(f"{label} of {_partition(who)}:" if who.topic_partition else f"{label}:")
+        yield _committers(who, connections)
+        if len(who.committers) > _COMMITTERS_SHOWN:
+            yield Paragraph(f"and {len(who.committers) - _COMMITTERS_SHOWN} more in this finding's numbers")
+    else:
+        yield from _clients(cause)
+    yield from _evidence(cause)
+    yield Paragraph(cause.worst.next_step, "next")
+    ids = [found[0].finding_id for found in cause.by_code().values()]
+    yield Paragraph(f"confidence {cause.confidence}{_provisional(cause.worst)}, id {', '.join(ids)}", "about", "quiet")
+
+
+def _told(found: Sequence[Finding]) -> Iterable[Block]:
+    """The findings of one code: the worst one's sentence, and how many more there are and where."""
+    worst = found[0]
+    yield Paragraph(worst.sentence, worst.code)
+    if len(found) == 1:
+        return
+    places = sorted({place for finding in found for place in finding.partitions()})
+    where = f", on {count(len(places), 'partition')}: {partition_list(places)}" if places else ""
+    yield Paragraph(f"the worst of {len(found)} findings like it{where}", "where" if places else "more")
+    measured = _measures(found)
+    if measured is not None:
+        yield measured
+
+
+def _title(cause: Cause) -> str:
+    title = f"{cause.worst.severity.upper()}  {', '.join(_names(cause))}"
+    group = cause.worst.numbers.get("group")
+    if group is not None:
+        title += f"; group {group}"
+    partitions = cause.partitions()
+    if len(partitions) > 1:
+        return f"{title}, {len(partitions)} partitions"
+    return f"{title}, {partitions[0][0]}-{partitions[0][1]}" if partitions else title
+
+
+def _partition(finding: Finding) -> str:
+    """topic-partition, as Kafka's own tools write it."""
+    located = finding.topic_partition
+    return f"{located[0]}-{located[1]}" if located else "it"
+
+
+def _provisional(finding: Finding) -> str:
+    return ", provisional: later packets could overturn it" if finding.provisional else ""
+
+
+def _committers(finding: Finding, connections: Mapping[str, Connection]) -> Cells:
+    """The two (or more) who wrote the partition, side by side."""
+    header = ("ADDRESS", "CLIENT ID", "MEMBER ID", "GENERATION", "CONNECTION", "OFFSETS", "COMMITS", "PACKETS")
+    table = tuple(_committer(committer, connections) for committer in finding.committers[:_COMMITTERS_SHOWN])
+    return Cells(header, table, numbers=(3, 6), shortened=(2,))
+
+
+def _clients(cause: Cause) -> Iterable[Block]:
+    """The clients of all its findings side by side, with whatever the detector says of each."""
+    several = len({f.numbers.get("where") for f in cause.findings}) > 1
+    clients = [
+        {**client, "where": finding.numbers.get("where")} if several else client
+        for finding in cause.findings
+        for client in finding.who
+    ]
+    shown = clients[:_COMMITTERS_SHOWN]
+    if not shown:
+        return
+    names = list(dict.fromkeys(["address", "client_id", *(name for client in shown for name in client)]))
+    table = tuple(dict.fromkeys(tuple(_value(name, client.get(name)) for name in names) for client in shown))
+    numbers = [i for i, name in enumerate(names) if all(isinstance(c.get(name), int | float | None) for c in shown)]
+    header = tuple(name.replace("_", " ").upper() for name in names)
+    yield Paragraph("clients:" if len(clients) > 1 else "client:")
+    yield without_empty(Cells(header, table, numbers=tuple(numbers)))
+    if len(clients) > len(shown):
+        yield Paragraph(f"and {len(clients) - len(shown)} more in the numbers of these findings", tone="quiet")
+
+
+def _value(name: str, value: Any) -> str:
+    return ms_text(value) if name.endswith("_ms") else _plain(value)
+
+
+def _committer(committer: Mapping[str, Any], connections: Mapping[str, Connection]) -> tuple[str, ...]:
+    flow = str(committer.get("flow_id") or "")
+    connection = connections.get(flow)
+    packets = (committer.get("first_packet"), committer.get("last_packet"))
+    return (
+        _plain(committer.get("address")),
+        _plain(committer.get("client_id")) or "(none)",
+        _plain(committer.get("member_id")) or "(none)",
+        _plain(committer.get("generation")),
+        f"{connection.client} > {connection.server} flow {flow}" if connection else flow,
+        _offsets(committer.get("offsets")),
+        _plain(committer.get("commits")),
+        " to ".join(dict.fromkeys(str(p) for p in packets if p is not None)),
+    )
+
+
+def _plain(value: Any) -> str:
+    return "" if value is None else str(value)
+
+
+def _offsets(value: Any) -> str:
+    """`1200`, `7000 to 7900`, or with the last one where that is not the highest: `500 to 1010, last 500`."""
+    numbers = [v for v in value if isinstance(v, int)] if isinstance(value, list) else []
+    if not numbers:
+        return _plain(value)
+    low, high, last = min(numbers), max(numbers), numbers[-1]
+    if low == high:
+        return str(low)
+    return f"{low} to {high}" if last == high else f"{low} to {high}, last {last}"
+
+
+def _measures(findings: Sequence[Finding]) -> Cells | None:
+    """What was measured on the worst partitions; None when the findings share no numbers."""
+    located = [f for f in findings if f.topic_partition is not None]
+    if not located:
+        return None
+    names = [name for name in located[0].measures() if all(name in f.measures() for f in located)][:_MEASURES_SHOWN]
+    if not names:
+        return None
+    shown = located[:_PARTITIONS_MEASURED]
+    table = tuple((_partition(finding), *(_number(finding.measures()[name]) for name in names)) for finding in shown)
+    title = f"WORST {len(shown)} OF {len(located)}" if len(shown) < len(located) else "PARTITION"
+    return Cells((title, *(n.replace("_", " ").upper() for n in names)), table, numbers=tuple(range(1, len(names) + 1)))
+
+
+def _number(value: float) -> str:
+    return f"{value:,}" if isinstance(value, int) else f"{value:,.3f}"
+
+
+def _evidence(cause: Cause) -> Iterable[Block]:
+    """Packets per file, with a filter to copy into Wireshark; those of the worst finding when all are too many."""
+    every = cause.packets()
+    for file, packets in every.items():
+        shown = packets if len(packets) <= _PACKETS_SHOWN else cause.worst_packets().get(file, packets)
+        shown = _spread(shown, _PACKETS_SHOWN)
+        some = f"{len(shown)} of " if len(shown) < len(packets) else ""
+        yield Paragraph(f"{some}{count(len(packets), 'packet')} of {file or 'the capture'}", "evidence")
+        yield Copy("wireshark", display_filter(shown))
+
+
+def _spread(packets: list[int], limit: int) -> list[int]:
+    """The first and the last ones, when there are more than `limit`."""
+    half = limit // 2
+    return packets if len(packets) <= limit else [*packets[:half], *packets[-half:]]
+
+
+def _connections(source: Source, flow_ids: Iterable[str]) -> dict[str, Connection]:
+    """Endpoints of these flows; ids are quoted as SQL strings."""
+    listed = ", ".join("'" + flow_id.replace("'", "''") + "'" for flow_id in sorted(flow_ids))
+    if not listed:
+        return {}
+    found = all_rows(
+        source,
+        "select flow_id, client_address, client_port, server_address, server_port from flows "
+        f"where flow_id in ({listed})",
+    )
+    return {
+        row["flow_id"]: Connection(
+            _endpoint(row["client_address"], row["client_port"]), _endpoint(row["server_address"], row["server_port"])
+        )
+        for row in found
+    }
+
+
+def _endpoint(address: str | None, port: int | None) -> str:
+    host = f"[{address}]" if address and ":" in address else address or "?"
+    return f"{host}:{port if port is not None else '?'}"

@@ -1,0 +1,92 @@
+"""The report as JSON. In: an analysis; out: pieces of one UTF-8 document, written as they are made.
+
+Keys: schema_version, captures, quality, flows, operations, those of `reports/sections/protocols.py` (groups for Kafka,
+mongo), findings. `captures`, `flows` and `findings` are the rows of these tables (evidence and numbers as JSON); the
+others are the values of the text report. Times are ISO 8601 with 9 digits and `Z`; unknown is null.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import asdict
+from typing import Any
+
+from analyser.registry.tables import SCHEMA_VERSION, TABLES
+from reports.formats.rows import join_lines, json_rows, slices
+from reports.formats.values import time_text
+from reports.questions.operations import Operation, operations
+from reports.questions.quality import Quality, quality
+from reports.questions.source import Source
+from reports.sections.protocols import PROTOCOL_REPORTS
+
+
+def json_pieces(source: Source) -> Iterator[bytes]:
+    """The whole document; tables stream through, so a capture of a million flows needs no more memory than one."""
+    yield f'{{"schema_version": {SCHEMA_VERSION},\n"captures": '.encode()
+    yield from _table(source, "captures")
+    yield b',\n"quality": ' + _dumped(_quality(quality(source)))
+    yield b',\n"flows": '
+    yield from _table(source, "flows")
+    yield b',\n"operations": ' + _dumped([_operation(o) for o in operations(source)])
+    for protocol in PROTOCOL_REPORTS:
+        for key, value in protocol.values(source).items():
+            yield b",\n" + _dumped(key) + b": " + _dumped(value)
+    yield b',\n"findings": '
+    yield from _table(source, "findings")
+    yield b"}\n"
+
+
+def _table(source: Source, name: str) -> Iterator[bytes]:
+    columns = TABLES[name].column_names()
+    opening = b"[\n"
+    for batch in slices(source.batches(name)):
+        yield opening + join_lines(json_rows(name, batch, columns), ",\n")
+        opening = b",\n"
+    yield b"[]" if opening == b"[\n" else b"\n]"
+
+
+def _quality(value: Quality) -> dict[str, Any]:
+    span = value.span_ns
+    return {
+        "packets": value.packets,
+        "ts_first": time_text(span[0]) if span else None,
+        "ts_last": time_text(span[1]) if span else None,
+        "messages": value.messages,
+        "cut_messages": value.cut_messages,
+        "undecoded_packets": sum(c.undecoded_packets for c in value.captures),
+        "truncated_packets": sum(c.truncated_packets for c in value.captures),
+        "dropped_packets": _sum_of_known([c.dropped_packets for c in value.captures]),
+        "flows": [asdict(flows) for flows in value.flows],
+        "undecoded_messages": [asdict(undecoded) for undecoded in value.undecoded],
+    }
+
+
+def _sum_of_known(numbers: list[int | None]) -> int | None:
+    known = [number for number in numbers if number is not None]
+    return sum(known) if known else None
+
+
+def _operation(value: Operation) -> dict[str, Any]:
+    return {
+        "protocol": value.protocol,
+        "operation": value.operation,
+        "exchanges": value.exchanges,
+        "errors": value.errors,
+        "unanswered": value.unanswered,
+        "orphans": value.orphans,
+        "latency_ms": {
+            "median": _ms(value.median_ms),
+            "p99": _ms(value.p99_ms),
+            "max": _ms(value.max_ms),
+        },
+        "error_names": value.error_names,
+    }
+
+
+def _ms(value: float | None) -> float | None:
+    return None if value is None else round(value, 3)
+
+
+def _dumped(value: Any) -> bytes:
+    return json.dumps(value, ensure_ascii=False, indent=1).encode()

@@ -1,0 +1,70 @@
+"""A view of Kafka for people. In: rows and the columns to show; out: aligned tables."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from itertools import groupby
+from typing import Any
+
+from reports.formats.document import Block, Cells, Heading, Paragraph, without_empty
+from reports.formats.values import ms_text, time_text
+from reports.questions.kafka_views import KafkaView, Shown
+
+
+def view_blocks(rows: Sequence[Mapping[str, Any]], view: KafkaView, nothing: str) -> list[Block]:
+    """The rows under their headings, without columns that are empty throughout. nothing: said instead of no rows.
+
+    Where rows are of several clusters, these are told apart: what is in them may have the same names.
+    """
+    if not rows:
+        return [Paragraph(nothing)]
+    text, names = view.heading
+    shown = view.shown
+    if _CLUSTER not in shown and len({row.get(_CLUSTER.name) for row in rows}) > 1:
+        if names:
+            text, names = f"{text}, cluster {{}}", (*names, _CLUSTER.name)
+        else:
+            shown = (*shown, _CLUSTER)
+    blocks: list[Block] = []
+    for values, group in groupby(rows, key=lambda row: tuple(row[name] for name in names)):
+        if names:
+            blocks.append(Heading(text.format(*("?" if value is None else value for value in values))))
+        blocks.append(_cells(list(group), shown))
+    return blocks
+
+
+def _cells(rows: Sequence[Mapping[str, Any]], shown: Sequence[Shown]) -> Cells:
+    return without_empty(
+        Cells(
+            tuple(column.heading for column in shown),
+            tuple(tuple(_WRITTEN[column.kind](row[column.name]) for column in shown) for row in rows),
+            numbers=tuple(i for i, column in enumerate(shown) if column.kind in _NUMBERS),
+            shortened=tuple(i for i, column in enumerate(shown) if column.name in _LONG),
+        )
+    )
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else ""
+    return "" if value is None else str(value)
+
+
+def _count(value: int | None) -> str:
+    return f"{value:,}" if value else ""
+
+
+def _time(value: Any) -> str:
+    return "" if value is None else time_text(value.value)
+
+
+_WRITTEN: Mapping[str, Callable[[Any], str]] = {
+    "text": _text,
+    "number": _text,
+    "count": _count,
+    "ms": ms_text,
+    "time": _time,
+}
+_NUMBERS = ("number", "count", "ms")
+_CLUSTER = Shown("cluster_id", "CLUSTER")
+_LONG = ("topic", "member_id", "client_id", "cluster_id", "group_id")

@@ -1,0 +1,38 @@
+"""What each protocol adds to a report, a line for each."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+from reports.formats.document import Section
+from reports.questions.causes import Finding
+from reports.questions.source import Source
+from reports.sections import kafka as kafka_report
+from reports.sections import mongo as mongo_report
+from reports.sections import mqtt as mqtt_report
+
+
+class ProtocolReport(NamedTuple):
+    """One protocol's part.
+
+    tables: those that it reads, besides the tables that all protocols share. sections: for people; empty where the
+    capture holds nothing of the protocol. values: keys and values of the JSON report, there in any case.
+    """
+
+    tables: tuple[str, ...]
+    sections: Callable[[Source, Sequence[Finding]], list[Section]]
+    values: Callable[[Source], dict[str, Any]]
+
+
+PROTOCOL_REPORTS = (
+    ProtocolReport(kafka_report.TABLES_READ, kafka_report.sections, kafka_report.values),
+    ProtocolReport(mqtt_report.TABLES_READ, mqtt_report.sections, mqtt_report.values),
+    ProtocolReport(mongo_report.TABLES_READ, mongo_report.sections, mongo_report.values),
+)
+
+# Reading a capture for a report needs no other tables; a dataset's has those of `reports/sections/trends.py` besides.
+REPORT_TABLES = (
+    *("captures", "flows", "messages", "exchanges", "findings"),
+    *(table for report in PROTOCOL_REPORTS for table in report.tables),
+)

@@ -1,0 +1,52 @@
+"""Small tables of a report from one query each. In: a query and its column titles; out: blocks."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+from reports.formats.document import Block, Cells, Paragraph, without_empty
+from reports.formats.values import ms_text
+from reports.formats.words import count
+
+_ROWS_SHOWN = 20
+# Numbers that name something are not written with separators.
+_NAMES = frozenset({"error_code", "code", "qos", "port"})
+
+
+class Summary(NamedTuple):
+    """One table.
+
+    key: its name in JSON. title: stands over it. query: a SELECT. table: where all rows are. header: column -> title.
+    """
+
+    key: str
+    title: str
+    query: str
+    table: str
+    header: Mapping[str, str]
+
+
+def summary_blocks(part: Summary, found: Sequence[Mapping[str, Any]], shown: int = _ROWS_SHOWN) -> list[Block]:
+    """The first rows, and where the rest is. Columns without any value are left out, zeros are empty."""
+    first = found[:shown]
+    numbers = tuple(
+        place
+        for place, name in enumerate(part.header)
+        if all(isinstance(row[name], int | float | None) for row in first)
+    )
+    table = tuple(tuple(summary_text(name, row[name]) for name in part.header) for row in first)
+    blocks: list[Block] = [without_empty(Cells(tuple(part.header.values()), table, numbers=numbers))]
+    if len(found) > shown:
+        more = f"and {count(len(found) - shown, 'more row')}: wirewitness table {part.table} CAPTURE..."
+        blocks.append(Paragraph(more, tone="quiet"))
+    return blocks
+
+
+def summary_text(name: str, value: Any) -> str:
+    """A value of a summary as text."""
+    if value is None or (value == 0 and name not in _NAMES):
+        return ""
+    if name.endswith("_ms"):
+        return ms_text(value)
+    return f"{value:,}" if isinstance(value, int | float) and name not in _NAMES else str(value)
