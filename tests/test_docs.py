@@ -11,7 +11,7 @@ import pytest
 
 from analyser.crosscheck.limits import LIMITS
 from dissectors.core.limits import CaptureLimits, Limits
-from tests.analyser.test_limits import REACHED, SILENT
+from tests.analyser.reading.test_limits import REACHED, SILENT
 from tests.app.program import run
 from tests.conftest import ROOT
 from tests.support.example_capture import write_capture

@@ -17,7 +17,7 @@ from tests.fuzz.frame import MAX_INPUT_BYTES, Spoken, Target, main, targets
 
 def check_decoders(data: bytes) -> None:
     """Two bytes choose the message, the rest is its body."""
-    from tests.dissectors.kafka.test_walk import check_equal
+    from tests.dissectors.kafka.schema.test_walk import check_equal
     from tests.support.kafka_encode import MESSAGES
 
     message = MESSAGES[int.from_bytes(data[:2], "big") % len(MESSAGES)]

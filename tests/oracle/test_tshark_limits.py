@@ -9,7 +9,7 @@ import pytest
 
 import analyser
 from analyser.crosscheck import TABLES, CrossCheck, cross_check
-from tests.analyser.test_tls import SERVER_HELLO, client_hello
+from tests.analyser.decoding.test_tls import SERVER_HELLO, client_hello
 from tests.support.installed import installed
 from tests.support.mongo_messages import CHECKSUM, op_msg
 from tests.support.mqtt_encode import ack, connack, connect, publish

@@ -20,8 +20,8 @@ from dissectors.core.protocol import Sink
 from dissectors.kafka.records.record_sets import control_type, opened_batches, record_headers, records_of
 from dissectors.kafka.rows.fields import Request, Response
 from dissectors.kafka.rows.record_rows import RecordRows
-from tests.dissectors.kafka.test_record_sets import SEEDS, _batch_of
-from tests.dissectors.kafka.test_records import COMMIT_MARKER, GZIP_V1, MESSAGES_V0, TRANSACTIONAL
+from tests.dissectors.kafka.records.test_batches import COMMIT_MARKER, GZIP_V1, MESSAGES_V0, TRANSACTIONAL
+from tests.dissectors.kafka.records.test_record_sets import SEEDS, _batch_of
 from tests.support.record_batches import CODEC_NUMBERS, Sent, batch, message_set
 
 LISTS = TABLES["kafka_records"].lists

@@ -17,7 +17,7 @@ from analyser.inputs import analysis_of
 from analyser.options import ReadOptions
 from dissectors.core.limits import CaptureLimits, Limits
 from dissectors.registry import PROTOCOLS
-from tests.analyser.test_waits import in_pieces
+from tests.analyser.flows.test_waits import in_pieces
 from tests.support.mongo_messages import compressed, op_msg
 from tests.support.mqtt_encode import PING, connack, connect, publish, subscribe, user_property
 from tests.support.packets import (

@@ -12,7 +12,7 @@ from analyser.flows.flow import Flow
 from analyser.flows.flow_table import LINGER_NS
 from analyser.flows.shelf import Shelf
 from analyser.flows.streams import Half, Note, Pending
-from tests.analyser.test_flows import Collected
+from tests.analyser.flows.test_flow_table import Collected
 from tests.support.wire import ACK, FIN, RST, Talk
 
 NS = 1_000_000_000

@@ -21,7 +21,7 @@ from dissectors.kafka.records.record_sets import (
     record_headers,
     records_of,
 )
-from tests.dissectors.kafka.test_records import (
+from tests.dissectors.kafka.records.test_batches import (
     APPEND_TIME,
     COMMIT_MARKER,
     GZIP,

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.analyser.test_flows import Collected
+from tests.analyser.flows.test_flow_table import Collected
 from tests.support.packets import Captured, pcap
 from tests.support.wire import ACK, FIN, PSH, RST, SYN, Talk
 

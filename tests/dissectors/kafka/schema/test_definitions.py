@@ -25,7 +25,7 @@ SECRETS = {
     (51, "request", "salt"),
     (51, "request", "salted_password"),
 }
-ROOT = Path(__file__).parents[3]
+ROOT = Path(__file__).parents[4]
 
 
 def test_every_key_has_a_schema() -> None:
@@ -164,7 +164,7 @@ def test_schemas_are_read_from_an_archive_of_the_package(tmp_path: Path) -> None
         for path in sorted((ROOT / "dissectors").rglob("*")):
             if path.suffix in (".py", ".kafka"):
                 packed.write(path, path.relative_to(ROOT))
-    code = "from dissectors.kafka import schema; print(schema.__file__, schema.api(8).name, len(schema.api_keys()))"
+    code = "from dissectors.kafka.schema import definitions as schema; print(schema.__file__, schema.api(8).name, len(schema.api_keys()))"
     done = subprocess.run(
         [sys.executable, "-I", "-c", f"import sys; sys.path.insert(0, {str(archive)!r}); {code}"],
         capture_output=True,

@@ -16,7 +16,7 @@ from analyser.options import ReadOptions
 from analyser.reading.share import Share
 from dissectors.core.limits import Limits
 from dissectors.registry import PROTOCOLS
-from tests.analyser.test_flows import Collected
+from tests.analyser.flows.test_flow_table import Collected
 from tests.support.packets import Captured, ethernet, ipv4, pcap, tcp
 from tests.support.wire import ACK, FIN, SYN, Talk, decode
 
