@@ -23,7 +23,7 @@ _TIME = (1980, 1, 1, 0, 0, 0)
 
 def source_root() -> Path | None:
     """The folder that holds our packages; None when they are imported from a zip."""
-    root = Path(__file__).resolve().parents[2]
+    root = Path(__file__).resolve().parents[3]
     return root if root.is_dir() and (root / "dissectors").is_dir() else None
 
 
