@@ -16,7 +16,7 @@ from analyser.options import ReadOptions
 
 SHARES = 32
 # What the state of a dataset is made of; another one cannot be gone on from.
-STATE_FORMAT = 2
+STATE_FORMAT = 3
 
 
 @dataclass(frozen=True, slots=True)
