@@ -42,7 +42,14 @@ PROGRAMS = (
     Program("npm", "npm"),
     Program("chromium", "chromium"),
 )
-APT_PACKAGES = tuple(dict.fromkeys(program.apt_package for program in PROGRAMS))
+
+
+def missing_packages() -> tuple[str, ...]:
+    """Packages of the programs that are not there. Those of others stay out: some cannot be installed beside a Node or
+    Java that came from elsewhere.
+    """
+    absent = (program.apt_package for program in PROGRAMS if shutil.which(program.name) is None)
+    return tuple(dict.fromkeys(absent))
 
 
 def output_of(command: list[str]) -> str:
@@ -100,8 +107,8 @@ def main() -> int:
     missing = find_missing()
     for line in missing:
         print(line)
-    if missing:
-        print("apt-get install " + " ".join(APT_PACKAGES))
+    if missing_packages():
+        print("apt-get install " + " ".join(missing_packages()))
     return 1 if missing else 0
 
 

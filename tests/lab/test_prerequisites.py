@@ -42,3 +42,10 @@ def test_every_missing_program_is_named_with_its_package(
     for program in prerequisites.PROGRAMS:
         assert f"{program.name}: not found, install the apt package {program.apt_package}" in printed
     assert "apt-get install iproute2 ethtool" in printed
+
+
+def test_packages_of_programs_that_are_there_are_not_asked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    fake_program(tmp_path, "npm", "10.8.2")
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert "npm" not in prerequisites.missing_packages()
+    assert "nodejs" in prerequisites.missing_packages()

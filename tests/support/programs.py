@@ -10,6 +10,7 @@ import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Callable
 
 from tests.lab import prerequisites
 
@@ -34,17 +35,18 @@ def missing_browser() -> list[str]:
     return ["chromium: not found, install the apt package chromium; the dashboard is not tried without it"]
 
 
-NEEDS = {
-    "browser": (missing_browser, ("chromium",)),
-    "captors": (missing_captors, ("tshark", "tcpdump")),
-    "lab": (prerequisites.find_missing, prerequisites.APT_PACKAGES),
+# What is missing, in words; and the packages to install then.
+NEEDS: dict[str, tuple[Callable[[], list[str]], Callable[[], tuple[str, ...]]]] = {
+    "browser": (missing_browser, lambda: ("chromium",)),
+    "captors": (missing_captors, lambda: ("tshark", "tcpdump")),
+    "lab": (prerequisites.find_missing, prerequisites.missing_packages),
 }
 
 
 def apt_install(packages: tuple[str, ...]) -> None:
     """Install packages as root, or through sudo where it asks for no password; does nothing where neither works."""
     prefix = [] if os.geteuid() == 0 else ["sudo", "-n"]
-    if shutil.which("apt-get") is None or (prefix and shutil.which("sudo") is None):
+    if not packages or shutil.which("apt-get") is None or (prefix and shutil.which("sudo") is None):
         return
     print("installing with apt: " + " ".join(packages), file=sys.stderr)
     environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
@@ -63,7 +65,7 @@ def main(arguments: list[str]) -> int:
     for need in arguments:
         find, packages = NEEDS[need]
         if find():
-            apt_install(packages)
+            apt_install(packages())
         absent += find()
     for line in absent:
         print(line)

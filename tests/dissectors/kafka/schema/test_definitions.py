@@ -164,7 +164,8 @@ def test_schemas_are_read_from_an_archive_of_the_package(tmp_path: Path) -> None
         for path in sorted((ROOT / "dissectors").rglob("*")):
             if path.suffix in (".py", ".kafka"):
                 packed.write(path, path.relative_to(ROOT))
-    code = "from dissectors.kafka.schema import definitions as schema; print(schema.__file__, schema.api(8).name, len(schema.api_keys()))"
+    names = "schema.__file__, schema.api(8).name, len(schema.api_keys())"
+    code = f"from dissectors.kafka.schema import definitions as schema; print({names})"
     done = subprocess.run(
         [sys.executable, "-I", "-c", f"import sys; sys.path.insert(0, {str(archive)!r}); {code}"],
         capture_output=True,
