@@ -33,3 +33,8 @@ def dissectors(enabled: Iterable[str] = ()) -> dict[str, Dissector]:
 def dissector_of(protocol: str | None) -> Dissector | None:
     """The dissector of that name, optional or not; None when there is none."""
     return PROTOCOLS.get(protocol or "") or OPTIONAL.get(protocol or "")
+
+
+def titles(enabled: Iterable[str] = ()) -> list[str]:
+    """Titles of the same dissectors."""
+    return [dissector.title for dissector in dissectors(enabled).values()]

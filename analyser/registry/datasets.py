@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from analyser.registry.model import Column, Table
-from analyser.registry.shared import CLIENT_ADDRESS, CLIENT_ID, CLUSTER, ts_column
+from analyser.registry.shared import CLIENT_ADDRESS, CLIENT_ID, CLUSTER, PROTOCOL_NAMES, ts_column
 
 _LATENCY_MINUTES = Table(
     "latency_minutes",
     "one row per minute, operation, client and topic: exchanges and their latencies",
     (
         ts_column("begin of the minute of the requests", "derived"),
-        Column("protocol", "string", "kafka, mqtt, mongo"),
+        Column("protocol", "string", PROTOCOL_NAMES),
         CLUSTER,
         Column("operation", "string", "API, packet type or command name"),
         Column("topic", "string", "topic, where the exchanges are about exactly one", "derived"),

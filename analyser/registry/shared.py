@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from analyser.registry.model import Column, ColumnSource
+from dissectors.registry import PROTOCOLS
+
+PROTOCOL_NAMES = ", ".join(PROTOCOLS)
 
 
 def ts_column(meaning: str, source: ColumnSource = "row") -> Column:
@@ -26,7 +29,7 @@ REQUEST_TIME = "time of the packet that completes the request"
 
 FLOW_COLUMNS = (
     FLOW_ID,
-    Column("protocol", "string", "kafka, mqtt, mongo; null while not identified", "flow"),
+    Column("protocol", "string", f"{PROTOCOL_NAMES}; null while not identified", "flow"),
 )
 
 

@@ -15,9 +15,9 @@ from app.dashboard.live import live_folder, live_runs, show_start, show_waiting
 from app.dashboard.offers import UPLOAD_LIMIT_MB, Offer, recent, samples, without_folder
 from app.dashboard.snapshots import newest
 from app.dashboard.text import card, html, line, show
+from dissectors.registry import PROTOCOLS
 from reports.formats.words import size
 
-_TITLES = {"kafka": "Kafka", "mqtt": "MQTT", "mongo": "MongoDB"}
 _POLL_S = 0.5
 
 
@@ -38,8 +38,8 @@ def show_landing(given: Offer | None, *, unknown: bool) -> None:
         others = [*live_runs().offers(), *state.uploads().offers(), *recent()]
         _offers("Recent", [*([given] if given else []), *others])
     with left:
-        for kind, title in _TITLES.items():
-            _offers(f"{title} samples", [offer for offer in samples() if offer.kind == kind])
+        for kind, dissector in PROTOCOLS.items():
+            _offers(f"{dissector.title} samples", [offer for offer in samples() if offer.kind == kind])
 
 
 def _upload() -> None:
@@ -61,7 +61,7 @@ def _offers(title: str, offers: Sequence[Offer]) -> None:
     for number, offer in enumerate(offers, 1):
         way, words = st.columns([1, 7], vertical_alignment="center", gap="small")
         with way:  # names of samples are our own
-            about = offer.id if offer.kind in _TITLES else f"{title.lower()} {number}"
+            about = offer.id if offer.kind in PROTOCOLS else f"{title.lower()} {number}"
             state.link("overview", "Open", about, capture=offer.id)
         with words:
             show(

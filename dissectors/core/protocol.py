@@ -157,6 +157,8 @@ class PairsByOrder(Protocol):
 class Dissector:
     """One protocol.
 
+    name: as in the column `protocol` and in options. title: as people write it. colour: its marks in charts, `#rrggbb`.
+    letters: the first three of its rules' codes, such as those of KAF101.
     ports: usual server ports, a hint only.
     probe: (client bytes, server bytes, start of both streams seen) -> certainty 0 to 100; 50 decides.
     framer: (direction, stream starts at its beginning, limits) -> Framer.
@@ -169,6 +171,9 @@ class Dissector:
     """
 
     name: str
+    title: str
+    colour: str
+    letters: str
     ports: tuple[int, ...]
     probe: Callable[[bytes, bytes, bool], int]
     framer: Callable[[int, bool, Limits], Framer]

@@ -9,6 +9,9 @@ from dissectors.example.inspect import inspect, may_hide
 
 EXAMPLE = Dissector(
     name="example",
+    title="Example",
+    colour="#b59a00",
+    letters="EXA",
     ports=(),
     probe=probe,
     framer=framer,

@@ -11,6 +11,9 @@ from dissectors.kafka.rows.fields import KAFKA_ROWS
 
 KAFKA = Dissector(
     name="kafka",
+    title="Kafka",
+    colour="#2f7fc1",
+    letters="KAF",
     ports=(9092, 9093, 9094, 9095, 19092, 29092),
     probe=probe,
     framer=framer,

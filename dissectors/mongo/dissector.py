@@ -11,6 +11,9 @@ from dissectors.mongo.rows import MONGO_ROWS
 
 MONGO = Dissector(
     name="mongo",
+    title="MongoDB",
+    colour="#1d9a74",
+    letters="MON",
     ports=(27017, 27018, 27019, 27020),
     probe=probe,
     framer=framer,

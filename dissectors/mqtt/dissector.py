@@ -12,6 +12,9 @@ from dissectors.mqtt.rows import MQTT_ROWS
 
 MQTT = Dissector(
     name="mqtt",
+    title="MQTT",
+    colour="#8e6bbf",
+    letters="MQT",
     ports=(1883, 8883, 1884, 11883, 21883, 31883),
     probe=probe,
     framer=framer,

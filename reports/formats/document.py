@@ -5,6 +5,7 @@ Strings may come straight from the wire: every format makes them safe in its own
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
@@ -74,20 +75,26 @@ def severity_tone(severity: str) -> Tone:
     return tones.get(severity, "plain")
 
 
-_NAMES = {"MQTT": "MQTT", "MONGODB": "MongoDB"}
-
-
-def title_text(title: str) -> str:
-    """A section's title as running text: `Consumer groups`, `MongoDB`."""
-    return _NAMES.get(title, title.capitalize())
-
-
 Block = Heading | Paragraph | Copy | Cells
 
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """A titled part of the report; an empty title is a part without one."""
+    """A titled part of the report; an empty title is a part without one.
+
+    name: the title in running text, where it is a name (`MongoDB`).
+    """
 
     title: str
     blocks: tuple[Block, ...]
+    name: str = ""
+
+    @property
+    def short(self) -> str:
+        """The title in running text: `Consumer groups`."""
+        return self.name or self.title.capitalize()
+
+
+def protocol_section(title: str, blocks: Iterable[Block]) -> Section:
+    """The section of a protocol with that title."""
+    return Section(title.upper(), tuple(blocks), title)

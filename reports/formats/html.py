@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from functools import cache
 from typing import Any
 
-from reports.formats.document import Block, Cells, Copy, Heading, Paragraph, Section, title_text
+from reports.formats.document import Block, Cells, Copy, Heading, Paragraph, Section
 from reports.formats.printable import visible
 
 # By what a block is the template draws it.
@@ -25,7 +25,7 @@ def render(sections: Sequence[Section], title: str) -> str:
             sections=[
                 {
                     "title": section.title,
-                    "short": title_text(section.title),
+                    "short": section.short,
                     "anchor": _anchor(section.title),
                     "parts": _parts(section.blocks),
                 }

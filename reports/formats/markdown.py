@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from reports.formats.document import Block, Cells, Copy, Heading, Paragraph, Section, title_text
+from reports.formats.document import Block, Cells, Copy, Heading, Paragraph, Section
 from reports.formats.printable import visible
 
 # An underscore within a word is no emphasis. A colon matters in `:name:` only, which some sites show as a picture.
@@ -22,7 +22,7 @@ def render(sections: Sequence[Section], title: str) -> str:
     lines = [f"# {escaped(title)}"]
     for section in sections:
         if section.title:
-            lines += ["", f"## {escaped(title_text(section.title))}"]
+            lines += ["", f"## {escaped(section.short)}"]
         for block in section.blocks:
             lines += ["", *_block(block)] if not _continues(block, lines) else _block(block)
     return "\n".join(lines) + "\n"

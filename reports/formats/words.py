@@ -14,6 +14,11 @@ def count(number: int, one: str, many: str | None = None) -> str:
     return f"{number:,} {one if number == 1 else many or one + 's'}"
 
 
+def listed(names: Sequence[str], last: str) -> str:
+    """`Kafka, MQTT or MongoDB`, where `last` is `or`."""
+    return f"{', '.join(names[:-1])} {last} {names[-1]}" if len(names) > 1 else "".join(names)
+
+
 def size(number_bytes: int) -> str:
     """Bytes in the largest decimal unit that leaves a whole digit."""
     for unit, scale in _UNITS:

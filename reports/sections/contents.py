@@ -11,9 +11,10 @@ from collections import Counter
 from collections.abc import Sequence
 
 from analyser.options import ReadOptions
+from dissectors.registry import titles
 from reports.formats.document import Block, Paragraph, Section, severity_tone
 from reports.formats.values import time_text
-from reports.formats.words import count
+from reports.formats.words import count, listed
 from reports.questions.causes import SEVERITIES, Cause, Finding, causes, findings
 from reports.questions.operations import client_count, clients, operations
 from reports.questions.quality import Quality, quality
@@ -59,7 +60,7 @@ def _verdict(found: Sequence[Finding], by_cause: Sequence[Cause], seen: Quality,
     if len(by_cause) > 1:
         blocks.extend(cause_list(by_cause))
     if not any(f.protocol for f in seen.flows):
-        blocks.append(Paragraph(nothing_known(seen)))
+        blocks.append(Paragraph(nothing_known(seen, options)))
     if options.from_ns is not None or options.to_ns is not None:
         blocks.append(Paragraph(_window(options), "selected"))
     return Section("", tuple(blocks))
@@ -83,12 +84,12 @@ def _counts(found: Sequence[Finding], by_cause: Sequence[Cause]) -> str:
     return f"{count(len(found), 'finding')}{grouped}: {', '.join(parts)}."
 
 
-def nothing_known(seen: Quality) -> str:
+def nothing_known(seen: Quality, options: ReadOptions) -> str:
     """What to say of a capture in which no protocol was found."""
     flows = sum(f.flows for f in seen.flows)
     if flows == 0:
         return f"There is no TCP connection in {count(seen.packets, 'packet')}."
     return (
-        f"No Kafka, MQTT or MongoDB traffic was recognised in {count(flows, 'connection')}. "
+        f"No {listed(titles(options.enable), 'or')} traffic was recognised in {count(flows, 'connection')}. "
         "If you know better, name the server's port: --decode-as PORT=PROTOCOL."
     )

@@ -7,8 +7,11 @@ from collections import Counter
 from typing import Any
 
 from analyser.crosscheck.result import Counts, CrossCheck, Example, Explained
+from analyser.crosscheck.tshark import PROTOCOLS as COMPARED
 from analyser.registry.tables import SCHEMA_VERSION
+from dissectors.registry import PROTOCOLS
 from reports.formats.document import Block, Cells, Heading, Paragraph, Section
+from reports.formats.words import listed
 
 SHOWN = 20
 _WHOSE = {"tshark": "limit of tshark", "both": "no fault of either", "capture": "what the capture lacks"}
@@ -67,7 +70,8 @@ def _verdict(result: CrossCheck) -> str:
     known = sum(one.count for one in result.explained.values())
     total = result.agreeing + known + result.disagreeing
     if not total:
-        return f"No message of Kafka, MQTT or MongoDB to compare with tshark {result.version}."
+        names = listed([dissector.title for name, dissector in PROTOCOLS.items() if name in COMPARED], "or")
+        return f"No message of {names} to compare with tshark {result.version}."
     disagree = f"{result.disagreeing:,} disagree" if result.disagreeing else "none disagrees"
     return (
         f"{total:,} messages compared with tshark {result.version}: {result.agreeing:,} agree, {known:,} differ or are "

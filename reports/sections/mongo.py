@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from reports.formats.document import Block, Heading, Paragraph, Section
+from dissectors.mongo.dissector import MONGO
+from reports.formats.document import Block, Heading, Paragraph, Section, protocol_section
 from reports.formats.words import count
 from reports.questions.causes import Finding
 from reports.questions.source import Source, rows
@@ -89,7 +90,7 @@ def sections(source: Source, _: Sequence[Finding]) -> list[Section]:
     for part in _PARTS:
         if held := rows(source, part.query):
             blocks += [Heading(part.title), *summary_blocks(part, held)]
-    return [Section("MONGODB", tuple(blocks))]
+    return [protocol_section(MONGO.title, blocks)]
 
 
 def values(source: Source) -> dict[str, Any]:

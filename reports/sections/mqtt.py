@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from reports.formats.document import Block, Heading, Section
+from dissectors.mqtt.dissector import MQTT
+from reports.formats.document import Block, Heading, Section, protocol_section
 from reports.questions.causes import Finding
 from reports.questions.source import Source, rows
 from reports.sections.summary import Summary, summary_blocks
@@ -94,7 +95,7 @@ def sections(source: Source, _: Sequence[Finding]) -> list[Section]:
         found = rows(source, part.query)
         if found:
             blocks += [Heading(part.title), *summary_blocks(part, found)]
-    return [Section("MQTT", tuple(blocks))]
+    return [protocol_section(MQTT.title, blocks)]
 
 
 def values(source: Source) -> dict[str, Any]:

@@ -14,14 +14,14 @@ import altair as alt
 import pandas as pd
 import streamlit as st
 
+from dissectors.registry import OPTIONAL, PROTOCOLS
+
 PALETTE = ("#2f7fc1", "#e07b00", "#1d9a74", "#c9599b", "#8e6bbf", "#b59a00", "#4fb0e5", "#c8463c", "#7a8a99", "#9a6a3f")
 SHAPES = ("circle", "square", "triangle-up", "diamond", "cross", "triangle-down")
+# Protocols have their own colours, of this palette or not.
 PROTOCOL = {
-    "kafka": "#2f7fc1",
-    "mqtt": "#8e6bbf",
-    "mongo": "#1d9a74",
+    **{name: dissector.colour for name, dissector in {**PROTOCOLS, **OPTIONAL}.items()},
     "not identified": "#7a8a99",
-    "example": "#b59a00",
 }
 BAD, QUIET = "#d64545", "#8a94a0"
 

@@ -11,11 +11,17 @@ from app.dashboard.known import known
 from app.dashboard.state import View
 from app.dashboard.text import card, empty, heading
 from app.dashboard.views.finding import show_finding
+from dissectors.registry import OPTIONAL, PROTOCOLS
 from reports.formats.words import count
 from reports.questions.causes import SEVERITIES, Cause, Finding
 from reports.sections.findings import cause_where, cause_who
 
 _CAUSES_PAGE = 15
+_ABOUT = {
+    "CAP": "capture",
+    "TCP": "TCP",
+    **{dissector.letters: dissector.title for dissector in (*PROTOCOLS.values(), *OPTIONAL.values())},
+}
 
 
 def show(view: View) -> None:
@@ -85,8 +91,8 @@ def _pages(page: int, last: int) -> None:
 
 def _about(finding: Finding) -> str:
     """Capture, TCP or the protocol, by the letters of the code."""
-    names = {"CAP": "capture", "TCP": "TCP", "KAF": "Kafka", "MQT": "MQTT", "MON": "MongoDB"}
-    return names.get(finding.code[:3], finding.code[:3])
+    letters = finding.code[:3]
+    return _ABOUT.get(letters, letters)
 
 
 def _fits(finding: Finding, severity: str, kind: str, code: str, text: str) -> bool:

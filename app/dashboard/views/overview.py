@@ -47,7 +47,7 @@ def show(view: View) -> None:
         _traffic(view)
     else:
         again = command_line(view.source.opened, "dashboard", "--decode-as", "PORT=PROTOCOL")
-        card("Nothing known in here", nothing_known(seen), "warning", foot=again)
+        card("Nothing known in here", nothing_known(seen, view.source.options), "warning", foot=again)
     st.subheader("Who talks to whom", anchor=False)
     paged_table(
         view.source, "peers", PEERS, _PEERS, order="-packets", noun="pair", search=("client_address", "server_address")
