@@ -17,9 +17,9 @@ import numpy.typing as npt
 from analyser.capture import PacketBatch
 from analyser.flows.streams import Run
 from analyser.flows.stretches import Stretches
+from analyser.flows.tcp import MASK
 from dissectors.core.model import packet_of
 
-_MASK = (1 << 32) - 1
 _ROWS_AT_A_TIME = 4096
 
 IntArray = npt.NDArray[np.int64]
@@ -92,7 +92,7 @@ class BatchColumns:
         self._starts, self._ends = starts.tolist(), (starts + size).tolist()
         self._packets, self._ts_ns = self.packet[rows].tolist(), batch.ts_ns[rows].tolist()
         new_run = np.concatenate(([True], key[1:] != key[:-1]))
-        follows = np.concatenate(([True], ((seq[:-1] + size[:-1]) & _MASK) == seq[1:]))
+        follows = np.concatenate(([True], ((seq[:-1] + size[:-1]) & MASK) == seq[1:]))
         broken = ~(follows | new_run) | (size < batch.wire_payload_bytes[rows])
         firsts = np.flatnonzero(new_run)
         lasts = np.concatenate((firsts[1:], [len(rows)]))

@@ -1,24 +1,34 @@
 """One TCP connection as the flow table keeps it while it is open.
 
-In: what `analyser/flows/flow_table.py` sees of its packets. Out: `Flow`, and its id.
+In: what `analyser/flows/flow_table.py` sees of its packets. Out: `Flow`, and its id. Whoever takes what its streams
+deliver is a `FlowReader`; what the bytes mean is up to that one.
 """
 
 from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from analyser.capture import Endpoints
 from analyser.capture.syn_options import NOT_SEEN, NOT_SENT
 from analyser.flows.streams import Half, Note
+from analyser.flows.tcp import ACK, FIN, MASK, RST
+from analyser.flows.waited import Waits
+from dissectors.core.protocol import Sink
 
-if TYPE_CHECKING:
-    from analyser.decoding.flow_decoder import FlowDecoder
-    from analyser.flows.waits import Waits
 
-FIN, SYN, RST, ACK = 1, 2, 4, 16
-MASK = (1 << 32) - 1
+class FlowReader(Protocol):
+    """Reads both streams of one flow."""
+
+    @property
+    def held_bytes(self) -> int:
+        """Stream bytes that it keeps until more come."""
+        ...
+
+    def consume(self, flow: Flow, out: Sink) -> bool:
+        """Take what the flow has queued; True when rows may have been added."""
+        ...
 
 
 @dataclass(slots=True)
@@ -30,7 +40,7 @@ class Flow:
     client_is_low: None until the handshake or the protocol tells. closed_by_low, reset_by_low likewise.
     packets counts all, duplicates those captured twice, data_segments those with payload (copies not counted).
     closed_ts_ns: the capture's clock (latest time so far) when both sides had ended, or one had reset.
-    decoder: what consumes the streams; None before there are bytes and once the flow is finished.
+    decoder: what reads the streams; None before there are bytes and once the flow is finished.
     waits: what TCP made it wait for; None while there is nothing.
     """
 
@@ -57,7 +67,7 @@ class Flow:
     carrier: str | None = None
     encrypted: bool = False
     sni: str | None = None
-    decoder: FlowDecoder | None = None
+    decoder: FlowReader | None = None
     waits: Waits | None = None
     held_bytes: int = 0
     let_go: bool = False

@@ -22,11 +22,12 @@ import numpy.typing as npt
 from analyser.capture import EndpointTable, PacketBatch
 from analyser.flows.batches import BatchColumns, PacketRow, ReadyRun
 from analyser.flows.copies import Copies
-from analyser.flows.flow import ACK, FIN, MASK, RST, SYN, Flow, close, handshake, starts_anew
+from analyser.flows.flow import Flow, close, handshake, starts_anew
 from analyser.flows.half_open import Attempt, HalfOpen
 from analyser.flows.shelf import Shelf
 from analyser.flows.streams import HISTORY_BYTES, Half, Note
 from analyser.flows.stretches import Places, Stretch, stretches
+from analyser.flows.tcp import ACK, FIN, MASK, RST, SYN
 from analyser.flows.two_points import Delays
 from analyser.flows.wait_signs import SignFinder, Signs
 from analyser.flows.waits import settle, watch

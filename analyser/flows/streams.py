@@ -13,12 +13,12 @@ from dataclasses import dataclass, field
 from itertools import groupby
 from typing import NamedTuple
 
+from analyser.flows.tcp import MASK
 from dissectors.core.limits import Limits
 
 HISTORY_BYTES = 4096
 HISTORY_SEGMENTS = 32
 _HALF = 1 << 31
-_MASK = (1 << 32) - 1
 _PATIENCE_NS = 1_000_000_000
 _UNACKED_FACTOR = 4
 # Packets that only overtook each other are closer than this; a hole that is filled later was filled by sending again.
@@ -165,7 +165,7 @@ class Half:
 
     def unwrap(self, seq: int) -> int:
         """The unwrapped sequence number nearest to what is expected next."""
-        return self.next_seq + ((seq - self.next_seq + _HALF) & _MASK) - _HALF
+        return self.next_seq + ((seq - self.next_seq + _HALF) & MASK) - _HALF
 
     def finish_at(self, seq: int) -> None:
         """The sender's FIN: its stream ends before `seq`."""

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from analyser.capture import PacketBatch
-from analyser.flows.flow import ACK, FIN, RST, SYN
+from analyser.flows.tcp import ACK, FIN, RST, SYN
 
 _SPECIAL = FIN | SYN | RST
 

@@ -16,11 +16,12 @@ import numpy as np
 import numpy.typing as npt
 
 from analyser.capture import EndpointTable, PacketBatch
+from analyser.flows.tcp import MASK
 
 SAMPLES = 100
 _TAIL_PACKETS = 4096
 _NEIGHBOURS = 50
-_HALF, _MASK = 1 << 31, (1 << 32) - 1
+_HALF = 1 << 31
 _NS_PER_MS = 1e6
 
 # Columns of what is remembered of a packet, and where its number stands among them.
@@ -190,5 +191,5 @@ def same_connection(one: Seen, other: Seen) -> bool:
 
 
 def _overlap(start: int, size: int, other_start: int, other_size: int) -> bool:
-    ahead = ((other_start - start + _HALF) & _MASK) - _HALF
+    ahead = ((other_start - start + _HALF) & MASK) - _HALF
     return ahead < size and -ahead < other_size

@@ -22,7 +22,7 @@ import numpy.typing as npt
 
 from analyser.capture import PacketBatch
 from analyser.flows.batches import BatchColumns, FlagArray, IntArray
-from analyser.flows.flow import ACK, FIN, MASK, RST, SYN
+from analyser.flows.tcp import ACK, FIN, MASK, RST, SYN
 
 CELL_BITS = 23
 CELL_NS = 1 << CELL_BITS

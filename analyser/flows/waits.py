@@ -7,11 +7,11 @@ handshake. Out: rows (WAIT_FIELDS). A row only measures; what is too long or too
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
 
 from analyser.flows.flow import Flow, window_shift
 from analyser.flows.streams import Half, Note
 from analyser.flows.wait_signs import CELL_NS, Full, Signs, Stall
+from analyser.flows.waited import FullWindow, Waits
 from dissectors.core.limits import Limits
 from dissectors.core.model import Row
 
@@ -29,37 +29,6 @@ USUAL_SEGMENT_BYTES = 1460
 # Options of a TCP header take this much of a segment at most.
 MOST_OPTIONS_BYTES = 40
 _NS_PER_MS = 1e6
-
-
-@dataclass(slots=True)
-class FullWindow:
-    """A window that is full, for `cells` instants up to `next_cell`; `sent_from`: where the stream was at first."""
-
-    first: Full
-    last: Full
-    sent_from: int
-    window_least: int
-    window_most: int
-    cells: int = 0
-    next_cell: int = 0
-
-
-@dataclass(slots=True)
-class Waits:
-    """What a flow has waited for so far, `count` times.
-
-    full: by sender, the pair's high endpoint first, a window that is full now.
-    A row's first value says whether the low endpoint waited, until it is known which one is the client.
-    """
-
-    rows: list[Row] = field(default_factory=list)
-    count: int = 0
-    full: list[FullWindow | None] = field(default_factory=lambda: [None, None])
-
-    def take(self) -> list[Row]:
-        """The rows since the last call."""
-        rows, self.rows = self.rows, []
-        return rows
 
 
 def watch(flow: Flow, signs: Signs, limits: Limits, before: int | None = None) -> None:

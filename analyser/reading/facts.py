@@ -9,7 +9,8 @@ import pyarrow as pa
 
 from analyser.capture import CaptureStats, Endpoints, EndpointTable
 from analyser.capture.reader import LIMIT_REMARKS
-from analyser.flows.flow import MASK, Flow, flow_id, window_shift
+from analyser.flows.flow import Flow, flow_id, window_shift
+from analyser.flows.tcp import MASK
 from analyser.registry.tables import arrow_schema
 
 _NS_PER_MS = 1e6

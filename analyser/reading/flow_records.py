@@ -11,7 +11,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from analyser.capture import EndpointTable
-from analyser.flows.flow import MASK, Flow
+from analyser.flows.flow import Flow
+from analyser.flows.tcp import MASK
 from analyser.flows.two_points import Delays, Seen, duplicates
 from analyser.reading.facts import flow_row
 from analyser.registry.tables import arrow_schema
