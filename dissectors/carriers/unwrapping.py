@@ -10,8 +10,8 @@ from collections import deque
 
 from wsproto.frame_protocol import Frame, FrameDecoder, Header, Opcode, ParseFailed
 
+from dissectors.carriers.frames import COMPRESSED, looks_like
 from dissectors.carriers.inflate import Inflate
-from dissectors.carriers.websocket import COMPRESSED, looks_like
 from dissectors.core.carrier import Carried, Interrupted, Item, Opening, Told
 from dissectors.core.limits import Limits
 from dissectors.core.model import SERVER_TO_CLIENT

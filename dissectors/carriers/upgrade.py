@@ -10,7 +10,7 @@ import re
 
 import h11
 
-from dissectors.carriers.websocket import METHOD
+from dissectors.carriers.frames import METHOD
 from dissectors.core.carrier import HiddenBytes, Opening, Told
 from dissectors.core.model import CLIENT_TO_SERVER, SERVER_TO_CLIENT
 

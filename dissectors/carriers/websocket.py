@@ -1,30 +1,13 @@
-"""The carrier WebSocket (RFC 6455): what is asked about every connection.
+"""The carrier WebSocket (RFC 6455).
 
 wsproto and h11 are imported when a connection looks like one; reading other captures does not wait for them.
 """
 
 from __future__ import annotations
 
+from dissectors.carriers.frames import METHOD, looks_like, may_open
 from dissectors.core.carrier import Carrier, Opening, Unwrapper
 from dissectors.core.limits import Limits
-from dissectors.core.model import CLIENT_TO_SERVER, SERVER_TO_CLIENT
-
-METHOD = b"GET "
-MASKED, COMPRESSED, RESERVED = 0x80, 0x40, 0x70
-# Continuation, text, binary; close, ping, pong: RFC 6455, 5.2.
-OPCODES = frozenset({0x0, 0x1, 0x2, 0x8, 0x9, 0xA})
-
-
-def may_open(client: bytes) -> bool:
-    """WebSocket over HTTP/1.1 begins with a GET."""
-    return client[: len(METHOD)] == METHOD[: len(client)]
-
-
-def looks_like(data: bytes) -> int | None:
-    """Who could send a segment with these first bytes: clients mask, servers do not. None for nobody."""
-    if len(data) < 2 or data[0] & RESERVED or data[0] & 0x0F not in OPCODES:
-        return None
-    return CLIENT_TO_SERVER if data[1] & MASKED else SERVER_TO_CLIENT
 
 
 def _opening(client: bytes, server: bytes) -> Opening | None:

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from dissectors.carriers.frames import may_open
 from dissectors.carriers.upgrade import MAX_HEAD_BYTES, opening
-from dissectors.carriers.websocket import may_open
 
 REQUEST = (
     b"GET /chat HTTP/1.1\r\nHost: broker\r\nUpgrade: websocket\r\nConnection: keep-alive, Upgrade\r\n"

@@ -10,8 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from wsproto.frame_protocol import Opcode
 
+from dissectors.carriers.frames import OPCODES, looks_like
 from dissectors.carriers.upgrade import opening
-from dissectors.carriers.websocket import OPCODES, WEBSOCKET, looks_like
+from dissectors.carriers.websocket import WEBSOCKET
 from dissectors.core.carrier import Carried, Interrupted, Item, Told
 from dissectors.core.limits import Limits
 from dissectors.core.model import CLIENT_TO_SERVER, SERVER_TO_CLIENT
