@@ -13,11 +13,13 @@ from dataclasses import replace
 from typing import Any
 
 from analyser.crosscheck import ours as our_side
+from analyser.crosscheck.case import Case
 from analyser.crosscheck.fields import PACKETS, packet_fields
-from analyser.crosscheck.limits import Case, reason, seen_with
+from analyser.crosscheck.limits import reason, seen_with
 from analyser.crosscheck.match import Pair, matched
 from analyser.crosscheck.message import HEAD, Endpoint, Ours, Theirs
 from analyser.crosscheck.ours import TABLES, FlowState, Tables
+from analyser.crosscheck.protocols import COMPARED
 from analyser.crosscheck.result import CrossCheck, Example
 from analyser.crosscheck.theirs import messages
 from analyser.crosscheck.tshark import Tshark, TsharkError
@@ -162,7 +164,7 @@ class _File:
         if theirs.gave_up:
             names &= HEAD
         other = dict(theirs.values)
-        if ours.key.protocol == "kafka" and "request" in names:
+        if COMPARED[ours.key.protocol].request_is_packet and "request" in names:
             place = ends, other["request"], theirs.key.number
             other["request"] = self._packets.get(place, other["request"])
         found = {name: (ours.values[name], other[name]) for name in names if ours.values[name] != other[name]}
@@ -183,8 +185,8 @@ class _File:
             _keep(self._packets, (ends, theirs.packet, theirs.key.number), ours.packet)
         if "request" in theirs.values:
             _keep(self._answered, (ends, theirs.values["request"]), None)
-        if theirs.key.protocol == "kafka" and theirs.role == "request" and theirs.gave_up:
-            _keep(self._given_up, (ends, theirs.values["number"]), None)
+        if theirs.role == "request" and theirs.gave_up:
+            _keep(self._given_up, (ends, theirs.values.get("number")), None)
 
     def _example(self, pair: Pair, differing: dict[str, tuple[Any, Any]]) -> Example:
         ours, theirs = pair

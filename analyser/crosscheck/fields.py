@@ -14,18 +14,13 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any
 
-from analyser.crosscheck.tshark import PROTOCOLS, Tshark, TsharkError
+from analyser.crosscheck.protocols import COMPARED
+from analyser.crosscheck.tshark import LAYERS, Tshark, TsharkError
 
 PACKETS = 20
 _LINES, _CHARACTERS = 200, 200
 # Fields that hold keys, values, documents, payloads or credentials.
-_HIDDEN = re.compile(
-    r"kafka\.(message_(key|value)|header_(key|value)|config_value|sasl_authentication|token_hmac|tagged_field_\w+"
-    r"|truncated_content|protocol_metadata|member_(metadata|assignment)|metadata)"
-    r"|mqtt\.(msg|msg_text|msg_decoded_as|passwd|username|willmsg|willmsg_text|prop_(string|key|value|unknown))"
-    r"|mongo\.(element\.(value|length)|message|commandargs|commandreply|metadata|outputdocs|unknown"
-    r"|compression\.compressed_data).*"
-)
+_HIDDEN = re.compile("|".join(compared.hidden for compared in COMPARED.values()))
 
 
 def packet_fields(
@@ -76,7 +71,7 @@ def _lines(packet: Any) -> tuple[str, ...]:
     """The layers of a packet, and the fields of those that are compared."""
     lines = [f"layers {', '.join(layer.layer_name for layer in packet.layers)}"]
     for layer in packet.layers:
-        if layer.layer_name in PROTOCOLS:
+        if layer.layer_name in LAYERS:
             lines.append(layer.layer_name)
             lines += _of_layer(layer.field_names, layer)
     if len(lines) > _LINES:

@@ -1,6 +1,6 @@
 """Our tables to messages: one query for each capture file, its rows in the order of the packets.
 
-In: an analysis that holds TABLES. Out: messages of kafka, mqtt and mongo with the values that tshark shows too.
+In: an analysis that holds TABLES. Out: messages of the compared protocols with the values that tshark shows too.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from typing import Any, NamedTuple, Protocol
 
 import duckdb
 
-from analyser.crosscheck.message import Endpoint, Flow, Key, Ours, partition_order
-from analyser.crosscheck.tshark import PROTOCOLS
+from analyser.crosscheck.message import Endpoint, Flow, Key, Ours
+from analyser.crosscheck.protocols import COMPARED
 from analyser.options import ReadOptions
 from analyser.registry.queries import literal
 
@@ -21,15 +21,7 @@ TABLES = (
     "flows",
     "messages",
     "exchanges",
-    "kafka_offset_commits",
-    "kafka_offset_fetches",
-    "kafka_fetch_partitions",
-    "kafka_produce_batches",
-    "kafka_group_events",
-    "mqtt_connections",
-    "mqtt_publishes",
-    "mqtt_subscriptions",
-    "mongo_commands",
+    *(table for compared in COMPARED.values() for table in compared.tables),
 )
 BATCH_ROWS = 1 << 13
 
@@ -64,29 +56,6 @@ class Tables(Protocol):
         ...
 
 
-# Topics and partitions of an exchange: those of the request, and those of the response where these are others.
-_PARTITIONS = """
-    partitions as (
-        select exchange_id, any_value(group_id) as group_id,
-               list(distinct [topic, partition, committed_offset]) as asked,
-               list(distinct [topic, partition, null]) as answered
-        from (select exchange_id, group_id, topic, partition::varchar as partition,
-                     committed_offset::varchar as committed_offset from kafka_offset_commits) group by exchange_id
-        union all
-        select exchange_id, any_value(group_id), null,
-               list(distinct [topic, partition::varchar, committed_offset::varchar])
-        from kafka_offset_fetches group by exchange_id
-        union all
-        select exchange_id, null, list(distinct [topic, partition::varchar, null]),
-               list(distinct [topic, partition::varchar, null])
-        from kafka_produce_batches group by exchange_id
-        union all
-        select exchange_id, null, null, list(distinct [topic, partition::varchar, null])
-        from kafka_fetch_partitions where error_code is not null group by exchange_id
-        union all
-        select exchange_id, any_value(group_id), null, null
-        from kafka_group_events where event <> 'describe' group by exchange_id)"""
-
 _MESSAGES = """
     select m.packet_last, m.protocol, m.src_address, m.src_port, m.dst_address, m.dst_port, m.length_bytes,
            m.correlation_id, m.operation, m.role, m.version, m.message_id, m.flow_id, m.complete, m.error, m.client_id,
@@ -94,20 +63,12 @@ _MESSAGES = """
            f.out_of_order_segments + f.retransmitted_segments > 0 as disorder,
            a.exchange_id is not null as answers, a.request_packet, q.correlation_id as request_number,
            coalesce(a.error_code, 0) as error_code, a.error_code is not null as error_known,
-           p.group_id, p.asked, p.answered,
-           u.topic, u.qos, u.retain, u.dup, s.filters, c.connection_client_id, c.protocol_level,
-           k.database, k.ok, k.compressor, k.response_compressor
+           {columns}
     from messages m join flows f using (flow_id)
     left join exchanges r on r.request_message_id = m.message_id
     left join exchanges a on a.response_message_id = m.message_id and a.request_message_id is not null
     left join messages q on q.message_id = a.request_message_id
-    left join partitions p on p.exchange_id = coalesce(r.exchange_id, a.exchange_id)
-    left join mqtt_publishes u on u.message_id = m.message_id
-    left join (select exchange_id, list(topic_filter order by position) as filters from mqtt_subscriptions
-               group by exchange_id) s on s.exchange_id = r.exchange_id
-    left join (select exchange_id, case when client_id_assigned then '' else client_id end as connection_client_id,
-                      protocol_level from mqtt_connections where connect_seen) c on c.exchange_id = r.exchange_id
-    left join mongo_commands k on k.exchange_id = coalesce(r.exchange_id, a.exchange_id)
+    {joins}
     where {condition}
     order by m.packet_last, m.stream_offset"""
 
@@ -130,7 +91,7 @@ def server_ports(tables: Tables, file: str) -> Ports:
     """The ports of flows with messages in a file; of a shared one the protocol of most messages."""
     query = f"""
         select f.server_port, f.protocol, count(*) as n from flows f join messages m using (flow_id)
-        where m.file = {literal(file)} and f.protocol in ({", ".join(map(literal, PROTOCOLS))}) and f.carrier is null
+        where m.file = {literal(file)} and f.protocol in ({", ".join(map(literal, COMPARED))}) and f.carrier is null
               and f.server_port is not null
         group by all order by n, f.protocol"""
     rows = tables.connection.execute(query).fetchall()
@@ -154,7 +115,11 @@ def odd_flows(tables: Tables) -> dict[frozenset[Endpoint], FlowState]:
 def messages(tables: Tables, file: str) -> Iterator[Ours]:
     """The messages that end in a file, by packet and place in the stream; memory stays within DuckDB's limit."""
     condition = f"m.file = {literal(file)} and {_selected(tables.options)}"
-    query = f"with {_PARTITIONS.strip()} {_MESSAGES.format(condition=condition)}"
+    compared = COMPARED.values()
+    columns = ", ".join(column for one in compared for column in one.columns)
+    joins = "\n    ".join(one.joins.strip() for one in compared)
+    subqueries = ",".join(subquery for one in compared for subquery in one.subqueries)
+    query = f"with {subqueries} {_MESSAGES.format(columns=columns, joins=joins, condition=condition)}"
     reader = tables.connection.sql(query).to_arrow_reader(BATCH_ROWS)
     for batch in reader:
         for row in batch.to_pylist():
@@ -162,7 +127,7 @@ def messages(tables: Tables, file: str) -> Iterator[Ours]:
 
 
 def _selected(options: ReadOptions) -> str:
-    wanted = [name for name in PROTOCOLS if not options.protocols or name in options.protocols]
+    wanted = [name for name in COMPARED if not options.protocols or name in options.protocols]
     conditions = [f"m.protocol in ({', '.join(map(literal, wanted)) or 'null'})"]
     if options.from_ns is not None:
         conditions.append(f"epoch_ns(m.ts) >= {options.from_ns}")
@@ -174,7 +139,7 @@ def _selected(options: ReadOptions) -> str:
 def _made(row: dict[str, Any]) -> Ours:
     protocol, number = row["protocol"], row["correlation_id"]
     operation = row["operation"]
-    known = (operation, number) if protocol == "mqtt" else number
+    known = (operation, number) if COMPARED[protocol].by_operation else number
     key = Key(
         protocol,
         (row["src_address"], row["src_port"]),
@@ -182,7 +147,7 @@ def _made(row: dict[str, Any]) -> Ours:
         row["length_bytes"],
         known,
     )
-    values = {"length_bytes": row["length_bytes"], "number": number, **_VALUES[protocol](row)}
+    values = {"length_bytes": row["length_bytes"], "number": number, **COMPARED[protocol].values(row)}
     flow = Flow(bool(row["disorder"]), row["carrier"])
     return Ours(
         row["packet_last"],
@@ -200,56 +165,3 @@ def _made(row: dict[str, Any]) -> Ours:
 
 
 _MAY_BE_NULL = frozenset({"client_id"})
-
-
-def _kafka(row: dict[str, Any]) -> dict[str, Any]:
-    asks = row["role"] == "request"
-    values: dict[str, Any] = {"operation": row["operation"], "version": row["version"]}
-    values["partitions"] = _sorted(row["asked"] if asks else row["answered"])
-    if asks:
-        values |= {"client_id": row["client_id"], "group_id": row["group_id"]}
-    elif row["answers"]:
-        values["request"] = row["request_packet"]
-        values["error_code"] = row["error_code"] if row["error_known"] else None
-    return values
-
-
-def _mqtt(row: dict[str, Any]) -> dict[str, Any]:
-    values = {name: row[name] for name in ("operation", "qos", "retain", "dup", "filters")}
-    if row["qos"] is not None:
-        values["topic"] = row["topic"]
-    if row["operation"] == "CONNECT":
-        values["version"] = row["version"]
-        if row["connection_client_id"] is not None:
-            values["client_id"] = row["connection_client_id"] or None
-    if row["operation"] == "CONNACK" and row["error_known"]:
-        values["error_code"] = row["error_code"]
-    return values
-
-
-def _mongo(row: dict[str, Any]) -> dict[str, Any]:
-    values: dict[str, Any] = {"version": row["version"]}
-    if row["role"] == "request":
-        values |= {
-            "operation": row["operation"],
-            "database": row["database"],
-            "compressor": row["compressor"] or "none",
-        }
-    elif row["answers"]:
-        values |= {"request": row["request_number"], "ok": row["ok"]}
-        values["compressor"] = row["response_compressor"] or "none"
-    return values
-
-
-_VALUES = {"kafka": _kafka, "mqtt": _mqtt, "mongo": _mongo}
-
-
-def _sorted(rows: list[list[str | None]] | None) -> list[tuple[Any, ...]] | None:
-    """Rows of topic, partition and perhaps offset, which DuckDB holds as text in one list, as tshark's are."""
-    if rows is None:
-        return None
-    found = [
-        (topic, int(partition or 0)) if offset is None else (topic, int(partition or 0), int(offset))
-        for topic, partition, offset in rows
-    ]
-    return sorted(found, key=partition_order)

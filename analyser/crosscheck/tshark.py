@@ -16,9 +16,12 @@ import subprocess
 import tempfile
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import IO, Any, NamedTuple
+from typing import IO
 
-PROTOCOLS = ("kafka", "mqtt", "mongo")
+from analyser.crosscheck.protocols import COMPARED
+from analyser.crosscheck.trees import MALFORMED, Packet, Pairs
+
+LAYERS = tuple(compared.layer for compared in COMPARED.values())
 # A packet with more text than that is passed over; its number stands in the first HEAD_BYTES.
 PACKET_BYTES = 1 << 26
 HEAD_BYTES = 1 << 16
@@ -26,7 +29,7 @@ _READ_BYTES = 1 << 18
 # Two elements of the list: no value holds a line break as such.
 _BETWEEN = b"\n  },\n  {\n"
 _LAST = b"\n  }"
-_LAYERS = ("frame", "ip", "ipv6", "tcp", *PROTOCOLS, "_ws.malformed")
+_LAYERS = ("frame", "ip", "ipv6", "tcp", *LAYERS, MALFORMED)
 # Whoever runs it has own preferences; the comparison is made with these.
 _PREFERENCES = (
     "tcp.desegment_tcp_streams:TRUE",
@@ -36,8 +39,6 @@ _PREFERENCES = (
     "tcp.try_heuristic_first:FALSE",
     "ip.defragment:TRUE",
 )
-
-Pairs = list[tuple[str, Any]]
 
 
 class TsharkError(Exception):
@@ -49,20 +50,6 @@ class TsharkError(Exception):
     def __init__(self, sentence: str, *, cut: bool = False) -> None:
         super().__init__(sentence)
         self.cut = cut
-
-
-class Packet(NamedTuple):
-    """One packet with messages of a protocol of ours. layers: name and tree of each, in the order of dissection.
-
-    A tree is a list of (name, value or tree).
-    """
-
-    number: int
-    ts_ns: int
-    stream: int
-    sender: tuple[str, int]
-    receiver: tuple[str, int]
-    layers: list[tuple[str, Pairs]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +88,7 @@ class Tshark:
 
     def command(self, path: str, ports: Mapping[int, str]) -> list[str]:
         """The command line that prints the packets of a file as JSON."""
-        words = [self.program, "-r", path, "-Y", " || ".join(PROTOCOLS), "-T", "json", "-J", " ".join(_LAYERS)]
+        words = [self.program, "-r", path, "-Y", " || ".join(LAYERS), "-T", "json", "-J", " ".join(_LAYERS)]
         return words + self.options(ports)
 
     def options(self, ports: Mapping[int, str]) -> list[str]:
@@ -109,10 +96,10 @@ class Tshark:
         words = ["-n"]
         for preference in _PREFERENCES:
             words += ["-o", preference]
-        # Plain MongoDB on 27017 is TLS to it otherwise.
+        # Plain bytes on some usual ports, such as 27017, are TLS to it otherwise.
         words += ["--disable-heuristic", "tls_tcp" if self.version >= (3,) else "ssl_tcp"]
         for port, protocol in sorted(ports.items()):
-            words += ["-d", f"tcp.port=={port},{protocol}"]
+            words += ["-d", f"tcp.port=={port},{COMPARED[protocol].layer}"]
         return words
 
 
@@ -196,7 +183,7 @@ def _packet(text: bytes | int) -> Packet | int | None:
         int(tcp["tcp.stream"]),
         (source, int(tcp["tcp.srcport"])),
         (target, int(tcp["tcp.dstport"])),
-        [(name, pairs) for name, pairs in layers if name in PROTOCOLS or name == "_ws.malformed"],
+        [(name, pairs) for name, pairs in layers if name in LAYERS or name == MALFORMED],
     )
 
 

@@ -6,8 +6,8 @@ import json
 from collections import Counter
 from typing import Any
 
+from analyser.crosscheck.protocols import COMPARED
 from analyser.crosscheck.result import Counts, CrossCheck, Example, Explained
-from analyser.crosscheck.tshark import PROTOCOLS as COMPARED
 from analyser.registry.tables import SCHEMA_VERSION
 from dissectors.registry import PROTOCOLS
 from reports.formats.document import Block, Cells, Heading, Paragraph, Section

@@ -7,7 +7,7 @@ import pytest
 import analyser
 from analyser.crosscheck import find_tshark
 from analyser.crosscheck.theirs import messages
-from analyser.crosscheck.tshark import Packet
+from analyser.crosscheck.trees import Packet
 from tests.conftest import SAMPLES
 
 NAMES = sorted(path.name for path in SAMPLES.glob("mongo_*.pcapng"))

@@ -11,7 +11,7 @@ import pytest
 from analyser.crosscheck import TsharkError, find_tshark
 from analyser.crosscheck import tshark as module
 from analyser.crosscheck.theirs import messages
-from analyser.crosscheck.tshark import Packet
+from analyser.crosscheck.trees import Packet
 
 
 def printed(*packets: dict[str, Any]) -> bytes:
