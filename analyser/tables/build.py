@@ -266,3 +266,8 @@ _SPECIAL: dict[tuple[str, str], _Maker] = {
     ("exchanges", "latency_ms"): _Builder.latency_ms,
     ("", "response_message_id"): _Builder.response_id,
 }
+
+
+def computed(table: str, column: str) -> bool:
+    """The column is made from other fields; anything else needs a raw field or a flow's column of its name."""
+    return (table, column) in _SPECIAL or ("", column) in _SPECIAL
