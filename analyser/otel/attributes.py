@@ -11,24 +11,14 @@ from collections.abc import Mapping
 from hashlib import blake2b
 from typing import Any, NamedTuple
 
-from opentelemetry.semconv._incubating.attributes import db_attributes as db_more
 from opentelemetry.semconv._incubating.attributes import messaging_attributes as messaging
 from opentelemetry.semconv.attributes import db_attributes as db
 from opentelemetry.semconv.attributes import error_attributes, network_attributes, server_attributes
 
-Value = str | int | bool
-Row = Mapping[str, Any]
+from analyser.otel.protocols import TOLD
+from analyser.otel.told import OWN, Row, Told
 
-OWN = "wirewitness."
-# Kafka APIs that move messages; the others are named, but have no type of operation.
-_KAFKA_TYPES = {
-    "Produce": messaging.MessagingOperationTypeValues.SEND.value,
-    "Fetch": messaging.MessagingOperationTypeValues.RECEIVE.value,
-    "ShareFetch": messaging.MessagingOperationTypeValues.RECEIVE.value,
-    "OffsetCommit": messaging.MessagingOperationTypeValues.SETTLE.value,
-    "TxnOffsetCommit": messaging.MessagingOperationTypeValues.SETTLE.value,
-    "ShareAcknowledge": messaging.MessagingOperationTypeValues.SETTLE.value,
-}
+Value = str | int | bool
 
 
 class Span(NamedTuple):
@@ -49,7 +39,7 @@ class Span(NamedTuple):
 
 def span(row: Row) -> Span:
     """The span of one exchange."""
-    status, start_ns = row["status"], row["ts"]
+    status, start_ns, told = row["status"], row["ts"], TOLD.get(row["protocol"])
     made: dict[str, Any] = {
         server_attributes.SERVER_ADDRESS: row["server_address"],
         server_attributes.SERVER_PORT: row["server_port"],
@@ -59,9 +49,8 @@ def span(row: Row) -> Span:
         network_attributes.NETWORK_LOCAL_PORT: row["client_port"],
         network_attributes.NETWORK_TRANSPORT: network_attributes.NetworkTransportValues.TCP.value,
         network_attributes.NETWORK_PROTOCOL_NAME: row["protocol"],
-        network_attributes.NETWORK_PROTOCOL_VERSION: row["version"] if row["protocol"] == "mqtt" else None,
-        **_OF_PROTOCOL.get(row["protocol"], _other)(row),
-        **_errors(row),
+        **(told.attributes(row) if told else _other(row)),
+        **_errors(row, told),
         f"{OWN}status": status,
         f"{OWN}exchange_id": row["exchange_id"],
         f"{OWN}flow_id": row["flow_id"],
@@ -115,64 +104,17 @@ def _name(row: Row, attributes: Mapping[str, Value]) -> str:
     return " ".join(str(part) for part in (operation or row["operation"] or row["protocol"], target) if part)
 
 
-def _kafka(row: Row) -> dict[str, Any]:
-    partition, records = row.get("partition"), row.get("records")
-    return {
-        messaging.MESSAGING_SYSTEM: messaging.MessagingSystemValues.KAFKA.value,
-        messaging.MESSAGING_OPERATION_NAME: row["operation"],
-        messaging.MESSAGING_OPERATION_TYPE: _KAFKA_TYPES.get(row["operation"]),
-        messaging.MESSAGING_CLIENT_ID: row["client_id"] or None,
-        messaging.MESSAGING_DESTINATION_NAME: row.get("topic"),
-        messaging.MESSAGING_DESTINATION_PARTITION_ID: None if partition is None else str(partition),
-        messaging.MESSAGING_CONSUMER_GROUP_NAME: row.get("group_id") or None,
-        messaging.MESSAGING_BATCH_MESSAGE_COUNT: None if records == 1 else records,
-        "messaging.kafka.offset": row.get("first_offset"),
-        "messaging.kafka.cluster.id": row["cluster_id"],
-        f"{OWN}kafka.api_version": _number(row["version"]),
-    }
-
-
-def _mqtt(row: Row) -> dict[str, Any]:
-    """A PUBLISH of the server is a delivery, for which the conventions have no type of operation of a client."""
-    sends = row["operation"] == "PUBLISH" and row["direction"] == "client_to_server"
-    return {
-        messaging.MESSAGING_SYSTEM: "mqtt",
-        messaging.MESSAGING_OPERATION_NAME: (row["operation"] or "").lower() or None,
-        messaging.MESSAGING_OPERATION_TYPE: messaging.MessagingOperationTypeValues.SEND.value if sends else None,
-        messaging.MESSAGING_CLIENT_ID: row["client_id"] or None,
-        messaging.MESSAGING_DESTINATION_NAME: row.get("topic"),
-        messaging.MESSAGING_MESSAGE_BODY_SIZE: row.get("payload_bytes"),
-        f"{OWN}mqtt.qos": row.get("qos"),
-    }
-
-
-def _mongo(row: Row) -> dict[str, Any]:
-    code = row["error_code"]
-    return {
-        db.DB_SYSTEM_NAME: db_more.DbSystemNameValues.MONGODB.value,
-        db.DB_OPERATION_NAME: row["operation"],
-        db.DB_NAMESPACE: row.get("database"),
-        db.DB_COLLECTION_NAME: row.get("collection"),
-        db.DB_QUERY_TEXT: row.get("query_shape"),
-        db.DB_RESPONSE_STATUS_CODE: str(code) if code else None,
-        db_more.DB_RESPONSE_RETURNED_ROWS: row.get("documents_returned"),
-        f"{OWN}mongo.opcode": row["version"],
-    }
-
-
 def _other(row: Row) -> dict[str, Any]:
     return {f"{OWN}operation": row["operation"]}
 
 
-_OF_PROTOCOL = {"kafka": _kafka, "mqtt": _mqtt, "mongo": _mongo}
-
-
-def _errors(row: Row) -> dict[str, Any]:
+def _errors(row: Row, told: Told | None) -> dict[str, Any]:
     """error.type only where it failed, as the conventions want; the code, its name and whose code it is."""
     code = row["error_code"]
     if not code:
         return {}
-    domain = " ".join(filter(None, (row["protocol"], row["version"] if row["protocol"] == "mqtt" else None)))
+    version = row["version"] if told is not None and told.codes_by_version else None
+    domain = " ".join(filter(None, (row["protocol"], version)))
     own = {f"{OWN}error.code": code, f"{OWN}error.name": row["error_name"], f"{OWN}error.domain": domain}
     if row["status"] == "error":
         own[error_attributes.ERROR_TYPE] = row["error_name"] or str(code)
@@ -184,7 +126,3 @@ def _description(row: Row) -> str:
     if code is None:
         return str(name or "error")
     return f"{name} ({code})" if name else f"error {code}"
-
-
-def _number(text: str | None) -> int | None:
-    return int(text) if text is not None and text.isdecimal() else None

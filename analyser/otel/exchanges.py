@@ -8,19 +8,13 @@ from typing import Protocol
 import duckdb
 import pyarrow as pa
 
+from analyser.otel.protocols import TOLD
+
 TABLES = (
     "flows",
     "exchanges",
-    "kafka_offset_commits",
-    "kafka_offset_fetches",
-    "kafka_fetch_partitions",
-    "kafka_produce_batches",
-    "kafka_group_events",
-    "mqtt_publishes",
-    "mongo_commands",
+    *(table for told in TOLD.values() for table in told.tables),
 )
-
-
 WANTED = "wanted_exchanges"
 
 
@@ -37,38 +31,20 @@ class Queryable(Protocol):
         ...
 
 
-# Of Kafka one row for each exchange: a topic or partition is only told where it is the only one.
-_QUERY = """
-    with parts as (
-        select exchange_id, topic, partition, group_id, null::bigint as records, null::bigint as first_offset
-        from kafka_offset_commits
-        union all
-        select exchange_id, topic, partition, group_id, null, null from kafka_offset_fetches
-        union all
-        select exchange_id, topic, partition, group_id, records_count, null from kafka_fetch_partitions
-        union all
-        select exchange_id, topic, partition, null, records_count, base_offset from kafka_produce_batches
-        union all
-        select exchange_id, null, null, group_id, null, null from kafka_group_events where event <> 'describe'
-    ),
-    kafka as (
-        select exchange_id, count(distinct topic) as topics, any_value(topic) as topic,
-               count(distinct coalesce(topic, '') || ':' || partition) as partitions,
-               any_value(partition) as partition, sum(records)::bigint as records,
-               any_value(first_offset) as first_offset, any_value(group_id) as group_id
-        from parts group by exchange_id
-    )
-    select e.*, f.observed_until,
-           case when k.topics = 1 then k.topic else p.topic end as topic,
-           case when k.topics = 1 and k.partitions = 1 then k.partition end as partition,
-           case when k.records = 1 then k.first_offset end as first_offset,
-           k.records, k.group_id, p.qos, p.payload_bytes,
-           c.database, c.collection, c.query_shape, c.documents_returned
+def _column(name: str) -> str:
+    """An exchange is of one protocol: the others have null there."""
+    values = ", ".join(told.columns[name] for told in TOLD.values() if name in told.columns)
+    return f"coalesce({values}) as {name}"
+
+
+_COLUMNS = dict.fromkeys(name for told in TOLD.values() for name in told.columns)
+_SUBQUERIES = ",".join(subquery for told in TOLD.values() for subquery in told.subqueries)
+_QUERY = f"""
+    with {_SUBQUERIES}
+    select e.*, f.observed_until, {", ".join(map(_column, _COLUMNS))}
     from exchanges e
     left join flows f using (flow_id)
-    left join kafka k using (exchange_id)
-    left join mqtt_publishes p on p.message_id = e.exchange_id
-    left join mongo_commands c using (exchange_id)
+    {" ".join(told.joins for told in TOLD.values())}
     order by e.ts, e.exchange_id"""
 
 
