@@ -26,10 +26,10 @@ from analyser.archive.intake.options import SHARES, ArchiveOptions, options_as_b
 from analyser.archive.intake.plan import Plan, plan_files
 from analyser.archive.kept_state import keep_state, keep_state_as_it_is
 from analyser.capture import CaptureError, CaptureStats
-from analyser.inputs import needed_tables
 from analyser.reading.facts import capture_remarks, captures_table
 from analyser.registry.tables import TABLES
-from analyser.tables.build import row_fields
+from analyser.rows.fields import row_fields
+from analyser.tables.needed import needed_tables
 from dissectors.registry import dissectors
 
 if TYPE_CHECKING:

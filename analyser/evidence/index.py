@@ -247,7 +247,7 @@ def _keep(key: str, sources: Sequence[Source], options: ReadOptions, progress: P
 
 def _build(folder: Path, sources: Sequence[Source], options: ReadOptions, progress: ProgressCallback | None) -> None:
     with Helpers(options.processes - 1) as helpers:
-        from analyser.inputs import decode_captures
+        from analyser.reading.decode import decode_captures
 
         decoded = decode_captures(list(sources), ["messages", "exchanges"], options, progress, helpers)
     try:

@@ -13,7 +13,6 @@ import pyarrow as pa
 
 from analyser import context, detectors  # noqa: F401  imported here, or every copy would do it anew
 from analyser.capture import Source
-from analyser.inputs import needed_tables
 from analyser.live.asking import Asked, Window, far, near
 from analyser.live.copies import CopyFailed
 from analyser.live.feed import CaptureState
@@ -24,6 +23,7 @@ from analyser.options import Progress, ReadOptions
 from analyser.registry.tables import arrow_schema
 from analyser.tables.analysis import Analysis
 from analyser.tables.capture_tables import CaptureTables
+from analyser.tables.needed import needed_tables
 from dissectors.registry import dissectors
 
 ENDED = "all packets are read; putting the results together"

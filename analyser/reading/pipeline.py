@@ -27,10 +27,10 @@ from analyser.options import Progress, ProgressCallback, ReadOptions
 from analyser.reading.facts import client_is_low
 from analyser.reading.flow_records import FlowRecords
 from analyser.reading.share import Share, ShareFilter
+from analyser.rows.fields import field_kind, row_fields
 from analyser.rows.gathering import GATHERED
 from analyser.rows.store import RawStore
 from analyser.rows.timeorder import NO_FLOW
-from analyser.tables.build import field_kind, row_fields
 from dissectors.core.limits import Limits
 from dissectors.core.model import CLIENT_TO_SERVER, SERVER_TO_CLIENT, Row
 from dissectors.core.options import DecodeOptions

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
 
 import numpy as np
 import pyarrow as pa
@@ -19,8 +18,7 @@ from analyser.flows import waits
 from analyser.registry.tables import TABLES, Column, arrow_schema
 from analyser.rows.internal_records import decoded
 from analyser.rows.timeorder import FLOW, NO_FLOW
-from dissectors.core.model import CORE_ROWS, PACKET_BITS
-from dissectors.core.protocol import Dissector
+from dissectors.core.model import PACKET_BITS
 
 _DIRECTIONS = pa.array(["client_to_server", "server_to_client"])
 _SIDES = pa.array(["c", "s"])
@@ -43,27 +41,6 @@ class Lookups:
     topics: Mapping[str, str]
     files: Sequence[str]
     error_names: Mapping[str, Mapping[int, str]]
-
-
-def row_fields(dissectors: Mapping[str, Dissector]) -> dict[str, tuple[str, ...]]:
-    """Field names of the raw rows of every table that dissectors and flows fill."""
-    fields = dict(CORE_ROWS)
-    fields[waits.TABLE] = waits.WAIT_FIELDS
-    for dissector in dissectors.values():
-        fields.update(dissector.rows)
-    return fields
-
-
-@cache
-def field_kind(table: str, field: str) -> str:
-    """Type of a raw field: that of the column of the same name; helper fields are integers."""
-    if field in TABLES[table].column_names():
-        column = TABLES[table].column(field)
-        if field in TABLES[table].lists:
-            return f"{column.kind}_list"
-        if column.source != "derived" or field == "error_name":
-            return column.kind
-    return "int64"
 
 
 def finish_batch(

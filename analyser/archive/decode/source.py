@@ -44,14 +44,14 @@ from analyser.archive.intake.plan import named
 from analyser.archive.intake.ranges import RANGE_BYTES, find_ranges
 from analyser.capture import CaptureError, Source, in_time_order, open_captures
 from analyser.context.stages import STAGE_OF
-from analyser.inputs import needed_tables
 from analyser.options import ReadOptions
 from analyser.reading.pipeline import Pipeline
 from analyser.reading.share import Share
 from analyser.registry.tables import ALL_TABLES, arrow_schema
+from analyser.rows.fields import row_fields
 from analyser.tables.analysis import Analysis
-from analyser.tables.build import row_fields
 from analyser.tables.capture_tables import CaptureTables
+from analyser.tables.needed import needed_tables
 from dissectors.registry import PROTOCOLS, dissectors
 
 FORMAT = "wirewitness"

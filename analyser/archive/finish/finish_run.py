@@ -24,8 +24,8 @@ from analyser.archive.finish.common import COMMON_FILE, Common
 from analyser.archive.finish.finish_stage import CHANGED_FILE, DONE_DDL, FLOWS, FinishJob, differ, finish_units
 from analyser.archive.spark.tasks import dealt, tasks_for
 from analyser.context.stages import STAGES
+from analyser.rows.fields import row_fields
 from analyser.rows.timeorder import FLOW
-from analyser.tables.build import row_fields
 from dissectors.registry import dissectors
 
 if TYPE_CHECKING:

@@ -18,8 +18,9 @@ from analyser.flows.waits import TABLE as WAITS
 from analyser.flows.waits import WAIT_FIELDS
 from analyser.options import ReadOptions
 from analyser.registry.tables import TABLES, Column
+from analyser.rows.fields import row_fields
 from analyser.rows.gathering import GATHERED
-from analyser.tables.build import computed, row_fields
+from analyser.tables.build import computed
 from dissectors.kafka.conversation import API_ROWS
 from dissectors.kafka.schema import definitions as schema
 from dissectors.registry import OPTIONAL, PROTOCOLS

@@ -1,0 +1,32 @@
+"""Which tables have to be decoded for those that somebody asks for. In: names. Out: names, with what they need."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from analyser.context.stages import STAGE_OF
+from analyser.registry.tables import TABLES
+from analyser.tables.analysis import UnknownTable
+
+# What a table's context columns, or the detectors, are made from.
+_CONTEXT_SOURCES = ("flows", "kafka_brokers", "kafka_partitions")
+_NEEDS: dict[str, tuple[str, ...]] = {
+    **{table: (*stage.makes, *stage.reads) for table, stage in STAGE_OF.items()},
+    # No rule reads records, and decoding them takes longer than all the rest.
+    "findings": tuple(name for name in TABLES if name not in {"findings", "kafka_records"}),
+}
+
+
+def needed_tables(names: Iterable[str]) -> list[str]:
+    """The tables asked for and those needed to make them, in registry order."""
+    found: set[str] = set()
+    waiting = list(names)
+    while waiting:
+        name = waiting.pop()
+        if name not in TABLES:
+            raise UnknownTable(f"no table {name}; there are {', '.join(TABLES)}")
+        if name not in found:
+            found.add(name)
+            waiting += _CONTEXT_SOURCES if name not in ("captures", "flows") else ()
+            waiting += _NEEDS.get(name, ())
+    return [name for name in TABLES if name in found]
