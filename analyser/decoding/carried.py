@@ -66,10 +66,10 @@ class OuterMap:
         """Frames with outer offsets: unique and rising, also where several begin in one compressed byte."""
         found: list[Frame] = []
         for frame in frames:
-            self._last = max(self.outer(frame[5]), self._last + 1)
-            found.append((*frame[:5], self._last, *frame[6:]))
+            self._last = max(self.outer(frame.stream_offset), self._last + 1)
+            found.append(frame._replace(stream_offset=self._last))
             if self.watcher is not None:
-                self.watcher.frame(found[-1], self.spans(frame[5], frame[4] - frame[3]))
+                self.watcher.frame(found[-1], self.spans(frame.stream_offset, frame.size))
         return found
 
     def spans(self, inner_start: int, size: int) -> list[Span]:

@@ -11,14 +11,14 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections import deque
 from collections.abc import Iterable
-from operator import itemgetter
+from operator import attrgetter
 
 from analyser.decoding.cutting import StreamCutter
 from analyser.flows.streams import Gap, Run
 from dissectors.core.model import CLIENT_TO_SERVER, SERVER_TO_CLIENT, Frame
 from dissectors.core.protocol import Conversation, PairsByOrder, Sink
 
-_BY_ORDER = itemgetter(0)
+_BY_ORDER = attrgetter("order")
 _ALL = 1 << 62
 
 
@@ -191,11 +191,11 @@ class Listener:
         elif any(cutter.after_loss for cutter in self._cutters):
             start = 0
             for at, frame in enumerate(frames):
-                after_loss = self._cutters[frame[1]].after_loss
-                if frame[5] in after_loss:
-                    after_loss.remove(frame[5])
+                after_loss = self._cutters[frame.direction].after_loss
+                if frame.stream_offset in after_loss:
+                    after_loss.remove(frame.stream_offset)
                     conversation.feed(frames[start:at], out)
-                    conversation.lost(frame[1], out)
+                    conversation.lost(frame.direction, out)
                     start = at
             frames = frames[start:]
         conversation.feed(frames, out)

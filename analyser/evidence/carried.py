@@ -50,8 +50,8 @@ class _Watcher:
         self.hidden += opening.hidden
 
     def frame(self, frame: Frame, spans: Sequence[Span]) -> None:
-        _, direction, data, start, end, offset, *_ = frame
-        self.see(CarriedMessage(direction, offset, data[start:end], tuple(spans)))
+        data = frame.data[frame.start : frame.end]
+        self.see(CarriedMessage(frame.direction, frame.stream_offset, data, tuple(spans)))
 
 
 def watch(flow: FlowRow, sources: Sequence[Source], places: Sequence[Places], end: int, see: See) -> list[HiddenBytes]:

@@ -16,8 +16,7 @@ EARLY_NS = 1_000_000_000
 
 def own_bytes(frame: Frame) -> Frame:
     """The frame with bytes of its own, so that it keeps no block of the capture."""
-    order, direction, data, start, end, *rest = frame
-    return (order, direction, data[start:end], 0, end - start, *rest)  # type: ignore[return-value]
+    return frame._replace(data=frame.data[frame.start : frame.end], start=0, end=frame.size)
 
 
 class EarlyFrames:
@@ -33,7 +32,7 @@ class EarlyFrames:
     def hold(self, key: int, frame: Frame) -> list[tuple[int, Frame]]:
         """Keep a frame under an id that no frame has. Gives the oldest ones when there are too many, with their ids."""
         self.waiting[key] = own_bytes(frame)
-        self._bytes += frame[4] - frame[3]
+        self._bytes += frame.size
         gone: list[tuple[int, Frame]] = []
         while len(self.waiting) > self._limits.max_early or self._bytes > self._limits.max_early_bytes:
             oldest = next(iter(self.waiting))
@@ -46,7 +45,7 @@ class EarlyFrames:
         """The frame of this id, which waits no longer."""
         frame = self.waiting.pop(key, None)
         if frame is not None:
-            self._bytes -= frame[4] - frame[3]
+            self._bytes -= frame.size
         return frame
 
     def rest(self) -> list[tuple[int, Frame]]:

@@ -7,18 +7,39 @@ which dissectors put them.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 CLIENT_TO_SERVER = 0
 SERVER_TO_CLIENT = 1
 
 Row = tuple[Any, ...]
 
-# One frame of one direction, uncopied: `data[start:end]` are its bytes.
-#   (order, direction, data, start, end, stream_offset, packet_first, packet_last, ts_ns, complete)
-# `order` is the packet at which the bytes became readable: frames of both directions are fed in this order.
-# Packet numbers carry the capture file in their upper bits, see `packet_of`.
-Frame = tuple[int, int, bytes, int, int, int, int, int, int, bool]
+
+class Frame(NamedTuple):
+    """One frame of one direction, uncopied: `data[start:end]` are its bytes.
+
+    order: the packet at which the bytes became readable; frames of both directions are fed in this order.
+    stream_offset: of its first byte. packet_first, packet_last: the packets it came in; they carry the capture file in
+    their upper bits, see `packet_of`. ts_ns: Unix time of the last one. complete: False where a gap or the end of the
+    stream cut it.
+    """
+
+    order: int
+    direction: int
+    data: bytes
+    start: int
+    end: int
+    stream_offset: int
+    packet_first: int
+    packet_last: int
+    ts_ns: int
+    complete: bool
+
+    @property
+    def size(self) -> int:
+        """Its bytes, those that are there."""
+        return self.end - self.start
+
 
 PACKET_BITS = 40
 _PACKET_MASK = (1 << PACKET_BITS) - 1

@@ -18,8 +18,7 @@ Place = tuple[int, int, int, int, int]
 
 def place_of(frame: Frame) -> Place:
     """The whole frame; its last packet."""
-    _, direction, _, start, end, offset, _, last, ts_ns, _ = frame
-    return direction, offset, end - start, last, ts_ns
+    return frame.direction, frame.stream_offset, frame.size, frame.packet_last, frame.ts_ns
 
 
 class Remarks:

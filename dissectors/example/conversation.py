@@ -84,15 +84,15 @@ class ExampleConversation:
             _add_exchange(self._outstanding.popleft(), None, "unanswered", out)
 
     def _message(self, frame: Frame, out: Sink) -> None:
-        _, direction, data, start, end, _, _, _, _, complete = frame
+        direction = frame.direction
         try:
-            known = header(data, start, end)
+            known = header(frame.data, frame.start, frame.end)
         except DecodeError as problem:
-            _add_message(frame, None, str(problem) if complete else CUT, out)
+            _add_message(frame, None, str(problem) if frame.complete else CUT, out)
             return
         in_place = known.frame_type == SENT[direction]
         is_orphan = in_place and known.frame_type == RESPONSE and not self._outstanding
-        _add_message(frame, known, CUT if not complete else ORPHAN if is_orphan else None, out)
+        _add_message(frame, known, CUT if not frame.complete else ORPHAN if is_orphan else None, out)
         self._remark_unknown(frame, known, out)
         if known.role is not None and not in_place:
             sender = "client" if direction == CLIENT_TO_SERVER else "server"
@@ -126,11 +126,12 @@ class ExampleConversation:
 
     def _remark(self, frame: Frame, severity: str, group: str, code: str, text: str, out: Sink) -> None:
         """Remark on a frame, as long as the flow has not too many remarks."""
-        _, direction, _, start, end, offset, _, last, ts_ns, _ = frame
         self._remarks += 1
         if self._remarks <= self._limits.max_expert_infos:
-            span = f"{offset}-{offset + end - start - 1}"
-            out.expert((direction, offset, last, ts_ns, severity, group, code, text, span))
+            offset = frame.stream_offset
+            span = f"{offset}-{offset + frame.size - 1}"
+            place = (frame.direction, offset, frame.packet_last, frame.ts_ns)
+            out.expert((*place, severity, group, code, text, span))
 
 
 def conversation(limits: Limits, _options: DecodeOptions) -> ExampleConversation:
@@ -152,8 +153,7 @@ def _add_message(frame: Frame, known: Header | None, error: str | None, out: Sin
 
 
 def _half(frame: Frame, known: Header) -> Half:
-    _, _, _, start, end, offset, _, last, ts_ns, _ = frame
-    return Half(offset, end - start, last, ts_ns, str(known.version))
+    return Half(frame.stream_offset, frame.size, frame.packet_last, frame.ts_ns, str(known.version))
 
 
 def _add_exchange(request: Half | None, response: Half | None, status: str, out: Sink) -> None:

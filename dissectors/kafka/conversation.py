@@ -181,7 +181,7 @@ class KafkaConversation:
         output = _output(out)
         request, response = self._request, self._response
         for frame in frames:
-            if frame[1] == CLIENT_TO_SERVER:
+            if frame.direction == CLIENT_TO_SERVER:
                 request(frame, output)
             else:
                 response(frame, output)
@@ -345,9 +345,9 @@ class KafkaConversation:
         if request.api_key != PRODUCE:
             return self._sessions.asked(value) if request.api_key == FETCH else None
         remarks: list[Remark] = []
-        partitions = data_rows.produced(value, frame[2], remarks)
+        partitions = data_rows.produced(value, frame.data, remarks)
         if out.sink.rows(RECORDS) is not None:
-            partitions = self._records.hold(request._replace(extra=partitions), frame[2], out.sink, remarks)
+            partitions = self._records.hold(request._replace(extra=partitions), frame.data, out.sink, remarks)
         for remark in remarks:
             self._remark(frame, out, *remark)
         return partitions
@@ -446,7 +446,7 @@ class KafkaConversation:
         frame = self._early.take(correlation_id)
         if frame is None:
             return
-        if abs(frame[8] - ts_ns) <= EARLY_NS:
+        if abs(frame.ts_ns - ts_ns) <= EARLY_NS:
             self._response(frame, out)
         else:
             self._orphan(frame, out, correlation_id)

@@ -144,7 +144,7 @@ class MongoConversation:
         """Decode frames in the order given; see `Conversation.feed`."""
         output = _output(out)
         for frame in frames:
-            if frame[1] == CLIENT_TO_SERVER:
+            if frame.direction == CLIENT_TO_SERVER:
                 self._request(frame, output)
             else:
                 self._response(frame, output)
@@ -439,7 +439,7 @@ class MongoConversation:
         frame = self._early.take(request_id)
         if frame is None:
             return
-        if abs(frame[8] - ts_ns) <= EARLY_NS:
+        if abs(frame.ts_ns - ts_ns) <= EARLY_NS:
             self._response(frame, out)
         else:
             self._orphan(frame, out)
@@ -540,7 +540,7 @@ def _output(sink: Sink) -> _Output:
 def _uncompressed(received: _Received) -> int:
     """Size of the message as it was before compression."""
     frame, message = received.frame, received.message
-    return frame[4] - frame[3] if received.compressor is None else len(message.data)
+    return frame.end - frame.start if received.compressor is None else len(message.data)
 
 
 def _line(command: Command, data: bytes) -> str | None:

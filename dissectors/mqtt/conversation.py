@@ -119,11 +119,10 @@ class MqttConversation:
 
     def _hold(self, frame: Frame, out: Output) -> None:
         """Keep a packet until one of them proves the level, or too many wait."""
-        order, direction, data, start, end, *rest = frame
         if not self._proves(frame):
-            copy = data[start : max(end, start + _HEADER_BYTES)]
-            self._held.append((order, direction, copy, 0, end - start, *rest))  # type: ignore[arg-type]
-            self._held_bytes += end - start
+            copy = frame.data[frame.start : max(frame.end, frame.start + _HEADER_BYTES)]
+            self._held.append(frame._replace(data=copy, start=0, end=frame.size))
+            self._held_bytes += frame.size
             limits = self._limits
             if len(self._held) < limits.max_undecided_frames and self._held_bytes < limits.max_undecided_bytes:
                 return
@@ -135,10 +134,10 @@ class MqttConversation:
 
     def _proves(self, frame: Frame) -> bool:
         """Does this packet tell the level? Then it is noted. CONNECT ends the waiting in any case."""
-        _, direction, data, start, end, *_, complete = frame
+        _, direction, data, start, end, *_ = frame
         if data[start] >> 4 == CONNECT and direction == CLIENT_TO_SERVER:
             return True
-        found = evidence(data, start, end, direction) if complete else None
+        found = evidence(data, start, end, direction) if frame.complete else None
         if found is not None:
             self._connection.at_level(*found)
         return found is not None
@@ -176,11 +175,11 @@ class MqttConversation:
 
     def _first(self, frame: Frame, packet_type: int, out: Output) -> None:
         """The first message of a direction."""
-        direction, offset = frame[1], frame[5]
+        direction, offset = frame.direction, frame.stream_offset
         connection = self._connection
         name = operation_name(packet_type)
         if connection.first_ts_ns is None:
-            connection.began(frame[8], frame[7])
+            connection.began(frame.ts_ns, frame.packet_last)
         if direction == CLIENT_TO_SERVER:
             connection.note(first_operation=name)
         if not connection.whole or offset != 0:
@@ -192,7 +191,7 @@ class MqttConversation:
 
     def _out_of_season(self, frame: Frame, packet_type: int, out: Output) -> None:
         """A packet between CONNECT and CONNACK, or after DISCONNECT."""
-        direction = frame[1]
+        direction = frame.direction
         name = operation_name(packet_type)
         if self._requests.disconnected[direction]:
             self._remarks.once(frame, out, "after_disconnect", f"{name} after DISCONNECT")
@@ -203,9 +202,9 @@ class MqttConversation:
             self._remarks.once(frame, out, "sent_before_connack", text)
 
     def _publish(self, frame: Frame, out: Output) -> None:
-        _, _, data, start, end, _, _, _, _, complete = frame
+        _, _, data, start, end, *_ = frame
         parts = None
-        if complete and data[start] & 6 != 6:
+        if frame.complete and data[start] & 6 != 6:
             parts = publish_parts(data, start, end, self._connection.level == LEVEL_50)
         if parts is None:
             self._other(frame, out)
@@ -218,7 +217,7 @@ class MqttConversation:
                 self._other(frame, out)
                 return
             properties = usual
-        if identifier is not None and frame[1] == CLIENT_TO_SERVER and self._requests.waits(identifier):
+        if identifier is not None and frame.direction == CLIENT_TO_SERVER and self._requests.waits(identifier):
             text = f"packet identifier {identifier} waits for an answer already"
             self._remarks.add(frame, out, "packet_identifier_in_use", text)
         topic = self._publishing.topic(data[topic_start:topic_end])
@@ -226,9 +225,9 @@ class MqttConversation:
 
     def _other(self, frame: Frame, out: Output) -> None:
         """Any packet that is read by its layout."""
-        _, direction, data, start, end, _, _, _, _, complete = frame
+        _, direction, data, start, end, *_ = frame
         found = walk(data, start, end, self._connection.level, self._limits)
-        if (complete and found.declared_end > end) or not found.body:
+        if (frame.complete and found.declared_end > end) or not found.body:
             self._impossible(frame, out)
             return
         if found.type == CONNECT and found.level is not None and direction == CLIENT_TO_SERVER:
@@ -242,7 +241,7 @@ class MqttConversation:
 
     def _impossible(self, frame: Frame, out: Output) -> None:
         """The first byte of a header that cannot be one, or what is left of a packet whose header is cut."""
-        _, _, data, start, _, _, _, _, _, complete = frame
+        data, start, complete = frame.data, frame.start, frame.complete
         size = data[start + 1 : start + _HEADER_BYTES]
         error = CUT
         if complete and len(size) == _HEADER_BYTES - 1 and all(byte & 0x80 for byte in size):
@@ -255,9 +254,8 @@ class MqttConversation:
 
     def _judge(self, frame: Frame, found: Walked, out: Output) -> str | None:
         """Remark on what is wrong with the bytes of a packet; the text of `messages.error`."""
-        _, direction, _, _, _, _, _, _, _, complete = frame
         name = operation_name(found.type)
-        for code, text in header_problems(found, direction):
+        for code, text in header_problems(found, frame.direction):
             self._remarks.add(frame, out, code, text)
         for code, at, text in found.problems:
             self._remarks.add(frame, out, code, f"{name}: {text}", at)
@@ -268,7 +266,7 @@ class MqttConversation:
                 self._remarks.add(frame, out, "undefined_reason_code", text)
         if found.error is None:
             return None
-        if not complete:
+        if not frame.complete:
             return CUT
         code = "missing_packet_identifier" if found.error.endswith("inside packet_identifier") else "malformed_packet"
         if found.type in _HANDLERS:

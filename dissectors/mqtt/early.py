@@ -42,11 +42,11 @@ class Early:
     def hold(self, key: Key, frame: Frame, found: Walked | None, error: str | None) -> list[EarlyAnswer]:
         """Keep an answer. Gives the oldest ones when there are too many: they answer nothing that was captured."""
         self._held.append(EarlyAnswer(key, own_bytes(frame), found, error))
-        self._bytes += frame[4] - frame[3]
+        self._bytes += frame.size
         gone: list[EarlyAnswer] = []
         while len(self._held) > self._limits.max_early or self._bytes > self._limits.max_early_bytes:
             gone.append(self._held.pop(0))
-            self._bytes -= gone[-1].frame[4]
+            self._bytes -= gone[-1].frame.size
         return gone
 
     def take(self, asker: int, types: frozenset[int], identifier: int, ts_ns: int, most: int = 3) -> list[EarlyAnswer]:
@@ -54,11 +54,11 @@ class Early:
         mine = [
             one
             for one in self._held
-            if one.key[0] == asker and one.key[1] in types and one.key[2] == identifier and one.frame[8] >= ts_ns
+            if one.key[0] == asker and one.key[1] in types and one.key[2] == identifier and one.frame.ts_ns >= ts_ns
         ][:most]
         if mine:
             self._held = [one for one in self._held if one not in mine]
-            self._bytes -= sum(one.frame[4] for one in mine)
+            self._bytes -= sum(one.frame.size for one in mine)
         return mine
 
     def rest(self) -> list[EarlyAnswer]:

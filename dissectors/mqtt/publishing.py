@@ -188,7 +188,7 @@ class Publishing:
 
         final: its PUBLISH is not waited for any more.
         """
-        direction, last, ts_ns = frame[1], frame[7], frame[8]
+        direction, last, ts_ns = frame.direction, frame.packet_last, frame.ts_ns
         code = 0 if found is None else found.value.get("reason_code", 0)
         publisher = direction if packet_type == PUBREL else 1 - direction
         flights = self.flights[publisher]
@@ -223,7 +223,7 @@ class Publishing:
         refused = code >= FAILURE and packet_type in REFUSING
         if following == COMPLETE or refused:
             del flights[identifier]
-            answer = (frame[5], frame[4] - frame[3], last, ts_ns)
+            answer = (frame.stream_offset, frame.size, last, ts_ns)
             if packet_type == PUBCOMP:
                 self._missing_steps(frame, out, identifier, flight)
             self.landed(publisher, flight, "refused" if refused else COMPLETE, answer, out)
@@ -246,7 +246,7 @@ class Publishing:
         return packet_type == PUBREL or (packet_type == PUBCOMP and identifier in self._released[publisher])
 
     def _publish_problems(self, frame: Frame, out: Output, of_topic: tuple[str, ...], identifier: int | None) -> None:
-        flags = frame[2][frame[3]] & 15
+        flags = frame.data[frame.start] & 15
         for code in of_topic:
             self._remarks.add(frame, out, code, f"the topic name {_TOPIC_PROBLEMS[code]}")
         if flags & 14 == 8:
@@ -261,12 +261,12 @@ class Publishing:
         connection = self._connection
         if connection.maximum_qos < qos < 3:
             self._remarks.add(frame, out, "qos_above_maximum", f"QoS {qos}, the server takes {connection.maximum_qos}")
-        if frame[2][frame[3]] & 1 and not connection.retain_available:
+        if frame.data[frame.start] & 1 and not connection.retain_available:
             self._remarks.add(frame, out, "retain_not_available", "RETAIN is set, the server keeps no messages")
 
     def _resolved(self, frame: Frame, out: Output, topic: str | None, alias: int | None) -> str | None:
         """The topic that a PUBLISH of 5.0 means, by its alias where it has none itself."""
-        direction = frame[1]
+        direction = frame.direction
         aliases = self._aliases[direction]
         add = self._remarks.add
         if alias is None:
@@ -333,7 +333,7 @@ class Publishing:
 
     def _again(self, frame: Frame, out: Output, identifier: int, before: Flight) -> int | None:
         """A PUBLISH with an identifier that is in flight: the offset of the first one when it is sent again."""
-        direction, resent = frame[1], frame[2][frame[3]] & 8
+        direction, resent = frame.direction, frame.data[frame.start] & 8
         self.landed(direction, before, "resent" if resent else "replaced", None, out)
         if resent:
             code = "resent_on_connection" if self._connection.level == LEVEL_50 else "resent"
@@ -354,7 +354,7 @@ class Publishing:
         role = "response"
         if packet_type == PUBREL:
             role = "request"
-        elif not known and error is None and identifier not in self._released[1 - frame[1]]:
+        elif not known and error is None and identifier not in self._released[1 - frame.direction]:
             error = ORPHAN
         add_message(out, frame, connection, role, operation_name(packet_type), identifier, error, words)
 
@@ -371,7 +371,7 @@ class Publishing:
             return LEAPS[step]
         time = STEP_TIMES[packet_type]
         if step in REPEATS and getattr(flight, time) is None:
-            setattr(flight, time, frame[8])
+            setattr(flight, time, frame.ts_ns)
         elif step in REPEATS:
             self._remarks.add(frame, out, "repeated_ack", f"{name} {identifier} comes again")
         else:
@@ -387,7 +387,7 @@ class Publishing:
 
     def _unknown(self, frame: Frame, out: Output, packet_type: int, identifier: int, code: int) -> None:
         """One without its PUBLISH: of an earlier connection, or lost. PUBREL asks for PUBCOMP in any case."""
-        direction = frame[1]
+        direction = frame.direction
         released = self._released[1 - direction]
         if packet_type == PUBCOMP and identifier in released:
             asked = released.pop(identifier)

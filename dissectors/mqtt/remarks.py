@@ -30,7 +30,7 @@ class Remarks:
 
     def add(self, frame: Frame, out: Output, code: str, text: str, at: int | None = None) -> None:
         """Remark on a packet, or on its bytes from position `at` of the frame's data on."""
-        self.add_at(place_of(frame), out, code, text, moved=0 if at is None else at - frame[3])
+        self.add_at(place_of(frame), out, code, text, moved=0 if at is None else at - frame.start)
 
     def once(self, frame: Frame, out: Output, code: str, text: str) -> None:
         """A remark that one flow gets once."""

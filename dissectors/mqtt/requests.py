@@ -88,7 +88,7 @@ class Requests:
 
     def on_connect(self, frame: Frame, found: Walked, error: str | None, out: Output) -> None:
         """CONNECT."""
-        _, direction, _, _, _, offset, _, last, ts_ns, _ = frame
+        direction = frame.direction
         asked = asked_by(frame, CONNECT, None, found)
         if direction == SERVER_TO_CLIENT:
             unanswered(out, self._connection, direction, asked)
@@ -97,7 +97,7 @@ class Requests:
             unanswered(out, self._connection, direction, self.connect)
             self.connect = asked
         else:
-            self._connection.connect(found, offset, ts_ns, last)
+            self._connection.connect(found, frame.stream_offset, frame.ts_ns, frame.packet_last)
             self.connect = asked
         for code, text in connect_problems(found):
             self._remarks.add(frame, out, code, text)
@@ -105,18 +105,17 @@ class Requests:
 
     def on_connack(self, frame: Frame, found: Walked, error: str | None, out: Output) -> None:
         """CONNACK."""
-        _, direction, _, _, _, offset, _, last, ts_ns, _ = frame
         connection = self._connection
         code = found.value.get("reason_code")
         for problem, text in connack_problems(found, connection.clean_start):
             self._remarks.add(frame, out, problem, text)
-        if direction == CLIENT_TO_SERVER:
+        if frame.direction == CLIENT_TO_SERVER:
             add_message(out, frame, connection, "response", "CONNACK", None, error, summary(found))
             return
         answer = answered_by(frame, CONNACK, found)
         asked, self.connect = self.connect, None
         if not self.connected:
-            connection.connack(found, None if asked is None else offset, ts_ns, last)
+            connection.connack(found, None if asked is None else frame.stream_offset, frame.ts_ns, frame.packet_last)
         add_message(out, frame, connection, "response", "CONNACK", None, error, summary(found))
         if self._auth is not None:
             answered(out, connection, CLIENT_TO_SERVER, self._auth, answer, code)
@@ -131,14 +130,14 @@ class Requests:
 
     def on_request(self, frame: Frame, found: Walked, error: str | None, out: Output) -> None:
         """SUBSCRIBE or UNSUBSCRIBE."""
-        direction, complete = frame[1], frame[9]
+        direction = frame.direction
         connection = self._connection
         identifier = found.value.get("packet_identifier")
         name = operation_name(found.type)
         add_message(out, frame, connection, "request", name, identifier, error, summary(found))
         if identifier == 0:
             self._remarks.add(frame, out, "packet_identifier_zero", f"{name} with packet identifier 0")
-        if complete:
+        if frame.complete:
             for code, text in filter_list_problems(found):
                 self._remarks.add(frame, out, code, text)
         asked = asked_by(frame, found.type, identifier, found)
@@ -154,16 +153,15 @@ class Requests:
             unanswered(out, connection, direction, self._asked.pop(next(iter(self._asked))))
             self._remarks.limit(frame, out, "outstanding_requests")
         self._asked[key] = asked
-        self._answer_early(_ANSWER_OF[found.type], identifier, frame[8], out)
+        self._answer_early(_ANSWER_OF[found.type], identifier, frame.ts_ns, out)
 
     def on_answer(self, frame: Frame, found: Walked, error: str | None, out: Output, final: bool = False) -> None:
         """SUBACK or UNSUBACK. final: its request is not waited for any more."""
-        direction, complete = frame[1], frame[9]
         connection = self._connection
         identifier = found.value.get("packet_identifier")
         name = operation_name(found.type)
         asked = None
-        if direction == SERVER_TO_CLIENT and identifier is not None:
+        if frame.direction == SERVER_TO_CLIENT and identifier is not None:
             asked = self._asked.pop((found.type, identifier), None)
             if asked is None and not final:
                 self._hold(frame, found, identifier, error, out)
@@ -176,7 +174,7 @@ class Requests:
             orphan(out, connection, frame, operation, found.type, first_error(found))
             return
         filters = len(asked.found.value.get("each", ())) if asked.found is not None else 0
-        whole = complete and asked.found is not None and asked.found.error is None
+        whole = frame.complete and asked.found is not None and asked.found.error is None
         counted = whole and (found.type == SUBACK or found.level == LEVEL_50)
         if counted and len(codes(found)) != filters:
             text = f"{name} has {len(codes(found))} codes for {filters} filters"
@@ -188,12 +186,12 @@ class Requests:
         """PINGREQ or PINGRESP. final: its request is not waited for any more."""
         connection = self._connection
         asks = found.type == PINGREQ
-        if not asks and not self._pings and frame[1] == SERVER_TO_CLIENT and not final:
+        if not asks and not self._pings and frame.direction == SERVER_TO_CLIENT and not final:
             self._hold(frame, found, 0, error, out)
             return
         role = "request" if asks else "response"
         add_message(out, frame, connection, role, operation_name(found.type), None, error, None)
-        if (frame[1] == CLIENT_TO_SERVER) != asks:
+        if (frame.direction == CLIENT_TO_SERVER) != asks:
             return  # the wrong direction, which was remarked on
         if asks:
             connection.count("pings")
@@ -202,7 +200,7 @@ class Requests:
                 connection.count("pings_unanswered")
                 self._remarks.limit(frame, out, "unheard_requests")
             self._pings.append(asked_by(frame, PINGREQ))
-            self._answer_early(PINGRESP, 0, frame[8], out)
+            self._answer_early(PINGRESP, 0, frame.ts_ns, out)
         elif self._pings:
             answered(out, connection, CLIENT_TO_SERVER, self._pings.pop(0), answered_by(frame, PINGRESP), 0)
         else:
@@ -211,15 +209,15 @@ class Requests:
 
     def on_disconnect(self, frame: Frame, found: Walked, error: str | None, out: Output) -> None:
         """DISCONNECT."""
-        direction = frame[1]
+        direction = frame.direction
         self.disconnected[direction] = True
-        self._connection.disconnect(found, direction, frame[8], frame[7])
+        self._connection.disconnect(found, direction, frame.ts_ns, frame.packet_last)
         add_message(out, frame, self._connection, "notification", "DISCONNECT", None, error, summary(found))
         one_way(out, self._connection, direction, asked_by(frame, DISCONNECT), found.value.get("reason_code"))
 
     def on_auth(self, frame: Frame, found: Walked, error: str | None, out: Output) -> None:
         """AUTH: the client's is answered by the server's, or by CONNACK; the server's alone is its challenge."""
-        direction = frame[1]
+        direction = frame.direction
         connection = self._connection
         connection.count("authentications")
         connect = self.connect.found if self.connect is not None else None

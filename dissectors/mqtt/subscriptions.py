@@ -44,14 +44,13 @@ class Answered(NamedTuple):
 
 def asked_by(frame: Frame, packet_type: int, identifier: int | None = None, found: Walked | None = None) -> Asked:
     """The request that this frame is."""
-    _, _, _, start, end, offset, _, last, ts_ns, _ = frame
-    return Asked(packet_type, identifier, offset, end - start, last, ts_ns, found)
+    place = (frame.stream_offset, frame.size, frame.packet_last, frame.ts_ns)
+    return Asked(packet_type, identifier, *place, found)
 
 
 def answered_by(frame: Frame, packet_type: int, found: Walked | None = None) -> Answered:
     """The answer that this frame is."""
-    _, _, _, start, end, offset, _, last, ts_ns, _ = frame
-    return Answered(packet_type, offset, end - start, last, ts_ns, found)
+    return Answered(packet_type, frame.stream_offset, frame.size, frame.packet_last, frame.ts_ns, found)
 
 
 def codes(answer: Walked) -> list[int]:

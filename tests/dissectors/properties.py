@@ -19,7 +19,7 @@ from analyser.flows.flow import Flow
 from analyser.flows.streams import Gap, Half, Run
 from dissectors.core.inspect import Asked, Node
 from dissectors.core.limits import Limits
-from dissectors.core.model import CLIENT_TO_SERVER, CORE_ROWS, MESSAGE_FIELDS, SERVER_TO_CLIENT, Row
+from dissectors.core.model import CLIENT_TO_SERVER, CORE_ROWS, MESSAGE_FIELDS, SERVER_TO_CLIENT, Frame, Row
 from dissectors.core.options import DecodeOptions
 from dissectors.core.protocol import Dissector, Sink
 
@@ -177,13 +177,14 @@ def check_pickling(case: Case, data: st.DataObject) -> None:
     sink, plain = Sink(list(case.fields())), decoded(case, turns := data.draw(case.talk))
     at = [0, 0]
     for packet, (direction, content, _, _) in enumerate(turns, 1):
-        cut = framers[direction].feed(content or b"", [0], lambda position: True)
+        content = content or b""
+        cut = framers[direction].feed(content, [0], lambda position: True)
         frames = [
-            (packet, direction, content, start, end, at[direction] + start, packet, packet, packet * NS, True)
+            Frame(packet, direction, content, start, end, at[direction] + start, packet, packet, packet * NS, True)
             for start, end in zip(cut.starts, cut.ends, strict=True)
         ]
-        at[direction] += len(content or b"")
-        conversation.feed(frames, sink)  # type: ignore[arg-type]
+        at[direction] += len(content)
+        conversation.feed(frames, sink)
         conversation, framers = pickle.loads(pickle.dumps((conversation, framers)))
     conversation.finish(sink)
     assert {table: list(rows) for table, rows in sink.tables().items()} == plain

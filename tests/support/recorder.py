@@ -109,8 +109,9 @@ class _Listener:
 
     def feed(self, frames: Sequence[Frame], out: Sink) -> None:
         """See `Conversation.feed`."""
-        for _, direction, data, start, end, offset, _, _, _, complete in frames:
-            self._kept.frames[direction, offset] = data[start:end], complete
+        for frame in frames:
+            data = frame.data[frame.start : frame.end]
+            self._kept.frames[frame.direction, frame.stream_offset] = data, frame.complete
         before = len(out.rows("exchanges") or ())
         self._conversation.feed(frames, out)
         self._keep_rows(before, out)

@@ -50,14 +50,14 @@ def test_recorded_messages_inside_a_large_frame_are_its_content(shift: int) -> N
     frame = large(bytes(MSS - 15 + shift) + recorded)
     segments = [frame[at : at + MSS] for at in range(0, len(frame), MSS)]
     frames, told = cut([*segments, heartbeat(1)])
-    assert [one[4] - one[3] for one in frames] == [len(frame), len(heartbeat(1))]
+    assert [one.size for one in frames] == [len(frame), len(heartbeat(1))]
     assert told == []
 
 
 @pytest.mark.parametrize(("behind", "found"), [(IN_A_ROW - 1, 0), (IN_A_ROW, IN_A_ROW), (40, 40)])
 def test_messages_in_segments_of_their_own_give_a_large_frame_up(behind: int, found: int) -> None:
     frames, told = cut([large(b"")[:200], *(heartbeat(number) for number in range(behind))])
-    assert len([one for one in frames if one[9]]) == found
+    assert len([one for one in frames if one.complete]) == found
     assert told == (["frame_given_up"] if found else [])
 
 

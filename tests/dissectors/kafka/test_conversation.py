@@ -55,7 +55,7 @@ class Wire:
         data = b"noise" + struct.pack(">i", len(content)) + content + b"noise"
         offset, size = self._at[direction], len(content) + 4
         packet = self._packet
-        frame: Frame = (
+        frame = Frame(
             packet, direction, data, 5, 5 + size, offset, packet, packet, packet * 1_000_000, complete
         )  # fmt: skip
         self._at[direction] += size

@@ -58,8 +58,8 @@ class Checked:
         return getattr(self._inner, name)
 
     def feed(self, frames: Sequence[Frame], out: Sink) -> None:
-        for _, direction, data, start, end, offset, *_ in frames:
-            self._frames[direction, offset] = bytes(data[start:end])
+        for frame in frames:
+            self._frames[frame.direction, frame.stream_offset] = bytes(frame.data[frame.start : frame.end])
         rows = out.rows("messages")
         assert rows is not None
         before = len(rows)

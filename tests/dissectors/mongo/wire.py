@@ -39,7 +39,7 @@ class Wire:
             self._packet += 1
             data, offset, packet = b"noise" + content + b"noise", self._at[direction], self._packet
             end = 5 + len(content)
-            frame: Frame = (packet, direction, data, 5, end, offset, packet, packet, packet * MS, complete)
+            frame = Frame(packet, direction, data, 5, end, offset, packet, packet, packet * MS, complete)
             self._at[direction] += len(content)
             self.conversation.feed([frame], self.out)
         return self

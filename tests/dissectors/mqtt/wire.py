@@ -54,7 +54,7 @@ class Wire:
         for content in packets:
             self._packet += 1
             data, size, number = b"noise" + content + b"noise", len(content), self._packet
-            frame: Frame = (
+            frame = Frame(
                 number, direction, data, 5, 5 + size, self._at[direction], number, number, number * MS, complete
             )  # fmt: skip
             self._at[direction] += size
