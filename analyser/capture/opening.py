@@ -56,7 +56,7 @@ def probe(source: Source) -> int | None:
     stats = CaptureStats(source.name)
     with source.open() as stream:
         blocks = open_blocks(BlockBuffer(stream, PROBE_LIMITS), stats, PROBE_LIMITS, source.name)
-        for records in read_records(blocks, stats, PROBE_LIMITS, source.name):
+        for records in read_records(blocks, stats, PROBE_LIMITS, source):
             return int(records.ts_ns[0])
     return None
 

@@ -1,10 +1,11 @@
 """pcap files. In: a block buffer at the start of a pcap file. Out: the records of each block.
 
-Sources: draft-ietf-opsawg-pcap; libpcap's sf-pcap.c for longer record headers (a1b2cd34) and old versions; Wireshark's
-wiretap/libpcap.h for IXIA's files (1c0001ab, 1c0001ac), whose header is followed by the size of all records.
+Sources: draft-ietf-opsawg-pcap; libpcap's sf-pcap.c for old versions; Wireshark's wiretap/libpcap.h for IXIA's files
+(1c0001ab, 1c0001ac), whose header is followed by the size of all records. Patched libpcaps: see pcap_headers.
 """
 
 import struct
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -12,21 +13,23 @@ from analyser.capture.blocks import BlockBuffer
 from analyser.capture.gather import gather
 from analyser.capture.limits import CaptureLimits
 from analyser.capture.model import CaptureStats, Interface, Ints, Records, Remark, add_remark
+from analyser.capture.pcap_headers import OLD_MAGIC, ORDINARY, PATCHED_MAGIC, Common, Variant, header_bytes
 
 FILE_HEADER_BYTES = 24
-# magic: byte order, nanoseconds in one fraction unit, bytes of a record header, bytes behind the file header
-MAGICS = {
-    b"\xd4\xc3\xb2\xa1": ("<", 1000, 16, 0),
-    b"\xa1\xb2\xc3\xd4": (">", 1000, 16, 0),
-    b"\x4d\x3c\xb2\xa1": ("<", 1, 16, 0),
-    b"\xa1\xb2\x3c\x4d": (">", 1, 16, 0),
-    b"\x34\xcd\xb2\xa1": ("<", 1000, 24, 0),
-    b"\xa1\xb2\xcd\x34": (">", 1000, 24, 0),
-    b"\xab\x01\x00\x1c": ("<", 1000, 16, 4),
-    b"\x1c\x00\x01\xab": (">", 1000, 16, 4),
-    b"\xac\x01\x00\x1c": ("<", 1, 16, 4),
-    b"\x1c\x00\x01\xac": (">", 1, 16, 4),
+# magic: byte order, nanoseconds in one fraction unit, what record headers can be, bytes behind the file header
+MAGICS: dict[bytes, tuple[str, int, Sequence[Variant], int]] = {
+    b"\xd4\xc3\xb2\xa1": ("<", 1000, OLD_MAGIC, 0),
+    b"\xa1\xb2\xc3\xd4": (">", 1000, OLD_MAGIC, 0),
+    b"\x4d\x3c\xb2\xa1": ("<", 1, ORDINARY, 0),
+    b"\xa1\xb2\x3c\x4d": (">", 1, ORDINARY, 0),
+    b"\x34\xcd\xb2\xa1": ("<", 1000, PATCHED_MAGIC, 0),
+    b"\xa1\xb2\xcd\x34": (">", 1000, PATCHED_MAGIC, 0),
+    b"\xab\x01\x00\x1c": ("<", 1000, ORDINARY, 4),
+    b"\x1c\x00\x01\xab": (">", 1000, ORDINARY, 4),
+    b"\xac\x01\x00\x1c": ("<", 1, ORDINARY, 4),
+    b"\x1c\x00\x01\xac": (">", 1, ORDINARY, 4),
 }
+PATCHED_VERSION = (2, 4)  # under the ordinary magic, patched libpcaps wrote no other
 FIRST_ORDERED_VERSION = (2, 3)  # files of older versions, and of DG/UX, have the two lengths of a packet swapped
 DG_UX_VERSION = (543, 0)
 # libpcap believes no record of these link types to be longer, and some writers exceed the snaplen they state
@@ -44,15 +47,22 @@ def record_layout(order: str, swapped: bool) -> "np.dtype[np.void]":
 class PcapWalker:
     """Finds the records of a pcap stream; `walk` is called after each fill of the buffer."""
 
-    def __init__(self, blocks: BlockBuffer, stats: CaptureStats, limits: CaptureLimits) -> None:
-        """Read the file header, which must be complete."""
+    def __init__(
+        self, blocks: BlockBuffer, stats: CaptureStats, limits: CaptureLimits, record_header_bytes: int = 0
+    ) -> None:
+        """Read the file header, which must be complete.
+
+        record_header_bytes: known from reading the file's first records; without it, the first records here tell.
+        """
         self._blocks, self._stats, self._limits = blocks, stats, limits
         magic = bytes(blocks.data[blocks.start : blocks.start + 4])
-        self._order, self._unit_ns, self._header_bytes, extra_bytes = MAGICS[magic]
+        self._order, self._unit_ns, variants, extra_bytes = MAGICS[magic]
         snaplen, network = struct.unpack_from(self._order + "II", blocks.data, blocks.start + 16)
         self._link_type = network & 0x03FFFFFF  # the upper bits tell the length of a frame check sequence
         self._max_captured = min(max(snaplen, USUAL_SNAPLEN), limits.max_packet_bytes)
         version = struct.unpack_from(self._order + "HH", blocks.data, blocks.start + 4)
+        self._variants = ORDINARY if variants is OLD_MAGIC and version != PATCHED_VERSION else variants
+        self._header_bytes = record_header_bytes
         swapped = version < FIRST_ORDERED_VERSION or version == DG_UX_VERSION
         self._layout = record_layout(self._order, swapped)
         self._captured_at = struct.Struct(self._order + ("12xI" if swapped else "8xI")).unpack_from
@@ -66,6 +76,11 @@ class PcapWalker:
         stats.link_types.append(self._link_type)
         stats.interfaces.append(Interface("", self._link_type, snaplen, resolution))
 
+    @property
+    def record_header_bytes(self) -> int:
+        """Bytes of a record header, 0 while the records read do not tell."""
+        return self._header_bytes
+
     def resume(self, packets: int, last_ns: int) -> None:
         """Go on as if so many packets had been read, the last of them at `last_ns`."""
         self._packets, self._seconds = packets, last_ns // 1_000_000_000
@@ -73,7 +88,7 @@ class PcapWalker:
     def walk(self) -> Records:
         """The whole records in the buffer, consumed; at the end of the stream what is left over gets a remark."""
         starts: list[int] = []
-        while True:
+        while self._knows_header():
             if self._searching and not self._search():
                 break
             damaged = self._chase(starts)
@@ -85,6 +100,14 @@ class PcapWalker:
         if self._blocks.eof and self._blocks.start < self._blocks.end:
             self._note_rest()
         return records
+
+    def _knows_header(self) -> bool:
+        if not self._header_bytes:
+            blocks, most = self._blocks, self._limits.max_packet_bytes
+            common = Common(self._order, self._link_type, self._max_captured, most)
+            found = header_bytes(self._variants, common, blocks.data, blocks.start, blocks.end, blocks.eof)
+            self._header_bytes = found or 0
+        return bool(self._header_bytes)
 
     def _chase(self, starts: list[int]) -> bool:
         """Append record positions, move the buffer's start behind them; True when a length cannot be."""

@@ -44,6 +44,11 @@ class PcapngWalker:
         self._last_ts_ns = 0
         stats.format = "pcapng"
 
+    @property
+    def record_header_bytes(self) -> int:
+        """0: blocks say themselves how long they are."""
+        return 0
+
     def resume(self, packets: int, last_ns: int) -> None:
         """Go on as if so many packets had been read, the last of them at `last_ns`."""
         self._packets, self._last_ts_ns = packets, last_ns

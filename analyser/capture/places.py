@@ -27,12 +27,14 @@ MAX_HEAD_BYTES = 1 << 20
 class Places(NamedTuple):
     """Places in one file: `packets[i]` is the number of the first packet at or behind byte `offsets[i]`, both rising.
 
-    head_bytes: what stands before the first packet and has to be read in any case. No place at all: not possible.
+    head_bytes: what stands before the first packet and has to be read in any case. record_header_bytes: of a pcap file.
+    No place at all: not possible.
     """
 
     head_bytes: int = 0
     packets: tuple[int, ...] = ()
     offsets: tuple[int, ...] = ()
+    record_header_bytes: int = 0
 
 
 class Beginning(NamedTuple):
@@ -50,7 +52,7 @@ def find_places(source: Source) -> Places:
         blocks = open_blocks(BlockBuffer(stream, PLACE_LIMITS), stats, PLACE_LIMITS, source.name)
         if stats.compression:
             return Places()
-        walker = open_walker(blocks, stats, PLACE_LIMITS, source.name)
+        walker = open_walker(blocks, stats, PLACE_LIMITS, source)
         head_bytes, interfaces = (blocks.offset(blocks.start), 1) if stats.format == "pcap" else head_of(source)
         count = 0
         while True:
@@ -66,7 +68,7 @@ def find_places(source: Source) -> Places:
         or any(remark.severity == "error" for remark in stats.remarks)
     ):
         return Places()
-    return Places(head_bytes, tuple(packets), tuple(offsets))
+    return Places(head_bytes, tuple(packets), tuple(offsets), walker.record_header_bytes)
 
 
 def begin_at(source: Source, packet: int, places: Places) -> Beginning:
@@ -81,7 +83,8 @@ def begin_at(source: Source, packet: int, places: Places) -> Beginning:
     except OSError as error:
         raise CaptureError(f"{source.name} cannot be read: {error.strerror or error}.") from error
     joined = cast(BinaryIO, io.BufferedReader(Rejoined(head, cast(BinaryIO, stream)), 1 << 16))
-    return Beginning(replace(source, path=None, stream=joined), places.packets[place] - 1)
+    begun = replace(source, path=None, stream=joined, record_header_bytes=places.record_header_bytes)
+    return Beginning(begun, places.packets[place] - 1)
 
 
 def head_of(source: Source) -> tuple[int, int]:

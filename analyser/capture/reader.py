@@ -8,6 +8,7 @@ from analyser.capture.clock import Clock
 from analyser.capture.compression import COMPRESSIONS, decompressed
 from analyser.capture.endpoints import EndpointTable
 from analyser.capture.errors import CaptureError
+from analyser.capture.foreign import HEAD_BYTES, describe_bytes
 from analyser.capture.fragments import Fragments
 from analyser.capture.limits import CaptureLimits
 from analyser.capture.link import LINK_LAYERS
@@ -16,7 +17,7 @@ from analyser.capture.model import CaptureStats, PacketBatch, Records, Remark, a
 from analyser.capture.pcap import FILE_HEADER_BYTES, MAGICS, PcapWalker
 from analyser.capture.pcapng import SECTION_BYTES, PcapngWalker
 from analyser.capture.segments import decode_records
-from analyser.capture.sources import Source, describe_bytes
+from analyser.capture.sources import Source
 
 DEFAULT_LIMITS = CaptureLimits()
 # Reasons for undecoded packets that can hide TCP bytes of a whole capture; the others are counted without a remark
@@ -72,7 +73,7 @@ def read_packets(
     with source.open() as stream:
         blocks = open_blocks(BlockBuffer(stream, limits), stats, limits, source.name)
         fragments, clock = Fragments(limits, stats), Clock(limits, stats)
-        for records in read_records(blocks, stats, limits, source.name):
+        for records in read_records(blocks, stats, limits, source):
             clock.watch(records)
             batch = decode_records(blocks.data, records, endpoints, stats, fragments)
             yield Packets(blocks.data, records, batch)
@@ -96,9 +97,9 @@ def open_blocks(blocks: BlockBuffer, stats: CaptureStats, limits: CaptureLimits,
     return inner
 
 
-def read_records(blocks: BlockBuffer, stats: CaptureStats, limits: CaptureLimits, name: str) -> Iterator[Records]:
+def read_records(blocks: BlockBuffer, stats: CaptureStats, limits: CaptureLimits, source: Source) -> Iterator[Records]:
     """The link-layer records, one value for each block of bytes; CaptureError when the bytes are no capture."""
-    walker = open_walker(blocks, stats, limits, name)
+    walker = open_walker(blocks, stats, limits, source)
     while True:
         records = walker.walk()
         if len(records.start):
@@ -109,18 +110,21 @@ def read_records(blocks: BlockBuffer, stats: CaptureStats, limits: CaptureLimits
 
 
 def open_walker(
-    blocks: BlockBuffer, stats: CaptureStats, limits: CaptureLimits, name: str
+    blocks: BlockBuffer, stats: CaptureStats, limits: CaptureLimits, source: Source
 ) -> PcapWalker | PcapngWalker:
     """What finds the records in these blocks, by the first bytes; CaptureError when they are no capture."""
+    name = source.name
     whole = blocks.need(FILE_HEADER_BYTES)
-    head = bytes(blocks.data[blocks.start : min(blocks.end, blocks.start + 64)])
+    head = bytes(blocks.data[blocks.start : min(blocks.end, blocks.start + HEAD_BYTES)])
     if not head:
         why = f"cannot be read: {blocks.error}" if blocks.error else "is empty (0 bytes), not a capture"
         raise CaptureError(f"{name} {why}.")
     if head[:4] in MAGICS or head[:4] == SECTION_BYTES:
         if not whole:
             raise CaptureError(f"{name} is cut inside its file header: only {len(head)} bytes.")
-        return PcapWalker(blocks, stats, limits) if head[:4] in MAGICS else PcapngWalker(blocks, stats, limits)
+        if head[:4] in MAGICS:
+            return PcapWalker(blocks, stats, limits, source.record_header_bytes)
+        return PcapngWalker(blocks, stats, limits)
     raise CaptureError(f"{name} is not a capture: {describe_bytes(head)}.")
 
 

@@ -11,18 +11,6 @@ from analyser.capture.growing import Growing
 from analyser.capture.model import Remark
 
 STANDARD_INPUT = "-"
-# first bytes of what people hand over by mistake
-FILE_KINDS = {
-    b"PK\x03\x04": "a zip archive",
-    b"\x7fELF": "a program",
-    b"BZh": "bzip2-compressed data",
-    b"\xfd7zXZ\0": "xz-compressed data",
-    b"snoop\0\0\0": "a Solaris snoop capture, which is not supported",
-    b"PAR1": "a Parquet file",
-    b"%PDF": "a PDF document",
-    b"RTSS": "a Network Monitor capture, which is not supported",
-    b"GMBU": "a Network Monitor capture, which is not supported",
-}
 
 
 class Unclosed:
@@ -45,7 +33,10 @@ class Source:
     follow: the file still grows: at its end reading waits for more until this says True. It is asked about a hundred
         times a second while nothing comes. What has come is handed on as from a live source, but a compressed file is
         handed on in blocks.
-    first_ns: the time of the first packet, where it is known. remarks: what to note in the statistics of this capture.
+    first_ns: the time of the first packet, where it is known.
+    record_header_bytes: of a pcap file, where they are known (0 otherwise); a source that begins behind the first
+        records says what these told.
+    remarks: what to note in the statistics of this capture.
     """
 
     name: str
@@ -53,6 +44,7 @@ class Source:
     stream: BinaryIO | None = None
     follow: Callable[[], bool] | None = None
     first_ns: int | None = None
+    record_header_bytes: int = 0
     remarks: tuple[Remark, ...] = ()
 
     def open(self) -> "BinaryIO | Unclosed":
@@ -75,17 +67,6 @@ def explain(name: str, error: OSError) -> str:
     if isinstance(error, PermissionError):
         return f"{name}: permission denied."
     return f"{name} cannot be read: {error.strerror or error}."
-
-
-def describe_bytes(head: bytes) -> str:
-    """What a file that is no capture seems to be, by its first bytes."""
-    for magic, kind in FILE_KINDS.items():
-        if head.startswith(magic):
-            return f"it looks like {kind}"
-    shown = head[:16]
-    if shown and all(byte in b"\t\n\r" or 32 <= byte < 127 for byte in shown):
-        return f"it starts with the text {shown.decode('ascii')!r}"
-    return f"it starts with the bytes {shown[:8].hex(' ')}"
 
 
 def standard_input() -> Source:

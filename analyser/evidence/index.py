@@ -206,7 +206,7 @@ class _Folder:
 def _in_folder(folder: Path, sources: Sequence[Source], close: Callable[[], None] = lambda: None) -> Index:
     """The index in a folder. OSError, ValueError: it is damaged, or of other captures."""
     kept = json.loads((folder / _PLACES).read_text())
-    places = [Places(one[0], tuple(one[1]), tuple(one[2])) for one in kept]
+    places = [Places(one[0], tuple(one[1]), tuple(one[2]), *one[3:]) for one in kept]
     if len(places) != len(sources):
         raise ValueError("the index is of other captures")
     return Index(_Folder(folder), sources, places, close=close)

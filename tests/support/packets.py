@@ -165,14 +165,17 @@ def pcap(
     nanoseconds: bool = False,
     link_type: int = 1,
     snaplen: int = 262144,
+    magic: int = 0,
+    more: bytes = b"",
 ) -> bytes:
-    """A pcap file."""
-    magic, unit_ns = (0xA1B23C4D, 1) if nanoseconds else (0xA1B2C3D4, 1000)
+    """A pcap file. magic: another than that of the time unit; more: stands behind each record header."""
+    usual, unit_ns = (0xA1B23C4D, 1) if nanoseconds else (0xA1B2C3D4, 1000)
+    magic = magic or usual
     parts = [struct.pack(order + "IHHiIII", magic, 2, 4, 0, 0, snaplen, link_type)]
     for packet in packets:
         seconds, fraction = divmod(packet.ts_ns, 1_000_000_000)
         parts.append(struct.pack(order + "IIII", seconds, fraction // unit_ns, len(packet.data), packet.wire))
-        parts.append(packet.data)
+        parts.append(more + packet.data)
     return b"".join(parts)
 
 

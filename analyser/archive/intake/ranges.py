@@ -31,7 +31,7 @@ class Range(NamedTuple):
     """Bytes `start` to `end` of a file.
 
     head_bytes: what is read before them, from the file's start on. packets: how many lie before them, the last of which
-    has the time `last_ns`.
+    has the time `last_ns`. record_header_bytes: of a pcap file, once the file's first records were read for it.
     """
 
     number: int
@@ -40,6 +40,7 @@ class Range(NamedTuple):
     head_bytes: int = 0
     packets: int = 0
     last_ns: int = 0
+    record_header_bytes: int = 0
 
 
 class Piece(NamedTuple):
@@ -77,7 +78,7 @@ def find_ranges(source: Source, size: int, range_bytes: int, limits: CaptureLimi
         blocks = BlockBuffer(_stretch(stream, 0, 0, size), limits)
         if open_blocks(blocks, stats, limits, source.name) is not blocks:
             return whole
-        walker = open_walker(blocks, stats, limits, source.name)
+        walker = open_walker(blocks, stats, limits, source)
         head_bytes, interfaces = (blocks.offset(blocks.start), 1) if stats.format == "pcap" else head_of(source)
         clock = Clock(limits, stats)
         start, packets, last_ns = 0, 0, 0
@@ -100,7 +101,7 @@ def find_ranges(source: Source, size: int, range_bytes: int, limits: CaptureLimi
     odd = odd or any(remark.severity == "error" or remark.code == "absurd_time" for remark in stats.remarks)
     if odd or not head_bytes or interfaces != len(stats.interfaces):
         return whole
-    return found
+    return [part._replace(record_header_bytes=walker.record_header_bytes) for part in found]
 
 
 def read_range(source: Source, part: Range, told: RangeStats, limits: CaptureLimits) -> Iterator[Piece]:
@@ -109,6 +110,7 @@ def read_range(source: Source, part: Range, told: RangeStats, limits: CaptureLim
     A piece's bytes are valid until the next one is asked for. CaptureError when the file cannot be read.
     """
     stats, endpoints = told.stats, EndpointTable(limits.max_pairs)
+    told_header = replace(source, record_header_bytes=part.record_header_bytes)
     if part.number == 0:
         for remark in source.remarks:
             add_remark(stats, limits.max_remarks, remark)
@@ -116,7 +118,7 @@ def read_range(source: Source, part: Range, told: RangeStats, limits: CaptureLim
         bytes_of = _stretch(stream, part.head_bytes, part.start, part.end)
         outer = BlockBuffer(bytes_of, limits, first_offset=part.start - part.head_bytes)
         blocks = open_blocks(outer, stats, limits, source.name)
-        walker = open_walker(blocks, stats, limits, source.name)
+        walker = open_walker(blocks, stats, limits, told_header)
         if part.number:
             walker.resume(part.packets, part.last_ns)
         fragments, clock = Fragments(limits, stats), Clock(limits, stats, part.last_ns if part.packets else None)

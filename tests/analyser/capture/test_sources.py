@@ -3,6 +3,7 @@
 import gzip
 import io
 import os
+import struct
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -24,6 +25,12 @@ PACK: dict[str, Callable[[bytes], bytes]] = {
     "lz4": lz4.frame.compress,
 }
 
+
+def erf(kind: int) -> bytes:
+    """A record of an ERF file: time (fraction, seconds), type, flags, bytes of the record, lost, bytes on the wire."""
+    return struct.pack("<II", 1 << 31, 1_700_000_000 + kind) + struct.pack(">BBHHHH", kind, 4, 78, 0, 60, 0) + bytes(60)
+
+
 NOT_CAPTURES = {
     "empty": (b"", "is empty (0 bytes)"),
     "zip": (b"PK\x03\x04" + bytes(40), "is not a capture: it looks like a zip archive"),
@@ -31,6 +38,22 @@ NOT_CAPTURES = {
     "zeros": (bytes(64), "is not a capture: it starts with the bytes 00 00 00 00 00 00 00 00"),
     "short": (b"\xff\xfe", "is not a capture: it starts with the bytes ff fe"),
     "snoop": (b"snoop\0\0\0" + bytes(40), "a Solaris snoop capture, which is not supported"),
+    **{
+        name: (
+            magic + bytes(40),
+            f"it looks like {kind}, which is not supported; Wireshark",
+        )
+        for name, magic, kind in (
+            ("btsnoop", b"btsnoop\0", "a btsnoop (Bluetooth) capture"),
+            ("old NetXRay", b"VL\0\0", "a NetXRay capture"),
+            ("iptrace", b"iptrace 2.0", "an AIX iptrace capture"),
+            ("OmniPeek", b"\x7fver", "an EtherPeek or OmniPeek capture"),
+            ("EyeSDN", b"EyeSDN", "an EyeSDN trace"),
+            ("K12xx", b"\0\0\2\0\x12\5\0\x10", "a Tektronix K12xx capture"),
+            ("ERF", erf(2) * 3, "an Endace ERF capture"),
+        )
+    },
+    "one record of ERF and noise": (erf(2) + b"\x80" * 40, "it starts with the bytes 00 00 00 80 02 f1 53 65"),
     "cut pcap header": (ONE[:23], "is cut inside its file header: only 23 bytes"),
     "magic only": (ONE[:4], "is cut inside its file header: only 4 bytes"),
     "cut pcapng header": (section()[:20], "is cut inside its file header: only 20 bytes"),

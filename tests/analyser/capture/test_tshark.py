@@ -11,11 +11,14 @@ from scapy.layers.l2 import ARP, CookedLinux, Dot1AD, Dot1Q, Ether, Loopback
 from scapy.packet import Packet
 from scapy.utils import PcapNgWriter, wrpcap
 
-from analyser.capture import open_captures
+from analyser import read
+from analyser.capture import CaptureError, open_captures
 from tests.analyser.capture.reading import read_source
 from tests.analyser.capture.test_damage import CAPTURES, FRAMES
 from tests.analyser.capture.test_layers import LINKS
 from tests.support.packets import Captured, block, enhanced, interface, old_packet, option, pcap, section
+from tests.support.patched_pcap import KINDS, patched
+from tests.support.whole import whole_of
 
 ROOT = Path(__file__).resolve().parents[3]
 FOREIGN = ROOT.parent / "shared" / "captures"
@@ -187,6 +190,69 @@ def foreign_captures() -> list[Path]:
 def test_foreign_capture(path: Path) -> None:
     assert our_rows(path)
     compare(path)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("order", "<>")
+def test_patched_pcap(tmp_path: Path, kind: str, order: str) -> None:
+    path = tmp_path / "built.pcap"
+    path.write_bytes(patched(kind, [Captured(10**18, frame) for frame in FRAMES], order))
+    assert our_rows(path)
+    compare(path)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("name", ["kafka_fenced_commit", "mqtt_faults"])
+def test_patched_pcap_of_editcap(tmp_path: Path, kind: str, name: str) -> None:
+    sample, ordinary, path = ROOT / "sample_pcaps" / f"{name}.pcapng", tmp_path / "o.pcap", tmp_path / "p.pcap"
+    subprocess.run(["editcap", "-F", "pcap", str(sample), str(ordinary)], check=True)
+    subprocess.run(["editcap", "-F", kind, str(sample), str(path)], check=True)
+    assert path.stat().st_size > ordinary.stat().st_size
+    compare(path)
+    with read([ordinary]) as expected, read([path]) as found:
+        whole = whole_of(found, str(path)).tables, whole_of(expected, str(ordinary)).tables
+    sizes = {"size_bytes", "bytes"}
+    for table, rows in whole[0].items():
+        left_out = [column for column in rows.schema.names if table == "captures" and column in sizes]
+        assert rows.drop_columns(left_out).equals(whole[1][table].drop_columns(left_out)), table
+
+
+# what editcap writes of any Ethernet capture; without a sign of their own are commview-ncf and commview-ncfx
+FOREIGN_KINDS = {
+    "5views": "an InfoVista 5View capture",
+    "k12text": "a K12 text capture",
+    "lanalyzer": "a LANalyzer capture",
+    "netmon1": "a Network Monitor capture",
+    "netmon2": "a Network Monitor capture",
+    "nettl": "an HP-UX nettl trace",
+    "ngsniffer": "a Sniffer (DOS) capture",
+    "ngwsniffer_1_1": "a NetXRay or Sniffer (Windows) capture",
+    "ngwsniffer_2_0": "a NetXRay or Sniffer (Windows) capture",
+    "observer": "an Observer capture",
+    "snoop": "a Solaris snoop capture",
+    "visual": "a Visual Networks capture",
+}
+
+
+# what editcap does not read back as it was written
+NOT_CONVERTED = {"k12text", "nettl", "observer"}
+
+
+@pytest.mark.parametrize("kind", FOREIGN_KINDS)
+def test_what_only_wireshark_reads_is_named_and_converted_as_told(tmp_path: Path, kind: str) -> None:
+    ordinary, path, converted = (tmp_path / name for name in ("ordinary.pcap", "foreign", "converted.pcapng"))
+    ordinary.write_bytes(pcap([Captured(10**18 + number * 10**9, frame) for number, frame in enumerate(FRAMES)]))
+    subprocess.run(["editcap", "-F", kind, str(ordinary), str(path)], check=True)
+    with pytest.raises(CaptureError) as caught:
+        open_captures([path])
+    text = str(caught.value)
+    assert f"{path} is not a capture: it looks like {FOREIGN_KINDS[kind]}, which is not supported; " in text
+    if kind in NOT_CONVERTED:
+        return
+    told = text.split("Wireshark's editcap makes a capture of it: ")[1].removesuffix(".")
+    command = [{"IN": str(path), "OUT": str(converted)}.get(word, word) for word in told.split()]
+    subprocess.run(command, check=True)
+    assert [row[2:7] for row in our_rows(converted)] == [row[2:7] for row in our_rows(ordinary)]
 
 
 SAMPLES = sorted((ROOT / "sample_pcaps").glob("*.pcapng"))

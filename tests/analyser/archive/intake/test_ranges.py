@@ -26,6 +26,7 @@ from tests.support.packets import (
     simple,
     tcp,
 )
+from tests.support.patched_pcap import patched
 from tests.support.wire import packets_of
 
 LIMITS = CaptureLimits(block_bytes=2048)
@@ -67,6 +68,8 @@ CAPTURES = {
     "a comment": section()
     + interface()
     + b"".join(enhanced(PACKET, number, options=option(1, b"here")) for number in range(60)),
+    "patched libpcap": patched("suse6_3pcap", times(60)),
+    "patched libpcap with the ordinary magic": patched("rh6_1pcap", times(60), ">"),
     "another link type": pcap(times(60), link_type=147),
 }
 WHOLE = {
