@@ -17,6 +17,7 @@ from typing import Any, Literal, NamedTuple
 import pyarrow as pa
 
 from analyser.registry.tables import arrow_schema
+from analyser.words import printable
 
 Severity = Literal["info", "warning", "critical"]
 Confidence = Literal["low", "medium", "high"]
@@ -99,18 +100,6 @@ def _subject_value(value: object) -> str:
     if not text or not text.isprintable() or any(c.isspace() or c in '="' for c in text):
         return json.dumps(text, ensure_ascii=not text.isprintable())
     return text
-
-
-def printable(text: str, most: int | None = None) -> str:
-    """The text with control and direction characters as escapes, cut after `most` characters.
-
-    Names come from the wire: a client id must not be able to write on a terminal.
-    """
-    if most is not None and len(text) > most:
-        text = text[: most - 1] + "…"
-    if text.isprintable():
-        return text
-    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text)
 
 
 def some_evidence(evidence: Iterable[Evidence], limit: int = MAX_EVIDENCE) -> tuple[Evidence, ...]:

@@ -1,6 +1,6 @@
-"""Rows of flows and messages as plain dicts, for the rules about the capture itself.
+"""What the rules about captures and TCP share: how a flow is named, what proves a wait, the finding on a whole capture.
 
-In: a frame of a detector. Out: dicts with None for null and times as Unix ns; words for a flow's endpoints.
+In: rows of a detector's frames as dicts. Out: words, evidence, findings.
 """
 
 from __future__ import annotations
@@ -8,20 +8,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-import pandas as pd
-
 from analyser.detectors.findings import Evidence, Finding, some_evidence, subject_text
 from analyser.detectors.framework import Detector
-from analyser.detectors.kafka.commits import values
 
 # So many flows are named in the numbers of one finding; the rest is counted.
 MOST_NAMED = 20
-
-
-def rows_of(frame: pd.DataFrame) -> list[dict[str, Any]]:
-    """One dict per row."""
-    columns = {str(name): values(frame[name]) for name in frame.columns}
-    return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
 
 
 def evidence_of(waits: Iterable[dict[str, Any]]) -> Iterator[Evidence]:

@@ -15,8 +15,9 @@ from rich.console import Group as Lines
 from rich.table import Table
 from rich.text import Text
 
+from analyser.words import count
 from reports.formats.printable import shortened, visible
-from reports.formats.words import count, size
+from reports.formats.words import size
 
 if TYPE_CHECKING:
     from analyser.live.feed import CaptureState

@@ -14,13 +14,13 @@ import pyarrow as pa
 import streamlit as st
 
 from analyser.registry.queries import literal, quoted
+from analyser.words import count
 from app.dashboard import state
 from app.dashboard.command_line import command_line
 from app.dashboard.opened import Selected
 from app.dashboard.text import empty, html, line, show
 from reports.formats.printable import visible_strings
 from reports.formats.rows import csv_pieces
-from reports.formats.words import count
 from reports.questions.source import narrowed
 
 PAGE_ROWS = 100

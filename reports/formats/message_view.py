@@ -12,13 +12,13 @@ from typing import Any, NamedTuple
 from analyser.evidence.bytes import MessageBytes, message_bytes
 from analyser.evidence.index import Index
 from analyser.evidence.rows import MessageRow
+from analyser.words import count as counted
 from dissectors.core.inspect import Asked, Hidden, Inspected, Node, undecoded
 from dissectors.core.model import split_packet
 from dissectors.core.options import DecodeOptions
 from dissectors.registry import dissector_of
 from reports.formats.printable import shortened, visible
 from reports.formats.values import ms_text, time_text
-from reports.formats.words import count as counted
 
 _SHORT_BYTES = 32
 _MASKS = {"secret": "**", "payload": ".."}

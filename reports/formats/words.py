@@ -5,13 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from itertools import groupby
 
+from analyser.words import count
+
 _TOPICS_LISTED = 20
 _UNITS = (("GB", 1_000_000_000), ("MB", 1_000_000), ("kB", 1_000))
-
-
-def count(number: int, one: str, many: str | None = None) -> str:
-    """`1 packet`, `2,500 packets`."""
-    return f"{number:,} {one if number == 1 else many or one + 's'}"
 
 
 def listed(names: Sequence[str], last: str) -> str:

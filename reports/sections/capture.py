@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from analyser.words import count
 from reports.formats.document import Block, Cells, Paragraph, Section
 from reports.formats.values import time_text
-from reports.formats.words import count, share, size, span
+from reports.formats.words import share, size, span
 from reports.questions.quality import CaptureFile, ProtocolFlows, Quality
 
 _UNDECODED_SHOWN = 10

@@ -11,10 +11,11 @@ from collections import Counter
 from collections.abc import Sequence
 
 from analyser.options import ReadOptions
+from analyser.words import count
 from dissectors.registry import titles
 from reports.formats.document import Block, Paragraph, Section, severity_tone
 from reports.formats.values import time_text
-from reports.formats.words import count, listed
+from reports.formats.words import listed
 from reports.questions.causes import SEVERITIES, Cause, Finding, causes, findings
 from reports.questions.operations import client_count, clients, operations
 from reports.questions.quality import Quality, quality

@@ -6,9 +6,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from analyser.words import count
 from reports.formats.document import Block, Cells, Copy, Heading, Paragraph, Section, severity_tone, without_empty
 from reports.formats.values import ms_text
-from reports.formats.words import count, display_filter, partition_list
+from reports.formats.words import display_filter, partition_list
 from reports.questions.causes import Cause, Finding
 from reports.questions.source import Source, all_rows
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from analyser.words import count
 from dissectors.mongo.dissector import MONGO
 from reports.formats.document import Block, Heading, Paragraph, Section, protocol_section
-from reports.formats.words import count
 from reports.questions.causes import Finding
 from reports.questions.source import Source, rows
 from reports.sections.shapes import shape_blocks, shape_count, shapes

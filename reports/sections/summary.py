@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
+from analyser.words import count
 from reports.formats.document import Block, Cells, Paragraph, without_empty
 from reports.formats.values import ms_text
-from reports.formats.words import count
 
 _ROWS_SHOWN = 20
 # Numbers that name something are not written with separators.

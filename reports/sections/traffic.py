@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 
+from analyser.words import count
 from reports.formats.document import Block, Cells, Heading, Paragraph, Section, without_empty
 from reports.formats.values import ms_text
-from reports.formats.words import count
 from reports.questions.groups import Group, Member, PartitionState
 from reports.questions.operations import Client, Operation
 

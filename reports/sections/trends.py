@@ -10,9 +10,9 @@ from dataclasses import dataclass, field
 from importlib.util import find_spec
 from typing import Any
 
+from analyser.words import count
 from reports.formats.document import Block, Cells, Paragraph, Section, without_empty
 from reports.formats.values import ms_text, time_text
-from reports.formats.words import count
 from reports.questions.source import Source, rows
 
 TABLES_READ = ("latency_minutes", "kafka_lag_minutes", "findings_history")

@@ -24,9 +24,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from analyser.detectors.findings import Finding
-from analyser.detectors.flow_rows import capture_finding, endpoints_text, rows_of
+from analyser.detectors.flow_rows import capture_finding, endpoints_text
+from analyser.detectors.frame_rows import rows_of
 from analyser.detectors.framework import Detector, Frames
-from analyser.detectors.kafka.commits import count_text
+from analyser.words import count
 
 
 def detect(frames: Frames, *, gap_bytes_least: int = 1) -> Iterator[Finding]:
@@ -41,8 +42,8 @@ def detect(frames: Frames, *, gap_bytes_least: int = 1) -> Iterator[Finding]:
     missing = sum(f["gap_bytes"] for f in worst)
     seen = sum((f["bytes_to_server"] or 0) + (f["bytes_to_client"] or 0) for f in worst)
     sentence = (
-        f"{count_text(missing, 'stream byte')} of {count_text(len(worst), 'flow')} are missing from the capture; "
-        f"most ({worst[0]['gap_bytes']}) between {endpoints_text(worst[0])}. What was seen stands; what was not "
+        f"{count(missing, 'stream byte')} of {count(len(worst), 'flow')} are missing from the capture; "
+        f"most ({worst[0]['gap_bytes']:,}) between {endpoints_text(worst[0])}. What was seen stands; what was not "
         "seen there proves nothing."
     )
     next_step = (

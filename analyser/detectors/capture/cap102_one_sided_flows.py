@@ -24,9 +24,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from analyser.detectors.findings import Evidence, Finding, some_evidence, subject_text
-from analyser.detectors.flow_rows import MOST_NAMED, endpoints_text, rows_of
+from analyser.detectors.flow_rows import MOST_NAMED, endpoints_text
+from analyser.detectors.frame_rows import rows_of
 from analyser.detectors.framework import Detector, Frames
-from analyser.detectors.kafka.commits import count_text
+from analyser.words import count
 
 _ONE_SIDED_SQL = (
     "protocol IS NOT NULL AND duplicate_of IS NULL AND NOT coalesce(handshake_seen, false) "
@@ -51,7 +52,7 @@ def detect(frames: Frames, *, flows_least: int = 1) -> Iterator[Finding]:
         provisional=True,
         subject=subject_text(capture="all"),
         sentence=(
-            f"Of {count_text(len(one_sided), 'flow')} only one direction is in the capture ({len(no_answer)} without "
+            f"Of {count(len(one_sided), 'flow')} only one direction is in the capture ({len(no_answer)} without "
             f"any byte from the server), for example between {endpoints_text(one_sided[0])}. Whether these "
             "requests were accepted is not known."
         ),

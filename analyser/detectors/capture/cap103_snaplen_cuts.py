@@ -22,9 +22,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from analyser.detectors.findings import Finding
-from analyser.detectors.flow_rows import capture_finding, endpoints_text, rows_of
+from analyser.detectors.flow_rows import capture_finding, endpoints_text
+from analyser.detectors.frame_rows import rows_of
 from analyser.detectors.framework import Detector, Frames
-from analyser.detectors.kafka.commits import count_text
+from analyser.words import count
 
 
 def detect(frames: Frames, *, segments_least: int = 1) -> Iterator[Finding]:
@@ -38,8 +39,8 @@ def detect(frames: Frames, *, segments_least: int = 1) -> Iterator[Finding]:
     proof = [m for m in marks if m["flow_id"] in {f["flow_id"] for f in worst}]
     segments = sum(f["truncated_packets"] for f in worst)
     sentence = (
-        f"{count_text(segments, 'segment')} of {count_text(len(worst), 'flow')} were cut by the snap length; most "
-        f"({worst[0]['truncated_packets']}) between {endpoints_text(worst[0])}. Messages that reach into the cut "
+        f"{count(segments, 'segment')} of {count(len(worst), 'flow')} were cut by the snap length; most "
+        f"({worst[0]['truncated_packets']:,}) between {endpoints_text(worst[0])}. Messages that reach into the cut "
         "bytes are lost."
     )
     next_step = "Capture whole packets (tcpdump -s 0)."

@@ -24,9 +24,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from analyser.detectors.findings import Finding
-from analyser.detectors.flow_rows import capture_finding, endpoints_text, rows_of
+from analyser.detectors.flow_rows import capture_finding, endpoints_text
+from analyser.detectors.frame_rows import rows_of
 from analyser.detectors.framework import Detector, Frames
-from analyser.detectors.kafka.commits import count_text
+from analyser.words import count
 
 
 def detect(frames: Frames, *, share_least: float = 0.01, copies_least: int = 10) -> Iterator[Finding]:
@@ -39,8 +40,8 @@ def detect(frames: Frames, *, share_least: float = 0.01, copies_least: int = 10)
         return
     worst = sorted(doubled, key=lambda f: (-f["duplicate_packets"], f["flow_id"]))
     sentence = (
-        f"{count_text(copies, 'packet')} of {packets} are captured copies of others, in "
-        f"{count_text(len(doubled), 'flow')}, most ({worst[0]['duplicate_packets']}) between "
+        f"{count(copies, 'packet')} of {packets:,} are captured copies of others, in "
+        f"{count(len(doubled), 'flow')}, most ({worst[0]['duplicate_packets']:,}) between "
         f"{endpoints_text(worst[0])}. They are left out and are no retransmissions."
     )
     next_step = "Nothing. To avoid them, capture on one interface instead of any, or mirror one direction per port."

@@ -21,9 +21,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from analyser.detectors.findings import Evidence, Finding, some_evidence, subject_text
-from analyser.detectors.flow_rows import rows_of
+from analyser.detectors.frame_rows import rows_of
 from analyser.detectors.framework import Detector, Frames
-from analyser.detectors.kafka.commits import count_text
+from analyser.words import count
 
 
 def detect(frames: Frames, *, packets_least: int = 1) -> Iterator[Finding]:
@@ -40,7 +40,7 @@ def detect(frames: Frames, *, packets_least: int = 1) -> Iterator[Finding]:
             provisional=False,
             subject=subject_text(file=capture["file"]),
             sentence=(
-                f"{count_text(dropped, 'packet')} were dropped while {capture['file']} was captured "
+                f"{count(dropped, 'packet')} were dropped while {capture['file']} was captured "
                 f"({dropped / (dropped + seen):.2%} of all). What is missing in it may have been on the wire."
             ),
             next_step="Capture again with a larger buffer (tcpdump -B), a tighter filter, or a shorter snap length.",

@@ -21,9 +21,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from analyser.detectors.findings import Evidence, Finding, some_evidence, subject_text
-from analyser.detectors.flow_rows import MOST_NAMED, endpoints_text, rows_of
+from analyser.detectors.flow_rows import MOST_NAMED, endpoints_text
+from analyser.detectors.frame_rows import rows_of
 from analyser.detectors.framework import Detector, Frames
-from analyser.detectors.kafka.commits import count_text
+from analyser.words import count
 
 
 def detect(frames: Frames, *, flows_least: int = 1) -> Iterator[Finding]:
@@ -44,7 +45,7 @@ def detect(frames: Frames, *, flows_least: int = 1) -> Iterator[Finding]:
         provisional=False,
         subject=subject_text(capture="all"),
         sentence=(
-            f"{len(encrypted)} of {count_text(len(flows), 'flow')} with data are encrypted (TLS{asked}), with "
+            f"{len(encrypted)} of {count(len(flows), 'flow')} with data are encrypted (TLS{asked}), with "
             f"{hidden / max(carried, 1):.0%} of the stream bytes, for example between {endpoints_text(encrypted[0])}. "
             "No rule sees what is inside."
         ),

@@ -23,9 +23,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from analyser.detectors.findings import Evidence, Finding, some_evidence, subject_text
-from analyser.detectors.flow_rows import rows_of
+from analyser.detectors.frame_rows import first_value, rows_of
 from analyser.detectors.framework import Detector, Frames
-from analyser.detectors.kafka.commits import count_text, first_value
+from analyser.words import count
 
 
 def detect(frames: Frames, *, messages_least: int = 1) -> Iterator[Finding]:
@@ -44,8 +44,8 @@ def detect(frames: Frames, *, messages_least: int = 1) -> Iterator[Finding]:
         provisional=False,
         subject=subject_text(**key),
         sentence=(
-            f"{count_text(len(messages), 'message')} {key['operation'] or '?'} version {key['version'] or '?'} "
-            f"({key['protocol'] or '?'}) in {count_text(len(flows), 'flow')} stayed undecoded: {messages[0]['error']}."
+            f"{count(len(messages), 'message')} {key['operation'] or '?'} version {key['version'] or '?'} "
+            f"({key['protocol'] or '?'}) in {count(len(flows), 'flow')} stayed undecoded: {messages[0]['error']}."
         ),
         next_step="Nothing, unless the answer is inside these messages; a newer wirewitness may decode them.",
         ts_first_ns=min(m["ts"] for m in messages),

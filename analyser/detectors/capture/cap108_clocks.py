@@ -26,9 +26,10 @@ from collections.abc import Iterator
 from typing import Any
 
 from analyser.detectors.findings import Evidence, Finding, Severity, some_evidence, subject_text
-from analyser.detectors.flow_rows import MOST_NAMED, endpoints_text, rows_of
+from analyser.detectors.flow_rows import MOST_NAMED, endpoints_text
+from analyser.detectors.frame_rows import rows_of
 from analyser.detectors.framework import Detector, Frames
-from analyser.detectors.kafka.commits import count_text
+from analyser.words import count
 
 
 def detect(frames: Frames, *, flows_least: int = 1) -> Iterator[Finding]:
@@ -40,7 +41,7 @@ def detect(frames: Frames, *, flows_least: int = 1) -> Iterator[Finding]:
         yield _finding(
             "warning",
             subject_text(clock="steps"),
-            f"The time of packets goes back {count_text(len(steps), 'time')}, first at packet {steps[0]['packet']} of "
+            f"The time of packets goes back {count(len(steps), 'time')}, first at packet {steps[0]['packet']} of "
             f"{steps[0]['file']}. Latencies and orders that span such a step are wrong.",
             "Trust packet numbers more than times there; keep the clock of the capturing machine steady.",
             (min(times), max(times)),
@@ -61,7 +62,7 @@ def detect(frames: Frames, *, flows_least: int = 1) -> Iterator[Finding]:
         yield _finding(
             "info",
             subject_text(points=2),
-            f"{count_text(len(twice), 'connection')} were captured at two points, for example between "
+            f"{count(len(twice), 'connection')} were captured at two points, for example between "
             f"{endpoints_text(first)} ({first['encapsulation'] or 'without encapsulation'}); each is decoded once."
             + measured,
             "Nothing. Packet counts of other tools are too high here.",

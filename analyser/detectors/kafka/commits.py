@@ -1,7 +1,7 @@
 """Offset commits as detectors see them: who committed what, in the order in which the broker took it.
 
 In: one partition's frame of `kafka_offset_commits`. Out: `Commit` values in broker order, committers, and the words
-and numbers that findings share.
+and numbers that findings about commits share.
 
 Broker order. A broker takes the requests of one connection one after the other and answers in that order, so on one
 flow the order of the stream is the order of the broker. Between flows the time of the response decides; two exchanges
@@ -14,10 +14,11 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-import numpy as np
 import pandas as pd
 
-from analyser.detectors.findings import Evidence, printable
+from analyser.detectors.findings import Evidence
+from analyser.detectors.frame_rows import values
+from analyser.words import printable
 
 COMMITS = "kafka_offset_commits"
 COMMIT_COLUMNS = (
@@ -28,7 +29,6 @@ COMMIT_COLUMNS = (
 MAX_OFFSETS = 40
 # Longer names are cut in sentences; a member id is a client id and a UUID.
 MAX_NAME = 160
-_NOT_A_TIME = pd.NaT.value
 
 # The same identity in SQL, for `suspects`: member id, else client.
 IDENTITY_SQL = (
@@ -89,22 +89,6 @@ class Commit(NamedTuple):
         return self.generation is not None and self.generation >= 0 and bool(self.member_id)
 
 
-def values(column: pd.Series) -> list[Any]:
-    """A column as plain Python values: None for null, times as Unix ns."""
-    if isinstance(column.dtype, pd.DatetimeTZDtype):
-        stamps: list[int] = column.array.asi8.tolist()
-        return [None if stamp == _NOT_A_TIME else stamp for stamp in stamps]
-    if isinstance(column.dtype, np.dtype) and column.dtype.kind == "f":
-        return [None if np.isnan(number) else number for number in column.tolist()]
-    found: list[Any] = column.array.to_numpy(dtype=object, na_value=None).tolist()
-    return found
-
-
-def first_value(frame: pd.DataFrame, column: str) -> Any:
-    """The column's value in the first row (a key column has one value in a partition); None for null."""
-    return values(frame[column].iloc[:1])[0]
-
-
 def commits_of(frame: pd.DataFrame) -> list[Commit]:
     """The frame's rows in broker order."""
     columns = [values(frame[name]) for name in Commit._fields]
@@ -143,14 +127,6 @@ def by_identity(commits: Iterable[Commit]) -> dict[Identity, list[Commit]]:
     found: dict[Identity, list[Commit]] = {}
     for commit in commits:
         found.setdefault(commit.identity, []).append(commit)
-    return found
-
-
-def by_group(commits: Iterable[Commit]) -> dict[str | None, list[Commit]]:
-    """Commits of each group."""
-    found: dict[str | None, list[Commit]] = {}
-    for commit in commits:
-        found.setdefault(commit.group_id, []).append(commit)
     return found
 
 
@@ -249,8 +225,3 @@ def offsets_text(commits: Sequence[Commit]) -> str:
 def evidence_of(commits: Iterable[Commit]) -> list[Evidence]:
     """The requests of these commits."""
     return [Evidence(c.file, c.request_packet, c.exchange_id) for c in commits]
-
-
-def count_text(number: int, noun: str) -> str:
-    """`1 message`, `3 messages`."""
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"

@@ -41,6 +41,7 @@ from statistics import median
 from typing import Any, NamedTuple
 
 from analyser.detectors.findings import Confidence, Finding, Severity, some_evidence, subject_text
+from analyser.detectors.frame_rows import first_value
 from analyser.detectors.framework import Detector, Frames
 from analyser.detectors.kafka.commits import (
     COMMIT_COLUMNS,
@@ -52,14 +53,13 @@ from analyser.detectors.kafka.commits import (
     commits_of,
     committer_numbers,
     committer_text,
-    count_text,
     evidence_of,
-    first_value,
     group_text,
     offsets_text,
     partition_key,
     partition_text,
 )
+from analyser.words import count
 
 SECOND_NS = 1_000_000_000
 KEYS = ("cluster_id", "group_id", "topic", "partition")
@@ -138,7 +138,7 @@ def _dual(
     furthest = accumulate((c.committed_offset for c in commits), max)
     worst = max(reached - c.committed_offset for reached, c in zip(furthest, commits, strict=True))
     who = "; ".join(
-        f"{committer_text(some[-1])} wrote {offsets_text(some)} in {count_text(len(some), 'commit')}"
+        f"{committer_text(some[-1])} wrote {offsets_text(some)} in {count(len(some), 'commit')}"
         for some in islice(own.values(), _MOST_NAMED)
     )
     more = f"; {len(own) - _MOST_NAMED} more" if len(own) > _MOST_NAMED else ""
@@ -171,10 +171,10 @@ def _dual(
 def _replay_text(now: int, worst: int) -> str:
     if worst == 0:
         return "So far no offset went back."
-    again = f"delivered {count_text(worst, 'message')} again"
+    again = f"delivered {count(worst, 'message')} again"
     if now == 0:
         return f"A restart now delivers nothing again; at the worst moment it would have {again}."
-    return f"A restart now delivers {count_text(now, 'message')} again; at the worst moment it would have {again}."
+    return f"A restart now delivers {count(now, 'message')} again; at the worst moment it would have {again}."
 
 
 def _next_step(stale: Commit) -> str:

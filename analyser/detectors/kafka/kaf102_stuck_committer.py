@@ -41,6 +41,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from analyser.detectors.findings import Finding, some_evidence, subject_text
+from analyser.detectors.frame_rows import first_value
 from analyser.detectors.framework import Detector, Frames
 from analyser.detectors.kafka.commit_columns import UNKNOWN, CommitColumns, Integers, commit_columns
 from analyser.detectors.kafka.commits import (
@@ -50,13 +51,12 @@ from analyser.detectors.kafka.commits import (
     Commit,
     Identity,
     committer_text,
-    count_text,
-    first_value,
     group_text,
     partition_key,
     partition_text,
 )
 from analyser.detectors.kafka.positions import READ_TABLES, Reads, reads_of
+from analyser.words import count
 
 KEYS = ("cluster_id", "topic", "partition")
 _OTHERS = 64
@@ -253,7 +253,7 @@ def _sentence(last: Commit, value: int, times: int, worst: _Worst) -> str:
         ahead = f"although {committer_text(worst.ahead)} had committed {worst.position}"
     return (
         f"{group_text(last)}: {committer_text(last)} wrote offset {value} of {partition_text(last)} "
-        f"{times} times {ahead}. Whoever starts at {value} gets {count_text(worst.position - value, 'message')} again."
+        f"{times} times {ahead}. Whoever starts at {value} gets {count(worst.position - value, 'message')} again."
     )
 
 

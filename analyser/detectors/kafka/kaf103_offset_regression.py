@@ -40,6 +40,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from analyser.detectors.findings import Confidence, Evidence, Finding, Severity, some_evidence, subject_text
+from analyser.detectors.frame_rows import first_value
 from analyser.detectors.framework import Detector, Frames
 from analyser.detectors.kafka.commit_columns import CommitColumns, Integers, commit_columns
 from analyser.detectors.kafka.commits import (
@@ -47,8 +48,6 @@ from analyser.detectors.kafka.commits import (
     COMMITS,
     Commit,
     committer_text,
-    count_text,
-    first_value,
     group_text,
     partition_key,
     partition_text,
@@ -56,6 +55,7 @@ from analyser.detectors.kafka.commits import (
     sent_together,
 )
 from analyser.detectors.kafka.positions import READ_TABLES, Reads, explained_by_reading, reads_of
+from analyser.words import count
 
 KEYS = ("cluster_id", "topic", "partition")
 Cause = Literal["seek", "admin reset", "transaction", "stale"]
@@ -148,9 +148,9 @@ def _cause(before: Commit, after: Commit, reads: Reads, once: bool) -> Cause:
 
 
 def _finding(cluster: str | None, steps: _Steps, *, reads: Reads, repeated: int) -> Finding:
-    commits, same, cause, count = steps.commits, steps.same, steps.cause, len(steps.rows)
+    commits, same, cause, back = steps.commits, steps.same, steps.cause, len(steps.rows)
     worst, last, together = steps.worst(), commits[int(steps.rows[-1])], steps.sent_together()
-    severity: Severity = "info" if cause != "stale" else "critical" if count >= repeated else "warning"
+    severity: Severity = "info" if cause != "stale" else "critical" if back >= repeated else "warning"
     sure = cause in ("seek", "admin reset") or steps.certain(reads)
     confidence: Confidence = "high" if sure else "medium"
     key = partition_key(cluster, last)
@@ -162,7 +162,7 @@ def _finding(cluster: str | None, steps: _Steps, *, reads: Reads, repeated: int)
         confidence=confidence,
         provisional=False,
         subject=subject_text(**key),
-        sentence=_sentence(count, worst, cause, same, reads) + _still_back(stored, highest),
+        sentence=_sentence(back, worst, cause, same, reads) + _still_back(stored, highest),
         next_step=_next_step(cause, worst, same, together),
         ts_first_ns=int(commits.ts[steps.rows - 1].min()),
         ts_last_ns=int(commits.ts[steps.rows].max()),
@@ -171,7 +171,7 @@ def _finding(cluster: str | None, steps: _Steps, *, reads: Reads, repeated: int)
             **key,
             "cause": cause,
             "same_committer": same,
-            "steps_back": count,
+            "steps_back": back,
             "sent_before_answer": together,
             "worst_delta": worst.delta,
             "worst_from": worst.before.committed_offset,
@@ -193,11 +193,11 @@ def _certain(step: _Step, reads: Reads) -> bool:
     return foreign or sent_together(before, after) or (whole and reads.sees_fetches(after.client))
 
 
-def _sentence(count: int, worst: _Step, cause: Cause, same: bool, reads: Reads) -> str:
+def _sentence(back: int, worst: _Step, cause: Cause, same: bool, reads: Reads) -> str:
     after, before = worst.after, worst.before
-    times = "once" if count == 1 else f"{count} times"
-    step = f"at worst from {before.committed_offset} to {after.committed_offset} ({count_text(worst.delta, 'message')})"
-    head = f"{group_text(after)}: the stored offset of {partition_text(after)} went back {times}, {step}"
+    often = "once" if back == 1 else f"{back} times"
+    step = f"at worst from {before.committed_offset} to {after.committed_offset} ({count(worst.delta, 'message')})"
+    head = f"{group_text(after)}: the stored offset of {partition_text(after)} went back {often}, {step}"
     who = committer_text(after)
     if cause == "seek":
         return f"{head}, because {who} turned back by itself: it read at or below that offset before it committed."
@@ -214,7 +214,7 @@ def _sentence(count: int, worst: _Step, cause: Cause, same: bool, reads: Reads) 
 def _still_back(stored: int, highest: int) -> str:
     if stored >= highest:
         return " The last commit in the capture is the highest again; a rebalance in between delivers messages twice."
-    return f" It still stands at {stored}: a restart now delivers {count_text(highest - stored, 'message')} again."
+    return f" It still stands at {stored}: a restart now delivers {count(highest - stored, 'message')} again."
 
 
 def _next_step(cause: Cause, worst: _Step, same: bool, together: int) -> str:

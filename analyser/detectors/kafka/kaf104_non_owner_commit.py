@@ -27,6 +27,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from analyser.detectors.findings import Finding, some_evidence, subject_text
+from analyser.detectors.frame_rows import first_value
 from analyser.detectors.framework import Detector, Frames
 from analyser.detectors.kafka.commits import (
     COMMIT_COLUMNS,
@@ -37,14 +38,13 @@ from analyser.detectors.kafka.commits import (
     commits_of,
     committer_numbers,
     committer_text,
-    count_text,
     evidence_of,
-    first_value,
     group_text,
     offsets_text,
     partition_key,
     partition_text,
 )
+from analyser.words import count
 
 KEYS = ("cluster_id", "group_id", "topic", "partition")
 
@@ -85,7 +85,7 @@ def _finding(
         subject=subject_text(**key),
         sentence=(
             f"{group_text(last)}: {committer_text(last)} committed {offsets_text(foreign)} for "
-            f"{partition_text(last)} in {count_text(len(foreign), 'commit')}, but the partition {how} {named}. The "
+            f"{partition_text(last)} in {count(len(foreign), 'commit')}, but the partition {how} {named}. The "
             "broker took it: it does not check who owns a partition."
         ),
         next_step=(

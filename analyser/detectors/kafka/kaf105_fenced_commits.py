@@ -29,6 +29,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from analyser.detectors.findings import Finding, some_evidence, subject_text
+from analyser.detectors.frame_rows import first_value
 from analyser.detectors.framework import Detector, Frames
 from analyser.detectors.kafka.commits import (
     COMMIT_COLUMNS,
@@ -39,13 +40,12 @@ from analyser.detectors.kafka.commits import (
     committer_key,
     committer_numbers,
     committer_text,
-    count_text,
     evidence_of,
-    first_value,
     group_text,
     partitions_text,
     requests_of,
 )
+from analyser.words import count
 
 KEYS = ("cluster_id", "group_id", "client_address", "client_id")
 REBALANCE_IN_PROGRESS = 27
@@ -126,7 +126,7 @@ def _finding(cluster: str | None, refused: Sequence[Commit], requests: int, stan
         provisional=True,
         subject=subject_text(**key, error=code, generation=last.generation),
         sentence=(
-            f"{group_text(last)}: the broker refused {count_text(requests, 'commit')} of "
+            f"{group_text(last)}: the broker refused {count(requests, 'commit')} of "
             f"{committer_text(last)} for {partitions_text(refused)} with error {code} ({MEANINGS[code]}). {outcome}."
         ),
         next_step=(

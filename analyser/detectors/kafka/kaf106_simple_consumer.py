@@ -27,6 +27,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from analyser.detectors.findings import Finding, Severity, some_evidence, subject_text
+from analyser.detectors.frame_rows import first_value, values
 from analyser.detectors.framework import Detector, Frames
 from analyser.detectors.kafka.commits import (
     COMMIT_COLUMNS,
@@ -37,14 +38,12 @@ from analyser.detectors.kafka.commits import (
     committer_key,
     committer_numbers,
     committer_text,
-    count_text,
     evidence_of,
-    first_value,
     group_text,
     partitions_text,
     requests_of,
-    values,
 )
+from analyser.words import count
 
 KEYS = ("cluster_id", "group_id")
 EVENTS = "kafka_group_events"
@@ -75,10 +74,10 @@ def _finding(cluster: str | None, commits: Sequence[Commit], *, accepted: bool, 
     severity: Severity = "warning" if not accepted or requests >= repeated else "info"
     key = committer_key(cluster, last)
     what = (
-        f"wrote offsets of {partitions_text(commits)} in {count_text(requests, 'request')} while the group was empty, "
+        f"wrote offsets of {partitions_text(commits)} in {count(requests, 'request')} while the group was empty, "
         "without being a member. Members that come later start at these offsets."
         if accepted
-        else f"tried to commit {partitions_text(commits)} {count_text(requests, 'time')} without being a member. The "
+        else f"tried to commit {partitions_text(commits)} {count(requests, 'time')} without being a member. The "
         "group has members, so the broker refused (25 UNKNOWN_MEMBER_ID): nothing of it is stored."
     )
     return Finding(

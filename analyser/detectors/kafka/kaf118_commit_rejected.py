@@ -26,6 +26,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from analyser.detectors.findings import Finding, some_evidence, subject_text
+from analyser.detectors.frame_rows import first_value
 from analyser.detectors.framework import Detector, Frames
 from analyser.detectors.kafka.commits import (
     COMMIT_COLUMNS,
@@ -37,13 +38,12 @@ from analyser.detectors.kafka.commits import (
     committer_key,
     committer_numbers,
     committer_text,
-    count_text,
     evidence_of,
-    first_value,
     group_text,
     partitions_text,
     requests_of,
 )
+from analyser.words import count
 
 KEYS = ("cluster_id", "group_id", "client_address", "client_id")
 RETRIED = (14, 15, 16)
@@ -93,7 +93,7 @@ def _finding(cluster: str | None, rejected: Sequence[Commit], requests: int, tot
         provisional=True,
         subject=subject_text(**key, error=code),
         sentence=(
-            f"{group_text(last)}: the broker rejected {count_text(requests, 'commit')} of {total} of "
+            f"{group_text(last)}: the broker rejected {count(requests, 'commit')} of {total:,} of "
             f"{committer_text(last)} for {partitions_text(rejected)} with error {code} ({name}). {outcome}."
         ),
         next_step=advice,

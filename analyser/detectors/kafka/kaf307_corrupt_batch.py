@@ -25,9 +25,9 @@ from collections.abc import Iterator
 from typing import Any
 
 from analyser.detectors.findings import Evidence, Finding, some_evidence, subject_text
-from analyser.detectors.flow_rows import rows_of
+from analyser.detectors.frame_rows import first_value, rows_of
 from analyser.detectors.framework import Detector, Frames
-from analyser.detectors.kafka.commits import count_text, first_value
+from analyser.words import count
 
 PRODUCED, FETCHED = "kafka_produce_batches", "kafka_fetch_partitions"
 KEYS = ("cluster_id", "topic", "partition")
@@ -65,7 +65,7 @@ def _finding(place: dict[str, Any], written: bool, wrong: list[dict[str, Any]]) 
         subject=subject_text(**key),
         sentence=(
             f"Partition {place['partition']} of {place['topic'] or 'an unknown topic'}: {what} record batches whose "
-            f"checksum is wrong, in {count_text(messages, 'message')}."
+            f"checksum is wrong, in {count(messages, 'message')}."
         ),
         next_step=(
             "Compare with a capture at the other end: when the batch is right there, the network or a proxy changes "

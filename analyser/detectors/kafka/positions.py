@@ -15,9 +15,10 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
+from analyser.detectors.frame_rows import values
 from analyser.detectors.framework import Frames
 from analyser.detectors.kafka.commit_columns import UNKNOWN, Integers
-from analyser.detectors.kafka.commits import Commit, Identity, values
+from analyser.detectors.kafka.commits import Commit, Identity
 
 READ_TABLES = {
     "kafka_fetch_partitions": ("ts", "client_id", "client_address", "replica_id", "fetch_offset"),

@@ -32,14 +32,13 @@ from typing import Any
 import numpy as np
 
 from analyser.detectors.findings import Finding
-from analyser.detectors.flow_rows import rows_of
+from analyser.detectors.frame_rows import Row, rows_of
 from analyser.detectors.framework import Detector, Frames
 from analyser.detectors.mongo.mongo_rows import (
     COMMAND_COLUMNS,
     HELLOS,
     MOST_LISTED,
     WAITING,
-    Row,
     by_client,
     client_numbers,
     client_text,

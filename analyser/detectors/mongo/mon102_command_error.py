@@ -33,26 +33,23 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from analyser.detectors.findings import Finding, Severity, printable
-from analyser.detectors.flow_rows import rows_of
+from analyser.detectors.findings import Finding, Severity
+from analyser.detectors.frame_rows import Row, rows_of
 from analyser.detectors.framework import Detector, Frames
-from analyser.detectors.kafka.commits import count_text
 from analyser.detectors.mongo.mongo_errors import EVERYDAY, OTHER, PROBES, TRANSACTION, WRITE_CONCERN, Group, group_of
 from analyser.detectors.mongo.mongo_rows import (
     CLIENT_KEY,
     COMMAND_COLUMNS,
     NS_PER_S,
-    Row,
     client_numbers,
     client_text,
     command_finding,
     command_text,
     listed,
     namespace,
-    sentence_start,
     server_text,
-    times_text,
 )
+from analyser.words import count, printable, sentence_start, times
 
 _CommitsOf = dict[str, list[int]]
 
@@ -128,8 +125,8 @@ def _finding(errors: list[_Error], severity: Severity, retried: int) -> Finding:
     last_s = (rows[-1]["ts"] - rows[0]["ts"]) / NS_PER_S
     over = f" within {last_s:,.0f} s" if len(rows) > 1 and last_s >= 1 else ""
     writes = _refused_writes(errors)
-    refused = f" ({count_text(writes, 'write')})" if writes else ""
-    healed = f" The session then committed {times_text(retried)}." if retried else ""
+    refused = f" ({count(writes, 'write')})" if writes else ""
+    healed = f" The session then committed {times(retried)}." if retried else ""
     return command_finding(
         DETECTOR,
         rows,
@@ -144,7 +141,7 @@ def _finding(errors: list[_Error], severity: Severity, retried: int) -> Finding:
         },
         sentence=(
             f"{sentence_start(client_text(first.row))} got {code}{f' ({name})' if name else ''} from "
-            f"{server_text(first.row)} {times_text(len(rows))}{over}{_TO[first.what]} "
+            f"{server_text(first.row)} {times(len(rows))}{over}{_TO[first.what]} "
             f"{listed(command_text(row) for row in rows)}{refused}: {first.group.words}.{healed}"
         ),
         next_step=first.group.next_step,

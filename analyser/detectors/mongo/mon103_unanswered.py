@@ -29,16 +29,14 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from analyser.detectors.findings import Finding, Severity
-from analyser.detectors.flow_rows import rows_of
+from analyser.detectors.frame_rows import Row, rows_of
 from analyser.detectors.framework import Detector, Frames
-from analyser.detectors.kafka.commits import count_text
 from analyser.detectors.mongo.mongo_rows import (
     COMMAND_COLUMNS,
     MONGO_FLOWS,
     MOST_LISTED,
     NS_PER_MS,
     WAITING,
-    Row,
     by_client,
     client_numbers,
     client_text,
@@ -49,6 +47,7 @@ from analyser.detectors.mongo.mongo_rows import (
     namespace,
     server_text,
 )
+from analyser.words import count
 
 
 class _End(NamedTuple):
@@ -133,7 +132,7 @@ def _finding(end: _End, rows: list[Row]) -> Finding:
         provisional=end is _OPEN,
         subject={"server": server_text(first), "address": first["client_address"], "end": end.name},
         sentence=(
-            f"{count_text(len(rows), 'command')} of {client_text(clients[0][0])}{more} got no answer from "
+            f"{count(len(rows), 'command')} of {client_text(clients[0][0])}{more} got no answer from "
             f"{server_text(first)} {end.words}: {listed(command_text(row) for row in rows)}; "
             f"{'the longest wait was' if len(rows) > 1 else 'it waited'} {ms_text(longest_ms)}"
             f"{'' if flows == 1 else f', on {flows} connections'}."

@@ -30,14 +30,12 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from analyser.detectors.findings import Finding, Severity
-from analyser.detectors.flow_rows import rows_of
+from analyser.detectors.frame_rows import Row, rows_of
 from analyser.detectors.framework import Detector, Frames
-from analyser.detectors.kafka.commits import count_text
 from analyser.detectors.mongo.mongo_rows import (
     COMMAND_COLUMNS,
     MONGO_FLOWS,
     NS_PER_MS,
-    Row,
     client_numbers,
     client_text,
     command_finding,
@@ -45,10 +43,10 @@ from analyser.detectors.mongo.mongo_rows import (
     ms_text,
     namespace,
     seen_of,
-    sentence_start,
     server_text,
     shape_text,
 )
+from analyser.words import count, sentence_start
 
 _MOST_IDS = 20
 
@@ -100,7 +98,7 @@ def _finding(how: _Left, cursors: list[Row], commands: list[Row]) -> Finding:
     opened = command_text(first) if first["command"] else f"a query on {namespace(first) or 'an unknown collection'}"
     idle_ms = max(cursor["idle_ms"] for cursor in cursors)
     more = sum(cursor["get_mores"] for cursor in cursors)
-    get_mores = count_text(more, "getMore")
+    get_mores = count(more, "getMore")
     idle = f" for {ms_text(idle_ms)}" if how is _IDLE else ""
     return command_finding(
         DETECTOR,
@@ -116,7 +114,7 @@ def _finding(how: _Left, cursors: list[Row], commands: list[Row]) -> Finding:
             "left": how.name,
         },
         sentence=(
-            f"{sentence_start(client_text(first))} left {count_text(len(cursors), 'cursor')} of {opened} at "
+            f"{sentence_start(client_text(first))} left {count(len(cursors), 'cursor')} of {opened} at "
             f"{server_text(first)} {how.words}{idle}, after {sum(c['documents'] for c in cursors):,} documents"
             f"{f' in the first batch and {get_mores}' if more else ''}{shape_text(first['query_shape'])}."
         ),

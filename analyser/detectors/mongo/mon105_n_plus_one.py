@@ -33,26 +33,24 @@ import numpy as np
 import numpy.typing as npt
 
 from analyser.detectors.findings import Finding
-from analyser.detectors.flow_rows import rows_of
+from analyser.detectors.frame_rows import Row, rows_of
 from analyser.detectors.framework import Detector, Frames
-from analyser.detectors.kafka.commits import count_text
 from analyser.detectors.mongo.mongo_rows import (
     CLIENT_KEY,
     COMMAND_COLUMNS,
     HELLOS,
     NS_PER_S,
     WAITING,
-    Row,
     client_numbers,
     client_text,
     command_finding,
     command_text,
     ms_text,
     namespace,
-    sentence_start,
     server_text,
     shape_text,
 )
+from analyser.words import count, sentence_start
 
 _QUERIES = ("find", "aggregate", "count", "distinct")
 _Times = npt.NDArray[np.int64]
@@ -195,7 +193,7 @@ def _storm(storms: list[list[Row]]) -> Finding:
         subject={**_who(first), "where": namespace(first)},
         sentence=(
             f"{sentence_start(client_text(first))} read {namespace(first) or 'a collection'} from "
-            f"{server_text(first)} in very small batches: {count_text(len(rows), 'getMore')} for {documents:,} "
+            f"{server_text(first)} in very small batches: {count(len(rows), 'getMore')} for {documents:,} "
             f"documents on one connection.{_more(len(storms))}"
         ),
         next_step="Look for a small batchSize in the application; without one a batch holds up to 16 MiB.",
@@ -214,7 +212,7 @@ def _who(row: Row) -> Row:
 
 
 def _more(connections: int) -> str:
-    return "" if connections == 1 else f" {count_text(connections - 1, 'more connection')} did the same."
+    return "" if connections == 1 else f" {count(connections - 1, 'more connection')} did the same."
 
 
 DETECTOR = Detector(

@@ -27,23 +27,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from analyser.detectors.findings import Finding, printable
-from analyser.detectors.flow_rows import rows_of
+from analyser.detectors.findings import Finding
+from analyser.detectors.frame_rows import Row, rows_of
 from analyser.detectors.framework import Detector, Frames
 from analyser.detectors.mongo.mongo_rows import (
     COMMAND_COLUMNS,
     HELLOS,
     MONGO_FLOWS,
     NS_PER_MS,
-    Row,
     client_numbers,
     client_text,
     command_finding,
     ms_text,
-    sentence_start,
     server_text,
-    times_text,
 )
+from analyser.words import printable, sentence_start, times
 
 
 def detect(frames: Frames, *, slack_s: float = 10.0) -> Iterator[Finding]:
@@ -79,7 +77,7 @@ def _failed(rows: list[Row]) -> Finding:
         subject={"flow": first["flow_id"], "failed": "error"},
         sentence=(
             f"{sentence_start(client_text(first))} watches {server_text(first)} with awaitable hellos and got "
-            f"{code}{f' ({name})' if name else ''} {times_text(len(rows))}."
+            f"{code}{f' ({name})' if name else ''} {times(len(rows))}."
         ),
         next_step="Look into the server's log at that time: it shuts down, steps down or refuses the client.",
         numbers=_numbers(first, errors=len(rows), error_code=first["error_code"]),

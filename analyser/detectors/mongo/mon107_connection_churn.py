@@ -28,24 +28,22 @@ from collections.abc import Iterator
 from statistics import median
 
 from analyser.detectors.findings import Finding
-from analyser.detectors.flow_rows import rows_of
+from analyser.detectors.frame_rows import Row, rows_of
 from analyser.detectors.framework import Detector, Frames
-from analyser.detectors.kafka.commits import count_text
 from analyser.detectors.mongo.mongo_rows import (
     COMMAND_COLUMNS,
     HELLOS,
     MONGO_FLOWS,
     MOST_LISTED,
     NS_PER_S,
-    Row,
     by_client,
     client_numbers,
     client_text,
     command_finding,
     listed,
-    sentence_start,
     server_text,
 )
+from analyser.words import count, sentence_start
 
 _MINUTE_NS = 60 * NS_PER_S
 
@@ -80,7 +78,7 @@ def _minute(ts: int, start: int) -> int:
 def _finding(rows: list[Row], connections: int, minutes: int, usual: float) -> Finding:
     clients = by_client(rows)
     first = clients[0][0]
-    more = f" and {count_text(len(clients) - 1, 'more application')}" if len(clients) > 1 else ""
+    more = f" and {count(len(clients) - 1, 'more application')}" if len(clients) > 1 else ""
     return command_finding(
         DETECTOR,
         rows,

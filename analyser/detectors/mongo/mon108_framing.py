@@ -25,17 +25,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from analyser.detectors.findings import Evidence, Finding, Severity, some_evidence, subject_text
-from analyser.detectors.flow_rows import rows_of
+from analyser.detectors.frame_rows import Row, rows_of
 from analyser.detectors.framework import Detector, Frames
-from analyser.detectors.mongo.mongo_rows import (
-    COMMAND_COLUMNS,
-    Row,
-    client_numbers,
-    client_text,
-    sentence_start,
-    server_text,
-    times_text,
-)
+from analyser.detectors.mongo.mongo_rows import COMMAND_COLUMNS, client_numbers, client_text, server_text
+from analyser.words import sentence_start, times
 
 _SIZES = "Look at the application for documents or batches that grow without end."
 _BYTES = "Look at the two hosts and at what lies between them (proxy, network card, memory)."
@@ -80,7 +73,7 @@ def _finding(command: Row, remarks: list[Row], severity: Severity) -> Finding:
         provisional=False,
         subject=subject_text(flow=command["flow_id"], side="server" if by_server else "client", remark=code),
         sentence=(
-            f"{sentence_start(sender)} sent {done} to {receiver} {times_text(len(remarks))}; first: "
+            f"{sentence_start(sender)} sent {done} to {receiver} {times(len(remarks))}; first: "
             f"{remarks[0]['text'].rstrip('.')}."
         ),
         next_step=next_step,

@@ -25,21 +25,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from analyser.detectors.findings import Finding, printable
-from analyser.detectors.flow_rows import rows_of
+from analyser.detectors.findings import Finding
+from analyser.detectors.frame_rows import Row, rows_of
 from analyser.detectors.framework import Detector, Frames
 from analyser.detectors.mongo.mongo_rows import (
     CLIENT_KEY,
     COMMAND_COLUMNS,
     HELLOS,
-    Row,
     client_numbers,
     client_text,
     command_finding,
     listed,
-    sentence_start,
     server_text,
 )
+from analyser.words import printable, sentence_start
 
 _SECRETS = (
     "saslStart", "saslContinue", "getnonce", "authenticate", "createUser", "updateUser", "copydb", "copydbgetnonce",

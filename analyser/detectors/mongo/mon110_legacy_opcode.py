@@ -25,7 +25,7 @@ from collections import Counter
 from collections.abc import Iterator
 
 from analyser.detectors.findings import Finding
-from analyser.detectors.flow_rows import rows_of
+from analyser.detectors.frame_rows import rows_of
 from analyser.detectors.framework import Detector, Frames
 from analyser.detectors.mongo.mongo_rows import (
     CLIENT_KEY,
@@ -38,9 +38,9 @@ from analyser.detectors.mongo.mongo_rows import (
     driver_text,
     listed,
     namespace,
-    sentence_start,
     server_text,
 )
+from analyser.words import sentence_start
 
 _OPCODES = (
     "OP_QUERY", "OP_INSERT", "OP_UPDATE", "OP_DELETE", "OP_GET_MORE", "OP_KILL_CURSORS", "OP_COMMAND",

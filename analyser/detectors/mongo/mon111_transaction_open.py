@@ -27,23 +27,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from analyser.detectors.findings import Finding, Severity, printable
-from analyser.detectors.flow_rows import rows_of
+from analyser.detectors.findings import Finding, Severity
+from analyser.detectors.frame_rows import Row, rows_of
 from analyser.detectors.framework import Detector, Frames
-from analyser.detectors.kafka.commits import count_text
 from analyser.detectors.mongo.mongo_rows import (
     COMMAND_COLUMNS,
     MONGO_FLOWS,
     NS_PER_MS,
-    Row,
     client_numbers,
     client_text,
     command_finding,
     ms_text,
     seen_of,
-    sentence_start,
     server_text,
 )
+from analyser.words import count, printable, sentence_start
 
 
 def detect(frames: Frames, *, open_s: float = 60.0) -> Iterator[Finding]:
@@ -76,7 +74,7 @@ def _finding(
         subject={"server": server_text(row), "lsid": row["lsid"], "txn_number": row["txn_number"]},
         sentence=(
             f"{sentence_start(client_text(row))} began a transaction at {server_text(row)} with "
-            f"{count_text(row['commands'], 'command')} ({row['command_names'] or 'none'})"
+            f"{count(row['commands'], 'command')} ({row['command_names'] or 'none'})"
             f"{f' on {namespaces}' if namespaces else ''} and neither committed nor aborted it: {end} it had been open "
             f"for {ms_text(open_ms)}, the last {ms_text(idle_ms)} without a command"
             f"{', as far as this capture shows, which lacks bytes of the client' if lossy else ''}."

@@ -24,21 +24,19 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from analyser.detectors.findings import Finding
-from analyser.detectors.flow_rows import rows_of
+from analyser.detectors.frame_rows import Row, rows_of
 from analyser.detectors.framework import Detector, Frames
-from analyser.detectors.kafka.commits import count_text
 from analyser.detectors.mongo.mongo_rows import (
     COMMAND_COLUMNS,
-    Row,
     client_numbers,
     client_text,
     command_finding,
     command_text,
     listed,
     namespace,
-    sentence_start,
     server_text,
 )
+from analyser.words import count, sentence_start
 
 
 def detect(frames: Frames, *, retries_least: int = 1) -> Iterator[Finding]:
@@ -75,7 +73,7 @@ def _finding(retried: list[list[Row]]) -> Finding:
     firsts = [attempts[0] for attempts in retried]
     first, rows = firsts[0], [row for attempts in retried for row in attempts]
     done = sum(not _failed(attempts[-1]) for attempts in retried)
-    what = f"{count_text(len(retried), 'write')}"
+    what = f"{count(len(retried), 'write')}"
     result = f"{done} of {len(retried)} succeeded then" if len(retried) > 1 else "It succeeded" if done else "It failed"
     return command_finding(
         DETECTOR,

@@ -24,12 +24,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from analyser.detectors.findings import Finding
-from analyser.detectors.flow_rows import rows_of
+from analyser.detectors.frame_rows import Row, rows_of
 from analyser.detectors.framework import Detector, Frames
 from analyser.detectors.mongo.mongo_rows import (
     COMMAND_COLUMNS,
     MOST_LISTED,
-    Row,
     by_client,
     client_numbers,
     client_text,
@@ -38,8 +37,8 @@ from analyser.detectors.mongo.mongo_rows import (
     namespace,
     server_text,
     shape_text,
-    times_text,
 )
+from analyser.words import times
 
 _MIB = 1 << 20
 
@@ -73,7 +72,7 @@ def _finding(rows: list[Row], limit: int) -> Finding:
         },
         sentence=(
             f"At {server_text(largest)}, {command_text(largest)} was answered with more than {limit / _MIB:g} MiB "
-            f"{times_text(len(rows))}, at most {size / _MIB:.1f} MiB, {documents:,} documents in all"
+            f"{times(len(rows))}, at most {size / _MIB:.1f} MiB, {documents:,} documents in all"
             f"{', without a projection' if bare else ''}{shape_text(largest['query_shape'])}. The largest went to "
             f"{client_text(largest)}."
         ),

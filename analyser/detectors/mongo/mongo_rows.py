@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from analyser.detectors.findings import Confidence, Evidence, Finding, Severity, printable, some_evidence, subject_text
+from analyser.detectors.findings import Confidence, Evidence, Finding, Severity, some_evidence, subject_text
+from analyser.detectors.frame_rows import Row
 from analyser.detectors.framework import Detector
-
-Row = dict[str, Any]
+from analyser.words import printable
 
 MAX_NAME, MAX_SHAPE = 80, 160
 # So many clients and namespaces are listed in the numbers of one finding.
@@ -73,19 +73,9 @@ def shape_text(shape: str | None) -> str:
     return f", shape {printable(shape, MAX_SHAPE)}" if shape else ""
 
 
-def sentence_start(text: str) -> str:
-    """The text with a capital letter; names in it stay as they are."""
-    return text[:1].upper() + text[1:]
-
-
 def ms_text(ms: float) -> str:
     """`0.4 ms`, `150.4 ms`, `1.5 s`, `600 s`."""
     return f"{ms:.1f} ms" if ms < 1000 else f"{ms / 1000:.3g} s" if ms < 100_000 else f"{ms / 1000:,.0f} s"
-
-
-def times_text(number: int) -> str:
-    """`once`, `twice`, `5 times`."""
-    return {1: "once", 2: "twice"}.get(number, f"{number:,} times")
 
 
 def listed(names: Iterable[str | None], most: int = 4) -> str:

@@ -28,18 +28,17 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from analyser.detectors.findings import Confidence, Evidence, Finding, Severity, some_evidence, subject_text
-from analyser.detectors.flow_rows import rows_of
+from analyser.detectors.frame_rows import Row, rows_of
 from analyser.detectors.framework import Detector, Frames
 from analyser.detectors.mqtt.mqtt_rows import (
     CLIENT_COLUMNS,
-    Row,
     client_numbers,
     client_text,
     ms_between,
     seconds_text,
-    sentence_start,
     server_text,
 )
+from analyser.words import sentence_start
 
 WAITED = " It was waiting for the answer to a PINGREQ."
 

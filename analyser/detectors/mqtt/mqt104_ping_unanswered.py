@@ -24,9 +24,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from analyser.detectors.findings import Evidence, Finding, some_evidence, subject_text
-from analyser.detectors.flow_rows import rows_of
+from analyser.detectors.frame_rows import rows_of
 from analyser.detectors.framework import Detector, Frames
-from analyser.detectors.kafka.commits import count_text
 from analyser.detectors.mqtt.mqtt_rows import (
     CLIENT_COLUMNS,
     client_numbers,
@@ -35,6 +34,7 @@ from analyser.detectors.mqtt.mqtt_rows import (
     seconds_text,
     server_text,
 )
+from analyser.words import count
 
 
 def detect(frames: Frames, *, wait_least_s: float = 5.0) -> Iterator[Finding]:
@@ -62,7 +62,7 @@ def detect(frames: Frames, *, wait_least_s: float = 5.0) -> Iterator[Finding]:
             provisional=bool(lost) and row["closed_by"] is None,
             subject=subject_text(flow=row["flow_id"]),
             sentence=(
-                f"The server {server_text(row)} {said} {count_text(len(proof), 'PINGREQ')} of {client_text(row)}; the "
+                f"The server {server_text(row)} {said} {count(len(proof), 'PINGREQ')} of {client_text(row)}; the "
                 f"longest wait was {seconds_text(worst_ms)}, more than {seconds_text(limit_ms)} is too long."
             ),
             next_step="Look at the server's load at that time, and at the way from the server to the client.",

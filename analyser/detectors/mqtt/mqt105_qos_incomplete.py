@@ -24,20 +24,18 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from analyser.detectors.findings import Evidence, Finding, printable, some_evidence, subject_text
-from analyser.detectors.flow_rows import rows_of
+from analyser.detectors.findings import Evidence, Finding, some_evidence, subject_text
+from analyser.detectors.frame_rows import Row, rows_of
 from analyser.detectors.framework import Detector, Frames
-from analyser.detectors.kafka.commits import count_text
 from analyser.detectors.mqtt.mqtt_rows import (
     CLIENT_COLUMNS,
-    Row,
     client_numbers,
     client_text,
     ms_between,
     seconds_text,
-    sentence_start,
     server_text,
 )
+from analyser.words import count, printable, sentence_start
 
 
 class _Step(NamedTuple):
@@ -89,7 +87,7 @@ def _finding(connection: Row, step: _Step, direction: str, stuck: list[tuple[flo
         provisional=connection["closed_by"] is None,
         subject=subject_text(flow=connection["flow_id"], direction=direction, missing=step.name),
         sentence=(
-            f"{sentence_start(owes)} never sent {step.name} for {count_text(len(rows), 'message')} of QoS "
+            f"{sentence_start(owes)} never sent {step.name} for {count(len(rows), 'message')} of QoS "
             f"{', '.join(sorted({str(row['qos']) for row in rows}))} on {', '.join(topics[:3])}{more}; {waits} had "
             f"waited {seconds_text(worst_ms)} when "
             f"{'the connection was closed' if connection['closed_by'] else 'the capture ended'}."

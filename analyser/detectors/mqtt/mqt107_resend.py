@@ -25,11 +25,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from analyser.detectors.findings import Evidence, Finding, printable, some_evidence, subject_text
-from analyser.detectors.flow_rows import rows_of
+from analyser.detectors.findings import Evidence, Finding, some_evidence, subject_text
+from analyser.detectors.frame_rows import Row, rows_of
 from analyser.detectors.framework import Detector, Frames
-from analyser.detectors.kafka.commits import count_text
-from analyser.detectors.mqtt.mqtt_rows import Row, client_numbers, client_text, sentence_start, server_text
+from analyser.detectors.mqtt.mqtt_rows import client_numbers, client_text, server_text
+from analyser.words import count, printable, sentence_start
 
 _NS = 1_000_000_000
 
@@ -73,7 +73,7 @@ def _again(connection: Row, again: list[Row]) -> Finding:
         subject=subject_text(flow=connection["flow_id"], kind="again"),
         sentence=(
             f"On the connection of {client_text(connection)} with {server_text(connection)} "
-            f"{count_text(len(again), 'message')} went out twice while it was open (first: packet identifier "
+            f"{count(len(again), 'message')} went out twice while it was open (first: packet identifier "
             f"{again[0]['packet_identifier']} on {printable(str(again[0]['topic'] or '?'), 60)}). 5.0 forbids it."
         ),
         next_step="Switch off timers of the sender that repeat messages; 5.0 sends again only after a reconnect.",
@@ -93,7 +93,7 @@ def _lost(connection: Row, after: Row, lost: list[Row]) -> Finding:
         provisional=after["closed_by"] is None,
         subject=subject_text(flow=connection["flow_id"], kind="lost"),
         sentence=(
-            f"{sentence_start(client_text(connection))} went away with {count_text(len(lost), 'message')} of QoS 1 "
+            f"{sentence_start(client_text(connection))} went away with {count(len(lost), 'message')} of QoS 1 "
             f"or 2 not acknowledged by {server_text(connection)}; it came back with its session from port "
             f"{after['client_port']} and did not send them again (first: "
             f"{printable(str(lost[0]['topic'] or '?'), 60)})."

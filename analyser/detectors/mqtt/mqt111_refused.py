@@ -24,11 +24,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from analyser.detectors.findings import Evidence, Finding, Severity, printable, some_evidence, subject_text
-from analyser.detectors.flow_rows import rows_of
+from analyser.detectors.findings import Evidence, Finding, Severity, some_evidence, subject_text
+from analyser.detectors.frame_rows import Row, rows_of
 from analyser.detectors.framework import Detector, Frames
-from analyser.detectors.kafka.commits import count_text
-from analyser.detectors.mqtt.mqtt_rows import Row, client_numbers, client_text, sentence_start, server_text
+from analyser.detectors.mqtt.mqtt_rows import client_numbers, client_text, server_text
+from analyser.words import count, printable, sentence_start
 
 _OTHER_RULES = (0x8E, 0x93, 0x94, 0x95)
 _ERRORS = 0x80
@@ -135,12 +135,12 @@ def _sentence(what: str, code: int, name: str | None, refusals: list[_Refusal], 
     if what == "lower QoS":
         return f"{server} granted {client} QoS {code} where it asked for more, {_filters(len(refusals))}"
     if what == "session":
-        return f"{server} ended {count_text(len(refusals), 'connection')} of {client} with {reason}"
-    return f"{sentence_start(server)} refused {count_text(len(refusals), what)} of {client}: {reason}"
+        return f"{server} ended {count(len(refusals), 'connection')} of {client} with {reason}"
+    return f"{sentence_start(server)} refused {count(len(refusals), what)} of {client}: {reason}"
 
 
 def _filters(number: int) -> str:
-    return count_text(number, "filter")
+    return count(number, "filter")
 
 
 def _on(places: list[str]) -> str:

@@ -23,10 +23,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from analyser.detectors.findings import Evidence, Finding, printable, some_evidence, subject_text
-from analyser.detectors.flow_rows import rows_of
+from analyser.detectors.findings import Evidence, Finding, some_evidence, subject_text
+from analyser.detectors.frame_rows import Row, rows_of
 from analyser.detectors.framework import Detector, Frames
-from analyser.detectors.mqtt.mqtt_rows import Row, client_numbers, client_text, sentence_start, server_text, times_text
+from analyser.detectors.mqtt.mqtt_rows import client_numbers, client_text, server_text
+from analyser.words import printable, sentence_start, times
 
 _NS = 1_000_000_000
 DISCONNECT_WITH_WILL = 0x04
@@ -51,7 +52,7 @@ def detect(frames: Frames, *, often_least: int = 3, window_s: float = 300.0) -> 
         subject=subject_text(server=last["server_address"], client_id=last["client_id"]),
         sentence=(
             f"{sentence_start(client_text(last))} lost its connection to {server_text(last)} without DISCONNECT "
-            f"{times_text(len(fired))}, so that the server sends its will on {', '.join(topics[:4])}."
+            f"{times(len(fired))}, so that the server sends its will on {', '.join(topics[:4])}."
         ),
         next_step=(
             "Look at the device and its network: why does the connection break? MQT102 and MQT103 name two reasons."

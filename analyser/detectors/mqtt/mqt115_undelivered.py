@@ -24,11 +24,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from analyser.detectors.findings import Evidence, Finding, printable, some_evidence, subject_text
-from analyser.detectors.flow_rows import rows_of
+from analyser.detectors.findings import Evidence, Finding, some_evidence, subject_text
+from analyser.detectors.frame_rows import rows_of
 from analyser.detectors.framework import Detector, Frames
-from analyser.detectors.kafka.commits import count_text
 from analyser.detectors.mqtt.mqtt_rows import seconds_text
+from analyser.words import count, printable
 
 
 def detect(frames: Frames, *, wait_s: float = 10.0, missing_least: int = 1) -> Iterator[Finding]:
@@ -59,7 +59,7 @@ def detect(frames: Frames, *, wait_s: float = 10.0, missing_least: int = 1) -> I
             filter=first["topic_filter"],
         ),
         sentence=(
-            f"{count_text(len(missing), 'message')} on {', '.join(topics[:3])}{more} did not reach {subscriber}, which "
+            f"{count(len(missing), 'message')} on {', '.join(topics[:3])}{more} did not reach {subscriber}, which "
             f"subscribes to {printable(first['topic_filter'] or '?', 60)}; {delivered:,} others did. Published by "
             f"{', '.join(publishers[:4])}, and waited for {seconds_text(max(r['waited_ms'] for r in missing))} at most."
         ),

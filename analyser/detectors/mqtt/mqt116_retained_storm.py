@@ -23,10 +23,11 @@ from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterator
 
-from analyser.detectors.findings import Evidence, Finding, printable, subject_text
-from analyser.detectors.flow_rows import rows_of
+from analyser.detectors.findings import Evidence, Finding, subject_text
+from analyser.detectors.frame_rows import Row, rows_of
 from analyser.detectors.framework import Detector, Frames
-from analyser.detectors.mqtt.mqtt_rows import Row, client_numbers, client_text, ms_between, seconds_text, server_text
+from analyser.detectors.mqtt.mqtt_rows import client_numbers, client_text, ms_between, seconds_text, server_text
+from analyser.words import printable
 
 
 def detect(frames: Frames, *, retained_above: int = 1000) -> Iterator[Finding]:
@@ -35,16 +36,16 @@ def detect(frames: Frames, *, retained_above: int = 1000) -> Iterator[Finding]:
     for row in rows_of(frames["mqtt_subscriptions"]):
         filters.setdefault(row["exchange_id"], []).append(row)
     subscribes = sorted((rows[0] for rows in filters.values()), key=lambda row: (row["ts"], row["exchange_id"]))
-    times = [row["ts"] for row in subscribes]
+    sent = [row["ts"] for row in subscribes]
     counts: Counter[int] = Counter()
     last: dict[int, int] = {}
     for row in rows_of(frames["mqtt_publishes"]):
-        place = bisect_right(times, row["ts"]) - 1
+        place = bisect_right(sent, row["ts"]) - 1
         if place >= 0:
             counts[place] += 1
             last[place] = row["ts"]
-    for place, count in sorted(counts.items()):
-        if count <= retained_above:
+    for place, retained in sorted(counts.items()):
+        if retained <= retained_above:
             continue
         row = subscribes[place]
         names = [printable(r["topic_filter"] or "?", 60) for r in filters[row["exchange_id"]]]
@@ -58,7 +59,7 @@ def detect(frames: Frames, *, retained_above: int = 1000) -> Iterator[Finding]:
             subject=subject_text(flow=row["flow_id"], exchange=row["exchange_id"]),
             sentence=(
                 f"A SUBSCRIBE of {client_text(row)} to {', '.join(names[:4])} made the server {server_text(row)} send "
-                f"{count:,} retained messages within {seconds_text(took_ms)}."
+                f"{retained:,} retained messages within {seconds_text(took_ms)}."
             ),
             next_step="Subscribe to less, ask for them only once (5.0: Retain Handling 1), or clear old ones.",
             ts_first_ns=row["ts"],
@@ -66,11 +67,11 @@ def detect(frames: Frames, *, retained_above: int = 1000) -> Iterator[Finding]:
             evidence=(Evidence(row["file"], row["request_packet"], row["exchange_id"]),),
             numbers={
                 "flow_id": row["flow_id"],
-                "retained": count,
+                "retained": retained,
                 "took_ms": took_ms,
                 "topic_filters": names[:20],
                 "where": names[0],
-                "clients": [client_numbers(row, retained=count)],
+                "clients": [client_numbers(row, retained=retained)],
             },
         )
 

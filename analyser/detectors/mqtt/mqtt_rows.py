@@ -8,12 +8,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from analyser.detectors.findings import Evidence, Finding, Severity, printable, some_evidence, subject_text
-from analyser.detectors.flow_rows import rows_of
+from analyser.detectors.findings import Evidence, Finding, Severity, some_evidence, subject_text
+from analyser.detectors.frame_rows import Row, rows_of
 from analyser.detectors.framework import Detector, Frames
-from analyser.detectors.kafka.commits import count_text
-
-Row = dict[str, Any]
+from analyser.words import printable, sentence_start, times
 
 MAX_NAME = 80
 _NS_PER_MS = 1_000_000
@@ -27,11 +25,6 @@ def client_text(row: Mapping[str, Any]) -> str:
     """`client sensor-7 at 10.0.0.3:40001`."""
     name = printable(row["client_id"] or "(no client id)", MAX_NAME)
     return f"client {name} at {row['client_address'] or '?'}:{row['client_port'] or '?'}"
-
-
-def sentence_start(text: str) -> str:
-    """The text with a capital letter; names in it stay as they are."""
-    return text[:1].upper() + text[1:]
 
 
 def server_text(row: Mapping[str, Any]) -> str:
@@ -106,7 +99,7 @@ def _remark_finding(
         confidence="high",
         provisional=False,
         subject=subject_text(flow=connection["flow_id"], side="server" if by_server else "client", remark=code),
-        sentence=f"{who} {done}{to} {times_text(len(remarks))}; first: {remarks[0]['text'].rstrip('.')}.",
+        sentence=f"{who} {done}{to} {times(len(remarks))}; first: {remarks[0]['text'].rstrip('.')}.",
         next_step=next_step,
         ts_first_ns=min(remark["ts"] for remark in remarks),
         ts_last_ns=max(remark["ts"] for remark in remarks),
@@ -125,11 +118,6 @@ def _remark_finding(
 def remark_evidence(remarks: Iterable[Row]) -> tuple[Evidence, ...]:
     """Messages that the remarks are about."""
     return some_evidence(Evidence(remark["file"], remark["packet"], remark["message_id"]) for remark in remarks)
-
-
-def times_text(number: int) -> str:
-    """`once`, `twice`, `7 times`."""
-    return {1: "once", 2: "twice"}.get(number, count_text(number, "time"))
 
 
 def remark_rows(codes: Iterable[str]) -> str:

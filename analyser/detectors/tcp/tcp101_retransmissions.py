@@ -24,9 +24,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from analyser.detectors.findings import Evidence, Finding, some_evidence, subject_text
-from analyser.detectors.flow_rows import MOST_NAMED, endpoints_text, rows_of
+from analyser.detectors.flow_rows import MOST_NAMED, endpoints_text
+from analyser.detectors.frame_rows import rows_of
 from analyser.detectors.framework import Detector, Frames
-from analyser.detectors.kafka.commits import count_text
+from analyser.words import count
 
 
 def detect(frames: Frames, *, share_above: float = 0.01, segments_above: int = 20) -> Iterator[Finding]:
@@ -40,7 +41,7 @@ def detect(frames: Frames, *, share_above: float = 0.01, segments_above: int = 2
         waited = ""
         if slowest is not None:
             longest = f"{slowest['latency_ms'] or 0:.0f} ms ({slowest['operation'] or '?'})"
-            waited = f" {count_text(len(delayed), 'exchange')} waited meanwhile, the longest {longest}."
+            waited = f" {count(len(delayed), 'exchange')} waited meanwhile, the longest {longest}."
         yield Finding(
             code=DETECTOR.code,
             name=DETECTOR.name,
@@ -49,7 +50,7 @@ def detect(frames: Frames, *, share_above: float = 0.01, segments_above: int = 2
             provisional=False,
             subject=subject_text(flow=flow["flow_id"]),
             sentence=(
-                f"Between {endpoints_text(flow)} {again} of {sent} segments ({again / max(sent, 1):.1%}) were sent "
+                f"Between {endpoints_text(flow)} {again:,} of {sent:,} segments ({again / max(sent, 1):.1%}) were sent "
                 f"again: the network loses packets.{waited}"
             ),
             next_step="Look at the network between the two (links, mirrors, overloaded hosts), not at the broker.",

@@ -23,9 +23,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from analyser.detectors.findings import Evidence, Finding, some_evidence, subject_text
-from analyser.detectors.flow_rows import endpoints_text, rows_of
+from analyser.detectors.flow_rows import endpoints_text
+from analyser.detectors.frame_rows import rows_of
 from analyser.detectors.framework import Detector, Frames
-from analyser.detectors.kafka.commits import count_text
+from analyser.words import count
 
 _LONG_POLLS = frozenset({"Fetch", "ShareFetch", "hello", "getMore"})
 
@@ -48,7 +49,7 @@ def detect(frames: Frames, *, requests_least: int = 1) -> Iterator[Finding]:
             subject=subject_text(flow=flow["flow_id"]),
             sentence=(
                 f"The {flow['reset_by']} reset the connection between {endpoints_text(flow)} while "
-                f"{count_text(len(lost), 'request')} had no response ({operations}). Whether "
+                f"{count(len(lost), 'request')} had no response ({operations}). Whether "
                 f"{'it was' if len(lost) == 1 else 'they were'} carried out is not known."
             ),
             next_step=f"Look into the log of the {flow['reset_by']} at that time, and at load balancers on the way.",

@@ -26,9 +26,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from analyser.detectors.findings import Evidence, Finding, some_evidence, subject_text
-from analyser.detectors.flow_rows import MOST_NAMED, rows_of
+from analyser.detectors.flow_rows import MOST_NAMED
+from analyser.detectors.frame_rows import rows_of
 from analyser.detectors.framework import Detector, Frames
-from analyser.detectors.kafka.commits import count_text
+from analyser.words import count
 
 
 def detect(frames: Frames, *, slow_ms_above: float = 1000.0, syns_least: int = 3) -> Iterator[Finding]:
@@ -45,9 +46,9 @@ def detect(frames: Frames, *, slow_ms_above: float = 1000.0, syns_least: int = 3
         return
     server = f"{shown[0]['server_address']}:{shown[0]['server_port']}"
     parts = [
-        f"{count_text(len(refused), 'connection')} refused" if refused else "",
-        f"{count_text(len(silent), 'connection')} never answered" if silent else "",
-        f"{count_text(len(slow), 'connection')} slow to begin (up to {max(f['handshake_ms'] for f in slow):.0f} ms)"
+        f"{count(len(refused), 'connection')} refused" if refused else "",
+        f"{count(len(silent), 'connection')} never answered" if silent else "",
+        f"{count(len(slow), 'connection')} slow to begin (up to {max(f['handshake_ms'] for f in slow):.0f} ms)"
         if slow
         else "",
     ]

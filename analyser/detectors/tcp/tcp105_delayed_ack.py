@@ -32,17 +32,15 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Iterator
 from statistics import median
-from typing import Any
 
 from analyser.detectors.findings import Finding, some_evidence, subject_text
-from analyser.detectors.flow_rows import MOST_NAMED, endpoints_text, evidence_of, rows_of
+from analyser.detectors.flow_rows import MOST_NAMED, endpoints_text, evidence_of
+from analyser.detectors.frame_rows import Row, rows_of
 from analyser.detectors.framework import Detector, Frames
-from analyser.detectors.kafka.commits import count_text
 from analyser.flows.waits import MOST_OPTIONS_BYTES
+from analyser.words import count
 
 _SIDES = {"client_to_server": ("client", "request"), "server_to_client": ("server", "response")}
-
-Row = dict[str, Any]
 
 
 def detect(
@@ -95,7 +93,7 @@ def _finding(flow: Row, direction: str, waits: list[Row], late: list[Row]) -> Fi
     known = flow["protocol"] is not None
     operations = ", ".join(sorted({e["operation"] or "?" for e in late})[:5])
     pieces = f"sends {message}s in pieces" if known else "sends small segments"
-    about = f" ({count_text(len(late), 'exchange')}: {operations})" if late else ""
+    about = f" ({count(len(late), 'exchange')}: {operations})" if late else ""
     end = f"had only a part of the {message}" if known else "may have had only a part: what they hold is not known"
     return Finding(
         code=DETECTOR.code,
@@ -105,7 +103,7 @@ def _finding(flow: Row, direction: str, waits: list[Row], late: list[Row]) -> Fi
         provisional=False,
         subject=subject_text(flow=flow["flow_id"], side=side),
         sentence=(
-            f"Between {endpoints_text(flow)} the {side} {pieces}: {count_text(len(waits), 'time')}{about} the next one "
+            f"Between {endpoints_text(flow)} the {side} {pieces}: {count(len(waits), 'time')}{about} the next one "
             f"waited for a delayed acknowledgement, {median(waited):.0f} ms as a rule, {max(waited):.0f} ms at most. "
             f"The other side is not slow, it {end}."
         ),

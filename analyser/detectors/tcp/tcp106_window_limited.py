@@ -30,17 +30,15 @@ References
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 from analyser.detectors.findings import Finding, some_evidence, subject_text
-from analyser.detectors.flow_rows import MOST_NAMED, endpoints_text, evidence_of, rows_of
+from analyser.detectors.flow_rows import MOST_NAMED, endpoints_text, evidence_of
+from analyser.detectors.frame_rows import Row, rows_of
 from analyser.detectors.framework import Detector, Frames
-from analyser.detectors.kafka.commits import count_text
+from analyser.words import count
 
 _SIDES = {"client_to_server": ("client", "server"), "server_to_client": ("server", "client")}
 _NS_PER_MS = 1e6
-
-Row = dict[str, Any]
 
 
 def detect(
@@ -80,7 +78,7 @@ def _finding(flow: Row, direction: str, waits: list[Row], exchanges: list[Row], 
     waited = ""
     if slowest is not None:
         longest = f"{slowest['latency_ms'] or 0:.0f} ms ({slowest['operation'] or '?'})"
-        waited = f" {count_text(len(under_way), 'exchange')} went on meanwhile, the longest {longest}."
+        waited = f" {count(len(under_way), 'exchange')} went on meanwhile, the longest {longest}."
     return Finding(
         code=DETECTOR.code,
         name=DETECTOR.name,

@@ -10,6 +10,7 @@ from typing import Any
 import streamlit as st
 
 from analyser.detectors import DETECTORS
+from analyser.words import count
 from app.dashboard.charts.commits import partition_commits
 from app.dashboard.charts.theme import PALETTE, show_chart
 from app.dashboard.charts.traffic import exchange_rate, latency_heat, trouble
@@ -22,7 +23,7 @@ from app.dashboard.tables import Column, paged_table
 from app.dashboard.text import card, dot, facts, heading, html, line, show, small_table
 from reports.formats.pages import page_text
 from reports.formats.values import ms_text, time_text
-from reports.formats.words import count, display_filter, size
+from reports.formats.words import display_filter, size
 from reports.questions.causes import Cause, Finding
 from reports.questions.commits import Committer, commits, committers, log_ends
 from reports.questions.evidence_rows import evidence_exchanges, evidence_messages, finding_flows, of_flows

@@ -6,13 +6,13 @@ from collections.abc import Sequence
 
 import streamlit as st
 
+from analyser.words import count
 from app.dashboard import state
 from app.dashboard.known import known
 from app.dashboard.state import View
 from app.dashboard.text import card, empty, heading
 from app.dashboard.views.finding import show_finding
 from dissectors.registry import OPTIONAL, PROTOCOLS
-from reports.formats.words import count
 from reports.questions.causes import SEVERITIES, Cause, Finding
 from reports.sections.findings import cause_where, cause_who
 

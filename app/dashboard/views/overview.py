@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import streamlit as st
 
+from analyser.words import count
 from app.dashboard import state
 from app.dashboard.charts.theme import dense, show_chart
 from app.dashboard.charts.traffic import BRUSH, exchange_rate, trouble
@@ -14,7 +15,7 @@ from app.dashboard.state import View
 from app.dashboard.tables import Column, paged_table
 from app.dashboard.text import card, empty, facts, heading, line
 from app.dashboard.views.findings import finding_cards
-from reports.formats.words import count, size, span
+from reports.formats.words import size, span
 from reports.questions.quality import Quality, quality
 from reports.questions.timelines import domain_ms, exchanges_over_time, width_of
 from reports.questions.traffic import PEERS
