@@ -1,0 +1,26 @@
+"""The rules about Kafka, a line for each, in the order in which they run."""
+
+from __future__ import annotations
+
+from analyser.detectors.framework import Detector
+from analyser.detectors.kafka import (
+    kaf101_dual_committer,
+    kaf102_stuck_committer,
+    kaf103_offset_regression,
+    kaf104_non_owner_commit,
+    kaf105_fenced_commits,
+    kaf106_simple_consumer,
+    kaf118_commit_rejected,
+    kaf307_corrupt_batch,
+)
+
+RULES: tuple[Detector, ...] = (
+    kaf101_dual_committer.DETECTOR,
+    kaf102_stuck_committer.DETECTOR,
+    kaf103_offset_regression.DETECTOR,
+    kaf104_non_owner_commit.DETECTOR,
+    kaf105_fenced_commits.DETECTOR,
+    kaf106_simple_consumer.DETECTOR,
+    kaf118_commit_rejected.DETECTOR,
+    kaf307_corrupt_batch.DETECTOR,
+)
