@@ -12,14 +12,15 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from analyser.archive.dataset.change import Change
-from analyser.archive.decode.decode_stage import STATE_FILE, TOLD, share_name, told_file
+from analyser.archive.decode.decode_stage import STATE_FILE, share_name, told_file
+from analyser.context.kafka_names import NAMED_BY
 
 
 def keep_state(change: Change, folders: Mapping[int, Path]) -> None:
     """Move to the new state what the next run goes on from."""
     for share, folder in folders.items():
         own = change.state / share_name(share)
-        for name in (STATE_FILE, *map(told_file, TOLD)):
+        for name in (STATE_FILE, *map(told_file, NAMED_BY)):
             if (folder / name).exists():
                 os.replace(folder / name, own / name)
 

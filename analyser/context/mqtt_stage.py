@@ -14,6 +14,7 @@ import duckdb
 import pyarrow as pa
 
 from analyser.context.mqtt_deliveries import Delivery, Message, Server
+from analyser.context.stage import Stage
 from analyser.context.topics import views
 
 _BATCH_ROWS = 16_384
@@ -229,3 +230,12 @@ _TAKE: dict[int, _Take] = {
     _UNSUBSCRIBED: _unsubscribed,
     _ENDED: _ended,
 }
+
+
+MQTT_STAGE = Stage(
+    makes=("mqtt_publishes", "mqtt_deliveries"),
+    reads=("mqtt_connections", "mqtt_subscriptions"),
+    uses=(),
+    run=add_deliveries,
+    new=("mqtt_deliveries",),
+)

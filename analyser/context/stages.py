@@ -7,53 +7,13 @@ that it makes; without rows of dissectors they are empty.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import NamedTuple
-
 import duckdb
 
-from analyser.context.enrich import enrich
-from analyser.context.mongo_stage import add_cursors_and_transactions
-from analyser.context.mqtt_stage import add_deliveries
+from analyser.context.kafka_stage import KAFKA_STAGE
+from analyser.context.mongo_stage import MONGO_STAGE
+from analyser.context.mqtt_stage import MQTT_STAGE
 
-
-class Stage(NamedTuple):
-    """One stage.
-
-    makes: its tables. reads: tables that it needs besides; their rows are decoded too. uses: tables that it reads only
-    where somebody wants them anyway. run: replaces or creates the views of `makes`; any of the tables may be missing.
-    new: those of `makes` that have no rows before; the others get columns, and keep what else stands in their rows.
-    """
-
-    makes: tuple[str, ...]
-    reads: tuple[str, ...]
-    uses: tuple[str, ...]
-    run: Callable[[duckdb.DuckDBPyConnection], None]
-    new: tuple[str, ...] = ()
-
-
-STAGES = (
-    Stage(
-        ("kafka_offset_commits", "kafka_fetch_partitions"),
-        ("kafka_assignments", "kafka_group_events", "kafka_list_offsets"),
-        ("exchanges", "expert_infos"),
-        enrich,
-    ),
-    Stage(
-        ("mqtt_publishes", "mqtt_deliveries"),
-        ("mqtt_connections", "mqtt_subscriptions"),
-        (),
-        add_deliveries,
-        ("mqtt_deliveries",),
-    ),
-    Stage(
-        ("mongo_cursors", "mongo_transactions"),
-        ("mongo_commands",),
-        (),
-        add_cursors_and_transactions,
-        ("mongo_cursors", "mongo_transactions"),
-    ),
-)
+STAGES = (KAFKA_STAGE, MQTT_STAGE, MONGO_STAGE)
 STAGE_OF = {table: stage for stage in STAGES for table in stage.makes}
 
 

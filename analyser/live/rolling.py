@@ -15,16 +15,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from analyser.registry.tables import TABLES
 from analyser.rows.store import CHUNK_ROWS, HandedOver, RawStore, RawTable
 from analyser.rows.timeorder import CHUNKS_HELD, FLOW, NO_FLOW, SAMPLE_EVERY, TIME, Chunk, sorted_chunk
 
-# Rows of these are few and say what later rows mean: they are not too old while their flow is there.
-LASTING = frozenset(
-    {
-        "kafka_brokers", "kafka_partitions", "kafka_assignments", "kafka_group_events", "kafka_api_versions",
-        "mqtt_connections", "mqtt_subscriptions",
-    }
-)  # fmt: skip
+LASTING = frozenset(table.name for table in TABLES.values() if table.lasting)
 _MERGED_AT = 64
 _LEAST_TIME = -(1 << 63)
 

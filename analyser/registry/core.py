@@ -237,8 +237,8 @@ _FINDINGS = Table(
         Column("next_step", "string", "what to do next", nullable=False),
         Column("ts_first", "time", "time of the first evidence", unit="UTC"),
         Column("ts_last", "time", "time of the last evidence", unit="UTC"),
-        Column("evidence", "string", "JSON list of {file, packet, message_id}", nullable=False),
-        Column("numbers", "string", "JSON object of the measured numbers", nullable=False),
+        Column("evidence", "string", "JSON list of {file, packet, message_id}", nullable=False, json=True),
+        Column("numbers", "string", "JSON object of the measured numbers", nullable=False, json=True),
     ),
     ("code", "subject", "finding_id"),
 )

@@ -63,6 +63,7 @@ _OFFSET_COMMITS = Table(
     ),
     ("ts", "file", "request_packet", "exchange_id", "topic", "partition"),
     "kafka",
+    topics_of="exchange_id",
 )
 
 _OFFSET_FETCHES = Table(
@@ -124,6 +125,7 @@ _FETCH_PARTITIONS = Table(
     ),
     ("ts", "exchange_id", "topic", "partition"),
     "kafka",
+    topics_of="exchange_id",
 )
 
 _PRODUCE_BATCHES = Table(
@@ -161,6 +163,7 @@ _PRODUCE_BATCHES = Table(
     ),
     ("ts", "exchange_id", "topic", "partition"),
     "kafka",
+    topics_of="exchange_id",
 )
 
 _RECORDS = Table(
@@ -184,7 +187,9 @@ _RECORDS = Table(
         Column("key_encoding", "string", "utf8, or hex where it is no UTF-8; utf8_cut, hex_cut: the first MiB only"),
         Column("value", "string", "value, as value_encoding says; null unless payload is asked for"),
         Column("value_encoding", "string", "as key_encoding"),
-        Column("headers", "string", "JSON list of [name, value, encoding]; null unless payload is asked for"),
+        Column(
+            "headers", "string", "JSON list of [name, value, encoding]; null unless payload is asked for", json=True
+        ),
         Column(
             "decoded",
             "string",
@@ -207,6 +212,7 @@ _RECORDS = Table(
     ),
     ("ts", "exchange_id"),
     "kafka",
+    on_request=True,
     lists=(
         "offset",
         "timestamp",
@@ -259,6 +265,7 @@ _GROUP_EVENTS = Table(
     ),
     ("ts", "exchange_id", "member_id"),
     "kafka",
+    lasting=True,
 )
 
 _ASSIGNMENTS = Table(
@@ -279,6 +286,7 @@ _ASSIGNMENTS = Table(
     ),
     ("ts", "exchange_id", "member_id", "topic", "partition"),
     "kafka",
+    lasting=True,
 )
 
 _BROKERS = Table(
@@ -305,6 +313,7 @@ _BROKERS = Table(
     ),
     ("ts", "exchange_id", "node_id"),
     "kafka",
+    lasting=True,
 )
 
 _PARTITIONS = Table(
@@ -331,6 +340,7 @@ _PARTITIONS = Table(
     ),
     ("ts", "exchange_id", "topic", "partition"),
     "kafka",
+    lasting=True,
 )
 
 _LIST_OFFSETS = Table(
@@ -419,6 +429,7 @@ _API_VERSIONS = Table(
     ),
     ("ts", "exchange_id", "api_key"),
     "kafka",
+    lasting=True,
 )
 
 _ADMIN_CHANGES = Table(

@@ -40,7 +40,10 @@ PANDAS_TYPES: dict[Kind, str] = {
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """One column: `unit` is empty for names and codes; `secret` columns are masked where they are decoded."""
+    """One column: `unit` is empty for names and codes; `secret` columns are masked where they are decoded.
+
+    json: its text is JSON, which formats for programs show as such.
+    """
 
     name: str
     kind: Kind
@@ -49,6 +52,7 @@ class Column:
     unit: str = ""
     nullable: bool = True
     secret: bool = False
+    json: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +61,9 @@ class Table:
 
     lists: columns of which a raw row holds a list, with one element for each row that it becomes;
         `analyser/tables/build.py` unfolds them.
+    lasting: its rows are few and say what later rows mean: a live run keeps them as long as their flow is there.
+    on_request: its rows cost more than all others: no rule reads them, and they are made where somebody asks.
+    topics_of: the column with the exchange whose topic a row tells, for `latency_minutes`.
     """
 
     name: str
@@ -65,6 +72,9 @@ class Table:
     order: tuple[str, ...]
     protocol: str | None = None
     lists: tuple[str, ...] = ()
+    lasting: bool = False
+    on_request: bool = False
+    topics_of: str = ""
 
     def column(self, name: str) -> Column:
         """The column of that name; KeyError if there is none."""

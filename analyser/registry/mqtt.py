@@ -104,6 +104,7 @@ _CONNECTIONS = Table(
     ),
     ("ts", "file", "packet", "flow_id"),
     "mqtt",
+    lasting=True,
 )
 
 _PUBLISHES = Table(
@@ -164,6 +165,7 @@ _PUBLISHES = Table(
     ),
     ("ts", "file", "packet", "message_id"),
     "mqtt",
+    topics_of="message_id",
 )
 
 _SUBSCRIPTIONS = Table(
@@ -201,6 +203,7 @@ _SUBSCRIPTIONS = Table(
     ),
     ("ts", "file", "request_packet", "exchange_id", "position"),
     "mqtt",
+    lasting=True,
 )
 
 _DELIVERIES = Table(

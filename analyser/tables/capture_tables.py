@@ -14,7 +14,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from analyser.context.stages import STAGE_OF, Stage
+from analyser.context.kafka_names import NAMED_BY
+from analyser.context.stage import Stage
+from analyser.context.stages import STAGE_OF
 from analyser.options import ReadOptions
 from analyser.reading.facts import capture_remarks, captures_table, file_label
 from analyser.reading.pipeline import Decoded, UnreadInput
@@ -125,7 +127,7 @@ class CaptureTables:
         order = [(column, "ascending") for column in TABLES["flows"].order]
         self._register("flows", flows.drop_columns([FLOW]).sort_by(order))
         self._finished.add("flows")
-        for name in ("kafka_brokers", "kafka_partitions"):
+        for name in NAMED_BY:
             if name in self._decoded.store.tables:
                 self._finish_table(name, first)
             else:

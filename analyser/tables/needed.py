@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from analyser.context.kafka_names import NAMED_BY
 from analyser.context.stages import STAGE_OF
 from analyser.registry.tables import TABLES
 from analyser.tables.analysis import UnknownTable
 
 # What a table's context columns, or the detectors, are made from.
-_CONTEXT_SOURCES = ("flows", "kafka_brokers", "kafka_partitions")
+_CONTEXT_SOURCES = ("flows", *NAMED_BY)
 _NEEDS: dict[str, tuple[str, ...]] = {
     **{table: (*stage.makes, *stage.reads) for table, stage in STAGE_OF.items()},
-    # No rule reads records, and decoding them takes longer than all the rest.
-    "findings": tuple(name for name in TABLES if name not in {"findings", "kafka_records"}),
+    "findings": tuple(name for name, table in TABLES.items() if name != "findings" and not table.on_request),
 }
 
 

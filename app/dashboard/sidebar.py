@@ -13,7 +13,7 @@ from app.dashboard.landing import close
 from app.dashboard.live import live_folder
 from app.dashboard.offers import Offer
 from app.dashboard.opened import Opened
-from app.dashboard.pages import PageEntry
+from app.dashboard.page_entry import PageEntry
 from app.dashboard.text import html, show
 from reports.formats.values import time_text
 from reports.formats.words import size, span

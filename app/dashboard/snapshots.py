@@ -20,7 +20,7 @@ from analyser.tables.analysis import Analysis
 from app.dashboard.opened import META
 
 # Contents of records are not shown in dashboards.
-SHARED_TABLES = tuple(name for name in TABLES if name != "kafka_records")
+SHARED_TABLES = tuple(name for name, table in TABLES.items() if not table.on_request)
 MARK = "live.json"
 _CURRENT = "current"
 _KEPT = 3

@@ -18,7 +18,8 @@ from app.dashboard.landing import show_failed, show_landing, show_reading, table
 from app.dashboard.live import follow, live_folder, live_runs
 from app.dashboard.offers import Offer, given_offer, recent, remember, samples
 from app.dashboard.opened import Opened, Selected, TablesDamaged, TablesGone, version_of
-from app.dashboard.pages import PAGES, PageEntry, pages_for
+from app.dashboard.page_entry import PageEntry
+from app.dashboard.pages import PAGES, pages_for
 from app.dashboard.sidebar import show_links, show_sidebar
 from app.dashboard.text import STYLE, card, empty, heading
 from reports.questions.quality import quality

@@ -22,9 +22,6 @@ from analyser.tables.analysis import Analysis
 from app.dashboard.opened import META, reading_options
 from app.dashboard.parent import end_with_parent
 
-# Contents of records are not shown here, and decoding them takes longer than all the rest.
-LEFT_OUT = frozenset({"kafka_records"})
-
 
 def main() -> None:
     """Does the one thing that standard input asks for."""
@@ -44,7 +41,7 @@ def keep_tables(paths: list[str], given: dict[str, Any], key: str) -> Path:
     from analyser.registry.tables import TABLES
 
     options = reading_options(given)
-    wanted = [name for name in TABLES if name not in LEFT_OUT]
+    wanted = [name for name, table in TABLES.items() if not table.on_request]
     with analyser.read(paths, options=options, tables=wanted, progress=_tell) as analysis, _place(key) as folder:
         for number, name in enumerate(wanted):
             _say(stage=name, done=number, total=len(wanted))

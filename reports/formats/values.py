@@ -13,10 +13,13 @@ from datetime import UTC, datetime
 
 import pyarrow as pa
 
+from analyser.registry.tables import ALL_TABLES
 from reports.formats.arrow import ArrowColumn, compute
 
 # Columns that hold JSON text: (table, column).
-JSON_COLUMNS = frozenset({("findings", "evidence"), ("findings", "numbers"), ("kafka_records", "headers")})
+JSON_COLUMNS = frozenset(
+    (table.name, column.name) for table in ALL_TABLES.values() for column in table.columns if column.json
+)
 # Above this a float in milliseconds has no microseconds any more (2^53 us).
 _LARGEST_EXACT_MS = 9_007_199_254_740.0
 

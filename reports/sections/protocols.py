@@ -8,9 +8,7 @@ from typing import Any, NamedTuple
 from reports.formats.document import Section
 from reports.questions.causes import Finding
 from reports.questions.source import Source
-from reports.sections import kafka as kafka_report
-from reports.sections import mongo as mongo_report
-from reports.sections import mqtt as mqtt_report
+from reports.sections import kafka, mongo, mqtt
 
 
 class ProtocolReport(NamedTuple):
@@ -25,10 +23,8 @@ class ProtocolReport(NamedTuple):
     values: Callable[[Source], dict[str, Any]]
 
 
-PROTOCOL_REPORTS = (
-    ProtocolReport(kafka_report.TABLES_READ, kafka_report.sections, kafka_report.values),
-    ProtocolReport(mqtt_report.TABLES_READ, mqtt_report.sections, mqtt_report.values),
-    ProtocolReport(mongo_report.TABLES_READ, mongo_report.sections, mongo_report.values),
+PROTOCOL_REPORTS = tuple(
+    ProtocolReport(module.TABLES_READ, module.sections, module.values) for module in (kafka, mqtt, mongo)
 )
 
 # Reading a capture for a report needs no other tables; a dataset's has those of `reports/sections/trends.py` besides.

@@ -23,6 +23,7 @@ from pyarrow import feather
 from analyser.archive.decode.chunks import Chunk
 from analyser.archive.decode.packets import NOTE, RangeResult, from_batch
 from analyser.archive.decode.share_decoder import ShareDecoder
+from analyser.context.kafka_names import NAMED_BY
 from analyser.options import ReadOptions
 from analyser.reading.pipeline import Pipeline, collector_paused
 from analyser.rows.store import HandedOver, RawStore, batches_of
@@ -33,11 +34,6 @@ from dissectors.registry import dissectors
 STATE_FILE, RESULT_FILE, FLOWS_FILE = "state.zst", "result.pickle", "flows.arrow"
 # Whether a flow was over before its share's packets were, so that no later packet adds to it.
 ENDED = "_ended"
-# What tells clusters and topic names, by the columns that do.
-TOLD = {
-    "kafka_brokers": ("flow_id", "wire_cluster_id", "host", "port", "client_address", "server_address", "server_port"),
-    "kafka_partitions": ("topic_id", "topic"),
-}
 RESULTS = pa.schema([("share", pa.int32()), ("folder", pa.string())])
 RESULTS_DDL = "share int, folder string"
 
@@ -108,7 +104,7 @@ def decode_share(job: DecodeJob, share: int, chunks: Iterable[Chunk]) -> Path:
     flows = flows.append_column(ENDED, pc.is_in(flows.column(FLOW), ended))
     feather.write_feather(flows, str(folder / FLOWS_FILE), compression="zstd")
     previous = None if job.previous is None else job.previous / share_name(share)
-    for name in TOLD:
+    for name in NAMED_BY:
         _write_told(name, flows, settled.get(name), still_open.get(name), folder, previous)
     (folder / RESULT_FILE).write_bytes(pickle.dumps(ShareFolder(share, settled, still_open, ranges)))
     return folder
@@ -150,16 +146,16 @@ def _write_told(
         return
     known = Lookups(flows, pa.nulls(flows.num_rows, pa.string()), {}, [], {})
     rows = told.filter(pc.invert(pc.is_in(told.column(FLOW), duplicate_flows(flows)))).combine_chunks()
-    found = [finish_batch(table, batch, known, TOLD[table]) for batch in rows.to_batches()]
+    found = [finish_batch(table, batch, known, NAMED_BY[table]) for batch in rows.to_batches()]
     if found:
-        different = pa.Table.from_batches(found).group_by(list(TOLD[table])).aggregate([])
+        different = pa.Table.from_batches(found).group_by(list(NAMED_BY[table])).aggregate([])
         pq.write_table(different, folder / f"{table}.parquet")
 
 
 def _different(table: str, told: pa.Table | None, rows: HandedOver | None) -> pa.Table | None:
     """The different raw rows of what was told before and these, in the columns that tell something."""
     for batch in () if rows is None else batches_of(rows):
-        names = [name for name in (*TOLD[table], FLOW) if name in batch.schema.names]
+        names = [name for name in (*NAMED_BY[table], FLOW) if name in batch.schema.names]
         more = pa.Table.from_batches([batch.select(names)])
         told = (more if told is None else pa.concat_tables([told, more])).group_by(names).aggregate([])
     return told

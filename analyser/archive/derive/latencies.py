@@ -21,7 +21,7 @@ from analyser.archive.dataset.parts import HOUR_NS, Place, write_parts
 from analyser.archive.derive.derived import Hour, change_connection, parts_by_hour, rows_of, together, view_of
 from analyser.archive.derive.sketches import PERCENTILES, merged, percentiles, sketch_of
 from analyser.registry.queries import select
-from analyser.registry.tables import arrow_schema
+from analyser.registry.tables import TABLES, arrow_schema
 
 TABLE = "latency_minutes"
 MINUTE_NS = 60_000_000_000
@@ -39,12 +39,7 @@ _SUMMED: dict[str, Callable[[npt.NDArray[np.float64]], Any]] = {
 }
 _BATCH_ROWS = 1 << 15
 # Tables that tell which topics an exchange is about, and what they call the exchange.
-_TOPICS = {
-    "kafka_offset_commits": "exchange_id",
-    "kafka_fetch_partitions": "exchange_id",
-    "kafka_produce_batches": "exchange_id",
-    "mqtt_publishes": "message_id",
-}
+_TOPICS = {table.name: table.topics_of for table in TABLES.values() if table.topics_of}
 _SOURCES = ("exchanges", *_TOPICS)
 
 _GROUPS = f"""

@@ -27,6 +27,7 @@ from analyser.archive.dataset.manifest import Part
 from analyser.archive.dataset.parts import write_parts
 from analyser.archive.finish.common import CLUSTER
 from analyser.archive.finish.finish_stage import FACTS, FLOWS, differ
+from analyser.context.kafka_names import TOPICS  # its rows have the names of topics from the wire
 from analyser.registry.tables import TABLES, arrow_schema
 from analyser.rows.internal_records import decoded
 from analyser.rows.timeorder import FLOW, NO_FLOW
@@ -34,7 +35,6 @@ from analyser.rows.timeorder import FLOW, NO_FLOW
 AMENDED_DDL = "made binary"
 _BATCH_ROWS = 1 << 15
 _AMENDED = re.compile(r"(?:-a\d+-[0-9a-f]{8}-\d+)?\.parquet$")
-_TOLD_BY = "kafka_partitions"  # its rows have the names of topics from the wire
 _DUPLICATE = "duplicate_of"
 
 
@@ -216,7 +216,7 @@ class _Amendment:
         topic = columns["topic"]
         was_unnamed = pc.and_(pc.is_null(topic), pc.is_null(before))
         was_named = pc.fill_null(pc.equal(topic, before), False)
-        mine = was_unnamed if self._table == _TOLD_BY else pc.or_(was_unnamed, was_named)
+        mine = was_unnamed if self._table == TOPICS else pc.or_(was_unnamed, was_named)
         named = {"topic": pc.if_else(pc.and_(mine, pc.is_valid(places)), now, topic)}
         if "decoded" in columns:
             named["decoded"] = _decoded(columns, named["topic"])

@@ -15,8 +15,9 @@ import pyarrow.dataset as pads
 from pyarrow import feather
 
 from analyser.archive.dataset.manifest import InputFile
-from analyser.archive.decode.decode_stage import FLOWS_FILE, TOLD
+from analyser.archive.decode.decode_stage import FLOWS_FILE
 from analyser.context import cluster_of_flows, topic_names
+from analyser.context.kafka_names import NAMED_BY
 from analyser.reading.facts import file_label
 from analyser.registry.queries import literal, name_list, open_connection, quoted
 from analyser.registry.tables import arrow_schema
@@ -44,7 +45,7 @@ def put_together(folders: Iterable[Path], files: Sequence[InputFile], work: Path
     shares = [*folders]
     con = open_connection(work)
     con.register("flows", pads.dataset([str(folder / FLOWS_FILE) for folder in shares], format="feather"))
-    for table in TOLD:
+    for table in NAMED_BY:
         _view(con, table, [str(path) for folder in shares if (path := folder / f"{table}.parquet").exists()])
     topics, clusters = topic_names(con), cluster_of_flows(con)
     con.close()
@@ -58,6 +59,6 @@ def put_together(folders: Iterable[Path], files: Sequence[InputFile], work: Path
 def _view(con: duckdb.DuckDBPyConnection, table: str, paths: list[str]) -> None:
     if paths:
         source = f"read_parquet({literal(paths)}, hive_partitioning = false)"
-        con.execute(f"CREATE OR REPLACE VIEW {quoted(table)} AS SELECT {name_list(TOLD[table])} FROM {source}")
+        con.execute(f"CREATE OR REPLACE VIEW {quoted(table)} AS SELECT {name_list(NAMED_BY[table])} FROM {source}")
     else:
         con.register(table, arrow_schema(table).empty_table())

@@ -1,4 +1,4 @@
-"""Operations of a protocol by latency and errors; Kafka's and MongoDB's pages are this one."""
+"""Operations of a protocol by latency and errors; pages of several protocols are this one."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from app.dashboard.charts.theme import show_chart
 from app.dashboard.charts.traffic import latency_heat, latency_lines, trouble
 from app.dashboard.state import View
 from app.dashboard.tables import Column, paged_table
-from app.dashboard.text import empty, heading
+from app.dashboard.text import empty
 from reports.questions.apis import errors_of, operations_of
 from reports.questions.source import rows
 from reports.questions.timelines import (
@@ -23,8 +23,6 @@ from reports.questions.timelines import (
     width_of,
 )
 
-# They wait for data, work or members: their latency is not the network's.
-_WAITING = ("Fetch", "ShareFetch", "JoinGroup")
 _HEAT_BINS = 120
 _LINE_BINS = 80
 _OPERATIONS = (
@@ -49,12 +47,6 @@ _ERRORS = (
     Column("ts_first", "First", "time"),
     Column("ts_last", "Last", "time"),
 )
-
-
-def show_kafka(view: View) -> None:
-    """The page of Kafka's APIs."""
-    heading("Kafka APIs by latency and errors")
-    show_operations(view, "kafka", _WAITING)
 
 
 def show_operations(view: View, protocol: str, waiting: Sequence[str] = ()) -> None:

@@ -8,10 +8,12 @@ from app.dashboard import state
 from app.dashboard.charts.mongo import commands, shape_times
 from app.dashboard.charts.theme import show_chart
 from app.dashboard.charts.traffic import latency_heat
+from app.dashboard.page_entry import protocol_page
 from app.dashboard.state import View
 from app.dashboard.tables import Column, paged_table
 from app.dashboard.text import empty, facts, heading, line
 from app.dashboard.views.message import show_exchange
+from dissectors.mongo.dissector import MONGO
 from reports.formats.values import ms_text
 from reports.questions.mongo_rows import CURSORS, TRANSACTIONS, command_latency, commands_of, commands_over_time
 from reports.questions.source import rows
@@ -174,3 +176,11 @@ def _command_table(view: View, query: str) -> None:
     wanted = state.kept("message", chosen["exchange_id"] if chosen else None)
     if wanted:
         show_exchange(view.source.opened, wanted, "command")
+
+
+PAGES = (
+    protocol_page(MONGO, "shapes", "Query shapes", ":material/data_object:", show_shapes),
+    protocol_page(MONGO, "commands", "Commands", ":material/bar_chart:", show_commands),
+    protocol_page(MONGO, "cursors", "Cursors, transactions", ":material/receipt_long:", show_cursors),
+    protocol_page(MONGO, "drivers", "Drivers", ":material/memory:", show_drivers),
+)

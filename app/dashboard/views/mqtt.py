@@ -11,10 +11,12 @@ from app.dashboard.charts.mqtt import connection_lanes as lanes_chart
 from app.dashboard.charts.mqtt import messages_over_time
 from app.dashboard.charts.theme import show_chart
 from app.dashboard.charts.traffic import latency_heat
+from app.dashboard.page_entry import protocol_page
 from app.dashboard.state import View
 from app.dashboard.tables import Column, paged_table
 from app.dashboard.text import empty, heading, line, small_table
 from app.dashboard.views.message import flow_link, show_exchange
+from dissectors.mqtt.dissector import MQTT
 from reports.formats.values import ms_text
 from reports.questions.mqtt_rows import (
     LANES,
@@ -220,3 +222,10 @@ def _handshake(row: dict[str, Any]) -> tuple[Any, ...]:
     direction = {"client_to_server": "to the server", "server_to_client": "to clients"}.get(row["direction"], "")
     count = f"{row['messages']:,}"
     return direction, row["qos"], row["handshake"], count, ms_text(row["median_ms"]), ms_text(row["max_ms"])
+
+
+PAGES = (
+    protocol_page(MQTT, "clients", "Clients", ":material/devices:", show_clients),
+    protocol_page(MQTT, "topics", "Topics", ":material/account_tree:", show_topics),
+    protocol_page(MQTT, "deliveries", "Deliveries", ":material/local_shipping:", show_deliveries),
+)

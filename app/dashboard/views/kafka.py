@@ -1,0 +1,27 @@
+"""The pages of Kafka."""
+
+from __future__ import annotations
+
+from app.dashboard.page_entry import protocol_page
+from app.dashboard.state import View
+from app.dashboard.text import heading
+from app.dashboard.views import kafka_brokers, kafka_clients, kafka_groups, kafka_topics
+from app.dashboard.views.latency import show_operations
+from dissectors.kafka.dissector import KAFKA
+
+# They wait for data, work or members: their latency is not the network's.
+_WAITING = ("Fetch", "ShareFetch", "JoinGroup")
+
+
+def _show_apis(view: View) -> None:
+    heading("Kafka APIs by latency and errors")
+    show_operations(view, "kafka", _WAITING)
+
+
+PAGES = (
+    protocol_page(KAFKA, "groups", "Groups", ":material/groups:", kafka_groups.show),
+    protocol_page(KAFKA, "topics", "Topics", ":material/topic:", kafka_topics.show),
+    protocol_page(KAFKA, "apis", "APIs", ":material/speed:", _show_apis),
+    protocol_page(KAFKA, "clients", "Clients", ":material/devices:", kafka_clients.show),
+    protocol_page(KAFKA, "brokers", "Brokers", ":material/dns:", kafka_brokers.show),
+)
