@@ -26,7 +26,7 @@ def publish_parts(data: bytes, start: int, end: int, five: bool) -> PlainParts |
     """The parts of the PUBLISH that is exactly data[start:end]; `five`: it has properties. In the order of Parts."""
     position = start + 2
     if data[start + 1] & 0x80:
-        while data[position - 1] & 0x80:
+        while position < end and data[position - 1] & 0x80:  # an impossible header may end with the stream
             position += 1
     topic = position + 2
     if topic > end:
