@@ -6,11 +6,12 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet --constraint constraints.txt
 INPUTS := pyproject.toml constraints.txt
 
-.PHONY: demo test lint lab lab-test bench bench-dashboard soak fuzz clean help
+.PHONY: demo test test-exhaustive lint lab lab-test bench bench-dashboard soak fuzz clean help
 
 help:
 	@echo "make demo      install the command and analyse a sample capture"
 	@echo "make test      install what the tests need and run them"
+	@echo "make test-exhaustive  run what make test leaves out: every version, sample and damage against every oracle"
 	@echo "make lint      ruff, mypy and import-linter"
 	@echo "make lab       remake the sample captures with real servers and clients (root, Java, Maven, Go, Node, Mosquitto)"
 	@echo "make lab-test  run the tests that need the real servers"
@@ -41,7 +42,11 @@ $(VENV)/.installed-lab: $(VENV)/.installed-test
 
 test: $(VENV)/.installed-test lint
 	@$(BIN)/python -m tests.support.programs captors
-	$(BIN)/python -m pytest -m "not lab and not bench" --numprocesses 2 --dist loadfile
+	$(BIN)/python -m pytest -m "not lab and not bench and not exhaustive" --numprocesses 2 --dist loadfile
+
+test-exhaustive: $(VENV)/.installed-test
+	@$(BIN)/python -m tests.support.programs captors
+	WIREWITNESS_TESTS=exhaustive $(BIN)/python -m pytest -m "exhaustive and not lab and not bench" --numprocesses 2 --dist loadfile
 
 lint: $(VENV)/.installed-test
 	$(BIN)/ruff check .

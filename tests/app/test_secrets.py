@@ -14,6 +14,7 @@ import analyser
 from analyser.options import ReadOptions
 from analyser.registry.tables import TABLES
 from tests.app.program import ROOT, run
+from tests.support.shares import pairs, turns
 
 SAMPLES = ROOT / "sample_pcaps"
 # User names, and patterns of secrets as they are on the wire: passwords, tokens and SCRAM's proofs and signatures.
@@ -33,6 +34,7 @@ CASES = {
     "mongo_healthy.pcapng": (("ada",), (rb"p=([\w+/=]{40,})", rb"v=([\w+/=]{40,})")),
 }
 FORMATS = ("table", "csv", "jsonl")
+REPORTS = ("text", "json")
 
 
 @cache
@@ -66,8 +68,9 @@ def test_no_table_holds_a_secret(file: str) -> None:
         assert user in shown
 
 
-@pytest.mark.parametrize("file", CASES)
-@pytest.mark.parametrize("format_", ["text", "json"])
+@pytest.mark.parametrize(
+    ("format_", "file"), pairs([(form, file) for form in REPORTS for file in CASES], turns(REPORTS, CASES))
+)
 def test_no_report_holds_a_secret(file: str, format_: str) -> None:
     result = run("analyse", SAMPLES / file, "--format", format_)
     assert result.returncode == 0, result.stderr

@@ -10,6 +10,8 @@ import pytest
 from dissectors.kafka.schema import definitions as schema
 from dissectors.kafka.schema.compile import decoder
 from tests.support import kio_messages
+from tests.support.kafka_encode import is_edge
+from tests.support.shares import share
 
 BEFORE, BEHIND = b"\x7f" * 13, b"\xff" * 200
 ROUNDS = 25
@@ -22,6 +24,7 @@ MESSAGES = [
     for direction in ("request", "response")
     if kio_messages.entity_type(key, version, direction) is not None
 ]
+EDGES = [message for message in MESSAGES if is_edge(*message.values[:2])]
 
 
 def with_records(value: Any, buf: bytes, name: str = "") -> Any:
@@ -36,7 +39,7 @@ def with_records(value: Any, buf: bytes, name: str = "") -> Any:
     return value
 
 
-@pytest.mark.parametrize(("key", "version", "direction"), MESSAGES)
+@pytest.mark.parametrize(("key", "version", "direction"), share(MESSAGES, EDGES))
 def test_decodes_what_kio_encodes(key: int, version: int, direction: schema.Direction) -> None:
     kind = kio_messages.entity_type(key, version, direction)
     decode = decoder(key, version, direction)

@@ -12,6 +12,7 @@ import pytest
 import analyser
 from tests.conftest import shared_capture
 from tests.support.recorder import record
+from tests.support.shares import every, share
 
 TABLES = ("flows", "messages", "exchanges", "expert_infos", "kafka_group_events", "kafka_produce_batches")
 MEMBER = "consumer-zzzz12-1-a8623cc8-5472-4736-812e-d9817d27dfca"
@@ -233,7 +234,7 @@ def test_forced_to_be_kafka_they_do_no_harm(name: str) -> None:
     assert [message for message in messages if message["complete"] and message["error"] is None] == []
 
 
-@pytest.mark.parametrize("name", [*EXCHANGES, *NOT_KAFKA])
+@pytest.mark.parametrize("name", share([*EXCHANGES, *NOT_KAFKA], every(3, [*EXCHANGES, *NOT_KAFKA])))
 def test_every_table_can_be_made(name: str) -> None:
     """None raises; and three exchanges without error, or none at all, are no reason for a warning."""
     with analyser.read(shared_capture(name)) as analysis:

@@ -15,6 +15,7 @@ import analyser
 from analyser.crosscheck import TABLES, CrossCheck, cross_check
 from tests.conftest import SAMPLES, SHARED_CAPTURES, shared_capture
 from tests.support.installed import installed
+from tests.support.shares import every, share, smallest
 
 NAMES = sorted(path.name for path in SAMPLES.glob("*.pcapng"))
 PUBLISHED = sorted(path.name for path in SHARED_CAPTURES.glob("*.pcap")) or ["kafka_produce_v7_sw8.pcap"]
@@ -44,7 +45,7 @@ def compared(path: Path) -> tuple[CrossCheck, list[str]]:
     return found, [str(row["error"]) for row in errors]
 
 
-@pytest.fixture(params=NAMES, ids=lambda name: name.partition(".")[0])
+@pytest.fixture(params=share(NAMES, smallest(NAMES, 2)), ids=lambda name: name.partition(".")[0])
 def sample(request: pytest.FixtureRequest, tshark: str) -> tuple[str, CrossCheck]:
     return request.param, compared(SAMPLES / request.param)[0]
 
@@ -102,6 +103,7 @@ def test_enough_is_compared(sample: Sample) -> None:
         assert found.compared[protocol, "version"] == total
 
 
+@pytest.mark.exhaustive
 def test_kafka_is_compared_in_width(tshark: str) -> None:
     found = [compared(SAMPLES / name)[0] for name in NAMES if name.startswith("kafka_")]
     requests = set().union(*(operations(one, "request") for one in found))
@@ -113,7 +115,7 @@ def test_kafka_is_compared_in_width(tshark: str) -> None:
         assert sum(one.compared.get(("kafka", value), 0) for one in found) >= least
 
 
-@pytest.mark.parametrize("name", PUBLISHED)
+@pytest.mark.parametrize("name", share(PUBLISHED, every(3, PUBLISHED)))
 def test_published_captures(name: str, tshark: str) -> None:
     found, _ = compared(shared_capture(name))
     assert found.disagreements == []

@@ -35,6 +35,15 @@ MESSAGES: list[tuple[int, int, Direction]] = [
 ]
 
 
+def is_edge(key: int, version: int) -> bool:
+    """Is it the oldest or newest version of its API, the first flexible one, or the last before that?"""
+    api = schema.api(key)
+    assert api is not None
+    first, last = api.versions.first, api.versions.last or 0
+    neighbours = range(max(version - 1, first), min(version + 1, last) + 1)
+    return version in (first, last) or len({api.is_flexible(one) for one in neighbours}) > 1
+
+
 def message(api_key: int, version: int, direction: Direction, random: Random) -> tuple[bytes, dict[str, Any]]:
     """Bytes of a message body, and its value with records as bytes and secrets masked."""
     api = schema.api(api_key)

@@ -18,6 +18,7 @@ from tests.analyser.capture.test_damage import CAPTURES, FRAMES
 from tests.analyser.capture.test_layers import LINKS
 from tests.support.packets import Captured, block, enhanced, interface, old_packet, option, pcap, section
 from tests.support.patched_pcap import KINDS, patched
+from tests.support.shares import every, share, smallest
 from tests.support.whole import whole_of
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -107,6 +108,9 @@ BUILT: dict[str, list[Packet]] = {
 }
 
 
+IN_PCAPNG = [name for name in BUILT if name != "loopback"]
+
+
 def stamped(packets: list[Packet]) -> list[Packet]:
     for number, packet in enumerate(packets):
         packet.time = 1_700_000_000 + number / 1000
@@ -121,7 +125,7 @@ def test_pcap_built_with_scapy(tmp_path: Path, name: str) -> None:
     compare(path)
 
 
-@pytest.mark.parametrize("name", [name for name in BUILT if name != "loopback"])
+@pytest.mark.parametrize("name", share(IN_PCAPNG, every(3, IN_PCAPNG)))
 def test_pcapng_built_with_scapy(tmp_path: Path, name: str) -> None:
     path = tmp_path / "built.pcapng"
     with PcapNgWriter(str(path)) as writer:
@@ -173,7 +177,7 @@ BYTES = {
 }
 
 
-@pytest.mark.parametrize("name", BYTES)
+@pytest.mark.parametrize("name", share(BYTES, every(3, BYTES)))
 def test_capture_of_our_builders(tmp_path: Path, name: str) -> None:
     path = tmp_path / "built.pcap"
     path.write_bytes(BYTES[name])
@@ -186,7 +190,7 @@ def foreign_captures() -> list[Path]:
 
 
 @pytest.mark.skipif(not FOREIGN.is_dir(), reason="the folder ../shared/captures is not there")
-@pytest.mark.parametrize("path", foreign_captures(), ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", share(foreign_captures(), every(3, foreign_captures())), ids=lambda path: path.stem)
 def test_foreign_capture(path: Path) -> None:
     assert our_rows(path)
     compare(path)
@@ -258,7 +262,7 @@ def test_what_only_wireshark_reads_is_named_and_converted_as_told(tmp_path: Path
 SAMPLES = sorted((ROOT / "sample_pcaps").glob("*.pcapng"))
 
 
-@pytest.mark.parametrize("path", SAMPLES, ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", share(SAMPLES, smallest(SAMPLES)), ids=lambda path: path.stem)
 def test_sample(path: Path) -> None:
     assert our_rows(path)
     compare(path)

@@ -21,6 +21,7 @@ from tests.analyser.capture.reading import read_source
 from tests.analyser.capture.test_fragments import four, six
 from tests.analyser.capture.test_tunnels import TUNNELS
 from tests.support.packets import Captured, pcap
+from tests.support.shares import pairs, turns
 
 pytestmark = pytest.mark.usefixtures("tshark")
 
@@ -173,8 +174,9 @@ CASES: dict[str, Callable[[tuple[Packet, Packet]], list[Packet]]] = {
 }
 
 
-@pytest.mark.parametrize("family", ENDS)
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize(
+    ("name", "family"), pairs([(name, family) for family in ENDS for name in CASES], turns(CASES, ENDS))
+)
 def test_built_with_scapy(tmp_path: Path, name: str, family: str) -> None:
     path = tmp_path / "built.pcap"
     packets = CASES[name](ENDS[family])

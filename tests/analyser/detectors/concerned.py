@@ -12,6 +12,7 @@ from analyser.detectors import DETECTORS
 from analyser.detectors.framework import Detector
 from tests.analyser.detectors.scenarios import Scenario
 from tests.support.rows import connection_from_rows
+from tests.support.shares import RUNS_THE_REST
 
 
 def concerned(scenario: Scenario) -> list[Detector]:
@@ -19,6 +20,12 @@ def concerned(scenario: Scenario) -> list[Detector]:
     filled = _filled(scenario)
     filled |= {made for table in filled if table in STAGE_OF for made in STAGE_OF[table].makes}
     return [detector for detector in DETECTORS.values() if filled & set(detector.reads)]
+
+
+def looked_at(scenario: Scenario) -> list[Detector]:
+    """All that it concerns in the exhaustive run; in `make test` the rule that it is about and those expected of it."""
+    codes = {scenario.code, *(code for code, _ in scenario.expected)}
+    return [detector for detector in concerned(scenario) if RUNS_THE_REST or detector.code in codes]
 
 
 def connected(scenario: Scenario) -> duckdb.DuckDBPyConnection:

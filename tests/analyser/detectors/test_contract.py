@@ -31,9 +31,10 @@ from analyser.detectors.framework import (
     run,
 )
 from analyser.registry.tables import PANDAS_TYPES, TABLES, arrow_schema
-from tests.analyser.detectors.concerned import concerned, connected
+from tests.analyser.detectors.concerned import connected, looked_at
 from tests.analyser.detectors.scenarios import FAULTS, FIRES
 from tests.support.rows import arrow_from_rows, connection_from_rows
+from tests.support.shares import proves_more
 
 Partition = tuple[tuple[Any, ...], dict[str, pd.DataFrame]]
 EACH = pytest.mark.parametrize("detector", DETECTORS.values(), ids=lambda d: d.code)
@@ -55,7 +56,7 @@ def shared(index: int) -> duckdb.DuckDBPyConnection:
 @cache
 def partitions_of(index: int) -> Mapping[str, list[Partition]]:
     """Key and frames of all partitions of a scenario by the detector's code; one test sees to it that they stay so."""
-    return {one.code: list(partitions(shared(index), one)) for one in concerned(ALL[index])}
+    return {one.code: list(partitions(shared(index), one)) for one in looked_at(ALL[index])}
 
 
 @cache
@@ -102,6 +103,7 @@ def test_silent_on_empty_frames_and_empty_tables(detector: Detector) -> None:
 
 
 @EACH_SCENARIO
+@proves_more
 def test_findings_are_valid(index: int) -> None:
     found = found_in(index)
     assert found
@@ -128,6 +130,7 @@ def test_findings_are_valid(index: int) -> None:
 
 
 @EACH_SCENARIO
+@proves_more
 def test_same_findings_from_shuffled_rows_in_small_batches(index: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """The findings of a second run are those of the first, whatever order and batches the rows come in."""
     monkeypatch.setattr("analyser.detectors.framework._BATCH_ROWS", 7)
@@ -135,10 +138,11 @@ def test_same_findings_from_shuffled_rows_in_small_batches(index: int, monkeypat
     for rows in shuffled.values():
         random.Random(index).shuffle(rows)
     scenario = replace(ALL[index], rows=shuffled)
-    assert list(map(key, run(connected(scenario), concerned(scenario)))) == list(map(key, found_in(index)))
+    assert list(map(key, run(connected(scenario), looked_at(scenario)))) == list(map(key, found_in(index)))
 
 
 @EACH_SCENARIO
+@proves_more
 def test_detectors_leave_their_input_alone(index: int) -> None:
     for code, held in partitions_of(index).items():
         for _, frames in held:
@@ -150,6 +154,7 @@ def test_detectors_leave_their_input_alone(index: int) -> None:
 
 
 @EACH_SCENARIO
+@proves_more
 def test_frames_are_typed_sorted_and_of_one_key(index: int) -> None:
     for code, held in partitions_of(index).items():
         detector = DETECTORS[code]
@@ -168,15 +173,17 @@ def test_frames_are_typed_sorted_and_of_one_key(index: int) -> None:
 
 
 @EACH_SCENARIO
+@proves_more
 def test_suspects_name_every_partition_that_has_findings(index: int) -> None:
     """The prefilter may only save work: without it the findings are the same."""
-    filtered = [detector for detector in concerned(ALL[index]) if detector.suspects is not None]
+    filtered = [detector for detector in looked_at(ALL[index]) if detector.suspects is not None]
     codes = {detector.code for detector in filtered}
     everywhere = run(shared(index), [replace(detector, suspects=None) for detector in filtered])
     assert list(map(key, everywhere)) == [key(finding) for finding in found_in(index) if finding.code in codes]
 
 
 @EACH_SCENARIO
+@proves_more
 def test_partitions_can_be_looked_at_bucket_by_bucket(index: int) -> None:
     """Every partition lies in one bucket with all its rows."""
     detector = DETECTORS[ALL[index].code]
@@ -187,6 +194,7 @@ def test_partitions_can_be_looked_at_bucket_by_bucket(index: int) -> None:
 
 
 @pytest.mark.parametrize("index", [n for n, s in enumerate(ALL) if s.code.startswith("KAF")], ids=lambda n: str(ALL[n]))
+@proves_more
 def test_clusters_never_mix(index: int) -> None:
     """The same rows in an unknown, and in two known clusters give the same findings three times, each for itself."""
     scenario = ALL[index]
@@ -195,7 +203,7 @@ def test_clusters_never_mix(index: int) -> None:
         table: [dict(row) | {"cluster_id": cluster} for row in held for cluster in (None, "c1", "c2")]
         for table, held in scenario.rows.items()
     }
-    found = run(connected(replace(scenario, rows=rows)), concerned(scenario))
+    found = run(connected(replace(scenario, rows=rows)), looked_at(scenario))
     for cluster in (None, "c1", "c2"):
         own = [(f.code, f.severity) for f in found if f.numbers["cluster"] == cluster]
         assert own == alone

@@ -19,6 +19,7 @@ from analyser.options import ReadOptions
 from dissectors.registry import PROTOCOLS
 from tests.conftest import SAMPLES
 from tests.support.packets import Captured
+from tests.support.shares import every, share
 from tests.support.wire import decode, duplicated, packets_of, reordered, thinned
 
 BROKER_PORT, MONGO_PORT = 9092, 27017
@@ -66,27 +67,24 @@ def mixed(packets: Sequence[Captured], seed: int) -> list[Captured]:
     return duplicated(reordered(thinned(only(packets, seed, seed + 6), seed, 0.05, 0), seed), seed)
 
 
-@pytest.mark.parametrize(
-    "damage",
-    [
-        pytest.param(partial(reordered, seed=1), id="mixed up"),
-        pytest.param(partial(reordered, seed=2, distance=20), id="mixed up over 20 packets"),
-        pytest.param(partial(duplicated, seed=3, share=0.3), id="doubled"),
-        pytest.param(partial(thinned, seed=4, share=0.02), id="2 of 100 lost"),
-        pytest.param(partial(thinned, seed=1, share=0.3, keep_first=0), id="30 of 100 lost"),
-        pytest.param(partial(thinned, seed=2, share=0.3, keep_first=0), id="30 of 100 lost, others"),
-        pytest.param(partial(one_side, broker=False), id="requests only"),
-        pytest.param(partial(one_side, broker=True), id="responses only"),
-        pytest.param(partial(only, first=0, last=6), id="first half"),
-        pytest.param(partial(only, first=6, last=12), id="second half"),
-        *(pytest.param(partial(only, first=k, last=12), id=f"from {k} of 12 on") for k in (1, 3, 5, 8)),
-        *(
-            pytest.param(partial(without, first=k, last=k + 2), id=f"without {k} to {k + 2} of 12")
-            for k in range(0, 12, 2)
-        ),
-        *(pytest.param(partial(mixed, seed=k), id=f"all of it, from {k} of 12 on") for k in (0, 2, 4, 6)),
-    ],
-)
+OF_KAFKA = [
+    pytest.param(partial(reordered, seed=1), id="mixed up"),
+    pytest.param(partial(reordered, seed=2, distance=20), id="mixed up over 20 packets"),
+    pytest.param(partial(duplicated, seed=3, share=0.3), id="doubled"),
+    pytest.param(partial(thinned, seed=4, share=0.02), id="2 of 100 lost"),
+    pytest.param(partial(thinned, seed=1, share=0.3, keep_first=0), id="30 of 100 lost"),
+    pytest.param(partial(thinned, seed=2, share=0.3, keep_first=0), id="30 of 100 lost, others"),
+    pytest.param(partial(one_side, broker=False), id="requests only"),
+    pytest.param(partial(one_side, broker=True), id="responses only"),
+    pytest.param(partial(only, first=0, last=6), id="first half"),
+    pytest.param(partial(only, first=6, last=12), id="second half"),
+    *(pytest.param(partial(only, first=k, last=12), id=f"from {k} of 12 on") for k in (1, 3, 5, 8)),
+    *(pytest.param(partial(without, first=k, last=k + 2), id=f"without {k} to {k + 2} of 12") for k in range(0, 12, 2)),
+    *(pytest.param(partial(mixed, seed=k), id=f"all of it, from {k} of 12 on") for k in (0, 2, 4, 6)),
+]
+
+
+@pytest.mark.parametrize("damage", share(OF_KAFKA, every(3, OF_KAFKA)))
 def test_a_damaged_healthy_capture_has_no_fault(damage: Damage) -> None:
     damaged = damage(sample("kafka_healthy"))
     assert len(damaged) > 500
@@ -110,20 +108,17 @@ def test_damage_does_not_hide_the_fault(damage: Damage) -> None:
     assert {"KAF101", "KAF103"} <= found
 
 
-@pytest.mark.parametrize(
-    "damage",
-    [
-        pytest.param(partial(reordered, seed=1), id="mixed up"),
-        pytest.param(partial(thinned, seed=1, share=0.3, keep_first=0), id="30 of 100 lost"),
-        pytest.param(partial(one_side, broker=False, port=MONGO_PORT), id="requests only"),
-        pytest.param(partial(one_side, broker=True, port=MONGO_PORT), id="replies only"),
-        pytest.param(partial(only, first=5, last=12), id="from the middle on"),
-        pytest.param(partial(only, first=0, last=7), id="the beginning"),
-        *(
-            pytest.param(partial(without, first=k, last=k + 2), id=f"without {k} to {k + 2} of 12")
-            for k in (1, 4, 6, 8)
-        ),
-    ],
-)
+OF_MONGODB = [
+    pytest.param(partial(reordered, seed=1), id="mixed up"),
+    pytest.param(partial(thinned, seed=1, share=0.3, keep_first=0), id="30 of 100 lost"),
+    pytest.param(partial(one_side, broker=False, port=MONGO_PORT), id="requests only"),
+    pytest.param(partial(one_side, broker=True, port=MONGO_PORT), id="replies only"),
+    pytest.param(partial(only, first=5, last=12), id="from the middle on"),
+    pytest.param(partial(only, first=0, last=7), id="the beginning"),
+    *(pytest.param(partial(without, first=k, last=k + 2), id=f"without {k} to {k + 2} of 12") for k in (1, 4, 6, 8)),
+]
+
+
+@pytest.mark.parametrize("damage", share(OF_MONGODB, every(3, OF_MONGODB)))
 def test_a_damaged_healthy_capture_of_mongodb_has_no_fault(damage: Damage) -> None:
     assert alarms(damage(sample("mongo_healthy")), "MON") == []

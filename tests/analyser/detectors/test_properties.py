@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import duckdb
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, example, given, settings
+from hypothesis import HealthCheck, example, given
 from hypothesis import strategies as st
 
 from analyser.detectors import DETECTORS
@@ -31,10 +31,11 @@ from analyser.detectors.kafka.commits import (
 from tests.analyser.detectors.concerned import concerned, connected
 from tests.analyser.detectors.scenarios import Scenario
 from tests.analyser.detectors.scenarios.build import Row, at, commit, fetch, stored
+from tests.support.shares import examples
 
 NAMES = st.sampled_from(["m1", "m2", ""])
 MOMENT = st.integers(0, 40).map(lambda n: n / 4)
-FEW = settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+FEW = examples(25, suppress_health_check=[HealthCheck.too_slow])
 
 
 @st.composite

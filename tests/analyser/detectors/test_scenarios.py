@@ -7,15 +7,17 @@ import pytest
 from analyser.detectors import DETECTORS
 from analyser.detectors.findings import Finding
 from analyser.detectors.framework import run
-from tests.analyser.detectors.concerned import concerned, connected
+from tests.analyser.detectors.concerned import connected, looked_at
 from tests.analyser.detectors.scenarios import FAULTS, FIRES, NEAR_MISSES, Scenario
+from tests.support.shares import proves_more
 
 
 def findings_of(scenario: Scenario) -> list[Finding]:
-    return run(connected(scenario), concerned(scenario))
+    return run(connected(scenario), looked_at(scenario))
 
 
 @pytest.mark.parametrize("scenario", [*FIRES, *NEAR_MISSES, *FAULTS], ids=str)
+@proves_more
 def test_scenario_gives_exactly_these_findings(scenario: Scenario) -> None:
     found = findings_of(scenario)
     assert {(f.code, f.severity) for f in found} == scenario.expected, [f.sentence for f in found]

@@ -10,6 +10,7 @@ import pytest
 
 from tests.analyser.flows.test_flow_table import Collected
 from tests.support.packets import Captured, pcap
+from tests.support.shares import share
 from tests.support.wire import ACK, FIN, PSH, RST, SYN, Talk
 
 MS = 1_000_000
@@ -98,7 +99,7 @@ def tshark_streams(path: Path) -> dict[str, str]:
 
 
 @pytest.mark.usefixtures("tshark")
-@pytest.mark.parametrize("twice", [False, True], ids=["once", "captured twice"])
+@pytest.mark.parametrize("twice", share([False, True], [True]), ids=["once", "captured twice"])
 @pytest.mark.parametrize("make", WHOLE.values(), ids=WHOLE)
 def test_streams_are_those_of_tshark(make: Callable[[], Talk], twice: bool, tmp_path: Path) -> None:
     packets = copied(make().packets) if twice else make().packets

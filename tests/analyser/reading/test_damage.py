@@ -18,6 +18,7 @@ from dissectors.registry import PROTOCOLS
 from tests.conftest import SAMPLES
 from tests.support.packets import Captured
 from tests.support.present import Place, whole_messages
+from tests.support.shares import pairs, share, smallest, turns
 from tests.support.wire import decode, duplicated, lossy, packets_of, reordered, resegmented
 
 TABLES = (
@@ -63,7 +64,7 @@ def content(frame: pd.DataFrame) -> list[tuple[str, ...]]:
     return sorted(tuple(map(str, row)) for row in kept.itertuples(index=False))
 
 
-@pytest.mark.parametrize("name", SAMPLE_NAMES)
+@pytest.mark.parametrize("name", share(SAMPLE_NAMES, smallest(SAMPLE_NAMES)))
 def test_displaced_and_doubled_packets_change_nothing(name: str) -> None:
     got = tables_of(duplicated(reordered(sample(name), seed=7), seed=8))
     differing = [table for table, frame in clean(name).items() if content(got[table]) != content(frame)]
@@ -148,7 +149,7 @@ def known(name: str) -> dict[Place, Known]:
     return found
 
 
-@pytest.mark.parametrize(("name", "damage"), DAMAGED)
+@pytest.mark.parametrize(("name", "damage"), pairs(DAMAGED, turns(SHORT, DAMAGES)))
 def test_what_is_there_is_read_and_nothing_made_up(name: str, damage: str) -> None:
     """Of all connections, told or not: what is all there is found from the packets that are left, not from our gaps."""
     truth = known(name)
@@ -183,10 +184,12 @@ PACKETS = {
     Path(one["file"]).stem: one["packets"] for one in tomllib.loads((SAMPLES / "MANIFEST.toml").read_text())["sample"]
 }
 
+STARTS = [(name, start) for name in SAMPLE_NAMES for start in (7, 50, 333, 1500, 2222) if start < PACKETS[name]]
+
 
 @pytest.mark.parametrize(
     ("name", "start"),
-    [(name, start) for name in SAMPLE_NAMES for start in (7, 50, 333, 1500, 2222) if start < PACKETS[name]],
+    pairs(STARTS, [one for one in STARTS if one[0] in smallest(SAMPLE_NAMES)]),
 )
 def test_a_capture_that_starts_in_the_middle(name: str, start: int) -> None:
     packets = sample(name)[start:]
@@ -199,7 +202,7 @@ def test_a_capture_that_starts_in_the_middle(name: str, start: int) -> None:
 
 
 @pytest.mark.parametrize("side", ["client", "server"])
-@pytest.mark.parametrize("name", SAMPLE_NAMES)
+@pytest.mark.parametrize("name", share(SAMPLE_NAMES, smallest(SAMPLE_NAMES)))
 def test_one_side_only(name: str, side: str) -> None:
     """Requests alone decode; responses alone are counted and framed, never guessed."""
     server = (9092).to_bytes(2)
@@ -216,7 +219,7 @@ def test_one_side_only(name: str, side: str) -> None:
         assert set(got["correlation_id"].dropna()) <= set(whole["correlation_id"].dropna())
 
 
-@pytest.mark.parametrize("name", SAMPLE_NAMES)
+@pytest.mark.parametrize("name", share(SAMPLE_NAMES, smallest(SAMPLE_NAMES)))
 def test_a_cut_inside_a_frame_hides_no_other_frame(name: str) -> None:
     """The frame in hand said how long it is, so the next one is found although nothing of it decodes."""
     assert len(tables_of(_cut_later(sample(name)))["messages"]) == len(clean(name)["messages"])

@@ -18,7 +18,7 @@ from typing import Any, BinaryIO, NamedTuple, cast
 import lz4.frame
 import pytest
 import zstandard
-from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import HealthCheck, Phase, given
 from hypothesis import strategies as st
 
 import analyser
@@ -32,6 +32,7 @@ from dissectors.core.limits import Limits
 from dissectors.registry import PROTOCOLS
 from tests.conftest import SAMPLES
 from tests.support.packets import Captured, enhanced, interface, option, pcap, section
+from tests.support.shares import examples, pairs, share, smallest, turns
 from tests.support.whole import NAME, Whole, differences, whole_of
 from tests.support.wire import duplicated, lossy, packets_of, reordered, resegmented
 
@@ -43,9 +44,8 @@ ALL = tuple(TABLES)
 # Findings cost as much as all else. They are made of tables only, so they are compared for the short captures.
 ALL_BUT_FINDINGS = tuple(name for name in TABLES if name != "findings")
 # An example takes half a second: making a failing one smaller would take the whole time of a run.
-SLOW = settings(
-    max_examples=6,
-    deadline=None,
+SLOW = examples(
+    6,
     suppress_health_check=[HealthCheck.too_slow],
     phases=[Phase.explicit, Phase.reuse, Phase.generate],
 )
@@ -190,7 +190,7 @@ def sample(path: Path) -> Whole:
     return found
 
 
-@pytest.mark.parametrize("path", CAPTURES, ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", share(CAPTURES, smallest(CAPTURES)), ids=lambda path: path.stem)
 def test_a_sample_from_standard_input(path: Path) -> None:
     expected = sample(path)
     assert expected.tables["exchanges"].num_rows
@@ -262,7 +262,7 @@ def split_anywhere(content: bytes, seed: int, largest: int) -> Whole:
     return in_blocks(cast(BinaryIO, pieces), handover_ms=0)
 
 
-@pytest.mark.parametrize("path", CAPTURES, ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", share(CAPTURES, smallest(CAPTURES)), ids=lambda path: path.stem)
 def test_a_sample_in_blocks(path: Path) -> None:
     content = path.read_bytes()
     expected = sample(path)
@@ -301,14 +301,11 @@ def test_any_split_of_a_damaged_capture(stretch: Stretch, seed: int, largest: in
 
 # One sample of each protocol meets each damage.
 PLACES = {damage: place for place, damage in enumerate(DAMAGES)}
-MET = [
-    (name, damage)
-    for name in ("kafka_fenced_commit", "mqtt_v5_features", "mongo_shapes_and_errors")
-    for damage in DAMAGES
-]
+SAMPLES_MET = ("kafka_fenced_commit", "mqtt_v5_features", "mongo_shapes_and_errors")
+MET = [(name, damage) for name in SAMPLES_MET for damage in DAMAGES]
 
 
-@pytest.mark.parametrize(("name", "damage"), MET, ids=[f"{name}-{damage}" for name, damage in MET])
+@pytest.mark.parametrize(("name", "damage"), pairs(MET, turns(SAMPLES_MET, DAMAGES)))
 def test_a_damaged_sample_in_blocks(name: str, damage: str) -> None:
     content = pcap(Stretch(name, 250, 11 + PLACES[damage], False, damage).packets(), nanoseconds=True)
     whole = in_blocks(io.BytesIO(content))

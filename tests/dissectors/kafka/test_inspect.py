@@ -22,6 +22,7 @@ from dissectors.core.protocol import Sink
 from dissectors.kafka.dissector import KAFKA
 from dissectors.kafka.inspect import inspect
 from tests.conftest import SAMPLES
+from tests.support.shares import share, smallest
 
 SHOWN, ALL = DecodeOptions(), DecodeOptions(payload=True)
 PASSWORD = b"correct horse battery staple"
@@ -72,7 +73,10 @@ class Checked:
             self._seen.append(row[7])
 
 
-@pytest.mark.parametrize("path", sorted(SAMPLES.glob("kafka_*.pcapng")), ids=lambda path: path.name)
+CAPTURES = sorted(SAMPLES.glob("kafka_*.pcapng"))
+
+
+@pytest.mark.parametrize("path", share(CAPTURES, smallest(CAPTURES)), ids=lambda path: path.name)
 def test_every_message_of_a_sample(path: Path) -> None:
     seen: list[str] = []
     watched = replace(KAFKA, conversation=lambda limits, options: Checked(KAFKA.conversation(limits, options), seen))

@@ -11,6 +11,7 @@ from dissectors.kafka.rows.fields import KAFKA_ROWS
 from dissectors.kafka.schema import definitions as schema
 from tests.dissectors.kafka.test_conversation import Wire
 from tests.support import kafka_encode
+from tests.support.shares import pairs
 
 FIND_COORDINATOR = 10  # has rows only where the error code is 0, which random values never are
 VERSIONS = [
@@ -19,9 +20,10 @@ VERSIONS = [
     if (api := schema.api(key)) is not None
     for version in range(api.versions.first, (api.versions.last or 0) + 1)
 ]
+EDGES = [one for one in VERSIONS if kafka_encode.is_edge(*one)]
 
 
-@pytest.mark.parametrize(("key", "version"), VERSIONS, ids=str)
+@pytest.mark.parametrize(("key", "version"), pairs(VERSIONS, EDGES), ids=str)
 def test_rows_of_any_valid_messages(key: int, version: int) -> None:
     api = schema.api(key)
     assert api is not None
