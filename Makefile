@@ -1,4 +1,4 @@
-# Targets for people: demo, test, lint, lab, lab-test, bench, soak, fuzz. Everything is installed into .venv, pinned by constraints.txt.
+# Targets for people: demo, test, quick, lint, lab, lab-test, bench, soak, fuzz. Everything is installed into .venv, pinned by constraints.txt.
 
 PYTHON ?= python3
 VENV := .venv
@@ -6,11 +6,12 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet --constraint constraints.txt
 INPUTS := pyproject.toml constraints.txt
 
-.PHONY: demo test test-exhaustive lint lab lab-test bench bench-dashboard soak fuzz clean help
+.PHONY: demo test test-exhaustive quick lint lab lab-test bench bench-dashboard soak fuzz clean help
 
 help:
 	@echo "make demo      install the command and analyse a sample capture"
 	@echo "make test      install what the tests need and run them"
+	@echo "make quick     run the tests that the changed files touch, and ruff on them"
 	@echo "make test-exhaustive  run what make test leaves out: every version, sample and damage against every oracle"
 	@echo "make lint      ruff, mypy and import-linter"
 	@echo "make lab       remake the sample captures with real servers and clients (root, Java, Maven, Go, Node, Mosquitto)"
@@ -47,6 +48,9 @@ test: $(VENV)/.installed-test lint
 test-exhaustive: $(VENV)/.installed-test
 	@$(BIN)/python -m tests.support.programs captors
 	WIREWITNESS_TESTS=exhaustive $(BIN)/python -m pytest -m "exhaustive and not lab and not bench" --numprocesses 2 --dist loadfile
+
+quick: $(VENV)/.installed-test
+	@$(BIN)/python -m tests.support.quick
 
 lint: $(VENV)/.installed-test
 	$(BIN)/ruff check .
