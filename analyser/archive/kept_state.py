@@ -13,7 +13,7 @@ from pathlib import Path
 
 from analyser.archive.dataset.change import Change
 from analyser.archive.decode.decode_stage import STATE_FILE, share_name, told_file
-from analyser.context.kafka_names import NAMED_BY
+from analyser.context.named_by import NAMED_BY
 
 
 def keep_state(change: Change, folders: Mapping[int, Path]) -> None:

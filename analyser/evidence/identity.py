@@ -55,7 +55,7 @@ def program_digest() -> bytes:
     root = Path(__file__).resolve().parents[2]
     for folder in ("analyser", "dissectors"):
         for path in sorted((root / folder).rglob("*")):
-            if path.suffix in {".py", ".kafka"}:
+            if path.suffix != ".pyc" and path.is_file():
                 state = path.stat()
                 digest.update(f"{path.relative_to(root)} {state.st_size} {state.st_mtime_ns}\n".encode())
     return digest.digest()

@@ -17,7 +17,12 @@ EXCHANGE_ID = Column("exchange_id", "string", "the exchange this row belongs to 
 FLOW_ID = Column(
     "flow_id", "string", "digest of endpoints, encapsulation and initial sequence numbers", "flow", nullable=False
 )
-CLUSTER = Column("cluster_id", "string", "Kafka cluster, from Metadata or from brokers named together", "context")
+CLUSTER = Column(
+    "cluster_id",
+    "string",
+    "cluster of the server, by its own name or by servers named together",
+    "context",
+)
 CLIENT_ADDRESS = Column("client_address", "string", "IP address of the client side", "flow")
 CLIENT_PORT = Column("client_port", "int64", "TCP port of the client side", "flow")
 SERVER_ADDRESS = Column("server_address", "string", "IP address of the server side", "flow")

@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 
 from analyser.flows import waits
 from analyser.registry.tables import TABLES, Column, arrow_schema
-from analyser.rows.internal_records import decoded
+from analyser.rows.internal_records import DECODED, decoded
 from analyser.rows.timeorder import FLOW, NO_FLOW
 from dissectors.core.model import PACKET_BITS
 
@@ -229,7 +229,7 @@ _SPECIAL: dict[tuple[str, str], _Maker] = {
     ("", "error_name"): _Builder.error_name,
     ("", "topic"): _Builder.topic,
     ("", "cluster_id"): lambda b: pc.take(b.known.clusters, b.flow),
-    ("kafka_records", "decoded"): lambda b: decoded(b.raw, b.topic()),
+    DECODED: lambda b: decoded(b.raw, b.topic()),
     (waits.TABLE, "file"): lambda b: b.file_of(b.field("packet_first")),
     (waits.TABLE, "file_last"): lambda b: b.file_of(b.field("packet_last")),
     ("", "message_id"): lambda b: b.message_id(b.sides(), b.field("stream_offset")),

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from analyser.context.kafka_names import NAMED_BY
+from analyser.context.named_by import NAMED_BY
 from analyser.context.stage import Stage
 from analyser.context.stages import STAGE_OF
 from analyser.options import ReadOptions

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from analyser.context.kafka_names import NAMED_BY
+from analyser.context.named_by import NAMED_BY
 from analyser.context.stages import STAGE_OF
 from analyser.registry.tables import TABLES
 from analyser.tables.analysis import UnknownTable

@@ -133,5 +133,14 @@ def _checked_protocol(name: str, enabled: tuple[str, ...]) -> str:
 def _port_and_protocol(text: str, enabled: tuple[str, ...]) -> tuple[int, str]:
     port, equals, protocol = text.partition("=")
     if not equals or not port.strip().isdecimal() or not 1 <= int(port) <= 65535:
-        raise click.UsageError(f"--decode-as {text}: write PORT=PROTOCOL, such as 29092=kafka; ports are 1 to 65535")
+        raise click.UsageError(
+            f"--decode-as {text}: write PORT=PROTOCOL, such as {_an_example()}; ports are 1 to 65535"
+        )
     return int(port), _checked_protocol(protocol.strip(), enabled)
+
+
+def _an_example() -> str:
+    from dissectors.registry import PROTOCOLS
+
+    first = next(iter(PROTOCOLS.values()))
+    return f"{first.ports[-1]}={first.name}"

@@ -12,7 +12,7 @@ _UNITS = (("GB", 1_000_000_000), ("MB", 1_000_000), ("kB", 1_000))
 
 
 def listed(names: Sequence[str], last: str) -> str:
-    """`Kafka, MQTT or MongoDB`, where `last` is `or`."""
+    """`a, b or c`, where `last` is `or`."""
     return f"{', '.join(names[:-1])} {last} {names[-1]}" if len(names) > 1 else "".join(names)
 
 

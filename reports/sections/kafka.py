@@ -11,7 +11,7 @@ from reports.formats.rows import with_times
 from reports.questions.causes import Finding
 from reports.questions.groups import Group, groups
 from reports.questions.source import Source
-from reports.sections.traffic import group_section
+from reports.sections.kafka_groups import group_section
 
 TABLES_READ = ("kafka_offset_commits", "kafka_group_events", "kafka_fetch_partitions", "kafka_list_offsets")
 

@@ -23,7 +23,7 @@ from pyarrow import feather
 from analyser.archive.decode.chunks import Chunk
 from analyser.archive.decode.packets import NOTE, RangeResult, from_batch
 from analyser.archive.decode.share_decoder import ShareDecoder
-from analyser.context.kafka_names import NAMED_BY
+from analyser.context.named_by import NAMED_BY
 from analyser.options import ReadOptions
 from analyser.reading.pipeline import Pipeline, collector_paused
 from analyser.rows.store import HandedOver, RawStore, batches_of

@@ -27,7 +27,7 @@ from analyser.archive.dataset.manifest import Part
 from analyser.archive.dataset.parts import write_parts
 from analyser.archive.finish.common import CLUSTER
 from analyser.archive.finish.finish_stage import FACTS, FLOWS, differ
-from analyser.context.kafka_names import TOPICS  # its rows have the names of topics from the wire
+from analyser.context.named_by import TOPICS  # its rows have the names of topics from the wire
 from analyser.registry.tables import TABLES, arrow_schema
 from analyser.rows.internal_records import decoded
 from analyser.rows.timeorder import FLOW, NO_FLOW

@@ -17,7 +17,7 @@ from pyarrow import feather
 from analyser.archive.dataset.manifest import InputFile
 from analyser.archive.decode.decode_stage import FLOWS_FILE
 from analyser.context import cluster_of_flows, topic_names
-from analyser.context.kafka_names import NAMED_BY
+from analyser.context.named_by import NAMED_BY
 from analyser.reading.facts import file_label
 from analyser.registry.queries import literal, name_list, open_connection, quoted
 from analyser.registry.tables import arrow_schema

@@ -1,0 +1,117 @@
+"""A fact about a protocol stands with the protocol: no other product file names one.
+
+The names are those of the registry, so a new protocol is looked for too. Comments and docstrings may take one protocol
+as an example; a line of them that names two is a list, and lists come from the registry.
+"""
+
+from __future__ import annotations
+
+import io
+import re
+import tokenize
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from dissectors.registry import PROTOCOLS
+from tests.conftest import ROOT
+
+NAMES = {name: {name, dissector.title.lower(), dissector.letters.lower()} for name, dissector in PROTOCOLS.items()}
+
+# Where a protocol joins, a line for each.
+TABLES_OF_CONTENTS = {
+    "analyser/context/stages.py",
+    "analyser/crosscheck/protocols.py",
+    "analyser/detectors/__init__.py",
+    "analyser/otel/protocols.py",
+    "analyser/registry/tables.py",
+    "app/cli/main.py",
+    "app/dashboard/pages.py",
+    "dissectors/registry.py",
+    "reports/sections/protocols.py",
+}
+# Files about one protocol, as a whole or in a part, whose names do not say so.
+ABOUT_ONE = {
+    "analyser/archive/derive/context.py": "kafka",
+    "analyser/archive/derive/lags.py": "kafka",
+    "analyser/context/clusters.py": "kafka",
+    "analyser/context/enrich.py": "kafka",
+    "analyser/context/named_by.py": "kafka",
+    "analyser/context/ownership.py": "kafka",
+    "analyser/detectors/tcp/tcp106_window_limited.py": "kafka",
+    "analyser/registry/core.py": "mongo",
+    "analyser/registry/datasets.py": "kafka",
+    "analyser/rows/internal_records.py": "kafka",
+    "analyser/rows/record_arrays.py": "kafka",
+    "analyser/rows/record_places.py": "kafka",
+    "app/cli/live_output.py": "kafka",
+    "app/cli/records.py": "kafka",
+    "app/cli/shapes.py": "mongo",
+    "reports/questions/commits.py": "kafka",
+    "reports/questions/groups.py": "kafka",
+    "reports/sections/shapes.py": "mongo",
+    "reports/sections/trends.py": "kafka",
+}
+
+
+def product_files() -> Iterator[Path]:
+    """All but the dissectors' own folders: no protocol imports another, and their names for things are the wire's."""
+    for package in ("analyser", "app", "dissectors", "reports"):
+        for path in sorted((ROOT / package).rglob("*.py")):
+            if not path.is_relative_to(ROOT / "dissectors") or path.relative_to(ROOT).parts[1] not in NAMES:
+                yield path
+
+
+def own_of(path: str) -> set[str]:
+    """The protocols that a file is about."""
+    letters = {protocol for protocol, names in NAMES.items() if any(name in path.lower() for name in names)}
+    return letters | ({ABOUT_ONE[path]} if path in ABOUT_ONE else set())
+
+
+@cache
+def named(text: str) -> frozenset[str]:
+    """Protocols whose name, title or letters are a word, or a part of one, of this text."""
+    words = set(re.split(r"[^a-z]+", re.sub(r"(?<=[a-z])(?=[A-Z])", "_", text).lower().replace("mongodb", "mongo")))
+    return frozenset(protocol for protocol, names in NAMES.items() if words & names)
+
+
+def said(path: Path) -> tuple[dict[int, frozenset[str]], dict[int, frozenset[str]]]:
+    """Line -> protocols: in code, and in comments and docstrings."""
+    code: dict[int, frozenset[str]] = {}
+    prose: dict[int, frozenset[str]] = {}
+    before = tokenize.NEWLINE
+    for token in tokenize.generate_tokens(io.StringIO(path.read_text()).readline):
+        docstring = token.type == tokenize.STRING and before in (tokenize.NEWLINE, tokenize.INDENT)
+        if token.type in (tokenize.NAME, tokenize.STRING, tokenize.COMMENT):
+            kept = prose if docstring or token.type == tokenize.COMMENT else code
+            for number, line in enumerate(token.string.splitlines(), token.start[0]):
+                kept[number] = kept.get(number, frozenset()) | named(line)
+        if token.type not in (tokenize.NL, tokenize.COMMENT):
+            before = token.type
+    return code, prose
+
+
+@pytest.mark.parametrize("path", [pytest.param(path, id=str(path.relative_to(ROOT))) for path in product_files()])
+def test_only_its_own_files_name_a_protocol(path: Path) -> None:
+    name = str(path.relative_to(ROOT))
+    if name in TABLES_OF_CONTENTS:
+        return
+    code, prose = said(path)
+    own = own_of(name)
+    assert {number: sorted(found - own) for number, found in code.items() if found - own} == {}
+    assert {number: sorted(found) for number, found in prose.items() if len(found - own) > 1} == {}
+
+
+@pytest.mark.parametrize("name", sorted(TABLES_OF_CONTENTS | ABOUT_ONE.keys()))
+def test_exceptions_are_needed(name: str) -> None:
+    code, _ = said(ROOT / name)
+    found = frozenset[str]().union(*code.values())
+    assert found >= ({ABOUT_ONE[name]} if name in ABOUT_ONE else NAMES.keys() if name != "app/cli/main.py" else set())
+
+
+def test_a_name_is_found_in_every_form() -> None:
+    assert named('"kafka_records"') == named("KafkaRow") == named("KAFKA_ROWS") == {"kafka"}
+    assert named("MongoDB and MQTT") == {"mongo", "mqtt"}
+    assert named("common, monotonic, format") == frozenset()
