@@ -137,9 +137,8 @@ class LivePipeline(Pipeline):
         flows = pa.Table.from_pylist(rows, arrow_schema("flows")).append_column(FLOW, pa.array(packets, pa.int64()))
         clusters = pa.array([self.clusters.get(row["flow_id"]) for row in rows], pa.string())
         files = [file_label(stats.file) for stats in self._captures()]
-        errors = {dissector.name: dissector.error_names for dissector in self._known_dissectors.values()}
         raw = raw.filter(pc.is_in(raw.column(FLOW), pa.array(packets, pa.int64())))
-        return finish_batch("exchanges", raw, Lookups(flows, clusters, {}, files, errors))
+        return finish_batch("exchanges", raw, Lookups(flows, clusters, {}, files, self._known_dissectors))
 
     def _captures(self) -> list[CaptureStats]:
         """Those that were read, and the one that is being read."""

@@ -152,7 +152,11 @@ _EXCHANGES = Table(
         ts_column(REQUEST_TIME + " (of the response for an orphan)"),
         Column("ts_response", "time", "time of the packet that completes the response", unit="UTC"),
         Column(
-            "latency_ms", "float64", "ts_response minus ts; null where the request is awaitable", "derived", unit="ms"
+            "latency_ms",
+            "float64",
+            "ts_response minus ts; of an awaitable request how long it waited, null for MongoDB's",
+            "derived",
+            unit="ms",
         ),
         Column(
             "status",
@@ -167,7 +171,8 @@ _EXCHANGES = Table(
         Column(
             "awaitable",
             "bool",
-            "the request asks the server to wait for news (MongoDB's hello), so the time to its answer is no latency",
+            "the request asks the server to wait: for data (Kafka's Fetch, ShareFetch), members (JoinGroup, "
+            "SyncGroup) or news (MongoDB's hello), so that percentiles leave it out; null where it does not",
         ),
     ),
     ("ts", "request_file", "request_packet", "exchange_id"),

@@ -16,6 +16,9 @@ from analyser.registry.tables import ALL_TABLES, arrow_schema
 
 DUCKDB_MEMORY = "1GB"
 
+# Of `exchanges`, for percentiles and charts: latency_ms, null where the request asked the server to wait.
+UNAWAITED_MS = "(case when awaitable is not true then latency_ms end)"
+
 
 class QueryError(ValueError):
     """A condition or query that DuckDB refuses; the text is one sentence for the user."""

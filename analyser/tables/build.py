@@ -19,6 +19,7 @@ from analyser.registry.tables import TABLES, Column, arrow_schema
 from analyser.rows.internal_records import DECODED, decoded
 from analyser.rows.timeorder import FLOW, NO_FLOW
 from dissectors.core.model import PACKET_BITS
+from dissectors.core.protocol import Dissector
 
 _DIRECTIONS = pa.array(["client_to_server", "server_to_client"])
 _SIDES = pa.array(["c", "s"])
@@ -33,14 +34,14 @@ class Lookups:
     """What is known when a table leaves the store.
 
     flows: the registered `flows` table with the column FLOW, by which it is sorted. clusters: cluster id per row of
-    flows. topics: topic id to name. files: capture names by file index. error_names: protocol -> code -> name.
+    flows. topics: topic id to name. files: capture names by file index. protocols: dissectors by their names.
     """
 
     flows: pa.Table
     clusters: pa.Array
     topics: Mapping[str, str]
     files: Sequence[str]
-    error_names: Mapping[str, Mapping[int, str]]
+    protocols: Mapping[str, Dissector]
 
 
 def finish_batch(
@@ -108,6 +109,10 @@ class _Builder:
         source = self.known.flows.column(name).combine_chunks()
         return pc.take(source, self.flow)
 
+    def _is_one_of(self, name: str, values: Sequence[str]) -> pa.Array:
+        """Is a column of the flow one of these?"""
+        return pc.is_in(self.of_flow(name), pa.array(values, pa.string()))
+
     def field(self, name: str) -> pa.Array:
         """A raw field; nulls where the table has none of that name."""
         return self.raw.column(name) if name in self._names else pa.nulls(self.rows, pa.int64())
@@ -152,7 +157,8 @@ class _Builder:
     def error_name(self) -> pa.Array:
         if "error_name" in self._names:
             return self.raw.column("error_name")
-        names = self.known.error_names.get(TABLES[self.table].protocol or "", {})
+        protocol = self.known.protocols.get(TABLES[self.table].protocol or "")
+        names = {} if protocol is None else protocol.error_names
         codes = pa.array(names.keys(), pa.int64())
         return pc.take(pa.array(names.values(), pa.string()), pc.index_in(self.field("error_code"), codes))
 
@@ -174,8 +180,9 @@ class _Builder:
     def latency_ms(self) -> pa.Array:
         gap = pc.subtract(self.field("ts_response"), self.field("ts"))
         answered = pc.and_(pc.is_valid(self.field("request_offset")), pc.is_valid(self.field("response_offset")))
-        if "awaitable" in self._names:
-            answered = pc.and_not(answered, pc.fill_null(self.raw.column("awaitable"), False))
+        untimed = [name for name, protocol in self.known.protocols.items() if not protocol.timed_waits]
+        waits = pc.and_(pc.fill_null(self.raw.column("awaitable"), False), self._is_one_of("protocol", untimed))
+        answered = pc.and_not(answered, waits)
         return pc.round(pc.divide(pc.if_else(answered, gap, None).cast(pa.float64()), _NS_PER_MS), 6)
 
 

@@ -122,8 +122,8 @@ class CaptureTables:
         ends_ns = [stats.ts_last_ns for stats in self._decoded.captures if stats.ts_last_ns is not None]
         flows = with_ends(with_first_packets(self._decoded.flows_table(), files), max(ends_ns, default=None))
         self._duplicates = duplicate_flows(flows)
-        errors = {dissector.name: dissector.error_names for dissector in self._dissectors}
-        first = Lookups(flows, pa.nulls(flows.num_rows, pa.string()), {}, files, errors)
+        protocols = {dissector.name: dissector for dissector in self._dissectors}
+        first = Lookups(flows, pa.nulls(flows.num_rows, pa.string()), {}, files, protocols)
         order = [(column, "ascending") for column in TABLES["flows"].order]
         self._register("flows", flows.drop_columns([FLOW]).sort_by(order))
         self._finished.add("flows")
@@ -135,7 +135,7 @@ class CaptureTables:
         topics = topic_names(self.con)
         by_flow = cluster_of_flows(self.con)
         clusters = pa.array([by_flow.get(flow) for flow in flows.column("flow_id").to_pylist()], pa.string())
-        self._lookups = Lookups(flows, clusters, topics, files, errors)
+        self._lookups = Lookups(flows, clusters, topics, files, protocols)
         return self._lookups
 
     def _finished_batches(

@@ -97,7 +97,7 @@ _BROKERS = _Command(
     },
     """Show brokers as clients were told of them; with --endpoints those that clients connected to.
 
-    Latencies leave out Fetch and JoinGroup, which wait by design for data and for members.
+    Latencies leave out requests that ask the server to wait, for data or members (exchanges.awaitable).
 
     \b
     Examples:
@@ -115,7 +115,7 @@ _CLIENTS = _Command(
     },
     """Show Kafka's clients: library and version, connections, requests, errors, latency in ms.
 
-    Latencies leave out Fetch and JoinGroup, which wait by design for data and for members.
+    Latencies leave out requests that ask the server to wait, for data or members (exchanges.awaitable).
 
     \b
     Examples:

@@ -168,6 +168,7 @@ class Dissector:
     inspect: (bytes of a frame, what is known of it, options) -> tree of fields; see core/inspect.py.
     may_hide: may such a message hold credentials? Where it says no, nobody looks.
     subprotocols: names by which a carrier announces the protocol (WebSocket: Sec-WebSocket-Protocol), a hint only.
+    timed_waits: is the time to the answer of a request that asks to wait (`awaitable`) worth a latency_ms?
     """
 
     name: str
@@ -183,3 +184,4 @@ class Dissector:
     inspect: Inspect = undecoded
     may_hide: MayHide = anything
     subprotocols: tuple[str, ...] = ()
+    timed_waits: bool = True

@@ -501,7 +501,7 @@ _NO_ANSWER = (None, None, None, None)
 
 def _exchange_row(request: Request, known: Operation, status: str, error_code: int | None, answer: _Answer) -> Row:
     """EXCHANGE_FIELDS."""
-    _, _, _, client_id, offset, length, packet, ts_ns, _, _ = request
+    _, _, _, client_id, offset, length, packet, ts_ns, value, _ = request
     return (
         CLIENT_TO_SERVER,
         offset,
@@ -518,7 +518,7 @@ def _exchange_row(request: Request, known: Operation, status: str, error_code: i
         None if error_code is None else ERROR_NAMES.get(error_code),
         length,
         answer[1],
-        None,
+        known.waits(value) or None,
     )
 
 

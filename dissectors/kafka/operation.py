@@ -9,6 +9,7 @@ from dissectors.kafka.headers import API_VERSIONS
 from dissectors.kafka.rows.errors_in import ErrorFinder, error_finder
 from dissectors.kafka.schema.api_keys import API_KEYS, api_name
 from dissectors.kafka.schema.compile import Decoder, decoder
+from dissectors.kafka.waiting import WAITS, Waits, never
 
 
 class Operation(NamedTuple):
@@ -16,7 +17,7 @@ class Operation(NamedTuple):
 
     request, response: decoders, None where no schema covers the version. tagged_response: its header may hold tagged
     fields. first_error: finds the error code in a decoded response. undecoded: why there is no decoder, and the code
-    of that remark; empty where there is one.
+    of that remark; empty where there is one. waits: does a request ask the broker to wait?
     """
 
     name: str
@@ -26,6 +27,7 @@ class Operation(NamedTuple):
     tagged_response: bool
     first_error: ErrorFinder
     undecoded: tuple[str, str]
+    waits: Waits = never
 
 
 # What a bare SASL token counts as: an operation without version, of which nothing is decoded.
@@ -52,4 +54,5 @@ def operation(api_key: int, version: int) -> Operation:
         flexible and api_key != API_VERSIONS,
         error_finder(api_key, version),
         ("", "") if request else undecoded,
+        WAITS.get(api_key, never),
     )

@@ -22,4 +22,5 @@ MONGO = Dissector(
     error_names=ERROR_NAMES,
     inspect=inspect,
     may_hide=may_hide,
+    timed_waits=False,  # an awaitable hello is answered when news come, and after maxAwaitTimeMS without any
 )

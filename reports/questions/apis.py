@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from analyser.registry.queries import literal
+from analyser.registry.queries import UNAWAITED_MS, literal
 
-_OPERATIONS = """
+_OPERATIONS = f"""
     select coalesce(operation, 'not decoded') as operation, count(*) as exchanges,
            count(*) filter (status = 'error') as errors, count(*) filter (status = 'unanswered') as unanswered,
-           quantile_cont(latency_ms, 0.5) filter (not coalesce(awaitable, false)) as median_ms,
-           quantile_cont(latency_ms, 0.95) filter (not coalesce(awaitable, false)) as p95_ms,
-           quantile_cont(latency_ms, 0.99) filter (not coalesce(awaitable, false)) as p99_ms,
-           max(latency_ms) filter (not coalesce(awaitable, false)) as max_ms,
+           count(*) filter (awaitable) as waiting,
+           quantile_cont({UNAWAITED_MS}, 0.5) as median_ms,
+           quantile_cont({UNAWAITED_MS}, 0.95) as p95_ms,
+           quantile_cont({UNAWAITED_MS}, 0.99) as p99_ms,
+           max({UNAWAITED_MS}) as max_ms,
            sum(request_bytes)::bigint as request_bytes, sum(response_bytes)::bigint as response_bytes
-    from exchanges where protocol = {protocol} group by 1"""
+    from exchanges where protocol = {{protocol}} group by 1"""
 
 _ERRORS = """
     select coalesce(operation, 'not decoded') as operation, coalesce(error_name, error_code::varchar) as error,

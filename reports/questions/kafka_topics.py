@@ -7,11 +7,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from analyser.registry.queries import literal
+from analyser.registry.queries import UNAWAITED_MS, literal
 from reports.questions.source import Source, rows
 
-# They wait by design, for data and for members: their latency is not the network's.
-WAITING = "('Fetch', 'JoinGroup')"
 _BY_CLIENTS = "coalesce(replica_id, -1) < 0"
 
 # One row for each topic that was described, written, read or committed.
@@ -118,8 +116,8 @@ CLIENTS = f"""
            max(n.software_version) as software_version, count(distinct e.flow_id) as connections,
            count(*) as exchanges, count(*) filter (e.status = 'error') as errors,
            count(*) filter (e.status = 'unanswered') as unanswered,
-           quantile_cont(e.latency_ms, 0.5) filter (e.operation not in {WAITING}) as median_ms,
-           quantile_cont(e.latency_ms, 0.99) filter (e.operation not in {WAITING}) as p99_ms,
+           quantile_cont({UNAWAITED_MS}, 0.5) as median_ms,
+           quantile_cont({UNAWAITED_MS}, 0.99) as p99_ms,
            min(e.ts) as ts_first, max(e.ts) as ts_last
     from exchanges e left join named n using (flow_id) where e.protocol = 'kafka' group by all"""
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from analyser.registry.queries import literal
+from analyser.registry.queries import UNAWAITED_MS, literal
 from reports.questions.groups import MEMBERS, PARTITIONS
 from reports.questions.kafka_topics import (
     API_VERSIONS,
@@ -17,7 +17,6 @@ from reports.questions.kafka_topics import (
     LEADER_CHANGES,
     PARTITIONS_OF_TOPICS,
     TOPICS,
-    WAITING,
 )
 
 OVER_TIME = "over-time"
@@ -151,16 +150,16 @@ _ENDPOINTS = f"""
     select cluster_id, server_address, server_port, count(distinct flow_id) as connections,
            count(distinct struct_pack(a := client_address, c := client_id)) as clients, count(*) as exchanges,
            count(*) filter (status = 'error') as errors, count(*) filter (status = 'unanswered') as unanswered,
-           quantile_cont(latency_ms, 0.5) filter (operation not in {WAITING}) as median_ms,
-           quantile_cont(latency_ms, 0.99) filter (operation not in {WAITING}) as p99_ms,
+           quantile_cont({UNAWAITED_MS}, 0.5) as median_ms,
+           quantile_cont({UNAWAITED_MS}, 0.99) as p99_ms,
            min(ts) as ts_first, max(ts) as ts_last
     from exchanges where protocol = 'kafka' group by all"""
 _REQUESTS = f"""
     select make_timestamp_ns(epoch_ns(ts) // {{{{width}}}} * {{{{width}}}})::timestamptz_ns as ts, cluster_id, {{who}},
            count(distinct flow_id) as connections, count(*) as exchanges, count(*) filter (status = 'error') as errors,
            count(*) filter (status = 'unanswered') as unanswered,
-           quantile_cont(latency_ms, 0.5) filter (operation not in {WAITING}) as median_ms,
-           quantile_cont(latency_ms, 0.99) filter (operation not in {WAITING}) as p99_ms
+           quantile_cont({UNAWAITED_MS}, 0.5) as median_ms,
+           quantile_cont({UNAWAITED_MS}, 0.99) as p99_ms
     from exchanges where protocol = 'kafka' group by all"""
 
 _TIME = (Shown("ts", "TIME", "time"),)

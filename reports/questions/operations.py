@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from analyser.registry.queries import UNAWAITED_MS
 from reports.questions.source import Source, rows
 
-_OPERATIONS = """
+_OPERATIONS = f"""
     select protocol, operation, count(*) as exchanges,
            count(*) filter (status = 'error') as errors,
            count(*) filter (status = 'unanswered') as unanswered,
            count(*) filter (status = 'orphan') as orphans,
-           quantile_cont(latency_ms, 0.5) as median_ms,
-           quantile_cont(latency_ms, 0.99) as p99_ms,
-           max(latency_ms) as max_ms
+           count(*) filter (awaitable) as waiting,
+           quantile_cont({UNAWAITED_MS}, 0.5) as median_ms,
+           quantile_cont({UNAWAITED_MS}, 0.99) as p99_ms,
+           max({UNAWAITED_MS}) as max_ms
     from exchanges group by protocol, operation order by exchanges desc, protocol, operation"""
 
 _ERRORS = """
@@ -34,7 +36,10 @@ _CLIENT_COUNT = """
 
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """Exchanges of one operation; latencies in ms, None when none was answered. error_names: name -> exchanges."""
+    """Exchanges of one operation. waiting: those whose request asks the server to wait; latencies leave them out.
+
+    Latencies in ms, None when none was answered. error_names: name -> exchanges.
+    """
 
     protocol: str | None
     operation: str | None
@@ -42,6 +47,7 @@ class Operation:
     errors: int
     unanswered: int
     orphans: int
+    waiting: int
     median_ms: float | None
     p99_ms: float | None
     max_ms: float | None

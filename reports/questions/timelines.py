@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from analyser.registry.queries import UNAWAITED_MS
 from reports.questions.source import Source, rows
 
 BINS = 160
@@ -27,14 +28,14 @@ _EXCHANGES = """
 LATENCY_STEP = "floor(log10(greatest(latency_ms, 0.01)) * 4)::integer"
 _LATENCY = f"""
     select epoch_ns(ts) // {{width}} * {{width}} / 1e6 as t, {LATENCY_STEP} as step, count(*) as exchanges
-    from exchanges where latency_ms is not null and not coalesce(awaitable, false) {{where}}
+    from exchanges where {{measured}} is not null {{where}}
     group by all order by all"""
 
 _PERCENTILES = """
     select epoch_ns(ts) // {width} * {width} / 1e6 as t, count(*) as exchanges,
            quantile_cont(latency_ms, 0.5) as p50_ms, quantile_cont(latency_ms, 0.95) as p95_ms,
            quantile_cont(latency_ms, 0.99) as p99_ms
-    from exchanges where latency_ms is not null and not coalesce(awaitable, false) {where} group by all order by all"""
+    from exchanges where {measured} is not null {where} group by all order by all"""
 
 
 def bin_width_ns(first_ns: int, last_ns: int, bins: int = BINS) -> int:
@@ -71,10 +72,19 @@ def exchanges_over_time(source: Source, width_ns: int, condition: str = "") -> l
     return rows(source, _EXCHANGES.format(width=int(width_ns), where=f"where {condition}" if condition else ""))
 
 
-def latency_over_time(source: Source, width_ns: int, condition: str = "") -> list[dict[str, Any]]:
-    """t, low_ms, high_ms (four steps to a tenfold, from 0.01 ms), exchanges: cells of a heat map."""
-    query = _LATENCY.format(width=int(width_ns), where=f"and {condition}" if condition else "")
-    return heat_cells(rows(source, query), width_ns)
+def latency_over_time(
+    source: Source, width_ns: int, condition: str = "", *, waits: bool = False
+) -> list[dict[str, Any]]:
+    """t, low_ms, high_ms (four steps to a tenfold, from 0.01 ms), exchanges: cells of a heat map.
+
+    waits: also requests that ask the server to wait.
+    """
+    return heat_cells(rows(source, _measured(_LATENCY, width_ns, condition, waits)), width_ns)
+
+
+def _measured(query: str, width_ns: int, condition: str, waits: bool) -> str:
+    measured = "latency_ms" if waits else UNAWAITED_MS
+    return query.format(width=int(width_ns), measured=measured, where=f"and {condition}" if condition else "")
 
 
 def heat_cells(found: list[dict[str, Any]], width_ns: int) -> list[dict[str, Any]]:
@@ -86,6 +96,8 @@ def heat_cells(found: list[dict[str, Any]], width_ns: int) -> list[dict[str, Any
     return found
 
 
-def percentiles_over_time(source: Source, width_ns: int, condition: str = "") -> list[dict[str, Any]]:
-    """t, exchanges, p50_ms, p95_ms, p99_ms."""
-    return rows(source, _PERCENTILES.format(width=int(width_ns), where=f"and {condition}" if condition else ""))
+def percentiles_over_time(
+    source: Source, width_ns: int, condition: str = "", *, waits: bool = False
+) -> list[dict[str, Any]]:
+    """t, exchanges, p50_ms, p95_ms, p99_ms; `waits` as in `latency_over_time`."""
+    return rows(source, _measured(_PERCENTILES, width_ns, condition, waits))

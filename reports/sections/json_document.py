@@ -75,6 +75,7 @@ def _operation(value: Operation) -> dict[str, Any]:
         "errors": value.errors,
         "unanswered": value.unanswered,
         "orphans": value.orphans,
+        "waiting": value.waiting,
         "latency_ms": {
             "median": _ms(value.median_ms),
             "p99": _ms(value.p99_ms),

@@ -36,10 +36,10 @@ def operation_section(operations: Sequence[Operation]) -> Section:
         for o in operations[:_ROWS_SHOWN]
         if o.error_names
     )
-    if any(o.operation in {"Fetch", "JoinGroup"} and o.protocol == "kafka" for o in operations):
-        blocks.append(
-            Paragraph("A Fetch waits for data and a JoinGroup for members: their latency is not the network's.")
-        )
+    waiting = [o.operation or "not decoded" for o in operations[:_ROWS_SHOWN] if o.waiting]
+    if waiting:
+        text = "requests that ask the server to wait for data, members or news are not in these latencies."
+        blocks.append(Paragraph(f"{', '.join(waiting)}: {text}"))
     return Section("OPERATIONS", tuple(blocks))
 
 

@@ -20,7 +20,7 @@ from analyser.archive.dataset.manifest import Part
 from analyser.archive.dataset.parts import HOUR_NS, Place, write_parts
 from analyser.archive.derive.derived import Hour, change_connection, parts_by_hour, rows_of, together, view_of
 from analyser.archive.derive.sketches import PERCENTILES, merged, percentiles, sketch_of
-from analyser.registry.queries import select
+from analyser.registry.queries import UNAWAITED_MS, select
 from analyser.registry.tables import TABLES, arrow_schema
 
 TABLE = "latency_minutes"
@@ -48,8 +48,8 @@ _GROUPS = f"""
         WHERE topic IS NOT NULL GROUP BY exchange_id, hour HAVING count(DISTINCT topic) = 1)
     SELECT make_timestamp_ns(at_ns - at_ns % {MINUTE_NS})::TIMESTAMPTZ_NS AS ts, {", ".join(KEYS)},
            count(*) AS exchanges, count(*) FILTER (status = 'error') AS errors,
-           count(*) FILTER (status = 'unanswered') AS unanswered, count(latency_ms) AS latencies,
-           list(latency_ms) FILTER (latency_ms IS NOT NULL) AS measured
+           count(*) FILTER (status = 'unanswered') AS unanswered, count({UNAWAITED_MS}) AS latencies,
+           list({UNAWAITED_MS}) FILTER ({UNAWAITED_MS} IS NOT NULL) AS measured
     FROM (SELECT *, epoch_ns(ts) AS at_ns FROM exchanges) AS exchanges
     LEFT JOIN topics ON exchanges.exchange_id = topics.exchange_id AND at_ns // {HOUR_NS} = topics.hour
     GROUP BY ALL ORDER BY ts, {", ".join(KEYS)}"""

@@ -108,9 +108,7 @@ def _known(job_path: str, share: int) -> _Known:
     flows = feather.read_table(str(job.folders[share] / FLOWS_FILE))
     flows = with_ends(with_first_packets(flows, common.files), common.last_ns)
     clusters = feather.read_table(str(job.folders[share] / KNOWN_FILE)).column(CLUSTER).combine_chunks()
-    known = dissectors(job.enable)
-    errors = {dissector.name: dissector.error_names for dissector in known.values()}
-    lookups = Lookups(flows, clusters, common.topics, common.files, errors)
+    lookups = Lookups(flows, clusters, common.topics, common.files, dissectors(job.enable))
     return _Known(job, folder, lookups, duplicate_flows(flows))
 
 

@@ -9,13 +9,10 @@ from app.dashboard.views import kafka_brokers, kafka_clients, kafka_groups, kafk
 from app.dashboard.views.latency import show_operations
 from dissectors.kafka.dissector import KAFKA
 
-# They wait for data, work or members: their latency is not the network's.
-_WAITING = ("Fetch", "ShareFetch", "JoinGroup")
-
 
 def _show_apis(view: View) -> None:
     heading("Kafka APIs by latency and errors")
-    show_operations(view, "kafka", _WAITING)
+    show_operations(view, "kafka")
 
 
 PAGES = (

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import streamlit as st
 
 from analyser.registry.queries import literal
@@ -12,7 +10,7 @@ from app.dashboard.charts.theme import show_chart
 from app.dashboard.charts.traffic import latency_heat, latency_lines, trouble
 from app.dashboard.state import View
 from app.dashboard.tables import Column, paged_table
-from app.dashboard.text import empty
+from app.dashboard.text import empty, line
 from reports.questions.apis import errors_of, operations_of
 from reports.questions.source import rows
 from reports.questions.timelines import (
@@ -30,6 +28,7 @@ _OPERATIONS = (
     Column("exchanges", "Exchanges", "count"),
     Column("errors", "Errors", "count"),
     Column("unanswered", "No answer", "count"),
+    Column("waiting", "Ask to wait", "count"),
     Column("median_ms", "Median ms", "ms"),
     Column("p95_ms", "95 % ms", "ms"),
     Column("p99_ms", "99 % ms", "ms"),
@@ -49,30 +48,31 @@ _ERRORS = (
 )
 
 
-def show_operations(view: View, protocol: str, waiting: Sequence[str] = ()) -> None:
+def show_operations(view: View, protocol: str) -> None:
     """Heat map and percentiles, operations and errors of a protocol; one operation or all.
 
-    waiting: operations that are answered late by design; they are left out unless one is chosen.
+    Requests that ask the server to wait have no latency here; of an operation that is chosen one sees how long.
     """
     source = view.source
-    names = [row["operation"] for row in rows(source, f"select operation from ({operations_of(protocol)}) as o "
-                                                      "order by exchanges desc")]  # fmt: skip
-    if not names:
+    query = f"select operation, waiting from ({operations_of(protocol)}) as o order by exchanges desc"
+    waiting = {row["operation"]: row["waiting"] for row in rows(source, query)}
+    if not waiting:
         empty("No exchanges in the selected time.")
         return
-    every = f"All operations but {', '.join(waiting)}" if waiting else "All operations"
-    chosen = state.choice("Operation", "operation", names, none=every, hide_label=True)
+    chosen = state.choice("Operation", "operation", list(waiting), none="All operations", hide_label=True)
     condition = f"protocol = {literal(protocol)}"
     if chosen:
         condition += f" and coalesce(operation, 'not decoded') = {literal(chosen)}"
-    latency_of = condition
-    if waiting and not chosen:
-        latency_of += f" and coalesce(operation, '') not in ({', '.join(map(literal, waiting))})"
+    left_out = sorted(name for name, count in waiting.items() if count)
+    if chosen in left_out:
+        line("These requests ask the server to wait: their time is no latency of network or server.", "quiet")
+    elif left_out and not chosen:
+        line(f"Without requests that ask the server to wait: {', '.join(left_out)}.", "quiet")
     domain = domain_ms(source)
-    heat = latency_over_time(source, width_of(source, _HEAT_BINS), latency_of)
+    heat = latency_over_time(source, width_of(source, _HEAT_BINS), condition, waits=bool(chosen))
     if heat:
         show_chart(latency_heat(heat, domain), describe="How many exchanges took how long, over time")
-        shown = percentiles_over_time(source, width_of(source, _LINE_BINS), latency_of)
+        shown = percentiles_over_time(source, width_of(source, _LINE_BINS), condition, waits=bool(chosen))
         show_chart(latency_lines(shown, domain), describe="Percentiles of latency over time")
     else:
         empty("None of these exchanges has a latency: unanswered, one-way, or waiting by design.")

@@ -52,8 +52,7 @@ def known(read: Decoded, seed: int, topics: Mapping[str, str]) -> Lookups:
         place = flows.schema.get_field_index(name)
         flows = flows.set_column(place, flows.schema.field(name), pa.array(values, flows.schema.field(name).type))
     clusters = pa.array([[None, "a", "b"][draw.integers(3)] for _ in ids], pa.string())
-    names = {one.name: one.error_names for one in dissectors(()).values()}
-    return Lookups(flows, clusters, topics, tuple(one.file for one in read.captures), names)
+    return Lookups(flows, clusters, topics, tuple(one.file for one in read.captures), dissectors(()))
 
 
 def facts(lookups: Lookups) -> pa.Table:
