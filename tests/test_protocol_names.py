@@ -52,7 +52,6 @@ ABOUT_ONE = {
     "reports/questions/commits.py": "kafka",
     "reports/questions/groups.py": "kafka",
     "reports/sections/shapes.py": "mongo",
-    "reports/sections/traffic.py": "kafka",
     "reports/sections/trends.py": "kafka",
 }
 

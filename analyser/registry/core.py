@@ -154,7 +154,7 @@ _EXCHANGES = Table(
         Column(
             "latency_ms",
             "float64",
-            "ts_response minus ts; of an awaitable request how long it waited, null for MongoDB's",
+            "ts_response minus ts; of an awaitable request how long it waited, or null where that says nothing",
             "derived",
             unit="ms",
         ),
@@ -171,8 +171,8 @@ _EXCHANGES = Table(
         Column(
             "awaitable",
             "bool",
-            "the request asks the server to wait: for data (Kafka's Fetch, ShareFetch), members (JoinGroup, "
-            "SyncGroup) or news (MongoDB's hello), so that percentiles leave it out; null where it does not",
+            "the request asks the server to wait for data (Fetch, ShareFetch), members (JoinGroup, SyncGroup) or "
+            "news (hello), so that percentiles leave it out; null where it does not",
         ),
     ),
     ("ts", "request_file", "request_packet", "exchange_id"),
