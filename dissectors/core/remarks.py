@@ -9,6 +9,7 @@ from __future__ import annotations
 from dissectors.core.limits import Limits
 from dissectors.core.model import Frame
 from dissectors.core.protocol import Sink
+from dissectors.core.rows import expert_row
 
 # Something to tell about a message: severity, group, code, text.
 Remark = tuple[str, str, str, str]
@@ -51,10 +52,12 @@ class Remarks:
         if self._last is not None:
             direction, _, _, packet, ts_ns = self._last
             text = f"{self._count - self._most} further remarks on this connection were not kept"
-            out.expert((direction, None, packet, ts_ns, "note", "limit", "expert_infos", text, None))
+            told = ("note", "limit", "expert_infos", text)
+            out.expert(expert_row(direction=direction, packet=packet, ts=ts_ns, remark=told))
             self._last = None
 
 
 def _tell(place: Place, out: Sink, remark: Remark) -> None:
     direction, offset, length, packet, ts_ns = place
-    out.expert((direction, offset, packet, ts_ns, *remark, f"{offset}-{offset + length - 1}"))
+    span = f"{offset}-{offset + length - 1}"
+    out.expert(expert_row(direction=direction, stream_offset=offset, packet=packet, ts=ts_ns, remark=remark, span=span))

@@ -16,11 +16,10 @@ from dissectors.core.limits import Limits
 from dissectors.core.model import CLIENT_TO_SERVER, SERVER_TO_CLIENT, Frame
 from dissectors.core.options import DecodeOptions
 from dissectors.core.protocol import Sink
+from dissectors.core.rows import CUT, ORPHAN, exchange_row, expert_row, message_row
 from dissectors.example.framing import SENT, plausible
 from dissectors.example.headers import CALL, KNOWN_VERSION, REQUEST, RESPONSE, Header, header
 
-CUT = "cut: the rest of this message is not in the capture"
-ORPHAN = "the request is not in the capture"
 MAX_VERSIONS = 8
 
 
@@ -129,9 +128,16 @@ class ExampleConversation:
         self._remarks += 1
         if self._remarks <= self._limits.max_expert_infos:
             offset = frame.stream_offset
-            span = f"{offset}-{offset + frame.size - 1}"
-            place = (frame.direction, offset, frame.packet_last, frame.ts_ns)
-            out.expert((*place, severity, group, code, text, span))
+            out.expert(
+                expert_row(
+                    direction=frame.direction,
+                    stream_offset=offset,
+                    packet=frame.packet_last,
+                    ts=frame.ts_ns,
+                    remark=(severity, group, code, text),
+                    span=f"{offset}-{offset + frame.size - 1}",
+                )
+            )
 
 
 def conversation(limits: Limits, _options: DecodeOptions) -> ExampleConversation:
@@ -140,16 +146,24 @@ def conversation(limits: Limits, _options: DecodeOptions) -> ExampleConversation
 
 
 def _add_message(frame: Frame, known: Header | None, error: str | None, out: Sink) -> None:
-    """MESSAGE_FIELDS."""
+    """A row of `messages`."""
     rows = out.rows("messages")
     if rows is None:
         return
-    _, direction, _, start, end, offset, first, last, ts_ns, complete = frame
-    told = (None, None, None) if known is None else (known.role, known.operation, str(known.version))
-    summary = None if known is None else f"payload_bytes={known.payload_length}"
+    if known is None:
+        rows.append(message_row(frame, role=None, error=error))
+        return
+    words = f"payload_bytes={known.payload_length}"
     rows.append(
-        (direction, offset, end - start, first, last, ts_ns, *told, None, None, complete, error, summary)
-    )  # fmt: skip
+        message_row(
+            frame,
+            role=known.role,
+            operation=known.operation,
+            version=str(known.version),
+            error=error,
+            summary=words,
+        )
+    )
 
 
 def _half(frame: Frame, known: Header) -> Half:
@@ -157,28 +171,24 @@ def _half(frame: Frame, known: Header) -> Half:
 
 
 def _add_exchange(request: Half | None, response: Half | None, status: str, out: Sink) -> None:
-    """EXCHANGE_FIELDS. An orphan's time and version are those of the response."""
+    """A row of `exchanges`. An orphan's time and version are those of the response."""
     rows = out.rows("exchanges")
-    asked, answered = request or NOBODY, response or NOBODY
-    if rows is None:
+    known = request or response
+    if rows is None or known is None:
         return
+    asked, answered = request or NOBODY, response or NOBODY
     rows.append(
-        (
-            CLIENT_TO_SERVER,
-            asked.offset,
-            answered.offset,
-            asked.packet,
-            answered.packet,
-            asked.ts_ns if request else answered.ts_ns,
-            answered.ts_ns,
-            CALL,
-            asked.version if request else answered.version,
-            None,
-            status,
-            None,
-            None,
-            asked.size,
-            answered.size,
-            None,
+        exchange_row(
+            operation=CALL,
+            version=known.version,
+            status=status,
+            ts=known.ts_ns,
+            ts_response=answered.ts_ns,
+            request_offset=asked.offset,
+            response_offset=answered.offset,
+            request_packet=asked.packet,
+            response_packet=answered.packet,
+            request_bytes=asked.size,
+            response_bytes=answered.size,
         )
     )

@@ -18,6 +18,7 @@ from dissectors.core.model import CLIENT_TO_SERVER, Frame, Row
 from dissectors.core.options import DecodeOptions
 from dissectors.core.protocol import Sink
 from dissectors.core.remarks import Remark, Remarks, place_of
+from dissectors.core.rows import CUT, ORPHAN, exchange_row, message_row, orphan_row
 from dissectors.kafka.error_codes import ERROR_NAMES
 from dissectors.kafka.framing import (
     MIN_RESPONSE_BYTES,
@@ -103,12 +104,10 @@ API_ROWS: Mapping[int, Rows] = {
     DESCRIBE_TOPIC_PARTITIONS: Rows(None, ("kafka_partitions",)),  # as Metadata
 }
 
-CUT = "cut: the rest of this message is not in the capture"
 # A commit or fetch of many partitions gives many times its size in rows, and a block holds thousands of them.
 MAX_HELD_ROWS = 1 << 15
 # Text or a bare SASL token read as a header shows versions far above this; then its client id is none either.
 MAX_VERSION = 1000
-ORPHAN = "the request is not in the capture"
 # A response of which the rest is to come is believed when fields account for this much of its body: the few numbers
 # that stand in front of most answers would allow anything.
 PROOF_BYTES = 24
@@ -455,10 +454,7 @@ class KafkaConversation:
         if out.messages is not None:
             _add_message(out.messages, frame, "response", None, correlation_id, None, ORPHAN, None)
         if out.exchanges is not None:
-            _, _, _, start, end, offset, _, last, ts_ns, _ = frame
-            nothing = (None, None, None)
-            of_response = (CLIENT_TO_SERVER, None, offset, None, last, ts_ns, ts_ns)
-            out.exchanges.append((*of_response, *nothing, "orphan", *nothing, end - start, None))
+            out.exchanges.append(orphan_row(frame))
 
     def _unreadable(self, frame: Frame, out: _Output, role: str, text: str) -> None:
         """A frame without even a header."""
@@ -500,25 +496,23 @@ _NO_ANSWER = (None, None, None, None)
 
 
 def _exchange_row(request: Request, known: Operation, status: str, error_code: int | None, answer: _Answer) -> Row:
-    """EXCHANGE_FIELDS."""
-    _, _, _, client_id, offset, length, packet, ts_ns, value, _ = request
-    return (
-        CLIENT_TO_SERVER,
-        offset,
-        answer[0],
-        packet,
-        answer[2],
-        ts_ns,
-        answer[3],
-        known.name,
-        known.version,
-        client_id,
-        status,
-        error_code,
-        None if error_code is None else ERROR_NAMES.get(error_code),
-        length,
-        answer[1],
-        known.waits(value) or None,
+    offset, length, packet, ts_ns = answer
+    return exchange_row(
+        request_offset=request.offset,
+        request_packet=request.packet,
+        request_bytes=request.length,
+        ts=request.ts_ns,
+        response_offset=offset,
+        response_packet=packet,
+        response_bytes=length,
+        ts_response=ts_ns,
+        operation=known.name,
+        version=known.version,
+        client_id=request.client_id,
+        status=status,
+        error_code=error_code,
+        error_name=None if error_code is None else ERROR_NAMES.get(error_code),
+        awaitable=known.waits(request.value) or None,
     )
 
 
@@ -565,23 +559,16 @@ def _add_message(
     error: str | None,
     line: str | None,
 ) -> None:
-    _, direction, _, start, end, offset, first, last, ts_ns, complete = frame
     rows.append(
-        (
-            direction,
-            offset,
-            end - start,
-            first,
-            last,
-            ts_ns,
-            role,
-            None if known is None else known.name,
-            None if known is None else known.version,
-            correlation_id,
-            client_id,
-            complete,
-            error,
-            line,
+        message_row(
+            frame,
+            role=role,
+            operation=None if known is None else known.name,
+            version=None if known is None else known.version,
+            correlation_id=correlation_id,
+            client_id=client_id,
+            error=error,
+            summary=line,
         )
     )
 

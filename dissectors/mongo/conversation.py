@@ -17,6 +17,7 @@ from dissectors.core.model import CLIENT_TO_SERVER, Frame, Row
 from dissectors.core.options import DecodeOptions
 from dissectors.core.protocol import Sink
 from dissectors.core.remarks import Remark, Remarks, place_of
+from dissectors.core.rows import CUT, ORPHAN, exchange_row, message_row, orphan_row
 from dissectors.mongo.commands import Command, Facts, command_facts, command_in, is_awaitable, wants_no_reply
 from dissectors.mongo.compressed import open_compressed
 from dissectors.mongo.documents import document_json
@@ -40,8 +41,6 @@ from dissectors.mongo.opcodes import (
 from dissectors.mongo.replies import Outcome, cursor_of, error_message, outcome, reply_facts
 from dissectors.mongo.rows import MONGO_COMMANDS
 
-CUT = "cut: the rest of this message is not in the capture"
-ORPHAN = "the request is not in the capture"
 # Requests that want no reply, remembered in case that one comes nevertheless: at once, if ever. A reply to an older one
 # is given as an orphan.
 MAX_ONE_WAY = 64
@@ -324,23 +323,22 @@ class MongoConversation:
         offset, packet, ts_ns = pending.answer or (None, None, None)
         if out.exchanges is not None:
             out.exchanges.append(
-                (
-                    CLIENT_TO_SERVER,
-                    pending.offset,
-                    offset,
-                    pending.packet,
-                    packet,
-                    pending.ts_ns,
-                    ts_ns,
-                    pending.operation,
-                    pending.opcode,
-                    pending.client_id,
-                    status,
-                    found.code,
-                    found.name,
-                    pending.length,
-                    pending.reply_bytes or None,
-                    pending.awaitable or None,
+                exchange_row(
+                    request_offset=pending.offset,
+                    request_packet=pending.packet,
+                    request_bytes=pending.length,
+                    ts=pending.ts_ns,
+                    response_offset=offset,
+                    response_packet=packet,
+                    response_bytes=pending.reply_bytes or None,
+                    ts_response=ts_ns,
+                    operation=pending.operation,
+                    version=pending.opcode,
+                    client_id=pending.client_id,
+                    status=status,
+                    error_code=found.code,
+                    error_name=found.name,
+                    awaitable=pending.awaitable or None,
                 )
             )
         if out.commands is None or pending.facts is None:
@@ -385,23 +383,7 @@ class MongoConversation:
             _add_message(out.messages, received, "response", None, None, None, ORPHAN)
         _, _, _, start, end, offset, _, packet, ts_ns, _ = frame
         if out.exchanges is not None:
-            nothing = (None, None, None)
-            out.exchanges.append(
-                (
-                    CLIENT_TO_SERVER,
-                    None,
-                    offset,
-                    None,
-                    packet,
-                    ts_ns,
-                    ts_ns,
-                    *nothing,
-                    "orphan",
-                    *nothing,
-                    end - start,
-                    None,
-                )
-            )
+            out.exchanges.append(orphan_row(frame))
         if out.commands is None:
             return
         facts: dict[str, Any] = {
@@ -514,14 +496,10 @@ class MongoConversation:
 
     def _unreadable(self, frame: Frame, out: _Output, role: str) -> None:
         """A frame without even a header."""
-        _, direction, _, start, end, offset, first, last, ts_ns, complete = frame
-        text = "the frame ends inside the header" if complete else CUT
+        text = "the frame ends inside the header" if frame.complete else CUT
         if out.messages is not None:
-            nothing = (None, None, None, None)
-            out.messages.append(
-                (direction, offset, end - start, first, last, ts_ns, role, *nothing, complete, text, None)
-            )
-        if complete:
+            out.messages.append(message_row(frame, role=role, error=text))
+        if frame.complete:
             self._remark(frame, out, ("error", "malformed", "malformed_message", text))
 
     def _remark(self, frame: Frame, out: _Output, remark: Remark) -> None:
@@ -567,23 +545,16 @@ def _add_message(
     line: str | None,
     error: str | None = None,
 ) -> None:
-    _, direction, _, start, end, offset, first, last, ts_ns, complete = received.frame
     rows.append(
-        (
-            direction,
-            offset,
-            end - start,
-            first,
-            last,
-            ts_ns,
-            role,
-            operation,
-            opcode_name(received.message.opcode),
-            received.request_id,
-            client_id,
-            complete,
-            error or received.message.error,
-            line,
+        message_row(
+            received.frame,
+            role=role,
+            operation=operation,
+            version=opcode_name(received.message.opcode),
+            correlation_id=received.request_id,
+            client_id=client_id,
+            error=error or received.message.error,
+            summary=line,
         )
     )
 

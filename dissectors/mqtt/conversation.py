@@ -13,6 +13,7 @@ from dissectors.core.limits import Limits
 from dissectors.core.model import CLIENT_TO_SERVER, SERVER_TO_CLIENT, Frame
 from dissectors.core.options import DecodeOptions
 from dissectors.core.protocol import Sink
+from dissectors.core.rows import CUT
 from dissectors.mqtt.checks import header_problems
 from dissectors.mqtt.connection import Connection
 from dissectors.mqtt.framing import plausible
@@ -47,7 +48,6 @@ from dissectors.mqtt.requests import Requests
 from dissectors.mqtt.subscriptions import codes
 from dissectors.mqtt.walk import Walked, walk
 
-CUT = "cut: the rest of this message is not in the capture"
 _SHORT_ACKNOWLEDGEMENTS = frozenset({PUBACK << 4, PUBREC << 4, PUBREL << 4 | 2, PUBCOMP << 4})
 # Longest fixed header.
 _HEADER_BYTES = 5

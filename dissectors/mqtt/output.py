@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from dissectors.core.model import Frame, Row
 from dissectors.core.protocol import Sink
+from dissectors.core.rows import exchange_row, message_row, orphan_row
 from dissectors.mqtt.connection import Connection
 from dissectors.mqtt.packet_types import operation_name
 from dissectors.mqtt.reason_codes import is_error, reason_name
@@ -46,49 +47,58 @@ def add_message(
 ) -> None:
     """A row of `messages`."""
     if out.messages is not None:
-        _, direction, _, start, end, offset, first, last, ts_ns, complete = frame
-        row = (direction, offset, end - start, first, last, ts_ns, role, name)
-        out.messages.append((*row, of.version, identifier, of.client_id, complete, error, words))
+        out.messages.append(
+            message_row(
+                frame,
+                role=role,
+                operation=name,
+                version=of.version,
+                correlation_id=identifier,
+                client_id=of.client_id,
+                error=error,
+                summary=words,
+            )
+        )
 
 
 def answered(out: Output, of: Connection, direction: int, asked: Asked, answer: Answered, code: int | None) -> None:
     """The exchange of a request from this direction with its answer. code: what the answer says."""
     error = code is not None and is_error(answer.type, code, of.level)
-    _add_exchange(
-        out,
-        of,
-        direction,
-        asked,
-        (answer.offset, answer.packet, answer.ts_ns, answer.length),
-        "error" if error else "ok",
-        (None if code is None else code if error else 0, _name(answer.type, code, of)),
-    )
+    error_code = None if code is None else code if error else 0
+    status, name = "error" if error else "ok", _name(answer.type, code, of)
+    _add_exchange(out, of, direction, asked, status, answer, error_code, name)
     _add_subscriptions(out, of, asked, answer)
 
 
 def unanswered(out: Output, of: Connection, direction: int, asked: Asked | None) -> None:
     """The exchange of a request without an answer; nothing for None."""
     if asked is not None:
-        _add_exchange(out, of, direction, asked, (None,) * 4, "unanswered", (None, None))
+        _add_exchange(out, of, direction, asked, "unanswered")
         _add_subscriptions(out, of, asked, None)
 
 
 def one_way(out: Output, of: Connection, direction: int, asked: Asked, code: int | None) -> None:
     """The exchange of a packet that wants no answer. code: its own."""
     error = code is not None and is_error(asked.type, code, of.level)
-    names = (code if error else None, _name(asked.type, code, of) if error else None)
-    _add_exchange(out, of, direction, asked, (None,) * 4, "one_way", names)
+    name = _name(asked.type, code, of) if error else None
+    _add_exchange(out, of, direction, asked, "one_way", error_code=code if error else None, error_name=name)
 
 
 def orphan(out: Output, of: Connection, frame: Frame, operation: str, code_of: int, code: int | None) -> None:
     """The exchange of an answer without its request, which the other side would have sent."""
     if out.exchanges is None:
         return
-    _, direction, _, start, end, offset, _, last, ts_ns, _ = frame
     error = code is not None and is_error(code_of, code, of.level)
-    names = (code, _name(code_of, code, of)) if error else (None, None)
-    places = (1 - direction, None, offset, None, last, ts_ns, ts_ns)
-    out.exchanges.append((*places, operation, of.version, of.client_id, "orphan", *names, None, end - start, None))
+    out.exchanges.append(
+        orphan_row(
+            frame,
+            operation=operation,
+            version=of.version,
+            client_id=of.client_id,
+            error_code=code if error else None,
+            error_name=_name(code_of, code, of) if error else None,
+        )
+    )
 
 
 def _name(packet_type: int, code: int | None, of: Connection) -> str | None:
@@ -100,16 +110,31 @@ def _add_exchange(
     of: Connection,
     direction: int,
     asked: Asked,
-    answer: tuple[int | None, ...],
     status: str,
-    code_and_name: tuple[int | None, str | None],
+    answer: Answered | None = None,
+    error_code: int | None = None,
+    error_name: str | None = None,
 ) -> None:
-    """answer: offset, packet, time, length."""
     if out.exchanges is not None:
-        offset, packet, ts_ns, length = answer
-        places = (direction, asked.offset, offset, asked.packet, packet, asked.ts_ns, ts_ns)
-        what = (operation_name(asked.type), of.version, of.client_id, status)
-        out.exchanges.append((*places, *what, *code_and_name, asked.length, length, None))
+        out.exchanges.append(
+            exchange_row(
+                direction=direction,
+                request_offset=asked.offset,
+                request_packet=asked.packet,
+                request_bytes=asked.length,
+                ts=asked.ts_ns,
+                response_offset=None if answer is None else answer.offset,
+                response_packet=None if answer is None else answer.packet,
+                response_bytes=None if answer is None else answer.length,
+                ts_response=None if answer is None else answer.ts_ns,
+                operation=operation_name(asked.type),
+                version=of.version,
+                client_id=of.client_id,
+                status=status,
+                error_code=error_code,
+                error_name=error_name,
+            )
+        )
 
 
 def _add_subscriptions(out: Output, of: Connection, asked: Asked, answer: Answered | None) -> None:

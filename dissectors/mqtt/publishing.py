@@ -12,6 +12,7 @@ from typing import Any
 from dissectors.core.limits import Limits
 from dissectors.core.model import CLIENT_TO_SERVER, Frame
 from dissectors.core.options import DecodeOptions
+from dissectors.core.rows import exchange_row
 from dissectors.mqtt.connection import Connection, user_properties
 from dissectors.mqtt.early import Early, EarlyAnswer
 from dissectors.mqtt.handshake import (
@@ -165,9 +166,19 @@ class Publishing:
             self._take_off(frame, out, identifier, head, tail, qos)
             return
         if out.exchanges is not None:
-            places = (direction, offset, None, last, None, ts_ns, None, "PUBLISH", connection.version)
-            status = "unanswered" if qos else "one_way"
-            out.exchanges.append((*places, connection.client_id, status, None, None, length, None, None))
+            out.exchanges.append(
+                exchange_row(
+                    direction=direction,
+                    request_offset=offset,
+                    request_packet=last,
+                    request_bytes=length,
+                    ts=ts_ns,
+                    operation="PUBLISH",
+                    version=connection.version,
+                    client_id=connection.client_id,
+                    status="unanswered" if qos else "one_way",
+                )
+            )
         if out.publishes is not None:
             handshake = None if qos == 3 else f"no_{FIRST[qos]}" if qos else "none"
             sent = (direction, offset, None, ts_ns, connection.client_id)
@@ -421,23 +432,22 @@ class Publishing:
             status, error_code = ("error", code) if handshake == "refused" else ("ok", 0)
         if out.exchanges is not None:
             out.exchanges.append(
-                (
-                    direction,
-                    flight.offset,
-                    offset,
-                    flight.packet,
-                    packet,
-                    sent,
-                    ended,
-                    "PUBLISH",
-                    connection.version,
-                    connection.client_id,
-                    status,
-                    error_code,
-                    None if answer is None else reason,
-                    flight.length,
-                    length,
-                    None,
+                exchange_row(
+                    direction=direction,
+                    request_offset=flight.offset,
+                    request_packet=flight.packet,
+                    request_bytes=flight.length,
+                    ts=sent,
+                    response_offset=offset,
+                    response_packet=packet,
+                    response_bytes=length,
+                    ts_response=ended,
+                    operation="PUBLISH",
+                    version=connection.version,
+                    client_id=connection.client_id,
+                    status=status,
+                    error_code=error_code,
+                    error_name=None if answer is None else reason,
                 )
             )
         if out.publishes is not None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from dissectors.core.limits import Limits
 from dissectors.core.model import Frame
 from dissectors.core.remarks import Place, place_of
+from dissectors.core.rows import expert_row
 from dissectors.mqtt.connection import Connection
 from dissectors.mqtt.output import Output
 from dissectors.mqtt.rules import LIMIT_TEXTS, RULES, clause
@@ -49,7 +50,8 @@ class Remarks:
             direction, _, _, packet, ts_ns = self._last
             rule = RULES["expert_infos"]
             text = f"{sum(self._same.values()) - self._all} further remarks on this connection were not kept"
-            out.sink.expert((direction, None, packet, ts_ns, rule.severity, rule.group, "expert_infos", text, None))
+            told = (rule.severity, rule.group, "expert_infos", text)
+            out.sink.expert(expert_row(direction=direction, packet=packet, ts=ts_ns, remark=told))
             self._last = None
 
     def unpaired(self, frame: Frame, out: Output, code: str, text: str) -> None:
@@ -75,5 +77,7 @@ class Remarks:
         direction, offset, length, packet, ts_ns = place
         rule = RULES[code]
         span = f"{offset + moved}-{offset + max(length, moved + 1) - 1}"
-        words = text + clause(code, self._connection.level, direction)
-        out.sink.expert((direction, offset, packet, ts_ns, severity or rule.severity, rule.group, code, words, span))
+        told = (severity or rule.severity, rule.group, code, text + clause(code, self._connection.level, direction))
+        out.sink.expert(
+            expert_row(direction=direction, stream_offset=offset, packet=packet, ts=ts_ns, remark=told, span=span)
+        )
