@@ -41,7 +41,6 @@ ABOUT_ONE = {
     "analyser/context/named_by.py": "kafka",
     "analyser/context/ownership.py": "kafka",
     "analyser/detectors/tcp/tcp106_window_limited.py": "kafka",
-    "analyser/registry/core.py": "mongo",
     "analyser/registry/datasets.py": "kafka",
     "analyser/rows/internal_records.py": "kafka",
     "analyser/rows/record_arrays.py": "kafka",
