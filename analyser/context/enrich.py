@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import duckdb
 
+from analyser.context.kafka_lag import LAST_END, LOG_ENDS
 from analyser.context.ownership import OWNERSHIP_SQL
 from analyser.context.topics import views
 from analyser.registry.tables import TABLES
@@ -118,22 +119,13 @@ _STEPS = {
         LEFT JOIN context_client_gaps AS gaps ON keys.row = gaps.row
         WHERE others.at_ns >= keys.at_ns - {FETCHED_LATELY_NS}
             AND coalesce(epoch_ns(gaps.ts) < keys.at_ns - {FETCHED_LATELY_NS}, true)""",
-    # A log end counts from the answer that told it; an answer that repeats the last one known changes nothing.
-    "context_known_ends": """
-        SELECT log, at_ns, max(log_end) AS log_end FROM (
-            SELECT log, epoch_ns(coalesce(ts_response, ts)) AS at_ns, high_watermark AS log_end
-            FROM in_kafka_fetch_partitions AS fetches
-            JOIN (SELECT DISTINCT log, cluster, topic, partition FROM context_parts) AS logs
-                ON coalesce(fetches.cluster_id, '') = logs.cluster AND fetches.partition = logs.partition
-                AND coalesce(fetches.topic, fetches.topic_id, '') = logs.topic
-            WHERE high_watermark >= 0
-            UNION ALL
-            SELECT log, epoch_ns(ts), "offset"
-            FROM in_kafka_list_offsets AS answers
-            JOIN (SELECT DISTINCT log, cluster, topic, partition FROM context_parts) AS logs
-                ON coalesce(answers.cluster_id, '') = logs.cluster AND answers.partition = logs.partition
-                AND coalesce(answers.topic, '') = logs.topic
-            WHERE "timestamp" = -1 AND "offset" >= 0)
+    # An answer that repeats the last log end known changes nothing.
+    "context_known_ends": f"""
+        WITH kafka_fetch_partitions AS (FROM in_kafka_fetch_partitions),
+             kafka_list_offsets AS (FROM in_kafka_list_offsets)
+        SELECT log, at_ns, {LAST_END} AS log_end
+        FROM ({LOG_ENDS}) JOIN (SELECT DISTINCT log, cluster, topic, partition FROM context_parts)
+            USING (cluster, topic, partition)
         GROUP BY log, at_ns""",
     "context_log_ends": """
         SELECT keys.row, ends.log_end

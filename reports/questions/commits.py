@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from analyser.context.kafka_lag import BROKER_ORDER, LAST_END, LOG_ENDS, lag_query
 from analyser.registry.queries import literal
 from reports.questions.source import Source, all_rows, rows
 
@@ -27,16 +28,16 @@ _COMMITTERS = """
     from kafka_offset_commits where {group}
     group by client_id, client_address, member_id order by first_ns, client_id, client_address, member_id"""
 
-_OWN_COMMITS = """
+_OWN_COMMITS = f"""
     with own as (
         select epoch_ns(ts) / 1e6 as t, coalesce(topic, topic_id) as topic, partition, committed_offset,
                client_id, client_address, member_id, generation, coalesce(error_code, 0) <> 0 as refused,
                owner_member_id is not null and member_id is not null and owner_member_id <> member_id as by_other,
                coalesce(error_code, 0) = 0 and committed_offset < max(committed_offset)
                    filter (coalesce(error_code, 0) = 0) over (partition by coalesce(topic, topic_id), partition
-                   order by ts, request_packet rows between unbounded preceding and 1 preceding) as went_back,
+                   order by {BROKER_ORDER} rows between unbounded preceding and 1 preceding) as went_back,
                request_packet
-        from kafka_offset_commits where {group} and {place})"""
+        from kafka_offset_commits where {{group}} and {{place}})"""
 
 _COMMITS = _OWN_COMMITS + " select * from own order by t, topic, partition"
 
@@ -62,15 +63,8 @@ _COMMIT_COUNT = """
            count(distinct (coalesce(topic, topic_id), partition, client_id, client_address, member_id)) as kinds
     from kafka_offset_commits where {group} and {place}"""
 
-_LOG_ENDS = """
-    with ends as (
-        select epoch_ns(coalesce(ts_response, ts)) / 1e6 as t, topic, partition, high_watermark as log_end
-        from kafka_fetch_partitions where high_watermark >= 0 and {cluster} and {topics}
-        union all
-        select epoch_ns(ts) / 1e6, topic, partition, "offset" from kafka_list_offsets
-        where timestamp = -1 and "offset" >= 0 and {cluster} and {topics})
-    select floor(t / {width_ms}) * {width_ms} as t, topic, partition, max(log_end) as log_end
-    from ends group by all order by all"""
+_LOG_ENDS = f"""
+    select {{bin}} / 1e6 as t, {LAST_END} as log_end from ({LOG_ENDS}) where {{place}} group by {{bin}} order by t"""
 
 _OWNERS = """
     with told as (
@@ -141,14 +135,12 @@ def commits(
 
 
 def log_ends(
-    source: Source, cluster_id: str | None, topics: list[str], width_ms: float, place: tuple[str, int] | None = None
+    source: Source, cluster_id: str | None, place: tuple[str | None, int], width_ns: int
 ) -> list[dict[str, Any]]:
-    """t, topic, partition, log_end: the highest end of the log that a broker told in each bin."""
-    listed = ", ".join(literal(topic) for topic in topics) or "''"
-    chosen = f"topic in ({listed})"
-    if place is not None:
-        chosen = f"topic = {literal(place[0])} and partition = {int(place[1])}"
-    return rows(source, _LOG_ENDS.format(cluster=_same("cluster_id", cluster_id), topics=chosen, width_ms=width_ms))
+    """t, log_end: the last end of the log of a topic's partition that an answer told in each bin."""
+    topic, partition = place
+    same = f"cluster = {literal(cluster_id or '')} and topic = {literal(topic or '')} and partition = {int(partition)}"
+    return rows(source, _LOG_ENDS.format(bin=_bin(width_ns), place=same))
 
 
 def owners(source: Source, cluster_id: str | None, group_id: str | None, last_ns: int) -> list[dict[str, Any]]:
@@ -190,12 +182,12 @@ def _names(identities: list[tuple[str | None, str | None, str | None]]) -> list[
 
 
 # The window is the dear part, so it carries numbers only; who committed is counted beside it.
-_SUSPECTS = """
+_SUSPECTS = f"""
     with own as (
         select coalesce(topic, topic_id) as topic, partition, committed_offset,
                max(committed_offset) over (partition by coalesce(topic, topic_id), partition
-                   order by ts, request_packet rows between unbounded preceding and 1 preceding) as highest
-        from kafka_offset_commits where {group} and coalesce(error_code, 0) = 0),
+                   order by {BROKER_ORDER} rows between unbounded preceding and 1 preceding) as highest
+        from kafka_offset_commits where {{group}} and coalesce(error_code, 0) = 0),
     back as (
         select topic, partition, count(*) filter (committed_offset < highest) as steps_back,
                max(highest - committed_offset) filter (committed_offset < highest) as furthest_back
@@ -203,7 +195,7 @@ _SUSPECTS = """
     senders as (
         select coalesce(topic, topic_id) as topic, partition, client_id, client_address, member_id,
                count(*) as commits, count(*) filter (owner_member_id <> member_id) as by_others
-        from kafka_offset_commits where {group} and coalesce(error_code, 0) = 0 group by all),
+        from kafka_offset_commits where {{group}} and coalesce(error_code, 0) = 0 group by all),
     totals as (
         select topic, partition, sum(commits)::bigint as commits, sum(by_others)::bigint as by_others,
                count(*) as committers
@@ -218,34 +210,15 @@ def partitions_by_suspicion(source: Source, cluster_id: str | None, group_id: st
     return rows(source, _SUSPECTS.format(group=of_group(cluster_id, group_id)))
 
 
-# Only the last commit of a bin counts. Ends of the log are told a million times: of each bin the newest before and
-# after that commit are enough, and few are left to be put in order.
-_LAG = """
-    with stored as (
-        select epoch_ns(ts) // {width} as bin, topic, partition, max(ts) as ts,
-               arg_max(committed_offset, ts) as committed_offset
-        from kafka_offset_commits
-        where {group} and coalesce(error_code, 0) = 0 and topic is not null group by all),
-    ends as (
-        select ts, topic, partition, high_watermark as log_end from kafka_fetch_partitions
-        where high_watermark >= 0 and {cluster}
-        union all
-        select ts, topic, partition, "offset" from kafka_list_offsets
-        where timestamp = -1 and "offset" >= 0 and {cluster}),
-    newest as (
-        select e.topic, e.partition, epoch_ns(e.ts) // {width} as bin, e.ts <= s.ts as is_before,
-               max(e.ts) as ts, arg_max(log_end, e.ts) as log_end
-        from ends e left join stored s
-          on s.topic = e.topic and s.partition = e.partition and s.bin = epoch_ns(e.ts) // {width}
-        group by all)
-    select s.bin * {width} / 1e6 as t, s.topic, s.partition, greatest(n.log_end - s.committed_offset, 0) as lag
-    from stored s asof join newest n on n.topic = s.topic and n.partition = s.partition and s.ts >= n.ts
-    order by all"""
-
-
 def lag_over_time(source: Source, cluster_id: str | None, group_id: str | None, width_ns: int) -> list[dict[str, Any]]:
-    """t, topic, partition, lag: at each bin's last commit, against the newest end of the log told before it."""
-    query = _LAG.format(
-        cluster=_same("cluster_id", cluster_id), group=of_group(cluster_id, group_id), width=int(width_ns)
+    """t, topic, partition, lag: at the end of each bin in which the group committed or the log's end was seen."""
+    group = f"cluster = {literal(cluster_id or '')} and group_id = {literal(group_id or '')}"
+    lags = lag_query(
+        _bin(width_ns), commits=f"(accepted or refused) and {group}", ends=f"cluster = {literal(cluster_id or '')}"
     )
+    query = f"select bin / 1e6 as t, topic, partition, lag from ({lags}) where lag is not null order by all"
     return rows(source, query)
+
+
+def _bin(width_ns: int) -> str:
+    return f"at_ns // {int(width_ns)} * {int(width_ns)}"

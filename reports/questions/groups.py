@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from analyser.context.kafka_lag import lag_query
 from reports.questions.source import Source, rows
 
 # What a member said is put together first: there are a million commits, and some tens of members.
@@ -35,41 +36,10 @@ MEMBERS = """
     group by cluster_id, group_id, member_id
     order by cluster_id, group_id, first_ns, member_id"""
 
-# Which commit is the stored one is decided by the answers: two requests on different connections may cross. `{until}`
-# stands for a SQL boolean over `answered`, the Unix ns of a row's answer.
-# The end of a partition: the newest high watermark that a Fetch or a ListOffsets (timestamp -1: latest) was told.
-PARTITIONS = """
-    with ends as (
-        select cluster_id, topic, partition, arg_max(log_end, answered) as log_end from (
-            select cluster_id, topic, partition, high_watermark as log_end,
-                   epoch_ns(coalesce(ts_response, ts)) as answered
-            from kafka_fetch_partitions
-            where high_watermark >= 0
-            union all
-            select cluster_id, topic, partition, "offset", epoch_ns(ts) from kafka_list_offsets
-            where timestamp = -1 and "offset" >= 0)
-        where {until} group by all),
-    commits as (
-        select *, epoch_ns(coalesce(ts_response, ts)) as answered from kafka_offset_commits),
-    stored as (
-        select cluster_id, group_id, coalesce(topic, topic_id) as topic, partition,
-               max_by(struct_pack(o := committed_offset, e := log_end_offset, m := member_id, c := client_id,
-                                  a := client_address, w := owner_member_id, g := generation),
-                      struct_pack(t := coalesce(ts_response, ts), p := response_packet, q := request_packet))
-                   filter (error_code = 0) as last,
-               count(*) filter (error_code = 0) as accepted,
-               count(*) filter (error_code <> 0) as refused,
-               count(distinct struct_pack(a := client_address, c := client_id, m := member_id))
-                   filter (error_code = 0) as committers,
-               epoch_ns(max(ts) filter (error_code = 0)) as last_ns
-        from commits where {until} group by all)
-    select s.cluster_id, s.group_id, s.topic, s.partition, s.last.o as committed_offset,
-           coalesce(e.log_end, s.last.e) as log_end_offset, s.last.m as member_id, s.last.c as client_id,
-           s.last.a as client_address, s.last.w as owner_member_id, s.last.g as generation,
-           s.accepted, s.refused, s.committers, s.last_ns
-    from stored s left join ends e
-      on e.cluster_id is not distinct from s.cluster_id and e.topic = s.topic and e.partition = s.partition
-    order by s.cluster_id, s.group_id, s.topic, s.partition"""
+_STATES = f"""
+    select cluster_id, group_id, topic, partition, committed_offset, log_end_offset, lag, member_id, client_id,
+           client_address, owner_member_id, generation, accepted, refused, committers, sent_ns as last_ns
+    from ({lag_query("0")}) order by cluster_id, group_id, topic, partition"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +62,7 @@ class PartitionState:
     """The last accepted commit of one partition, who wrote it, and how far the log had grown.
 
     accepted, refused: commits in the capture. committers: identities (address, client id, member id) among the
-    accepted ones. All but the counts are None when no commit was accepted.
+    accepted ones. All but the counts are None when no commit was accepted. lag: see analyser/context/kafka_lag.py.
     """
 
     topic: str | None
@@ -108,13 +78,7 @@ class PartitionState:
     refused: int
     committers: int
     last_ns: int | None
-
-    @property
-    def lag(self) -> int | None:
-        """Messages between the committed offset and the end of the log; None when one of them is not known."""
-        if self.committed_offset is None or self.log_end_offset is None:
-            return None
-        return self.log_end_offset - self.committed_offset
+    lag: int | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +94,7 @@ class Group:
 def groups(source: Source) -> list[Group]:
     """All groups that joined or committed in the capture."""
     members = _by_group(rows(source, MEMBERS))
-    partitions = _by_group(rows(source, PARTITIONS.replace("{until}", "true")))
+    partitions = _by_group(rows(source, _STATES))
     keys = sorted({*members, *partitions}, key=lambda key: tuple(part or "" for part in key))
     return [
         Group(

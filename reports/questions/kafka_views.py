@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from analyser.context.kafka_lag import lag_query
 from analyser.registry.queries import UNAWAITED_MS, literal
-from reports.questions.groups import MEMBERS, PARTITIONS
+from reports.questions.groups import MEMBERS
 from reports.questions.kafka_topics import (
     API_VERSIONS,
     BROKERS,
@@ -37,7 +38,7 @@ class KafkaView(NamedTuple):
     """One way to see something.
 
     tables: read for it. sql: a SELECT; `{width}` stands for a bin's ns, `{until}` for a
-    SQL boolean over `answered`, which is false for answers later than the time asked for. order: of its rows.
+    SQL boolean over `at_ns`, which is false for answers later than the time asked for. order: of its rows.
     heading: for people, columns whose values stand over the rows that share them, with a text to put them in.
     """
 
@@ -69,66 +70,20 @@ _COMMITS = (
 )
 
 _STORED = f"""
-    select cluster_id, group_id, topic, partition, committed_offset, log_end_offset,
-           log_end_offset - committed_offset as lag, client_id, client_address, member_id, generation, owner_member_id,
-           accepted, refused, committers, make_timestamp_ns(last_ns)::timestamptz_ns as ts_commit
-    from ({PARTITIONS})"""
+    select cluster_id, group_id, topic, partition, committed_offset, log_end_offset, lag, client_id, client_address,
+           member_id, generation, owner_member_id, accepted, refused, committers,
+           make_timestamp_ns(sent_ns)::timestamptz_ns as ts_commit
+    from ({lag_query("0", commits="{until}", ends="{until}")})"""
 _MEMBERS = f"""
     select cluster_id, group_id, member_id, group_instance_id, client_id, client_address, first_generation,
            last_generation, committed_partitions, make_timestamp_ns(first_ns)::timestamptz_ns as ts_first,
            make_timestamp_ns(last_ns)::timestamptz_ns as ts_last
     from ({MEMBERS})"""
-# A bin has a row where the group committed or the log's end was seen, so a group that stopped committing shows as
-# growing lag. An unknown cluster is one of its own.
-_LAG = """
-    with commits as (
-        select coalesce(cluster_id, '') as cluster, coalesce(group_id, '') as grp,
-               coalesce(topic, topic_id, '') as top, partition, answered, answered // {width} * {width} as bin,
-               error_code = 0 as taken, committed_offset, client_id, client_address, member_id, generation,
-               response_packet, request_packet
-        from (select *, epoch_ns(coalesce(ts_response, ts)) as answered from kafka_offset_commits)
-        where error_code is not null and {until}),
-    last_ends as (
-        select cluster, top, partition, answered // {width} * {width} as bin, arg_max(log_end, answered) as log_end
-        from (select coalesce(cluster_id, '') as cluster, coalesce(topic, topic_id, '') as top, partition,
-                     epoch_ns(coalesce(ts_response, ts)) as answered, high_watermark as log_end
-              from kafka_fetch_partitions where high_watermark >= 0
-              union all
-              select coalesce(cluster_id, ''), coalesce(topic, ''), partition, epoch_ns(ts), "offset"
-              from kafka_list_offsets where "timestamp" = -1 and "offset" >= 0)
-        where {until} group by all),
-    last_commits as (
-        select cluster, grp, top, partition, bin,
-               unnest(max_by(struct_pack(committed_offset, client_id, client_address, member_id, generation),
-                             struct_pack(a := answered, p := response_packet, q := request_packet)))
-        from commits where taken group by cluster, grp, top, partition, bin),
-    counts as (
-        select cluster, grp, top, partition, bin, count(*) filter (taken) as accepted,
-               count(*) filter (not taken) as refused,
-               count(distinct struct_pack(a := client_address, c := client_id, m := member_id))
-                   filter (taken) as committers,
-               min(committed_offset) filter (taken) as lowest_offset,
-               max(committed_offset) filter (taken) as highest_offset
-        from commits group by all),
-    bins as (
-        select cluster, grp, top, partition, bin from counts
-        union
-        select g.cluster, g.grp, g.top, g.partition, e.bin
-        from (select cluster, grp, top, partition, min(bin) as first from last_commits group by all) as g
-        join last_ends as e on e.cluster = g.cluster and e.top = g.top and e.partition = g.partition
-            and e.bin >= g.first)
-    select make_timestamp_ns(b.bin)::timestamptz_ns as ts, nullif(b.cluster, '') as cluster_id,
-           nullif(b.grp, '') as group_id, nullif(b.top, '') as topic, b.partition, l.committed_offset,
-           e.log_end as log_end_offset, e.log_end - l.committed_offset as lag, l.client_id, l.client_address,
-           l.member_id, l.generation, coalesce(c.accepted, 0) as accepted, coalesce(c.refused, 0) as refused,
-           coalesce(c.committers, 0) as committers, c.lowest_offset, c.highest_offset
-    from bins as b
-    asof left join last_commits as l on b.cluster = l.cluster and b.grp = l.grp and b.top = l.top
-        and b.partition = l.partition and b.bin >= l.bin
-    asof left join last_ends as e on b.cluster = e.cluster and b.top = e.top and b.partition = e.partition
-        and b.bin >= e.bin
-    left join counts as c on b.cluster = c.cluster and b.grp = c.grp and b.top = c.top
-        and b.partition = c.partition and b.bin = c.bin"""
+_LAG = f"""
+    select make_timestamp_ns(bin)::timestamptz_ns as ts, cluster_id, group_id, topic, partition, committed_offset,
+           log_end_offset, lag, client_id, client_address, member_id, generation, accepted, refused, committers,
+           lowest_offset, highest_offset
+    from ({lag_query("at_ns // {width} * {width}", commits="(accepted or refused) and {until}", ends="{until}")})"""
 
 _MOVED = """
     with moved as (
@@ -292,7 +247,7 @@ def view_sql(
     limit: int | None = None,
 ) -> str:
     """A SELECT. names: only rows whose `column` is one of these. until_ns: what later answers told is left out."""
-    until = "true" if until_ns is None else f"answered <= {int(until_ns)}"
+    until = "true" if until_ns is None else f"at_ns <= {int(until_ns)}"
     query = view.sql.replace("{until}", until).replace("{width}", str(int(width_ns)))
     where = f" where {column} in ({', '.join(literal(name) for name in names)})" if names else ""
     count = "" if limit is None else f" limit {int(limit)}"

@@ -28,10 +28,9 @@ def values(source: Source) -> dict[str, Any]:
 
 
 def _group(group: Group) -> dict[str, Any]:
-    partitions = [{**asdict(state), "lag": state.lag} for state in group.partitions]
     return {
         "cluster_id": group.cluster_id,
         "group_id": group.group_id,
         "members": [with_times(asdict(member)) for member in group.members],
-        "partitions": [with_times(partition) for partition in partitions],
+        "partitions": [with_times(asdict(state)) for state in group.partitions],
     }

@@ -179,7 +179,7 @@ def _chart(source: Selected, finding: Finding, known: list[Committer]) -> None:
         rows, _ = commits(source, cluster, group, [place])
         if rows:
             st.subheader("Commits of the partition", anchor=False)
-            ends = log_ends(source, cluster, [place[0]], max(width_of(source) / 1e6, 1.0), place)
+            ends = log_ends(source, cluster, place, width_of(source))
             show_chart(partition_commits(rows, ends, known), describe="Offsets committed over time, by committer")
             line(COMMITS_LEGEND, "quiet")
         return

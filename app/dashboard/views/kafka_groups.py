@@ -125,8 +125,7 @@ def _commits(view: View, group: Group, who: Sequence[Committer]) -> None:
         chosen = state.choice("Partition", "partition", list(places), none="All partitions", hide_label=True)
     if chosen:
         rows, thinned = commits(view.source, group.cluster_id, group.group_id, [places[chosen]])
-        width_ms = max(width_of(view.source) / 1e6, 1.0)
-        ends = log_ends(view.source, group.cluster_id, [places[chosen][0]], width_ms, places[chosen])
+        ends = log_ends(view.source, group.cluster_id, places[chosen], width_of(view.source))
         show_chart(partition_commits(rows, ends, who, 360), describe="Commits of one partition, by committer")
     else:
         shown = list(places)[:_CHARTS_SHOWN]

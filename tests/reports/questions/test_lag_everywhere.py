@@ -1,0 +1,228 @@
+"""Stored offset, log end and lag are the same on the command line, in the dashboard, the report and datasets."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterator
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+import pytest
+from click.testing import CliRunner
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import analyser
+from analyser.archive.derive.lags import MINUTE_NS, run_lags
+from analyser.detectors.kafka.commits import commits_of
+from analyser.options import ReadOptions
+from app.cli.main import cli
+from reports.questions.commits import lag_over_time, log_ends
+from reports.questions.groups import groups
+from reports.questions.kafka_views import OVER_TIME, VIEWS, view_sql
+from reports.questions.source import Source, rows
+from tests.analyser.detectors.scenarios.build import CLIENTS, at
+from tests.conftest import SAMPLES
+from tests.support.archived import parts_of
+from tests.support.datasets import take_in
+from tests.support.rows import Rows, arrow_from_rows
+
+TABLES = ("kafka_offset_commits", "kafka_fetch_partitions", "kafka_list_offsets", "kafka_group_events")
+SECOND_NS = 1_000_000_000
+# Cluster, group, topic, partition -> stored offset, log end, lag, who committed.
+Key = tuple[str | None, str | None, str | None, int]
+State = dict[Key, tuple[int | None, int | None, int | None, str | None]]
+
+
+class Held:
+    """Rows of TABLES as a source: lighter than one of all tables."""
+
+    def __init__(self, tables: Rows) -> None:
+        self.options = ReadOptions()
+        self.con = duckdb.connect(":memory:")
+        for table in TABLES:
+            self.con.register(table, arrow_from_rows(table, tables.get(table, ())))
+
+    def sql(self, query: str) -> pa.Table:
+        return self.con.sql(query).to_arrow_table()
+
+    def batches(self, name: str) -> Iterator[pa.RecordBatch]:
+        yield from self.sql(f"FROM {name}").to_batches()
+
+
+class AsOf:
+    """The same tables, with other options."""
+
+    def __init__(self, source: Source, options: ReadOptions) -> None:
+        self.options = options
+        self._source = source
+
+    def sql(self, query: str) -> pa.Table:
+        return self._source.sql(query)
+
+    def batches(self, name: str) -> Iterator[pa.RecordBatch]:
+        return self._source.batches(name)
+
+
+def _state(found: list[dict[str, Any]]) -> State:
+    return {
+        (row["cluster_id"], row["group_id"], row["topic"], row["partition"]): (
+            row["committed_offset"], row["log_end_offset"], row["lag"], row["client_id"])
+        for row in found
+    }  # fmt: skip
+
+
+def over_time(source: Source, width_ns: int) -> dict[int, State]:
+    """`groups --over-time`: the state of the rows of each bin."""
+    bins: dict[int, list[dict[str, Any]]] = {}
+    for row in rows(source, view_sql(VIEWS["groups"][OVER_TIME], width_ns=width_ns)):
+        bins.setdefault(row["ts"].value, []).append(row)
+    return {ts: _state(held) for ts, held in sorted(bins.items())}
+
+
+def at_time(source: Source, at_ns: int) -> State:
+    """`groups --at`."""
+    as_of = AsOf(source, ReadOptions(to_ns=at_ns + 1))
+    return _state(rows(as_of, view_sql(VIEWS["groups"][""], until_ns=at_ns)))
+
+
+def in_dashboard(source: Source, state: State, width_ns: int) -> dict[tuple[float, Key], int]:
+    """The points of the dashboard's chart, of all groups."""
+    chosen = {(key[0], key[1]) for key in state}
+    return {
+        (row["t"], (cluster, group, row["topic"], row["partition"])): row["lag"]
+        for cluster, group in chosen
+        for row in lag_over_time(source, cluster, group, width_ns)
+    }
+
+
+def in_report(source: Source) -> State:
+    """The groups of the report."""
+    return _state([
+        {"cluster_id": group.cluster_id, "group_id": group.group_id, "topic": one.topic, "partition": one.partition,
+         "committed_offset": one.committed_offset, "log_end_offset": one.log_end_offset, "lag": one.lag,
+         "client_id": one.client_id}
+        for group in groups(source) for one in group.partitions
+    ])  # fmt: skip
+
+
+def in_dataset(tables: Rows) -> dict[int, State]:
+    """The table `kafka_lag_minutes` of a dataset with these rows."""
+    with TemporaryDirectory() as folder:
+        take_in(Path(folder) / "d", tables, [run_lags])
+        made = parts_of(Path(folder) / "d", "kafka_lag_minutes").to_pylist()
+    bins: dict[int, list[dict[str, Any]]] = {}
+    for row in made:
+        bins.setdefault(row["ts"].value, []).append(row)
+    return {ts: _state(held) for ts, held in sorted(bins.items())}
+
+
+def known(state: State) -> State:
+    """Without partitions of which no commit was accepted."""
+    return {key: held for key, held in state.items() if held[0] is not None}
+
+
+def check(source: Source, tables: Rows, width_ns: int) -> None:
+    """All of them say the same at every bin."""
+    series = over_time(source, width_ns)
+    now: State = {}
+    for begin, state in series.items():
+        now |= state
+        there = at_time(source, begin + width_ns - 1)
+        assert state == {key: there[key] for key in state}, begin
+        assert known(there) == known(now), begin
+    assert known(in_report(source)) == known(now)
+    drawn = {(begin / 1e6, key): held[2] for begin, state in series.items() for key, held in state.items()}
+    assert in_dashboard(source, now, width_ns) == {at: lag for at, lag in drawn.items() if lag is not None}
+    for key, (_, end, lag, _) in known(now).items():
+        ends = log_ends(source, key[0], (key[2], key[3]), width_ns)
+        assert (ends[-1]["log_end"] if ends else None) == end
+        assert lag is None or lag >= 0
+    minutes = over_time(source, MINUTE_NS)
+    assert in_dataset(tables) == {begin: known(state) for begin, state in minutes.items() if known(state)}
+
+
+def _plain(table: pa.Table) -> list[dict[str, Any]]:
+    """Rows with times as Unix ns."""
+    for place, field in enumerate(table.schema):
+        if pa.types.is_timestamp(field.type):
+            table = table.set_column(place, field.name, table[field.name].cast(pa.int64()))
+    return table.to_pylist()
+
+
+KAFKA = sorted(path.name for path in SAMPLES.glob("kafka_*.pcapng"))
+
+
+@pytest.mark.parametrize("name", KAFKA)
+def test_every_view_of_a_sample_says_the_same(name: str) -> None:
+    with analyser.read(SAMPLES / name, tables=[*TABLES, "exchanges"]) as analysis:
+        tables = {table: _plain(analysis.arrow(table)) for table in TABLES}
+        check(analysis, tables, 2 * SECOND_NS)
+
+
+def test_samples_have_commits_and_a_lag() -> None:
+    """The test above compares something."""
+    with analyser.read(SAMPLES / "kafka_stale_commit.pcapng", tables=TABLES) as analysis:
+        series = over_time(analysis, SECOND_NS)
+    assert len(series) > 20
+    assert sum(bool(held[2]) for state in series.values() for held in state.values()) > 100
+
+
+def test_the_dashboard_shows_the_lag_of_the_command_line() -> None:
+    capture = SAMPLES / "kafka_stale_commit.pcapng"
+    done = CliRunner().invoke(cli, ["groups", str(capture), "--over-time", "--step", "1", "--quiet", "--format", "csv"])
+    told = [
+        row for row in csv.DictReader(io.StringIO(done.stdout)) if (row["topic"], row["partition"]) == ("payments", "4")
+    ]
+    with analyser.read(capture, tables=TABLES) as analysis:
+        drawn = [row for row in lag_over_time(analysis, told[0]["cluster_id"] or None, told[0]["group_id"], SECOND_NS)
+                 if row["partition"] == 4]  # fmt: skip
+    assert (told[-1]["lag"], drawn[-1]["lag"]) == ("77", 77)
+
+
+@st.composite
+def traffic(draw: st.DrawFn) -> Rows:
+    """Commits of two writers, each on its own connection, whose answers come in the order of their requests."""
+    commits, ends = [], []
+    for member in ("m1", "m2"):
+        address, client_id, flow = CLIENTS[member]
+        sent = answered = 0
+        for number in range(draw(st.integers(0, 8))):
+            sent += draw(st.sampled_from([0, 0, 1, 30]))
+            answered = max(sent, answered) + draw(st.sampled_from([0, 0, 1, 90]))
+            lost = draw(st.integers(0, 9)) == 0
+            commits.append({
+                "exchange_id": f"{flow}-c{number * 100}", "flow_id": flow, "ts": at(sent), "api": "OffsetCommit",
+                "ts_response": None if lost else at(answered), "cluster_id": "c1", "group_id": "billing",
+                "member_id": member, "generation": 5, "client_id": client_id, "client_address": address,
+                "topic": "payments", "partition": 0, "committed_offset": draw(st.integers(-1, 20)), "file": "a.pcapng",
+                "error_code": None if lost else draw(st.sampled_from([0, 0, 0, 25])), "request_packet": sent + 1,
+            })  # fmt: skip
+    for number in range(draw(st.integers(0, 5))):
+        place = {"exchange_id": f"e-c{number}", "flow_id": "e", "ts": at(draw(st.integers(0, 200))),
+                 "cluster_id": "c1", "topic": "payments", "partition": 0}  # fmt: skip
+        end = draw(st.integers(-1, 25))
+        wait = draw(st.sampled_from([0, SECOND_NS]))
+        ends.append(place | {"high_watermark": end, "ts_response": place["ts"] + wait})
+    return {"kafka_offset_commits": commits, "kafka_fetch_partitions": ends}
+
+
+@settings(max_examples=15)
+@given(traffic())
+def test_every_view_says_the_same_of_racing_commits(tables: Rows) -> None:
+    check(Held(tables), tables, 10 * SECOND_NS)
+
+
+@settings(max_examples=60)
+@given(traffic())
+def test_the_stored_offset_is_that_of_the_last_commit_in_the_order_of_the_detectors(tables: Rows) -> None:
+    held = Held(tables)
+    frame = held.con.sql("FROM kafka_offset_commits").df()
+    accepted = [one for one in commits_of(frame) if one.accepted] if len(frame) else []
+    state = in_report(held)
+    expected = [(one.committed_offset, one.client_id) for one in accepted[-1:]]
+    assert [(offset, client) for offset, _, _, client in known(state).values()] == expected
