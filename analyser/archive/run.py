@@ -35,7 +35,7 @@ from dissectors.registry import dissectors
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from analyser.detectors.framework import Failure
+    from analyser.detectors.running import Failure
 
 __all__ = ["SHARES", "ArchiveOptions", "Summary", "archive", "compact_dataset"]
 

@@ -11,11 +11,12 @@ from collections.abc import Iterable
 import duckdb
 
 from analyser.detectors.capture import rules as capture
+from analyser.detectors.detector import Detector
 from analyser.detectors.findings import Finding
-from analyser.detectors.framework import Detector, Failure, run
 from analyser.detectors.kafka import rules as kafka
 from analyser.detectors.mongo import rules as mongo
 from analyser.detectors.mqtt import rules as mqtt
+from analyser.detectors.running import Failure, run
 from analyser.detectors.tcp import rules as tcp
 
 DETECTORS: dict[str, Detector] = {

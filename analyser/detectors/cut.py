@@ -9,25 +9,18 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
 import pyarrow as pa
 
+from analyser.detectors.detector import Detector
+from analyser.detectors.partition_sql import TABLE_TAG, column_of
 from analyser.registry.tables import ARROW_TYPES, PANDAS_TYPES, TABLES
 
-if TYPE_CHECKING:
-    from analyser.detectors.framework import Detector
-
-TABLE_TAG = "@table"
 Key = tuple[Any, ...]
-
-
-def column_of(table: str, column: str) -> str:
-    """The name of a table's own column where tables stand under each other. No dot: Spark would take it apart."""
-    return f"{table}@{column}"
 
 
 def cut(

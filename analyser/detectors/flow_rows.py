@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+from analyser.detectors.detector import Detector
 from analyser.detectors.findings import Evidence, Finding, some_evidence, subject_text
-from analyser.detectors.framework import Detector
 
 # So many flows are named in the numbers of one finding; the rest is counted.
 MOST_NAMED = 20

@@ -28,7 +28,7 @@ from analyser.tables.table_source import Piece
 from dissectors.core.protocol import Dissector
 
 if TYPE_CHECKING:
-    from analyser.detectors.framework import Failure
+    from analyser.detectors.running import Failure
 
 SMALL_ROWS = 1 << 17
 STREAM = "wirewitness_stream"

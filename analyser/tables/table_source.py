@@ -12,7 +12,7 @@ from analyser.options import ReadOptions
 from analyser.reading.pipeline import UnreadInput
 
 if TYPE_CHECKING:
-    from analyser.detectors.framework import Failure
+    from analyser.detectors.running import Failure
 
 
 class Piece(NamedTuple):

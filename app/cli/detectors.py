@@ -12,7 +12,7 @@ from app.cli.names import checked_name
 from app.cli.output import terminal_width, write_text
 
 if TYPE_CHECKING:
-    from analyser.detectors.framework import Detector
+    from analyser.detectors.detector import Detector
 
 
 @click.command(short_help="List the rules behind findings; with CODE the page of one.")

@@ -14,7 +14,7 @@ from app.cli.failure import CallerError, Status, complain, say
 from app.cli.options import read_options
 
 if TYPE_CHECKING:
-    from analyser.detectors.framework import Failure
+    from analyser.detectors.running import Failure
     from analyser.options import Progress
     from analyser.tables.analysis import Analysis
 

@@ -29,7 +29,7 @@ from analyser.rows.timeorder import TIED
 from analyser.tables.table_source import Piece
 
 if TYPE_CHECKING:
-    from analyser.detectors.framework import Failure
+    from analyser.detectors.running import Failure
 
 # Hours are read together until they have so many rows; what is sorted at one time is little more.
 PIECE_ROWS = 1 << 19

@@ -21,17 +21,10 @@ import duckdb
 import pyarrow as pa
 
 from analyser.detectors import DETECTORS
+from analyser.detectors.detector import Detector
 from analyser.detectors.findings import Finding, findings_table
-from analyser.detectors.framework import (
-    ALL_BUCKETS,
-    MOST_PARTITION_ROWS,
-    Detector,
-    Failure,
-    PartitionTooLarge,
-    bucket_sql,
-    found_in,
-    selection_sql,
-)
+from analyser.detectors.partition_sql import ALL_BUCKETS, bucket_sql, selection_sql
+from analyser.detectors.running import MOST_PARTITION_ROWS, Failure, PartitionTooLarge, found_in
 from analyser.registry.queries import literal, name_list
 from analyser.registry.tables import TABLES, arrow_schema
 

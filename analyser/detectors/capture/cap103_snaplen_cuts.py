@@ -21,10 +21,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from analyser.detectors.detector import Detector, Frames
 from analyser.detectors.findings import Finding
 from analyser.detectors.flow_rows import capture_finding, endpoints_text
 from analyser.detectors.frame_rows import rows_of
-from analyser.detectors.framework import Detector, Frames
 from analyser.words import count
 
 

@@ -22,9 +22,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from analyser.detectors.detector import Detector, Frames
 from analyser.detectors.findings import Evidence, Finding, some_evidence, subject_text
 from analyser.detectors.frame_rows import first_value, rows_of
-from analyser.detectors.framework import Detector, Frames
 from analyser.words import count
 
 

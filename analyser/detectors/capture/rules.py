@@ -12,7 +12,7 @@ from analyser.detectors.capture import (
     cap107_undecoded_messages,
     cap108_clocks,
 )
-from analyser.detectors.framework import Detector
+from analyser.detectors.detector import Detector
 
 RULES: tuple[Detector, ...] = (
     cap101_gaps.DETECTOR,

@@ -40,9 +40,9 @@ from itertools import accumulate, islice, pairwise
 from statistics import median
 from typing import Any, NamedTuple
 
+from analyser.detectors.detector import Detector, Frames
 from analyser.detectors.findings import Confidence, Finding, Severity, some_evidence, subject_text
 from analyser.detectors.frame_rows import first_value
-from analyser.detectors.framework import Detector, Frames
 from analyser.detectors.kafka.commits import (
     COMMIT_COLUMNS,
     COMMITS,

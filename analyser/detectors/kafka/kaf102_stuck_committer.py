@@ -40,9 +40,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from analyser.detectors.detector import Detector, Frames
 from analyser.detectors.findings import Finding, some_evidence, subject_text
 from analyser.detectors.frame_rows import first_value
-from analyser.detectors.framework import Detector, Frames
 from analyser.detectors.kafka.commit_columns import UNKNOWN, CommitColumns, Integers, commit_columns
 from analyser.detectors.kafka.commits import (
     COMMIT_COLUMNS,

@@ -39,9 +39,9 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
+from analyser.detectors.detector import Detector, Frames
 from analyser.detectors.findings import Confidence, Evidence, Finding, Severity, some_evidence, subject_text
 from analyser.detectors.frame_rows import first_value
-from analyser.detectors.framework import Detector, Frames
 from analyser.detectors.kafka.commit_columns import CommitColumns, Integers, commit_columns
 from analyser.detectors.kafka.commits import (
     COMMIT_COLUMNS,

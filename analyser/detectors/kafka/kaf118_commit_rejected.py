@@ -25,9 +25,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from analyser.detectors.detector import Detector, Frames
 from analyser.detectors.findings import Finding, some_evidence, subject_text
 from analyser.detectors.frame_rows import first_value
-from analyser.detectors.framework import Detector, Frames
 from analyser.detectors.kafka.commits import (
     COMMIT_COLUMNS,
     COMMITS,

@@ -15,8 +15,8 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
+from analyser.detectors.detector import Frames
 from analyser.detectors.frame_rows import values
-from analyser.detectors.framework import Frames
 from analyser.detectors.kafka.commit_columns import UNKNOWN, Integers
 from analyser.detectors.kafka.commits import Commit, Identity
 

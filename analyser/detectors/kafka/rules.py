@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from analyser.detectors.framework import Detector
+from analyser.detectors.detector import Detector
 from analyser.detectors.kafka import (
     kaf101_dual_committer,
     kaf102_stuck_committer,

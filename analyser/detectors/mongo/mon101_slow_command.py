@@ -31,9 +31,9 @@ from typing import Any
 
 import numpy as np
 
+from analyser.detectors.detector import Detector, Frames
 from analyser.detectors.findings import Finding
 from analyser.detectors.frame_rows import Row, rows_of
-from analyser.detectors.framework import Detector, Frames
 from analyser.detectors.mongo.mongo_rows import (
     COMMAND_COLUMNS,
     HELLOS,

@@ -33,9 +33,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
+from analyser.detectors.detector import Detector, Frames
 from analyser.detectors.findings import Finding, Severity
 from analyser.detectors.frame_rows import Row, rows_of
-from analyser.detectors.framework import Detector, Frames
 from analyser.detectors.mongo.mongo_errors import EVERYDAY, OTHER, PROBES, TRANSACTION, WRITE_CONCERN, Group, group_of
 from analyser.detectors.mongo.mongo_rows import (
     CLIENT_KEY,

@@ -32,9 +32,9 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from analyser.detectors.detector import Detector, Frames
 from analyser.detectors.findings import Finding
 from analyser.detectors.frame_rows import Row, rows_of
-from analyser.detectors.framework import Detector, Frames
 from analyser.detectors.mongo.mongo_rows import (
     CLIENT_KEY,
     COMMAND_COLUMNS,

@@ -24,9 +24,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from analyser.detectors.detector import Detector, Frames
 from analyser.detectors.findings import Evidence, Finding, Severity, some_evidence, subject_text
 from analyser.detectors.frame_rows import Row, rows_of
-from analyser.detectors.framework import Detector, Frames
 from analyser.detectors.mongo.mongo_rows import COMMAND_COLUMNS, client_numbers, client_text, server_text
 from analyser.words import sentence_start, times
 

@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from analyser.detectors.detector import Detector
 from analyser.detectors.findings import Confidence, Evidence, Finding, Severity, some_evidence, subject_text
 from analyser.detectors.frame_rows import Row
-from analyser.detectors.framework import Detector
 from analyser.words import printable
 
 MAX_NAME, MAX_SHAPE = 80, 160

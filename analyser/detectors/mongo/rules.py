@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from analyser.detectors.framework import Detector
+from analyser.detectors.detector import Detector
 from analyser.detectors.mongo import (
     mon101_slow_command,
     mon102_command_error,

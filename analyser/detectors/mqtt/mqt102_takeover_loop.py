@@ -28,9 +28,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from analyser.detectors.detector import Detector, Frames
 from analyser.detectors.findings import Evidence, Finding, some_evidence, subject_text
 from analyser.detectors.frame_rows import Row, rows_of
-from analyser.detectors.framework import Detector, Frames
 from analyser.detectors.mqtt.mqtt_rows import client_text, ms_between, seconds_text, server_text
 from analyser.words import printable
 

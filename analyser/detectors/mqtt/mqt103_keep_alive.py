@@ -27,9 +27,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from analyser.detectors.detector import Detector, Frames
 from analyser.detectors.findings import Confidence, Evidence, Finding, Severity, some_evidence, subject_text
 from analyser.detectors.frame_rows import Row, rows_of
-from analyser.detectors.framework import Detector, Frames
 from analyser.detectors.mqtt.mqtt_rows import (
     CLIENT_COLUMNS,
     client_numbers,

@@ -21,8 +21,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from analyser.detectors.detector import Detector, Frames
 from analyser.detectors.findings import Finding, Severity
-from analyser.detectors.framework import Detector, Frames
 from analyser.detectors.mqtt.mqtt_rows import remark_detector_tables, remark_findings
 
 _WHAT: dict[str, tuple[Severity, str, str]] = {

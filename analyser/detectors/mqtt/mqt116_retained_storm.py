@@ -23,9 +23,9 @@ from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterator
 
+from analyser.detectors.detector import Detector, Frames
 from analyser.detectors.findings import Evidence, Finding, subject_text
 from analyser.detectors.frame_rows import Row, rows_of
-from analyser.detectors.framework import Detector, Frames
 from analyser.detectors.mqtt.mqtt_rows import client_numbers, client_text, ms_between, seconds_text, server_text
 from analyser.words import printable
 

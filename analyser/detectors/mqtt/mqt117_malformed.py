@@ -23,8 +23,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from analyser.detectors.detector import Detector, Frames
 from analyser.detectors.findings import Finding, Severity
-from analyser.detectors.framework import Detector, Frames
 from analyser.detectors.mqtt.mqtt_rows import CLIENT_COLUMNS, REMARK_COLUMNS, remark_findings
 
 _OTHER_RULES = ("invalid_qos", "missing_packet_identifier")

@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+from analyser.detectors.detector import Detector, Frames
 from analyser.detectors.findings import Evidence, Finding, Severity, some_evidence, subject_text
 from analyser.detectors.frame_rows import Row, rows_of
-from analyser.detectors.framework import Detector, Frames
 from analyser.words import printable, sentence_start, times
 
 MAX_NAME = 80

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from analyser.detectors.framework import Detector
+from analyser.detectors.detector import Detector
 from analyser.detectors.mqtt import (
     mqt101_not_connected,
     mqt102_takeover_loop,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from analyser.detectors.framework import Detector
+from analyser.detectors.detector import Detector
 from analyser.detectors.tcp import (
     tcp101_retransmissions,
     tcp102_zero_window,

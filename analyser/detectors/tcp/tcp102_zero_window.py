@@ -22,10 +22,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from analyser.detectors.detector import Detector, Frames
 from analyser.detectors.findings import Evidence, Finding, some_evidence, subject_text
 from analyser.detectors.flow_rows import endpoints_text
 from analyser.detectors.frame_rows import rows_of
-from analyser.detectors.framework import Detector, Frames
 
 
 def detect(frames: Frames, *, ms_above: float = 100.0) -> Iterator[Finding]:

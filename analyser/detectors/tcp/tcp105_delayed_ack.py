@@ -33,10 +33,10 @@ from bisect import bisect_left
 from collections.abc import Iterator
 from statistics import median
 
+from analyser.detectors.detector import Detector, Frames
 from analyser.detectors.findings import Finding, some_evidence, subject_text
 from analyser.detectors.flow_rows import MOST_NAMED, endpoints_text, evidence_of
 from analyser.detectors.frame_rows import Row, rows_of
-from analyser.detectors.framework import Detector, Frames
 from analyser.flows.waits import MOST_OPTIONS_BYTES
 from analyser.words import count
 

@@ -31,10 +31,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from analyser.detectors.detector import Detector, Frames
 from analyser.detectors.findings import Finding, some_evidence, subject_text
 from analyser.detectors.flow_rows import MOST_NAMED, endpoints_text, evidence_of
 from analyser.detectors.frame_rows import Row, rows_of
-from analyser.detectors.framework import Detector, Frames
 from analyser.words import count
 
 _SIDES = {"client_to_server": ("client", "server"), "server_to_client": ("server", "client")}

@@ -5,11 +5,17 @@ In: a scenario. Out: detectors, or a connection with the scenario's tables.
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Iterator
+
 import duckdb
+import pandas as pd
 
 from analyser.context.stages import STAGE_OF, STAGES
-from analyser.detectors import DETECTORS
-from analyser.detectors.framework import Detector
+from analyser.detectors import DETECTORS, running
+from analyser.detectors.cut import Key, cut
+from analyser.detectors.detector import Detector
+from analyser.detectors.partition_sql import partitions_sql
 from tests.analyser.detectors.scenarios import Scenario
 from tests.support.rows import connection_from_rows
 from tests.support.shares import RUNS_THE_REST
@@ -35,6 +41,12 @@ def connected(scenario: Scenario) -> duckdb.DuckDBPyConnection:
         if _filled(scenario) & {*stage.makes, *stage.reads}:
             stage.run(con)
     return con
+
+
+def partitions(con: duckdb.DuckDBPyConnection, detector: Detector) -> Iterator[tuple[Key, dict[str, pd.DataFrame]]]:
+    """Key and frames of every partition that `suspects` names, in the order of the keys."""
+    batches = con.sql(partitions_sql(detector)).to_arrow_reader(running.BATCH_ROWS)
+    return cut(batches, detector, sys.maxsize, lambda _: None)
 
 
 def _filled(scenario: Scenario) -> set[str]:

@@ -17,21 +17,14 @@ import pandas as pd
 import pyarrow.parquet as pq
 import pytest
 
-from analyser.detectors import DETECTORS, framework, run_detectors, tables_needed
+from analyser.detectors import DETECTORS, run_detectors, running, tables_needed
+from analyser.detectors.cut import empty
+from analyser.detectors.detector import PAGE_SECTIONS, Detector
 from analyser.detectors.findings import SEVERITIES, Finding, confidence_rank, findings_table, severity_rank
-from analyser.detectors.framework import (
-    ALL_BUCKETS,
-    BUCKETS,
-    PAGE_SECTIONS,
-    Detector,
-    Failure,
-    PartitionTooLarge,
-    empty_frames,
-    partitions,
-    run,
-)
+from analyser.detectors.partition_sql import ALL_BUCKETS, BUCKETS, partitions_sql
+from analyser.detectors.running import Failure, PartitionTooLarge, run
 from analyser.registry.tables import PANDAS_TYPES, TABLES, arrow_schema
-from tests.analyser.detectors.concerned import connected, looked_at
+from tests.analyser.detectors.concerned import connected, looked_at, partitions
 from tests.analyser.detectors.scenarios import FAULTS, FIRES
 from tests.support.rows import arrow_from_rows, connection_from_rows
 from tests.support.shares import proves_more
@@ -98,7 +91,7 @@ def test_declared_tables_and_columns_exist(detector: Detector) -> None:
 
 @EACH
 def test_silent_on_empty_frames_and_empty_tables(detector: Detector) -> None:
-    assert list(detector.detect(empty_frames(detector))) == []
+    assert list(detector.detect({table: empty(detector, table) for table in detector.reads})) == []
     assert run(connection_from_rows({}), [detector]) == []
 
 
@@ -133,7 +126,7 @@ def test_findings_are_valid(index: int) -> None:
 @proves_more
 def test_same_findings_from_shuffled_rows_in_small_batches(index: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """The findings of a second run are those of the first, whatever order and batches the rows come in."""
-    monkeypatch.setattr("analyser.detectors.framework._BATCH_ROWS", 7)
+    monkeypatch.setattr("analyser.detectors.running.BATCH_ROWS", 7)
     shuffled = {table: list(rows) for table, rows in ALL[index].rows.items()}
     for rows in shuffled.values():
         random.Random(index).shuffle(rows)
@@ -189,7 +182,7 @@ def test_partitions_can_be_looked_at_bucket_by_bucket(index: int) -> None:
     detector = DETECTORS[ALL[index].code]
     own = [key(finding) for finding in found_in(index) if finding.code == detector.code]
     thirds = [range(first, BUCKETS, 3) for first in range(3)] if detector.partition_by else [ALL_BUCKETS]
-    some = [key(one) for buckets in thirds for one in framework.found_in(shared(index), detector, buckets, None)]
+    some = [key(one) for buckets in thirds for one in running.found_in(shared(index), detector, buckets, None)]
     assert sorted(some) == sorted(own)
 
 
@@ -245,7 +238,7 @@ def test_rows_for_which_memory_does_not_suffice(memory_mb: int, fails: bool, tmp
     expected = run(con, [detector])
     con.execute(f"SET memory_limit = '{memory_mb}MB'; SET temp_directory = ''; SET threads = 1")
     with pytest.raises(duckdb.OutOfMemoryException):
-        con.sql(framework.partitions_sql(detector)).fetchall()
+        con.sql(partitions_sql(detector)).fetchall()
     found = run(con, [detector], failures)
     assert [(type(one.error), one.is_own_fault) for one in failures[:1]] == [(PartitionTooLarge, False)] * fails
     if not fails:

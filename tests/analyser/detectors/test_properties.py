@@ -15,8 +15,8 @@ from hypothesis import HealthCheck, example, given
 from hypothesis import strategies as st
 
 from analyser.detectors import DETECTORS
+from analyser.detectors.detector import Detector
 from analyser.detectors.findings import Finding, findings_table, some_evidence
-from analyser.detectors.framework import Detector, partitions, run
 from analyser.detectors.kafka.commit_columns import commit_columns
 from analyser.detectors.kafka.commits import (
     COMMITS,
@@ -28,7 +28,8 @@ from analyser.detectors.kafka.commits import (
     evidence_of,
     racing,
 )
-from tests.analyser.detectors.concerned import concerned, connected
+from analyser.detectors.running import run
+from tests.analyser.detectors.concerned import concerned, connected, partitions
 from tests.analyser.detectors.scenarios import Scenario
 from tests.analyser.detectors.scenarios.build import Row, at, commit, fetch, stored
 from tests.support.shares import examples

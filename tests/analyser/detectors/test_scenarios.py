@@ -6,7 +6,7 @@ import pytest
 
 from analyser.detectors import DETECTORS
 from analyser.detectors.findings import Finding
-from analyser.detectors.framework import run
+from analyser.detectors.running import run
 from tests.analyser.detectors.concerned import connected, looked_at
 from tests.analyser.detectors.scenarios import FAULTS, FIRES, NEAR_MISSES, Scenario
 from tests.support.shares import proves_more

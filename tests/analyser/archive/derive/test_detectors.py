@@ -11,7 +11,7 @@ import pytest
 import analyser
 from analyser.archive.dataset.dataset import write_parts
 from analyser.archive.derive.detectors import detect
-from analyser.detectors.framework import PartitionTooLarge
+from analyser.detectors.running import PartitionTooLarge
 from tests.conftest import SAMPLES
 
 if TYPE_CHECKING:

@@ -8,8 +8,8 @@ from itertools import islice
 import pytest
 
 from analyser.detectors import DETECTORS
-from analyser.detectors.framework import partitions
 from analyser.detectors.kafka.commits import COMMITS
+from tests.analyser.detectors.concerned import partitions
 from tests.analyser.detectors.scenarios.build import commit
 from tests.support.rows import connection_from_rows
 

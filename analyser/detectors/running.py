@@ -1,0 +1,126 @@
+"""The machine that runs detectors.
+
+In: a DuckDB connection with a view for every registered table. Out: findings, and what could not be looked at.
+
+One statement per detector (`partition_sql.py`), which DuckDB sorts (and spills); the Arrow stream is cut where the key
+changes (`cut.py`). Memory holds one partition and one batch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+import duckdb
+import pyarrow as pa
+
+from analyser.detectors.cut import Key, cut
+from analyser.detectors.detector import Detector, Frames
+from analyser.detectors.findings import Finding
+from analyser.detectors.partition_sql import ALL_BUCKETS, BUCKETS, partitions_sql
+
+BATCH_ROWS = 16_384
+# Rows of one partition take up to half a KiB each in pandas, twice while they are put together.
+MOST_PARTITION_ROWS = 1_000_000
+# Where memory does not suffice for a 32nd of them, it is short for other reasons; each attempt reads all parts.
+_FEWEST_BUCKETS = BUCKETS // 32
+_UNREADABLE = (duckdb.Error, pa.ArrowException, OSError)
+
+
+class PartitionTooLarge(Exception):
+    """A partition has more rows than memory is planned for; it was not looked at."""
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """A detector that could not look at one partition: it broke, or there were too many rows (PartitionTooLarge)."""
+
+    code: str
+    key: Key
+    error: Exception
+
+    @property
+    def is_own_fault(self) -> bool:
+        """It broke: never the capture's fault."""
+        return not isinstance(self.error, PartitionTooLarge)
+
+
+def run(
+    con: duckdb.DuckDBPyConnection,
+    detectors: Iterable[Detector],
+    failures: list[Failure] | None = None,
+    most_rows: int = MOST_PARTITION_ROWS,
+) -> list[Finding]:
+    """Run detectors over all partitions.
+
+    A detector that raises loses its findings on that partition only: the error is appended to `failures` (with an empty
+    key when its rows could not be read). Without such a list the error is raised, as tests want it.
+    """
+    findings: list[Finding] = []
+    for detector in detectors:
+        findings.extend(found_in(con, detector, ALL_BUCKETS, failures, most_rows))
+    return findings
+
+
+def found_in(
+    con: duckdb.DuckDBPyConnection,
+    detector: Detector,
+    buckets: Sequence[int],
+    failures: list[Failure] | None,
+    most_rows: int = MOST_PARTITION_ROWS,
+) -> list[Finding]:
+    """Findings of the partitions in these buckets; when memory does not suffice for all, of one half and the other."""
+    failed: list[Failure] | None = None if failures is None else []
+    try:
+        batches = con.sql(partitions_sql(detector, buckets)).to_arrow_reader(BATCH_ROWS)
+        found = list(detect_sorted(batches, detector, failed, most_rows))
+    except _UNREADABLE as error:
+        if not _is_out_of_memory(error):
+            _failed(failures, Failure(detector.code, (), error))
+            return []
+        half = len(buckets) // 2
+        if half >= _FEWEST_BUCKETS and detector.partition_by:
+            halves = (buckets[:half], buckets[half:])
+            return [one for some in halves for one in found_in(con, detector, some, failures, most_rows)]
+        _failed(failures, Failure(detector.code, (), PartitionTooLarge("more rows belong together than memory holds")))
+        return []
+    if failures is not None:
+        failures.extend(failed or ())
+    return found
+
+
+def _is_out_of_memory(error: Exception) -> bool:
+    # An error in the middle of the rows comes by way of Arrow, which keeps only the text.
+    return isinstance(error, duckdb.OutOfMemoryException) or "Out of Memory Error" in str(error)
+
+
+def detect_sorted(
+    batches: Iterable[pa.RecordBatch],
+    detector: Detector,
+    failures: list[Failure] | None = None,
+    most_rows: int = MOST_PARTITION_ROWS,
+) -> Iterator[Finding]:
+    """Findings from rows that are selected by `selection_sql` and sorted by `sorted_by`. Failures as in `run`."""
+
+    def too_large(key: Key) -> None:
+        error = PartitionTooLarge(f"more than {most_rows:,} rows belong together")
+        _failed(failures, Failure(detector.code, key, error))
+
+    for key, frames in cut(batches, detector, most_rows, too_large):
+        found = _findings(detector, key, frames, failures)
+        del frames  # else they are held while the next ones are put together
+        yield from found
+
+
+def _findings(detector: Detector, key: Key, frames: Frames, failures: list[Failure] | None) -> Sequence[Finding]:
+    try:
+        return list(detector.detect(frames))
+    except Exception as error:
+        _failed(failures, Failure(detector.code, key, error))
+        return ()
+
+
+def _failed(failures: list[Failure] | None, failure: Failure) -> None:
+    if failures is None:
+        raise failure.error
+    failures.append(failure)
