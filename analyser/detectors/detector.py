@@ -15,7 +15,8 @@ from typing import Any
 
 import pandas as pd
 
-from analyser.detectors.findings import Confidence, Finding, Severity
+from analyser.detectors.findings import Confidence, Finding, Severity, some_evidence, subject_text
+from analyser.detectors.proof import Proof
 from analyser.registry.tables import TABLES
 
 Frames = Mapping[str, pd.DataFrame]
@@ -65,3 +66,31 @@ class Detector:
         """Columns besides the key: those declared, and those that the table is ordered by."""
         wanted = dict.fromkeys((*self.reads[table], *TABLES[table].order))
         return [column for column in wanted if column not in self.partition_by]
+
+    def finding(
+        self,
+        *,
+        subject: Mapping[str, Any],
+        sentence: str,
+        next_step: str,
+        proof: Proof,
+        numbers: Mapping[str, Any],
+        severity: Severity | None = None,
+        confidence: Confidence | None = None,
+        provisional: bool = False,
+    ) -> Finding:
+        """A conclusion of this rule. severity, confidence: those declared unless given. Words as in `Finding`."""
+        return Finding(
+            code=self.code,
+            name=self.name,
+            severity=severity or self.severity,
+            confidence=confidence or self.confidence,
+            provisional=provisional,
+            subject=subject_text(**subject),
+            sentence=sentence,
+            next_step=next_step,
+            ts_first_ns=proof.ts_first_ns,
+            ts_last_ns=proof.ts_last_ns,
+            evidence=some_evidence(proof.evidence),
+            numbers=numbers,
+        )

@@ -9,14 +9,20 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from analyser.detectors.detector import Detector
-from analyser.detectors.findings import Evidence, Finding, some_evidence, subject_text
+from analyser.detectors.findings import Evidence, Finding
+from analyser.detectors.frame_rows import Row
+from analyser.detectors.proof import Proof, proof_of
 
 # So many flows are named in the numbers of one finding; the rest is counted.
 MOST_NAMED = 20
 
 
-def evidence_of(waits: Iterable[dict[str, Any]]) -> Iterator[Evidence]:
-    """The packets at both ends of rows of `tcp_waits`, with the message in which they are where that is known."""
+def wait_proof(waits: Sequence[Row]) -> Proof:
+    """Rows of `tcp_waits` as proof, at least one: the packets at both ends, with the message in which they are."""
+    return Proof(min(wait["ts"] for wait in waits), max(wait["ts_last"] for wait in waits), _ends(waits))
+
+
+def _ends(waits: Iterable[Row]) -> Iterator[Evidence]:
     for wait in waits:
         message_id = wait.get("message_id")
         yield Evidence(wait["file"], wait["packet_first"], message_id)
@@ -51,17 +57,10 @@ def capture_finding(
         }
         for f in worst[:MOST_NAMED]
     ]
-    return Finding(
-        code=detector.code,
-        name=detector.name,
-        severity=detector.severity,
-        confidence=detector.confidence,
-        provisional=False,
-        subject=subject_text(capture="all"),
+    return detector.finding(
+        subject={"capture": "all"},
         sentence=sentence,
         next_step=next_step,
-        ts_first_ns=min(m["ts"] for m in proof),
-        ts_last_ns=max(m["ts"] for m in proof),
-        evidence=some_evidence(Evidence(m["file"], m["packet"], m["message_id"]) for m in proof),
+        proof=proof_of(proof),
         numbers={"flows": len(worst), **numbers, "worst": named},
     )

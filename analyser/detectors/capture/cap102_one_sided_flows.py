@@ -24,9 +24,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from analyser.detectors.detector import Detector, Frames
-from analyser.detectors.findings import Evidence, Finding, some_evidence, subject_text
+from analyser.detectors.findings import Finding
 from analyser.detectors.flow_rows import MOST_NAMED, endpoints_text
 from analyser.detectors.frame_rows import rows_of
+from analyser.detectors.proof import proof_of
 from analyser.words import count
 
 _ONE_SIDED_SQL = (
@@ -44,22 +45,16 @@ def detect(frames: Frames, *, flows_least: int = 1) -> Iterator[Finding]:
     if not one_sided or len(one_sided) < flows_least:
         return
     no_answer = [f for f in one_sided if not f["bytes_to_client"]]
-    yield Finding(
-        code=DETECTOR.code,
-        name=DETECTOR.name,
-        severity="warning",
-        confidence="medium",
+    yield DETECTOR.finding(
         provisional=True,
-        subject=subject_text(capture="all"),
+        subject={"capture": "all"},
         sentence=(
             f"Of {count(len(one_sided), 'flow')} only one direction is in the capture ({len(no_answer)} without "
             f"any byte from the server), for example between {endpoints_text(one_sided[0])}. Whether these "
             "requests were accepted is not known."
         ),
         next_step="Capture both directions: check the mirror port, the routing, and the capture filter.",
-        ts_first_ns=min(m["ts"] for m in messages),
-        ts_last_ns=max(m["ts"] for m in messages),
-        evidence=some_evidence(Evidence(m["file"], m["packet_last"], m["message_id"]) for m in messages),
+        proof=proof_of(messages, ("file", "packet_last", "message_id")),
         numbers={
             "flows": len(one_sided),
             "without_server_bytes": len(no_answer),

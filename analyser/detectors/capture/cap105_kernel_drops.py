@@ -21,8 +21,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from analyser.detectors.detector import Detector, Frames
-from analyser.detectors.findings import Evidence, Finding, some_evidence, subject_text
+from analyser.detectors.findings import Evidence, Finding
 from analyser.detectors.frame_rows import rows_of
+from analyser.detectors.proof import Proof
 from analyser.words import count
 
 
@@ -32,21 +33,14 @@ def detect(frames: Frames, *, packets_least: int = 1) -> Iterator[Finding]:
         dropped, seen = capture["dropped_packets"], capture["packets"]
         if dropped < packets_least:
             continue
-        yield Finding(
-            code=DETECTOR.code,
-            name=DETECTOR.name,
-            severity="warning",
-            confidence="high",
-            provisional=False,
-            subject=subject_text(file=capture["file"]),
+        yield DETECTOR.finding(
+            subject={"file": capture["file"]},
             sentence=(
                 f"{count(dropped, 'packet')} were dropped while {capture['file']} was captured "
                 f"({dropped / (dropped + seen):.2%} of all). What is missing in it may have been on the wire."
             ),
             next_step="Capture again with a larger buffer (tcpdump -B), a tighter filter, or a shorter snap length.",
-            ts_first_ns=capture["ts_first"],
-            ts_last_ns=capture["ts_last"],
-            evidence=some_evidence([Evidence(capture["file"], seen, None)]),
+            proof=Proof(capture["ts_first"], capture["ts_last"], [Evidence(capture["file"], seen, None)]),
             numbers={"file": capture["file"], "dropped_packets": dropped, "packets": seen},
         )
 

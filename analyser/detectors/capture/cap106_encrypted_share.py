@@ -21,9 +21,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from analyser.detectors.detector import Detector, Frames
-from analyser.detectors.findings import Evidence, Finding, some_evidence, subject_text
+from analyser.detectors.findings import Finding
 from analyser.detectors.flow_rows import MOST_NAMED, endpoints_text
 from analyser.detectors.frame_rows import rows_of
+from analyser.detectors.proof import proof_of
 from analyser.words import count
 
 
@@ -37,22 +38,15 @@ def detect(frames: Frames, *, flows_least: int = 1) -> Iterator[Finding]:
     carried, hidden = (sum(f["bytes_to_server"] + f["bytes_to_client"] for f in held) for held in (flows, encrypted))
     names = sorted({f["sni"] for f in encrypted if f["sni"]})
     asked = f", for {', '.join(names[:3])}{' and others' if len(names) > 3 else ''}" if names else ""
-    yield Finding(
-        code=DETECTOR.code,
-        name=DETECTOR.name,
-        severity="info",
-        confidence="high",
-        provisional=False,
-        subject=subject_text(capture="all"),
+    yield DETECTOR.finding(
+        subject={"capture": "all"},
         sentence=(
             f"{len(encrypted)} of {count(len(flows), 'flow')} with data are encrypted (TLS{asked}), with "
             f"{hidden / max(carried, 1):.0%} of the stream bytes, for example between {endpoints_text(encrypted[0])}. "
             "No rule sees what is inside."
         ),
         next_step="If the answer may be in them, capture behind the point where TLS ends.",
-        ts_first_ns=min(m["ts"] for m in proof),
-        ts_last_ns=max(m["ts"] for m in proof),
-        evidence=some_evidence(Evidence(m["file"], m["packet"], m["message_id"]) for m in proof),
+        proof=proof_of(proof),
         numbers={
             "flows": len(flows),
             "encrypted_flows": len(encrypted),

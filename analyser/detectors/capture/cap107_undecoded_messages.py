@@ -23,8 +23,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from analyser.detectors.detector import Detector, Frames
-from analyser.detectors.findings import Evidence, Finding, some_evidence, subject_text
+from analyser.detectors.findings import Finding
 from analyser.detectors.frame_rows import first_value, rows_of
+from analyser.detectors.proof import proof_of
 from analyser.words import count
 
 
@@ -36,21 +37,14 @@ def detect(frames: Frames, *, messages_least: int = 1) -> Iterator[Finding]:
     key = {name: first_value(frames["messages"], name) for name in ("protocol", "operation", "version")}
     clients = sorted({m["client_id"] for m in messages if m["client_id"]})
     flows = {m["flow_id"] for m in messages}
-    yield Finding(
-        code=DETECTOR.code,
-        name=DETECTOR.name,
-        severity="info",
-        confidence="high",
-        provisional=False,
-        subject=subject_text(**key),
+    yield DETECTOR.finding(
+        subject=key,
         sentence=(
             f"{count(len(messages), 'message')} {key['operation'] or '?'} version {key['version'] or '?'} "
             f"({key['protocol'] or '?'}) in {count(len(flows), 'flow')} stayed undecoded: {messages[0]['error']}."
         ),
         next_step="Nothing, unless the answer is inside these messages; a newer wirewitness may decode them.",
-        ts_first_ns=min(m["ts"] for m in messages),
-        ts_last_ns=max(m["ts"] for m in messages),
-        evidence=some_evidence(Evidence(m["file"], m["packet_last"], m["message_id"]) for m in messages),
+        proof=proof_of(messages, ("file", "packet_last", "message_id")),
         numbers={**key, "messages": len(messages), "flows": len(flows), "client_ids": clients[:20]},
     )
 

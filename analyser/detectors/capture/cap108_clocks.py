@@ -23,12 +23,12 @@ References
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 from analyser.detectors.detector import Detector, Frames
-from analyser.detectors.findings import Evidence, Finding, Severity, some_evidence, subject_text
+from analyser.detectors.findings import Evidence, Finding
 from analyser.detectors.flow_rows import MOST_NAMED, endpoints_text
 from analyser.detectors.frame_rows import rows_of
+from analyser.detectors.proof import Proof
 from analyser.words import count
 
 
@@ -38,15 +38,15 @@ def detect(frames: Frames, *, flows_least: int = 1) -> Iterator[Finding]:
     steps = rows_of(frames["expert_infos"])
     times = [c[name] for c in captures for name in ("ts_first", "ts_last") if c[name] is not None]
     if steps and times:
-        yield _finding(
-            "warning",
-            subject_text(clock="steps"),
-            f"The time of packets goes back {count(len(steps), 'time')}, first at packet {steps[0]['packet']} of "
-            f"{steps[0]['file']}. Latencies and orders that span such a step are wrong.",
-            "Trust packet numbers more than times there; keep the clock of the capturing machine steady.",
-            (min(times), max(times)),
-            tuple(Evidence(s["file"], s["packet"], None) for s in steps),
-            {"steps": len(steps)},
+        yield DETECTOR.finding(
+            subject={"clock": "steps"},
+            sentence=(
+                f"The time of packets goes back {count(len(steps), 'time')}, first at packet {steps[0]['packet']} of "
+                f"{steps[0]['file']}. Latencies and orders that span such a step are wrong."
+            ),
+            next_step="Trust packet numbers more than times there; keep the clock of the capturing machine steady.",
+            proof=Proof(min(times), max(times), (Evidence(s["file"], s["packet"], None) for s in steps)),
+            numbers={"steps": len(steps)},
         )
     twice = sorted(rows_of(frames["flows"]), key=lambda f: (f["ts_first"], f["flow_id"]))
     if twice and len(twice) >= flows_least:
@@ -59,16 +59,21 @@ def detect(frames: Frames, *, flows_least: int = 1) -> Iterator[Finding]:
                 f"their clocks are {first['clock_offset_ms']:.3f} ms apart."
             )
         )
-        yield _finding(
-            "info",
-            subject_text(points=2),
-            f"{count(len(twice), 'connection')} were captured at two points, for example between "
-            f"{endpoints_text(first)} ({first['encapsulation'] or 'without encapsulation'}); each is decoded once."
-            + measured,
-            "Nothing. Packet counts of other tools are too high here.",
-            (min(f["ts_first"] for f in twice), max(f["ts_first"] for f in twice)),
-            tuple(Evidence(f["file"], f["first_packet"], None) for f in twice),
-            {
+        yield DETECTOR.finding(
+            severity="info",
+            subject={"points": 2},
+            sentence=(
+                f"{count(len(twice), 'connection')} were captured at two points, for example between "
+                f"{endpoints_text(first)} ({first['encapsulation'] or 'without encapsulation'}); each is decoded once."
+                f"{measured}"
+            ),
+            next_step="Nothing. Packet counts of other tools are too high here.",
+            proof=Proof(
+                min(f["ts_first"] for f in twice),
+                max(f["ts_first"] for f in twice),
+                (Evidence(f["file"], f["first_packet"], None) for f in twice),
+            ),
+            numbers={
                 "flows": len(twice),
                 "examples": [
                     {name: f[name] for name in ("flow_id", "duplicate_of", "hop_latency_ms", "clock_offset_ms")}
@@ -76,31 +81,6 @@ def detect(frames: Frames, *, flows_least: int = 1) -> Iterator[Finding]:
                 ],
             },
         )
-
-
-def _finding(
-    severity: Severity,
-    subject: str,
-    sentence: str,
-    next_step: str,
-    times: tuple[int, int],
-    evidence: tuple[Evidence, ...],
-    numbers: dict[str, Any],
-) -> Finding:
-    return Finding(
-        code=DETECTOR.code,
-        name=DETECTOR.name,
-        severity=severity,
-        confidence="high",
-        provisional=False,
-        subject=subject,
-        sentence=sentence,
-        next_step=next_step,
-        ts_first_ns=times[0],
-        ts_last_ns=times[1],
-        evidence=some_evidence(evidence),
-        numbers=numbers,
-    )
 
 
 DETECTOR = Detector(

@@ -18,6 +18,7 @@ import pandas as pd
 
 from analyser.detectors.findings import Evidence
 from analyser.detectors.frame_rows import values
+from analyser.detectors.proof import Proof
 from analyser.words import printable
 
 COMMITS = "kafka_offset_commits"
@@ -225,3 +226,8 @@ def offsets_text(commits: Sequence[Commit]) -> str:
 def evidence_of(commits: Iterable[Commit]) -> list[Evidence]:
     """The requests of these commits."""
     return [Evidence(c.file, c.request_packet, c.exchange_id) for c in commits]
+
+
+def commit_proof(commits: Sequence[Commit]) -> Proof:
+    """These commits as proof; at least one."""
+    return Proof(min(c.ts for c in commits), max(c.ts for c in commits), evidence_of(commits))

@@ -41,7 +41,7 @@ from statistics import median
 from typing import Any, NamedTuple
 
 from analyser.detectors.detector import Detector, Frames
-from analyser.detectors.findings import Confidence, Finding, Severity, some_evidence, subject_text
+from analyser.detectors.findings import Confidence, Finding, Severity
 from analyser.detectors.frame_rows import first_value
 from analyser.detectors.kafka.commits import (
     COMMIT_COLUMNS,
@@ -50,10 +50,10 @@ from analyser.detectors.kafka.commits import (
     Commit,
     Committers,
     by_identity,
+    commit_proof,
     commits_of,
     committer_numbers,
     committer_text,
-    evidence_of,
     group_text,
     offsets_text,
     partition_key,
@@ -223,18 +223,14 @@ def _finding(
     proof = [c for turn in turns for c in turn]
     key = partition_key(cluster, proof[0])
     identities = dict.fromkeys(c.identity for c in proof)
-    return Finding(
-        code=DETECTOR.code,
-        name=DETECTOR.name,
+    return DETECTOR.finding(
         severity=severity,
         confidence=confidence,
         provisional=severity == "info",
-        subject=subject_text(**key),
+        subject=key,
         sentence=sentence,
         next_step=next_step,
-        ts_first_ns=min(c.ts for c in proof),
-        ts_last_ns=max(c.ts for c in proof),
-        evidence=some_evidence(evidence_of(proof)),
+        proof=commit_proof(proof),
         numbers={**key, **measured, "committers": [committer_numbers(committers[i]) for i in identities]},
     )
 

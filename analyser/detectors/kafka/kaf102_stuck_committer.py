@@ -41,7 +41,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from analyser.detectors.detector import Detector, Frames
-from analyser.detectors.findings import Finding, some_evidence, subject_text
+from analyser.detectors.findings import Finding
 from analyser.detectors.frame_rows import first_value
 from analyser.detectors.kafka.commit_columns import UNKNOWN, CommitColumns, Integers, commit_columns
 from analyser.detectors.kafka.commits import (
@@ -56,6 +56,7 @@ from analyser.detectors.kafka.commits import (
     partition_text,
 )
 from analyser.detectors.kafka.positions import READ_TABLES, Reads, reads_of
+from analyser.detectors.proof import Proof
 from analyser.words import count
 
 KEYS = ("cluster_id", "topic", "partition")
@@ -218,18 +219,18 @@ def _finding(cluster: str | None, group: _Group, value: int, found: _Returns) ->
     others = dict.fromkeys([who, *committers[overtaken].tolist()])
     proof = np.stack([ahead, rows], axis=1).reshape(-1)
     key = partition_key(cluster, last)
-    return Finding(
-        code=DETECTOR.code,
-        name=DETECTOR.name,
+    return DETECTOR.finding(
         severity="critical" if len(overtaken) else "warning",
         confidence="high" if len(overtaken) else "medium",
         provisional=not len(overtaken),
-        subject=subject_text(**key),
+        subject=key,
         sentence=_sentence(last, value, len(same_value), worst),
         next_step=_next_step(last, len(overtaken) > 0),
-        ts_first_ns=int(commits.ts[same_value].min()),
-        ts_last_ns=int(commits.ts[same_value].max()),
-        evidence=some_evidence(commits.evidence(np.concatenate([same_value[:1], proof[proof >= 0]]))),
+        proof=Proof(
+            int(commits.ts[same_value].min()),
+            int(commits.ts[same_value].max()),
+            commits.evidence(np.concatenate([same_value[:1], proof[proof >= 0]])),
+        ),
         numbers={
             **key,
             "stuck_offset": value,

@@ -40,7 +40,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from analyser.detectors.detector import Detector, Frames
-from analyser.detectors.findings import Confidence, Evidence, Finding, Severity, some_evidence, subject_text
+from analyser.detectors.findings import Confidence, Evidence, Finding, Severity
 from analyser.detectors.frame_rows import first_value
 from analyser.detectors.kafka.commit_columns import CommitColumns, Integers, commit_columns
 from analyser.detectors.kafka.commits import (
@@ -55,6 +55,7 @@ from analyser.detectors.kafka.commits import (
     sent_together,
 )
 from analyser.detectors.kafka.positions import READ_TABLES, Reads, explained_by_reading, reads_of
+from analyser.detectors.proof import Proof
 from analyser.words import count
 
 KEYS = ("cluster_id", "topic", "partition")
@@ -155,18 +156,13 @@ def _finding(cluster: str | None, steps: _Steps, *, reads: Reads, repeated: int)
     confidence: Confidence = "high" if sure else "medium"
     key = partition_key(cluster, last)
     stored, highest = int(commits.offset[-1]), int(commits.offset.max())
-    return Finding(
-        code=DETECTOR.code,
-        name=DETECTOR.name,
+    return DETECTOR.finding(
         severity=severity,
         confidence=confidence,
-        provisional=False,
-        subject=subject_text(**key),
+        subject=key,
         sentence=_sentence(back, worst, cause, same, reads) + _still_back(stored, highest),
         next_step=_next_step(cause, worst, same, together),
-        ts_first_ns=int(commits.ts[steps.rows - 1].min()),
-        ts_last_ns=int(commits.ts[steps.rows].max()),
-        evidence=some_evidence(steps.evidence()),
+        proof=Proof(int(commits.ts[steps.rows - 1].min()), int(commits.ts[steps.rows].max()), steps.evidence()),
         numbers={
             **key,
             "cause": cause,

@@ -27,7 +27,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from analyser.detectors.detector import Detector, Frames
-from analyser.detectors.findings import Finding, some_evidence, subject_text
+from analyser.detectors.findings import Finding
 from analyser.detectors.frame_rows import first_value
 from analyser.detectors.kafka.commits import (
     COMMIT_COLUMNS,
@@ -35,10 +35,10 @@ from analyser.detectors.kafka.commits import (
     Commit,
     Committers,
     by_identity,
+    commit_proof,
     commits_of,
     committer_numbers,
     committer_text,
-    evidence_of,
     group_text,
     offsets_text,
     partition_key,
@@ -76,13 +76,10 @@ def _finding(
     key = partition_key(cluster, last)
     how = "is assigned to" if sure else "is read by"
     told = [committers[last.identity], *([owners] if owners else [])]
-    return Finding(
-        code=DETECTOR.code,
-        name=DETECTOR.name,
+    return DETECTOR.finding(
         severity="critical" if sure else "warning",
         confidence="high" if sure else "low",
-        provisional=False,
-        subject=subject_text(**key),
+        subject=key,
         sentence=(
             f"{group_text(last)}: {committer_text(last)} committed {offsets_text(foreign)} for "
             f"{partition_text(last)} in {count(len(foreign), 'commit')}, but the partition {how} {named}. The "
@@ -92,9 +89,7 @@ def _finding(
             f"Find out why the process behind {committer_text(last)} still commits this partition: offsets kept past a "
             "rebalance, a commit for all partitions it ever had, or offsets taken from another store."
         ),
-        ts_first_ns=min(c.ts for c in foreign),
-        ts_last_ns=max(c.ts for c in foreign),
-        evidence=some_evidence(evidence_of(foreign)),
+        proof=commit_proof(foreign),
         numbers={
             **key,
             "foreign_commits": len(foreign),

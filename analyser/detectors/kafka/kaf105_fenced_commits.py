@@ -29,18 +29,18 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from analyser.detectors.detector import Detector, Frames
-from analyser.detectors.findings import Finding, some_evidence, subject_text
+from analyser.detectors.findings import Finding
 from analyser.detectors.frame_rows import first_value
 from analyser.detectors.kafka.commits import (
     COMMIT_COLUMNS,
     COMMITS,
     Commit,
     Identity,
+    commit_proof,
     commits_of,
     committer_key,
     committer_numbers,
     committer_text,
-    evidence_of,
     group_text,
     partitions_text,
     requests_of,
@@ -118,13 +118,10 @@ def _finding(cluster: str | None, refused: Sequence[Commit], requests: int, stan
         if is_zombie
         else "The offset is safe, the broker kept the stored one"
     )
-    return Finding(
-        code=DETECTOR.code,
-        name=DETECTOR.name,
+    return DETECTOR.finding(
         severity="warning" if is_zombie else "info",
-        confidence="high",
         provisional=True,
-        subject=subject_text(**key, error=code, generation=last.generation),
+        subject={**key, "error": code, "generation": last.generation},
         sentence=(
             f"{group_text(last)}: the broker refused {count(requests, 'commit')} of "
             f"{committer_text(last)} for {partitions_text(refused)} with error {code} ({MEANINGS[code]}). {outcome}."
@@ -135,9 +132,7 @@ def _finding(cluster: str | None, refused: Sequence[Commit], requests: int, stan
             if is_zombie
             else "Nothing to do if it happened once around a rebalance."
         ),
-        ts_first_ns=min(c.ts for c in refused),
-        ts_last_ns=max(c.ts for c in refused),
-        evidence=some_evidence(evidence_of(refused)),
+        proof=commit_proof(refused),
         numbers={
             **key,
             "error_code": code,

@@ -27,18 +27,18 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from analyser.detectors.detector import Detector, Frames
-from analyser.detectors.findings import Finding, Severity, some_evidence, subject_text
+from analyser.detectors.findings import Finding, Severity
 from analyser.detectors.frame_rows import first_value, values
 from analyser.detectors.kafka.commits import (
     COMMIT_COLUMNS,
     COMMITS,
     Commit,
     by_identity,
+    commit_proof,
     commits_of,
     committer_key,
     committer_numbers,
     committer_text,
-    evidence_of,
     group_text,
     partitions_text,
     requests_of,
@@ -80,21 +80,15 @@ def _finding(cluster: str | None, commits: Sequence[Commit], *, accepted: bool, 
         else f"tried to commit {partitions_text(commits)} {count(requests, 'time')} without being a member. The "
         "group has members, so the broker refused (25 UNKNOWN_MEMBER_ID): nothing of it is stored."
     )
-    return Finding(
-        code=DETECTOR.code,
-        name=DETECTOR.name,
+    return DETECTOR.finding(
         severity=severity,
-        confidence="high",
-        provisional=False,
-        subject=subject_text(**key, outcome="accepted" if accepted else "refused"),
+        subject={**key, "outcome": "accepted" if accepted else "refused"},
         sentence=f"{group_text(last)}: {committer_text(last)} {what}",
         next_step=(
             "If this was a planned offset reset, nothing. Otherwise give the process its own group id, or let it "
             "subscribe instead of assigning partitions by hand."
         ),
-        ts_first_ns=min(c.ts for c in commits),
-        ts_last_ns=max(c.ts for c in commits),
-        evidence=some_evidence(evidence_of(commits)),
+        proof=commit_proof(commits),
         numbers={
             **key,
             "outcome": "accepted" if accepted else "refused",

@@ -26,7 +26,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from analyser.detectors.detector import Detector, Frames
-from analyser.detectors.findings import Finding, some_evidence, subject_text
+from analyser.detectors.findings import Finding
 from analyser.detectors.frame_rows import first_value
 from analyser.detectors.kafka.commits import (
     COMMIT_COLUMNS,
@@ -34,11 +34,11 @@ from analyser.detectors.kafka.commits import (
     Commit,
     Identity,
     by_identity,
+    commit_proof,
     commits_of,
     committer_key,
     committer_numbers,
     committer_text,
-    evidence_of,
     group_text,
     partitions_text,
     requests_of,
@@ -85,21 +85,16 @@ def _finding(cluster: str | None, rejected: Sequence[Commit], requests: int, tot
     name, advice = MEANINGS[code]
     key = committer_key(cluster, last)
     outcome = "Later commits got through" if healed else "Since then nothing of it is stored"
-    return Finding(
-        code=DETECTOR.code,
-        name=DETECTOR.name,
+    return DETECTOR.finding(
         severity="info" if healed else "warning",
-        confidence="high",
         provisional=True,
-        subject=subject_text(**key, error=code),
+        subject={**key, "error": code},
         sentence=(
             f"{group_text(last)}: the broker rejected {count(requests, 'commit')} of {total:,} of "
             f"{committer_text(last)} for {partitions_text(rejected)} with error {code} ({name}). {outcome}."
         ),
         next_step=advice,
-        ts_first_ns=min(c.ts for c in rejected),
-        ts_last_ns=max(c.ts for c in rejected),
-        evidence=some_evidence(evidence_of(rejected)),
+        proof=commit_proof(rejected),
         numbers={
             **key,
             "error_code": code,

@@ -25,8 +25,9 @@ from collections.abc import Iterator
 from typing import Any
 
 from analyser.detectors.detector import Detector, Frames
-from analyser.detectors.findings import Evidence, Finding, some_evidence, subject_text
+from analyser.detectors.findings import Evidence, Finding
 from analyser.detectors.frame_rows import first_value, rows_of
+from analyser.detectors.proof import Proof
 from analyser.words import count
 
 PRODUCED, FETCHED = "kafka_produce_batches", "kafka_fetch_partitions"
@@ -56,13 +57,8 @@ def _finding(place: dict[str, Any], written: bool, wrong: list[dict[str, Any]]) 
     clients = sorted({row["client_id"] for row in wrong if row["client_id"]})
     who = f"{' or '.join(clients[:3]) or 'a client'} at {first['client_address']}"
     what = f"{who} wrote" if written else f"the broker gave {who}"
-    return Finding(
-        code=DETECTOR.code,
-        name=DETECTOR.name,
-        severity="warning",
-        confidence="high",
-        provisional=False,
-        subject=subject_text(**key),
+    return DETECTOR.finding(
+        subject=key,
         sentence=(
             f"Partition {place['partition']} of {place['topic'] or 'an unknown topic'}: {what} record batches whose "
             f"checksum is wrong, in {count(messages, 'message')}."
@@ -71,9 +67,9 @@ def _finding(place: dict[str, Any], written: bool, wrong: list[dict[str, Any]]) 
             "Compare with a capture at the other end: when the batch is right there, the network or a proxy changes "
             "it; when it is wrong there too, look at the disk of the partition's leader or at the producer's memory."
         ),
-        ts_first_ns=min(row["ts"] for row in wrong),
-        ts_last_ns=max(row["ts"] for row in wrong),
-        evidence=some_evidence(_evidence(row, written) for row in wrong),
+        proof=Proof(
+            min(row["ts"] for row in wrong), max(row["ts"] for row in wrong), (_evidence(row, written) for row in wrong)
+        ),
         numbers={**key, "messages": messages, "rows": len(wrong), "client_ids": clients[:20]},
     )
 

@@ -25,9 +25,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from analyser.detectors.detector import Detector, Frames
-from analyser.detectors.findings import Evidence, Finding, Severity, some_evidence, subject_text
+from analyser.detectors.findings import Finding, Severity
 from analyser.detectors.frame_rows import Row, rows_of
 from analyser.detectors.mongo.mongo_rows import COMMAND_COLUMNS, client_numbers, client_text, server_text
+from analyser.detectors.proof import proof_of
 from analyser.words import sentence_start, times
 
 _SIZES = "Look at the application for documents or batches that grow without end."
@@ -65,21 +66,15 @@ def _finding(command: Row, remarks: list[Row], severity: Severity) -> Finding:
     by_server = remarks[0]["direction"] == "server_to_client"
     client, server = client_text(command), server_text(command)
     sender, receiver = (f"the server {server}", client) if by_server else (client, server)
-    return Finding(
-        code=DETECTOR.code,
-        name=DETECTOR.name,
+    return DETECTOR.finding(
         severity=severity,
-        confidence="high",
-        provisional=False,
-        subject=subject_text(flow=command["flow_id"], side="server" if by_server else "client", remark=code),
+        subject={"flow": command["flow_id"], "side": "server" if by_server else "client", "remark": code},
         sentence=(
             f"{sentence_start(sender)} sent {done} to {receiver} {times(len(remarks))}; first: "
             f"{remarks[0]['text'].rstrip('.')}."
         ),
         next_step=next_step,
-        ts_first_ns=min(remark["ts"] for remark in remarks),
-        ts_last_ns=max(remark["ts"] for remark in remarks),
-        evidence=some_evidence(Evidence(r["file"], r["packet"], r["message_id"]) for r in remarks),
+        proof=proof_of(remarks),
         numbers={
             "flow": command["flow_id"],
             "side": "server" if by_server else "client",

@@ -9,8 +9,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from analyser.detectors.detector import Detector
-from analyser.detectors.findings import Confidence, Evidence, Finding, Severity, some_evidence, subject_text
+from analyser.detectors.findings import Confidence, Evidence, Finding, Severity
 from analyser.detectors.frame_rows import Row
+from analyser.detectors.proof import Proof
 from analyser.words import printable
 
 MAX_NAME, MAX_SHAPE = 80, 160
@@ -133,17 +134,13 @@ def command_finding(
     provisional: bool = False,
 ) -> Finding:
     """A finding that these commands prove. subject: its parts, which stand in the numbers, too."""
-    return Finding(
-        code=detector.code,
-        name=detector.name,
+    return detector.finding(
         severity=severity,
         confidence=confidence,
         provisional=provisional,
-        subject=subject_text(**subject),
+        subject=subject,
         sentence=sentence,
         next_step=next_step,
-        ts_first_ns=min(row["ts"] for row in commands),
-        ts_last_ns=max(map(last_seen, commands)),
-        evidence=some_evidence(map(proof, commands)),
+        proof=Proof(min(row["ts"] for row in commands), max(map(last_seen, commands)), map(proof, commands)),
         numbers={**subject, **numbers},
     )

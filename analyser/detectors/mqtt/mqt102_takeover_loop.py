@@ -29,9 +29,10 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from analyser.detectors.detector import Detector, Frames
-from analyser.detectors.findings import Evidence, Finding, some_evidence, subject_text
+from analyser.detectors.findings import Evidence, Finding
 from analyser.detectors.frame_rows import Row, rows_of
 from analyser.detectors.mqtt.mqtt_rows import client_text, ms_between, seconds_text, server_text
+from analyser.detectors.proof import Proof
 from analyser.words import printable
 
 _NS = 1_000_000_000
@@ -60,13 +61,10 @@ def detect(
         if len(addresses) > 1
         else f"from {addresses[0]}"
     )
-    yield Finding(
-        code=DETECTOR.code,
-        name=DETECTOR.name,
+    yield DETECTOR.finding(
         severity="critical" if len(addresses) > 1 else "warning",
         confidence="high" if len(addresses) > 1 else "medium",
-        provisional=False,
-        subject=subject_text(server=found[0].new["server_address"], client_id=found[0].new["client_id"]),
+        subject={"server": found[0].new["server_address"], "client_id": found[0].new["client_id"]},
         sentence=(
             f"Client id {name} took over its own connection at {server_text(found[0].new)} {len(found)} times in "
             f"{took}, {who}: each CONNECT ended the connection before. Last: {client_text(found[-1].new)} ended that "
@@ -77,9 +75,11 @@ def detect(
             if len(addresses) > 1
             else "Look for two copies of the program, or for a reconnect that does not close the old connection first."
         ),
-        ts_first_ns=found[0].new["ts"],
-        ts_last_ns=found[-1].new["ts"],
-        evidence=some_evidence(Evidence(t.new["file"], t.new["packet"], t.new["exchange_id"]) for t in found),
+        proof=Proof(
+            found[0].new["ts"],
+            found[-1].new["ts"],
+            (Evidence(t.new["file"], t.new["packet"], t.new["exchange_id"]) for t in found),
+        ),
         numbers={
             "client_id": found[0].new["client_id"],
             "server_address": found[0].new["server_address"],

@@ -28,7 +28,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from analyser.detectors.detector import Detector, Frames
-from analyser.detectors.findings import Confidence, Evidence, Finding, Severity, some_evidence, subject_text
+from analyser.detectors.findings import Confidence, Evidence, Finding, Severity
 from analyser.detectors.frame_rows import Row, rows_of
 from analyser.detectors.mqtt.mqtt_rows import (
     CLIENT_COLUMNS,
@@ -38,6 +38,7 @@ from analyser.detectors.mqtt.mqtt_rows import (
     seconds_text,
     server_text,
 )
+from analyser.detectors.proof import Proof
 from analyser.words import sentence_start
 
 WAITED = " It was waiting for the answer to a PINGREQ."
@@ -58,13 +59,11 @@ def detect(
         gone = silence_ms > limit_ms * gone_ratio
         waits = is_last and bool(row["pings_unanswered"])
         severity, confidence = _judged(gone, waits, bool(row["gap_bytes"]))
-        yield Finding(
-            code=DETECTOR.code,
-            name=DETECTOR.name,
+        yield DETECTOR.finding(
             severity=severity,
             confidence=confidence,
             provisional=is_last and row["closed_by"] is None,
-            subject=subject_text(flow=row["flow_id"]),
+            subject={"flow": row["flow_id"]},
             sentence=(
                 f"{sentence_start(client_text(row))} sent nothing to "
                 f"{server_text(row)} for {seconds_text(silence_ms)}, although it promised a packet every "
@@ -74,9 +73,7 @@ def detect(
                 "Look at the client at that time: was it stopped, out of memory, without network? Its next packet, if "
                 "any, shows when it came back."
             ),
-            ts_first_ns=from_ns,
-            ts_last_ns=from_ns + int(silence_ms * 1e6),
-            evidence=some_evidence([Evidence(row["file"], packet, None)]),
+            proof=Proof(from_ns, from_ns + int(silence_ms * 1e6), [Evidence(row["file"], packet, None)]),
             numbers={
                 "flow_id": row["flow_id"],
                 "silence_ms": silence_ms,

@@ -24,7 +24,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from analyser.detectors.detector import Detector, Frames
-from analyser.detectors.findings import Evidence, Finding, some_evidence, subject_text
+from analyser.detectors.findings import Finding
 from analyser.detectors.frame_rows import rows_of
 from analyser.detectors.mqtt.mqtt_rows import (
     CLIENT_COLUMNS,
@@ -34,6 +34,7 @@ from analyser.detectors.mqtt.mqtt_rows import (
     seconds_text,
     server_text,
 )
+from analyser.detectors.proof import proof_of
 from analyser.words import count
 
 
@@ -54,23 +55,17 @@ def detect(frames: Frames, *, wait_least_s: float = 5.0) -> Iterator[Finding]:
         inconclusive = bool(row["gap_bytes"])
         worst_ms = max([p["latency_ms"] for p in late] + [ms_between(p["ts"], ends) for p in lost if ends is not None])
         said = "did not answer" if lost else "answered late"
-        yield Finding(
-            code=DETECTOR.code,
-            name=DETECTOR.name,
+        yield DETECTOR.finding(
             severity="warning" if lost and not inconclusive else "info",
             confidence="low" if inconclusive else "high",
             provisional=bool(lost) and row["closed_by"] is None,
-            subject=subject_text(flow=row["flow_id"]),
+            subject={"flow": row["flow_id"]},
             sentence=(
                 f"The server {server_text(row)} {said} {count(len(proof), 'PINGREQ')} of {client_text(row)}; the "
                 f"longest wait was {seconds_text(worst_ms)}, more than {seconds_text(limit_ms)} is too long."
             ),
             next_step="Look at the server's load at that time, and at the way from the server to the client.",
-            ts_first_ns=min(p["ts"] for p in proof),
-            ts_last_ns=max(p["ts"] for p in proof),
-            evidence=some_evidence(
-                Evidence(p["request_file"], p["request_packet"], p["request_message_id"]) for p in proof
-            ),
+            proof=proof_of(proof, ("request_file", "request_packet", "request_message_id")),
             numbers={
                 "flow_id": row["flow_id"],
                 "unanswered": len(lost),

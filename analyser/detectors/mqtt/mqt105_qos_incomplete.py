@@ -21,11 +21,11 @@ References
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from analyser.detectors.detector import Detector, Frames
-from analyser.detectors.findings import Evidence, Finding, some_evidence, subject_text
+from analyser.detectors.findings import Evidence, Finding
 from analyser.detectors.frame_rows import Row, rows_of
 from analyser.detectors.mqtt.mqtt_rows import (
     CLIENT_COLUMNS,
@@ -35,6 +35,7 @@ from analyser.detectors.mqtt.mqtt_rows import (
     seconds_text,
     server_text,
 )
+from analyser.detectors.proof import Proof
 from analyser.words import count, printable, sentence_start
 
 
@@ -79,13 +80,11 @@ def _finding(connection: Row, step: _Step, direction: str, stuck: list[tuple[flo
     worst_ms = max(ms for ms, _ in stuck)
     topics = list(dict.fromkeys(printable(str(row["topic"] or "?"), 60) for row in rows))
     more = f" and {len(topics) - 3} more topics" if len(topics) > 3 else ""
-    return Finding(
-        code=DETECTOR.code,
-        name=DETECTOR.name,
+    return DETECTOR.finding(
         severity="info" if inconclusive else "warning",
         confidence="low" if inconclusive else "high",
         provisional=connection["closed_by"] is None,
-        subject=subject_text(flow=connection["flow_id"], direction=direction, missing=step.name),
+        subject={"flow": connection["flow_id"], "direction": direction, "missing": step.name},
         sentence=(
             f"{sentence_start(owes)} never sent {step.name} for {count(len(rows), 'message')} of QoS "
             f"{', '.join(sorted({str(row['qos']) for row in rows}))} on {', '.join(topics[:3])}{more}; {waits} had "
@@ -96,20 +95,7 @@ def _finding(connection: Row, step: _Step, direction: str, stuck: list[tuple[flo
             f"Look at the {owes}: it has the message in hand and did not go on"
             + (", for example because its application acknowledges by hand." if (owes == client) else ".")
         ),
-        ts_first_ns=min(row["ts"] for row in rows),
-        ts_last_ns=max(row["ts"] for row in rows),
-        evidence=some_evidence(
-            item
-            for row in rows
-            for item in (
-                Evidence(row["file"], row["packet"], row["message_id"]),
-                *(
-                    [Evidence(row["file"], row["last_step_packet"], None)]
-                    if row["last_step_packet"] is not None
-                    else []
-                ),
-            )
-        ),
+        proof=Proof(min(row["ts"] for row in rows), max(row["ts"] for row in rows), _steps(rows)),
         numbers={
             "flow_id": connection["flow_id"],
             "direction": direction,
@@ -123,6 +109,14 @@ def _finding(connection: Row, step: _Step, direction: str, stuck: list[tuple[flo
             "clients": [client_numbers(connection, stuck=len(rows))],
         },
     )
+
+
+def _steps(rows: Iterable[Row]) -> Iterator[Evidence]:
+    """Each PUBLISH and the last step of its handshake that was seen."""
+    for row in rows:
+        yield Evidence(row["file"], row["packet"], row["message_id"])
+        if row["last_step_packet"] is not None:
+            yield Evidence(row["file"], row["last_step_packet"], None)
 
 
 DETECTOR = Detector(

@@ -26,9 +26,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from analyser.detectors.detector import Detector, Frames
-from analyser.detectors.findings import Evidence, Finding, some_evidence, subject_text
+from analyser.detectors.findings import Finding
 from analyser.detectors.frame_rows import Row, rows_of
 from analyser.detectors.mqtt.mqtt_rows import client_numbers, client_text, server_text
+from analyser.detectors.proof import Proof, evidence_of
 from analyser.words import count, printable, sentence_start
 
 _NS = 1_000_000_000
@@ -64,34 +65,24 @@ def _comparable(old: Row, new: Row, grace_ns: int) -> bool:
 
 
 def _again(connection: Row, again: list[Row]) -> Finding:
-    return Finding(
-        code=DETECTOR.code,
-        name=DETECTOR.name,
-        severity="warning",
-        confidence="high",
-        provisional=False,
-        subject=subject_text(flow=connection["flow_id"], kind="again"),
+    return DETECTOR.finding(
+        subject={"flow": connection["flow_id"], "kind": "again"},
         sentence=(
             f"On the connection of {client_text(connection)} with {server_text(connection)} "
             f"{count(len(again), 'message')} went out twice while it was open (first: packet identifier "
             f"{again[0]['packet_identifier']} on {printable(str(again[0]['topic'] or '?'), 60)}). 5.0 forbids it."
         ),
         next_step="Switch off timers of the sender that repeat messages; 5.0 sends again only after a reconnect.",
-        ts_first_ns=again[0]["ts"],
-        ts_last_ns=again[-1]["ts"],
-        evidence=_evidence(again),
+        proof=Proof(again[0]["ts"], again[-1]["ts"], evidence_of(again)),
         numbers=_numbers(connection, sent_again=len(again)),
     )
 
 
 def _lost(connection: Row, after: Row, lost: list[Row]) -> Finding:
-    return Finding(
-        code=DETECTOR.code,
-        name=DETECTOR.name,
-        severity="warning",
+    return DETECTOR.finding(
         confidence="medium",
         provisional=after["closed_by"] is None,
-        subject=subject_text(flow=connection["flow_id"], kind="lost"),
+        subject={"flow": connection["flow_id"], "kind": "lost"},
         sentence=(
             f"{sentence_start(client_text(connection))} went away with {count(len(lost), 'message')} of QoS 1 "
             f"or 2 not acknowledged by {server_text(connection)}; it came back with its session from port "
@@ -99,15 +90,9 @@ def _lost(connection: Row, after: Row, lost: list[Row]) -> Finding:
             f"{printable(str(lost[0]['topic'] or '?'), 60)})."
         ),
         next_step="Look at how the client keeps messages over a reconnect: its store may be in memory, or off.",
-        ts_first_ns=lost[0]["ts"],
-        ts_last_ns=after["ts"],
-        evidence=_evidence(lost),
+        proof=Proof(lost[0]["ts"], after["ts"], evidence_of(lost)),
         numbers=_numbers(connection, not_sent_again=len(lost)),
     )
-
-
-def _evidence(rows: list[Row]) -> tuple[Evidence, ...]:
-    return some_evidence(Evidence(row["file"], row["packet"], row["message_id"]) for row in rows)
 
 
 def _numbers(connection: Row, **counts: int) -> Row:

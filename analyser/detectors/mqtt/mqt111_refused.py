@@ -25,9 +25,10 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from analyser.detectors.detector import Detector, Frames
-from analyser.detectors.findings import Evidence, Finding, Severity, some_evidence, subject_text
+from analyser.detectors.findings import Evidence, Finding, Severity
 from analyser.detectors.frame_rows import Row, rows_of
 from analyser.detectors.mqtt.mqtt_rows import client_numbers, client_text, server_text
+from analyser.detectors.proof import Proof
 from analyser.words import count, printable, sentence_start
 
 _OTHER_RULES = (0x8E, 0x93, 0x94, 0x95)
@@ -99,24 +100,18 @@ def _finding(what: str, code: int, refusals: list[_Refusal]) -> Finding:
     places = list(dict.fromkeys(printable(str(r.place), 60) for r in refusals if r.place is not None))
     name = refusals[0].name
     severity: Severity = "info" if what in ("lower QoS", "unsubscription") else "warning"
-    return Finding(
-        code=DETECTOR.code,
-        name=DETECTOR.name,
+    return DETECTOR.finding(
         severity=severity,
-        confidence="high",
-        provisional=False,
-        subject=subject_text(
-            server=row["server_address"],
-            client_id=row["client_id"],
-            address=row["client_address"],
-            what=what,
-            code=code,
-        ),
+        subject={
+            "server": row["server_address"],
+            "client_id": row["client_id"],
+            "address": row["client_address"],
+            "what": what,
+            "code": code,
+        },
         sentence=f"{_sentence(what, code, name, refusals, row)}{_on(places)}.",
         next_step=_NEXT[what],
-        ts_first_ns=refusals[0].ts,
-        ts_last_ns=refusals[-1].ts,
-        evidence=some_evidence(refusal.evidence for refusal in refusals),
+        proof=Proof(refusals[0].ts, refusals[-1].ts, (refusal.evidence for refusal in refusals)),
         numbers={
             "what": what,
             "code": code,

@@ -24,9 +24,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from analyser.detectors.detector import Detector, Frames
-from analyser.detectors.findings import Evidence, Finding, some_evidence, subject_text
+from analyser.detectors.findings import Evidence, Finding
 from analyser.detectors.frame_rows import Row, rows_of
 from analyser.detectors.mqtt.mqtt_rows import client_numbers, client_text, server_text
+from analyser.detectors.proof import Proof
 from analyser.words import printable, sentence_start, times
 
 _NS = 1_000_000_000
@@ -43,13 +44,9 @@ def detect(frames: Frames, *, often_least: int = 3, window_s: float = 300.0) -> 
     often = most >= often_least
     last = fired[-1]
     topics = sorted({printable(str(row["will_topic"]), 60) for row in fired})
-    yield Finding(
-        code=DETECTOR.code,
-        name=DETECTOR.name,
+    yield DETECTOR.finding(
         severity="warning" if often else "info",
-        confidence="high",
-        provisional=False,
-        subject=subject_text(server=last["server_address"], client_id=last["client_id"]),
+        subject={"server": last["server_address"], "client_id": last["client_id"]},
         sentence=(
             f"{sentence_start(client_text(last))} lost its connection to {server_text(last)} without DISCONNECT "
             f"{times(len(fired))}, so that the server sends its will on {', '.join(topics[:4])}."
@@ -57,10 +54,10 @@ def detect(frames: Frames, *, often_least: int = 3, window_s: float = 300.0) -> 
         next_step=(
             "Look at the device and its network: why does the connection break? MQT102 and MQT103 name two reasons."
         ),
-        ts_first_ns=fired[0]["ts_closed"],
-        ts_last_ns=last["ts_closed"],
-        evidence=some_evidence(
-            Evidence(row["file"], row["last_client_packet"] or row["packet"], None) for row in fired
+        proof=Proof(
+            fired[0]["ts_closed"],
+            last["ts_closed"],
+            (Evidence(row["file"], row["last_client_packet"] or row["packet"], None) for row in fired),
         ),
         numbers={
             "fired": len(fired),

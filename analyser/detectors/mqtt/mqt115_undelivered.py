@@ -25,9 +25,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from analyser.detectors.detector import Detector, Frames
-from analyser.detectors.findings import Evidence, Finding, some_evidence, subject_text
+from analyser.detectors.findings import Evidence, Finding
 from analyser.detectors.frame_rows import rows_of
 from analyser.detectors.mqtt.mqtt_rows import seconds_text
+from analyser.detectors.proof import Proof
 from analyser.words import count, printable
 
 
@@ -48,16 +49,12 @@ def detect(frames: Frames, *, wait_s: float = 10.0, missing_least: int = 1) -> I
         else f"client {printable(first['subscriber_client_id'] or '(no client id)', 80)} at "
         f"{first['subscriber_address']}"
     )
-    yield Finding(
-        code=DETECTOR.code,
-        name=DETECTOR.name,
-        severity="warning",
-        confidence="medium",
-        provisional=False,
-        subject=subject_text(
-            server=first["server_address"], subscriber=first["subscriber_flow_id"] or first["share_name"],
-            filter=first["topic_filter"],
-        ),
+    yield DETECTOR.finding(
+        subject={
+            "server": first["server_address"],
+            "subscriber": first["subscriber_flow_id"] or first["share_name"],
+            "filter": first["topic_filter"],
+        },
         sentence=(
             f"{count(len(missing), 'message')} on {', '.join(topics[:3])}{more} did not reach {subscriber}, which "
             f"subscribes to {printable(first['topic_filter'] or '?', 60)}; {delivered:,} others did. Published by "
@@ -67,9 +64,7 @@ def detect(frames: Frames, *, wait_s: float = 10.0, missing_least: int = 1) -> I
             "Look at the server's access rules for the publisher and the subscriber, at its queue limits, and at its "
             "log for dropped messages."
         ),
-        ts_first_ns=first["ts"],
-        ts_last_ns=missing[-1]["ts"],
-        evidence=some_evidence(Evidence(None, None, r["message_id"]) for r in missing),
+        proof=Proof(first["ts"], missing[-1]["ts"], (Evidence(None, None, r["message_id"]) for r in missing)),
         numbers={
             "missing": len(missing),
             "delivered": delivered,
@@ -88,7 +83,7 @@ def detect(frames: Frames, *, wait_s: float = 10.0, missing_least: int = 1) -> I
                 }
             ],
         },
-    )  # fmt: skip
+    )
 
 
 DETECTOR = Detector(

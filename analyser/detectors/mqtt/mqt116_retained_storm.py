@@ -24,9 +24,10 @@ from collections import Counter
 from collections.abc import Iterator
 
 from analyser.detectors.detector import Detector, Frames
-from analyser.detectors.findings import Evidence, Finding, subject_text
+from analyser.detectors.findings import Evidence, Finding
 from analyser.detectors.frame_rows import Row, rows_of
 from analyser.detectors.mqtt.mqtt_rows import client_numbers, client_text, ms_between, seconds_text, server_text
+from analyser.detectors.proof import Proof
 from analyser.words import printable
 
 
@@ -50,21 +51,14 @@ def detect(frames: Frames, *, retained_above: int = 1000) -> Iterator[Finding]:
         row = subscribes[place]
         names = [printable(r["topic_filter"] or "?", 60) for r in filters[row["exchange_id"]]]
         took_ms = ms_between(row["ts"], last[place])
-        yield Finding(
-            code=DETECTOR.code,
-            name=DETECTOR.name,
-            severity="warning",
-            confidence="high",
-            provisional=False,
-            subject=subject_text(flow=row["flow_id"], exchange=row["exchange_id"]),
+        yield DETECTOR.finding(
+            subject={"flow": row["flow_id"], "exchange": row["exchange_id"]},
             sentence=(
                 f"A SUBSCRIBE of {client_text(row)} to {', '.join(names[:4])} made the server {server_text(row)} send "
                 f"{retained:,} retained messages within {seconds_text(took_ms)}."
             ),
             next_step="Subscribe to less, ask for them only once (5.0: Retain Handling 1), or clear old ones.",
-            ts_first_ns=row["ts"],
-            ts_last_ns=last[place],
-            evidence=(Evidence(row["file"], row["request_packet"], row["exchange_id"]),),
+            proof=Proof(row["ts"], last[place], (Evidence(row["file"], row["request_packet"], row["exchange_id"]),)),
             numbers={
                 "flow_id": row["flow_id"],
                 "retained": retained,

@@ -9,8 +9,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from analyser.detectors.detector import Detector, Frames
-from analyser.detectors.findings import Evidence, Finding, Severity, some_evidence, subject_text
+from analyser.detectors.findings import Evidence, Finding, Severity
 from analyser.detectors.frame_rows import Row, rows_of
+from analyser.detectors.proof import Proof, proof_of
 from analyser.words import printable, sentence_start, times
 
 MAX_NAME = 80
@@ -92,18 +93,13 @@ def _remark_finding(
     who = f"The server {server_text(connection)}" if by_server else sentence_start(client)
     to = f" to {client}" if by_server else f" to {server_text(connection)}"
     code = remarks[0]["code"]
-    return Finding(
-        code=detector.code,
-        name=detector.name,
+    return detector.finding(
         severity=severity,
         confidence="high",
-        provisional=False,
-        subject=subject_text(flow=connection["flow_id"], side="server" if by_server else "client", remark=code),
+        subject={"flow": connection["flow_id"], "side": "server" if by_server else "client", "remark": code},
         sentence=f"{who} {done}{to} {times(len(remarks))}; first: {remarks[0]['text'].rstrip('.')}.",
         next_step=next_step,
-        ts_first_ns=min(remark["ts"] for remark in remarks),
-        ts_last_ns=max(remark["ts"] for remark in remarks),
-        evidence=remark_evidence(remarks),
+        proof=proof_of(remarks),
         numbers={
             "flow_id": connection["flow_id"],
             "side": "server" if by_server else "client",
@@ -113,11 +109,6 @@ def _remark_finding(
             "clients": [client_numbers(connection)],
         },
     )
-
-
-def remark_evidence(remarks: Iterable[Row]) -> tuple[Evidence, ...]:
-    """Messages that the remarks are about."""
-    return some_evidence(Evidence(remark["file"], remark["packet"], remark["message_id"]) for remark in remarks)
 
 
 def remark_rows(codes: Iterable[str]) -> str:
@@ -145,18 +136,15 @@ def disconnect_finding(
         by_server = row["disconnected_by"] == "server"
         client, server = client_text(row), f"the server {server_text(row)}"
         who, whom = (server, client) if by_server else (client, server)
-        yield Finding(
-            code=detector.code,
-            name=detector.name,
+        yield detector.finding(
             severity="warning",
             confidence="high",
-            provisional=False,
-            subject=subject_text(flow=row["flow_id"], reason=f"0x{reason:02X}"),
+            subject={"flow": row["flow_id"], "reason": f"0x{reason:02X}"},
             sentence=f"{sentence_start(who)} ended the connection with {whom} for {words} (0x{reason:02X}).",
             next_step=next_step,
-            ts_first_ns=row["ts_disconnect"],
-            ts_last_ns=row["ts_disconnect"],
-            evidence=(Evidence(row["file"], row["disconnect_packet"], None),),
+            proof=Proof(
+                row["ts_disconnect"], row["ts_disconnect"], (Evidence(row["file"], row["disconnect_packet"], None),)
+            ),
             numbers={
                 "flow_id": row["flow_id"],
                 "disconnected_by": row["disconnected_by"],

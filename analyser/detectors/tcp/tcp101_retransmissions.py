@@ -24,9 +24,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from analyser.detectors.detector import Detector, Frames
-from analyser.detectors.findings import Evidence, Finding, some_evidence, subject_text
+from analyser.detectors.findings import Finding
 from analyser.detectors.flow_rows import MOST_NAMED, endpoints_text
 from analyser.detectors.frame_rows import rows_of
+from analyser.detectors.proof import proof_of
 from analyser.words import count
 
 
@@ -42,21 +43,14 @@ def detect(frames: Frames, *, share_above: float = 0.01, segments_above: int = 2
         if slowest is not None:
             longest = f"{slowest['latency_ms'] or 0:.0f} ms ({slowest['operation'] or '?'})"
             waited = f" {count(len(delayed), 'exchange')} waited meanwhile, the longest {longest}."
-        yield Finding(
-            code=DETECTOR.code,
-            name=DETECTOR.name,
-            severity="warning",
-            confidence="high",
-            provisional=False,
-            subject=subject_text(flow=flow["flow_id"]),
+        yield DETECTOR.finding(
+            subject={"flow": flow["flow_id"]},
             sentence=(
                 f"Between {endpoints_text(flow)} {again:,} of {sent:,} segments ({again / max(sent, 1):.1%}) were sent "
                 f"again: the network loses packets.{waited}"
             ),
             next_step="Look at the network between the two (links, mirrors, overloaded hosts), not at the broker.",
-            ts_first_ns=min(m["ts"] for m in marks),
-            ts_last_ns=max(m["ts"] for m in marks),
-            evidence=some_evidence(Evidence(m["file"], m["packet"], m["message_id"]) for m in marks),
+            proof=proof_of(marks),
             numbers={
                 "flow_id": flow["flow_id"],
                 "retransmitted_segments": again,

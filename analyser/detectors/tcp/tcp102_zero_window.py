@@ -23,9 +23,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from analyser.detectors.detector import Detector, Frames
-from analyser.detectors.findings import Evidence, Finding, some_evidence, subject_text
+from analyser.detectors.findings import Finding
 from analyser.detectors.flow_rows import endpoints_text
 from analyser.detectors.frame_rows import rows_of
+from analyser.detectors.proof import proof_of
 
 
 def detect(frames: Frames, *, ms_above: float = 100.0) -> Iterator[Finding]:
@@ -37,21 +38,14 @@ def detect(frames: Frames, *, ms_above: float = 100.0) -> Iterator[Finding]:
             proof = [m for m in marks if m["direction"] == direction]
             if closed_ms <= ms_above or not proof:
                 continue
-            yield Finding(
-                code=DETECTOR.code,
-                name=DETECTOR.name,
-                severity="warning",
-                confidence="high",
-                provisional=False,
-                subject=subject_text(flow=flow["flow_id"], side=side),
+            yield DETECTOR.finding(
+                subject={"flow": flow["flow_id"], "side": side},
                 sentence=(
                     f"The {side} of the connection between {endpoints_text(flow)} closed its receive window for "
                     f"{closed_ms:.0f} ms in sum: it did not read, and the other side had to wait."
                 ),
                 next_step=f"Look at the {side}: is it busy, paused, or stopped? Network and other side are fine.",
-                ts_first_ns=min(m["ts"] for m in proof),
-                ts_last_ns=max(m["ts"] for m in proof),
-                evidence=some_evidence(Evidence(m["file"], m["packet"], m["message_id"]) for m in proof),
+                proof=proof_of(proof),
                 numbers={"flow_id": flow["flow_id"], "side": side, "zero_window_ms": closed_ms, "times": len(proof)},
             )
 

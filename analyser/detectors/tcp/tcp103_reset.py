@@ -23,9 +23,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from analyser.detectors.detector import Detector, Frames
-from analyser.detectors.findings import Evidence, Finding, some_evidence, subject_text
+from analyser.detectors.findings import Finding
 from analyser.detectors.flow_rows import endpoints_text
 from analyser.detectors.frame_rows import rows_of
+from analyser.detectors.proof import Proof, evidence_of
 from analyser.words import count
 
 _LONG_POLLS = frozenset({"Fetch", "ShareFetch", "hello", "getMore"})
@@ -40,26 +41,23 @@ def detect(frames: Frames, *, requests_least: int = 1) -> Iterator[Finding]:
         if not marks or len(lost) < requests_least or not lost:
             continue
         operations = ", ".join(sorted({e["operation"] or "?" for e in lost}))
-        yield Finding(
-            code=DETECTOR.code,
-            name=DETECTOR.name,
+        yield DETECTOR.finding(
             severity="warning" if by_server else "info",
             confidence="medium" if flow["gap_bytes"] else "high",
-            provisional=False,
-            subject=subject_text(flow=flow["flow_id"]),
+            subject={"flow": flow["flow_id"]},
             sentence=(
                 f"The {flow['reset_by']} reset the connection between {endpoints_text(flow)} while "
                 f"{count(len(lost), 'request')} had no response ({operations}). Whether "
                 f"{'it was' if len(lost) == 1 else 'they were'} carried out is not known."
             ),
             next_step=f"Look into the log of the {flow['reset_by']} at that time, and at load balancers on the way.",
-            ts_first_ns=min(e["ts"] for e in lost),
-            ts_last_ns=max(m["ts"] for m in (*marks, *lost)),
-            evidence=some_evidence(
-                (
-                    *(Evidence(e["request_file"], e["request_packet"], e["request_message_id"]) for e in lost),
-                    *(Evidence(m["file"], m["packet"], m["message_id"]) for m in marks),
-                )
+            proof=Proof(
+                min(e["ts"] for e in lost),
+                max(m["ts"] for m in (*marks, *lost)),
+                [
+                    *evidence_of(lost, ("request_file", "request_packet", "request_message_id")),
+                    *evidence_of(marks),
+                ],
             ),
             numbers={
                 "flow_id": flow["flow_id"],

@@ -26,9 +26,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from analyser.detectors.detector import Detector, Frames
-from analyser.detectors.findings import Evidence, Finding, some_evidence, subject_text
+from analyser.detectors.findings import Evidence, Finding
 from analyser.detectors.flow_rows import MOST_NAMED
 from analyser.detectors.frame_rows import rows_of
+from analyser.detectors.proof import Proof
 from analyser.words import count
 
 
@@ -53,13 +54,10 @@ def detect(frames: Frames, *, slow_ms_above: float = 1000.0, syns_least: int = 3
         else "",
     ]
     clients = sorted({f["client_address"] for f in shown})
-    yield Finding(
-        code=DETECTOR.code,
-        name=DETECTOR.name,
+    yield DETECTOR.finding(
         severity="info" if recovered and not slow else "warning",
         confidence="high" if refused or slow else "low",
-        provisional=False,
-        subject=subject_text(server=server),
+        subject={"server": server},
         sentence=(
             f"{server}: {', '.join(part for part in parts if part)}, from {', '.join(clients[:3])}"
             f"{' and others' if len(clients) > 3 else ''}{'; it accepts them later' if recovered else ''}."
@@ -68,9 +66,9 @@ def detect(frames: Frames, *, slow_ms_above: float = 1000.0, syns_least: int = 3
             "Refused: is the process up, and is the advertised address right? No answer: firewall, routing, dead host. "
             "Slow: lost packets, or an accept queue that is full."
         ),
-        ts_first_ns=shown[0]["ts_first"],
-        ts_last_ns=shown[-1]["ts_first"],
-        evidence=some_evidence(Evidence(f["file"], f["first_packet"], None) for f in shown),
+        proof=Proof(
+            shown[0]["ts_first"], shown[-1]["ts_first"], (Evidence(f["file"], f["first_packet"], None) for f in shown)
+        ),
         numbers={
             "server": server,
             "refused": len(refused),

@@ -34,8 +34,8 @@ from collections.abc import Iterator
 from statistics import median
 
 from analyser.detectors.detector import Detector, Frames
-from analyser.detectors.findings import Finding, some_evidence, subject_text
-from analyser.detectors.flow_rows import MOST_NAMED, endpoints_text, evidence_of
+from analyser.detectors.findings import Finding
+from analyser.detectors.flow_rows import MOST_NAMED, endpoints_text, wait_proof
 from analyser.detectors.frame_rows import Row, rows_of
 from analyser.flows.waits import MOST_OPTIONS_BYTES
 from analyser.words import count
@@ -95,13 +95,10 @@ def _finding(flow: Row, direction: str, waits: list[Row], late: list[Row]) -> Fi
     pieces = f"sends {message}s in pieces" if known else "sends small segments"
     about = f" ({count(len(late), 'exchange')}: {operations})" if late else ""
     end = f"had only a part of the {message}" if known else "may have had only a part: what they hold is not known"
-    return Finding(
-        code=DETECTOR.code,
-        name=DETECTOR.name,
+    return DETECTOR.finding(
         severity="warning" if known else "info",
         confidence="high" if known else "low",
-        provisional=False,
-        subject=subject_text(flow=flow["flow_id"], side=side),
+        subject={"flow": flow["flow_id"], "side": side},
         sentence=(
             f"Between {endpoints_text(flow)} the {side} {pieces}: {count(len(waits), 'time')}{about} the next one "
             f"waited for a delayed acknowledgement, {median(waited):.0f} ms as a rule, {max(waited):.0f} ms at most. "
@@ -111,9 +108,7 @@ def _finding(flow: Row, direction: str, waits: list[Row], late: list[Row]) -> Fi
             f"In the {side}'s program write each {message} with one call, or set TCP_NODELAY; network and other side "
             "are fine."
         ),
-        ts_first_ns=min(wait["ts"] for wait in waits),
-        ts_last_ns=max(wait["ts_last"] for wait in waits),
-        evidence=some_evidence(evidence_of(waits)),
+        proof=wait_proof(waits),
         numbers={
             "flow_id": flow["flow_id"],
             "side": side,

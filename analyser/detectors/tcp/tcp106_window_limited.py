@@ -32,8 +32,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from analyser.detectors.detector import Detector, Frames
-from analyser.detectors.findings import Finding, some_evidence, subject_text
-from analyser.detectors.flow_rows import MOST_NAMED, endpoints_text, evidence_of
+from analyser.detectors.findings import Finding
+from analyser.detectors.flow_rows import MOST_NAMED, endpoints_text, wait_proof
 from analyser.detectors.frame_rows import Row, rows_of
 from analyser.words import count
 
@@ -79,13 +79,9 @@ def _finding(flow: Row, direction: str, waits: list[Row], exchanges: list[Row], 
     if slowest is not None:
         longest = f"{slowest['latency_ms'] or 0:.0f} ms ({slowest['operation'] or '?'})"
         waited = f" {count(len(under_way), 'exchange')} went on meanwhile, the longest {longest}."
-    return Finding(
-        code=DETECTOR.code,
-        name=DETECTOR.name,
-        severity="warning",
+    return DETECTOR.finding(
         confidence="medium" if flow["gap_bytes"] else "high",
-        provisional=False,
-        subject=subject_text(flow=flow["flow_id"], side=receiver),
+        subject={"flow": flow["flow_id"], "side": receiver},
         sentence=(
             f"Between {endpoints_text(flow)} the {sender} filled the receive window of the {receiver} for "
             f"{full_ms / 1000:.1f} s of a transfer of {lasted_ms / 1000:.1f} s ({speed}). That window {window}.{waited}"
@@ -96,9 +92,7 @@ def _finding(flow: Row, direction: str, waits: list[Row], exchanges: list[Row], 
             else f"Give the socket of the {receiver} a larger receive buffer (for Kafka receive.buffer.bytes or "
             f"socket.receive.buffer.bytes); network and {sender} could do more."
         ),
-        ts_first_ns=min(w["ts"] for w in waits),
-        ts_last_ns=max(w["ts_last"] for w in waits),
-        evidence=some_evidence(evidence_of(waits)),
+        proof=wait_proof(waits),
         numbers={
             "flow_id": flow["flow_id"],
             "receiver": receiver,

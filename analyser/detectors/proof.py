@@ -1,0 +1,32 @@
+"""What proves a finding, and when it was on the wire. In: rows of messages, remarks or exchanges. Out: `Proof`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from analyser.detectors.findings import Evidence
+
+_Columns = tuple[str, str, str]
+_OF_REMARKS: _Columns = ("file", "packet", "message_id")
+
+
+class Proof(NamedTuple):
+    """Times of the first and last evidence (Unix ns; None is unknown), and the evidence in the order of the wire.
+
+    evidence: as much as there is; a finding keeps `some_evidence` of it.
+    """
+
+    ts_first_ns: int | None
+    ts_last_ns: int | None
+    evidence: Iterable[Evidence]
+
+
+def proof_of(rows: Sequence[Mapping[str, Any]], columns: _Columns = _OF_REMARKS) -> Proof:
+    """These rows as proof; at least one. columns: their file, packet and message id."""
+    return Proof(min(row["ts"] for row in rows), max(row["ts"] for row in rows), evidence_of(rows, columns))
+
+
+def evidence_of(rows: Iterable[Mapping[str, Any]], columns: _Columns = _OF_REMARKS) -> Iterator[Evidence]:
+    """The message of each row. columns: as in `proof_of`."""
+    return (Evidence(*(row[name] for name in columns)) for row in rows)
