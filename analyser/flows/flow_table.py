@@ -20,21 +20,21 @@ import numpy as np
 import numpy.typing as npt
 
 from analyser.capture import EndpointTable, PacketBatch
-from analyser.flows.batches import BatchColumns, PacketRow, ReadyRun
+from analyser.flows.batches import BatchColumns, PacketRow
 from analyser.flows.copies import Copies
-from analyser.flows.flow import Flow, close, handshake, starts_anew
+from analyser.flows.flow import Flow, handshake, starts_anew
 from analyser.flows.half_open import Attempt, HalfOpen
 from analyser.flows.shelf import Shelf
 from analyser.flows.streams import HISTORY_BYTES, Half, Note
-from analyser.flows.stretches import Places, Stretch, stretches
-from analyser.flows.tcp import ACK, FIN, MASK, RST, SYN
+from analyser.flows.stretches import stretches
+from analyser.flows.taking import LINGER_NS, continues, copy_note, is_new, take, take_together
+from analyser.flows.tcp import MASK, SYN
 from analyser.flows.two_points import Delays
 from analyser.flows.wait_signs import SignFinder, Signs
 from analyser.flows.waits import settle, watch
 from dissectors.core.limits import Limits
 from dissectors.core.model import packet_of
 
-LINGER_NS = 60_000_000_000
 _NONE, _ENDED = -1, -2
 _FORGET_PAIRS_AT = 1 << 16
 
@@ -147,10 +147,10 @@ class FlowTable:
                 self._give_up(*self._half_open.seen(pair, next(alone)))
             elif stretch.alone:
                 flow = self._careful(flow, pair, [next(alone)])
-            elif flow is None or not _continues(flow, ready.get(number, ()), int(columns.now_ns[rows[-1]])):
+            elif flow is None or not continues(flow, ready.get(number, ()), int(columns.now_ns[rows[-1]])):
                 flow = self._careful(flow, pair, columns.rows(rows))
             else:
-                _take_together(flow, stretch, rows, ready.get(number, ()), columns)
+                take_together(flow, stretch, rows, ready.get(number, ()), columns)
         self._leave(flow)
         self._now_ns = int(columns.now_ns[-1])
         self._forget_closed()
@@ -300,7 +300,7 @@ class FlowTable:
         if self._current[pair] == _NONE or row.flags & SYN:
             return not row.copy
         end = int(self._end_seq[pair][int(row.from_low)])
-        return row.wire_bytes > 0 and not row.copy and (end < 0 or _is_new(end, row.seq))
+        return row.wire_bytes > 0 and not row.copy and (end < 0 or is_new(end, row.seq))
 
     def _give_up(self, *attempts: Attempt) -> None:
         """Attempts that nobody answered: flows of their own, or only counted."""
@@ -319,7 +319,7 @@ class FlowTable:
         options = attempt.window_scale, attempt.segment_size
         handshake(flow, attempt.from_low, attempt.seq, SYN, attempt.ts_ns, *options)
         if attempt.first_copy is not None:
-            flow.halves[attempt.from_low].remark(_copy_note(*attempt.first_copy))
+            flow.halves[attempt.from_low].remark(copy_note(*attempt.first_copy))
         return flow
 
     def _careful(self, flow: Flow | None, pair: int, rows: list[PacketRow]) -> Flow | None:
@@ -337,7 +337,7 @@ class FlowTable:
                     continue
                 flow = self._start(pair, row.packet, row.ts_ns)
             was_closed = flow.closed_ts_ns is not None
-            _take(flow, row, self._limits)
+            take(flow, row, self._limits)
             if flow.closed_ts_ns is not None and not was_closed:
                 self._closed.append((flow.closed_ts_ns, flow.index))
         return flow
@@ -350,87 +350,4 @@ class FlowTable:
             return False
         if row.flags & SYN:
             return starts_anew(flow, row.from_low, row.seq)
-        return bool(row.wire_bytes) and flow.streams_over and _is_new(flow.halves[row.from_low].next_seq, row.seq)
-
-
-def _take(flow: Flow, row: PacketRow, limits: Limits) -> None:
-    """One packet of a flow."""
-    packet, ts_ns, now_ns, from_low, seq, ack, flags, window, payload, wire_bytes, copy, scale, size = row
-    flow.packets += 1
-    flow.ts_first_ns = min(flow.ts_first_ns, ts_ns)
-    flow.ts_last_ns = max(flow.ts_last_ns, ts_ns)
-    flow.last_packet = packet
-    if copy:
-        if not flow.duplicates:
-            _note_copy(flow, [row])
-        flow.duplicates += 1
-        return
-    sender, receiver = flow.halves[from_low], flow.halves[not from_low]
-    if sender.first_seq is None:
-        sender.first_seq = seq
-    if flags & SYN:
-        handshake(flow, from_low, seq, flags, ts_ns, scale, size)
-        seq += 1
-    elif not flags & RST:
-        sender.window(window, packet, ts_ns)
-    if flags & ACK:
-        receiver.acknowledged(ack)
-    if wire_bytes:
-        flow.data_segments += 1
-        sender.segment(seq, payload, wire_bytes, packet, ts_ns)
-    if flags & (FIN | RST):
-        close(flow, from_low, flags, seq + wire_bytes, packet, ts_ns, now_ns)
-    for half in flow.halves:
-        if half.pending:
-            half.after_packet(packet, ts_ns, limits)
-
-
-def _note_copy(flow: Flow, rows: list[PacketRow]) -> None:
-    """The first copy of a flow is remarked, the others are counted."""
-    row = next(row for row in rows if row.copy)
-    flow.halves[row.from_low].remark(_copy_note(row.packet, row.ts_ns))
-
-
-def _copy_note(packet: int, ts_ns: int) -> Note:
-    return Note("copy", "this packet was captured before; copies are counted and left out", packet, ts_ns, None)
-
-
-def _is_new(end: int, seq: int) -> bool:
-    """Does data at `seq` lie behind the end of a stream that is over? Then it is of another connection."""
-    behind = (end - seq) & MASK
-    return behind == 0 or behind >= 1 << 31
-
-
-def _continues(flow: Flow, runs: tuple[ReadyRun, ...], now_ns: int) -> bool:
-    """True when every run continues its stream exactly and nothing else can come of these packets.
-
-    now_ns: the capture's clock behind them.
-    """
-    if flow.closed_ts_ns is not None and (runs or now_ns - flow.closed_ts_ns > LINGER_NS):
-        return False
-    if not flow.settled:
-        return False
-    for run in runs:
-        half = flow.halves[run.from_low]
-        if not (run.in_order and half.started and half.next_seq & MASK == run.seq):
-            return False
-    return True
-
-
-def _take_together(
-    flow: Flow, stretch: Stretch, rows: Places, runs: tuple[ReadyRun, ...], columns: BatchColumns
-) -> None:
-    """Packets for which `_continues` holds."""
-    if stretch.copies and not flow.duplicates:
-        _note_copy(flow, columns.rows(rows))
-    for run in runs:
-        flow.halves[run.from_low].append_run(columns.run(run))
-        flow.data_segments += run.last - run.first
-    for from_low, half in enumerate(flow.halves):
-        if half.first_seq is None:
-            half.first_seq = columns.first_seq(rows, from_low)
-    flow.packets += stretch.last - stretch.first
-    flow.duplicates += stretch.copies
-    flow.ts_first_ns = min(flow.ts_first_ns, stretch.ts_first_ns)
-    flow.ts_last_ns = max(flow.ts_last_ns, stretch.ts_last_ns)
-    flow.last_packet = int(columns.packet[rows[-1]])
+        return bool(row.wire_bytes) and flow.streams_over and is_new(flow.halves[row.from_low].next_seq, row.seq)

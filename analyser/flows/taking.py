@@ -1,0 +1,99 @@
+"""What packets do to their flow: taken one by one, or together where they only continue its streams.
+
+In: a flow and packets of its own. Out: the flow after them.
+"""
+
+from __future__ import annotations
+
+from analyser.flows.batches import BatchColumns, PacketRow, ReadyRun
+from analyser.flows.flow import Flow, close, handshake
+from analyser.flows.streams import Note
+from analyser.flows.stretches import Places, Stretch
+from analyser.flows.tcp import ACK, FIN, MASK, RST, SYN
+from dissectors.core.limits import Limits
+
+# So long a flow is remembered after it closed.
+LINGER_NS = 60_000_000_000
+
+
+def take(flow: Flow, row: PacketRow, limits: Limits) -> None:
+    """One packet of a flow."""
+    packet, ts_ns, now_ns, from_low, seq, ack, flags, window, payload, wire_bytes, copy, scale, size = row
+    flow.packets += 1
+    flow.ts_first_ns = min(flow.ts_first_ns, ts_ns)
+    flow.ts_last_ns = max(flow.ts_last_ns, ts_ns)
+    flow.last_packet = packet
+    if copy:
+        if not flow.duplicates:
+            _note_copy(flow, [row])
+        flow.duplicates += 1
+        return
+    sender, receiver = flow.halves[from_low], flow.halves[not from_low]
+    if sender.first_seq is None:
+        sender.first_seq = seq
+    if flags & SYN:
+        handshake(flow, from_low, seq, flags, ts_ns, scale, size)
+        seq += 1
+    elif not flags & RST:
+        sender.window(window, packet, ts_ns)
+    if flags & ACK:
+        receiver.acknowledged(ack)
+    if wire_bytes:
+        flow.data_segments += 1
+        sender.segment(seq, payload, wire_bytes, packet, ts_ns)
+    if flags & (FIN | RST):
+        close(flow, from_low, flags, seq + wire_bytes, packet, ts_ns, now_ns)
+    for half in flow.halves:
+        if half.pending:
+            half.after_packet(packet, ts_ns, limits)
+
+
+def _note_copy(flow: Flow, rows: list[PacketRow]) -> None:
+    """The first copy of a flow is remarked, the others are counted."""
+    row = next(row for row in rows if row.copy)
+    flow.halves[row.from_low].remark(copy_note(row.packet, row.ts_ns))
+
+
+def copy_note(packet: int, ts_ns: int) -> Note:
+    return Note("copy", "this packet was captured before; copies are counted and left out", packet, ts_ns, None)
+
+
+def is_new(end: int, seq: int) -> bool:
+    """Does data at `seq` lie behind the end of a stream that is over? Then it is of another connection."""
+    behind = (end - seq) & MASK
+    return behind == 0 or behind >= 1 << 31
+
+
+def continues(flow: Flow, runs: tuple[ReadyRun, ...], now_ns: int) -> bool:
+    """True when every run continues its stream exactly and nothing else can come of these packets.
+
+    now_ns: the capture's clock behind them.
+    """
+    if flow.closed_ts_ns is not None and (runs or now_ns - flow.closed_ts_ns > LINGER_NS):
+        return False
+    if not flow.settled:
+        return False
+    for run in runs:
+        half = flow.halves[run.from_low]
+        if not (run.in_order and half.started and half.next_seq & MASK == run.seq):
+            return False
+    return True
+
+
+def take_together(
+    flow: Flow, stretch: Stretch, rows: Places, runs: tuple[ReadyRun, ...], columns: BatchColumns
+) -> None:
+    """Packets for which `continues` holds."""
+    if stretch.copies and not flow.duplicates:
+        _note_copy(flow, columns.rows(rows))
+    for run in runs:
+        flow.halves[run.from_low].append_run(columns.run(run))
+        flow.data_segments += run.last - run.first
+    for from_low, half in enumerate(flow.halves):
+        if half.first_seq is None:
+            half.first_seq = columns.first_seq(rows, from_low)
+    flow.packets += stretch.last - stretch.first
+    flow.duplicates += stretch.copies
+    flow.ts_first_ns = min(flow.ts_first_ns, stretch.ts_first_ns)
+    flow.ts_last_ns = max(flow.ts_last_ns, stretch.ts_last_ns)
+    flow.last_packet = int(columns.packet[rows[-1]])
