@@ -11,7 +11,8 @@ from collections.abc import Sequence
 from operator import itemgetter
 from typing import NamedTuple, Protocol
 
-from analyser.flows.streams import Gap, Run
+from analyser.decoding.missing import gap_row
+from analyser.flows.runs import Gap, Run, nothing
 from dissectors.core.carrier import Carried, Interrupted, Item, Opening, Told, Unwrapper
 from dissectors.core.model import Frame
 from dissectors.core.protocol import Sink
@@ -129,11 +130,8 @@ class CarriedStream:
             self._gap(item, out)
         else:
             data = b"".join(item.pieces)
-            ends = [*item.positions[1:], item.size]
-            for start, end, packet, ts_ns, order in zip(
-                item.positions, ends, item.packets, item.ts_ns, item.order, strict=True
-            ):
-                self._segment(data[start:end], packet, ts_ns, order, out)
+            for at, (start, packet, ts_ns, order) in enumerate(zip(*item.segments, strict=True)):
+                self._segment(data[start : item.end_of(at)], packet, ts_ns, order, out)
         found, self._items = self._items, []
         return found
 
@@ -160,10 +158,7 @@ class CarriedStream:
         del self._recent[: max(keep, 0)]
 
     def _gap(self, gap: Gap, out: Sink) -> None:
-        """The same remark as on a stream that is not carried."""
-        span = f"{self._offset}-{self._offset + gap.size - 1}"
-        text = f"{gap.size} stream bytes are missing from the capture"
-        out.expert((self._direction, None, gap.order, gap.ts_ns, "warn", "tcp", "gap", text, span))
+        out.expert(gap_row(self._direction, gap, self._offset))
         self._recent = [_Segment(self._offset, gap.order, gap.ts_ns)]
         self._add(self._unwrapper.gap(gap.size, self._offset), gap.order, out)
         self._offset += gap.size
@@ -185,13 +180,10 @@ class CarriedStream:
         self._inner += size
         last = self._items[-1] if self._items else None
         if not isinstance(last, Run):
-            last = Run([], 0, [], [], [], [])
+            last = nothing()
             self._items.append(last)
         last.pieces.append(piece.data)  # type: ignore[arg-type]
-        last.positions.append(last.size)
-        last.packets.append(segment.packet)
-        last.ts_ns.append(segment.ts_ns)
-        last.order.append(order)
+        last.segments.add(last.size, segment.packet, segment.ts_ns, order)
         self._items[-1] = last._replace(size=last.size + size)
 
     def _segment_of(self, offset: int) -> _Segment:

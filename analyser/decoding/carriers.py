@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from analyser.decoding.carried import CarriedStream
 from analyser.flows.flow import Flow
-from analyser.flows.streams import Gap, Run
+from analyser.flows.runs import Gap, Run
 from dissectors.core.carrier import Carrier, Opening
 from dissectors.core.limits import Limits
 from dissectors.core.model import CLIENT_TO_SERVER, SERVER_TO_CLIENT
@@ -88,11 +88,9 @@ def up_to(items: Items, sizes: tuple[int, int]) -> Items:
     found: Items = []
     for from_low, item in items:
         if isinstance(item, Run) and left[from_low] < item.size:
-            count = bisect_left(item.positions, left[from_low])
-            size = item.positions[count] if count < len(item.positions) else item.size
-            data = b"".join(item.pieces)[:size]
-            columns = (column[:count] for column in (item.positions, item.packets, item.ts_ns, item.order))
-            item = Run([data], size, *columns)
+            count = bisect_left(item.segments.positions, left[from_low])
+            size = item.end_of(count - 1)
+            item = Run([b"".join(item.pieces)[:size]], size, item.segments.part(0, count))
         if isinstance(item, Run):
             left[from_low] = max(left[from_low] - item.size, 0)
         if item.size and (isinstance(item, Run) or left[from_low]):
@@ -133,7 +131,7 @@ def _segment_starts(items: Items, side: bool) -> list[bytes]:
         for from_low, item in items:
             if from_low == side and isinstance(item, Run):
                 data = item.pieces[0]
-                yield from (bytes(data[position : position + 2]) for position in item.positions)
+                yield from (bytes(data[position : position + 2]) for position in item.segments.positions)
 
     return list(islice(starts(), MAX_SEGMENTS))
 

@@ -9,9 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from copy import deepcopy
-from itertools import accumulate
 
-from analyser.flows.streams import Run
+from analyser.flows.runs import Run, together
 from dissectors.core.protocol import STUCK, Framer
 
 # So many times in a row a message must end where a short segment does.
@@ -56,12 +55,13 @@ class Doubt:
             self._forget()
             if not went_on or not self._goes_on(segment, piece, begins):
                 self._forget()
-        return _joined(self._row) if self._count == IN_A_ROW else None
+        return together(self._row) if self._count == IN_A_ROW else None
 
     def _goes_on(self, segment: Run, piece: bytes, begins: Begins) -> bool:
         """Add a segment to the row, if messages follow each other in it and end where a short one does."""
         part = self._part + piece
-        if (not self._row and segment.positions[0]) or len(part) > MAX_PART_BYTES or self._row_bytes > MAX_ROW_BYTES:
+        begun_before = not self._row and segment.segments.positions[0]
+        if begun_before or len(part) > MAX_PART_BYTES or self._row_bytes > MAX_ROW_BYTES:
             return False
         verdict = begins(part)
         if verdict is False:
@@ -75,11 +75,3 @@ class Doubt:
         self._part = b"" if ends else part
         self._count += ends and short
         return True
-
-
-def _joined(row: list[Run]) -> Run:
-    """One run of runs of one segment each."""
-    starts = [0, *accumulate(run.size for run in row)]
-    pieces = [bytes(piece) for run in row for piece in run.pieces]
-    packets, ts_ns = [run.packets[0] for run in row], [run.ts_ns[0] for run in row]
-    return Run(pieces, starts[-1], starts[:-1], packets, ts_ns, [run.order[0] for run in row])

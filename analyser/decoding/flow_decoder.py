@@ -16,7 +16,8 @@ from analyser.decoding.identify import Identity, Sizes, from_beginning, identify
 from analyser.decoding.listening import Listener
 from analyser.decoding.tls import encryption
 from analyser.flows.flow import Flow
-from analyser.flows.streams import Gap, Note, Run
+from analyser.flows.runs import Gap, Run
+from analyser.flows.streams import Note
 from dissectors.core.limits import Limits
 from dissectors.core.model import CLIENT_TO_SERVER, SERVER_TO_CLIENT
 from dissectors.core.options import DecodeOptions
@@ -37,6 +38,12 @@ class _Undecided:
         if isinstance(item, Run):
             high, low = self.sizes
             self.sizes = (high, low + item.size) if from_low else (high + item.size, low)
+
+    def first(self) -> tuple[bool, int, int]:
+        """Who sent the first segment of all that is held, its packet and its time."""
+        runs = [(item.segments, from_low) for from_low, item in self.items if isinstance(item, Run)]
+        packet, ts_ns, from_low = min((segments.packets[0], segments.ts_ns[0], from_low) for segments, from_low in runs)
+        return from_low, packet, ts_ns
 
     def head(self, from_low: bool, limit: int) -> bytes:
         """The first contiguous bytes of one direction, at most `limit`."""
@@ -169,10 +176,9 @@ class FlowDecoder:
     @staticmethod
     def _note_unknown(flow: Flow, held: _Undecided, limit: int) -> None:
         """Nothing told the protocol in as many bytes as are looked at."""
-        runs = [(side, item) for side, item in held.items if isinstance(item, Run)]
-        from_low, first = min(runs, key=lambda entry: entry[1].packets[0])
+        from_low, packet, ts_ns = held.first()
         text = f"the first {limit} bytes tell no protocol; the rest of the connection is not decoded"
-        note = Note("unknown_protocol", text, first.packets[0], first.ts_ns[0], None, "chat", "limit")
+        note = Note("unknown_protocol", text, packet, ts_ns, None, "chat", "limit")
         half = flow.halves[from_low]
         half.notes = [*(half.notes or ()), note]
 
@@ -182,10 +188,9 @@ class FlowDecoder:
         if found is None or not (found.complete or final):
             return False
         flow.encrypted, flow.sni = True, found.sni
-        runs = [(side, item) for side, item in held.items if isinstance(item, Run)]
-        from_low, first = min(runs, key=lambda entry: entry[1].packets[0])
+        from_low, packet, ts_ns = held.first()
         text = "the connection is encrypted (TLS)" + (f", for {found.sni}" if found.sni else "")
-        flow.halves[from_low].remark(Note("encrypted", text, first.packets[0], first.ts_ns[0], None, "chat"))
+        flow.halves[from_low].remark(Note("encrypted", text, packet, ts_ns, None, "chat"))
         if flow.client_is_low is None:
             flow.client_is_low = found.from_first
         return True

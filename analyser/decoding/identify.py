@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from analyser.decoding.carriers import Inside
 from analyser.flows.flow import Flow
-from analyser.flows.streams import Gap, Run
+from analyser.flows.runs import Gap, Run
 from dissectors.core.protocol import Dissector
 
 DECIDES = 50
@@ -94,10 +94,10 @@ def when_to_ask(
     last time, and when a direction has that much. sizes: bytes before; asked_bytes: of them those at the last time.
     """
     arrived = sorted(
-        (order, from_low, run.positions[at], _piece_bytes(run, at))
+        (order, from_low, position, run.end_of(at) - position)
         for from_low, run in queued
         if isinstance(run, Run)
-        for at, order in enumerate(run.order)
+        for at, (order, position) in enumerate(zip(run.segments.order, run.segments.positions, strict=True))
     )
     now = list(sizes)
     for _, from_low, _, size in arrived:
@@ -108,7 +108,3 @@ def when_to_ask(
             yield now[0], now[1]
             if max(now) >= limit:
                 return
-
-
-def _piece_bytes(run: Run, at: int) -> int:
-    return (run.positions[at + 1] if at + 1 < len(run.positions) else run.size) - run.positions[at]

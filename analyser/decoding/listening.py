@@ -14,7 +14,7 @@ from collections.abc import Iterable
 from operator import attrgetter
 
 from analyser.decoding.cutting import StreamCutter
-from analyser.flows.streams import Gap, Run
+from analyser.flows.runs import Gap, Run
 from dissectors.core.model import CLIENT_TO_SERVER, SERVER_TO_CLIENT, Frame
 from dissectors.core.protocol import Conversation, PairsByOrder, Sink
 
@@ -22,7 +22,7 @@ _BY_ORDER = attrgetter("order")
 _ALL = 1 << 62
 
 
-class _Segments:
+class _InParts:
     """A run that is taken in parts."""
 
     __slots__ = ("_at", "_data", "_run")
@@ -35,23 +35,22 @@ class _Segments:
     @property
     def order(self) -> int:
         """The packet at which its next segment became readable."""
-        return self._run.order[self._at]
+        return self._run.segments.order[self._at]
 
     def take(self, count: int) -> tuple[Run, bool]:
         """The next segments, `count` at most; are there more?"""
         run, at = self._run, self._at
-        until = min(at + count, len(run.positions))
-        if at == 0 and until == len(run.positions):
+        segments = run.segments
+        number = len(segments.positions)
+        until = min(at + count, number)
+        if at == 0 and until == number:
             return run, False
         if at == 0:
             self._data = b"".join(run.pieces)
         self._at = until
         # The first segment may have begun before the run.
-        start = max(run.positions[at], 0)
-        end = run.positions[until] if until < len(run.positions) else run.size
-        positions = [position - start for position in run.positions[at:until]]
-        columns = (column[at:until] for column in (run.packets, run.ts_ns, run.order))
-        return Run([self._data[start:end]], end - start, positions, *columns), until < len(run.positions)
+        start, end = max(segments.positions[at], 0), run.end_of(until - 1)
+        return Run([self._data[start:end]], end - start, segments.part(at, until, start)), until < number
 
 
 class _Queue:
@@ -61,7 +60,7 @@ class _Queue:
     """
 
     def __init__(self) -> None:
-        self._items: deque[_Segments | Gap] = deque()
+        self._items: deque[_InParts | Gap] = deque()
         self.together = _ALL
 
     def __bool__(self) -> bool:
@@ -74,11 +73,11 @@ class _Queue:
 
     def add(self, items: Iterable[Run | Gap]) -> None:
         """Items behind all others."""
-        self._items.extend(_Segments(item) if isinstance(item, Run) else item for item in items)
+        self._items.extend(_InParts(item) if isinstance(item, Run) else item for item in items)
 
     def put_back(self, run: Run) -> None:
         """Segments that were taken and are to be taken again."""
-        self._items.appendleft(_Segments(run))
+        self._items.appendleft(_InParts(run))
 
     def take(self, count: int) -> Run | Gap:
         """The next gap, or at most `count` segments in front of it."""

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from analyser.capture import PacketBatch
-from analyser.flows.streams import Run
+from analyser.flows.runs import Run, Segments
 from analyser.flows.stretches import Stretches
 from analyser.flows.tcp import MASK
 from dissectors.core.model import packet_of
@@ -124,7 +124,7 @@ class BatchColumns:
         positions = list(accumulate(map(len, pieces), initial=0))
         size = positions.pop()
         packets = self._packets[first:last]
-        return Run(pieces, size, positions, packets, self._ts_ns[first:last], packets)
+        return Run(pieces, size, Segments(positions, packets, self._ts_ns[first:last], packets))
 
     def rows(self, chosen: npt.NDArray[np.intp]) -> list[PacketRow]:
         """The chosen packets one by one."""

@@ -8,11 +8,10 @@ through `append_run`. Everything else (start, retransmission, overlap, disorder,
 from __future__ import annotations
 
 from bisect import insort
-from collections.abc import Iterator
 from dataclasses import dataclass, field
-from itertools import groupby
 from typing import NamedTuple
 
+from analyser.flows.runs import Gap, Run, Segments, joined
 from analyser.flows.tcp import MASK
 from dissectors.core.limits import Limits
 
@@ -23,29 +22,6 @@ _PATIENCE_NS = 1_000_000_000
 _UNACKED_FACTOR = 4
 # Packets that only overtook each other are closer than this; a hole that is filled later was filled by sending again.
 _REORDERED_NS = 20_000_000
-
-
-class Run(NamedTuple):
-    """Contiguous stream bytes in pieces, one per segment.
-
-    positions: offset of each piece in the run. packets, ts_ns: the packet it came in. order: the packet at which it
-    became readable (later than `packets` where an earlier hole had to close first).
-    """
-
-    pieces: list[bytes] | list[memoryview]
-    size: int
-    positions: list[int]
-    packets: list[int]
-    ts_ns: list[int]
-    order: list[int]
-
-
-class Gap(NamedTuple):
-    """Bytes that are missing from the capture. `order`, `ts_ns`: the packet at which that was decided."""
-
-    size: int
-    order: int
-    ts_ns: int
 
 
 class Note(NamedTuple):
@@ -136,7 +112,7 @@ class Half:
     def take(self) -> list[Run | Gap]:
         """What was queued since the last call; runs that follow each other are one."""
         queue, self.queue = self.queue or [], None
-        return queue if len(queue) < 2 else list(_joined(queue))
+        return queue if len(queue) < 2 else list(joined(queue))
 
     def remark(self, note: Note) -> None:
         """Keep a remark; only count it once enough are there."""
@@ -319,7 +295,7 @@ class Half:
     def _deliver(self, at: int, data: memoryview, packet: int, ts_ns: int, order: int) -> None:
         fresh = data[self.next_seq - at :]
         if fresh:
-            self.append_run(Run([fresh], len(fresh), [0], [packet], [ts_ns], [order]))
+            self.append_run(Run([fresh], len(fresh), Segments([0], [packet], [ts_ns], [order])))
 
     def _skip_to(self, seq: int, packet: int, ts_ns: int) -> None:
         missing = seq - self.next_seq
@@ -367,22 +343,3 @@ class Half:
         text = f"the receive window was closed for {closed_ns / 1e6:.3f} ms"
         self.remark(Note("zero_window", text, self.zero_packet, (self.zero_since_ns or 0), None))
         self.zero_since_ns = None
-
-
-def _joined(queue: list[Run | Gap]) -> Iterator[Run | Gap]:
-    """Runs between gaps put together: who looks for a boundary in them then looks once, not once for each segment."""
-    for is_gap, items in groupby(queue, lambda item: isinstance(item, Gap)):
-        if is_gap:
-            yield from items
-            continue
-        whole = Run([], 0, [], [], [], [])
-        size = 0
-        for run in items:
-            if isinstance(run, Run):
-                whole.pieces.extend(run.pieces)  # type: ignore[arg-type]
-                whole.positions.extend([position + size for position in run.positions])
-                whole.packets.extend(run.packets)
-                whole.ts_ns.extend(run.ts_ns)
-                whole.order.extend(run.order)
-                size += run.size
-        yield whole._replace(size=size)

@@ -16,7 +16,8 @@ from hypothesis import strategies as st
 
 from analyser.decoding.flow_decoder import FlowDecoder
 from analyser.flows.flow import Flow
-from analyser.flows.streams import Gap, Half, Run
+from analyser.flows.runs import Gap, Run, Segments
+from analyser.flows.streams import Half
 from dissectors.core.inspect import Asked, Node
 from dissectors.core.limits import Limits
 from dissectors.core.model import CLIENT_TO_SERVER, CORE_ROWS, MESSAGE_FIELDS, SERVER_TO_CLIENT, Frame, Row
@@ -71,7 +72,7 @@ def decoded(case: Case, turns: Sequence[Turn], *, whole: bool = True, together: 
         if turn.data is None:
             half.emit(Gap(turn.lost_bytes, packet, packet * NS))
         elif turn.data:
-            half.emit(Run([turn.data], len(turn.data), [0], [packet], [packet * NS], [packet]))
+            half.emit(Run([turn.data], len(turn.data), Segments([0], [packet], [packet * NS], [packet])))
         if number % together == 0:
             decoder.consume(flow, sink)
     flow.finished = True

@@ -8,7 +8,7 @@ import pytest
 
 from analyser.decoding.cutting import StreamCutter
 from analyser.decoding.doubt import IN_A_ROW
-from analyser.flows.streams import Run
+from analyser.flows.runs import Run, Segments
 from dissectors.core.framer import LARGE_FRAME_BYTES
 from dissectors.core.limits import Limits
 from dissectors.core.model import CLIENT_TO_SERVER, Frame
@@ -27,7 +27,7 @@ def cut(segments: list[bytes]) -> tuple[list[Frame], list[str]]:
     cutter = StreamCutter(CLIENT_TO_SERVER, framer(CLIENT_TO_SERVER, True, limits))
     conversation = KafkaConversation(limits, DecodeOptions())
     for number, segment in enumerate(segments):
-        run = Run([segment], len(segment), [0], [number], [number], [number])
+        run = Run([segment], len(segment), Segments([0], [number], [number], [number]))
         if cutter.searches:
             frames += cutter.search(run, conversation, out)
             continue

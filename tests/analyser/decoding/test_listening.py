@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from analyser.decoding.cutting import StreamCutter
 from analyser.decoding.listening import Listener
-from analyser.flows.streams import Gap, Run
+from analyser.flows.runs import Gap, Run, Segments
 from dissectors.core.limits import Limits
 from dissectors.core.model import CLIENT_TO_SERVER, SERVER_TO_CLIENT
 from dissectors.core.options import DecodeOptions
@@ -24,7 +24,7 @@ def test_losses_are_forgotten() -> None:
     listener = Listener((client, server), KafkaConversation(limits, DecodeOptions()))
     for number in range(LOSSES):
         data = heartbeat(number)
-        run = Run([data], len(data), [0], [number], [number], [number])
+        run = Run([data], len(data), Segments([0], [number], [number], [number]))
         listener.take([run, Gap(100, number, number)], [], out)
     assert len(out.rows("messages") or ()) == LOSSES
     assert client.after_loss == set()

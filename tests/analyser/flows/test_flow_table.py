@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from analyser.capture import CaptureLimits, CaptureStats, EndpointTable, Source, read_batches
 from analyser.flows.flow import Flow
 from analyser.flows.flow_table import FlowTable
-from analyser.flows.streams import Gap, Note
+from analyser.flows.runs import Gap
+from analyser.flows.streams import Note
 from dissectors.core.limits import Limits
 from tests.support.packets import Captured, pcap
 from tests.support.wire import ACK, FIN, PSH, RST, SYN, Talk

@@ -1,0 +1,58 @@
+"""Bytes that a framer has cut become frames, with the packets they came in."""
+
+from __future__ import annotations
+
+from analyser.flows.runs import Run, Segments
+from dissectors.core.model import Frame
+from dissectors.core.protocol import Cut
+
+
+def framed(direction: int, data: bytes, offset: int, cut: Cut, segments: Segments) -> list[Frame]:
+    """The frames of a cut; `data` begins at this stream offset. A frame's last packet is the newest of its segments."""
+    frames: list[Frame] = []
+    add, new_frame = frames.append, tuple.__new__  # half the time of Frame(...), and there is one for each message
+    positions, packets, ts_ns, order = segments
+    at, last_segment = 0, len(positions) - 1
+    for start, end in zip(cut.starts, cut.ends, strict=True):
+        while at < last_segment and positions[at + 1] <= start:
+            at += 1
+        first = newest = at
+        while at < last_segment and positions[at + 1] < end:
+            at += 1
+            if packets[at] > packets[newest]:
+                newest = at
+        add(
+            new_frame(
+                Frame,
+                (
+                    order[at],
+                    direction,
+                    data,
+                    start,
+                    end,
+                    offset + start,
+                    packets[first],
+                    packets[newest],
+                    ts_ns[newest],
+                    True,
+                ),
+            )
+        )
+    return frames
+
+
+def cut_frame(direction: int, held: Run, offset: int, order: int | None) -> Frame:
+    """The frame whose first bytes these are and whose others do not come. order: None for that of its last segment."""
+    segments = held.segments
+    return Frame(
+        order=segments.order[-1] if order is None else order,
+        direction=direction,
+        data=b"".join(held.pieces),
+        start=0,
+        end=held.size,
+        stream_offset=offset,
+        packet_first=segments.packets[0],
+        packet_last=max(segments.packets),
+        ts_ns=segments.ts_ns[-1],
+        complete=False,
+    )

@@ -1,0 +1,93 @@
+"""What a stream delivers: runs of its bytes, with the segments they came in, and gaps between them."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import groupby
+from typing import NamedTuple
+
+
+class Segments(NamedTuple):
+    """The segments that contiguous bytes came in, column by column.
+
+    positions: where each begins among the bytes; the first one may have begun before them. packets, ts_ns: the packet
+    it came in. order: the packet at which it became readable (later than `packets` where an earlier hole had to close
+    first).
+    """
+
+    positions: list[int]
+    packets: list[int]
+    ts_ns: list[int]
+    order: list[int]
+
+    def at(self, position: int) -> int:
+        """Which segment holds the byte at this position."""
+        return bisect_right(self.positions, position) - 1
+
+    def part(self, first: int, until: int | None = None, start: int = 0) -> Segments:
+        """Those from `first` to before `until`, as segments of the bytes from position `start` on."""
+        positions = self.positions[first:until]
+        if start:
+            positions = [position - start for position in positions]
+        return Segments(positions, self.packets[first:until], self.ts_ns[first:until], self.order[first:until])
+
+    def extend(self, more: Segments, start: int) -> None:
+        """Add those of bytes that begin at position `start`."""
+        self.positions.extend([position + start for position in more.positions])
+        self.packets.extend(more.packets)
+        self.ts_ns.extend(more.ts_ns)
+        self.order.extend(more.order)
+
+    def add(self, position: int, packet: int, ts_ns: int, order: int) -> None:
+        """Add one."""
+        self.positions.append(position)
+        self.packets.append(packet)
+        self.ts_ns.append(ts_ns)
+        self.order.append(order)
+
+
+class Run(NamedTuple):
+    """Contiguous stream bytes in pieces, and their segments."""
+
+    pieces: list[bytes] | list[memoryview]
+    size: int
+    segments: Segments
+
+    def end_of(self, segment: int) -> int:
+        """Position behind the last byte of a segment."""
+        positions = self.segments.positions
+        return positions[segment + 1] if segment + 1 < len(positions) else self.size
+
+
+class Gap(NamedTuple):
+    """Bytes that are missing from the capture. `order`, `ts_ns`: the packet at which that was decided."""
+
+    size: int
+    order: int
+    ts_ns: int
+
+
+def nothing() -> Run:
+    """No bytes yet."""
+    return Run([], 0, Segments([], [], [], []))
+
+
+def together(runs: Iterable[Run]) -> Run:
+    """One run of several that follow each other."""
+    whole = nothing()
+    size = 0
+    for run in runs:
+        whole.pieces.extend(run.pieces)  # type: ignore[arg-type]
+        whole.segments.extend(run.segments, size)
+        size += run.size
+    return whole._replace(size=size)
+
+
+def joined(queue: Sequence[Run | Gap]) -> Iterator[Run | Gap]:
+    """Runs between gaps put together: who looks for a boundary in them then looks once, not once for each segment."""
+    for is_gap, items in groupby(queue, lambda item: isinstance(item, Gap)):
+        if is_gap:
+            yield from items
+        else:
+            yield together(run for run in items if isinstance(run, Run))
