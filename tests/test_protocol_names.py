@@ -15,7 +15,9 @@ from pathlib import Path
 
 import pytest
 
-from dissectors.registry import PROTOCOLS
+from analyser.crosscheck.protocols import COMPARED
+from analyser.detectors import DETECTORS
+from dissectors.registry import OPTIONAL, PROTOCOLS
 from tests.conftest import ROOT
 
 NAMES = {name: {name, dissector.title.lower(), dissector.letters.lower()} for name, dissector in PROTOCOLS.items()}
@@ -40,7 +42,6 @@ ABOUT_ONE = {
     "analyser/context/enrich.py": "kafka",
     "analyser/context/named_by.py": "kafka",
     "analyser/context/ownership.py": "kafka",
-    "analyser/detectors/tcp/tcp106_window_limited.py": "kafka",
     "analyser/registry/datasets.py": "kafka",
     "analyser/rows/internal_records.py": "kafka",
     "analyser/rows/record_arrays.py": "kafka",
@@ -114,3 +115,22 @@ def test_a_name_is_found_in_every_form() -> None:
     assert named('"kafka_records"') == named("KafkaRow") == named("KAFKA_ROWS") == {"kafka"}
     assert named("MongoDB and MQTT") == {"mongo", "mqtt"}
     assert named("common, monotonic, format") == frozenset()
+
+
+def test_titles_colours_and_letters_tell_protocols_apart() -> None:
+    dissectors = [*PROTOCOLS.values(), *OPTIONAL.values()]
+    for told in ("name", "title", "colour", "letters"):
+        assert len({getattr(dissector, told) for dissector in dissectors}) == len(dissectors), told
+    assert all(re.fullmatch("#[0-9a-f]{6}", dissector.colour) for dissector in dissectors)
+    assert all(re.fullmatch("[A-Z]{3}", dissector.letters) for dissector in dissectors)
+
+
+@pytest.mark.parametrize("code", DETECTORS)
+def test_rules_have_the_letters_of_their_protocol(code: str) -> None:
+    folder = DETECTORS[code].detect.__module__.split(".")[2]
+    assert code[:3] == {"capture": "CAP", "tcp": "TCP", **{p.name: p.letters for p in PROTOCOLS.values()}}[folder]
+
+
+def test_columns_of_the_cross_check_are_of_one_protocol_each() -> None:
+    columns = [column.rpartition(".")[2] for compared in COMPARED.values() for column in compared.columns]
+    assert len(set(columns)) == len(columns)

@@ -167,6 +167,7 @@ class Dissector:
     error_names: error code -> name.
     inspect: (bytes of a frame, what is known of it, options) -> tree of fields; see core/inspect.py.
     may_hide: may such a message hold credentials? Where it says no, nobody looks.
+    receive_buffer: the settings of its programs that size a socket's receive buffer, as people write them.
     subprotocols: names by which a carrier announces the protocol (WebSocket: Sec-WebSocket-Protocol), a hint only.
     timed_waits: is the time to the answer of a request that asks to wait (`awaitable`) worth a latency_ms?
     """
@@ -183,5 +184,6 @@ class Dissector:
     error_names: Mapping[int, str]
     inspect: Inspect = undecoded
     may_hide: MayHide = anything
+    receive_buffer: str = ""
     subprotocols: tuple[str, ...] = ()
     timed_waits: bool = True

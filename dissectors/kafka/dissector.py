@@ -22,4 +22,5 @@ KAFKA = Dissector(
     error_names=ERROR_NAMES,
     inspect=inspect,
     may_hide=may_hide,
+    receive_buffer="receive.buffer.bytes or socket.receive.buffer.bytes",
 )

@@ -36,6 +36,7 @@ from analyser.detectors.findings import Finding
 from analyser.detectors.flow_rows import MOST_NAMED, endpoints_text, wait_proof
 from analyser.detectors.frame_rows import Row, rows_of
 from analyser.words import count
+from dissectors.registry import dissector_of
 
 _SIDES = {"client_to_server": ("client", "server"), "server_to_client": ("server", "client")}
 _NS_PER_MS = 1e6
@@ -89,8 +90,8 @@ def _finding(flow: Row, direction: str, waits: list[Row], exchanges: list[Row], 
         next_step=(
             f"Look at the {receiver}: is it busy, or does it read in small parts? Network and {sender} are fine."
             if slow
-            else f"Give the socket of the {receiver} a larger receive buffer (for Kafka receive.buffer.bytes or "
-            f"socket.receive.buffer.bytes); network and {sender} could do more."
+            else f"Give the socket of the {receiver} a larger receive buffer{_setting(flow['protocol'])}; network and "
+            f"{sender} could do more."
         ),
         proof=wait_proof(waits),
         numbers={
@@ -106,6 +107,12 @@ def _finding(flow: Row, direction: str, waits: list[Row], exchanges: list[Row], 
             "exchanges_count": len(under_way),
         },
     )
+
+
+def _setting(protocol: str | None) -> str:
+    """Where the programs of a protocol set it; empty where that is not known."""
+    dissector = dissector_of(protocol)
+    return f" ({dissector.receive_buffer})" if dissector is not None and dissector.receive_buffer else ""
 
 
 def _overlap(exchange: Row, wait: Row) -> bool:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from analyser.detectors import DETECTORS
@@ -59,3 +61,12 @@ def test_stale_store_names_both_committers_and_what_is_lost() -> None:
     assert "310 messages" in found["KAF101"].sentence
     assert found["KAF103"].confidence == "high"
     assert found["KAF104"].numbers["owner_member_id"] == "m2"
+
+
+@pytest.mark.parametrize(("protocol", "named"), [("kafka", True), ("mongo", False), (None, False)])
+def test_a_small_buffer_is_set_where_the_protocol_of_the_flow_sets_it(protocol: str | None, named: bool) -> None:
+    scenario = next(s for s in FIRES if s.code == "TCP106")
+    rows = {**scenario.rows, "flows": [dict(flow) | {"protocol": protocol} for flow in scenario.rows["flows"]]}
+    (found,) = findings_of(replace(scenario, rows=rows))
+    assert ("(receive.buffer.bytes or socket.receive.buffer.bytes)" in found.next_step) == named
+    assert "Kafka" not in found.next_step
