@@ -27,7 +27,7 @@ from analyser.options import Progress, ProgressCallback, ReadOptions
 from analyser.reading.facts import client_is_low
 from analyser.reading.flow_records import FlowRecords
 from analyser.reading.share import Share, ShareFilter
-from analyser.rows.fields import field_kind, row_fields
+from analyser.rows.fields import row_fields, row_kinds
 from analyser.rows.gathering import GATHERED
 from analyser.rows.store import RawStore
 from analyser.rows.timeorder import NO_FLOW
@@ -101,6 +101,7 @@ class Pipeline:
         self._sink = Sink(tables)
         self._store = store or RawStore()
         self._fields = {name: fields[name] for name in tables}
+        self._kinds = row_kinds(dissectors)
         self._add_tables()
         self._endpoints = EndpointTable(self._limits.capture.max_pairs)
         self._share = ShareFilter(share or Share(), self._endpoints)
@@ -115,7 +116,7 @@ class Pipeline:
         for name, own in self._fields.items():
             gather = GATHERED.get(name)
             names = gather.fields if gather else own
-            kinds = [field_kind(name, field_name) for field_name in names]
+            kinds = [self._kinds[name][field_name] for field_name in names]
             self._store.add(name, names, kinds, self._sink.tables()[name], gather.rows if gather else None)
 
     def run(self, sources: Iterable[Source], progress: ProgressCallback | None = None) -> Decoded:

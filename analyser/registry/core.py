@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-from analyser.registry.model import Column, Table
+from analyser.registry.model import Column, Table, columns_of
 from analyser.registry.shared import (
     CLIENT_ADDRESS,
-    CLIENT_ID,
     CLIENT_PORT,
     CLUSTER,
-    ERROR_NAME,
     FLOW_COLUMNS,
     FLOW_ID,
     PROTOCOL_NAMES,
-    REQUEST_TIME,
     SERVER_ADDRESS,
     SERVER_PORT,
     packet_column,
     ts_column,
 )
+from dissectors.core.model import EXCHANGES, EXPERT_INFOS, MESSAGES
 
 _CAPTURES = Table(
     "captures",
@@ -101,29 +99,28 @@ _FLOWS = Table(
 _MESSAGES = Table(
     "messages",
     "one row per protocol message",
-    (
-        Column("message_id", "string", "flow id, direction (c or s) and stream offset", "derived", nullable=False),
-        FLOW_ID,
-        Column("file", "string", "capture file of the packet that completes the message", "derived", nullable=False),
-        packet_column("packet_first", "packet with the first byte"),
-        packet_column("packet_last", "packet that completes the message, where Wireshark shows it"),
-        ts_column("time of the packet that completes the message"),
-        Column("protocol", "string", PROTOCOL_NAMES, "flow"),
-        Column("direction", "string", "client_to_server or server_to_client", "derived"),
-        Column("role", "string", "request, response or notification"),
-        Column("operation", "string", "API, packet type or command name"),
-        Column("version", "string", "protocol version of this message"),
-        Column("correlation_id", "int64", "what pairs request and response in this protocol"),
-        Column("client_id", "string", "client id; for a response that of its request"),
-        Column("src_address", "string", "IP address of the sender", "flow"),
-        Column("src_port", "int64", "TCP port of the sender", "flow"),
-        Column("dst_address", "string", "IP address of the receiver", "flow"),
-        Column("dst_port", "int64", "TCP port of the receiver", "flow"),
-        Column("stream_offset", "int64", "offset of the first byte in its stream", unit="bytes", nullable=False),
-        Column("length_bytes", "int64", "bytes of the message, length prefix included", unit="bytes", nullable=False),
-        Column("complete", "bool", "false when a gap or the capture's end cut it", nullable=False),
-        Column("error", "string", "why the message could not be decoded in full"),
-        Column("summary", "string", "one line for people"),
+    columns_of(
+        MESSAGES,
+        {
+            "": (
+                Column(
+                    "message_id", "string", "flow id, direction (c or s) and stream offset", "derived", nullable=False
+                ),
+                FLOW_ID,
+                Column(
+                    "file", "string", "capture file of the packet that completes the message", "derived", nullable=False
+                ),
+            ),
+            "ts": (Column("protocol", "string", PROTOCOL_NAMES, "flow"), "direction"),
+            "client_id": (
+                Column("src_address", "string", "IP address of the sender", "flow"),
+                Column("src_port", "int64", "TCP port of the sender", "flow"),
+                Column("dst_address", "string", "IP address of the receiver", "flow"),
+                Column("dst_port", "int64", "TCP port of the receiver", "flow"),
+                "stream_offset",
+                "length_bytes",
+            ),
+        },
     ),
     ("ts", "file", "packet_last", "stream_offset"),
 )
@@ -131,49 +128,43 @@ _MESSAGES = Table(
 _EXCHANGES = Table(
     "exchanges",
     "one row per request with its response, unanswered request, or orphan response",
-    (
-        Column("exchange_id", "string", "message id of the request, else of the response", "derived", nullable=False),
-        FLOW_ID,
-        Column("protocol", "string", PROTOCOL_NAMES, "flow"),
-        CLUSTER,
-        Column("direction", "string", "client_to_server or server_to_client: whose request", "derived"),
-        Column("operation", "string", "API, packet type or command name"),
-        Column("version", "string", "protocol version of the request"),
-        CLIENT_ID,
-        CLIENT_ADDRESS,
-        CLIENT_PORT,
-        SERVER_ADDRESS,
-        SERVER_PORT,
-        Column("request_message_id", "string", "messages.message_id of the request", "derived"),
-        Column("response_message_id", "string", "messages.message_id of the response", "derived"),
-        Column("request_file", "string", "file of the request, of the response for an orphan", "derived"),
-        packet_column("request_packet", "packet that completes the request"),
-        packet_column("response_packet", "packet that completes the response"),
-        ts_column(REQUEST_TIME + " (of the response for an orphan)"),
-        Column("ts_response", "time", "time of the packet that completes the response", unit="UTC"),
-        Column(
-            "latency_ms",
-            "float64",
-            "ts_response minus ts; of an awaitable request how long it waited, or null where that says nothing",
-            "derived",
-            unit="ms",
-        ),
-        Column(
-            "status",
-            "string",
-            "ok (answered; an answer not decoded has no error_code), error, unanswered, orphan, one_way",
-            nullable=False,
-        ),
-        Column("error_code", "int64", "first error code that is not 0, else 0; null when unanswered or undecoded"),
-        ERROR_NAME,
-        Column("request_bytes", "int64", "size of the request, length prefix included", unit="bytes"),
-        Column("response_bytes", "int64", "size of the response, length prefix included", unit="bytes"),
-        Column(
-            "awaitable",
-            "bool",
-            "the request asks the server to wait for data (Fetch, ShareFetch), members (JoinGroup, SyncGroup) or "
-            "news (hello), so that percentiles leave it out; null where it does not",
-        ),
+    columns_of(
+        EXCHANGES,
+        {
+            "": (
+                Column(
+                    "exchange_id",
+                    "string",
+                    "message id of the request, else of the response",
+                    "derived",
+                    nullable=False,
+                ),
+                FLOW_ID,
+                Column("protocol", "string", PROTOCOL_NAMES, "flow"),
+                CLUSTER,
+            ),
+            "direction": (
+                "operation",
+                "version",
+                "client_id",
+                CLIENT_ADDRESS,
+                CLIENT_PORT,
+                SERVER_ADDRESS,
+                SERVER_PORT,
+                Column("request_message_id", "string", "messages.message_id of the request", "derived"),
+                Column("response_message_id", "string", "messages.message_id of the response", "derived"),
+                Column("request_file", "string", "file of the request, of the response for an orphan", "derived"),
+            ),
+            "ts_response": (
+                Column(
+                    "latency_ms",
+                    "float64",
+                    "ts_response minus ts; of an awaitable request how long it waited, or null where that says nothing",
+                    "derived",
+                    unit="ms",
+                ),
+            ),
+        },
     ),
     ("ts", "request_file", "request_packet", "exchange_id"),
 )
@@ -181,18 +172,15 @@ _EXCHANGES = Table(
 _EXPERT_INFOS = Table(
     "expert_infos",
     "remarks of capture layer and dissectors on bytes",
-    (
-        Column("message_id", "string", "the message it is about, where there is one", "derived"),
-        Column("flow_id", "string", "the flow it is about", "flow"),
-        Column("direction", "string", "client_to_server or server_to_client: whose bytes", "derived"),
-        Column("file", "string", "capture file", "derived"),
-        packet_column("packet", "packet"),
-        Column("ts", "time", "time of that packet", unit="UTC"),
-        Column("severity", "string", "chat, note, warn or error", nullable=False),
-        Column("group", "string", "capture, tcp, framing, malformed, undecoded, limit, protocol, bug", nullable=False),
-        Column("code", "string", "stable name of the remark", nullable=False),
-        Column("text", "string", "the remark for people", nullable=False),
-        Column("span", "string", "stream offsets first-last it is about"),
+    columns_of(
+        EXPERT_INFOS,
+        {
+            "": (
+                Column("message_id", "string", "the message it is about, where there is one", "derived"),
+                Column("flow_id", "string", "the flow it is about", "flow"),
+            ),
+            "direction": (Column("file", "string", "capture file", "derived"),),
+        },
     ),
     ("ts", "file", "packet", "code"),
 )
@@ -248,12 +236,4 @@ _FINDINGS = Table(
     ("code", "subject", "finding_id"),
 )
 
-CORE_TABLES = (
-    _CAPTURES,
-    _FLOWS,
-    _MESSAGES,
-    _EXCHANGES,
-    _EXPERT_INFOS,
-    _TCP_WAITS,
-    _FINDINGS,
-)
+CORE_TABLES = (_CAPTURES, _FLOWS, _MESSAGES, _EXCHANGES, _EXPERT_INFOS, _TCP_WAITS, _FINDINGS)

@@ -10,12 +10,14 @@ A column's `source` says who fills it:
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 import pyarrow as pa
 
-Kind = Literal["string", "int64", "float64", "bool", "time", "int64_list", "bytes"]
+from dissectors.core.fields import Field, Fields, Kind
+
 ColumnSource = Literal["row", "flow", "derived", "context"]
 
 ARROW_TYPES: dict[Kind, pa.DataType] = {
@@ -86,3 +88,36 @@ class Table:
     def column_names(self) -> tuple[str, ...]:
         """Names in their fixed order."""
         return tuple(column.name for column in self.columns)
+
+
+def columns_of(fields: Fields, others: Mapping[str, Sequence[Column | str]]) -> tuple[Column, ...]:
+    """The columns of a dissector's fields, in their order, and between them what only the analyser knows.
+
+    others: name of a column, "" for the beginning -> columns behind it; a name among them is that of a field whose
+    column stands there and not where rows have it. ValueError for a name that no column has.
+    """
+    own = {field.name: _column(field) for field in fields if not field.helps}
+    elsewhere = {other for behind in others.values() for other in behind if isinstance(other, str)}
+
+    def placed(column: Column) -> Iterator[Column]:
+        yield column
+        yield from behind(column.name)
+
+    def behind(name: str) -> Iterator[Column]:
+        for other in others.get(name, ()):
+            yield from placed(own[other]) if isinstance(other, str) else (other,)
+
+    found = [*behind("")]
+    for name, column in own.items():
+        if name not in elsewhere:
+            found += placed(column)
+    unknown = (elsewhere | others.keys()) - {column.name for column in found} - {""}
+    if unknown:
+        raise ValueError(f"no column {', '.join(sorted(unknown))} among {', '.join(fields.names)}")
+    return tuple(found)
+
+
+def _column(field: Field) -> Column:
+    return Column(
+        field.name, field.kind, field.meaning, field.source, field.unit, field.nullable, field.secret, field.json
+    )

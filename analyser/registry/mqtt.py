@@ -2,105 +2,42 @@
 
 from __future__ import annotations
 
-from analyser.registry.model import Column, Table
+from analyser.registry.model import Column, Table, columns_of
 from analyser.registry.shared import (
     CLIENT_ADDRESS,
     CLIENT_PORT,
+    EXCHANGE_ID,
     FLOW_ID,
-    REQUEST_TIME,
     SERVER_ADDRESS,
     SERVER_PORT,
-    packet_column,
     ts_column,
 )
+from dissectors.mqtt.rows import CONNECTIONS, PUBLISHES, SUBSCRIPTIONS
 
-_CLIENT_ID = Column("client_id", "string", "client id of CONNECT, or the one that the server assigned in CONNACK")
-_VERSION = Column("version", "string", "3.1, 3.1.1 or 5.0; null while nothing tells, see version_source")
-_DIRECTION = Column("direction", "string", "client_to_server or server_to_client", "derived")
-_PACKET_IDENTIFIER = Column("packet_identifier", "int64", "packet identifier")
-_USER_PROPERTIES = Column("user_properties", "string", "JSON list of [name, value] (5.0)")
 _SIDES = (CLIENT_ADDRESS, CLIENT_PORT, SERVER_ADDRESS, SERVER_PORT)
 
 _CONNECTIONS = Table(
     "mqtt_connections",
     "one row per flow that speaks MQTT, also where its CONNECT is not in the capture",
-    (
-        Column("exchange_id", "string", "the exchange of CONNECT and CONNACK; null without both", "derived"),
-        FLOW_ID,
-        ts_column("time of the packet that completes CONNECT, else of the first message seen"),
-        Column("ts_response", "time", "time of CONNACK", unit="UTC"),
-        Column("ts_end", "time", "time of the last message of either side", unit="UTC"),
-        _CLIENT_ID,
-        Column("client_id_assigned", "bool", "the client sent no id, the server gave it one"),
-        *_SIDES,
-        Column("transport", "string", "tcp, or websocket"),
-        Column("connect_seen", "bool", "CONNECT is in the capture", nullable=False),
-        Column("first_operation", "string", "packet type of the first message of the client"),
-        Column("protocol_name", "string", "MQTT, MQIsdp, or what CONNECT says else"),
-        Column("protocol_level", "int64", "protocol level of CONNECT: 3, 4, 5"),
-        _VERSION,
-        Column("version_source", "string", "connect, or what it was inferred from mid-stream; null while not known"),
-        Column("clean_start", "bool", "clean session (3.1, 3.1.1), clean start (5.0)"),
-        Column("session_present", "bool", "the server had a session; null where 3.1 does not tell"),
-        Column("keep_alive_s", "int64", "keep alive of CONNECT; 0 switches it off", unit="s"),
-        Column("server_keep_alive_s", "int64", "keep alive the server set in its place (5.0)", unit="s"),
-        Column("session_expiry_s", "int64", "session expiry interval asked for; 4294967295: never", unit="s"),
-        Column("server_session_expiry_s", "int64", "session expiry interval the server set in its place", unit="s"),
-        Column("receive_maximum", "int64", "QoS 1 and 2 messages the client takes at a time; 65535 if not sent"),
-        Column("server_receive_maximum", "int64", "the same of the server"),
-        Column("maximum_packet_size_bytes", "int64", "largest packet the client takes", unit="bytes"),
-        Column("server_maximum_packet_size_bytes", "int64", "largest packet the server takes", unit="bytes"),
-        Column("topic_alias_maximum", "int64", "highest topic alias the client takes; 0 if not sent"),
-        Column("server_topic_alias_maximum", "int64", "highest topic alias the server takes; 0 if not sent"),
-        Column("maximum_qos", "int64", "highest QoS the server takes; 2 if not sent"),
-        Column("retain_available", "bool", "the server keeps retained messages"),
-        Column("wildcard_subscription_available", "bool", "the server takes wildcards in topic filters"),
-        Column("subscription_identifiers_available", "bool", "the server takes subscription identifiers"),
-        Column("shared_subscription_available", "bool", "the server takes shared subscriptions"),
-        Column("user_name", "string", "user name"),
-        Column("password_given", "bool", "CONNECT holds a password, which is never shown"),
-        Column("authentication_method", "string", "method of enhanced authentication (5.0)"),
-        Column("authentications", "int64", "AUTH packets seen", nullable=False),
-        Column("will_topic", "string", "topic of the will; null without will"),
-        Column("will_qos", "int64", "QoS of the will"),
-        Column("will_retain", "bool", "the will is to be retained"),
-        Column("will_payload_bytes", "int64", "size of the will's payload", unit="bytes"),
-        Column("will_delay_s", "int64", "will delay interval (5.0)", unit="s"),
-        Column("error_code", "int64", "return or reason code of CONNACK, 0 is success; null without CONNACK"),
-        Column("error_name", "string", "the code's name in this version's document"),
-        Column("reason_string", "string", "reason string of CONNACK (5.0)"),
-        Column("server_reference", "string", "other server to use (5.0)"),
-        Column("response_information", "string", "basis for response topics (5.0)"),
-        _USER_PROPERTIES,
-        Column("disconnected_by", "string", "client, server: who sent the first DISCONNECT; null for neither"),
-        Column("ts_disconnect", "time", "time of that DISCONNECT", unit="UTC"),
-        Column("disconnect_reason_code", "int64", "its reason code; 0 where it has none"),
-        Column("disconnect_reason_name", "string", "the code's name (5.0)"),
-        Column("disconnect_reason_string", "string", "its reason string (5.0)"),
-        Column("closed_by", "string", "client, server: who sent the first FIN or RST; null while open", "flow"),
-        Column("ts_closed", "time", "time of that FIN or RST", "flow", unit="UTC"),
-        Column("observed_until", "time", "until when more of its flow would have been seen", "flow", unit="UTC"),
-        Column("gap_bytes", "int64", "bytes of its flow missing from the capture", "flow", "bytes"),
-        Column("handshake_seen", "bool", "the flow's beginning is in the capture", "flow"),
-        Column("ts_last_from_client", "time", "time of the client's last message", unit="UTC"),
-        Column("client_silence_ms", "float64", "longest time between two messages of the client", unit="ms"),
-        Column("client_silence_from", "time", "when that silence began", unit="UTC"),
-        Column("client_messages", "int64", "messages from the client", nullable=False),
-        Column("server_messages", "int64", "messages from the server", nullable=False),
-        Column("publishes_from_client", "int64", "PUBLISH from the client", nullable=False),
-        Column("publishes_from_server", "int64", "PUBLISH from the server", nullable=False),
-        Column(
-            "max_in_flight_from_client", "int64", "most QoS 1 and 2 messages of the client not acknowledged at a time"
-        ),
-        Column("max_in_flight_from_server", "int64", "the same of the server"),
-        Column("pings", "int64", "PINGREQ seen", nullable=False),
-        Column("pings_unanswered", "int64", "PINGREQ without PINGRESP", nullable=False),
-        Column("file", "string", "capture file of `packet`", "derived"),
-        packet_column("packet", "packet that completes CONNECT, else the first message seen"),
-        packet_column("response_packet", "packet that completes CONNACK"),
-        packet_column("disconnect_packet", "packet that completes the first DISCONNECT"),
-        packet_column("client_silence_packet", "the client's last packet before its longest silence"),
-        packet_column("last_client_packet", "packet of the client's last message"),
+    columns_of(
+        CONNECTIONS,
+        {
+            "": (
+                Column("exchange_id", "string", "the exchange of CONNECT and CONNACK; null without both", "derived"),
+                FLOW_ID,
+            ),
+            "client_id_assigned": _SIDES,
+            "disconnect_reason_string": (
+                Column("closed_by", "string", "client, server: who sent the first FIN or RST; null while open", "flow"),
+                Column("ts_closed", "time", "time of that FIN or RST", "flow", unit="UTC"),
+                Column(
+                    "observed_until", "time", "until when more of its flow would have been seen", "flow", unit="UTC"
+                ),
+                Column("gap_bytes", "int64", "bytes of its flow missing from the capture", "flow", unit="bytes"),
+                Column("handshake_seen", "bool", "the flow's beginning is in the capture", "flow"),
+            ),
+            "pings_unanswered": (Column("file", "string", "capture file of `packet`", "derived"),),
+        },
     ),
     ("ts", "file", "packet", "flow_id"),
     "mqtt",
@@ -110,58 +47,32 @@ _CONNECTIONS = Table(
 _PUBLISHES = Table(
     "mqtt_publishes",
     "one row per PUBLISH of either direction, with the steps of its handshake",
-    (
-        Column("message_id", "string", "messages.message_id of the PUBLISH, exchanges.exchange_id too", "derived"),
-        FLOW_ID,
-        ts_column("time of the packet that completes the PUBLISH"),
-        _CLIENT_ID,
-        *_SIDES,
-        _DIRECTION,
-        Column("topic", "string", "topic name, that of the alias where only that is sent; null if it is not known"),
-        Column("topic_alias", "int64", "topic alias (5.0)"),
-        Column("qos", "int64", "quality of service: 0, 1, 2, or 3, which is invalid", nullable=False),
-        Column("retain", "bool", "RETAIN flag", nullable=False),
-        Column("dup", "bool", "DUP flag: sent again", nullable=False),
-        _PACKET_IDENTIFIER,
-        Column("payload_bytes", "int64", "size of the payload; null where the message could not be read", unit="bytes"),
-        Column("payload_crc32", "int64", "CRC-32 of the payload: equal messages have equal ones"),
-        Column("length_bytes", "int64", "size of the whole packet", unit="bytes", nullable=False),
-        Column(
-            "handshake",
-            "string",
-            "none (QoS 0), complete, refused (reason code 128 or above), no_puback, no_pubrec, no_pubrel, no_pubcomp "
-            "(what was missing at the end), resent (another PUBLISH with DUP took its place), replaced (another "
-            "message took its identifier); null for QoS 3",
-        ),
-        Column("completed_ms", "float64", "time from PUBLISH to PUBACK, PUBCOMP or refusal", unit="ms"),
-        Column("ts_acknowledged", "time", "time of PUBACK (QoS 1)", unit="UTC"),
-        Column("ts_received", "time", "time of PUBREC (QoS 2)", unit="UTC"),
-        Column("ts_released", "time", "time of PUBREL (QoS 2)", unit="UTC"),
-        Column("ts_completed", "time", "time of PUBCOMP (QoS 2)", unit="UTC"),
-        Column(
-            "in_flight", "int64", "QoS 1 and 2 messages of this direction in flight at that time, this one included"
-        ),
-        Column("first_message_id", "string", "the message of which this one is the re-send on this flow", "derived"),
-        Column("reason_code", "int64", "reason code of the last acknowledgement seen; 0 where it carries none"),
-        Column("reason_name", "string", "the code's name (5.0)"),
-        Column("reason_string", "string", "reason string of an acknowledgement (5.0)"),
-        Column("version", "string", "3.1, 3.1.1 or 5.0"),
-        Column("message_expiry_s", "int64", "message expiry interval (5.0)", unit="s"),
-        Column("payload_format", "int64", "0 bytes, 1 UTF-8 (5.0)"),
-        Column("content_type", "string", "content type (5.0)"),
-        Column("response_topic", "string", "response topic (5.0)"),
-        Column("correlation_data_bytes", "int64", "size of the correlation data (5.0)", unit="bytes"),
-        Column("subscription_identifiers", "int64_list", "subscriptions that the server says it is for (5.0)"),
-        _USER_PROPERTIES,
-        Column("payload", "string", "payload as payload_encoding says; null unless payload is asked for"),
-        Column(
-            "payload_encoding", "string", "utf8, or hex where it is no UTF-8; utf8_cut, hex_cut: the first MiB only"
-        ),
-        Column("expected_deliveries", "int64", "live subscriptions in the capture that its topic matches", "context"),
-        Column("deliveries", "int64", "of them, those to which the server sent it in the capture", "context"),
-        Column("file", "string", "capture file of `packet`", "derived"),
-        packet_column("packet", "packet that completes the PUBLISH"),
-        packet_column("last_step_packet", "packet of the last step of its handshake seen"),
+    columns_of(
+        PUBLISHES,
+        {
+            "": (
+                Column(
+                    "message_id", "string", "messages.message_id of the PUBLISH, exchanges.exchange_id too", "derived"
+                ),
+                FLOW_ID,
+            ),
+            "client_id": (*_SIDES, "direction"),
+            "in_flight": (
+                Column(
+                    "first_message_id", "string", "the message of which this one is the re-send on this flow", "derived"
+                ),
+            ),
+            "payload_encoding": (
+                Column(
+                    "expected_deliveries",
+                    "int64",
+                    "live subscriptions in the capture that its topic matches",
+                    "context",
+                ),
+                Column("deliveries", "int64", "of them, those to which the server sent it in the capture", "context"),
+                Column("file", "string", "capture file of `packet`", "derived"),
+            ),
+        },
     ),
     ("ts", "file", "packet", "message_id"),
     "mqtt",
@@ -171,35 +82,16 @@ _PUBLISHES = Table(
 _SUBSCRIPTIONS = Table(
     "mqtt_subscriptions",
     "one row per topic filter of SUBSCRIBE and UNSUBSCRIBE",
-    (
-        Column("exchange_id", "string", "the exchange this row belongs to (exchanges.exchange_id)", "derived"),
-        FLOW_ID,
-        ts_column(REQUEST_TIME),
-        Column("ts_response", "time", "time of the packet that completes SUBACK or UNSUBACK", unit="UTC"),
-        Column("event", "string", "subscribe or unsubscribe", nullable=False),
-        _CLIENT_ID,
-        *_SIDES,
-        _PACKET_IDENTIFIER,
-        Column("position", "int64", "place of the filter in its packet, from 0", nullable=False),
-        Column("topic_filter", "string", "topic filter as sent"),
-        Column("share_name", "string", "name of the shared subscription ($share/NAME/FILTER); null for others"),
-        Column("matching_filter", "string", "what topics are matched with: the filter without $share/NAME/"),
-        Column("requested_qos", "int64", "QoS asked for"),
-        Column("granted_qos", "int64", "QoS granted; null when refused, unanswered, or for unsubscribe"),
-        Column("no_local", "bool", "not what this client publishes itself (5.0)"),
-        Column("retain_as_published", "bool", "the RETAIN flag stays as published (5.0)"),
-        Column("retain_handling", "int64", "retained messages: 0 send, 1 if the subscription is new, 2 do not (5.0)"),
-        Column("subscription_identifier", "int64", "subscription identifier (5.0)"),
-        Column("error_code", "int64", "0, or a return or reason code of 128 and above; null when unanswered"),
-        Column("error_name", "string", "the code's name in this version's document"),
-        Column("reason_code", "int64", "code of SUBACK or UNSUBACK as sent; null when unanswered or not sent"),
-        Column("reason_string", "string", "reason string of the answer (5.0)"),
-        Column("version", "string", "3.1, 3.1.1 or 5.0"),
-        _USER_PROPERTIES,
-        Column("response_message_id", "string", "messages.message_id of the response", "derived"),
-        Column("file", "string", "file of the request", "derived"),
-        packet_column("request_packet", "packet that completes the request"),
-        packet_column("response_packet", "packet that completes the response"),
+    columns_of(
+        SUBSCRIPTIONS,
+        {
+            "": (EXCHANGE_ID, FLOW_ID),
+            "client_id": _SIDES,
+            "user_properties": (
+                Column("response_message_id", "string", "messages.message_id of the response", "derived"),
+                Column("file", "string", "file of the request", "derived"),
+            ),
+        },
     ),
     ("ts", "file", "request_packet", "exchange_id", "position"),
     "mqtt",

@@ -14,9 +14,10 @@ import pyarrow as pa
 from analyser.registry.core import CORE_TABLES
 from analyser.registry.datasets import DATASET_TABLES as OF_DATASETS
 from analyser.registry.kafka import KAFKA_TABLES
-from analyser.registry.model import ARROW_TYPES, PANDAS_TYPES, Column, ColumnSource, Kind, Table
+from analyser.registry.model import ARROW_TYPES, PANDAS_TYPES, Column, ColumnSource, Table
 from analyser.registry.mongo import MONGO_TABLES
 from analyser.registry.mqtt import MQTT_TABLES
+from dissectors.core.fields import Kind
 
 __all__ = [
     "ALL_TABLES",

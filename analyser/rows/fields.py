@@ -1,9 +1,8 @@
-"""Which fields raw rows have, and of which kind they are. In: dissectors. Out: names by table, a kind for each name."""
+"""Which fields raw rows have, and of which kind they are. In: dissectors. Out: fields with their kinds, by table."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import cache
 
 from analyser.flows import waits
 from analyser.registry.tables import TABLES
@@ -12,21 +11,21 @@ from dissectors.core.protocol import Dissector
 
 
 def row_fields(dissectors: Mapping[str, Dissector]) -> dict[str, tuple[str, ...]]:
-    """Field names of the raw rows of every table that dissectors and flows fill."""
-    fields = dict(CORE_ROWS)
-    fields[waits.TABLE] = waits.WAIT_FIELDS
-    for dissector in dissectors.values():
-        fields.update(dissector.rows)
-    return fields
+    """Field names of the raw rows of every table that dissectors and flows fill, in the order of the rows."""
+    rows = [CORE_ROWS, *(dissector.rows for dissector in dissectors.values())]
+    names = {table: fields.names for tables in rows for table, fields in tables.items()}
+    return {**names, waits.TABLE: waits.WAIT_FIELDS}
 
 
-@cache
-def field_kind(table: str, field: str) -> str:
-    """Type of a raw field: that of the column of the same name; helper fields are integers."""
-    if field in TABLES[table].column_names():
-        column = TABLES[table].column(field)
-        if field in TABLES[table].lists:
-            return f"{column.kind}_list"
-        if column.source != "derived" or field == "error_name":
-            return column.kind
-    return "int64"
+def row_kinds(dissectors: Mapping[str, Dissector]) -> dict[str, dict[str, str]]:
+    """Kinds of these fields, and of lists that are gathered from rows (`Table.lists`)."""
+    rows = [CORE_ROWS, *(dissector.rows for dissector in dissectors.values())]
+    kinds: dict[str, dict[str, str]] = {
+        table: {field.name: field.raw_kind for field in fields} for tables in rows for table, fields in tables.items()
+    }
+    columns = {name: TABLES[waits.TABLE].column(name) for name in waits.WAIT_FIELDS}
+    kinds[waits.TABLE] = {name: "int64" if c.source == "derived" else c.kind for name, c in columns.items()}
+    for table, own in kinds.items():
+        if table in TABLES:
+            own |= {name: f"{TABLES[table].column(name).kind}_list" for name in TABLES[table].lists}
+    return kinds

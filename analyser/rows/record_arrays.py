@@ -1,6 +1,6 @@
 """Kafka records of many batches at once: raw rows of `kafka_records`, one for a batch, to Arrow columns with lists.
 
-In: the conversation's rows (`KAFKA_ROWS["kafka_records"]`), whose `data` is what decompressing gave. Out: an Arrow
+In: the conversation's rows (RECORDS), whose `data` is what decompressing gave. Out: an Arrow
 batch with FIELDS; of every column in `Table.lists` a row holds a list with one element per record, at most LIST_ROWS.
 `record_places.py` finds the records; here their fields become columns.
 """
@@ -23,12 +23,12 @@ from analyser.rows.store import RAW_TYPES
 from dissectors.core.limits import Limits
 from dissectors.core.model import Row
 from dissectors.kafka.records.record_sets import record_headers
-from dissectors.kafka.rows.fields import KAFKA_ROWS
+from dissectors.kafka.rows.data_fields import RECORDS
 
 TABLE = "kafka_records"
 LIST_ROWS = 1024
-_SCALARS = tuple(name for name in KAFKA_ROWS[TABLE] if name not in Batch._fields)
-_ERROR_AT = _SCALARS.index("error")
+_SCALARS = {field.name: RAW_TYPES[field.raw_kind] for field in RECORDS if field.name not in Batch._fields}
+_ERROR_AT = RECORDS.names.index("error")
 FIELDS = (*_SCALARS, *TABLES[TABLE].lists)
 _MAX_MS = (2**63 - 1) // 1_000_000
 _NS_PER_MS = 1_000_000
@@ -47,12 +47,11 @@ def gathered(rows: Sequence[Row]) -> tuple[list[pa.Array], Ints]:
     lists = [pa.ListArray.from_arrays(offsets, values) for values in _values(found, batches, blob)]
     owners = pa.array(pieces.batch)
     scalars = []
-    for place, name in enumerate(_SCALARS):
+    for place, (name, kind) in enumerate(_SCALARS.items()):
         if name == "error":
             scalars.append(pa.array([errors[batch] if rest else None for batch, rest in pieces.owners()], pa.string()))
         else:
-            kind = TABLES[TABLE].column(name).kind if name in TABLES[TABLE].column_names() else "int64"
-            scalars.append(pa.array([row[place] for row in rows], RAW_TYPES[kind]).take(owners))
+            scalars.append(pa.array([row[place] for row in rows], kind).take(owners))
     return scalars + lists, pieces.batch
 
 

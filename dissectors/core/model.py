@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+from dissectors.core.fields import Field, Fields, packet, ts
+
 CLIENT_TO_SERVER = 0
 SERVER_TO_CLIENT = 1
 
@@ -55,43 +57,64 @@ def split_packet(packet: int) -> tuple[int, int]:
     return packet >> PACKET_BITS, packet & _PACKET_MASK
 
 
-MESSAGE_FIELDS = (
-    "direction",
-    "stream_offset",
-    "length_bytes",
-    "packet_first",
-    "packet_last",
-    "ts",
-    "role",
-    "operation",
-    "version",
-    "correlation_id",
-    "client_id",
-    "complete",
-    "error",
-    "summary",
+MESSAGES = Fields(
+    Field("direction", "string", "client_to_server or server_to_client", source="derived", raw="int64"),
+    Field("stream_offset", "int64", "offset of the first byte in its stream", unit="bytes", nullable=False),
+    Field("length_bytes", "int64", "bytes of the message, length prefix included", unit="bytes", nullable=False),
+    packet("packet_first", "packet with the first byte"),
+    packet("packet_last", "packet that completes the message, where Wireshark shows it"),
+    ts("time of the packet that completes the message"),
+    Field("role", "string", "request, response or notification"),
+    Field("operation", "string", "API, packet type or command name"),
+    Field("version", "string", "protocol version of this message"),
+    Field("correlation_id", "int64", "what pairs request and response in this protocol"),
+    Field("client_id", "string", "client id; for a response that of its request"),
+    Field("complete", "bool", "false when a gap or the capture's end cut it", nullable=False),
+    Field("error", "string", "why the message could not be decoded in full"),
+    Field("summary", "string", "one line for people"),
 )
 
 # direction: of the request; that of a response without request is the other one's.
-EXCHANGE_FIELDS = (
-    "direction",
-    "request_offset",
-    "response_offset",
-    "request_packet",
-    "response_packet",
-    "ts",
-    "ts_response",
-    "operation",
-    "version",
-    "client_id",
-    "status",
-    "error_code",
-    "error_name",
-    "request_bytes",
-    "response_bytes",
-    "awaitable",
+EXCHANGES = Fields(
+    Field("direction", "string", "client_to_server or server_to_client: whose request", source="derived", raw="int64"),
+    Field("request_offset"),
+    Field("response_offset"),
+    packet("request_packet", "packet that completes the request"),
+    packet("response_packet", "packet that completes the response"),
+    ts("time of the packet that completes the request (of the response for an orphan)"),
+    Field("ts_response", "time", "time of the packet that completes the response", unit="UTC"),
+    Field("operation", "string", "API, packet type or command name"),
+    Field("version", "string", "protocol version of the request"),
+    Field("client_id", "string", "client id in the request header"),
+    Field(
+        "status",
+        "string",
+        "ok (answered; an answer not decoded has no error_code), error, unanswered, orphan, one_way",
+        nullable=False,
+    ),
+    Field("error_code", "int64", "first error code that is not 0, else 0; null when unanswered or undecoded"),
+    Field("error_name", "string", "the code's name in the protocol's documents", source="derived"),
+    Field("request_bytes", "int64", "size of the request, length prefix included", unit="bytes"),
+    Field("response_bytes", "int64", "size of the response, length prefix included", unit="bytes"),
+    Field(
+        "awaitable",
+        "bool",
+        "the request asks the server to wait for data (Fetch, ShareFetch), members (JoinGroup, SyncGroup) or "
+        "news (hello), so that percentiles leave it out; null where it does not",
+    ),
 )
 
-EXPERT_FIELDS = ("direction", "stream_offset", "packet", "ts", "severity", "group", "code", "text", "span")
+EXPERT_INFOS = Fields(
+    Field("direction", "string", "client_to_server or server_to_client: whose bytes", source="derived", raw="int64"),
+    Field("stream_offset"),
+    packet("packet", "packet"),
+    Field("ts", "time", "time of that packet", unit="UTC"),
+    Field("severity", "string", "chat, note, warn or error", nullable=False),
+    Field("group", "string", "capture, tcp, framing, malformed, undecoded, limit, protocol, bug", nullable=False),
+    Field("code", "string", "stable name of the remark", nullable=False),
+    Field("text", "string", "the remark for people", nullable=False),
+    Field("span", "string", "stream offsets first-last it is about"),
+)
 
-CORE_ROWS = {"messages": MESSAGE_FIELDS, "exchanges": EXCHANGE_FIELDS, "expert_infos": EXPERT_FIELDS}
+MESSAGE_FIELDS, EXCHANGE_FIELDS, EXPERT_FIELDS = MESSAGES.names, EXCHANGES.names, EXPERT_INFOS.names
+CORE_ROWS: dict[str, Fields] = {"messages": MESSAGES, "exchanges": EXCHANGES, "expert_infos": EXPERT_INFOS}

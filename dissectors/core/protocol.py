@@ -21,6 +21,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol, runtime_checkable
 
+from dissectors.core.fields import Fields
 from dissectors.core.inspect import Inspect, MayHide, anything, undecoded
 from dissectors.core.limits import Limits
 from dissectors.core.model import Frame, Row
@@ -163,7 +164,7 @@ class Dissector:
     probe: (client bytes, server bytes, start of both streams seen) -> certainty 0 to 100; 50 decides.
     framer: (direction, stream starts at its beginning, limits) -> Framer.
     conversation: (limits, options) -> Conversation.
-    rows: own tables -> names of the fields of their rows.
+    rows: own tables -> the fields of their rows.
     error_names: error code -> name.
     inspect: (bytes of a frame, what is known of it, options) -> tree of fields; see core/inspect.py.
     may_hide: may such a message hold credentials? Where it says no, nobody looks.
@@ -180,7 +181,7 @@ class Dissector:
     probe: Callable[[bytes, bytes, bool], int]
     framer: Callable[[int, bool, Limits], Framer]
     conversation: Callable[[Limits, DecodeOptions], Conversation]
-    rows: Mapping[str, tuple[str, ...]]
+    rows: Mapping[str, Fields]
     error_names: Mapping[int, str]
     inspect: Inspect = undecoded
     may_hide: MayHide = anything

@@ -369,7 +369,7 @@ class MongoConversation:
             facts["exhaust"] = True
         if status == "one_way":
             facts["unacknowledged"] = True
-        out.commands.append(tuple(map(facts.get, MONGO_COMMANDS)))
+        out.commands.append(tuple(map(facts.get, MONGO_COMMANDS.names)))
 
     def _orphan(self, frame: Frame, out: _Output) -> None:
         """A reply whose request is not in the capture."""
@@ -405,7 +405,7 @@ class MongoConversation:
         }
         if self._options.payload:
             facts["response_document"] = document_json(message, None, self._limits.max_payload_bytes)
-        out.commands.append(tuple(map(facts.get, MONGO_COMMANDS)))
+        out.commands.append(tuple(map(facts.get, MONGO_COMMANDS.names)))
 
     def _keep_early(self, frame: Frame, out: _Output, response_to: int) -> None:
         """Hold a reply without request: a capture may hold it before its request (several receive queues)."""

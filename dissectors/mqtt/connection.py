@@ -12,10 +12,10 @@ from dissectors.core.model import CLIENT_TO_SERVER, SERVER_TO_CLIENT, Row
 from dissectors.mqtt.levels import BRIDGE_BIT, LEVEL_31, LEVEL_50, VERSIONS
 from dissectors.mqtt.packet_types import CONNACK, DISCONNECT
 from dissectors.mqtt.reason_codes import reason_name
-from dissectors.mqtt.rows import MQTT_ROWS
+from dissectors.mqtt.rows import CONNECTIONS
 from dissectors.mqtt.walk import Walked
 
-_FIELDS = MQTT_ROWS["mqtt_connections"]
+_FIELDS = CONNECTIONS.names
 _NS_PER_MS = 1e6
 DEFAULT_RECEIVE_MAXIMUM = 65_535
 NO_LIMIT = 1 << 62

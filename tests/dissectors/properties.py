@@ -56,7 +56,7 @@ class Case:
 
     def fields(self) -> dict[str, tuple[str, ...]]:
         """Fields of the rows of every table."""
-        return {**CORE_ROWS, **self.dissector.rows}
+        return {table: fields.names for table, fields in {**CORE_ROWS, **self.dissector.rows}.items()}
 
 
 def decoded(case: Case, turns: Sequence[Turn], *, whole: bool = True, together: int = 1) -> dict[str, list[Row]]:

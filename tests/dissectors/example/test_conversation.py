@@ -26,7 +26,7 @@ def lost(direction: int, size: int) -> Turn:
 
 
 def columns(turns: list[Turn], table: str, *names: str, **how: Any) -> list[tuple[Any, ...]]:
-    places = [CORE_ROWS[table].index(name) for name in names]
+    places = [CORE_ROWS[table].names.index(name) for name in names]
     return [tuple(row[place] for place in places) for row in decoded(EXAMPLE_CASE, turns, **how)[table]]
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from dissectors.core.limits import Limits
-from dissectors.core.model import CLIENT_TO_SERVER, EXCHANGE_FIELDS, MESSAGE_FIELDS, SERVER_TO_CLIENT, Frame
+from dissectors.core.model import CLIENT_TO_SERVER, CORE_ROWS, SERVER_TO_CLIENT, Frame
 from dissectors.core.protocol import Sink
 from dissectors.kafka.conversation import KafkaConversation
 from dissectors.kafka.rows.fields import KAFKA_ROWS
@@ -63,7 +63,7 @@ class Wire:
         return self
 
     def rows(self, table: str, *columns: str) -> list[tuple[Any, ...]]:
-        names = {"messages": MESSAGE_FIELDS, "exchanges": EXCHANGE_FIELDS, **KAFKA_ROWS}[table]
+        names = {**CORE_ROWS, **KAFKA_ROWS}[table].names
         places = [names.index(column) for column in columns]
         return [tuple(row[place] for place in places) for row in self.out.rows(table) or ()]
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 from dissectors.core.limits import Limits
-from dissectors.core.model import CLIENT_TO_SERVER, EXCHANGE_FIELDS, MESSAGE_FIELDS, SERVER_TO_CLIENT, Frame
+from dissectors.core.model import CLIENT_TO_SERVER, CORE_ROWS, SERVER_TO_CLIENT, Frame
 from dissectors.core.options import DecodeOptions
 from dissectors.core.protocol import Sink
 from dissectors.mongo.conversation import MongoConversation
 from dissectors.mongo.rows import MONGO_ROWS
 
-TABLES = {"messages": MESSAGE_FIELDS, "exchanges": EXCHANGE_FIELDS, **MONGO_ROWS}
+TABLES = {table: fields.names for table, fields in (CORE_ROWS | MONGO_ROWS).items()}
 MS = 1_000_000
 
 
@@ -19,7 +19,7 @@ class Wire:
     """Feeds messages one by one, a packet and a millisecond each, and keeps what comes out."""
 
     def __init__(self, limits: Limits | None = None, options: DecodeOptions | None = None) -> None:
-        self.out = Sink([*TABLES, "expert_infos"])
+        self.out = Sink(list(TABLES))
         self.conversation = MongoConversation(limits or Limits(), options)
         self._at = [0, 0]
         self._packet = 0

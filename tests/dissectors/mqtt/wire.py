@@ -5,20 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 from dissectors.core.limits import Limits
-from dissectors.core.model import (
-    CLIENT_TO_SERVER,
-    EXCHANGE_FIELDS,
-    EXPERT_FIELDS,
-    MESSAGE_FIELDS,
-    SERVER_TO_CLIENT,
-    Frame,
-)
+from dissectors.core.model import CLIENT_TO_SERVER, CORE_ROWS, SERVER_TO_CLIENT, Frame
 from dissectors.core.options import DecodeOptions
 from dissectors.core.protocol import Sink
 from dissectors.mqtt.conversation import MqttConversation
 from dissectors.mqtt.rows import MQTT_ROWS
 
-FIELDS = {"messages": MESSAGE_FIELDS, "exchanges": EXCHANGE_FIELDS, "expert_infos": EXPERT_FIELDS, **MQTT_ROWS}
+FIELDS = {table: fields.names for table, fields in (CORE_ROWS | MQTT_ROWS).items()}
 MS = 1_000_000
 
 

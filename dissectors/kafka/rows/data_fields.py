@@ -1,0 +1,116 @@
+"""Fields of the rows that Produce, Fetch and ListOffsets give."""
+
+from __future__ import annotations
+
+from dissectors.core.fields import Field, Fields
+from dissectors.kafka.rows.common_fields import (
+    CLIENT_ID,
+    ERROR_CODE,
+    PARTITION,
+    REQUEST_OFFSET,
+    REQUEST_PACKET,
+    RESPONSE_OFFSET,
+    RESPONSE_PACKET,
+    TOPIC,
+    TOPIC_ID,
+    TS,
+    TS_RESPONSE,
+    UNSHOWN_TS_RESPONSE,
+)
+
+FETCH_PARTITIONS = Fields(
+    REQUEST_OFFSET,
+    RESPONSE_OFFSET,
+    TS,
+    TS_RESPONSE,
+    REQUEST_PACKET,
+    RESPONSE_PACKET,
+    CLIENT_ID,
+    Field("replica_id", "int64", "-1 for a consumer, else the broker that replicates"),
+    TOPIC,
+    TOPIC_ID,
+    PARTITION,
+    Field("fetch_offset", "int64", "offset asked for; null when the session began before the capture"),
+    Field("high_watermark", "int64", "end of what consumers may read"),
+    Field("last_stable_offset", "int64", "end of decided transactions"),
+    Field("log_start_offset", "int64", "oldest offset still there"),
+    Field("records_bytes", "int64", "bytes of record batches returned", unit="bytes"),
+    Field("records_count", "int64", "records in whole batches returned"),
+    Field("next_offset", "int64", "offset after the last whole batch returned"),
+    Field("crc_ok", "bool", "the checksums of all whole batches are right; null without any"),
+    ERROR_CODE,
+)
+
+PRODUCE_BATCHES = Fields(
+    REQUEST_OFFSET,
+    RESPONSE_OFFSET,
+    TS,
+    UNSHOWN_TS_RESPONSE,
+    REQUEST_PACKET,
+    RESPONSE_PACKET,
+    CLIENT_ID,
+    TOPIC,
+    TOPIC_ID,
+    PARTITION,
+    Field("base_offset", "int64", "offset the broker gave to the first record of the partition's data"),
+    Field("records_count", "int64", "records in the batch"),
+    Field("codec", "string", "none, gzip, snappy, lz4, zstd"),
+    Field("batch_bytes", "int64", "size of the batch", unit="bytes"),
+    Field("uncompressed_bytes", "int64", "size before compression; null where nothing was decompressed", unit="bytes"),
+    Field("producer_id", "int64", "-1 without idempotence"),
+    Field("producer_epoch", "int64", "producer epoch"),
+    Field("base_sequence", "int64", "sequence of the first record"),
+    Field("acks", "int64", "-1 all in-sync replicas, 1 leader, 0 none"),
+    Field("transactional", "bool", "batch is part of a transaction"),
+    Field("crc_ok", "bool", "its checksum is right; null where the batch is cut"),
+    ERROR_CODE,
+)
+
+# One row for a batch, see analyser/rows/record_arrays.py. data: its records, one behind the other; records: where
+# they are, if they were read already. base_offset: of the first record in the log; first_offset: its name in the
+# batch.
+RECORDS = Fields(
+    REQUEST_OFFSET,
+    RESPONSE_OFFSET,
+    TS,
+    TS_RESPONSE,
+    CLIENT_ID,
+    Field("api", "string", "Produce or Fetch", nullable=False),
+    TOPIC,
+    TOPIC_ID,
+    PARTITION,
+    Field("timestamp_type", "string", "create_time or log_append_time"),
+    Field("codec", "string", "none, gzip, snappy, lz4, zstd"),
+    Field("producer_id", "int64", "-1 without idempotence"),
+    Field("producer_epoch", "int64", "producer epoch"),
+    Field("transactional", "bool", "the batch is part of a transaction"),
+    Field("control", "string", "of a control record: commit, abort, leader_change, ..."),
+    Field("crc_ok", "bool", "the checksum of the record's batch is right"),
+    Field("error", "string", "why the rest of a batch could not be read"),
+    Field("data", "bytes"),
+    Field("records_count"),
+    Field("records"),
+    Field("base_offset"),
+    Field("first_offset"),
+    Field("base_timestamp_ms"),
+    Field("fixed_timestamp_ms"),
+    Field("base_sequence"),
+    Field("payload"),
+)
+
+LIST_OFFSETS = Fields(
+    REQUEST_OFFSET,
+    RESPONSE_OFFSET,
+    TS,
+    UNSHOWN_TS_RESPONSE,
+    CLIENT_ID,
+    Field("replica_id", "int64", "-1 for a client"),
+    TOPIC,
+    PARTITION,
+    Field("timestamp", "int64", "what was asked: -1 latest, -2 earliest, else Unix ms", unit="ms"),
+    Field("offset", "int64", "offset answered; -1 none"),
+    ERROR_CODE,
+    Field("isolation_level", "int64", "0 read uncommitted, 1 read committed (from version 2)"),
+    Field("answered_timestamp", "int64", "timestamp of the record found; -1 none", unit="ms"),
+    Field("leader_epoch", "int64", "leader epoch of the record found; -1 unknown"),
+)
