@@ -35,6 +35,7 @@ def dissector_of(protocol: str | None) -> Dissector | None:
     return PROTOCOLS.get(protocol or "") or OPTIONAL.get(protocol or "")
 
 
-def titles(enabled: Iterable[str] = ()) -> list[str]:
-    """Titles of the same dissectors."""
-    return [dissector.title for dissector in dissectors(enabled).values()]
+def titles_of(found: Iterable[Dissector], last: str) -> str:
+    """Their titles as `A, B or C`, where `last` is `or`."""
+    *others, end = [dissector.title for dissector in found]
+    return f"{', '.join(others)} {last} {end}" if others else end

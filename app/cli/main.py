@@ -35,10 +35,9 @@ class GuardedGroup(click.Group):
 
     def format_help_text(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """The help text, with the protocols that are on."""
-        from dissectors.registry import titles
-        from reports.formats.words import listed
+        from dissectors.registry import PROTOCOLS, titles_of
 
-        text, self.help = self.help, (self.help or "").replace("PROTOCOLS", listed(titles(), "and"))
+        text, self.help = self.help, (self.help or "").replace("PROTOCOLS", titles_of(PROTOCOLS.values(), "and"))
         super().format_help_text(ctx, formatter)
         self.help = text
 

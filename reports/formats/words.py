@@ -11,11 +11,6 @@ _TOPICS_LISTED = 20
 _UNITS = (("GB", 1_000_000_000), ("MB", 1_000_000), ("kB", 1_000))
 
 
-def listed(names: Sequence[str], last: str) -> str:
-    """`a, b or c`, where `last` is `or`."""
-    return f"{', '.join(names[:-1])} {last} {names[-1]}" if len(names) > 1 else "".join(names)
-
-
 def size(number_bytes: int) -> str:
     """Bytes in the largest decimal unit that leaves a whole digit."""
     for unit, scale in _UNITS:

@@ -12,10 +12,9 @@ from collections.abc import Sequence
 
 from analyser.options import ReadOptions
 from analyser.words import count
-from dissectors.registry import titles
+from dissectors.registry import dissectors, titles_of
 from reports.formats.document import Block, Paragraph, Section, severity_tone
 from reports.formats.values import time_text
-from reports.formats.words import listed
 from reports.questions.causes import SEVERITIES, Cause, Finding, causes, findings
 from reports.questions.operations import client_count, clients, operations
 from reports.questions.quality import Quality, quality
@@ -90,7 +89,8 @@ def nothing_known(seen: Quality, options: ReadOptions) -> str:
     flows = sum(f.flows for f in seen.flows)
     if flows == 0:
         return f"There is no TCP connection in {count(seen.packets, 'packet')}."
+    protocols = titles_of(dissectors(options.enable).values(), "or")
     return (
-        f"No {listed(titles(options.enable), 'or')} traffic was recognised in {count(flows, 'connection')}. "
+        f"No {protocols} traffic was recognised in {count(flows, 'connection')}. "
         "If you know better, name the server's port: --decode-as PORT=PROTOCOL."
     )

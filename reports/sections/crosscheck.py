@@ -9,9 +9,8 @@ from typing import Any
 from analyser.crosscheck.protocols import COMPARED
 from analyser.crosscheck.result import Counts, CrossCheck, Example, Explained
 from analyser.registry.tables import SCHEMA_VERSION
-from dissectors.registry import PROTOCOLS
+from dissectors.registry import PROTOCOLS, titles_of
 from reports.formats.document import Block, Cells, Heading, Paragraph, Section
-from reports.formats.words import listed
 
 SHOWN = 20
 _WHOSE = {"tshark": "limit of tshark", "both": "no fault of either", "capture": "what the capture lacks"}
@@ -70,7 +69,7 @@ def _verdict(result: CrossCheck) -> str:
     known = sum(one.count for one in result.explained.values())
     total = result.agreeing + known + result.disagreeing
     if not total:
-        names = listed([dissector.title for name, dissector in PROTOCOLS.items() if name in COMPARED], "or")
+        names = titles_of((PROTOCOLS[name] for name in COMPARED), "or")
         return f"No message of {names} to compare with tshark {result.version}."
     disagree = f"{result.disagreeing:,} disagree" if result.disagreeing else "none disagrees"
     return (
