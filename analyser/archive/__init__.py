@@ -1,1 +1,4 @@
-"""Archives: months of captures as one dataset of Parquet files. Only modules that run on Spark import it."""
+"""Archives: months of captures as one dataset. In: captures, again and again. Out: Parquet files that keep every table.
+
+`run` goes through the stages. Nothing outside this folder imports Spark.
+"""

@@ -1,7 +1,7 @@
-"""The table of contents of all detectors: families in the order in which they run; each lists its own in `rules.py`.
+"""Tables to findings. In: views that `analyser/context` has enriched. Out: findings, and rules that broke.
 
-`run_detectors` runs them on a connection whose views are enriched by `analyser/context`; the page of a detector is
-the docstring of its module (`DETECTORS[code].page`).
+Here is the table of contents: families in the order in which they run; each lists its own in `rules.py`. The page of a
+detector is the docstring of its module (`DETECTORS[code].page`).
 """
 
 from __future__ import annotations

@@ -1,1 +1,4 @@
-"""From ids back to bytes: which packets a message, exchange, flow or finding came in, and the bytes of a message."""
+"""From ids back to bytes. In: ids of messages, exchanges, flows, findings. Out: the packets they came in, their bytes.
+
+Packets are read from the captures again, only those that are needed.
+"""
