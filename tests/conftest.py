@@ -11,8 +11,13 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import settings
 
+from analyser.decoding.faults import FAULTS, RAISE
+
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+# A fault of a dissector or carrier fails the test that meets it; those of `test_faults.py` say otherwise.
+os.environ[FAULTS] = RAISE
 
 # A busy machine is no failure; CI tries the same examples each time.
 settings.register_profile("wirewitness", deadline=None, derandomize=os.environ.get("CI") == "true")

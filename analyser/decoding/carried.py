@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from operator import itemgetter
 from typing import NamedTuple, Protocol
 
+from analyser.decoding.faults import Fault, Place, caught
 from analyser.decoding.missing import gap_row
 from analyser.flows.runs import Gap, Run, nothing
 from dissectors.core.carrier import Carried, Interrupted, Item, Opening, Told, Unwrapper
@@ -106,7 +107,10 @@ _offset = itemgetter(0)
 
 
 class CarriedStream:
-    """One direction. before: outer bytes in front of the carried ones, told: a remark on them."""
+    """One direction. before: outer bytes in front of the carried ones, told: a remark on them.
+
+    fault: why nothing is carried from some packet on; what came before it was given.
+    """
 
     def __init__(self, direction: int, unwrapper: Unwrapper, before: int = 0, told: Told | None = None) -> None:
         self.places = OuterMap()
@@ -118,27 +122,39 @@ class CarriedStream:
         self._inner = 0
         self._recent: list[_Segment] = []
         self._items: list[Run | Gap] = []
+        self.fault: Fault | None = None
 
     @property
     def held_bytes(self) -> int:
         """Outer bytes that wait for what follows."""
-        return self._unwrapper.held_bytes
+        return 0 if self.fault is not None else self._unwrapper.held_bytes
 
     def take(self, item: Run | Gap, out: Sink) -> list[Run | Gap]:
         """What one item of the outer stream gives."""
-        if isinstance(item, Gap):
-            self._gap(item, out)
-        else:
-            data = b"".join(item.pieces)
-            for at, (start, packet, ts_ns, order) in enumerate(zip(*item.segments, strict=True)):
-                self._segment(data[start : item.end_of(at)], packet, ts_ns, order, out)
+        if self.fault is not None:
+            return []
+        order = packet = ts_ns = 0
+        try:
+            if isinstance(item, Gap):
+                order, packet, ts_ns = item.order, item.order, item.ts_ns
+                self._gap(item, out)
+            else:
+                data = b"".join(item.pieces)
+                for at, (start, packet, ts_ns, order) in enumerate(zip(*item.segments, strict=True)):
+                    self._segment(data[start : item.end_of(at)], packet, ts_ns, order, out)
+        except Exception as error:  # what the unwrapper gave before is good
+            self.fault = Fault(order, caught(error), Place(self._direction, packet, ts_ns))
         found, self._items = self._items, []
         return found
 
     def let_go(self, out: Sink) -> list[Run | Gap]:
         """Keep nothing that waits for what follows."""
-        if self._unwrapper.held_bytes and self._recent:
-            self._add(self._unwrapper.gap(0, self._offset), self._recent[-1].packet, out)
+        if self.held_bytes and self._recent:
+            last = self._recent[-1]
+            try:
+                self._add(self._unwrapper.gap(0, self._offset), last.packet, out)
+            except Exception as error:  # as above
+                self.fault = Fault(last.packet, caught(error), Place(self._direction, last.packet, last.ts_ns))
         found, self._items = self._items, []
         return found
 

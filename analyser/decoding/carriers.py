@@ -7,18 +7,18 @@ like those of a carrier, and what they carry must be a protocol that somebody re
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
 from typing import NamedTuple
 
 from analyser.decoding.carried import CarriedStream
+from analyser.decoding.faults import Failed, Fault, caught
 from analyser.flows.flow import Flow
 from analyser.flows.runs import Gap, Run
 from dissectors.core.carrier import Carrier, Opening
 from dissectors.core.limits import Limits
 from dissectors.core.model import CLIENT_TO_SERVER, SERVER_TO_CLIENT
 from dissectors.core.protocol import Sink
-from dissectors.registry import CARRIERS
 
 # Segments of each direction that are looked at for the frames of a carrier that was opened before.
 MAX_SEGMENTS = 64
@@ -38,6 +38,10 @@ class Inside(NamedTuple):
         """The inner items of outer ones."""
         return [(from_low, inner) for from_low, item in items for inner in self.streams[from_low].take(item, out)]
 
+    def faults(self) -> list[Fault]:
+        """Where a stream cannot be read any further, of both."""
+        return [stream.fault for stream in self.streams if stream.fault is not None]
+
     def let_go(self, out: Sink) -> Items:
         """The inner items that come of keeping nothing."""
         return [(bool(from_low), inner) for from_low in (0, 1) for inner in self.streams[from_low].let_go(out)]
@@ -47,38 +51,72 @@ class Inside(NamedTuple):
 Recognised = Callable[[tuple[bytes, bytes], Inside], bool]
 
 
-def opened(flow: Flow, heads: tuple[bytes, bytes], limits: Limits) -> Inside | bool:
+def opened(
+    flow: Flow, heads: tuple[bytes, bytes], carriers: Iterable[Carrier], limits: Limits, failed: Failed
+) -> Inside | bool:
     """The carrier that both sides opened; True while it may still come to that, False when it does not.
 
-    heads: the first bytes of the high and of the low endpoint.
+    heads: the first bytes of the high and of the low endpoint. failed: told which carrier raises.
     """
     waiting = False
-    for carrier in CARRIERS.values():
-        for client_is_low in _orientations(flow):
-            client, server = heads[client_is_low], heads[not client_is_low]
-            if not client or not carrier.may_open(client):
-                continue
-            opening = carrier.opening(client, server)
-            if opening is not None:
-                return _inside(carrier, opening, client_is_low, limits)
-            waiting = True
+    for carrier in carriers:
+        try:
+            inside = _opened(flow, heads, carrier, limits)
+        except Exception as error:  # the bytes may be a protocol's own
+            failed(carrier.name, caught(error))
+            continue
+        if isinstance(inside, Inside):
+            return inside
+        waiting = waiting or inside
     return waiting
 
 
-def underway(flow: Flow, items: Items, limits: Limits, recognised: Recognised) -> Inside | None:
-    """A carrier that was opened before the capture."""
-    for carrier in CARRIERS.values():
-        sent = [{carrier.looks_like(start) for start in _segment_starts(items, side)} for side in (False, True)]
-        for client_is_low in _orientations(flow):
-            client, server = sent[client_is_low], sent[not client_is_low]
-            if CLIENT_TO_SERVER not in client or (server and SERVER_TO_CLIENT not in server):
-                continue
-            inner = _inside(carrier, None, client_is_low, limits).take(items, Sink([]))
-            inner = [(s, i._replace(pieces=[b"".join(i.pieces)]) if isinstance(i, Run) else i) for s, i in inner]
-            heads = head(inner, False, limits.max_probe_bytes), head(inner, True, limits.max_probe_bytes)
-            fresh = _inside(carrier, None, client_is_low, limits)
-            if recognised(heads, fresh):
-                return fresh
+def _opened(flow: Flow, heads: tuple[bytes, bytes], carrier: Carrier, limits: Limits) -> Inside | bool:
+    waiting = False
+    for client_is_low in _orientations(flow):
+        client, server = heads[client_is_low], heads[not client_is_low]
+        if not client or not carrier.may_open(client):
+            continue
+        opening = carrier.opening(client, server)
+        if opening is not None:
+            return _inside(carrier, opening, client_is_low, limits)
+        waiting = True
+    return waiting
+
+
+def underway(
+    flow: Flow, items: Items, carriers: Iterable[Carrier], limits: Limits, failed: Failed, recognised: Recognised
+) -> Inside | None:
+    """A carrier that was opened before the capture. failed: told which carrier raises."""
+    for carrier in carriers:
+        try:
+            inside = _underway(flow, items, carrier, limits, failed, recognised)
+        except Exception as error:  # the bytes may be a protocol's own
+            failed(carrier.name, caught(error))
+            continue
+        if inside is not None:
+            return inside
+    return None
+
+
+def _underway(
+    flow: Flow, items: Items, carrier: Carrier, limits: Limits, failed: Failed, recognised: Recognised
+) -> Inside | None:
+    sent = [{carrier.looks_like(start) for start in _segment_starts(items, side)} for side in (False, True)]
+    for client_is_low in _orientations(flow):
+        client, server = sent[client_is_low], sent[not client_is_low]
+        if CLIENT_TO_SERVER not in client or (server and SERVER_TO_CLIENT not in server):
+            continue
+        tried = _inside(carrier, None, client_is_low, limits)
+        inner = tried.take(items, Sink([]))
+        if faults := tried.faults():
+            failed(carrier.name, faults[0].kind)
+            return None
+        inner = [(s, i._replace(pieces=[b"".join(i.pieces)]) if isinstance(i, Run) else i) for s, i in inner]
+        heads = head(inner, False, limits.max_probe_bytes), head(inner, True, limits.max_probe_bytes)
+        fresh = _inside(carrier, None, client_is_low, limits)
+        if recognised(heads, fresh):
+            return fresh
     return None
 
 

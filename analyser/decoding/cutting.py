@@ -20,6 +20,14 @@ from dissectors.core.model import Frame
 from dissectors.core.protocol import STUCK, Conversation, Cut, Framer, Sink
 
 
+class Unusable(Exception):
+    """A framer raised `error`. run: the segments that it raised at, which are not used."""
+
+    def __init__(self, run: Run, error: Exception) -> None:
+        super().__init__()
+        self.run, self.error = run, error
+
+
 class StreamCutter:
     """Turns one direction's runs and gaps into frames, keeping what is incomplete for later.
 
@@ -62,8 +70,19 @@ class StreamCutter:
         return self._held.size
 
     def run(self, run: Run, out: Sink) -> list[Frame]:
-        """Frames that this run completes, while nothing is searched for. It may get stuck; see `take_back`."""
-        return self._take(run, None, out)
+        """Frames that this run completes, while nothing is searched for. It may get stuck; see `take_back`.
+
+        Raises Unusable, as if the run had not come: a framer that raises while it is synchronised is as it was.
+        """
+        if self._skip:
+            run = self._behind_cut_frame(run)
+        known = len(self._held.segments.positions)
+        try:
+            return self._add(run, None, out)
+        except Exception as error:
+            for column in self._held.segments:
+                del column[known:]
+            raise Unusable(run, error) from error
 
     def search(self, segment: Run, conversation: Conversation, out: Sink) -> list[Frame]:
         """Frames that this segment completes, where `conversation` judges boundaries."""
@@ -116,6 +135,22 @@ class StreamCutter:
             self._lost()
         return frames
 
+    @property
+    def end(self) -> int:
+        """Offset of the next byte that comes."""
+        return self.offset + self._held.size
+
+    def stop(self, end: int) -> None:
+        """Nothing is cut any more; `end` is the offset of the next byte that comes."""
+        self._let_go()
+        self.offset, self._doubt = end, None
+
+    def pass_over(self, item: Run | Gap, out: Sink) -> None:
+        """What comes after `stop`: gaps are told as ever."""
+        if isinstance(item, Gap) and self._places is None:
+            out.expert(gap_row(self.direction, item, self.offset))
+        self.offset += item.size
+
     # ------------------------------------------------------------------------------------------------------------------
 
     def _take(self, run: Run, conversation: Conversation | None, out: Sink) -> list[Frame]:
@@ -123,8 +158,9 @@ class StreamCutter:
             row = self._doubt.segment(run, lambda part: conversation.boundary(self.direction, part, 0, True))
             if row is not None:
                 return self._give_up(row, run.size, conversation, out)
-        if self._skip:
-            run = self._behind_cut_frame(run)
+        return self._add(self._behind_cut_frame(run) if self._skip else run, conversation, out)
+
+    def _add(self, run: Run, conversation: Conversation | None, out: Sink) -> list[Frame]:
         if not run.size:
             return []
         held, segments = self._held, run.segments

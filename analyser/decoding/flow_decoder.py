@@ -6,22 +6,26 @@ and what the rows are, depends on the order of the packets alone: the size of th
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from operator import attrgetter
 
 from analyser.decoding.carried import Watcher
 from analyser.decoding.carriers import Inside, Items, begins_in_the_middle, head, opened, underway, up_to
 from analyser.decoding.cutting import StreamCutter
+from analyser.decoding.faults import Fault, Place, caught, tell
 from analyser.decoding.identify import Identity, Sizes, from_beginning, identify, when_to_ask
 from analyser.decoding.listening import Listener
 from analyser.decoding.tls import encryption
 from analyser.flows.flow import Flow
 from analyser.flows.runs import Gap, Run
 from analyser.flows.streams import Note
+from dissectors.core.carrier import Carrier
 from dissectors.core.limits import Limits
 from dissectors.core.model import CLIENT_TO_SERVER, SERVER_TO_CLIENT
 from dissectors.core.options import DecodeOptions
 from dissectors.core.protocol import Dissector, Sink
+from dissectors.registry import CARRIERS
 
 
 @dataclass(slots=True)
@@ -66,6 +70,9 @@ class FlowDecoder:
         self._watcher = watcher
         self._inside: Inside | None = None
         self._dissectors = dissectors
+        self._carriers: Mapping[str, Carrier] = CARRIERS
+        self._failed: list[tuple[str, str]] = []
+        self._over = self._told = False
         self._forced = forced
         self._ports = ports
         self._limits = limits
@@ -85,28 +92,73 @@ class FlowDecoder:
 
     def consume(self, flow: Flow, out: Sink) -> bool:
         """Take what the flow has queued; True when rows may have been added."""
+        try:
+            added = self._consume(flow, out)
+        except Exception as error:  # of what makes framers and conversations, or of our own
+            self._end(flow, Fault(0, caught(error)), out)
+            added = True
+        for name, kind in self._failed:
+            added = True
+            self._tell(name, kind, _start(flow), out, goes_on=True)
+        self._failed.clear()
+        return added
+
+    def _consume(self, flow: Flow, out: Sink) -> bool:
         queued = [(bool(from_low), item) for from_low, half in enumerate(flow.halves) for item in half.take()]
+        if self._over:
+            return False
         was_inside = self._inside is not None
         if self._inside is not None:
             queued = self._inside.take(queued, out) + (self._inside.let_go(out) if flow.let_go else [])
         if self._undecided is not None:
             queued = self._decide(flow, self._undecided, queued, out)
+        ends = flow.finished or flow.streams_over
         if self._listener is None:
+            if ends and self._inside is not None and (faults := self._inside.faults()):
+                self._end(flow, min(faults, key=attrgetter("order")), out)
             return was_inside or self._inside is not None
-        items: tuple[list[Run | Gap], list[Run | Gap]] = ([], [])
+        items: tuple[list[Run | Gap | Fault], list[Run | Gap | Fault]] = ([], [])
         for from_low, item in queued:
             items[from_low].append(item)
         if self._silent:
             self._first_heard(flow, items)
+        if self._inside is not None:
+            for stream, of_side in zip(self._inside.streams, items, strict=True):
+                if stream.fault is not None:
+                    of_side.append(stream.fault)
         client_is_low = bool(flow.client_is_low)
         self._listener.take(items[client_is_low], items[not client_is_low], out)
-        ends = flow.finished or flow.streams_over
         if ends or flow.let_go:
             self._listener.drop(out)
         if ends:
             self._listener.finish(out)
+        if self._listener.ended is not None:
+            self._tell_fault(flow, self._listener.ended, out)
+        if ends:
             self._listener = self._inside = None
         return True
+
+    def _end(self, flow: Flow, fault: Fault, out: Sink) -> None:
+        """Nothing of the flow is decoded any more."""
+        self._over = True
+        self._undecided = self._listener = self._inside = None
+        self._tell_fault(flow, fault, out)
+
+    def _tell_fault(self, flow: Flow, fault: Fault, out: Sink) -> None:
+        names = [name for name in (flow.carrier, flow.protocol) if name]
+        self._tell(" or ".join(names) or "connections", fault.kind, fault.place or _start(flow), out, goes_on=False)
+
+    def _tell(self, name: str, kind: str, place: Place, out: Sink, *, goes_on: bool) -> None:
+        """One remark for each flow, on what failed first."""
+        if not self._told:
+            self._told = True
+            tell(name, kind, place, out, goes_on=goes_on)
+
+    def _without(self, name: str, kind: str) -> None:
+        """This dissector or carrier failed and is not asked again about this flow."""
+        self._dissectors = {one: dissector for one, dissector in self._dissectors.items() if one != name}
+        self._carriers = {one: carrier for one, carrier in self._carriers.items() if one != name}
+        self._failed.append((name, kind))
 
     def _decide(self, flow: Flow, held: _Undecided, queued: Items, out: Sink) -> Items:
         """Hold `queued` until the protocol is known; then give back everything held."""
@@ -143,14 +195,16 @@ class FlowDecoder:
     def _identity(
         self, flow: Flow, heads: tuple[bytes, bytes], forced: tuple[str, int] | None, *, final: bool
     ) -> Identity | None:
-        return identify(flow, heads, self._dissectors, forced, self._ports, final=final, inside=self._inside)
+        known, failed = self._dissectors, self._without
+        return identify(flow, heads, known, forced, self._ports, final=final, failed=failed, inside=self._inside)
 
     def _carrier(self, flow: Flow, held: _Undecided, heads: tuple[bytes, bytes], sizes: Sizes) -> Inside | bool:
         """The carrier around the protocol. True: more bytes are needed to tell."""
-        inside = opened(flow, heads, self._limits)
+        inside = opened(flow, heads, self._carriers.values(), self._limits, self._without)
         if isinstance(inside, Inside) or not begins_in_the_middle(flow, held.items, sizes):
             return inside
-        return underway(flow, up_to(held.items, sizes), self._limits, self._is_recognised(flow)) or inside
+        items, carriers = up_to(held.items, sizes), self._carriers.values()
+        return underway(flow, items, carriers, self._limits, self._without, self._is_recognised(flow)) or inside
 
     def _is_recognised(self, flow: Flow) -> Callable[[tuple[bytes, bytes], Inside], bool]:
         """Does a protocol, the one that the user named if so, know these bytes by what they are?"""
@@ -158,7 +212,8 @@ class FlowDecoder:
         known = {one: dissector for one, dissector in self._dissectors.items() if name in (None, one)}
 
         def recognised(heads: tuple[bytes, bytes], inside: Inside) -> bool:
-            return identify(flow, heads, known, None, self._ports, final=False, inside=inside) is not None
+            found = identify(flow, heads, known, None, self._ports, final=False, failed=self._without, inside=inside)
+            return found is not None
 
         return recognised
 
@@ -220,9 +275,13 @@ class FlowDecoder:
         self._dissector = dissector
         self._listener = Listener(cutters, dissector.conversation(limits, options))
 
-    def _first_heard(self, flow: Flow, items: tuple[list[Run | Gap], list[Run | Gap]]) -> None:
+    def _first_heard(self, flow: Flow, items: tuple[Sequence[object], Sequence[object]]) -> None:
         """A side's first bytes are the beginning of its stream if its SYN was captured before them."""
         for from_low in [side for side in self._silent if items[side]]:
             cutter = self._silent.pop(from_low)
             if flow.halves[from_low].isn is None and self._dissector is not None:
                 cutter.begin(self._dissector.framer(cutter.direction, False, self._limits))
+
+
+def _start(flow: Flow) -> Place:
+    return Place(None, flow.first_packet, flow.ts_first_ns)

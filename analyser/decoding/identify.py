@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 from analyser.decoding.carriers import Inside
+from analyser.decoding.faults import Failed, caught
 from analyser.flows.flow import Flow
 from analyser.flows.runs import Gap, Run
 from dissectors.core.protocol import Dissector
@@ -43,13 +44,14 @@ def identify(
     ports: tuple[int, int],
     *,
     final: bool,
+    failed: Failed,
     inside: Inside | None = None,
 ) -> Identity | None:
     """The best match over all dissectors and, where no handshake tells the client, over both orientations.
 
     `heads` and `ports` are those of the high and the low endpoint, `forced` the (protocol, port) the user gave. final:
-    nothing better will come. inside: the carrier that the heads were taken out of; the name that it gives the protocol
-    counts as much as a usual port.
+    nothing better will come. failed: told which dissector raises. inside: the carrier that the heads were taken out of;
+    the name that it gives the protocol counts as much as a usual port.
     """
     waited = final or sum(map(len, heads)) >= WAIT_BYTES
     known = flow.client_is_low if inside is None else inside.client_is_low
@@ -62,7 +64,11 @@ def identify(
         if forced is not None and dissector.name != forced[0]:
             continue
         for client_is_low in orientations:
-            content = dissector.probe(heads[client_is_low], heads[not client_is_low], whole)
+            try:
+                content = dissector.probe(heads[client_is_low], heads[not client_is_low], whole)
+            except Exception as error:  # another protocol may know the bytes
+                failed(dissector.name, caught(error))
+                break
             server_port = ports[not client_is_low]
             hinted = server_port in dissector.ports or named in dissector.subprotocols
             score = content + (_PORT_BONUS if hinted and content else 0)

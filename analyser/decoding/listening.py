@@ -10,10 +10,11 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from operator import attrgetter
 
-from analyser.decoding.cutting import StreamCutter
+from analyser.decoding.cutting import StreamCutter, Unusable
+from analyser.decoding.faults import Fault, Place, caught
 from analyser.flows.runs import Gap, Run
 from dissectors.core.model import CLIENT_TO_SERVER, SERVER_TO_CLIENT, Frame
 from dissectors.core.protocol import Conversation, PairsByOrder, Sink
@@ -60,7 +61,7 @@ class _Queue:
     """
 
     def __init__(self) -> None:
-        self._items: deque[_InParts | Gap] = deque()
+        self._items: deque[_InParts | Gap | Fault] = deque()
         self.together = _ALL
 
     def __bool__(self) -> bool:
@@ -71,17 +72,33 @@ class _Queue:
         """The packet at which the next item became readable."""
         return self._items[0].order
 
-    def add(self, items: Iterable[Run | Gap]) -> None:
+    @property
+    def fault(self) -> Fault | None:
+        """What comes next, if it is that nothing can be read any more."""
+        first = self._items[0] if self._items else None
+        return first if isinstance(first, Fault) else None
+
+    def add(self, items: Iterable[Run | Gap | Fault]) -> None:
         """Items behind all others."""
         self._items.extend(_InParts(item) if isinstance(item, Run) else item for item in items)
 
-    def put_back(self, run: Run) -> None:
-        """Segments that were taken and are to be taken again."""
-        self._items.appendleft(_InParts(run))
+    def put_back(self, item: Run | Gap) -> None:
+        """What was taken and is to be taken again."""
+        self._items.appendleft(_InParts(item) if isinstance(item, Run) else item)
+
+    def stop(self, fault: Fault) -> None:
+        """The next item cannot be read."""
+        self._items.appendleft(fault)
+
+    def rest(self) -> Iterable[Run | Gap]:
+        """All that is left, taken."""
+        items, self._items = self._items, deque()
+        return [_whole(item) for item in items if not isinstance(item, Fault)]
 
     def take(self, count: int) -> Run | Gap:
-        """The next gap, or at most `count` segments in front of it."""
+        """The next gap, or at most `count` segments in front of it. Not while there is a fault."""
         item = self._items[0]
+        assert not isinstance(item, Fault)
         if isinstance(item, Gap):
             self._items.popleft()
             return item
@@ -91,43 +108,82 @@ class _Queue:
         return run
 
 
+def _whole(item: _InParts | Gap) -> Run | Gap:
+    return item if isinstance(item, Gap) else item.take(_ALL)[0]
+
+
 class Listener:
-    """One flow whose protocol is known. cutters: of what the client and of what the server sends."""
+    """One flow whose protocol is known. cutters: of what the client and of what the server sends.
+
+    ended: why nothing is decoded any more, None while it is. That is so from the packet on at which a framer, carrier
+    or boundary failed, or from the frame at which the conversation did; gaps are told as ever.
+    """
 
     def __init__(self, cutters: tuple[StreamCutter, StreamCutter], conversation: Conversation) -> None:
         self._cutters = cutters
         self._conversation = conversation
         self._queues = (_Queue(), _Queue())
         self._frames: tuple[list[Frame], list[Frame]] = ([], [])
+        self.ended: Fault | None = None
 
     @property
     def held_bytes(self) -> int:
         """Bytes kept for frames that are not complete."""
         return self._cutters[0].held_bytes + self._cutters[1].held_bytes
 
-    def take(self, client: Iterable[Run | Gap], server: Iterable[Run | Gap], out: Sink) -> None:
-        """What both directions delivered since the last call."""
+    def take(self, client: Iterable[Run | Gap | Fault], server: Iterable[Run | Gap | Fault], out: Sink) -> None:
+        """What both directions delivered since the last call. A Fault: nothing more can come of this direction."""
         for queue, items in zip(self._queues, (client, server), strict=True):
             queue.add(items)
+        if self.ended is None:
+            self._guarded(self._read, out)
+        if self.ended is not None:
+            for queue, cutter in zip(self._queues, self._cutters, strict=True):
+                for item in queue.rest():
+                    cutter.pass_over(item, out)
+
+    def drop(self, out: Sink) -> None:
+        """Nothing that is held will be completed. Requests first: they tell their responses."""
+        if self.ended is None:
+            self._guarded(self._drop, out)
+
+    def finish(self, out: Sink) -> None:
+        """The flow ended."""
+        if self.ended is None:
+            self._guarded(self._conversation.finish, out)
+
+    def _guarded(self, act: Callable[[Sink], None], out: Sink) -> None:
+        try:
+            act(out)
+        except Exception as error:  # the conversation's: what it gave before is good
+            self._end(Fault(0, caught(error)))
+
+    def _end(self, fault: Fault) -> None:
+        self.ended = fault
+        for cutter, frames in zip(self._cutters, self._frames, strict=True):
+            cutter.stop(cutter.end)
+            frames.clear()
+
+    def _read(self, out: Sink) -> None:
         self._cut_ahead(CLIENT_TO_SERVER, out)
         self._cut_ahead(SERVER_TO_CLIENT, out)
         while any(self._queues):
             direction = min((d for d in (CLIENT_TO_SERVER, SERVER_TO_CLIENT) if self._queues[d]), key=self._order)
+            fault = self._queues[direction].fault
+            if fault is not None:
+                self._feed_before(fault.order, direction, out)
+                self._end(fault)
+                return
             self._search(direction, out)
             self._cut_ahead(direction, out)
         self._feed_all(out)
 
-    def drop(self, out: Sink) -> None:
-        """Nothing that is held will be completed. Requests first: they tell their responses."""
+    def _drop(self, out: Sink) -> None:
         for direction, cutter in enumerate(self._cutters):
             self._frames[direction].extend(cutter.drop(self._conversation, out))
             if direction == CLIENT_TO_SERVER and not self._cutters[SERVER_TO_CLIENT].synchronised:
                 self._feed_all(out)
         self._feed_all(out)
-
-    def finish(self, out: Sink) -> None:
-        """The flow ended."""
-        self._conversation.finish(out)
 
     def _order(self, direction: int) -> int:
         return self._queues[direction].order
@@ -135,28 +191,56 @@ class Listener:
     def _cut_ahead(self, direction: int, out: Sink) -> None:
         """Cut what is there, as long as no boundary has to be looked for."""
         cutter, queue, frames = self._cutters[direction], self._queues[direction], self._frames[direction]
-        while queue and not cutter.searches:
+        while queue and not cutter.searches and queue.fault is None:
             item = queue.take(queue.together)
             if isinstance(item, Gap):
-                frames += cutter.gap(item, self._conversation, out)
+                frames += self._at(direction, item, out)
                 continue
-            frames += cutter.run(item, out)
+            try:
+                frames += cutter.run(item, out)
+            except Unusable as unusable:
+                self._cut_fewer(direction, unusable)
+                continue
             stuck = cutter.take_back()
             if stuck is not None:
                 queue.put_back(stuck)
             elif queue.together < _ALL:
                 queue.together *= 2
 
+    def _cut_fewer(self, direction: int, unusable: Unusable) -> None:
+        """The framer failed: what can be cut before the segment at which it does is cut."""
+        queue, run = self._queues[direction], unusable.run
+        queue.put_back(run)
+        queue.together = 1
+        if len(run.segments.positions) == 1:
+            _, (packet,), (ts_ns,), (order,) = run.segments
+            queue.stop(Fault(order, caught(unusable.error), Place(direction, packet, ts_ns)))
+
     def _search(self, direction: int, out: Sink) -> None:
         """The next segment of a direction in which a boundary is looked for."""
-        cutter, queue = self._cutters[direction], self._queues[direction]
+        queue = self._queues[direction]
         queue.together = 1
         self._feed_before(queue.order, direction, out)
         item = queue.take(1)
-        if isinstance(item, Gap):
-            self._frames[direction].extend(cutter.gap(item, self._conversation, out))
-        else:
-            self._frames[direction].extend(cutter.search(item, self._conversation, out))
+        self._frames[direction].extend(self._at(direction, item, out))
+
+    def _at(self, direction: int, item: Run | Gap, out: Sink) -> list[Frame]:
+        """Frames that a gap, or one segment of a search, completes. If it fails, a fault stands in front of it."""
+        cutter, queue, conversation = self._cutters[direction], self._queues[direction], self._conversation
+        end = cutter.end
+        try:
+            if isinstance(item, Gap):
+                return cutter.gap(item, conversation, out)
+            return cutter.search(item, conversation, out)
+        except Exception as error:  # of a framer, or of the conversation that judges a boundary
+            if isinstance(item, Gap):
+                order, packet, ts_ns = item.order, item.order, item.ts_ns
+            else:
+                _, (packet, *_), (ts_ns, *_), (order, *_) = item.segments
+            cutter.stop(end)
+            queue.put_back(item)
+            queue.stop(Fault(order, caught(error), Place(direction, packet, ts_ns)))
+            return []
 
     def _feed_before(self, order: int, direction: int, out: Sink) -> None:
         """Feed what was readable before this packet, and of the packet itself what the client sent."""

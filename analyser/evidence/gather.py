@@ -7,6 +7,7 @@ from contextlib import suppress
 from typing import Any
 
 from analyser.decoding.carried import Span
+from analyser.decoding.faults import inspecting
 from analyser.evidence.bytes import BytesGone, message_bytes
 from analyser.evidence.carried import CarriedMessage, watch
 from analyser.evidence.choose import Choice, FlowChoice, SecretSpan
@@ -54,7 +55,7 @@ def add_secrets(choice: Choice, index: Index) -> None:
     choice.redacting = True
     for one in choice.flows.values():
         dissector = dissector_of(one.flow.protocol)
-        look = dissector.inspect if dissector is not None else undecoded
+        look = inspecting(dissector.inspect if dissector is not None else undecoded)
         may_hide = dissector.may_hide if dissector is not None else None
         if one.flow.carrier is not None:
             _add_carried_secrets(one, index, look, may_hide)

@@ -45,6 +45,10 @@ class GuardedGroup(click.Group):
         """Runs the command line and exits."""
         given = list(sys.argv[1:] if args is None else args)
         extra.pop("standalone_mode", None)
+        if "--debug" in given:
+            from analyser.decoding.faults import FAULTS, TRACE
+
+            os.environ.setdefault(FAULTS, TRACE)  # read where a fault is met, in processes that help too
         run = super().main
         sys.exit(guarded(lambda: run(given, prog_name, standalone_mode=False, **extra), debug="--debug" in given))
 

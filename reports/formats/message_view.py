@@ -9,6 +9,7 @@ from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
+from analyser.decoding.faults import inspecting
 from analyser.evidence.bytes import MessageBytes, message_bytes
 from analyser.evidence.index import Index
 from analyser.evidence.rows import MessageRow
@@ -61,7 +62,7 @@ def view_message(index: Index, row: MessageRow, *, payload: bool) -> MessageView
     """Read and take apart one message. Raises `analyser.evidence.bytes.BytesGone` when the capture has changed."""
     content = message_bytes(row, index.sources, index.places)
     dissector = dissector_of(row.flow.protocol)
-    look = dissector.inspect if dissector is not None else undecoded
+    look = inspecting(dissector.inspect if dissector is not None else undecoded)
     tree = look(content.data, Asked(row.role, row.operation, row.version), DecodeOptions(payload=payload))
     names = dict(dissector.error_names) if dissector is not None else {}
     return MessageView(row, content, tree, [source.name for source in index.sources], index.partner(row), names)

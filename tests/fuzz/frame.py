@@ -16,6 +16,7 @@ lines they reach.
 from __future__ import annotations
 
 import argparse
+import os
 import subprocess
 import sys
 import tempfile
@@ -26,7 +27,10 @@ from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
 
+from analyser.decoding.faults import FAULTS, RAISE
 from tests.support.packets import Captured, pcap
+
+os.environ[FAULTS] = RAISE
 
 SAMPLES = Path(__file__).resolve().parents[2] / "sample_pcaps"
 MAX_INPUT_BYTES = 4096

@@ -1,0 +1,79 @@
+"""Faults of our own in a dissector or carrier: one connection suffers, nothing else.
+
+In: the exception, and where it came up. Out: a remark on the connection, without a byte of what it carries. What the
+rest of the connection is worth after a fault nobody knows, so its decoding ends there: what was decoded before stays,
+what was still open is not told. A dissector or carrier that fails while it is asked whether it knows the bytes is not
+asked again about this connection; the others are.
+
+The environment variable FAULTS says what else happens: `raise` lets the exception through, as the project's tests do;
+`trace` writes its trace to standard error, as --debug does. It goes along to processes that help.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import traceback
+from collections.abc import Callable
+from typing import NamedTuple
+
+from dissectors.core.inspect import Asked, Hidden, Inspect, Inspected, Node
+from dissectors.core.options import DecodeOptions
+from dissectors.core.protocol import Sink
+
+FAULTS = "WIREWITNESS_FAULTS"
+RAISE, TRACE = "raise", "trace"
+CODE = "dissector_bug"
+
+
+class Place(NamedTuple):
+    """Where something is told: direction (None: of both), packet, its time."""
+
+    direction: int | None
+    packet: int
+    ts_ns: int
+
+
+class Fault(NamedTuple):
+    """A stream cannot be read from here on.
+
+    order: the packet at which that became known. kind: of exception. place: None where nobody knows it.
+    """
+
+    order: int
+    kind: str
+    place: Place | None = None
+
+
+# (who failed, with which kind of exception): a dissector or carrier while it was asked whether it knows the bytes.
+Failed = Callable[[str, str], None]
+
+
+def caught(error: Exception) -> str:
+    """Its kind; every fault comes through here. Raised again where FAULTS says so."""
+    wanted = os.environ.get(FAULTS)
+    if wanted == RAISE:
+        raise error
+    if wanted == TRACE:
+        print("".join(traceback.format_exception(error)).rstrip(), file=sys.stderr)
+    return type(error).__name__
+
+
+def tell(name: str, kind: str, place: Place, out: Sink, *, goes_on: bool) -> None:
+    """Remark on the connection that `name`, a protocol or carrier, failed."""
+    rest = f"the connection is read without {name}" if goes_on else "the rest of the connection is not decoded"
+    text = f"a fault of wirewitness itself, {kind} in what reads {name}: {rest}; please report it"
+    out.expert((place.direction, None, place.packet, place.ts_ns, "error", "undecoded", CODE, text, None))
+
+
+def inspecting(look: Inspect) -> Inspect:
+    """The same, but a fault is told in place of the fields; all bytes are kept back: nobody knows what they are."""
+
+    def guarded(data: bytes, asked: Asked, options: DecodeOptions) -> Inspected:
+        try:
+            return look(data, asked, options)
+        except Exception as error:  # whatever is wrong in there, other messages can be shown
+            text = f"a fault of wirewitness itself, {caught(error)}; please report it"
+            return Inspected([Node("undecoded", 0, len(data))], [Hidden(0, len(data), "secret")], text, 0)
+
+    return guarded
