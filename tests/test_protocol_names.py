@@ -42,7 +42,6 @@ ABOUT_ONE = {
     "analyser/context/enrich.py": "kafka",
     "analyser/context/named_by.py": "kafka",
     "analyser/context/ownership.py": "kafka",
-    "analyser/registry/datasets.py": "kafka",
     "analyser/rows/internal_records.py": "kafka",
     "analyser/rows/record_arrays.py": "kafka",
     "analyser/rows/record_places.py": "kafka",

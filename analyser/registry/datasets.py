@@ -37,35 +37,6 @@ _LATENCY_MINUTES = Table(
     ("ts", "protocol", "cluster_id", "operation", "topic", "client_id", "client_address"),
 )
 
-_LAG_MINUTES = Table(
-    "kafka_lag_minutes",
-    "one row per minute, group and partition in which an offset was committed or the log's end was seen",
-    (
-        ts_column("begin of the minute", "derived"),
-        CLUSTER,
-        Column("group_id", "string", "consumer group"),
-        Column("topic", "string", "topic name, else its id"),
-        Column("partition", "int64", "partition index", nullable=False),
-        Column("committed_offset", "int64", "the last offset that was accepted until the minute's end", nullable=False),
-        Column("ts_commit", "time", "time of its answer", unit="UTC", nullable=False),
-        Column("log_end_offset", "int64", "the last log end seen until the minute's end"),
-        Column("lag", "int64", "log end minus committed offset, 0 where a commit is ahead of the last log end seen"),
-        Column("member_id", "string", "member that committed last"),
-        CLIENT_ID,
-        CLIENT_ADDRESS,
-        Column("generation", "int64", "generation of that commit"),
-        Column("commits", "int64", "accepted commits within the minute", nullable=False),
-        Column("rejected", "int64", "commits answered with an error within the minute", nullable=False),
-        Column(
-            "committers", "int64", "clients (address, client id, member id) of the accepted commits", nullable=False
-        ),
-        Column("lowest_offset", "int64", "the lowest offset committed within the minute; null without a commit"),
-        Column("highest_offset", "int64", "the highest offset committed within the minute"),
-    ),
-    ("ts", "cluster_id", "group_id", "topic", "partition"),
-    "kafka",
-)
-
 _FINDINGS_HISTORY = Table(
     "findings_history",
     "one row per finding that any run came to, those that later packets overturned too",
@@ -87,4 +58,4 @@ _FINDINGS_HISTORY = Table(
     ("code", "subject", "finding_id"),
 )
 
-DATASET_TABLES = (_LATENCY_MINUTES, _LAG_MINUTES, _FINDINGS_HISTORY)
+DATASET_TABLES = (_LATENCY_MINUTES, _FINDINGS_HISTORY)

@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from analyser.registry.core import CORE_TABLES
 from analyser.registry.datasets import DATASET_TABLES as OF_DATASETS
-from analyser.registry.kafka import KAFKA_TABLES
+from analyser.registry.kafka import KAFKA_DATASET_TABLES, KAFKA_TABLES
 from analyser.registry.model import ARROW_TYPES, PANDAS_TYPES, Column, ColumnSource, Table
 from analyser.registry.mongo import MONGO_TABLES
 from analyser.registry.mqtt import MQTT_TABLES
@@ -40,10 +40,14 @@ SCHEMA_VERSION = 1
 UNIQUE_COLUMNS = ("exchange_id", "message_id", "request_message_id", "response_message_id", "ts", "ts_response")
 
 # What captures have.
-TABLES: dict[str, Table] = {table.name: table for table in (*CORE_TABLES, *KAFKA_TABLES, *MONGO_TABLES, *MQTT_TABLES)}
+TABLES: dict[str, Table] = {
+    table.name: table for tables in (CORE_TABLES, KAFKA_TABLES, MONGO_TABLES, MQTT_TABLES) for table in tables
+}
 
 # What datasets have besides.
-DATASET_TABLES: dict[str, Table] = {table.name: table for table in OF_DATASETS}
+DATASET_TABLES: dict[str, Table] = {
+    table.name: table for tables in (OF_DATASETS, KAFKA_DATASET_TABLES) for table in tables
+}
 ALL_TABLES: dict[str, Table] = {**TABLES, **DATASET_TABLES}
 
 
