@@ -29,16 +29,15 @@ class EarlyFrames:
         self.waiting: dict[int, Frame] = {}
         self._bytes = 0
 
-    def hold(self, key: int, frame: Frame) -> list[tuple[int, Frame]]:
-        """Keep a frame under an id that no frame has. Gives the oldest ones when there are too many, with their ids."""
+    def hold(self, key: int, frame: Frame) -> list[Frame]:
+        """Keep a frame under an id that no frame has. Gives the oldest ones when there are too many."""
         self.waiting[key] = own_bytes(frame)
         self._bytes += frame.size
-        gone: list[tuple[int, Frame]] = []
+        gone: list[Frame] = []
         while len(self.waiting) > self._limits.max_early or self._bytes > self._limits.max_early_bytes:
-            oldest = next(iter(self.waiting))
-            found = self.take(oldest)
+            found = self.take(next(iter(self.waiting)))
             if found is not None:
-                gone.append((oldest, found))
+                gone.append(found)
         return gone
 
     def take(self, key: int) -> Frame | None:
@@ -48,7 +47,7 @@ class EarlyFrames:
             self._bytes -= frame.size
         return frame
 
-    def rest(self) -> list[tuple[int, Frame]]:
+    def rest(self) -> list[Frame]:
         """All that is left."""
-        held, self.waiting, self._bytes = list(self.waiting.items()), {}, 0
+        held, self.waiting, self._bytes = list(self.waiting.values()), {}, 0
         return held

@@ -15,6 +15,7 @@ from dissectors.kafka.rows.fields import Request, Response, exchange_key
 from dissectors.kafka.sasl_tokens import NOBODY, Who, mechanism_of, who
 
 SASL_HANDSHAKE, SASL_AUTHENTICATE = 17, 36
+SASL_KEYS = frozenset({SASL_HANDSHAKE, SASL_AUTHENTICATE})
 # Answered tokens after which the client is in; other mechanisms take what they take.
 _ROUND_TRIPS = {"PLAIN": 1, "OAUTHBEARER": 1, "SCRAM-SHA-256": 2, "SCRAM-SHA-512": 2}
 

@@ -21,7 +21,7 @@ from analyser.registry.tables import TABLES, Column
 from analyser.rows.fields import row_fields
 from analyser.rows.gathering import GATHERED
 from analyser.tables.build import computed
-from dissectors.kafka.conversation import API_ROWS
+from dissectors.kafka.rows.api_rows import API_ROWS
 from dissectors.kafka.schema import definitions as schema
 from dissectors.registry import OPTIONAL, PROTOCOLS
 from tests.analyser.flows.test_waits import begun, read, transfer

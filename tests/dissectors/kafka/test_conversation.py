@@ -207,7 +207,7 @@ def test_early_responses_are_bounded_in_bytes() -> None:
 
 
 def test_rows_leave_memory_between_two_exchanges(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("dissectors.kafka.conversation.MAX_HELD_ROWS", 3)
+    monkeypatch.setattr("dissectors.kafka.rows.api_rows.MAX_HELD_ROWS", 3)
     wire = Wire()
     left: list[str] = []
     wire.out.drain = lambda table: left.append(table) or (wire.out.rows(table) or []).clear()  # type: ignore[func-returns-value]

@@ -6,7 +6,7 @@ from random import Random
 
 import pytest
 
-from dissectors.kafka.conversation import API_ROWS
+from dissectors.kafka.rows.api_rows import API_ROWS
 from dissectors.kafka.rows.fields import KAFKA_ROWS
 from dissectors.kafka.schema import definitions as schema
 from tests.dissectors.kafka.test_conversation import Wire

@@ -1,0 +1,105 @@
+"""Requests of one flow that wait for a response, for protocols whose responses name their request by an id.
+
+In: requests and responses without one, in the order in which they were read. Out: calls to the conversation that owns
+the object, at the moment at which something becomes certain: a request stays unanswered, a response has no request, a
+response that was read early has its request after all.
+"""
+
+from __future__ import annotations
+
+from typing import Generic, Protocol, TypeVar
+
+from dissectors.core.early import EARLY_NS, EarlyFrames
+from dissectors.core.limits import Limits
+from dissectors.core.model import Frame
+
+# A request that waits, and where the rows of one feed go.
+Request = TypeVar("Request")
+Out = TypeVar("Out")
+Request_contra = TypeVar("Request_contra", contravariant=True)
+Out_contra = TypeVar("Out_contra", contravariant=True)
+
+
+class Pairing(Protocol[Request_contra, Out_contra]):
+    """What becomes of requests and responses; a conversation has these methods. `out` is passed on as it was given."""
+
+    def unanswered(self, request: Request_contra, out: Out_contra) -> None:
+        """This request waits no longer."""
+        ...
+
+    def respond(self, frame: Frame, out: Out_contra) -> None:
+        """This response was read before its request, which waits now."""
+        ...
+
+    def orphan(self, frame: Frame, out: Out_contra) -> None:
+        """The request of this response is not in the capture."""
+        ...
+
+    def limit(self, frame: Frame, out: Out_contra, code: str) -> None:
+        """A limit was reached at this frame."""
+        ...
+
+
+class Outstanding(Generic[Request, Out]):
+    """requests: those that wait, by id, the oldest first. heard: was any response captured? Picklable."""
+
+    __slots__ = ("_early", "_limits", "heard", "requests")
+
+    def __init__(self, limits: Limits) -> None:
+        self._limits = limits
+        self._early = EarlyFrames(limits)
+        self.requests: dict[int, Request] = {}
+        self.heard = False
+
+    def wait(self, key: int, request: Request, frame: Frame, pairing: Pairing[Request, Out], out: Out) -> None:
+        """Hold a request, read in this frame; one with the same id goes, and the oldest when there are too many."""
+        requests = self.requests
+        if key in requests:
+            pairing.unanswered(requests.pop(key), out)
+        elif not self.heard and len(requests) >= self._limits.max_unheard:
+            pairing.unanswered(requests.pop(next(iter(requests))), out)
+            pairing.limit(frame, out, "unheard_requests")
+        elif len(requests) >= self._limits.max_outstanding:
+            pairing.unanswered(requests.pop(next(iter(requests))), out)
+            pairing.limit(frame, out, "outstanding_requests")
+        requests[key] = request
+        if self._early.waiting:
+            self._answer_early(key, frame.ts_ns, pairing, out)
+
+    def take_in_order(self, key: int, pairing: Pairing[Request, Out], out: Out) -> None:
+        """The response to a request that waits came, where responses come in the order of the requests.
+
+        Those to older requests are lost: another request may take their id.
+        """
+        requests = self.requests
+        while (oldest := next(iter(requests))) != key:
+            pairing.unanswered(requests.pop(oldest), out)
+        del requests[key]
+        self.heard = True
+
+    def hold_early(self, key: int, frame: Frame, pairing: Pairing[Request, Out], out: Out) -> None:
+        """Keep a response without request: a capture may hold it before its request (several receive queues)."""
+        older = self._early.take(key)
+        if older is not None:
+            pairing.orphan(older, out)
+        for gone in self._early.hold(key, frame):
+            pairing.limit(frame, out, "early_responses")
+            pairing.orphan(gone, out)
+
+    def finish(self, pairing: Pairing[Request, Out], out: Out) -> None:
+        """The flow ended: nothing that waits is answered any more."""
+        for frame in self._early.rest():
+            pairing.orphan(frame, out)
+        for request in self.requests.values():
+            pairing.unanswered(request, out)
+        self.requests = {}
+
+    def _answer_early(self, key: int, ts_ns: int, pairing: Pairing[Request, Out], out: Out) -> None:
+        """The request with this id and time, whose response may have come before it."""
+        frame = self._early.take(key)
+        if frame is None:
+            return
+        if abs(frame.ts_ns - ts_ns) <= EARLY_NS:
+            pairing.respond(frame, out)
+        else:
+            pairing.orphan(frame, out)

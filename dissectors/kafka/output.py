@@ -1,0 +1,90 @@
+"""Where the rows of one feed go, and how those that all messages and exchanges give are made.
+
+In: a frame or an exchange, and its operation. Out: rows of `messages` and `exchanges`, where somebody wants them.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from dissectors.core.model import Frame, Row
+from dissectors.core.protocol import Sink
+from dissectors.core.rows import exchange_row, message_row
+from dissectors.kafka.error_codes import ERROR_NAMES
+from dissectors.kafka.operation import Operation
+from dissectors.kafka.rows.api_rows import apis_with_rows
+from dissectors.kafka.rows.fields import Request
+from dissectors.kafka.waiting import never
+
+
+class Output(NamedTuple):
+    """The tables of one feed; None for those nobody wants. apis: keys of which Kafka's own rows are wanted."""
+
+    sink: Sink
+    exchanges: list[Row] | None
+    messages: list[Row] | None
+    apis: frozenset[int]
+
+
+def output(sink: Sink) -> Output:
+    """What of this sink is wanted."""
+    return Output(sink, sink.rows("exchanges"), sink.rows("messages"), apis_with_rows(sink.wanted))
+
+
+def add_message(
+    rows: list[Row],
+    frame: Frame,
+    role: str,
+    known: Operation | None,
+    correlation_id: int | None = None,
+    client_id: str | None = None,
+    error: str | None = None,
+    summary: str | None = None,
+) -> None:
+    """A row of `messages`. known: None where the frame has no header that can be read."""
+    rows.append(
+        message_row(
+            frame,
+            role=role,
+            operation=None if known is None else known.name,
+            version=None if known is None else known.version,
+            correlation_id=correlation_id,
+            client_id=client_id,
+            error=error,
+            summary=summary,
+        )
+    )
+
+
+def add_exchange(
+    rows: list[Row],
+    request: Request,
+    known: Operation,
+    status: str,
+    answer: Frame | None = None,
+    error_code: int | None = None,
+) -> None:
+    """A row of `exchanges`. answer: the frame of the response."""
+    offset = packet = size = ts_ns = None
+    if answer is not None:
+        _, _, _, start, end, offset, _, packet, ts_ns, _ = answer
+        size = end - start
+    rows.append(
+        exchange_row(
+            request_offset=request.offset,
+            request_packet=request.packet,
+            request_bytes=request.length,
+            ts=request.ts_ns,
+            response_offset=offset,
+            response_packet=packet,
+            response_bytes=size,
+            ts_response=ts_ns,
+            operation=known.name,
+            version=known.version,
+            client_id=request.client_id,
+            status=status,
+            error_code=error_code,
+            error_name=None if error_code is None else ERROR_NAMES.get(error_code),
+            awaitable=None if known.waits is never else known.waits(request.value) or None,
+        )
+    )
