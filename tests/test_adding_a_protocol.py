@@ -19,9 +19,10 @@ import pytest
 
 from tests.conftest import ROOT
 
-PAGE = (ROOT / "docs" / "adding-a-protocol.md").read_text()
+PAGE, _, VERSION_PAGE = (ROOT / "docs" / "adding-a-protocol.md").read_text().partition("## Adding a Kafka version")
 NEW_FILES = re.findall(r"^```python\n# new: (\S+)\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
-CHANGES = re.findall(r"^```diff\n# (\S+)\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
+DIFF = re.compile(r"^```diff\n# (\S+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+CHANGES, VERSION_CHANGES = DIFF.findall(PAGE), DIFF.findall(VERSION_PAGE)
 # What the copy is made of; tests for the scenarios and for the program that runs commands.
 PACKAGES = ("analyser", "app", "dissectors", "reports", "tests/analyser/detectors", "tests/support")
 SINGLE_FILES = ("pyproject.toml", "tests/__init__.py", "tests/conftest.py", "tests/analyser/__init__.py",
@@ -34,16 +35,40 @@ OTHER_NAMES = (("example", "tally"), ("Example", "Tally"), ("EXAMPLE", "TALLY"),
 COMMANDS = """
 import json
 from pathlib import Path
+from random import Random
+from struct import pack
 from tests.app.program import run
 from tests.analyser.detectors.test_scenarios import findings_of
 from tests.analyser.detectors.scenarios import FIRES, NEAR_MISSES
+from tests.support import kafka_encode
+from tests.support.packets import pcap
 from tests.support.tally_capture import write_capture
+from tests.support.wire import Talk
 
 write_capture(Path("calls.pcap"))
 
 def said(*words):
     done = run(*words)
     return [done.returncode, done.stdout.decode(), done.stderr.decode()]
+
+def partitions(value):
+    return [partition for topic in value["topics"] for partition in topic["partitions"]]
+
+def commit(number):
+    random = Random(number)
+    asked, request = kafka_encode.message(8, 11, "request", random)
+    answer, _ = kafka_encode.message(8, 11, "response", random)
+    frames = (pack(">hhih", 8, 11, number, 1) + b"c\\0" + asked, pack(">ib", number, 0) + answer)
+    return [pack(">i", len(frame)) + frame for frame in frames], [one["commit_reason"] for one in partitions(request)]
+
+talk, sent, reasons = Talk(server=("10.0.0.2", 9092)).handshake(), [0, 0], []
+for number in range(8):
+    frames, told = commit(number)
+    reasons += told
+    for side, frame in enumerate(frames):
+        talk.send(side == 0, sent[side], frame, ack=sent[not side])
+        sent[side] += len(frame)
+Path("commits.pcap").write_bytes(pcap(talk.packets))
 
 message = said("table", "messages", "calls.pcap", "--format", "csv", "--columns", "message_id")[1].split()[1]
 print(json.dumps({
@@ -55,6 +80,9 @@ print(json.dumps({
     "show": said("show", "calls.pcap", message),
     "otel": said("otel", "calls.pcap", "--quiet"),
     "help": said("--help"),
+    "commits": said("table", "kafka_offset_commits", "commits.pcap", "--format", "jsonl"),
+    "errors": said("table", "messages", "commits.pcap", "--format", "jsonl", "--where", "error is not null"),
+    "reasons": reasons,
     "scenarios": [[str(one), [list(pair) for pair in one.expected], [[f.code, f.severity] for f in findings_of(one)]]
                   for one in (*FIRES, *NEAR_MISSES) if one.code == "TAL101"],
 }))
@@ -125,7 +153,7 @@ def change(path: Path, hunks: str) -> None:
 
 @pytest.fixture(scope="module")
 def house(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The project with one protocol more."""
+    """The project with one protocol more, and one version more of a Kafka request."""
     folder = tmp_path_factory.mktemp("house")
     copied(folder)
     add_own_files(folder)
@@ -134,6 +162,8 @@ def house(tmp_path_factory: pytest.TempPathFactory) -> Path:
         write(folder / renamed(name), renamed(text))
     for name, hunks in CHANGES:
         change(folder / renamed(name), renamed(hunks))
+    for name, hunks in VERSION_CHANGES:
+        change(folder / name, hunks)
     return folder
 
 
@@ -217,3 +247,12 @@ def test_the_dashboard_has_the_page(house: Path) -> None:
 def test_imports_still_go_one_way(house: Path) -> None:
     contracts = python(house, "-c", "from importlinter.cli import lint_imports; raise SystemExit(lint_imports())")
     assert re.search(r"Contracts: \d+ kept, 0 broken", contracts)
+
+
+def test_a_version_of_kafka_is_a_line_of_its_schema_a_column_and_its_maker(said: dict[str, Any]) -> None:
+    rows = [json.loads(line) for line in said["commits"][1].splitlines()]
+    assert sorted(map(str, (row["commit_reason"] for row in rows))) == sorted(map(str, said["reasons"]))
+    assert len({reason for reason in said["reasons"] if reason}) >= 3
+    assert {row["api"] for row in rows} == {"OffsetCommit"}
+    assert said["errors"] == [0, "", ""]
+    assert sum(line.startswith("+") for _, hunks in VERSION_CHANGES for line in hunks.splitlines()) <= 5
