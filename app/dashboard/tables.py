@@ -21,6 +21,7 @@ from app.dashboard.opened import Selected
 from app.dashboard.text import empty, html, line, show
 from reports.formats.printable import visible_strings
 from reports.formats.rows import csv_pieces
+from reports.questions.columns import Column
 from reports.questions.source import narrowed
 
 PAGE_ROWS = 100
@@ -34,7 +35,9 @@ _FORMATS: dict[str, Callable[..., Any]] = {
     "text": st.column_config.TextColumn,
     "id": partial(st.column_config.TextColumn, width="small"),
     "count": partial(st.column_config.NumberColumn, format="localized"),
+    "offset": partial(st.column_config.NumberColumn, format="localized"),
     "plain": partial(st.column_config.NumberColumn, format="%d"),
+    "figure": st.column_config.TextColumn,
     "ms": partial(st.column_config.NumberColumn, format="%.3f"),
     "rate": partial(st.column_config.NumberColumn, format="%.1f"),
     "bytes": partial(st.column_config.NumberColumn, format="bytes"),
@@ -42,19 +45,6 @@ _FORMATS: dict[str, Callable[..., Any]] = {
     "flag": st.column_config.CheckboxColumn,
     "list": st.column_config.ListColumn,
 }
-
-
-class Column(NamedTuple):
-    """A column of a table: its name in the query, its constant title, how it is written (a key of the formats).
-
-    kind: text; id (text that is rarely read in full); count; plain (a number that names something); ms; rate; bytes;
-    time (UTC); flag; list. width: small, medium, large or pixels.
-    """
-
-    name: str
-    title: str
-    kind: str = "text"
-    width: Any = None
 
 
 class _Choice(NamedTuple):

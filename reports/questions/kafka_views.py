@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from analyser.context.kafka_lag import lag_query
 from analyser.registry.queries import UNAWAITED_MS, literal
+from reports.questions.columns import PAGE, TEXT, Column, shown_as
 from reports.questions.groups import MEMBERS
 from reports.questions.kafka_topics import (
     API_VERSIONS,
@@ -23,50 +24,46 @@ from reports.questions.kafka_topics import (
 OVER_TIME = "over-time"
 
 
-class Shown(NamedTuple):
-    """A column for people: its name in the SELECT, its heading, and how its values are written.
-
-    kind: text, number (as it is), count (with separators), ms, or time.
-    """
-
-    name: str
-    heading: str
-    kind: str = "text"
-
-
 class KafkaView(NamedTuple):
     """One way to see something.
 
     tables: read for it. sql: a SELECT; `{width}` stands for a bin's ns, `{until}` for a
     SQL boolean over `at_ns`, which is false for answers later than the time asked for. order: of its rows.
-    heading: for people, columns whose values stand over the rows that share them, with a text to put them in.
+    columns: for people. heading: in text, columns whose values stand over the rows that share them, and in what words.
     """
 
     tables: tuple[str, ...]
     sql: str
     order: str
-    shown: tuple[Shown, ...]
+    columns: tuple[Column, ...]
     heading: tuple[str, tuple[str, ...]] = ("", ())
+
+    @property
+    def shown(self) -> tuple[Column, ...]:
+        """The columns of the view as text."""
+        return shown_as(TEXT, self.columns)
+
+    @property
+    def on_page(self) -> tuple[Column, ...]:
+        """The columns of the view on a page of the dashboard."""
+        return shown_as(PAGE, self.columns)
 
 
 _GROUP_TABLES = ("kafka_offset_commits", "kafka_fetch_partitions", "kafka_list_offsets")
-_PLACE = (Shown("topic", "TOPIC"), Shown("partition", "PART", "number"))
+_TOPIC_COLUMN = Column("topic", "Topic")
+_PART = Column("partition", "Partition", "plain", 70, "PART")
 _OFFSETS = (
-    Shown("committed_offset", "COMMITTED", "number"),
-    Shown("log_end_offset", "LOG END", "number"),
-    Shown("lag", "LAG", "number"),
+    Column("committed_offset", "Committed", "offset"),
+    Column("log_end_offset", "Log end", "offset"),
+    Column("lag", "Lag", "offset"),
 )
-_COMMITTER = (
-    Shown("client_id", "LAST COMMITTER"),
-    Shown("client_address", "ADDRESS"),
-    Shown("generation", "GENERATION", "number"),
-)
+_COMMITTER = (Column("client_id", "Last committer"), Column("client_address", "Address"))
 _GROUP = ("group {}", ("group_id",))
 _TOPIC = ("{}", ("topic",))
 _COMMITS = (
-    Shown("accepted", "COMMITS", "count"),
-    Shown("refused", "REFUSED", "count"),
-    Shown("committers", "BY", "count"),
+    Column("accepted", "Commits", "count"),
+    Column("refused", "Refused", "count"),
+    Column("committers", "Committers", "count", heading="BY"),
 )
 
 _STORED = f"""
@@ -117,42 +114,53 @@ _REQUESTS = f"""
            quantile_cont({UNAWAITED_MS}, 0.99) as p99_ms
     from exchanges where protocol = 'kafka' group by all"""
 
-_TIME = (Shown("ts", "TIME", "time"),)
+_TIME = (Column("ts", "Time", "time"),)
 _TRAFFIC = (
-    Shown("connections", "CONNECTIONS", "count"),
-    Shown("exchanges", "EXCHANGES", "count"),
-    Shown("errors", "ERRORS", "count"),
-    Shown("unanswered", "NO ANSWER", "count"),
-    Shown("median_ms", "MEDIAN MS", "ms"),
-    Shown("p99_ms", "P99 MS", "ms"),
+    Column("connections", "Connections", "count"),
+    Column("exchanges", "Exchanges", "count"),
+    Column("errors", "Errors", "count"),
+    Column("unanswered", "No answer", "count"),
+    Column("median_ms", "Median ms", "ms"),
+    Column("p99_ms", "99 % ms", "ms", heading="P99 MS"),
 )
-_BYTES = (
-    Shown("records_written", "WRITTEN", "count"),
-    Shown("bytes_written", "BYTES IN", "count"),
-    Shown("records_read", "READ", "count"),
-    Shown("bytes_read", "BYTES OUT", "count"),
+_WRITTEN = (
+    Column("records_written", "Records written", "count", heading="WRITTEN"),
+    Column("bytes_written", "Bytes written", "bytes", heading="BYTES IN"),
 )
-_ERRORS = (Shown("errors", "ERRORS", "count"),)
-_CLIENT = (Shown("client_id", "CLIENT ID"), Shown("client_address", "ADDRESS"))
-_ENDPOINT = (Shown("server_address", "SERVER"), Shown("server_port", "PORT", "number"))
+_READ = (
+    Column("records_read", "Records read", "count", heading="READ"),
+    Column("bytes_read", "Bytes read", "bytes", heading="BYTES OUT"),
+)
+_ERRORS = (Column("errors", "Errors", "count"),)
+_CLIENT = (Column("client_id", "Client", heading="CLIENT ID"), Column("client_address", "Address"))
+_ENDPOINT = (Column("server_address", "Server"), Column("server_port", "Port", "plain"))
+_FIRST_AND_LAST = (Column("ts_first", "First", "time", only=PAGE), Column("ts_last", "Last", "time", only=PAGE))
+_CLUSTER = Column("cluster_id", "Cluster")
 
 _GROUPS = {
     "": KafkaView(
-        _GROUP_TABLES, _STORED, "cluster_id, group_id, topic, partition", (*_PLACE, *_OFFSETS, *_COMMITS, *_COMMITTER),
+        _GROUP_TABLES, _STORED, "cluster_id, group_id, topic, partition",
+        (
+            _TOPIC_COLUMN, _PART, *_OFFSETS, *_COMMITS, *_COMMITTER, Column("owner", "Owner then", only=PAGE),
+            Column("generation", "Generation", "plain", 90),
+        ),
         _GROUP,
     ),
     "members": KafkaView(
         ("kafka_offset_commits", "kafka_group_events"), _MEMBERS, "cluster_id, group_id, ts_first, member_id",
         (
-            Shown("member_id", "MEMBER ID"), *_CLIENT, Shown("first_generation", "FIRST GEN", "number"),
-            Shown("last_generation", "LAST GEN", "number"), Shown("committed_partitions", "COMMITS", "count"),
-            Shown("group_instance_id", "STATIC NAME"),
+            Column("member_id", "Member", "text", "large", "MEMBER ID"), *_CLIENT,
+            Column("first_generation", "First generation", "plain", heading="FIRST GEN"),
+            Column("last_generation", "Last generation", "plain", heading="LAST GEN"),
+            Column("committed_partitions", "Partitions committed", "count", heading="COMMITS"),
+            Column("group_instance_id", "Static id", heading="STATIC NAME"),
+            Column("foreign", "For others", "count", only=PAGE),
         ),
         _GROUP,
     ),
     OVER_TIME: KafkaView(
         _GROUP_TABLES, _LAG, "cluster_id, group_id, topic, partition, ts",
-        (*_TIME, *_OFFSETS, *_COMMITS, *_COMMITTER[:2]), ("group {}, {}-{}", ("group_id", "topic", "partition")),
+        (*_TIME, *_OFFSETS, *_COMMITS, *_COMMITTER), ("group {}, {}-{}", ("group_id", "topic", "partition")),
     ),
 }  # fmt: skip
 _TOPICS = {
@@ -165,46 +173,52 @@ _TOPICS = {
         ),
         TOPICS, "bytes_written desc nulls last, bytes_read desc nulls last, cluster_id, topic",
         (
-            Shown("topic", "TOPIC"), Shown("partitions", "PARTS", "count"),
-            Shown("under_replicated", "UNDER-REPLICATED", "count"), *_BYTES, Shown("writers", "WRITERS", "count"),
-            Shown("readers", "READERS", "count"), Shown("groups", "GROUPS", "count"), *_ERRORS,
+            _TOPIC_COLUMN, Column("partitions", "Partitions", "count", heading="PARTS"),
+            Column("replicas", "Replicas", "count", only=PAGE), Column("under_replicated", "Under-replicated", "count"),
+            *_WRITTEN, *_READ, Column("writers", "Writers", "count"), Column("readers", "Readers", "count"),
+            Column("groups", "Groups", "count"), *_ERRORS,
         ),
     ),
     "partitions": KafkaView(
         ("kafka_partitions", "kafka_produce_batches", "kafka_fetch_partitions"),
         PARTITIONS_OF_TOPICS, "cluster_id, topic, partition",
         (
-            Shown("partition", "PART", "number"), Shown("leader_id", "LEADER", "number"),
-            Shown("leader_epoch", "EPOCH", "number"), Shown("replicas", "REPLICAS"), Shown("isr", "IN SYNC"),
-            Shown("log_start", "LOG START", "number"), Shown("log_end", "LOG END", "number"),
-            Shown("records_written", "WRITTEN", "count"), Shown("records_read", "READ", "count"),
+            _PART, Column("leader_id", "Leader", "plain"),
+            Column("leader_epoch", "Leader epoch", "plain", heading="EPOCH"),
+            Column("leader_epochs", "Epochs seen", "count", only=PAGE), Column("replicas", "Replicas"),
+            Column("isr", "In sync"), Column("log_start", "Log start", "offset"),
+            Column("log_end", "Log end", "offset"),
+            _WRITTEN[0], Column("bytes_written", "Bytes written", "bytes", only=PAGE), _READ[0],
         ),
         _TOPIC,
     ),
     OVER_TIME: KafkaView(
         ("kafka_produce_batches", "kafka_fetch_partitions"), _MOVED, "cluster_id, topic, ts",
-        (*_TIME, *_BYTES, *_ERRORS), _TOPIC,
+        (*_TIME, *_WRITTEN, *_READ, *_ERRORS), _TOPIC,
     ),
 }  # fmt: skip
 _BROKERS = {
     "": KafkaView(
         ("kafka_brokers", "kafka_partitions"), BROKERS, "cluster_id, node_id",
         (
-            Shown("node_id", "BROKER", "number"), Shown("host", "HOST"), Shown("port", "PORT", "number"),
-            Shown("rack", "RACK"), Shown("was_controller", "CONTROLLER"), Shown("was_fenced", "FENCED"),
-            Shown("led", "LEADS", "count"), Shown("endpoints", "ENDPOINTS", "count"), Shown("cluster_id", "CLUSTER"),
+            Column("node_id", "Broker", "plain"), Column("host", "Host"), Column("port", "Port", "plain"),
+            Column("rack", "Rack"), Column("was_controller", "Named controller", "flag", heading="CONTROLLER"),
+            Column("was_fenced", "Fenced", "flag"), Column("led", "Partitions led", "count", heading="LEADS"),
+            Column("endpoints", "Endpoints told", "count", heading="ENDPOINTS"),
+            Column("ts_first", "First told", "time", only=PAGE), Column("ts_last", "Last told", "time", only=PAGE),
+            _CLUSTER,
         ),
     ),
     "endpoints": KafkaView(
         ("exchanges",), _ENDPOINTS, "server_address, server_port, cluster_id",
-        (*_ENDPOINT, Shown("clients", "CLIENTS", "count"), *_TRAFFIC, Shown("cluster_id", "CLUSTER")),
+        (*_ENDPOINT, Column("clients", "Clients", "count"), *_TRAFFIC, _CLUSTER),
     ),
     "changes": KafkaView(
         ("kafka_partitions",), LEADER_CHANGES, "ts, cluster_id, topic, partition",
         (
-            *_TIME, Shown("topic", "TOPIC"), Shown("partition", "PART", "number"),
-            Shown("leader_before", "LEADER BEFORE", "number"), Shown("leader_id", "LEADER", "number"),
-            Shown("leader_epoch", "EPOCH", "number"), Shown("isr_before", "IN SYNC BEFORE"), Shown("isr", "IN SYNC"),
+            *_TIME, _TOPIC_COLUMN, _PART, Column("leader_before", "Leader before", "plain"),
+            Column("leader_id", "Leader", "plain"), Column("leader_epoch", "Epoch", "plain"),
+            Column("isr_before", "In sync before"), Column("isr", "In sync"),
         ),
     ),
     OVER_TIME: KafkaView(
@@ -217,15 +231,15 @@ _CLIENTS = {
     "": KafkaView(
         ("exchanges", "kafka_api_versions"), CLIENTS, "exchanges desc, client_id, client_address",
         (
-            *_CLIENT,
-            Shown("software_name", "LIBRARY"), Shown("software_version", "VERSION"), *_TRAFFIC,
+            *_CLIENT, Column("software_name", "Library"), Column("software_version", "Version"), *_TRAFFIC,
+            *_FIRST_AND_LAST,
         ),
     ),
     "versions": KafkaView(
         ("exchanges",), API_VERSIONS, "operation, try_cast(version as integer)",
         (
-            Shown("operation", "API"), Shown("version", "VERSION", "number"), Shown("exchanges", "EXCHANGES", "count"),
-            Shown("clients", "CLIENTS", "count"), *_ERRORS,
+            Column("operation", "API"), Column("version", "Version used", "figure", heading="VERSION"),
+            Column("exchanges", "Exchanges", "count"), Column("clients", "Clients", "count"), *_ERRORS,
         ),
     ),
     OVER_TIME: KafkaView(

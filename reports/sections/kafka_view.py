@@ -8,7 +8,8 @@ from typing import Any
 
 from reports.formats.document import Block, Cells, Heading, Paragraph, without_empty
 from reports.formats.values import ms_text, time_text
-from reports.questions.kafka_views import KafkaView, Shown
+from reports.questions.columns import Column
+from reports.questions.kafka_views import KafkaView
 
 
 def view_blocks(rows: Sequence[Mapping[str, Any]], view: KafkaView, nothing: str) -> list[Block]:
@@ -33,10 +34,10 @@ def view_blocks(rows: Sequence[Mapping[str, Any]], view: KafkaView, nothing: str
     return blocks
 
 
-def _cells(rows: Sequence[Mapping[str, Any]], shown: Sequence[Shown]) -> Cells:
+def _cells(rows: Sequence[Mapping[str, Any]], shown: Sequence[Column]) -> Cells:
     return without_empty(
         Cells(
-            tuple(column.heading for column in shown),
+            tuple(column.capitals for column in shown),
             tuple(tuple(_WRITTEN[column.kind](row[column.name]) for column in shown) for row in rows),
             numbers=tuple(i for i, column in enumerate(shown) if column.kind in _NUMBERS),
             shortened=tuple(i for i, column in enumerate(shown) if column.name in _LONG),
@@ -60,11 +61,15 @@ def _time(value: Any) -> str:
 
 _WRITTEN: Mapping[str, Callable[[Any], str]] = {
     "text": _text,
-    "number": _text,
+    "flag": _text,
+    "figure": _text,
+    "plain": _text,
+    "offset": _text,
     "count": _count,
+    "bytes": _count,
     "ms": ms_text,
     "time": _time,
 }
-_NUMBERS = ("number", "count", "ms")
-_CLUSTER = Shown("cluster_id", "CLUSTER")
+_NUMBERS = ("figure", "plain", "offset", "count", "bytes", "ms")
+_CLUSTER = Column("cluster_id", "Cluster")
 _LONG = ("topic", "member_id", "client_id", "cluster_id", "group_id")

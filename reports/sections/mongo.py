@@ -9,6 +9,7 @@ from analyser.words import count
 from dissectors.mongo.dissector import MONGO
 from reports.formats.document import Block, Heading, Paragraph, Section, protocol_section
 from reports.questions.causes import Finding
+from reports.questions.columns import Column
 from reports.questions.source import Source, rows
 from reports.sections.shapes import shape_blocks, shape_count, shapes
 from reports.sections.summary import Summary, summary_blocks
@@ -18,7 +19,7 @@ _SHAPES_SHOWN = 15
 _SHAPES_IN_JSON = 1000
 
 # A write error is no error of its command: it is counted by its own code.
-ERRORS = """
+_ERRORS = """
     select command, error_code, error_name, count(*) as commands, count(distinct client_address) as clients from (
         select command, error_code, error_name, client_address from mongo_commands where status = 'error'
             and error_code is not null and error_code <> 0
@@ -40,42 +41,44 @@ _TRANSACTIONS = """
     select outcome, count(*) as transactions, sum(commands)::bigint as commands, sum(errors)::bigint as errors,
            median(duration_ms) as median_ms, max(duration_ms) as max_ms
     from mongo_transactions group by outcome order by transactions desc, outcome"""
-DRIVERS = """
+_DRIVERS = """
     select driver, driver_version, client_platform as platform, app_name, count(distinct flow_id) as connections,
            count(distinct client_address) as addresses, count(*) as commands,
            string_agg(distinct compressor, ', ' order by compressor) as compressors
     from mongo_commands group by driver, driver_version, platform, app_name
     order by commands desc, driver, driver_version, app_name"""
 
-
-_PARTS = (
-    Summary(
-        "errors", "Errors", ERRORS, "mongo_commands",
-        {"command": "COMMAND", "error_code": "CODE", "error_name": "NAME", "commands": "COUNT", "clients": "CLIENTS"},
-    ),
-    Summary(
-        "cursors", "Cursors that outlived their first batch", _CURSORS, "mongo_cursors",
-        {
-            "ended": "ENDED BY", "cursors": "CURSORS", "get_mores": "GETMORES", "documents": "DOCUMENTS",
-            "response_bytes": "BYTES",
-        },
-    ),
-    Summary(
-        "transactions", "Transactions", _TRANSACTIONS, "mongo_transactions",
-        {
-            "outcome": "OUTCOME", "transactions": "COUNT", "commands": "COMMANDS", "errors": "ERRORS",
-            "median_ms": "MEDIAN MS", "max_ms": "MAX MS",
-        },
-    ),
-    Summary(
-        "drivers", "Drivers", DRIVERS, "mongo_commands",
-        {
-            "driver": "DRIVER", "driver_version": "VERSION", "platform": "PLATFORM", "app_name": "APPLICATION",
-            "addresses": "ADDRESSES", "connections": "CONNECTIONS", "commands": "COMMANDS",
-            "compressors": "COMPRESSION",
-        },
+ERRORS = Summary(
+    "errors", "Errors", _ERRORS, "mongo_commands",
+    (
+        Column("command", "Command"), Column("error_code", "Code", "plain"), Column("error_name", "Name"),
+        Column("commands", "Count", "count"), Column("clients", "Clients", "count"),
     ),
 )  # fmt: skip
+CURSORS = Summary(
+    "cursors", "Cursors that outlived their first batch", _CURSORS, "mongo_cursors",
+    (
+        Column("ended", "Ended by"), Column("cursors", "Cursors"), Column("get_mores", "getMores"),
+        Column("documents", "Documents"), Column("response_bytes", "Bytes"),
+    ),
+)  # fmt: skip
+TRANSACTIONS = Summary(
+    "transactions", "Transactions", _TRANSACTIONS, "mongo_transactions",
+    (
+        Column("outcome", "Outcome"), Column("transactions", "Count"), Column("commands", "Commands"),
+        Column("errors", "Errors"), Column("median_ms", "Median ms"), Column("max_ms", "Max ms"),
+    ),
+)  # fmt: skip
+DRIVERS = Summary(
+    "drivers", "Drivers", _DRIVERS, "mongo_commands",
+    (
+        Column("driver", "Driver"), Column("driver_version", "Version", "text", "small"),
+        Column("platform", "Platform"), Column("app_name", "Application"), Column("addresses", "Addresses", "count"),
+        Column("connections", "Connections", "count"), Column("commands", "Commands", "count"),
+        Column("compressors", "Compression"),
+    ),
+)  # fmt: skip
+_PARTS = (ERRORS, CURSORS, TRANSACTIONS, DRIVERS)
 
 
 def sections(source: Source, _: Sequence[Finding]) -> list[Section]:

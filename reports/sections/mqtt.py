@@ -8,13 +8,14 @@ from typing import Any
 from dissectors.mqtt.dissector import MQTT
 from reports.formats.document import Block, Heading, Section, protocol_section
 from reports.questions.causes import Finding
+from reports.questions.columns import Column
 from reports.questions.source import Source, rows
 from reports.sections.summary import Summary, summary_blocks
 
 TABLES_READ = ("mqtt_connections", "mqtt_publishes", "mqtt_subscriptions", "mqtt_deliveries")
 _IN_JSON = 1000
 
-CLIENTS = """
+_CLIENTS = """
     select client_id, client_address, string_agg(distinct version, ', ' order by version) as versions,
            string_agg(distinct transport, ', ' order by transport) as transports,
            string_agg(distinct user_name, ', ' order by user_name) as user_names,
@@ -40,11 +41,11 @@ _TOPICS = """
            case when seconds >= 1 and published > 1 then round(published / seconds, 2) end as per_second,
            published_bytes, publishers, qos, sent_on, receivers, payload_bytes from topics
     order by payload_bytes desc nulls last, published desc, topic"""
-HANDSHAKES = """
+_HANDSHAKES = """
     select direction, qos, coalesce(handshake, 'unknown') as handshake, count(*) as messages,
            median(completed_ms) as median_ms, max(completed_ms) as max_ms
     from mqtt_publishes where qos > 0 group by all order by direction, qos, messages desc, handshake"""
-DELIVERIES = """
+_DELIVERIES = """
     select coalesce(topic_filter, '(subscribed before the capture)') as topic_filter, share_name,
            count(distinct subscriber_flow_id) as subscribers,
            count(*) filter (status = 'delivered') as delivered, count(*) filter (status = 'missing') as missing,
@@ -52,38 +53,43 @@ DELIVERIES = """
            median(latency_ms) as median_ms, quantile_cont(latency_ms, 0.99) as p99_ms, max(latency_ms) as max_ms
     from mqtt_deliveries group by all order by missing desc, delivered desc, topic_filter, share_name"""
 
-_PARTS = (
-    Summary(
-        "clients", "Clients", CLIENTS, "mqtt_connections",
-        {
-            "client_id": "CLIENT ID", "client_address": "ADDRESS", "versions": "VERSION", "transports": "TRANSPORT",
-            "user_names": "USER", "connections": "CONNECTIONS", "refused": "REFUSED", "broken_off": "BROKEN OFF",
-            "keep_alive_s": "KEEP ALIVE S", "published": "PUBLISHED", "received": "RECEIVED",
-        },
-    ),
-    Summary(
-        "topics", "Topics, by bytes", _TOPICS, "mqtt_publishes",
-        {
-            "topic": "TOPIC", "published": "PUBLISHED", "per_second": "PER S", "published_bytes": "BYTES", "qos": "QOS",
-            "publishers": "PUBLISHERS", "sent_on": "SENT ON", "receivers": "RECEIVERS",
-        },
-    ),
-    Summary(
-        "handshakes", "Handshakes of QoS 1 and 2", HANDSHAKES, "mqtt_publishes",
-        {
-            "direction": "DIRECTION", "qos": "QOS", "handshake": "HANDSHAKE", "messages": "MESSAGES",
-            "median_ms": "MEDIAN MS", "max_ms": "MAX MS",
-        },
-    ),
-    Summary(
-        "deliveries", "Deliveries, by subscription", DELIVERIES, "mqtt_deliveries",
-        {
-            "topic_filter": "FILTER", "share_name": "SHARED AS", "subscribers": "SUBSCRIBERS", "delivered": "DELIVERED",
-            "missing": "MISSING", "not_known": "NOT KNOWN", "median_ms": "MEDIAN MS", "p99_ms": "P99 MS",
-            "max_ms": "MAX MS",
-        },
+CLIENTS = Summary(
+    "clients", "Clients", _CLIENTS, "mqtt_connections",
+    (
+        Column("client_id", "Client id"), Column("client_address", "Address"),
+        Column("versions", "Version", "text", 62), Column("transports", "Transport", "text", "small"),
+        Column("user_names", "User"), Column("connections", "Connections", "count"),
+        Column("refused", "Refused", "count"), Column("broken_off", "Broken off", "count"),
+        Column("keep_alive_s", "Keep alive s", "plain"), Column("published", "Published", "count"),
+        Column("received", "Received", "count"),
     ),
 )  # fmt: skip
+TOPICS = Summary(
+    "topics", "Topics, by bytes", _TOPICS, "mqtt_publishes",
+    (
+        Column("topic", "Topic"), Column("published", "Published"), Column("per_second", "Per s"),
+        Column("published_bytes", "Bytes"), Column("qos", "QoS"), Column("publishers", "Publishers"),
+        Column("sent_on", "Sent on"), Column("receivers", "Receivers"),
+    ),
+)  # fmt: skip
+HANDSHAKES = Summary(
+    "handshakes", "Handshakes of QoS 1 and 2", _HANDSHAKES, "mqtt_publishes",
+    (
+        Column("direction", "Direction"), Column("qos", "QoS"), Column("handshake", "Handshake"),
+        Column("messages", "Messages"), Column("median_ms", "Median ms"), Column("max_ms", "Max ms"),
+    ),
+)  # fmt: skip
+DELIVERIES = Summary(
+    "deliveries", "Deliveries, by subscription", _DELIVERIES, "mqtt_deliveries",
+    (
+        Column("topic_filter", "Filter"), Column("share_name", "Shared as"),
+        Column("subscribers", "Subscribers", "count"), Column("delivered", "Delivered", "count"),
+        Column("missing", "Missing", "count"), Column("not_known", "Not known", "count"),
+        Column("median_ms", "Median ms", "ms"), Column("p99_ms", "99 % ms", "ms", heading="P99 MS"),
+        Column("max_ms", "Max ms", "ms"),
+    ),
+)  # fmt: skip
+_PARTS = (CLIENTS, TOPICS, HANDSHAKES, DELIVERIES)
 
 
 def sections(source: Source, _: Sequence[Finding]) -> list[Section]:

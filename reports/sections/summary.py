@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 from analyser.words import count
 from reports.formats.document import Block, Cells, Paragraph, without_empty
 from reports.formats.values import ms_text
+from reports.questions.columns import PAGE, TEXT, Column, shown_as
 
 _ROWS_SHOWN = 20
 # Numbers that name something are not written with separators.
@@ -17,26 +18,32 @@ _NAMES = frozenset({"error_code", "code", "qos", "port"})
 class Summary(NamedTuple):
     """One table.
 
-    key: its name in JSON. title: stands over it. query: a SELECT. table: where all rows are. header: column -> title.
+    key: its name in JSON. title: stands over it. query: a SELECT. table: where all rows are. columns: for people.
     """
 
     key: str
     title: str
     query: str
     table: str
-    header: Mapping[str, str]
+    columns: tuple[Column, ...]
+
+    @property
+    def on_page(self) -> tuple[Column, ...]:
+        """The columns on a page of the dashboard."""
+        return shown_as(PAGE, self.columns)
 
 
 def summary_blocks(part: Summary, found: Sequence[Mapping[str, Any]], shown: int = _ROWS_SHOWN) -> list[Block]:
     """The first rows, and where the rest is. Columns without any value are left out, zeros are empty."""
     first = found[:shown]
+    columns = shown_as(TEXT, part.columns)
     numbers = tuple(
         place
-        for place, name in enumerate(part.header)
-        if all(isinstance(row[name], int | float | None) for row in first)
+        for place, column in enumerate(columns)
+        if all(isinstance(row[column.name], int | float | None) for row in first)
     )
-    table = tuple(tuple(summary_text(name, row[name]) for name in part.header) for row in first)
-    blocks: list[Block] = [without_empty(Cells(tuple(part.header.values()), table, numbers=numbers))]
+    table = tuple(tuple(summary_text(column.name, row[column.name]) for column in columns) for row in first)
+    blocks: list[Block] = [without_empty(Cells(tuple(column.capitals for column in columns), table, numbers=numbers))]
     if len(found) > shown:
         more = f"and {count(len(found) - shown, 'more row')}: wirewitness table {part.table} CAPTURE..."
         blocks.append(Paragraph(more, tone="quiet"))

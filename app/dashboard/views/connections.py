@@ -10,12 +10,13 @@ import streamlit as st
 from app.dashboard import state
 from app.dashboard.components.ladder import ladder_lines, show_ladder
 from app.dashboard.state import View
-from app.dashboard.tables import Column, paged_table
+from app.dashboard.tables import paged_table
 from app.dashboard.text import card, empty, facts, heading, html, line
 from app.dashboard.text import show as show_markup
 from app.dashboard.views.message import show_exchange
 from reports.formats.values import ms_text, time_text
 from reports.formats.words import size, span
+from reports.questions.columns import Column
 from reports.questions.exchange_rows import FLOWS, flow_row, message_count, messages_before
 
 _LINES = 60

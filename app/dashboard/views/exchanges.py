@@ -9,9 +9,10 @@ import streamlit as st
 
 from app.dashboard import state
 from app.dashboard.state import View
-from app.dashboard.tables import Column, paged_table
+from app.dashboard.tables import paged_table
 from app.dashboard.text import heading, line
 from app.dashboard.views.message import flow_link, show_exchange
+from reports.questions.columns import Column
 from reports.questions.exchange_rows import STATUSES, exchange_query, operations
 
 _COLUMNS = (

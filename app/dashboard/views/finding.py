@@ -19,12 +19,13 @@ from app.dashboard.evidence import MOST_BYTES, evidence_packets
 from app.dashboard.opened import Selected
 from app.dashboard.packets import gone_captures
 from app.dashboard.state import View
-from app.dashboard.tables import Column, paged_table
+from app.dashboard.tables import paged_table
 from app.dashboard.text import card, dot, facts, heading, html, line, show, small_table
 from reports.formats.pages import page_text
 from reports.formats.values import ms_text, time_text
 from reports.formats.words import display_filter, size
 from reports.questions.causes import Cause, Finding
+from reports.questions.columns import Column
 from reports.questions.commits import Committer, commits, committers, log_ends
 from reports.questions.evidence_rows import evidence_exchanges, evidence_messages, finding_flows, of_flows
 from reports.questions.timelines import domain_ms, exchanges_over_time, latency_over_time, width_of

@@ -5,33 +5,12 @@ from __future__ import annotations
 import streamlit as st
 
 from app.dashboard.state import View
-from app.dashboard.tables import Column, paged_table
+from app.dashboard.tables import paged_table
 from app.dashboard.text import heading
-from reports.questions.kafka_topics import ADMIN_CHANGES, BROKERS, LEADER_CHANGES
+from reports.questions.columns import Column
+from reports.questions.kafka_topics import ADMIN_CHANGES
+from reports.questions.kafka_views import VIEWS
 
-_BROKERS = (
-    Column("node_id", "Broker", "plain"),
-    Column("host", "Host"),
-    Column("port", "Port", "plain"),
-    Column("rack", "Rack"),
-    Column("was_controller", "Named controller", "flag"),
-    Column("was_fenced", "Fenced", "flag"),
-    Column("led", "Partitions led", "count"),
-    Column("endpoints", "Endpoints told", "count"),
-    Column("ts_first", "First told", "time"),
-    Column("ts_last", "Last told", "time"),
-    Column("cluster_id", "Cluster"),
-)
-_LEADERS = (
-    Column("ts", "Time", "time"),
-    Column("topic", "Topic"),
-    Column("partition", "Partition", "plain"),
-    Column("leader_before", "Leader before", "plain"),
-    Column("leader_id", "Leader", "plain"),
-    Column("leader_epoch", "Epoch", "plain"),
-    Column("isr_before", "In sync before"),
-    Column("isr", "In sync"),
-)
 _ADMIN = (
     Column("ts", "Time", "time"),
     Column("client_id", "Client"),
@@ -47,9 +26,12 @@ _ADMIN = (
 def show(view: View) -> None:
     """The page."""
     heading("Kafka brokers")
-    paged_table(view.source, "brokers", BROKERS, _BROKERS, order="node_id", noun="broker", search=("host", "rack"))
+    brokers, changes = VIEWS["brokers"][""], VIEWS["brokers"]["changes"]
+    paged_table(
+        view.source, "brokers", brokers.sql, brokers.on_page, order="node_id", noun="broker", search=("host", "rack")
+    )
     st.subheader("Leaders and replicas that changed", anchor=False)
-    paged_table(view.source, "leaders", LEADER_CHANGES, _LEADERS, order="ts", noun="change", search=("topic",))
+    paged_table(view.source, "leaders", changes.sql, changes.on_page, order="ts", noun="change", search=("topic",))
     st.subheader("What administrators changed", anchor=False)
     paged_table(
         view.source, "admin", ADMIN_CHANGES, _ADMIN, order="ts", noun="change",

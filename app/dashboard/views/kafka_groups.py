@@ -12,7 +12,7 @@ from app.dashboard.charts.commits import group_commits, lag_lines, ownership_lan
 from app.dashboard.charts.theme import show_chart
 from app.dashboard.known import known
 from app.dashboard.state import View
-from app.dashboard.tables import Column, grid
+from app.dashboard.tables import grid
 from app.dashboard.text import empty, facts, heading, line
 from app.dashboard.views.finding import COMMITS_LEGEND
 from app.dashboard.views.findings import finding_cards
@@ -27,6 +27,7 @@ from reports.questions.commits import (
     partitions_by_suspicion,
 )
 from reports.questions.groups import Group, groups
+from reports.questions.kafka_views import VIEWS
 from reports.questions.quality import quality
 from reports.questions.timelines import width_of
 
@@ -36,30 +37,8 @@ _CHARTS_SHOWN = 12
 _POINTS_OF_ALL = 1500
 _LANES_SHOWN = 40
 _LAG_LINES = 10
-_PARTITIONS = (
-    Column("topic", "Topic"),
-    Column("partition", "Partition", "plain", 70),
-    Column("committed_offset", "Committed", "count"),
-    Column("log_end_offset", "Log end", "count"),
-    Column("lag", "Lag", "count"),
-    Column("client_id", "Last committer"),
-    Column("client_address", "Address"),
-    Column("owner", "Owner then"),
-    Column("generation", "Generation", "plain", 90),
-    Column("committers", "Committers", "count"),
-    Column("accepted", "Commits", "count"),
-    Column("refused", "Refused", "count"),
-)
-_MEMBERS = (
-    Column("client_id", "Client"),
-    Column("client_address", "Address"),
-    Column("member_id", "Member", "text", "large"),
-    Column("group_instance_id", "Static id"),
-    Column("first_generation", "First generation", "plain"),
-    Column("last_generation", "Last generation", "plain"),
-    Column("committed_partitions", "Partitions committed", "count"),
-    Column("foreign", "For others", "count"),
-)
+_PARTITIONS = VIEWS["groups"][""].on_page
+_MEMBERS = VIEWS["groups"]["members"].on_page
 
 
 def show(view: View) -> None:

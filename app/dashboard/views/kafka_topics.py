@@ -11,40 +11,14 @@ from app.dashboard import state
 from app.dashboard.charts.bars import time_bars
 from app.dashboard.charts.theme import PALETTE, QUIET, show_chart
 from app.dashboard.state import View
-from app.dashboard.tables import Column, paged_table
+from app.dashboard.tables import paged_table
 from app.dashboard.text import empty, heading, line
-from reports.questions.kafka_topics import TOPICS, data_rates, partitions_of
+from reports.questions.kafka_topics import data_rates, partitions_of
+from reports.questions.kafka_views import VIEWS
 from reports.questions.timelines import domain_ms, width_of
 
 _TOPICS_COLOURED = 8
 _OTHERS = "all others"
-_TOPICS = (
-    Column("topic", "Topic"),
-    Column("partitions", "Partitions", "count"),
-    Column("replicas", "Replicas", "count"),
-    Column("under_replicated", "Under-replicated", "count"),
-    Column("records_written", "Records written", "count"),
-    Column("bytes_written", "Bytes written", "bytes"),
-    Column("writers", "Writers", "count"),
-    Column("records_read", "Records read", "count"),
-    Column("bytes_read", "Bytes read", "bytes"),
-    Column("readers", "Readers", "count"),
-    Column("groups", "Groups", "count"),
-    Column("errors", "Errors", "count"),
-)
-_PARTITIONS = (
-    Column("partition", "Partition", "plain"),
-    Column("leader_id", "Leader", "plain"),
-    Column("leader_epoch", "Leader epoch", "plain"),
-    Column("leader_epochs", "Epochs seen", "count"),
-    Column("replicas", "Replicas"),
-    Column("isr", "In sync"),
-    Column("records_written", "Records written", "count"),
-    Column("bytes_written", "Bytes written", "bytes"),
-    Column("records_read", "Records read", "count"),
-    Column("log_start", "Log start", "count"),
-    Column("log_end", "Log end", "count"),
-)
 
 
 def show(view: View) -> None:
@@ -52,9 +26,10 @@ def show(view: View) -> None:
     heading("Kafka topics")
     _rates(view)
     st.subheader("Topics", anchor=False)
+    topics = VIEWS["topics"][""]
     chosen = paged_table(
-        view.source, "topics", TOPICS, _TOPICS, order="-bytes_written", noun="topic", search=("topic",), select=True,
-        keep=("topic", "cluster_id"), marked=state.value("topic"),
+        view.source, "topics", topics.sql, topics.on_page, order="-bytes_written", noun="topic", search=("topic",),
+        select=True, keep=("topic", "cluster_id"), marked=state.value("topic"),
     )  # fmt: skip
     if chosen is not None:
         state.put("cluster", chosen["cluster_id"])
@@ -64,8 +39,8 @@ def show(view: View) -> None:
         return
     heading(topic)
     paged_table(
-        view.source, "partitions", partitions_of(cluster or None, topic), _PARTITIONS, order="partition",
-        noun="partition",
+        view.source, "partitions", partitions_of(cluster or None, topic), VIEWS["topics"]["partitions"].on_page,
+        order="partition", noun="partition",
     )  # fmt: skip
 
 

@@ -9,9 +9,10 @@ from app.dashboard import state
 from app.dashboard.charts.theme import show_chart
 from app.dashboard.charts.traffic import latency_heat, latency_lines, trouble
 from app.dashboard.state import View
-from app.dashboard.tables import Column, paged_table
+from app.dashboard.tables import paged_table
 from app.dashboard.text import empty, line
 from reports.questions.apis import errors_of, operations_of
+from reports.questions.columns import Column
 from reports.questions.source import rows
 from reports.questions.timelines import (
     domain_ms,

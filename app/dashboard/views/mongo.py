@@ -10,11 +10,12 @@ from app.dashboard.charts.theme import show_chart
 from app.dashboard.charts.traffic import latency_heat
 from app.dashboard.page_entry import protocol_page
 from app.dashboard.state import View
-from app.dashboard.tables import Column, paged_table
+from app.dashboard.tables import paged_table
 from app.dashboard.text import empty, facts, heading, line
 from app.dashboard.views.message import show_exchange
 from dissectors.mongo.dissector import MONGO
 from reports.formats.values import ms_text
+from reports.questions.columns import Column
 from reports.questions.mongo_rows import CURSORS, TRANSACTIONS, command_latency, commands_of, commands_over_time
 from reports.questions.source import rows
 from reports.questions.timelines import domain_ms, width_of
@@ -50,13 +51,6 @@ _COMMANDS = (
     Column("response_bytes", "Response", "bytes"),
     Column("request_packet", "Packet", "plain"),
 )
-_ERRORS = (
-    Column("command", "Command"),
-    Column("error_code", "Code", "plain"),
-    Column("error_name", "Name"),
-    Column("commands", "Commands", "count"),
-    Column("clients", "Clients", "count"),
-)
 _CURSORS = (
     Column("ts", "Opened", "time"),
     Column("ended", "Ended by"),
@@ -82,16 +76,6 @@ _TRANSACTIONS = (
     Column("commit_attempts", "Commits", "count"),
     Column("client_address", "Client"),
     Column("app_name", "Application"),
-)
-_DRIVERS = (
-    Column("driver", "Driver"),
-    Column("driver_version", "Version", "text", "small"),
-    Column("platform", "Platform"),
-    Column("app_name", "Application"),
-    Column("connections", "Connections", "count"),
-    Column("addresses", "Addresses", "count"),
-    Column("commands", "Commands", "count"),
-    Column("compressors", "Compression"),
 )
 
 
@@ -140,8 +124,8 @@ def show_commands(view: View) -> None:
     paged_table(
         source,
         "errors",
-        ERRORS,
-        _ERRORS,
+        ERRORS.query,
+        ERRORS.on_page,
         order="-commands",
         noun="kind of error",
         nouns="kinds of errors",
@@ -165,7 +149,7 @@ def show_cursors(view: View) -> None:
 def show_drivers(view: View) -> None:
     """Which drivers, in which versions, on which platforms."""
     heading("MongoDB drivers")
-    paged_table(view.source, "drivers", DRIVERS, _DRIVERS, order="-commands", noun="driver",
+    paged_table(view.source, "drivers", DRIVERS.query, DRIVERS.on_page, order="-commands", noun="driver",
                 search=("driver", "app_name", "platform"))  # fmt: skip
 
 

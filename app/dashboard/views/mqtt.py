@@ -13,11 +13,12 @@ from app.dashboard.charts.theme import show_chart
 from app.dashboard.charts.traffic import latency_heat
 from app.dashboard.page_entry import protocol_page
 from app.dashboard.state import View
-from app.dashboard.tables import Column, paged_table
+from app.dashboard.tables import paged_table
 from app.dashboard.text import empty, heading, line, small_table
 from app.dashboard.views.message import flow_link, show_exchange
 from dissectors.mqtt.dissector import MQTT
 from reports.formats.values import ms_text
+from reports.questions.columns import Column
 from reports.questions.mqtt_rows import (
     LANES,
     MISSING,
@@ -33,19 +34,6 @@ from reports.questions.source import rows
 from reports.questions.timelines import domain_ms, selected_span_ns, width_of
 from reports.sections.mqtt import CLIENTS, DELIVERIES, HANDSHAKES
 
-_CLIENTS = (
-    Column("client_id", "Client id"),
-    Column("client_address", "Address"),
-    Column("versions", "Version", "text", 62),
-    Column("transports", "Transport", "text", "small"),
-    Column("user_names", "User"),
-    Column("connections", "Connections", "count"),
-    Column("refused", "Refused", "count"),
-    Column("broken_off", "Broken off", "count"),
-    Column("keep_alive_s", "Keep alive s", "plain"),
-    Column("published", "Published", "count"),
-    Column("received", "Received", "count"),
-)
 _CONNECTIONS = (
     Column("ts", "Connected", "time"),
     Column("ts_end", "Until", "time"),
@@ -87,17 +75,6 @@ _MESSAGES = (
     Column("deliveries", "Deliveries", "count"),
     Column("packet", "Packet", "plain"),
 )
-_DELIVERIES = (
-    Column("topic_filter", "Filter"),
-    Column("share_name", "Shared as"),
-    Column("subscribers", "Subscribers", "count"),
-    Column("delivered", "Delivered", "count"),
-    Column("missing", "Missing", "count"),
-    Column("not_known", "Not known", "count"),
-    Column("median_ms", "Median ms", "ms"),
-    Column("p99_ms", "99 % ms", "ms"),
-    Column("max_ms", "Longest ms", "ms"),
-)
 _UNFINISHED = (
     Column("ts", "Time", "time"),
     Column("client_id", "Client id"),
@@ -133,7 +110,7 @@ def show_clients(view: View) -> None:
     if len({row["client"] for row in lanes}) == LANES:
         line(f"The {LANES} clients whose connections ended worst, and most often.", "quiet")
     st.subheader("Clients", anchor=False)
-    paged_table(view.source, "clients", CLIENTS, _CLIENTS, order="-connections", noun="client",
+    paged_table(view.source, "clients", CLIENTS.query, CLIENTS.on_page, order="-connections", noun="client",
                 search=("client_id", "client_address", "user_names"))  # fmt: skip
     st.subheader("Connections", anchor=False)
     query = "select * from mqtt_connections"
@@ -194,9 +171,9 @@ def show_deliveries(view: View) -> None:
     heading("MQTT deliveries")
     source = view.source
     st.subheader("Handshakes of QoS 1 and 2", anchor=False)
-    handshakes = rows(source, HANDSHAKES)
+    handshakes = rows(source, HANDSHAKES.query)
     if handshakes:
-        header = ("Direction", "QoS", "Handshake", "Messages", "Median ms", "Longest ms")
+        header = [column.title for column in HANDSHAKES.columns]
         small_table(header, [_handshake(row) for row in handshakes], numbers=(1, 3, 4, 5))
     else:
         empty("No message with QoS 1 or 2.")
@@ -207,7 +184,7 @@ def show_deliveries(view: View) -> None:
             latency_heat(heat, domain_ms(source), "messages"), describe="Latency from publisher to subscriber over time"
         )
     st.subheader("By subscription", anchor=False)
-    paged_table(source, "filters", DELIVERIES, _DELIVERIES, order="-missing", noun="subscription",
+    paged_table(source, "filters", DELIVERIES.query, DELIVERIES.on_page, order="-missing", noun="subscription",
                 search=("topic_filter",))  # fmt: skip
     unfinished, missing = st.tabs(["Handshakes not complete", "Not delivered"])
     with unfinished:

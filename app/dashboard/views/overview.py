@@ -12,10 +12,11 @@ from app.dashboard.command_line import command_line
 from app.dashboard.known import known
 from app.dashboard.offers import without_folder
 from app.dashboard.state import View
-from app.dashboard.tables import Column, paged_table
+from app.dashboard.tables import paged_table
 from app.dashboard.text import card, empty, facts, heading, line
 from app.dashboard.views.findings import finding_cards
 from reports.formats.words import size, span
+from reports.questions.columns import Column
 from reports.questions.quality import Quality, quality
 from reports.questions.timelines import domain_ms, exchanges_over_time, width_of
 from reports.questions.traffic import PEERS
