@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import os
 import pickle
+import signal
 import sys
-import threading
 import traceback
 from pathlib import Path
 
 from pyarrow import feather
 
+from analyser.reading.parent import end_with_parent
 from analyser.reading.pipeline import Decoded, Pipeline
 from analyser.reading.processes import ShareJob, ShareResult
 from analyser.rows.store import RawStore
@@ -29,7 +30,7 @@ def main() -> None:
         job: ShareJob = pickle.load(sys.stdin.buffer)
     except EOFError:
         return  # interrupted before it got a job
-    threading.Thread(target=_end_with_parent, daemon=True).start()
+    end_with_parent(signal.SIGKILL)
     try:
         result = read_share(job)
     except Exception as error:
@@ -55,8 +56,3 @@ def _write_flows(decoded: Decoded, folder: Path) -> Path | None:
     path = folder / "flows.arrow"
     feather.write_feather(flows, path)
     return path
-
-
-def _end_with_parent() -> None:
-    sys.stdin.buffer.read()
-    os._exit(1)

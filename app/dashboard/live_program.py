@@ -11,7 +11,7 @@ import sys
 from contextlib import suppress
 from pathlib import Path
 
-from app.dashboard.parent import end_with_parent
+from analyser.reading.parent import end_with_parent
 
 
 def main() -> None:

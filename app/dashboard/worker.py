@@ -18,9 +18,9 @@ from typing import Any
 import analyser
 from analyser.evidence.cache import new_part, part
 from analyser.options import Progress
+from analyser.reading.parent import end_with_parent
 from analyser.tables.analysis import Analysis
 from app.dashboard.opened import META, reading_options
-from app.dashboard.parent import end_with_parent
 
 
 def main() -> None:

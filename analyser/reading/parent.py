@@ -1,6 +1,6 @@
-"""A program that does not outlive the dashboard that started it. In: standard input, a pipe that the dashboard holds.
+"""A program that does not outlive the one that started it. In: standard input, a pipe that the parent holds.
 
-However the dashboard ends, by SIGKILL too, the pipe is closed then.
+However the parent ends, by SIGKILL too, the pipe is closed then.
 """
 
 from __future__ import annotations
