@@ -14,7 +14,7 @@ import duckdb
 from analyser.context.kafka_lag import LAST_END, LOG_ENDS
 from analyser.context.ownership import OWNERSHIP_SQL
 from analyser.context.topics import views
-from analyser.registry.tables import TABLES
+from analyser.registry.queries import null_columns
 
 # A member that fetched a partition this long before a commit counts as reading it then: an idle Fetch waits at the
 # broker for half a second (fetch.max.wait.ms), and processing takes its time. The committer itself counts as reading if
@@ -30,14 +30,6 @@ _READS = (
     "kafka_fetch_partitions",
     "kafka_offset_commits",
 )
-_SQL_TYPES = {
-    "string": "VARCHAR",
-    "int64": "BIGINT",
-    "float64": "DOUBLE",
-    "bool": "BOOLEAN",
-    "time": "TIMESTAMPTZ",
-    "int64_list": "BIGINT[]",
-}
 
 # Where bytes of clients are missing.
 GAPS_SQL = """
@@ -178,5 +170,4 @@ def _set_aside(con: duckdb.DuckDBPyConnection, table: str, there: bool) -> None:
     elif there:
         con.execute(f"CREATE TEMP VIEW in_{table} AS FROM {table}")
     else:
-        columns = ", ".join(f'NULL::{_SQL_TYPES[c.kind]} AS "{c.name}"' for c in TABLES[table].columns)
-        con.execute(f"CREATE TEMP VIEW in_{table} AS SELECT {columns} LIMIT 0")
+        con.execute(f"CREATE TEMP VIEW in_{table} AS SELECT {null_columns(table)} LIMIT 0")

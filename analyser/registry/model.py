@@ -39,6 +39,17 @@ PANDAS_TYPES: dict[Kind, str] = {
     "bytes": "object",
 }
 
+# What the types are called in DuckDB.
+SQL_TYPES: dict[Kind, str] = {
+    "string": "VARCHAR",
+    "int64": "BIGINT",
+    "float64": "DOUBLE",
+    "bool": "BOOLEAN",
+    "time": "TIMESTAMPTZ_NS",
+    "int64_list": "BIGINT[]",
+    "bytes": "BLOB",
+}
+
 
 @dataclass(frozen=True, slots=True)
 class Column:

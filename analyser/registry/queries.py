@@ -12,6 +12,7 @@ from pathlib import Path
 import duckdb
 
 from analyser.capture.errors import CaptureError
+from analyser.registry.model import SQL_TYPES
 from analyser.registry.tables import ALL_TABLES, arrow_schema
 
 DUCKDB_MEMORY = "1GB"
@@ -105,6 +106,11 @@ def sentence(error: duckdb.Error) -> str:
 def name_list(names: Sequence[str]) -> str:
     """The names, quoted, for a SELECT."""
     return ", ".join(quoted(name) for name in names)
+
+
+def null_columns(table: str) -> str:
+    """Every column of a registered table as a typed null, for a SELECT without rows."""
+    return ", ".join(f"NULL::{SQL_TYPES[column.kind]} AS {quoted(column.name)}" for column in ALL_TABLES[table].columns)
 
 
 def quoted(name: str) -> str:

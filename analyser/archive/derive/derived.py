@@ -17,7 +17,7 @@ import pyarrow as pa
 from analyser.archive.dataset.change import Change
 from analyser.archive.dataset.manifest import Part
 from analyser.archive.dataset.parts import FLOW, HOUR_NS, Place, part_schema, time_column, write_parts
-from analyser.registry.queries import literal, name_list, open_connection, quoted, select
+from analyser.registry.queries import literal, name_list, null_columns, open_connection, quoted, select
 from analyser.registry.tables import ALL_TABLES, arrow_schema
 
 PROVISIONAL = "_provisional"
@@ -213,16 +213,6 @@ def _files(change: Change, parts: Iterable[Part]) -> str:
 
 def _no_rows(table: str) -> str:
     """A SELECT without rows that has all columns, hidden ones too."""
-    kinds = {
-        "string": "VARCHAR",
-        "int64": "BIGINT",
-        "float64": "DOUBLE",
-        "bool": "BOOLEAN",
-        "time": "TIMESTAMPTZ_NS",
-        "int64_list": "BIGINT[]",
-        "bytes": "BLOB",
-    }
-    columns = [f"NULL::{kinds[column.kind]} AS {quoted(column.name)}" for column in ALL_TABLES[table].columns]
-    columns += [f"NULL::BIGINT AS {FLOW}", f"NULL::BOOLEAN AS {PROVISIONAL}"]
+    columns = [null_columns(table), f"NULL::BIGINT AS {FLOW}", f"NULL::BOOLEAN AS {PROVISIONAL}"]
     columns += ["NULL::VARCHAR AS filename", "NULL::BIGINT AS file_row_number"]
     return f"SELECT {', '.join(columns)} LIMIT 0"
