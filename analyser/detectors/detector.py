@@ -15,9 +15,10 @@ from typing import Any
 
 import pandas as pd
 
-from analyser.detectors.findings import Confidence, Finding, Severity, some_evidence, subject_text
+from analyser.detectors.findings import Finding, some_evidence, subject_text
 from analyser.detectors.proof import Proof
 from analyser.registry.tables import TABLES
+from analyser.severity import Confidence, Severity
 
 Frames = Mapping[str, pd.DataFrame]
 

@@ -12,18 +12,13 @@ import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from hashlib import blake2b
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 
 from analyser.registry.tables import arrow_schema
+from analyser.severity import Confidence, Severity
 from analyser.words import printable
-
-Severity = Literal["info", "warning", "critical"]
-Confidence = Literal["low", "medium", "high"]
-
-SEVERITIES: tuple[Severity, ...] = ("info", "warning", "critical")
-CONFIDENCES: tuple[Confidence, ...] = ("low", "medium", "high")
 
 # A finding names the packets that prove it, not every packet that agrees with it.
 MAX_EVIDENCE = 24
@@ -76,16 +71,6 @@ class Finding:
         """
         proof = (self.evidence[0].message_id or "") if self.evidence else ""
         return blake2b(f"{self.code}\n{self.subject}\n{proof}".encode(), digest_size=8).hexdigest()
-
-
-def severity_rank(severity: str) -> int:
-    """0 for info up to 2 for critical. ValueError for another word."""
-    return [str(s) for s in SEVERITIES].index(severity)
-
-
-def confidence_rank(confidence: str) -> int:
-    """0 for low up to 2 for high. ValueError for another word."""
-    return [str(c) for c in CONFIDENCES].index(confidence)
 
 
 def subject_text(**parts: object) -> str:

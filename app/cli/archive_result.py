@@ -12,11 +12,12 @@ if TYPE_CHECKING:
     from analyser.archive.run import Summary
 
 _CLOCKS = "CAP108"
-_SEVERITIES = ("critical", "warning", "info")
 
 
 def result_lines(summary: Summary, output: str) -> Iterator[str]:
     """What was read, rows of each table, findings by severity, what was set aside."""
+    from analyser.severity import SEVERITIES
+    from analyser.words import count
     from reports.formats.printable import visible
 
     if summary.run is None:
@@ -25,15 +26,17 @@ def result_lines(summary: Summary, output: str) -> Iterator[str]:
         yield f"{visible(output)}: run {int(summary.run)}"
     packets = sum(one.packets for one in summary.files)
     size = sum(one.bytes for one in summary.files)
-    yield f"read       {_count(len(summary.files), 'capture')}, {packets:,} packets, {size:,} bytes{_times(summary)}"
+    yield f"read       {count(len(summary.files), 'capture')}, {packets:,} packets, {size:,} bytes{_times(summary)}"
     if summary.known:
-        yield f"known      {_count(summary.known, 'capture')} of earlier runs"
+        yield f"known      {count(summary.known, 'capture')} of earlier runs"
     if summary.aside:
-        yield f"set aside  {_count(len(summary.aside), 'capture')}"
+        yield f"set aside  {count(len(summary.aside), 'capture')}"
     if summary.run is not None:
-        rows = ", ".join(f"{name} {count:,}" for name, count in sorted(summary.rows.items()) if count)
+        rows = ", ".join(f"{name} {number:,}" for name, number in sorted(summary.rows.items()) if number)
         yield f"rows       {rows or 'none'}"
-        found = ", ".join(f"{summary.findings[name]} {name}" for name in _SEVERITIES if summary.findings.get(name))
+        found = ", ".join(
+            f"{summary.findings[name]} {name}" for name in reversed(SEVERITIES) if summary.findings.get(name)
+        )
         yield f"findings   {found or 'none'}"
 
 
@@ -98,7 +101,3 @@ def _times(summary: Summary) -> str:
     first = min((one.first_ns for one in summary.files if one.first_ns is not None), default=None)
     last = max((one.last_ns for one in summary.files if one.last_ns is not None), default=None)
     return "" if first is None or last is None else f", {time_text(first)} to {time_text(last)}"
-
-
-def _count(number: int, what: str) -> str:
-    return f"{number:,} {what}" + ("" if number == 1 else "s")

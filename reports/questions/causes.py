@@ -13,10 +13,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from analyser.severity import confidence_rank, severity_rank
 from reports.questions.source import Source, rows
-
-SEVERITIES = ("info", "warning", "critical")
-_CONFIDENCES = ("low", "medium", "high")
 
 # Parts of the names under which detectors count messages.
 _AT_STAKE = ("replay", "delta", "messages")
@@ -113,7 +111,7 @@ class Cause:
     @property
     def confidence(self) -> str:
         """The highest confidence among them."""
-        return max((f.confidence for f in self.findings), key=lambda c: _rank(c, _CONFIDENCES))
+        return max((f.confidence for f in self.findings), key=confidence_rank)
 
     def partitions(self) -> list[tuple[str, int]]:
         """Topics and partitions it was seen on, in order."""
@@ -161,11 +159,6 @@ def causes(found: Iterable[Finding]) -> list[Cause]:
     )
 
 
-def severity_rank(severity: str) -> int:
-    """0 for info, 2 for critical; -1 for a name that is none."""
-    return _rank(severity, SEVERITIES)
-
-
 def severity_reached(source: Source, at_least: str) -> bool:
     """Whether there is a finding of that severity or above."""
     present = rows(source, "select distinct severity from findings")
@@ -210,8 +203,4 @@ def _cause_key(finding: Finding, committers: frozenset[Identity]) -> tuple[Any, 
 
 
 def _badness(finding: Finding) -> tuple[int, int, float]:
-    return severity_rank(finding.severity), _rank(finding.confidence, _CONFIDENCES), finding.at_stake
-
-
-def _rank(name: str, order: tuple[str, ...]) -> int:
-    return order.index(name) if name in order else -1
+    return severity_rank(finding.severity), confidence_rank(finding.confidence), finding.at_stake

@@ -11,11 +11,12 @@ from collections import Counter
 from collections.abc import Sequence
 
 from analyser.options import ReadOptions
+from analyser.severity import SEVERITIES
 from analyser.words import count
 from dissectors.registry import dissectors, titles_of
 from reports.formats.document import Block, Paragraph, Section, severity_tone
 from reports.formats.values import time_text
-from reports.questions.causes import SEVERITIES, Cause, Finding, causes, findings
+from reports.questions.causes import Cause, Finding, causes, findings
 from reports.questions.operations import client_count, clients, operations
 from reports.questions.quality import Quality, quality
 from reports.questions.source import Source

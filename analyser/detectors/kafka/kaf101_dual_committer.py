@@ -41,7 +41,7 @@ from statistics import median
 from typing import Any, NamedTuple
 
 from analyser.detectors.detector import Detector, Frames
-from analyser.detectors.findings import Confidence, Finding, Severity
+from analyser.detectors.findings import Finding
 from analyser.detectors.frame_rows import first_value
 from analyser.detectors.kafka.commits import (
     COMMIT_COLUMNS,
@@ -59,6 +59,7 @@ from analyser.detectors.kafka.commits import (
     partition_key,
     partition_text,
 )
+from analyser.severity import Confidence, Severity
 from analyser.words import count
 
 SECOND_NS = 1_000_000_000

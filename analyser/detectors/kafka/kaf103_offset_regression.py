@@ -40,7 +40,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from analyser.detectors.detector import Detector, Frames
-from analyser.detectors.findings import Confidence, Evidence, Finding, Severity
+from analyser.detectors.findings import Evidence, Finding
 from analyser.detectors.frame_rows import first_value
 from analyser.detectors.kafka.commit_columns import CommitColumns, Integers, commit_columns
 from analyser.detectors.kafka.commits import (
@@ -56,6 +56,7 @@ from analyser.detectors.kafka.commits import (
 )
 from analyser.detectors.kafka.positions import READ_TABLES, Reads, explained_by_reading, reads_of
 from analyser.detectors.proof import Proof
+from analyser.severity import Confidence, Severity
 from analyser.words import count
 
 KEYS = ("cluster_id", "topic", "partition")

@@ -27,7 +27,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from analyser.detectors.detector import Detector, Frames
-from analyser.detectors.findings import Finding, Severity
+from analyser.detectors.findings import Finding
 from analyser.detectors.frame_rows import first_value, values
 from analyser.detectors.kafka.commits import (
     COMMIT_COLUMNS,
@@ -43,6 +43,7 @@ from analyser.detectors.kafka.commits import (
     partitions_text,
     requests_of,
 )
+from analyser.severity import Severity
 from analyser.words import count
 
 KEYS = ("cluster_id", "group_id")

@@ -34,7 +34,7 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from analyser.detectors.detector import Detector, Frames
-from analyser.detectors.findings import Finding, Severity
+from analyser.detectors.findings import Finding
 from analyser.detectors.frame_rows import Row, rows_of
 from analyser.detectors.mongo.mongo_errors import EVERYDAY, OTHER, PROBES, TRANSACTION, WRITE_CONCERN, Group, group_of
 from analyser.detectors.mongo.mongo_rows import (
@@ -49,6 +49,7 @@ from analyser.detectors.mongo.mongo_rows import (
     namespace,
     server_text,
 )
+from analyser.severity import Severity
 from analyser.words import count, printable, sentence_start, times
 
 _CommitsOf = dict[str, list[int]]

@@ -29,7 +29,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from analyser.detectors.detector import Detector, Frames
-from analyser.detectors.findings import Finding, Severity
+from analyser.detectors.findings import Finding
 from analyser.detectors.frame_rows import Row, rows_of
 from analyser.detectors.mongo.mongo_rows import (
     COMMAND_COLUMNS,
@@ -47,6 +47,7 @@ from analyser.detectors.mongo.mongo_rows import (
     namespace,
     server_text,
 )
+from analyser.severity import Severity
 from analyser.words import count
 
 

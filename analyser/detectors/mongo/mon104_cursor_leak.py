@@ -30,7 +30,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from analyser.detectors.detector import Detector, Frames
-from analyser.detectors.findings import Finding, Severity
+from analyser.detectors.findings import Finding
 from analyser.detectors.frame_rows import Row, rows_of
 from analyser.detectors.mongo.mongo_rows import (
     COMMAND_COLUMNS,
@@ -46,6 +46,7 @@ from analyser.detectors.mongo.mongo_rows import (
     server_text,
     shape_text,
 )
+from analyser.severity import Severity
 from analyser.words import count, sentence_start
 
 _MOST_IDS = 20

@@ -25,10 +25,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from analyser.detectors.detector import Detector, Frames
-from analyser.detectors.findings import Finding, Severity
+from analyser.detectors.findings import Finding
 from analyser.detectors.frame_rows import Row, rows_of
 from analyser.detectors.mongo.mongo_rows import COMMAND_COLUMNS, client_numbers, client_text, server_text
 from analyser.detectors.proof import proof_of
+from analyser.severity import Severity
 from analyser.words import sentence_start, times
 
 _SIZES = "Look at the application for documents or batches that grow without end."

@@ -28,7 +28,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from analyser.detectors.detector import Detector, Frames
-from analyser.detectors.findings import Finding, Severity
+from analyser.detectors.findings import Finding
 from analyser.detectors.frame_rows import Row, rows_of
 from analyser.detectors.mongo.mongo_rows import (
     COMMAND_COLUMNS,
@@ -41,6 +41,7 @@ from analyser.detectors.mongo.mongo_rows import (
     seen_of,
     server_text,
 )
+from analyser.severity import Severity
 from analyser.words import count, printable, sentence_start
 
 

@@ -9,9 +9,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from analyser.detectors.detector import Detector
-from analyser.detectors.findings import Confidence, Evidence, Finding, Severity
+from analyser.detectors.findings import Evidence, Finding
 from analyser.detectors.frame_rows import Row
 from analyser.detectors.proof import Proof
+from analyser.severity import Confidence, Severity
 from analyser.words import printable
 
 MAX_NAME, MAX_SHAPE = 80, 160

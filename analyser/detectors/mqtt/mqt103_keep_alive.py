@@ -28,7 +28,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from analyser.detectors.detector import Detector, Frames
-from analyser.detectors.findings import Confidence, Evidence, Finding, Severity
+from analyser.detectors.findings import Evidence, Finding
 from analyser.detectors.frame_rows import Row, rows_of
 from analyser.detectors.mqtt.mqtt_rows import (
     CLIENT_COLUMNS,
@@ -39,6 +39,7 @@ from analyser.detectors.mqtt.mqtt_rows import (
     server_text,
 )
 from analyser.detectors.proof import Proof
+from analyser.severity import Confidence, Severity
 from analyser.words import sentence_start
 
 WAITED = " It was waiting for the answer to a PINGREQ."

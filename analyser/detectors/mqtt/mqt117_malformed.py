@@ -24,8 +24,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from analyser.detectors.detector import Detector, Frames
-from analyser.detectors.findings import Finding, Severity
+from analyser.detectors.findings import Finding
 from analyser.detectors.mqtt.mqtt_rows import CLIENT_COLUMNS, REMARK_COLUMNS, remark_findings
+from analyser.severity import Severity
 
 _OTHER_RULES = ("invalid_qos", "missing_packet_identifier")
 # Breaches of the protocol that show in one packet alone: a receiver treats them as malformed.

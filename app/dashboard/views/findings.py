@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import streamlit as st
 
+from analyser.severity import SEVERITIES
 from analyser.words import count
 from app.dashboard import state
 from app.dashboard.known import known
@@ -13,7 +14,7 @@ from app.dashboard.state import View
 from app.dashboard.text import card, empty, heading
 from app.dashboard.views.finding import show_finding
 from dissectors.registry import OPTIONAL, PROTOCOLS
-from reports.questions.causes import SEVERITIES, Cause, Finding
+from reports.questions.causes import Cause, Finding
 from reports.sections.findings import cause_where, cause_who
 
 _CAUSES_PAGE = 15

@@ -20,10 +20,11 @@ import pytest
 from analyser.detectors import DETECTORS, run_detectors, running, tables_needed
 from analyser.detectors.cut import empty
 from analyser.detectors.detector import PAGE_SECTIONS, Detector
-from analyser.detectors.findings import SEVERITIES, Finding, confidence_rank, findings_table, severity_rank
+from analyser.detectors.findings import Finding, findings_table
 from analyser.detectors.partition_sql import ALL_BUCKETS, BUCKETS, partitions_sql
 from analyser.detectors.running import Failure, PartitionTooLarge, run
 from analyser.registry.tables import PANDAS_TYPES, TABLES, arrow_schema
+from analyser.severity import SEVERITIES, confidence_rank, severity_rank
 from tests.analyser.detectors.concerned import connected, looked_at, partitions
 from tests.analyser.detectors.scenarios import FAULTS, FIRES
 from tests.support.rows import arrow_from_rows, connection_from_rows

@@ -11,9 +11,7 @@ from analyser.detectors.findings import (
     MAX_EVIDENCE,
     Evidence,
     Finding,
-    confidence_rank,
     findings_table,
-    severity_rank,
     some_evidence,
     subject_text,
 )
@@ -84,13 +82,6 @@ def test_table_has_the_registered_schema_order_and_nanoseconds() -> None:
     assert table.column("ts_first").cast("int64").to_pylist()[0] == 1_790_000_000_123_456_789
     assert json.loads(table.column("evidence").to_pylist()[0])[1] == {"file": "a.pcap", "packet": 9, "message_id": None}
     assert findings_table([]).schema == arrow_schema("findings")
-
-
-def test_ranks() -> None:
-    assert severity_rank("info") < severity_rank("warning") < severity_rank("critical")
-    assert confidence_rank("low") < confidence_rank("medium") < confidence_rank("high")
-    with pytest.raises(ValueError, match="fatal"):
-        severity_rank("fatal")
 
 
 def test_numbers_that_are_not_known_are_null() -> None:
