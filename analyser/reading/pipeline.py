@@ -28,7 +28,7 @@ from analyser.reading.facts import client_is_low
 from analyser.reading.flow_records import FlowRecords
 from analyser.reading.share import Share, ShareFilter
 from analyser.rows.fields import row_fields, row_kinds
-from analyser.rows.gathering import GATHERED
+from analyser.rows.record_arrays import GATHERED
 from analyser.rows.store import RawStore
 from analyser.rows.timeorder import NO_FLOW
 from dissectors.core.limits import Limits

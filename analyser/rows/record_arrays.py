@@ -8,7 +8,7 @@ batch with FIELDS; of every column in `Table.lists` a row holds a list with one 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 
 from analyser.registry.tables import TABLES
 from analyser.rows.record_places import NULL, Batch, Found, Ints, bounded, found_records
-from analyser.rows.store import RAW_TYPES
+from analyser.rows.store import RAW_TYPES, Gathered
 from dissectors.core.limits import Limits
 from dissectors.core.model import Row
 from dissectors.kafka.records.record_sets import record_headers
@@ -172,3 +172,7 @@ def _headers_json(blob: bytes, at: int, count: int, end: int) -> str:
         text, encoding = (None, None) if value is None else text_of(value)
         listed.append([text_of(name)[0], text, *([encoding] if encoding not in (None, "utf8") else [])])
     return json.dumps(listed, ensure_ascii=False)
+
+
+# The tables whose raw rows are gathered into arrays by code of their own, because a row stands for many.
+GATHERED: Mapping[str, Gathered] = {TABLE: Gathered(FIELDS, gathered)}

@@ -43,6 +43,13 @@ RAW_TYPES: dict[str, pa.DataType] = {
 Gather = Callable[[Sequence[Row]], tuple[list[pa.Array], npt.NDArray[np.int64]]]
 
 
+class Gathered(NamedTuple):
+    """How a table whose raw rows stand for many each becomes arrays. fields: their names; rows: makes them."""
+
+    fields: tuple[str, ...]
+    rows: Gather
+
+
 class HandedOver(NamedTuple):
     """Rows of one table that a process leaves to another: a file of batches, what each holds, and how many rows."""
 

@@ -19,7 +19,7 @@ from analyser.flows.waits import WAIT_FIELDS
 from analyser.options import ReadOptions
 from analyser.registry.tables import TABLES, Column
 from analyser.rows.fields import row_fields
-from analyser.rows.gathering import GATHERED
+from analyser.rows.record_arrays import GATHERED
 from analyser.tables.build import computed
 from dissectors.kafka.rows.api_rows import API_ROWS
 from dissectors.kafka.schema import definitions as schema
