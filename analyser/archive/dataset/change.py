@@ -16,16 +16,8 @@ from typing import Any
 
 from analyser.archive.dataset.journal import STAGING, STATE, Journal, is_unfinished, repair, write_journal
 from analyser.archive.dataset.lock import LOCK, locked
-from analyser.archive.dataset.manifest import (
-    HIDDEN,
-    MANIFEST,
-    DatasetError,
-    InputFile,
-    Manifest,
-    Part,
-    Run,
-    read_manifest,
-)
+from analyser.archive.dataset.manifest import MANIFEST, DatasetError, InputFile, Manifest, Run, read_manifest
+from analyser.archive.dataset.part import HIDDEN, Part
 
 _RUN = re.compile(r"(?:/part-|^_state/)(\d{6,12})\b")
 _OWN = {MANIFEST, LOCK, STAGING, STATE, HIDDEN}

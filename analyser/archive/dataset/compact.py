@@ -21,8 +21,8 @@ from typing import TYPE_CHECKING, NamedTuple
 import pyarrow as pa
 
 from analyser.archive.dataset.change import Change
-from analyser.archive.dataset.manifest import Part
-from analyser.archive.dataset.parts import FLOW, Place, part_schema, time_column, write_parts
+from analyser.archive.dataset.part import Part, Place
+from analyser.archive.dataset.parts import FLOW, part_schema, time_column, write_parts
 from analyser.archive.spark.tasks import dealt, tasks_for
 from analyser.registry.queries import literal, name_list, open_connection, select
 from analyser.registry.tables import ALL_TABLES

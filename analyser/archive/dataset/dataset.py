@@ -14,16 +14,8 @@ from pathlib import Path
 from analyser.archive.dataset.change import Change
 from analyser.archive.dataset.journal import is_unfinished, repair
 from analyser.archive.dataset.lock import DatasetBusy, locked
-from analyser.archive.dataset.manifest import (
-    MANIFEST,
-    REBUILD,
-    DatasetError,
-    InputFile,
-    Manifest,
-    Part,
-    Run,
-    read_manifest,
-)
+from analyser.archive.dataset.manifest import MANIFEST, REBUILD, DatasetError, InputFile, Manifest, Run, read_manifest
+from analyser.archive.dataset.part import Part
 from analyser.archive.dataset.parts import write_parts
 
 __all__ = [

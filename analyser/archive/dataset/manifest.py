@@ -15,35 +15,17 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Literal, NamedTuple
 
+from analyser.archive.dataset.part import Part, Place
 from analyser.capture.errors import CaptureError
 from analyser.registry.tables import SCHEMA_VERSION
 
 MANIFEST = "wirewitness.json"
 FORMAT = "wirewitness dataset"
-# Rows of connections that were captured at a second point; later packets can tell that they were not.
-HIDDEN = "_hidden"
 InputStatus = Literal["read", "set_aside"]
 
 
 class DatasetError(CaptureError):
     """A dataset that cannot be used; the text is one line for people."""
-
-
-class Part(NamedTuple):
-    """One Parquet file of a table. path: relative to the dataset, with `/`.
-
-    provisional: its rows belong to what was open when the run ended; the next run drops the part and makes it anew.
-    """
-
-    table: str
-    path: str
-    rows: int
-    bytes: int
-    provisional: bool
-
-    def is_hidden(self) -> bool:
-        """Whether its rows count only when it turns out that nothing else tells the same."""
-        return self.path.startswith(f"{HIDDEN}/")
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,8 +138,6 @@ REBUILD = "make it anew from its captures with `wirewitness archive --rebuild`."
 
 
 def _manifest(document: Mapping[str, Any]) -> Manifest:
-    from analyser.archive.dataset.parts import Place
-
     parts, hidden = (tuple(Part(**one) for one in found) for found in (document["parts"], document.get("hidden", ())))
     for part in (*parts, *hidden):
         if not is_inside(part.path) or not isinstance(part.rows, int):

@@ -12,7 +12,6 @@ from collections.abc import Iterable, Iterator
 from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
-from urllib.parse import quote, unquote
 
 import numpy as np
 import numpy.typing as npt
@@ -20,39 +19,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from analyser.archive.dataset.manifest import HIDDEN, Part
+from analyser.archive.dataset.part import HIDDEN, Part, Place
 from analyser.registry.tables import ALL_TABLES, UNIQUE_COLUMNS, arrow_schema
 
 # The first packet of a row's flow, file and number in one: rows of one time are in its order, then in that of arrival.
 FLOW = "_flow"
-NULL = "__HIVE_DEFAULT_PARTITION__"
 ROW_GROUP_ROWS = 1 << 16
 ROW_GROUP_BYTES = 16 << 20
 OPEN_FILES = 8
 HOUR_NS = 3_600_000_000_000
 _NO_HOUR = np.iinfo(np.int64).min
-
-
-class Place(NamedTuple):
-    """Where rows of a table belong. hour: hours since 1970 in UTC of its first time column; None for no time."""
-
-    protocol: str | None
-    hour: int | None
-
-    def folder(self) -> str:
-        """`protocol=P/day=D/hour=H` as Hive writes it."""
-        day, hour = NULL, NULL
-        if self.hour is not None:
-            day, hour = str(np.datetime64(self.hour, "h")).split("T")
-        protocol = NULL if self.protocol is None else quote(self.protocol, safe="")
-        return f"protocol={protocol}/day={day}/hour={hour}"
-
-    @classmethod
-    def of(cls, part: Part) -> Place:
-        """The place that a part's path tells. ValueError for a path that `write_parts` did not make."""
-        protocol, day, hour = (piece.partition("=")[2] for piece in part.path.split("/")[-4:-1])
-        hours = None if NULL in (day, hour) else int(np.datetime64(f"{day}T{hour}", "h").astype(np.int64))
-        return cls(None if protocol == NULL else unquote(protocol), hours)
 
 
 @cache

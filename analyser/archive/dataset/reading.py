@@ -16,8 +16,8 @@ import duckdb
 import pyarrow as pa
 
 from analyser.archive.dataset.dataset import Dataset, DatasetError
-from analyser.archive.dataset.manifest import Part
-from analyser.archive.dataset.parts import FLOW, HOUR_NS, Place, time_column
+from analyser.archive.dataset.part import Part, Place
+from analyser.archive.dataset.parts import FLOW, HOUR_NS, time_column
 from analyser.context.stages import STAGE_OF
 from analyser.options import ReadOptions
 from analyser.reading.facts import file_label

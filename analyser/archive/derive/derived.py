@@ -15,8 +15,8 @@ import duckdb
 import pyarrow as pa
 
 from analyser.archive.dataset.change import Change
-from analyser.archive.dataset.manifest import Part
-from analyser.archive.dataset.parts import FLOW, HOUR_NS, Place, part_schema, time_column, write_parts
+from analyser.archive.dataset.part import Part, Place
+from analyser.archive.dataset.parts import FLOW, HOUR_NS, part_schema, time_column, write_parts
 from analyser.registry.queries import literal, name_list, null_columns, open_connection, quoted, select
 from analyser.registry.tables import ALL_TABLES, arrow_schema
 

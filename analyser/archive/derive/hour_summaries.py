@@ -16,7 +16,7 @@ from typing import NamedTuple
 import duckdb
 
 from analyser.archive.dataset.change import Change
-from analyser.archive.dataset.manifest import Part
+from analyser.archive.dataset.part import Part
 from analyser.archive.derive.derived import Hour, among, parts_by_hour, together, view_of
 from analyser.registry.queries import literal
 

@@ -16,8 +16,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from analyser.archive.dataset.change import Change
-from analyser.archive.dataset.manifest import Part
-from analyser.archive.dataset.parts import HOUR_NS, Place, write_parts
+from analyser.archive.dataset.part import Part, Place
+from analyser.archive.dataset.parts import HOUR_NS, write_parts
 from analyser.archive.derive.derived import Hour, change_connection, parts_by_hour, rows_of, together, view_of
 from analyser.archive.derive.sketches import PERCENTILES, merged, percentiles, sketch_of
 from analyser.registry.queries import UNAWAITED_MS, select

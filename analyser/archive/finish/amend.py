@@ -23,7 +23,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from pyarrow import feather
 
-from analyser.archive.dataset.manifest import Part
+from analyser.archive.dataset.part import Part
 from analyser.archive.dataset.parts import write_parts
 from analyser.archive.finish.common import CLUSTER
 from analyser.archive.finish.finish_stage import FACTS, FLOWS, differ

@@ -17,7 +17,7 @@ import pyarrow as pa
 from pyarrow import feather
 
 from analyser.archive.dataset.change import Change
-from analyser.archive.dataset.manifest import Part
+from analyser.archive.dataset.part import Part
 from analyser.archive.decode.decode_run import result_of
 from analyser.archive.finish.amend import AMENDED_DDL, Amended, AmendJob, amend_parts, facts_of, has_topics
 from analyser.archive.finish.common import COMMON_FILE, Common

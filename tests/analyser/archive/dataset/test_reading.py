@@ -10,7 +10,8 @@ import pytest
 
 import analyser
 from analyser.archive.dataset.dataset import Dataset
-from analyser.archive.dataset.parts import Place, time_column
+from analyser.archive.dataset.part import Place
+from analyser.archive.dataset.parts import time_column
 from analyser.archive.dataset.reading import chosen_parts
 from analyser.capture import CaptureError
 from analyser.options import ReadOptions

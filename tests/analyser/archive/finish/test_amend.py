@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 from pyarrow import feather
 
-from analyser.archive.dataset.manifest import Part
+from analyser.archive.dataset.part import Part
 from analyser.archive.dataset.parts import write_parts
 from analyser.archive.finish.amend import AmendJob, amend_part
 from analyser.archive.finish.common import CLUSTER
