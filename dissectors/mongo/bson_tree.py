@@ -41,7 +41,7 @@ from dissectors.mongo.bson_fields import (
     UUID_SUBTYPES,
     value_size,
 )
-from dissectors.mongo.commands import uuid_text
+from dissectors.mongo.command_options import uuid_text
 from dissectors.mongo.secrets import MASK
 
 # Levels that get nodes; servers store 100. What lies deeper is one node.

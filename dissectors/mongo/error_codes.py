@@ -1,4 +1,7 @@
-"""Error codes of MongoDB servers and their names. Source: src/mongo/base/error_codes.yml (8.x); removed codes kept."""
+"""Error codes of MongoDB servers and their names: one table, as long as the server's own.
+
+Source: src/mongo/base/error_codes.yml (8.x); removed codes kept.
+"""
 
 from __future__ import annotations
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dissectors.core.limits import Limits
 from dissectors.core.options import DecodeOptions
-from dissectors.mongo.commands import Command, Facts, command_facts
+from dissectors.mongo.commands import Command, command_facts
 from dissectors.mongo.documents import document_json
 from dissectors.mongo.handshake import CONNECTION, hello_facts, server_facts
 from dissectors.mongo.legacy import legacy_facts
@@ -16,6 +16,7 @@ from dissectors.mongo.opcodes import OP_REPLY, opcode_name
 from dissectors.mongo.pending import Pending
 from dissectors.mongo.receiving import Received
 from dissectors.mongo.replies import Outcome, error_message, outcome, reply_facts
+from dissectors.mongo.rows import Facts
 
 
 class ConnectionFacts:

@@ -11,11 +11,10 @@ from typing import NamedTuple
 from dissectors.core.model import Row
 from dissectors.core.protocol import Sink
 from dissectors.core.rows import exchange_row, message_row
-from dissectors.mongo.commands import Facts
 from dissectors.mongo.opcodes import opcode_name
 from dissectors.mongo.pending import Pending
 from dissectors.mongo.receiving import Received
-from dissectors.mongo.rows import MONGO_COMMANDS
+from dissectors.mongo.rows import MONGO_COMMANDS, Facts
 
 _NS_PER_MS = 1e6
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from dissectors.mongo.bson_fields import (
     ARRAY,
@@ -26,13 +26,12 @@ from dissectors.mongo.bson_fields import (
 from dissectors.mongo.error_codes import ERROR_NAMES
 from dissectors.mongo.messages import Message
 from dissectors.mongo.opcodes import OP_REPLY
+from dissectors.mongo.rows import Facts
 
 CURSOR_NOT_FOUND, QUERY_FAILURE = 1 << 0, 1 << 1
 CURSOR_NOT_FOUND_CODE = 43
 MAX_WRITE_ERRORS = 10_000
 MAX_LABELS = 20
-
-Facts = dict[str, Any]
 
 
 class Outcome(NamedTuple):

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from dissectors.core.fields import Field, Fields, packet, ts
+
+# Column of mongo_commands -> value.
+Facts = dict[str, Any]
 
 MONGO_COMMANDS = Fields(
     Field("request_offset"),

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dissectors.mongo.bson_fields import ARRAY, DOCUMENT, Span, document
-from dissectors.mongo.commands import query_shape
+from dissectors.mongo.command_shapes import query_shape
 from dissectors.mongo.shapes import filter_shape, order_shape, pipeline_shape, projection_shape, update_shape
 from tests.dissectors.mongo.wire import Wire
 from tests.support.mongo_messages import op_msg

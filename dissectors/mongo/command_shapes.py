@@ -1,0 +1,179 @@
+"""The query shape of a command: what it asks for without the values.
+
+In: the fields of a command and its message. Out: facts under the names of mongo_commands' columns.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Callable
+from functools import lru_cache
+from hashlib import blake2b
+
+from dissectors.mongo import shapes
+from dissectors.mongo.bson_fields import ARRAY, Fields, Span, boolean, document, element_spans, inner, integer, text
+from dissectors.mongo.command_names import command_name
+from dissectors.mongo.messages import Message
+from dissectors.mongo.rows import Facts
+
+# Statements of one update, delete or bulkWrite that take part in its shape; they are counted whatever their number.
+MAX_STATEMENTS = 50
+# Characters of a text whose digest is remembered.
+MAX_CACHED = 2048
+# Characters of a shape that is shown; longer ones are told apart by their digest only.
+MAX_SHAPE = 16_384
+_STATEMENTS = {"insert": b"documents", "update": b"updates", "delete": b"deletes", "bulkWrite": b"ops"}
+
+
+def shape_id(database: str | None, collection: str | None, command: str, shape: str | None) -> str:
+    """A digest that tells shapes apart, in every capture the same."""
+    value = f"{database or ''}\0{collection or ''}\0{command}\0{shape or ''}"
+    return _usual_digest(value) if len(value) <= MAX_CACHED else _digest(value)
+
+
+def _digest(value: str) -> str:
+    return blake2b(value.encode("utf-8", "replace"), digest_size=8).hexdigest()
+
+
+_usual_digest = lru_cache(maxsize=8192)(_digest)
+
+
+def literals_id(data: bytes, start: int, end: int) -> str:
+    """32 bits of the bytes with the values: enough to tell equal from different, too few to guess values from."""
+    return f"{zlib.crc32(memoryview(data)[start:end]):08x}"
+
+
+def add_shape(facts: Facts, name: str, fields: Fields, message: Message) -> None:
+    """query_shape, shape_id, literals_id and documents_sent."""
+    data = message.data
+    statements = _STATEMENTS.get(name)
+    if statements is not None:
+        _add_statements(facts, name, statements, fields, message)
+    elif name == "explain":
+        explained = inner(data, next(iter(fields.values())))
+        if explained:
+            what = command_name(next(iter(explained)))
+            part = query_shape(what, data, explained)
+            facts["query_shape"] = None if part is None else f'{{"{what}":{part}}}' if what.isidentifier() else part
+            facts["collection"] = text(data, next(iter(explained.values())))
+    else:
+        facts["query_shape"] = query_shape(name, data, fields)
+        span = fields.get(_LITERALS.get(name, b""))
+        if span is not None:
+            facts["literals_id"] = literals_id(data, span[1], span[2])
+    shape = facts.get("query_shape")
+    if name == "aggregate":
+        facts["tailable"] = shape is not None and shape.startswith('{"pipeline":[{"$changeStream"')
+    facts["shape_id"] = shape_id(facts["database"], facts.get("collection"), name, shape)
+    if shape is not None and len(shape) > MAX_SHAPE:
+        facts["query_shape"] = shapes.MORE
+
+
+def query_shape(name: str, data: bytes, fields: Fields) -> str | None:
+    """The shape of what a command asks for; None for commands that do not query."""
+    parts = _SHAPED.get(name)
+    if parts is None:
+        return None
+    found = []
+    for number, (key, shaper) in enumerate(parts):
+        span = fields.get(key)
+        if span is None:
+            if number == 0:  # a find without a filter is one with an empty filter
+                found.append(f'"{key.decode()}":' + ("[]" if key == b"pipeline" else "{}"))
+        elif number == 0 or span[2] - span[1] > 5:  # an empty sort order is none
+            found.append(f'"{key.decode()}":{shaper(data, span)}')
+    return "{" + ",".join(found) + "}"
+
+
+def _add_statements(facts: Facts, name: str, key: bytes, fields: Fields, message: Message) -> None:
+    """Statements of an update or delete, documents of an insert: in the command or behind it."""
+    data = message.data
+    listed = fields.get(key)
+    spans: list[Span] = []
+    if listed is not None and listed[0] == ARRAY:
+        spans = element_spans(data, listed, listed[2])
+        facts["documents_sent"] = len(spans)
+        start, end = listed[1], listed[2]
+    else:
+        sequence = next((found for found in message.sequences if found.name == key), None)
+        if sequence is None:
+            return
+        facts["documents_sent"] = sequence.documents
+        start, end = sequence.start, sequence.end
+    if name == "insert":
+        return
+    facts["literals_id"] = literals_id(data, start, end)
+    if spans:
+        documents = [inner(data, span) for span in spans[:MAX_STATEMENTS]]
+    else:
+        documents = _sequence_documents(data, start, end)
+    shaped = dict.fromkeys(_statement_shape(name, data, statement) for statement in documents)
+    facts["query_shape"] = f'{{"{key.decode()}":[{",".join(shaped)}]}}'
+
+
+def _sequence_documents(data: bytes, start: int, end: int) -> list[Fields]:
+    found: list[Fields] = []
+    while start < end and len(found) < MAX_STATEMENTS:
+        one = document(data, start, end)
+        if one.error is not None:
+            break
+        found.append(one.fields)
+        start = one.end
+    return found
+
+
+def _statement_shape(name: str, data: bytes, fields: Fields) -> str:
+    """One update or delete; of bulkWrite which of them, too."""
+    parts = []
+    for key, shaper in _STATEMENT_PARTS:
+        span = fields.get(key)
+        if span is not None and not (shaper is _flag and not boolean(data, span)):
+            parts.append(f'"{key.decode()}":{shaper(data, span)}')
+    if name == "bulkWrite":
+        kind = next((key.decode() for key in fields if key in (b"insert", b"update", b"delete")), "?")
+        parts.insert(0, f'"{kind}":"?number"')
+    return "{" + ",".join(parts) + "}"
+
+
+def _flag(_data: bytes, _span: Span) -> str:
+    return "true"
+
+
+def _count(data: bytes, span: Span) -> str:
+    return str(integer(data, span))
+
+
+_Shaper = Callable[[bytes, Span], str]
+_STATEMENT_PARTS: tuple[tuple[bytes, _Shaper], ...] = (
+    (b"q", shapes.filter_shape),
+    (b"filter", shapes.filter_shape),
+    (b"u", shapes.update_shape),
+    (b"updateMods", shapes.update_shape),
+    (b"sort", shapes.order_shape),
+    (b"arrayFilters", shapes.pipeline_shape),
+    (b"multi", _flag),
+    (b"upsert", _flag),
+    (b"limit", _count),
+)
+_MODIFY: tuple[tuple[bytes, _Shaper], ...] = (
+    (b"query", shapes.filter_shape),
+    (b"sort", shapes.order_shape),
+    (b"update", shapes.update_shape),
+    (b"fields", shapes.projection_shape),
+)
+# Command -> its parts that are a shape; the first one is always told.
+_SHAPED: dict[str, tuple[tuple[bytes, _Shaper], ...]] = {
+    "find": (
+        (b"filter", shapes.filter_shape),
+        (b"sort", shapes.order_shape),
+        (b"projection", shapes.projection_shape),
+    ),
+    "aggregate": ((b"pipeline", shapes.pipeline_shape),),
+    "count": ((b"query", shapes.filter_shape),),
+    "distinct": ((b"query", shapes.filter_shape), (b"key", shapes.name_shape)),
+    "findAndModify": _MODIFY,
+    "findandmodify": _MODIFY,
+    "mapReduce": ((b"query", shapes.filter_shape), (b"sort", shapes.order_shape)),
+    "mapreduce": ((b"query", shapes.filter_shape), (b"sort", shapes.order_shape)),
+}
+_LITERALS = {name: parts[0][0] for name, parts in _SHAPED.items()}
