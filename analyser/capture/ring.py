@@ -150,11 +150,6 @@ class Ring:
         return self._socket.fileno()
 
     @property
-    def waiting_blocks(self) -> bool:
-        """A block is there."""
-        return bool(self._status() & _BLOCK_IS_OURS)
-
-    @property
     def gone(self) -> bool:
         """The interface went down or away; blocks that came before may still be there."""
         return self._socket.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR) != 0

@@ -7,17 +7,9 @@ that it makes; without rows of dissectors they are empty.
 
 from __future__ import annotations
 
-import duckdb
-
 from analyser.context.kafka_stage import KAFKA_STAGE
 from analyser.context.mongo_stage import MONGO_STAGE
 from analyser.context.mqtt_stage import MQTT_STAGE
 
 STAGES = (KAFKA_STAGE, MQTT_STAGE, MONGO_STAGE)
 STAGE_OF = {table: stage for stage in STAGES for table in stage.makes}
-
-
-def add_context(con: duckdb.DuckDBPyConnection) -> None:
-    """Run all stages on a connection that has views of all tables. Call it once."""
-    for stage in STAGES:
-        stage.run(con)

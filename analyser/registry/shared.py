@@ -30,7 +30,6 @@ SERVER_PORT = Column("server_port", "int64", "TCP port of the server side", "flo
 CLIENT_ID = Column("client_id", "string", "client id in the request header")
 ERROR_CODE = Column("error_code", "int64", "protocol error code, 0 is success; null when unanswered")
 ERROR_NAME = Column("error_name", "string", "the code's name in the protocol's documents", "derived")
-REQUEST_TIME = "time of the packet that completes the request"
 
 FLOW_COLUMNS = (
     FLOW_ID,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pandas as pd
 import pytest
 
-from analyser.context.stages import add_context
+from analyser.context.stages import STAGES
 from analyser.detectors import run_detectors
 from tests.analyser.detectors.scenarios.build import Row, commit, fetch
 from tests.support.burrow import Commit, verdict, verdict_of, verdicts_over_time
@@ -25,7 +25,8 @@ def two_committers(pattern: str) -> list[Row]:
 
 def enriched(rows: list[Row], log_ends: list[Row]) -> tuple[pd.DataFrame, list]:
     con = connection_from_rows({"kafka_offset_commits": rows, "kafka_fetch_partitions": log_ends})
-    add_context(con)
+    for stage in STAGES:
+        stage.run(con)
     return con.sql("FROM kafka_offset_commits ORDER BY ts").df(), run_detectors(con)
 
 
