@@ -110,6 +110,11 @@ def api(key: int) -> Api | None:
     return parsed
 
 
+def api_keys() -> tuple[int, ...]:
+    """All keys that have a schema, ascending."""
+    return tuple(sorted(_files()))
+
+
 @cache
 def records(topic: str) -> dict[int, Api]:
     """Record types of an internal topic by their numbers: keys as `request`, values as `response`."""
