@@ -183,10 +183,16 @@ class CaptureTables:
         for name in made:
             self._finished.add(name)
             self._finish_table(name, known)
+        if not any(self._has_rows(name) for name in (*stage.makes, *stage.reads)):
+            return  # of a protocol that the capture is without: planning its queries costs as much as a small capture
         for name in (*stage.reads, *stage.uses):
             if name in self.names:
                 self.ensure(name)
         stage.run(self.con)
+
+    def _has_rows(self, name: str) -> bool:
+        raw = self._decoded.store.tables.get(name)
+        return raw is not None and (raw.total_rows > 0 or len(raw.rows) > 0)
 
     def _finish_findings(self) -> None:
         from analyser.detectors import run_detectors

@@ -42,6 +42,24 @@ def test_rows_leave_in_the_order_of_time(fenced: Analysis, name: str) -> None:
     assert fenced.table(name)["ts"].is_monotonic_increasing
 
 
+@pytest.mark.parametrize(
+    ("sample", "stages"),
+    [
+        pytest.param("kafka_fenced_commit", {"kafka_offset_commits"}, id="Kafka"),
+        pytest.param("mqtt_resumed", {"mqtt_deliveries"}, id="MQTT"),
+        pytest.param("mongo_show_databases", {"mongo_cursors"}, id="MongoDB"),
+    ],
+)
+def test_the_context_of_a_protocol_that_is_not_there_is_not_made(sample: str, stages: set[str]) -> None:
+    """A stage replaces the tables that it makes by views; without rows they stay as they were registered: empty."""
+    one_of_each = ("kafka_offset_commits", "mqtt_deliveries", "mongo_cursors")
+    with analyser.read(SAMPLES / f"{sample}.pcapng") as analysis:
+        rows = {name: analysis.arrow(name) for name in one_of_each}
+        registered = analysis.sql("select view_name from duckdb_views() where sql ilike '%arrow_scan%'").to_pylist()
+    assert all(rows[name].schema == arrow_schema(name) for name in one_of_each)
+    assert {name for name in one_of_each if {"view_name": name} not in registered} == stages
+
+
 def test_columns_where_and_limit_select(fenced: Analysis) -> None:
     got = fenced.arrow("exchanges", ["operation", "ts"], "operation = 'Heartbeat' AND status = 'ok'", 3)
     assert got.schema.names == ["operation", "ts"]
