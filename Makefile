@@ -43,11 +43,11 @@ $(VENV)/.installed-lab: $(VENV)/.installed-test
 
 test: $(VENV)/.installed-test lint
 	@$(BIN)/python -m tests.support.programs captors
-	$(BIN)/python -m pytest -m "not lab and not bench and not exhaustive" --numprocesses 2 --dist loadfile
+	$(BIN)/python -m pytest -m "not lab and not bench and not exhaustive" --numprocesses 2 --dist loadfile --no-loadscope-reorder
 
 test-exhaustive: $(VENV)/.installed-test
 	@$(BIN)/python -m tests.support.programs captors
-	WIREWITNESS_TESTS=exhaustive $(BIN)/python -m pytest -m "exhaustive and not lab and not bench" --numprocesses 2 --dist loadfile
+	WIREWITNESS_TESTS=exhaustive $(BIN)/python -m pytest -m "exhaustive and not lab and not bench" --numprocesses 2 --dist loadfile --no-loadscope-reorder
 
 quick: $(VENV)/.installed-test
 	@$(BIN)/python -m tests.support.quick

@@ -15,6 +15,8 @@ from analyser.decoding.faults import FAULTS, RAISE
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+    from xdist.remote import Producer
+    from xdist.scheduler import LoadFileScheduling
 
 # A fault of a dissector or carrier fails the test that meets it; those of `test_faults.py` say otherwise.
 os.environ[FAULTS] = RAISE
@@ -45,6 +47,16 @@ def shared_capture(name: str) -> Path:
     if not path.exists():
         pytest.skip(f"captures of other projects are not here (looked for {SHARED_CAPTURES.name}/{name})")
     return path
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> LoadFileScheduling | None:
+    """Whole files, and all files that need Spark, to one process, if files are what is shared out."""
+    if config.getoption("dist") != "loadfile":
+        return None
+    from tests.support.scheduling import ByFile
+
+    return ByFile(config, log)
 
 
 @pytest.fixture(scope="session")

@@ -16,6 +16,7 @@ from analyser.registry.tables import DATASET_TABLES, TABLES, arrow_schema
 from app.cli.main import cli
 from tests.app.captures import write_capture
 from tests.support.packets import pcap
+from tests.support.shares import every, share
 
 
 def invoke(*arguments: str | Path) -> Result:
@@ -168,7 +169,7 @@ def test_an_empty_capture_is_done_with_a_remark(empty: Path) -> None:
     assert invoke("analyse", empty, "--quiet").stderr == ""
 
 
-@pytest.mark.parametrize("name", sorted(TABLES))
+@pytest.mark.parametrize("name", share(sorted(TABLES), every(4, sorted(TABLES))))
 def test_every_table_in_every_text_format(capture: Path, empty: Path, name: str) -> None:
     for path, form in ((capture, "table"), (capture, "csv"), (capture, "jsonl"), (empty, "table")):
         result = invoke("table", name, path, "--format", form, "--quiet")

@@ -12,6 +12,7 @@ from click.testing import CliRunner, Result
 
 from app.cli.main import cli
 from tests.conftest import SAMPLES
+from tests.support.shares import every, pairs
 
 CAPTURE = str(SAMPLES / "kafka_stale_commit.pcapng")
 EVERYTHING = [
@@ -121,7 +122,9 @@ def test_clients_tell_their_library() -> None:
     assert sum(int(row["exchanges"]) for row in rows("brokers", "--over-time")) == total
 
 
-@pytest.mark.parametrize(("command", "option"), EVERYTHING, ids=[" ".join(one).strip() for one in EVERYTHING])
+@pytest.mark.parametrize(
+    ("command", "option"), pairs(EVERYTHING, every(3, EVERYTHING)), ids=[" ".join(one).strip() for one in EVERYTHING]
+)
 def test_every_view_for_people_has_as_many_rows_as_for_programs(command: str, option: str) -> None:
     chosen = [option] if option else []
     done = run(command, *chosen, "--limit", "7")

@@ -17,6 +17,14 @@ from tests.support.replay import replay
 SAMPLE = ROOT / "sample_pcaps" / "kafka_fenced_commit.pcapng"
 
 
+@pytest.fixture(scope="module")
+def long(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A capture that takes seconds to read."""
+    path = tmp_path_factory.mktemp("captures") / "long.pcap"
+    replay(path, "small", 400_000, 0, 40)
+    return path
+
+
 def test_the_report_is_the_same() -> None:
     one, two = (run("analyse", SAMPLE, "--format", "json", "--processes", n) for n in ("1", "2"))
     assert (two.returncode, two.stdout, two.stderr) == (0, one.stdout, one.stderr)
@@ -52,11 +60,9 @@ def test_a_folder_of_the_caller_is_no_source_of_code(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("to_group", [True, False], ids=["as Ctrl-C", "to the parent only"])
-def test_interrupting_leaves_no_process(tmp_path: Path, to_group: bool) -> None:
-    capture = tmp_path / "long.pcap"
-    replay(capture, "small", 400_000, 0, 40)
+def test_interrupting_leaves_no_process(long: Path, to_group: bool) -> None:
     program = subprocess.Popen(
-        [*COMMAND, "table", "messages", capture, "--processes", "3", "--format", "csv"],
+        [*COMMAND, "table", "messages", long, "--processes", "3", "--format", "csv"],
         stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, env=environment(), start_new_session=True,
     )  # fmt: skip
     children = _children(program.pid, 2)
@@ -66,11 +72,9 @@ def test_interrupting_leaves_no_process(tmp_path: Path, to_group: bool) -> None:
     assert _all_end(children)
 
 
-def test_killing_the_parent_ends_the_others(tmp_path: Path) -> None:
-    capture = tmp_path / "long.pcap"
-    replay(capture, "small", 400_000, 0, 40)
+def test_killing_the_parent_ends_the_others(long: Path) -> None:
     program = subprocess.Popen(
-        [*COMMAND, "table", "messages", capture, "--processes", "2", "--format", "csv"],
+        [*COMMAND, "table", "messages", long, "--processes", "2", "--format", "csv"],
         stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=environment(),
     )  # fmt: skip
     (child,) = _children(program.pid, 1)

@@ -13,15 +13,17 @@ import pytest
 from tests.bench.programs import TSHARK_FIELDS, Found, count_tshark
 from tests.support.replay import Replayed, replay
 from tests.support.replay_mqtt import write_publishes
+from tests.support.shares import every, share
 
 DECODE = ("-d", "tcp.port==9092,kafka", "-o", "tcp.check_checksum:TRUE", "-o", "ip.check_checksum:TRUE")
+PROFILES = ("small", "bulk", "flows", "tunnelled")
 WRONG = (
     "_ws.malformed || kafka.unsupported_api_version || kafka.request_missing || tcp.checksum.status == 0"
     " || ip.checksum.status == 0 || tcp.analysis.flags || frame.time_delta < 0"
 )
 
 
-@pytest.fixture(scope="module", params=["small", "bulk", "flows", "tunnelled"])
+@pytest.fixture(scope="module", params=share(PROFILES, every(2, PROFILES)))
 def made(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Replayed]:
     """A capture of each profile and what the generator says about it."""
     path = tmp_path_factory.mktemp("replay") / f"{request.param}.pcap"

@@ -8,7 +8,7 @@ from itertools import pairwise
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
 from dissectors.core.limits import Limits
@@ -19,6 +19,7 @@ from tests.dissectors.carriers.test_upgrade import END, REQUEST, RESPONSE
 from tests.dissectors.carriers.test_websocket import MASK, frame
 from tests.dissectors.properties import Case, Turn, decoded
 from tests.dissectors.test_properties import CASES
+from tests.support.shares import examples
 
 # Fields that tell where something is in the stream, or what that travels in.
 PLACES = ("stream_offset", "request_offset", "response_offset", "first_offset", "span", "transport")
@@ -53,7 +54,7 @@ def without_places(case: Case, rows: dict[str, list[tuple[Any, ...]]]) -> dict[s
 
 
 @pytest.mark.parametrize("protocol", list(CASES))
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@examples(25, suppress_health_check=[HealthCheck.too_slow])
 @given(data=st.data())
 def test_the_rows_are_the_same(protocol: str, data: st.DataObject) -> None:
     case = CASES[protocol]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
 from dissectors.core.model import CLIENT_TO_SERVER, SERVER_TO_CLIENT
@@ -14,6 +14,7 @@ from tests.dissectors.example.talk import EXAMPLE_CASE
 from tests.dissectors.kafka.talk import KAFKA_CASE
 from tests.dissectors.mongo.talk import MONGO_CASE
 from tests.dissectors.mqtt.talk import MQTT_CASE
+from tests.support.shares import examples
 
 CASES = {"kafka": KAFKA_CASE, "mqtt": MQTT_CASE, "mongo": MONGO_CASE, "example": EXAMPLE_CASE}
 
@@ -25,7 +26,7 @@ OVERSIZED: dict[str, Callable[[bytes], bytes]] = {
 }
 
 each_case = pytest.mark.parametrize("protocol", CASES)
-few = settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+few = examples(40, suppress_health_check=[HealthCheck.too_slow])
 
 
 @each_case

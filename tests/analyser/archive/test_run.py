@@ -17,6 +17,7 @@ from tests.conftest import SAMPLES
 from tests.support.archived import differences
 from tests.support.packets import Captured
 from tests.support.rotated import rotated
+from tests.support.shares import every, pairs
 from tests.support.two_points import at_two_points
 from tests.support.wire import duplicated, lossy, packets_of, reordered, resegmented
 
@@ -72,9 +73,10 @@ def compare(spark: SparkSession, packets: Sequence[Captured], folder: Path, way:
     return differences(folder / "dataset", captures)
 
 
-@pytest.mark.parametrize(
-    ("name", "way"), [("kafka_sasl", "seven files of ranges"), ("mongo_healthy", "gzip in two runs")]
-)
+TWO_WAYS = [("mongo_healthy", "gzip in two runs"), ("kafka_sasl", "seven files of ranges")]
+
+
+@pytest.mark.parametrize(("name", "way"), pairs(TWO_WAYS, every(2, TWO_WAYS)))
 def test_a_dataset_is_what_the_offline_command_finds(spark: SparkSession, name: str, way: str, tmp_path: Path) -> None:
     assert compare(spark, sample(name), tmp_path, WAYS[way]) == []
 

@@ -3,7 +3,7 @@
 import struct
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.analyser.capture.reading import read_bytes
@@ -21,6 +21,7 @@ from tests.support.packets import (
     simple,
     tcp,
 )
+from tests.support.shares import examples
 
 TS_NS = 1_700_000_000_000_000_000
 
@@ -65,13 +66,13 @@ def test_the_whole_captures_are_read() -> None:
 
 
 @given(any_capture, st.integers(64, 4000))
-@settings(max_examples=60, deadline=None)
+@examples(60)
 def test_block_size_changes_nothing(name: str, block_bytes: int) -> None:
     assert read_bytes(CAPTURES[name], block_bytes=block_bytes) == WHOLE[name]
 
 
 @given(any_capture, st.data(), st.integers(64, 4000))
-@settings(max_examples=100, deadline=None)
+@examples(100)
 def test_a_prefix_gives_a_prefix(name: str, data: st.DataObject, block_bytes: int) -> None:
     capture = CAPTURES[name]
     cut = data.draw(st.integers(28, len(capture) - 1))
@@ -94,7 +95,7 @@ def test_a_cut_last_record_is_a_remark(name: str) -> None:
 
 
 @given(any_capture, st.binary(max_size=2000), st.integers(64, 3000))
-@settings(max_examples=150, deadline=None)
+@examples(150)
 def test_random_bytes_behind_a_header_never_raise(name: str, rest: bytes, block_bytes: int) -> None:
     header = CAPTURES[name][: {"pcapng": len(section() + interface())}.get(name, 24)]
     segments, stats = read_bytes(header + rest, block_bytes=block_bytes)
@@ -103,7 +104,7 @@ def test_random_bytes_behind_a_header_never_raise(name: str, rest: bytes, block_
 
 
 @given(any_capture, st.data(), st.integers(64, 3000))
-@settings(max_examples=200, deadline=None)
+@examples(200)
 def test_overwritten_bytes_never_raise(name: str, data: st.DataObject, block_bytes: int) -> None:
     capture = bytearray(CAPTURES[name])
     at = data.draw(st.integers(24, len(capture) - 1))
@@ -115,7 +116,7 @@ def test_overwritten_bytes_never_raise(name: str, data: st.DataObject, block_byt
 
 
 @given(st.binary(min_size=1, max_size=120), st.sampled_from([0, 1, 101, 108, 113, 276]))
-@settings(max_examples=200, deadline=None)
+@examples(200)
 def test_random_packets_never_raise(packet: bytes, link_type: int) -> None:
     _, stats = read_bytes(pcap([Captured(0, packet), Captured(0, packet[:-1])], link_type=link_type))
     assert stats.packets == 2

@@ -4,12 +4,13 @@ import ipaddress
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from analyser.capture.endpoints import Addresses, Endpoints, EndpointTable
 from tests.analyser.capture.reading import read_bytes
 from tests.support.packets import Captured, ethernet, ipv4, pcap, tcp
+from tests.support.shares import examples
 
 # (source, port, destination, port, encapsulation); few values, so that rows repeat and differ in one place only
 addresses4 = st.sampled_from(["0.0.0.0", "10.0.0.1", "10.0.0.2", "255.255.255.255"])
@@ -48,7 +49,7 @@ def expected_ends(row: Row) -> tuple[Endpoints, bool]:
 
 
 @given(st.lists(st.lists(st.one_of(rows4, rows6), max_size=30), max_size=4))
-@settings(max_examples=150, deadline=None)
+@examples(150)
 def test_ids_are_exact_and_in_order_of_appearance(batches: list[list[Row]]) -> None:
     table = EndpointTable()
     seen: dict[Endpoints, int] = {}
@@ -63,7 +64,7 @@ def test_ids_are_exact_and_in_order_of_appearance(batches: list[list[Row]]) -> N
 
 
 @given(st.lists(st.tuples(st.lists(st.one_of(rows4, rows6), max_size=30), st.integers(0, 2**30)), max_size=8))
-@settings(max_examples=150, deadline=None)
+@examples(150)
 def test_ids_of_forgotten_pairs_are_used_again(rounds: list[tuple[list[Row], int]]) -> None:
     """After each batch some pairs are forgotten, by the bits of a number."""
     table = EndpointTable()

@@ -3,7 +3,7 @@
 import struct
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from analyser.capture.fragments import Fragments, Piece, Whole
@@ -22,6 +22,7 @@ from tests.support.packets import (
     udp,
     vxlan,
 )
+from tests.support.shares import examples
 
 PAYLOAD = bytes(range(256)) * 8
 BODY = tcp(PAYLOAD, seq=7)
@@ -68,7 +69,7 @@ def test_the_last_packet_carries_the_segment(family: str) -> None:
     st.integers(200, 4000),
     st.integers(0, 3),
 )
-@settings(max_examples=60, deadline=None)
+@examples(60)
 def test_any_order_any_block_any_copies(family: str, order: list[int], block_bytes: int, copies: int) -> None:
     """Thirteen fragments in any order, some of them doubled, over blocks of any size."""
     frames = FAMILIES[family](160)
@@ -226,7 +227,7 @@ def test_memory_is_bounded() -> None:
 
 
 @given(st.data())
-@settings(max_examples=150, deadline=None)
+@examples(150)
 def test_damaged_fragments_never_raise(data: st.DataObject) -> None:
     frames = [*four(1400), *six(1400)]
     damaged = []

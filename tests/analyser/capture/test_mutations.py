@@ -5,12 +5,13 @@ import struct
 import subprocess
 from pathlib import Path
 
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
 from analyser.capture import CaptureError
 from tests.analyser.capture.reading import read_bytes
 from tests.conftest import require_program
+from tests.support.shares import examples
 
 SAMPLES = sorted((Path(__file__).resolve().parents[3] / "sample_pcaps").glob("*.pcapng"))
 HEAD_BYTES = 40_000
@@ -70,7 +71,7 @@ def test_the_heads_hold_segments() -> None:
 
 
 @given(st.sampled_from(sorted(HEADS)), st.lists(mutations, min_size=1, max_size=6), st.integers(64, 20_000))
-@settings(max_examples=120, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@examples(120, suppress_health_check=[HealthCheck.too_slow])
 def test_mutated_captures(form: str, changes: list[tuple[str, float, int, bytes]], block_bytes: int) -> None:
     damaged, intact = mutate(form, HEADS[form], changes)
     found = read_bytes(damaged)
@@ -80,7 +81,7 @@ def test_mutated_captures(form: str, changes: list[tuple[str, float, int, bytes]
 
 
 @given(st.lists(mutations, min_size=1, max_size=3))
-@settings(max_examples=60, deadline=None)
+@examples(60)
 def test_mutated_compressed_captures(changes: list[tuple[str, float, int, bytes]]) -> None:
     damaged, _ = mutate("pcap", gzip.compress(HEADS["pcap"], mtime=0), changes)
     whole = read_bytes(HEADS["pcap"])[0]

@@ -7,7 +7,7 @@ import threading
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from analyser.capture import CaptureLimits, CaptureStats, EndpointTable, Source
@@ -16,6 +16,7 @@ from analyser.capture.reader import read_packets
 from tests.analyser.capture.reading import Segment, read_bytes, read_source
 from tests.support.packets import Captured, ethernet, ipv4, pcap, tcp
 from tests.support.patched_pcap import KINDS, patched
+from tests.support.shares import examples
 
 TS_NS = 950_000_000_000_000_000
 LOOPBACK = bytes(12) + b"\x08\x00"
@@ -45,13 +46,13 @@ def test_read_like_an_ordinary_file(kind: str, order: str) -> None:
 
 
 @given(any_kind, any_order, st.integers(64, 4000))
-@settings(max_examples=60, deadline=None)
+@examples(60)
 def test_block_size_changes_nothing(kind: str, order: str, block_bytes: int) -> None:
     assert read_bytes(patched(kind, PACKETS, order), block_bytes=block_bytes) == ORDINARY[order]
 
 
 @given(any_kind, any_order, st.data(), st.integers(64, 4000))
-@settings(max_examples=100, deadline=None)
+@examples(100)
 def test_a_prefix_gives_a_prefix(kind: str, order: str, data: st.DataObject, block_bytes: int) -> None:
     """From the second record's lengths on; before, a cut file may as well be an ordinary one."""
     capture = patched(kind, PACKETS, order)
@@ -65,7 +66,7 @@ def test_a_prefix_gives_a_prefix(kind: str, order: str, data: st.DataObject, blo
 
 
 @given(any_order, st.integers(41, 3000), st.integers(64, 4000))
-@settings(max_examples=100, deadline=None)
+@examples(100)
 def test_a_cut_ordinary_file_stays_ordinary(order: str, cut: int, block_bytes: int) -> None:
     capture = pcap(PACKETS, order=order)
     segments, stats = read_bytes(capture[:cut], block_bytes=block_bytes)

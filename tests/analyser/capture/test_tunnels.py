@@ -3,7 +3,7 @@
 import struct
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.analyser.capture.reading import read_bytes
@@ -23,6 +23,7 @@ from tests.support.packets import (
     udp,
     vxlan,
 )
+from tests.support.shares import examples
 
 HELLO = tcp(b"hello")
 V4, V6 = ipv4(HELLO, ip_id=5, ttl=9), ipv6(HELLO)
@@ -206,7 +207,7 @@ def test_a_cut_tunnelled_packet_is_truncated() -> None:
 
 
 @given(st.sampled_from(sorted(TUNNELS)), st.data())
-@settings(max_examples=300, deadline=None)
+@examples(300)
 def test_damaged_tunnels_never_raise(name: str, data: st.DataObject) -> None:
     frame = bytearray(TUNNELS[name][0])
     for _ in range(data.draw(st.integers(1, 4))):
@@ -217,7 +218,7 @@ def test_damaged_tunnels_never_raise(name: str, data: st.DataObject) -> None:
 
 
 @given(st.permutations(sorted(TUNNELS)), st.integers(64, 6000))
-@settings(max_examples=40, deadline=None)
+@examples(40)
 def test_block_size_changes_nothing(names: list[str], block_bytes: int) -> None:
     capture = pcap([Captured(n, TUNNELS[name][0]) for n, name in enumerate(names)])
     assert read_bytes(capture, block_bytes=block_bytes) == read_bytes(capture)

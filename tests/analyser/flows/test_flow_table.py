@@ -6,7 +6,7 @@ import io
 import random
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from analyser.capture import CaptureLimits, CaptureStats, EndpointTable, Source, read_batches
@@ -16,6 +16,7 @@ from analyser.flows.runs import Gap
 from analyser.flows.streams import Note
 from dissectors.core.limits import Limits
 from tests.support.packets import Captured, pcap
+from tests.support.shares import examples
 from tests.support.wire import ACK, FIN, PSH, RST, SYN, Talk
 
 Stream = list[bytes | int]
@@ -184,7 +185,7 @@ def test_what_is_held_back_is_bounded() -> None:
     assert got.client()[:2] == [b"01", 98]
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(st.integers(0, 2**32 - 1), st.integers(200, 4000))
 def test_streams_do_not_depend_on_block_size_or_order(seed: int, block_bytes: int) -> None:
     dice = random.Random(seed)

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import analyser
@@ -19,6 +19,7 @@ from analyser.registry.tables import TABLES
 from dissectors.core.limits import Limits
 from dissectors.registry import PROTOCOLS
 from tests.support.packets import Captured, pcap
+from tests.support.shares import examples
 from tests.support.wire import ACK, FIN, SYN, Talk, decode, reordered
 
 HEARTBEAT = struct.pack(">ihhih4sh7sih6s", 35, 12, 0, 1, 4, b"test", 7, b"billing", 5, 6, b"member")
@@ -224,7 +225,7 @@ def test_every_connection_has_its_own_waits() -> None:
 
 
 @given(st.integers(200, 60_000))
-@settings(max_examples=25, deadline=None)
+@examples(25)
 def test_any_split_into_blocks_gives_the_same_rows(block_bytes: int) -> None:
     assert read(everything(), "tcp_waits", block_bytes=block_bytes)[0] == expected()
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from analyser.registry.tables import TABLES
@@ -23,6 +23,7 @@ from dissectors.kafka.rows.record_rows import RecordRows
 from tests.dissectors.kafka.records.test_batches import COMMIT_MARKER, GZIP_V1, MESSAGES_V0, TRANSACTIONAL
 from tests.dissectors.kafka.records.test_record_sets import SEEDS, _batch_of
 from tests.support.record_batches import CODEC_NUMBERS, Sent, batch, message_set
+from tests.support.shares import examples
 
 LISTS = TABLES["kafka_records"].lists
 
@@ -168,7 +169,7 @@ def test_text_of(data: bytes, expected: tuple[str, str]) -> None:
     assert [(row["value"], row["value_encoding"]) for row in value] == [expected, ("v", "utf8")]
 
 
-@settings(max_examples=300, deadline=None)
+@examples(300)
 @given(
     st.lists(
         st.tuples(
@@ -190,7 +191,7 @@ def test_changed_bytes_give_the_same(changed: list[tuple[bytes, list[tuple[int, 
     assert_same(spans)
 
 
-@settings(max_examples=300, deadline=None)
+@examples(300)
 @given(st.lists(st.tuples(st.binary(max_size=120), st.integers(0, 9)), min_size=1, max_size=5))
 def test_any_records_give_the_same(bodies: list[tuple[bytes, int]]) -> None:
     assert_same([_batch_of(body, count) for body, count in bodies])

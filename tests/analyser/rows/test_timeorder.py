@@ -8,10 +8,11 @@ from collections.abc import Iterator
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from analyser.rows.timeorder import Chunk, in_time_order, sorted_chunk
+from tests.support.shares import examples
 
 BATCH_ROWS = 256
 
@@ -87,7 +88,7 @@ def test_chunks_are_read_about_once_when_rows_are_nearly_in_order() -> None:
     assert len(read) <= 1.1 * len(chunks)
 
 
-@settings(max_examples=50, deadline=None)
+@examples(50)
 @given(st.lists(st.tuples(st.integers(0, 30), st.integers(0, 3)), max_size=300), st.integers(1, 50))
 def test_any_rows_in_any_chunks(rows: list[tuple[int, int]], chunk_rows: int) -> None:
     times, flows = [row[0] for row in rows], [row[1] for row in rows]

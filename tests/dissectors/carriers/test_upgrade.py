@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from dissectors.carriers.frames import may_open
 from dissectors.carriers.upgrade import MAX_HEAD_BYTES, opening
+from tests.support.shares import examples
 
 REQUEST = (
     b"GET /chat HTTP/1.1\r\nHost: broker\r\nUpgrade: websocket\r\nConnection: keep-alive, Upgrade\r\n"
@@ -89,7 +90,7 @@ def test_a_token_in_place_of_a_name_is_not_told() -> None:
     assert len(found.hidden) == 1
 
 
-@settings(max_examples=200, deadline=None)
+@examples(200)
 @given(st.binary(max_size=60), st.integers(0, 250), st.binary(max_size=60), st.integers(0, 150))
 def test_any_heads(asked: bytes, asked_at: int, answered: bytes, answered_at: int) -> None:
     client, server = REQUEST + END, RESPONSE + END

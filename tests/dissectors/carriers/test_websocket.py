@@ -6,7 +6,7 @@ import struct
 from itertools import pairwise
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from wsproto.frame_protocol import Opcode
 
@@ -17,6 +17,7 @@ from dissectors.core.carrier import Carried, Interrupted, Item, Told
 from dissectors.core.limits import Limits
 from dissectors.core.model import CLIENT_TO_SERVER, SERVER_TO_CLIENT
 from tests.dissectors.carriers.test_upgrade import END, REQUEST, RESPONSE
+from tests.support.shares import examples
 
 OPENED = opening(REQUEST + END, RESPONSE + END)
 MASK = bytes.fromhex("37fa213d")
@@ -77,7 +78,7 @@ def test_each_piece_tells_its_place() -> None:
     ]
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(
     st.lists(st.tuples(st.binary(max_size=200), st.booleans(), st.sampled_from([2, 9])), min_size=1, max_size=6),
     st.lists(st.integers(1, 1500), max_size=6),
@@ -105,7 +106,7 @@ def test_any_split_gives_the_same_bytes_at_the_same_places(
     assert len(expected) == sum(len(payload) for payload, _, opcode in frames if opcode == 2)
 
 
-@settings(max_examples=100, deadline=None)
+@examples(100)
 @given(st.lists(st.binary(max_size=80), max_size=8), st.booleans(), st.booleans())
 def test_any_bytes(pieces: list[bytes], from_client: bool, middle: bool) -> None:
     for item in unwrapped(pieces, 0 if from_client else 1, middle=middle):

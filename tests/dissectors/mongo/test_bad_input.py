@@ -11,13 +11,14 @@ import bson
 import pytest
 import snappy
 import zstandard
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from dissectors.core.limits import MIB, Limits
 from dissectors.core.options import DecodeOptions
 from tests.dissectors.mongo.wire import Wire
 from tests.support.mongo_messages import COMPRESSOR_IDS, compressed, message, op_msg, op_reply, sequence
+from tests.support.shares import examples
 
 PING = op_msg({"ping": 1, "$db": "admin"}, 2)
 PONG = op_msg({"ok": 1.0}, 3, 2)
@@ -176,7 +177,7 @@ def test_a_wrong_count_of_documents() -> None:
     assert wire.command("status") == "ok"
 
 
-@settings(max_examples=200)
+@examples(200)
 @given(st.lists(st.tuples(st.booleans(), st.binary(max_size=120)), max_size=6), st.booleans())
 def test_any_bytes_as_messages(parts: list[tuple[bool, bytes]], payload: bool) -> None:
     wire = Wire(options=DecodeOptions(payload=payload))
@@ -198,7 +199,7 @@ SOUND = [
 ]
 
 
-@settings(max_examples=400)
+@examples(400)
 @given(
     st.sampled_from(SOUND),
     st.lists(st.tuples(st.integers(16, 400), st.integers(0, 255)), min_size=1, max_size=5),

@@ -8,7 +8,7 @@ from random import Random
 
 import bson
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from dissectors.core.limits import Limits
@@ -28,6 +28,7 @@ from tests.support.mongo_messages import (
     op_reply,
     op_update,
 )
+from tests.support.shares import examples
 
 FIND = op_msg({"find": "orders", "filter": {"a": 1}, "$db": "shop"}, 7)
 REPLY = op_msg({"cursor": {"firstBatch": [{"a": 1}], "id": 0, "ns": "shop.orders"}, "ok": 1.0}, 8, 7)
@@ -125,7 +126,7 @@ def test_a_reply_without_documents_is_believed_only_for_a_request_that_waits() -
     assert conversation(Limits(), DecodeOptions()).boundary(SERVER_TO_CLIENT, data, 0, True) is False
 
 
-@settings(max_examples=30)
+@examples(30)
 @given(st.integers(min_value=0, max_value=5000), st.integers(0, 2**32))
 def test_no_message_is_made_up_in_noise(size: int, seed: int) -> None:
     assert cut(Random(seed).randbytes(size), start=False).starts == []

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from dissectors.core.limits import Limits
@@ -33,6 +33,7 @@ from tests.support.mqtt_encode import (
     user_property,
     varint,
 )
+from tests.support.shares import examples
 
 
 class FullPath(MqttConversation):
@@ -91,7 +92,7 @@ def packets(draw: st.DrawFn, five: bool) -> Turn:
     return Turn(draw(_side), content)
 
 
-@settings(max_examples=150, deadline=None)
+@examples(150)
 @given(data=st.data())
 def test_the_quick_path_gives_the_rows_of_the_full_one(data: st.DataObject) -> None:
     level = data.draw(st.sampled_from([4, 5]))
@@ -106,7 +107,7 @@ def test_the_quick_path_gives_the_rows_of_the_full_one(data: st.DataObject) -> N
     assert quick == full
 
 
-@settings(max_examples=200, deadline=None)
+@examples(200)
 @given(st.binary(max_size=40), st.integers(0, 15), st.booleans())
 def test_the_parts_of_a_publish_are_those_of_its_layout(body: bytes, flags: int, five: bool) -> None:
     data = bytes([0x30 | flags]) + varint(len(body)) + body
@@ -124,7 +125,7 @@ def test_the_parts_of_a_publish_are_those_of_its_layout(body: bytes, flags: int,
         assert five
 
 
-@settings(max_examples=300, deadline=None)
+@examples(300)
 @given(_properties)
 def test_quick_properties_are_those_of_the_layout(properties: list[bytes]) -> None:
     data = publish("t", properties=properties)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from analyser.archive.decode.chunks import Chunk, Cutter, opened
@@ -23,6 +23,7 @@ from analyser.capture import (
 from tests.conftest import SAMPLES
 from tests.support.by_shares import chunks_of
 from tests.support.packets import Captured, ethernet, ipv4, ipv4_fragments, ipv6, pcap, tcp, udp, vxlan
+from tests.support.shares import examples
 
 COLUMNS = [name for name in PacketBatch.__slots__ if name not in ("data", "pair", "payload_start")]
 ADDRESSES = [("10.0.0.1", "10.0.0.2"), ("10.0.0.2", "10.0.0.1"), ("10.0.0.9", "10.0.0.2"), ("192.168.7.1", "10.1.1.1")]
@@ -71,7 +72,7 @@ def payloads_of(batch: PacketBatch) -> list[bytes]:
     return [bytes(batch.data[start : start + size]) for start, size in ends]
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(frames=PACKETS, shares=st.integers(1, 9), times=st.lists(st.integers(0, 1 << 50), min_size=40, max_size=40))
 def test_chunks_of_a_batch_are_the_batch(
     frames: list[bytes], shares: int, times: list[int], tmp_path_factory: pytest.TempPathFactory

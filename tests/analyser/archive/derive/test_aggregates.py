@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import analyser
@@ -22,6 +22,7 @@ from analyser.registry.tables import arrow_schema
 from tests.conftest import SAMPLES
 from tests.support.datasets import make_dataset
 from tests.support.rows import arrow_from_rows
+from tests.support.shares import examples
 
 CAPTURES = [SAMPLES / "kafka_fenced_commit.pcapng", SAMPLES / "mqtt_takeover_loop.pcapng"]
 
@@ -65,7 +66,7 @@ def _row(minute: int, operation: str, values: Sequence[float], errors: int) -> d
 _values = st.lists(st.floats(0, 1e5, width=32), max_size=12)
 
 
-@settings(max_examples=40)
+@examples(40)
 @given(st.lists(st.tuples(st.integers(0, 200), st.sampled_from("ab"), _values, st.integers(0, 3)), max_size=12))
 def test_merging_gives_the_aggregate_of_the_whole(parts: list[tuple[int, str, list[float], int]]) -> None:
     rows = pa.Table.from_pylist([_row(*part) for part in parts], schema=arrow_schema("latency_minutes"))

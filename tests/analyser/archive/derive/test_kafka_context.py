@@ -7,7 +7,7 @@ from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from analyser.archive.dataset.dataset import Change, write_parts
@@ -20,6 +20,7 @@ from tests.analyser.detectors.scenarios.build import START, Row, assigned, at, c
 from tests.support.archived import parts_of
 from tests.support.datasets import take_in
 from tests.support.rows import Rows, connection_from_rows
+from tests.support.shares import examples
 
 RUNS = 3
 FLOWS = [flow(f"flow{one}", client_address=f"10.1.0.{one}") for one in (1, 2, 3)]
@@ -75,7 +76,7 @@ def _rows(draw: st.DrawFn) -> tuple[str, list[Row]]:
 _told = st.tuples(_rows(), st.integers(0, RUNS - 1), st.booleans()).map(lambda both: Told(*both[0], *both[1:]))
 
 
-@settings(max_examples=4)
+@examples(4)
 @given(st.lists(_told, min_size=2, max_size=30, unique_by=lambda one: (one.table, one.rows[0]["ts"])))
 def test_several_runs_know_what_all_rows_tell(told: list[Told]) -> None:
     with TemporaryDirectory() as folder:

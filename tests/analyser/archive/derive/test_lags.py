@@ -6,7 +6,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from analyser.archive.dataset.dataset import Change
@@ -15,6 +15,7 @@ from analyser.archive.derive.lags import TABLE, run_lags
 from tests.analyser.detectors.scenarios.build import at, commit, fetch
 from tests.support.archived import parts_of
 from tests.support.datasets import take_in
+from tests.support.shares import examples
 
 HOURS = 5
 
@@ -60,7 +61,7 @@ def told(draw: st.DrawFn) -> Told:
     return Told("kafka_list_offsets", row, draw(st.integers(0, 2)), draw(st.booleans()))
 
 
-@settings(max_examples=6)
+@examples(6)
 @given(st.lists(told(), min_size=1, max_size=25, unique_by=lambda one: (one.table, one.row["ts"])))
 def test_several_runs_make_what_one_makes(rows: list[Told]) -> None:
     with TemporaryDirectory() as folder:

@@ -12,11 +12,12 @@ import lz4.frame
 import pytest
 import snappy
 import zstandard
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 from kafka.codec import gzip_encode, lz4_encode, lz4_encode_old_kafka, snappy_encode, zstd_encode
 
 from dissectors.kafka.records.compression import LIMIT_REACHED, Decompressed, decompress
+from tests.support.shares import examples
 
 MIB = 1 << 20
 TEXT = b"".join(b'{"id":%d,"state":"paid"}' % number for number in range(3000))
@@ -152,7 +153,7 @@ def test_bytes_behind_the_last_frame_are_not_read(name: str) -> None:
     assert decompress(codec, data + b"more", 64 * MIB) == Decompressed(TEXT)
 
 
-@settings(max_examples=300)
+@examples(300)
 @given(st.sampled_from(["gzip", "snappy", "lz4", "zstd", "none", "x"]), st.binary(max_size=300), st.integers(1, 5000))
 @example("lz4", b"\x04\x22\x4d\x18\x40", 9)
 def test_any_bytes_never_raise(codec: str, data: bytes, limit: int) -> None:
@@ -161,7 +162,7 @@ def test_any_bytes_never_raise(codec: str, data: bytes, limit: int) -> None:
         assert codec == "none" or len(out.data) <= limit
 
 
-@settings(max_examples=200)
+@examples(200)
 @given(st.sampled_from(COMPRESSING), st.integers(0, 10**6), st.integers(0, 255), st.integers(1, 200_000))
 def test_changed_bytes_never_raise(name: str, at: int, byte: int, limit: int) -> None:
     codec, data = packed(name, TEXT)

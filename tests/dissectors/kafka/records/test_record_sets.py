@@ -8,7 +8,7 @@ from typing import Any
 
 import crc32c
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from kafka.record.memory_records import MemoryRecords
 
@@ -33,6 +33,7 @@ from tests.dissectors.kafka.records.test_batches import (
     TRANSACTIONAL,
 )
 from tests.support.record_batches import CODEC_NUMBERS, Sent, batch, message_set
+from tests.support.shares import examples
 
 HEADERS = [("trace", b"\x00\xff"), ("none", None), ("long", b"x" * 300), ("", b"")]
 RECORDS = [
@@ -263,7 +264,7 @@ def test_truncation_at_every_byte(seed: bytes) -> None:
             assert len(records_of(one)[0]) <= 9
 
 
-@settings(max_examples=400)
+@examples(400)
 @given(st.sampled_from(SEEDS), st.lists(st.tuples(st.integers(0, 2000), st.binary(min_size=1, max_size=6)), max_size=4))
 def test_changed_bytes_never_raise(seed: bytes, changes: list[tuple[int, bytes]]) -> None:
     raw = bytearray(seed)
@@ -279,7 +280,7 @@ def test_changed_bytes_never_raise(seed: bytes, changes: list[tuple[int, bytes]]
             record_headers(one.data, headers_at, headers, stop)
 
 
-@settings(max_examples=200)
+@examples(200)
 @given(st.binary(max_size=300), st.integers(0, 400))
 def test_any_bytes_never_raise(body: bytes, count: int) -> None:
     for one in [*opened(body), *opened(_batch_of(body, count))]:

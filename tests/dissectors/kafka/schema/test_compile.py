@@ -8,7 +8,7 @@ from random import Random
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from dissectors.core.errors import DecodeError
@@ -19,6 +19,7 @@ from dissectors.kafka.schema.compile_source import MANY, FunctionSource
 from dissectors.kafka.schema.definitions import MASKED, Direction
 from dissectors.kafka.schema.primitives import continue_uvarint, read_uvarint, uuid_text
 from tests.support import kafka_encode
+from tests.support.shares import examples
 
 messages = st.sampled_from(kafka_encode.MESSAGES)
 
@@ -107,7 +108,7 @@ def names_in(value: Any) -> list[str]:
 
 
 @given(messages, st.integers(0, 2**32))
-@settings(max_examples=300, deadline=None)
+@examples(300)
 def test_projection_is_a_part_of_the_whole(message: tuple[int, int, Direction], seed: int) -> None:
     random = Random(seed)
     body, _ = kafka_encode.message(*message, random)
@@ -118,7 +119,7 @@ def test_projection_is_a_part_of_the_whole(message: tuple[int, int, Direction], 
 
 
 @given(messages, st.integers(0, 2**32))
-@settings(max_examples=300, deadline=None)
+@examples(300)
 def test_projection_refuses_every_cut(message: tuple[int, int, Direction], seed: int) -> None:
     random = Random(seed)
     body, _ = kafka_encode.message(*message, random)
@@ -137,7 +138,7 @@ def test_projection_refuses_every_cut(message: tuple[int, int, Direction], seed:
 
 
 @given(messages, st.binary(max_size=200), st.integers(0, 200))
-@settings(max_examples=1000, deadline=None)
+@examples(1000)
 def test_any_bytes_raise_nothing_but_decode_error(message: tuple[int, int, Direction], buf: bytes, pos: int) -> None:
     for wanted in (None, frozenset({"partitions", "name"})):
         function = decoder(*message, wanted)

@@ -14,7 +14,7 @@ from dissectors.kafka.schema.compile import decoder
 from dissectors.kafka.schema.definitions import Direction
 from dissectors.kafka.schema.walk import Node, begins, walk
 from tests.support import kafka_encode
-from tests.support.shares import share
+from tests.support.shares import examples, share
 
 BEFORE, BEHIND = b"\x02" * 7, b"\x01\x00" * 40
 messages = st.sampled_from(kafka_encode.MESSAGES)
@@ -84,7 +84,7 @@ def test_walk_equals_decoder_for_every_message(message: tuple[int, int, Directio
 
 
 @given(messages, st.integers(0, 2**32), st.integers(0, 2**32))
-@settings(max_examples=500, deadline=None)
+@examples(500)
 def test_walk_equals_decoder_on_broken_messages(message: tuple[int, int, Direction], seed: int, breaks: int) -> None:
     body, _ = kafka_encode.message(*message, Random(seed))
     body = broken(body, Random(breaks))
@@ -92,13 +92,13 @@ def test_walk_equals_decoder_on_broken_messages(message: tuple[int, int, Directi
 
 
 @given(messages, st.binary(max_size=300), st.binary(max_size=60))
-@settings(max_examples=500, deadline=None)
+@examples(500)
 def test_walk_equals_decoder_on_any_bytes(message: tuple[int, int, Direction], body: bytes, behind: bytes) -> None:
     check_equal(message, body + behind, 0, len(body))
 
 
 @given(messages, st.integers(0, 2**32))
-@settings(max_examples=150, deadline=None)
+@examples(150)
 def test_cutting_a_message_gives_a_prefix_of_its_tree(message: tuple[int, int, Direction], seed: int) -> None:
     random = Random(seed)
     body, _ = kafka_encode.message(*message, random)
@@ -118,7 +118,7 @@ def leaves(nodes: list[Node]) -> list[Node]:
 
 
 @given(messages, st.integers(0, 2**32))
-@settings(max_examples=150, deadline=None)
+@examples(150)
 def test_spans_of_fields_lie_side_by_side(message: tuple[int, int, Direction], seed: int) -> None:
     body, _ = kafka_encode.message(*message, Random(seed))
     walked = walk(*message, body, 0, len(body))
