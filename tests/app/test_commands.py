@@ -203,7 +203,7 @@ def test_analyse_json_is_the_contract(capture: Path) -> None:
     assert made["captures"][0]["packets"] == 8
     assert made["operations"][0] | {"latency_ms": None} == {
         "protocol": "kafka", "operation": "ApiVersions", "exchanges": 3, "errors": 0, "unanswered": 0, "orphans": 0,
-        "latency_ms": None, "error_names": {},
+        "waiting": 0, "latency_ms": None, "error_names": {},
     }  # fmt: skip
 
 
