@@ -13,6 +13,8 @@ from analyser.detectors.findings import Evidence, Finding
 from analyser.detectors.frame_rows import Row
 from analyser.detectors.proof import Proof, proof_of
 
+# Columns of flows by which one is named.
+FLOW_COLUMNS = ("flow_id", "protocol", "client_address", "client_port", "server_address", "server_port")
 # So many flows are named in the numbers of one finding; the rest is counted.
 MOST_NAMED = 20
 

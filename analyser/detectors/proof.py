@@ -8,6 +8,8 @@ from typing import Any, NamedTuple
 from analyser.detectors.findings import Evidence
 
 _Columns = tuple[str, str, str]
+# Columns of expert_infos that `proof_of` wants.
+REMARK_COLUMNS = ("ts", "file", "packet", "message_id")
 _OF_REMARKS: _Columns = ("file", "packet", "message_id")
 
 

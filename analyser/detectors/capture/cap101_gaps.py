@@ -25,8 +25,9 @@ from collections.abc import Iterator
 
 from analyser.detectors.detector import Detector, Frames
 from analyser.detectors.findings import Finding
-from analyser.detectors.flow_rows import capture_finding, endpoints_text
+from analyser.detectors.flow_rows import FLOW_COLUMNS, capture_finding, endpoints_text
 from analyser.detectors.frame_rows import rows_of
+from analyser.detectors.proof import REMARK_COLUMNS
 from analyser.words import count
 
 
@@ -62,11 +63,8 @@ DETECTOR = Detector(
     severity="warning",
     confidence="high",
     reads={
-        "flows": (
-            "flow_id", "protocol", "client_address", "client_port", "server_address", "server_port", "gap_bytes",
-            "bytes_to_server", "bytes_to_client",
-        ),
-        "expert_infos": ("ts", "file", "packet", "message_id", "flow_id"),
+        "flows": (*FLOW_COLUMNS, "gap_bytes", "bytes_to_server", "bytes_to_client"),
+        "expert_infos": (*REMARK_COLUMNS, "flow_id"),
     },
     partition_by=(),
     detect=detect,
@@ -75,4 +73,4 @@ DETECTOR = Detector(
         "expert_infos": f"{_IS_GAP} AND (flow_id, ts) IN "
         f"(SELECT (flow_id, min(ts)) FROM expert_infos WHERE {_IS_GAP} GROUP BY flow_id)",
     },
-)  # fmt: skip
+)

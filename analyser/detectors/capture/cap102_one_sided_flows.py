@@ -25,7 +25,7 @@ from collections.abc import Iterator
 
 from analyser.detectors.detector import Detector, Frames
 from analyser.detectors.findings import Finding
-from analyser.detectors.flow_rows import MOST_NAMED, endpoints_text
+from analyser.detectors.flow_rows import FLOW_COLUMNS, MOST_NAMED, endpoints_text
 from analyser.detectors.frame_rows import rows_of
 from analyser.detectors.proof import proof_of
 from analyser.words import count
@@ -69,10 +69,7 @@ DETECTOR = Detector(
     severity="warning",
     confidence="medium",
     reads={
-        "flows": (
-            "flow_id", "protocol", "client_address", "client_port", "server_address", "server_port",
-            "bytes_to_server", "bytes_to_client",
-        ),
+        "flows": (*FLOW_COLUMNS, "bytes_to_server", "bytes_to_client"),
         "messages": ("ts", "file", "packet_last", "message_id", "flow_id"),
     },
     partition_by=(),
@@ -82,4 +79,4 @@ DETECTOR = Detector(
         "messages": "message_id IN (SELECT arg_min(message_id, (ts, message_id)) FROM messages "
         f"WHERE flow_id IN (SELECT flow_id FROM flows WHERE {_ONE_SIDED_SQL}) GROUP BY flow_id)",
     },
-)  # fmt: skip
+)

@@ -23,8 +23,9 @@ from collections.abc import Iterator
 
 from analyser.detectors.detector import Detector, Frames
 from analyser.detectors.findings import Finding
-from analyser.detectors.flow_rows import capture_finding, endpoints_text
+from analyser.detectors.flow_rows import FLOW_COLUMNS, capture_finding, endpoints_text
 from analyser.detectors.frame_rows import rows_of
+from analyser.detectors.proof import REMARK_COLUMNS
 from analyser.words import count
 
 
@@ -54,13 +55,10 @@ DETECTOR = Detector(
     severity="warning",
     confidence="high",
     reads={
-        "flows": (
-            "flow_id", "protocol", "client_address", "client_port", "server_address", "server_port",
-            "truncated_packets",
-        ),
-        "expert_infos": ("ts", "file", "packet", "message_id", "flow_id"),
+        "flows": (*FLOW_COLUMNS, "truncated_packets"),
+        "expert_infos": (*REMARK_COLUMNS, "flow_id"),
     },
     partition_by=(),
     detect=detect,
     rows={"flows": "truncated_packets > 0", "expert_infos": "code = 'cut_segment' AND ts IS NOT NULL"},
-)  # fmt: skip
+)

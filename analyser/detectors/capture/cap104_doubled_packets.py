@@ -25,8 +25,9 @@ from collections.abc import Iterator
 
 from analyser.detectors.detector import Detector, Frames
 from analyser.detectors.findings import Finding
-from analyser.detectors.flow_rows import capture_finding, endpoints_text
+from analyser.detectors.flow_rows import FLOW_COLUMNS, capture_finding, endpoints_text
 from analyser.detectors.frame_rows import rows_of
+from analyser.detectors.proof import REMARK_COLUMNS
 from analyser.words import count
 
 
@@ -55,11 +56,8 @@ DETECTOR = Detector(
     severity="info",
     confidence="high",
     reads={
-        "flows": (
-            "flow_id", "protocol", "client_address", "client_port", "server_address", "server_port", "packets",
-            "duplicate_packets",
-        ),
-        "expert_infos": ("ts", "file", "packet", "message_id", "flow_id"),
+        "flows": (*FLOW_COLUMNS, "packets", "duplicate_packets"),
+        "expert_infos": (*REMARK_COLUMNS, "flow_id"),
     },
     partition_by=(),
     detect=detect,
@@ -67,4 +65,4 @@ DETECTOR = Detector(
         "flows": "EXISTS (SELECT 1 FROM expert_infos WHERE code = 'copy')",
         "expert_infos": "code = 'copy' AND ts IS NOT NULL",
     },
-)  # fmt: skip
+)

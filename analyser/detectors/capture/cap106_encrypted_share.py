@@ -22,9 +22,9 @@ from collections.abc import Iterator
 
 from analyser.detectors.detector import Detector, Frames
 from analyser.detectors.findings import Finding
-from analyser.detectors.flow_rows import MOST_NAMED, endpoints_text
+from analyser.detectors.flow_rows import FLOW_COLUMNS, MOST_NAMED, endpoints_text
 from analyser.detectors.frame_rows import rows_of
-from analyser.detectors.proof import proof_of
+from analyser.detectors.proof import REMARK_COLUMNS, proof_of
 from analyser.words import count
 
 
@@ -64,11 +64,8 @@ DETECTOR = Detector(
     severity="info",
     confidence="high",
     reads={
-        "flows": (
-            "flow_id", "protocol", "client_address", "client_port", "server_address", "server_port", "encrypted",
-            "sni", "bytes_to_server", "bytes_to_client",
-        ),
-        "expert_infos": ("ts", "file", "packet", "message_id", "flow_id"),
+        "flows": (*FLOW_COLUMNS, "encrypted", "sni", "bytes_to_server", "bytes_to_client"),
+        "expert_infos": (*REMARK_COLUMNS, "flow_id"),
     },
     partition_by=(),
     detect=detect,
@@ -77,4 +74,4 @@ DETECTOR = Detector(
         "AND EXISTS (SELECT 1 FROM expert_infos WHERE code = 'encrypted')",
         "expert_infos": "code = 'encrypted' AND ts IS NOT NULL",
     },
-)  # fmt: skip
+)

@@ -26,7 +26,7 @@ from collections.abc import Iterator
 
 from analyser.detectors.detector import Detector, Frames
 from analyser.detectors.findings import Evidence, Finding
-from analyser.detectors.flow_rows import MOST_NAMED, endpoints_text
+from analyser.detectors.flow_rows import FLOW_COLUMNS, MOST_NAMED, endpoints_text
 from analyser.detectors.frame_rows import rows_of
 from analyser.detectors.proof import Proof
 from analyser.words import count
@@ -92,7 +92,7 @@ DETECTOR = Detector(
         "captures": ("file", "ts_first", "ts_last"),
         "expert_infos": ("ts", "file", "packet"),
         "flows": (
-            "flow_id", "protocol", "client_address", "client_port", "server_address", "server_port", "encapsulation",
+            *FLOW_COLUMNS, "encapsulation",
             "ts_first", "file", "first_packet", "duplicate_of", "hop_latency_ms", "clock_offset_ms",
         ),
     },

@@ -28,6 +28,7 @@ COMMIT_COLUMNS = (
     "ownership_confidence", "log_end_offset", "client_gap_ts", "flow_id", "file", "request_packet",
 )  # fmt: skip
 MAX_OFFSETS = 40
+MAX_PARTITIONS = 100
 # Longer names are cut in sentences; a member id is a client id and a UUID.
 MAX_NAME = 160
 
@@ -185,6 +186,12 @@ def committer_numbers(commits: Sequence[Commit]) -> dict[str, Any]:
         flows={c.flow_id for c in commits},
         commits=len(commits),
     )
+
+
+def commits_numbers(commits: Sequence[Commit]) -> dict[str, Any]:
+    """`partitions` and `committers` of a finding about one committer's commits; at least one."""
+    partitions = sorted({f"{c.topic}-{c.partition}" for c in commits})
+    return {"partitions": partitions[:MAX_PARTITIONS], "committers": [committer_numbers(commits)]}
 
 
 def numbers_of_committer(

@@ -37,9 +37,9 @@ from analyser.detectors.kafka.commits import (
     Commit,
     Identity,
     commit_proof,
+    commits_numbers,
     commits_of,
     committer_key,
-    committer_numbers,
     committer_text,
     group_text,
     partitions_text,
@@ -139,8 +139,7 @@ def _finding(cluster: str | None, refused: Sequence[Commit], requests: int, stan
             "generation": last.generation,
             "refused_requests": requests,
             "not_healed": standing,
-            "partitions": sorted({f"{c.topic}-{c.partition}" for c in refused})[:100],
-            "committers": [committer_numbers(refused)],
+            **commits_numbers(refused),
         },
     )
 

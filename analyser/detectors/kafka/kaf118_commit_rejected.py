@@ -35,9 +35,9 @@ from analyser.detectors.kafka.commits import (
     Identity,
     by_identity,
     commit_proof,
+    commits_numbers,
     commits_of,
     committer_key,
-    committer_numbers,
     committer_text,
     group_text,
     partitions_text,
@@ -102,8 +102,7 @@ def _finding(cluster: str | None, rejected: Sequence[Commit], requests: int, tot
             "all_requests": total,
             "rejected_share": round(requests / total, 6),
             "healed": healed,
-            "partitions": sorted({f"{c.topic}-{c.partition}" for c in rejected})[:100],
-            "committers": [committer_numbers(rejected)],
+            **commits_numbers(rejected),
         },
     )
 

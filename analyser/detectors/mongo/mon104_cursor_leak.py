@@ -36,6 +36,7 @@ from analyser.detectors.mongo.mongo_rows import (
     COMMAND_COLUMNS,
     MONGO_FLOWS,
     NS_PER_MS,
+    application_key,
     client_numbers,
     client_text,
     command_finding,
@@ -108,9 +109,7 @@ def _finding(how: _Left, cursors: list[Row], commands: list[Row]) -> Finding:
         confidence="low" if how is _UNSURE else "high",
         provisional=how is _IDLE,
         subject={
-            "server": server_text(first),
-            "address": first["client_address"],
-            "application": first["app_name"],
+            **application_key(first),
             "shape_id": first["shape_id"],
             "left": how.name,
         },

@@ -41,6 +41,7 @@ from analyser.detectors.mongo.mongo_rows import (
     HELLOS,
     NS_PER_S,
     WAITING,
+    application_key,
     client_numbers,
     client_text,
     command_finding,
@@ -156,7 +157,7 @@ def _one_by_one(runs: list[_Run]) -> Finding:
         rows,
         severity="warning",
         confidence="medium",
-        subject={**_who(first), "shape_id": first["shape_id"]},
+        subject={**application_key(first), "shape_id": first["shape_id"]},
         sentence=(
             f"{sentence_start(client_text(first))} sent {command_text(first)} {len(rows)} times within "
             f"{ms_text(took_ms)} to {server_text(first)} on one connection, one after the other with "
@@ -190,7 +191,7 @@ def _storm(storms: list[list[Row]]) -> Finding:
         rows,
         severity="warning",
         confidence="medium",
-        subject={**_who(first), "where": namespace(first)},
+        subject={**application_key(first), "where": namespace(first)},
         sentence=(
             f"{sentence_start(client_text(first))} read {namespace(first) or 'a collection'} from "
             f"{server_text(first)} in very small batches: {count(len(rows), 'getMore')} for {documents:,} "
@@ -205,10 +206,6 @@ def _storm(storms: list[list[Row]]) -> Finding:
             "clients": [client_numbers(first, get_mores=len(rows), connections=len(storms))],
         },
     )
-
-
-def _who(row: Row) -> Row:
-    return {"server": server_text(row), "address": row["client_address"], "application": row["app_name"]}
 
 
 def _more(connections: int) -> str:

@@ -28,7 +28,7 @@ from analyser.detectors.detector import Detector, Frames
 from analyser.detectors.findings import Finding
 from analyser.detectors.frame_rows import Row, rows_of
 from analyser.detectors.mongo.mongo_rows import COMMAND_COLUMNS, client_numbers, client_text, server_text
-from analyser.detectors.proof import proof_of
+from analyser.detectors.proof import REMARK_COLUMNS, proof_of
 from analyser.severity import Severity
 from analyser.words import sentence_start, times
 
@@ -96,7 +96,7 @@ DETECTOR = Detector(
     confidence="high",
     reads={
         "mongo_commands": COMMAND_COLUMNS,
-        "expert_infos": ("ts", "file", "packet", "message_id", "direction", "severity", "code", "text"),
+        "expert_infos": (*REMARK_COLUMNS, "direction", "severity", "code", "text"),
     },
     partition_by=("flow_id",),
     detect=detect,

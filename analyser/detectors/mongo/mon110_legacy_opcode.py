@@ -31,6 +31,7 @@ from analyser.detectors.mongo.mongo_rows import (
     CLIENT_KEY,
     COMMAND_COLUMNS,
     HELLOS,
+    client_key,
     client_numbers,
     client_text,
     command_finding,
@@ -59,12 +60,7 @@ def detect(frames: Frames, *, messages_least: int = 1) -> Iterator[Finding]:
         DETECTOR,
         rows,
         severity="info",
-        subject={
-            "server": server_text(first),
-            "address": first["client_address"],
-            "application": first["app_name"],
-            "driver": first["driver"],
-        },
+        subject=client_key(first),
         sentence=(
             f"{sentence_start(client_text(first))} sends {counts} to {server_text(first)}, which servers from 5.1 on "
             f"do not take: {listed(command_text(row) for row in rows)}."

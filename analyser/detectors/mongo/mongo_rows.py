@@ -97,6 +97,16 @@ def client_numbers(row: Mapping[str, Any], **more: Any) -> Row:
     }
 
 
+def application_key(row: Mapping[str, Any]) -> Row:
+    """What a finding about one application at one server is about."""
+    return {"server": server_text(row), "address": row["client_address"], "application": row["app_name"]}
+
+
+def client_key(row: Mapping[str, Any]) -> Row:
+    """What a finding about one application and its driver is about."""
+    return {**application_key(row), "driver": row["driver"]}
+
+
 def by_client(rows: Iterable[Row]) -> list[list[Row]]:
     """The rows of each address, application and driver, those with most rows first."""
     held: dict[tuple[Any, ...], list[Row]] = {}

@@ -25,7 +25,7 @@ from collections.abc import Iterator
 
 from analyser.detectors.detector import Detector, Frames
 from analyser.detectors.findings import Finding
-from analyser.detectors.mqtt.mqtt_rows import CLIENT_COLUMNS, REMARK_COLUMNS, remark_findings
+from analyser.detectors.mqtt.mqtt_rows import CLIENT_COLUMNS, TOLD_COLUMNS, remark_findings
 from analyser.severity import Severity
 
 _OTHER_RULES = ("invalid_qos", "missing_packet_identifier")
@@ -48,7 +48,7 @@ DETECTOR = Detector(
     name="malformed",
     severity="warning",
     confidence="high",
-    reads={"mqtt_connections": CLIENT_COLUMNS, "expert_infos": REMARK_COLUMNS},
+    reads={"mqtt_connections": CLIENT_COLUMNS, "expert_infos": TOLD_COLUMNS},
     partition_by=("flow_id",),
     detect=detect,
     rows={

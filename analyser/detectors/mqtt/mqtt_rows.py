@@ -11,7 +11,7 @@ from typing import Any
 from analyser.detectors.detector import Detector, Frames
 from analyser.detectors.findings import Evidence, Finding
 from analyser.detectors.frame_rows import Row, rows_of
-from analyser.detectors.proof import Proof, proof_of
+from analyser.detectors.proof import REMARK_COLUMNS, Proof, proof_of
 from analyser.severity import Severity
 from analyser.words import printable, sentence_start, times
 
@@ -20,7 +20,7 @@ _NS_PER_MS = 1_000_000
 # Columns of mqtt_connections by which a client is named.
 CLIENT_COLUMNS = ("ts", "client_id", "client_address", "client_port", "server_address", "server_port", "version")
 _DISCONNECT_COLUMNS = ("file", "disconnect_packet", "disconnected_by", "ts_disconnect", "disconnect_reason_code")
-REMARK_COLUMNS = ("ts", "file", "packet", "message_id", "direction", "severity", "code", "text")
+TOLD_COLUMNS = (*REMARK_COLUMNS, "direction", "severity", "code", "text")
 
 
 def client_text(row: Mapping[str, Any]) -> str:
@@ -120,7 +120,7 @@ def remark_rows(codes: Iterable[str]) -> str:
 def remark_detector_tables(codes: Iterable[str]) -> dict[str, Any]:
     """Keyword arguments of a Detector that judges remarks on one flow."""
     return {
-        "reads": {"mqtt_connections": (*CLIENT_COLUMNS, *_DISCONNECT_COLUMNS), "expert_infos": REMARK_COLUMNS},
+        "reads": {"mqtt_connections": (*CLIENT_COLUMNS, *_DISCONNECT_COLUMNS), "expert_infos": TOLD_COLUMNS},
         "partition_by": ("flow_id",),
         "rows": {"expert_infos": remark_rows(codes)},
         "suspects": "SELECT flow_id FROM r_expert_infos SEMI JOIN r_mqtt_connections USING (flow_id)",

@@ -25,9 +25,9 @@ from collections.abc import Iterator
 
 from analyser.detectors.detector import Detector, Frames
 from analyser.detectors.findings import Finding
-from analyser.detectors.flow_rows import MOST_NAMED, endpoints_text
+from analyser.detectors.flow_rows import FLOW_COLUMNS, MOST_NAMED, endpoints_text
 from analyser.detectors.frame_rows import rows_of
-from analyser.detectors.proof import proof_of
+from analyser.detectors.proof import REMARK_COLUMNS, proof_of
 from analyser.words import count
 
 
@@ -70,11 +70,8 @@ DETECTOR = Detector(
     severity="warning",
     confidence="high",
     reads={
-        "flows": (
-            "flow_id", "protocol", "client_address", "client_port", "server_address", "server_port",
-            "data_segments", "retransmitted_segments", "retransmitted_bytes",
-        ),
-        "expert_infos": ("ts", "file", "packet", "message_id"),
+        "flows": (*FLOW_COLUMNS, "data_segments", "retransmitted_segments", "retransmitted_bytes"),
+        "expert_infos": REMARK_COLUMNS,
         "exchanges": ("ts", "exchange_id", "operation", "latency_ms"),
     },
     partition_by=("flow_id",),
@@ -87,4 +84,4 @@ DETECTOR = Detector(
         f"AND flow_id IN (SELECT flow_id FROM flows WHERE {_SUSPECT}))",
     },
     suspects="SELECT flow_id FROM r_flows",
-)  # fmt: skip
+)

@@ -24,9 +24,9 @@ from collections.abc import Iterator
 
 from analyser.detectors.detector import Detector, Frames
 from analyser.detectors.findings import Finding
-from analyser.detectors.flow_rows import endpoints_text
+from analyser.detectors.flow_rows import FLOW_COLUMNS, endpoints_text
 from analyser.detectors.frame_rows import rows_of
-from analyser.detectors.proof import proof_of
+from analyser.detectors.proof import REMARK_COLUMNS, proof_of
 
 
 def detect(frames: Frames, *, ms_above: float = 100.0) -> Iterator[Finding]:
@@ -56,11 +56,8 @@ DETECTOR = Detector(
     severity="warning",
     confidence="high",
     reads={
-        "flows": (
-            "flow_id", "protocol", "client_address", "client_port", "server_address", "server_port",
-            "client_zero_window_ms", "server_zero_window_ms",
-        ),
-        "expert_infos": ("ts", "file", "packet", "message_id", "direction"),
+        "flows": (*FLOW_COLUMNS, "client_zero_window_ms", "server_zero_window_ms"),
+        "expert_infos": (*REMARK_COLUMNS, "direction"),
     },
     partition_by=("flow_id",),
     detect=detect,
@@ -69,4 +66,4 @@ DETECTOR = Detector(
         "expert_infos": "code = 'zero_window'",
     },
     suspects="SELECT flow_id FROM r_flows",
-)  # fmt: skip
+)

@@ -24,9 +24,9 @@ from collections.abc import Iterator
 
 from analyser.detectors.detector import Detector, Frames
 from analyser.detectors.findings import Finding
-from analyser.detectors.flow_rows import endpoints_text
+from analyser.detectors.flow_rows import FLOW_COLUMNS, endpoints_text
 from analyser.detectors.frame_rows import rows_of
-from analyser.detectors.proof import Proof, evidence_of
+from analyser.detectors.proof import REMARK_COLUMNS, Proof, evidence_of
 from analyser.words import count
 
 _LONG_POLLS = frozenset({"Fetch", "ShareFetch", "hello", "getMore"})
@@ -76,11 +76,8 @@ DETECTOR = Detector(
     severity="warning",
     confidence="high",
     reads={
-        "flows": (
-            "flow_id", "protocol", "client_address", "client_port", "server_address", "server_port",
-            "reset_by", "gap_bytes",
-        ),
-        "expert_infos": ("ts", "file", "packet", "message_id"),
+        "flows": (*FLOW_COLUMNS, "reset_by", "gap_bytes"),
+        "expert_infos": REMARK_COLUMNS,
         "exchanges": ("ts", "operation", "request_file", "request_packet", "request_message_id"),
     },
     partition_by=("flow_id",),
@@ -91,4 +88,4 @@ DETECTOR = Detector(
         "exchanges": f"status = 'unanswered' AND flow_id IN (SELECT flow_id FROM flows WHERE {_RESET})",
     },
     suspects="SELECT flow_id FROM r_flows SEMI JOIN r_exchanges USING (flow_id)",
-)  # fmt: skip
+)

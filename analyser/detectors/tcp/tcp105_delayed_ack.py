@@ -35,7 +35,7 @@ from statistics import median
 
 from analyser.detectors.detector import Detector, Frames
 from analyser.detectors.findings import Finding
-from analyser.detectors.flow_rows import MOST_NAMED, endpoints_text, wait_proof
+from analyser.detectors.flow_rows import FLOW_COLUMNS, MOST_NAMED, endpoints_text, wait_proof
 from analyser.detectors.frame_rows import Row, rows_of
 from analyser.flows.waits import MOST_OPTIONS_BYTES
 from analyser.words import count
@@ -134,7 +134,7 @@ DETECTOR = Detector(
     severity="warning",
     confidence="high",
     reads={
-        "flows": ("flow_id", "protocol", "client_address", "client_port", "server_address", "server_port", "encrypted"),
+        "flows": (*FLOW_COLUMNS, "encrypted"),
         "tcp_waits": (
             "ts", "ts_last", "file", "packet_first", "file_last", "packet_last", "direction", "stream_offset",
             "wait_ms", "answer_ms", "sent_bytes", "next_bytes", "segment_limit_bytes",

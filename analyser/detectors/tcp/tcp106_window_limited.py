@@ -33,7 +33,7 @@ from collections.abc import Iterator
 
 from analyser.detectors.detector import Detector, Frames
 from analyser.detectors.findings import Finding
-from analyser.detectors.flow_rows import MOST_NAMED, endpoints_text, wait_proof
+from analyser.detectors.flow_rows import FLOW_COLUMNS, MOST_NAMED, endpoints_text, wait_proof
 from analyser.detectors.frame_rows import Row, rows_of
 from analyser.words import count
 from dissectors.registry import dissector_of
@@ -128,10 +128,7 @@ DETECTOR = Detector(
     severity="warning",
     confidence="high",
     reads={
-        "flows": (
-            "flow_id", "protocol", "client_address", "client_port", "server_address", "server_port", "gap_bytes",
-            "client_window_scale", "server_window_scale",
-        ),
+        "flows": (*FLOW_COLUMNS, "gap_bytes", "client_window_scale", "server_window_scale"),
         "tcp_waits": (
             "ts", "ts_last", "file", "packet_first", "file_last", "packet_last", "direction", "wait_ms", "sent_bytes",
             "window_least_bytes", "window_most_bytes",
