@@ -7,6 +7,7 @@ response that was read early has its request after all.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Generic, Protocol, TypeVar
 
 from dissectors.core.early import EARLY_NS, EarlyFrames
@@ -41,15 +42,24 @@ class Pairing(Protocol[Request_contra, Out_contra]):
 
 
 class Outstanding(Generic[Request, Out]):
-    """requests: those that wait, by id, the oldest first. heard: was any response captured? Picklable."""
+    """requests: those that wait, by id, the oldest first. heard: was any response captured? Picklable.
 
-    __slots__ = ("_early", "_limits", "heard", "requests")
+    certain: the id of a request whose response was read early for certain, however much later it was sent.
+    """
+
+    __slots__ = ("_early", "_limits", "certain", "heard", "requests")
 
     def __init__(self, limits: Limits) -> None:
         self._limits = limits
         self._early = EarlyFrames(limits)
         self.requests: dict[int, Request] = {}
         self.heard = False
+        self.certain: int | None = None
+
+    @property
+    def early(self) -> Mapping[int, Frame]:
+        """Responses that were read before their request, by id."""
+        return self._early.waiting
 
     def wait(self, key: int, request: Request, frame: Frame, pairing: Pairing[Request, Out], out: Out) -> None:
         """Hold a request, read in this frame; one with the same id goes, and the oldest when there are too many."""
@@ -99,7 +109,8 @@ class Outstanding(Generic[Request, Out]):
         frame = self._early.take(key)
         if frame is None:
             return
-        if abs(frame.ts_ns - ts_ns) <= EARLY_NS:
+        if key == self.certain or abs(frame.ts_ns - ts_ns) <= EARLY_NS:
+            self.certain = None
             pairing.respond(frame, out)
         else:
             pairing.orphan(frame, out)

@@ -7,10 +7,11 @@ needed to tell.
 from __future__ import annotations
 
 import struct
-from collections.abc import Mapping
 
 from dissectors.core.errors import DecodeError
 from dissectors.core.model import CLIENT_TO_SERVER
+from dissectors.core.outstanding import Outstanding
+from dissectors.kafka.first_request import Asked, FirstRequests
 from dissectors.kafka.framing import (
     MIN_RESPONSE_BYTES,
     RESYNC_MAX_FIRST_BYTE,
@@ -19,6 +20,7 @@ from dissectors.kafka.framing import (
     rising_responses,
 )
 from dissectors.kafka.headers import decode_response, response_header
+from dissectors.kafka.output import Output
 from dissectors.kafka.rows.fields import Request
 from dissectors.kafka.schema.walk import begins
 
@@ -30,17 +32,30 @@ _read_size_and_id = struct.Struct(">ii").unpack_from
 
 
 def plausible(
-    direction: int, data: bytes, position: int, hinted: bool, outstanding: Mapping[int, Request]
+    direction: int,
+    data: bytes,
+    position: int,
+    hinted: bool,
+    outstanding: Outstanding[Request, Output],
+    first: FirstRequests,
 ) -> bool | None:
-    """See `Conversation.boundary`. A response is believed only if the request it names waits and it decodes."""
+    """See `Conversation.boundary`. A response is believed only if the request it names waits and it decodes.
+
+    first: what the first request may have been; asked until there is one.
+    """
     if direction == CLIENT_TO_SERVER:
-        return plausible_request(data, position, hinted)
+        verdict = plausible_request(data, position, hinted)
+        if verdict or not hinted or outstanding.requests or outstanding.heard:
+            return verdict
+        answered = first.verdict(data, position, outstanding.early, _decodes)
+        outstanding.certain = first.confirmed
+        return verdict if answered is False else answered
     if len(data) - position < 8:
         return None if data[position] <= RESYNC_MAX_FIRST_BYTE else False
     size, correlation_id = _read_size_and_id(data, position)
     if not MIN_RESPONSE_BYTES <= size <= RESYNC_MAX_FRAME_BYTES:
         return False
-    request = outstanding.get(correlation_id)
+    request = outstanding.requests.get(correlation_id) or first.asked(correlation_id)
     if request is None:
         return rising_responses(data, position, hinted)
     end = position + 4 + size
@@ -49,7 +64,7 @@ def plausible(
     return _decodes(request, data, position + 4, end)
 
 
-def _decodes(request: Request, data: bytes, position: int, end: int) -> bool:
+def _decodes(request: Request | Asked, data: bytes, position: int, end: int) -> bool:
     """Do these bytes decode to their last one as the response to this request?"""
     try:
         _, body = response_header(request.api_key, request.version, data, position, end)
@@ -59,7 +74,7 @@ def _decodes(request: Request, data: bytes, position: int, end: int) -> bool:
     return decoded is not None and decoded[1] == end
 
 
-def _begins(request: Request, data: bytes, position: int, end: int) -> bool | None:
+def _begins(request: Request | Asked, data: bytes, position: int, end: int) -> bool | None:
     """Can the response to this request begin here and end behind the data? None: too little of it is there."""
     try:
         _, body = response_header(request.api_key, request.version, data, position, len(data))

@@ -18,6 +18,7 @@ from dissectors.core.protocol import Sink
 from dissectors.core.rows import CUT, ORPHAN, orphan_row
 from dissectors.kafka.authentication import Authentication
 from dissectors.kafka.boundary import plausible
+from dissectors.kafka.first_request import FirstRequests
 from dissectors.kafka.headers import API_VERSIONS, decode_response, request_header, response_header
 from dissectors.kafka.operation import Operation, operation
 from dissectors.kafka.output import Output, add_exchange, add_message, output
@@ -39,11 +40,12 @@ _read_correlation_id = struct.Struct(">i").unpack_from
 class KafkaConversation:
     """Pairs and decodes the messages of one flow. Picklable; holds no input or output."""
 
-    __slots__ = ("_authentication", "_outstanding", "_remarks", "_rows", "_versions")
+    __slots__ = ("_authentication", "_first", "_outstanding", "_remarks", "_rows", "_versions")
 
     def __init__(self, limits: Limits, options: DecodeOptions | None = None) -> None:
         self._remarks = FrameRemarks(limits)
         self._outstanding: Outstanding[Request, Output] = Outstanding(limits)
+        self._first = FirstRequests()
         self._authentication = Authentication(limits, self._remarks)
         self._rows = ExchangeRows(limits, options or DecodeOptions(), self._remarks.remarks)
         self._versions = ConnectionVersions(limits)
@@ -60,7 +62,7 @@ class KafkaConversation:
 
     def boundary(self, direction: int, data: bytes, position: int, hinted: bool) -> bool | None:
         """See `Conversation.boundary`."""
-        return plausible(direction, data, position, hinted, self._outstanding.requests)
+        return plausible(direction, data, position, hinted, self._outstanding, self._first)
 
     def finish(self, out: Sink) -> None:
         """Give the requests that were never answered."""
