@@ -1,6 +1,6 @@
 """One MQTT connection: packets of both directions in, messages, exchanges and table rows out.
 
-This file reads packets and judges their bytes; `publishing.py` and `requests.py` keep what waits for an answer. A
+This file reads packets and judges their bytes; `flights.py` and `requests.py` keep what waits for an answer. A
 connection that begins before the capture has no known level at first: its packets wait until one of them proves it, or
 too many wait.
 """
@@ -16,6 +16,7 @@ from dissectors.core.protocol import Sink
 from dissectors.core.rows import CUT
 from dissectors.mqtt.checks import header_problems
 from dissectors.mqtt.connection import Connection
+from dissectors.mqtt.flights import ACKNOWLEDGEMENTS
 from dissectors.mqtt.framing import plausible
 from dissectors.mqtt.inference import evidence
 from dissectors.mqtt.levels import LEVEL_50
@@ -41,11 +42,12 @@ from dissectors.mqtt.packet_types import (
 )
 from dissectors.mqtt.properties import quick_properties
 from dissectors.mqtt.publish import publish_parts
-from dissectors.mqtt.publishing import ACKNOWLEDGEMENTS, NO_PROPERTIES, Publishing, topic_of
+from dissectors.mqtt.publishing import NO_PROPERTIES, Publishing
 from dissectors.mqtt.reason_codes import reason_name
 from dissectors.mqtt.remarks import Remarks
 from dissectors.mqtt.requests import Requests
 from dissectors.mqtt.subscriptions import codes
+from dissectors.mqtt.topics import topic_of
 from dissectors.mqtt.walk import Walked, walk
 
 _SHORT_ACKNOWLEDGEMENTS = frozenset({PUBACK << 4, PUBREC << 4, PUBREL << 4 | 2, PUBCOMP << 4})
@@ -56,7 +58,17 @@ _HEADER_BYTES = 5
 class MqttConversation:
     """Pairs and decodes the packets of one flow. Picklable; holds no input or output."""
 
-    __slots__ = ("_connection", "_held", "_held_bytes", "_limits", "_publishing", "_remarks", "_requests", "_waiting")
+    __slots__ = (
+        "_connection",
+        "_flights",
+        "_held",
+        "_held_bytes",
+        "_limits",
+        "_publishing",
+        "_remarks",
+        "_requests",
+        "_waiting",
+    )
 
     def __init__(self, limits: Limits, options: DecodeOptions | None = None) -> None:
         options = options or DecodeOptions()
@@ -64,7 +76,8 @@ class MqttConversation:
         self._connection = Connection(options.transport, options.whole)
         self._remarks = Remarks(limits, self._connection)
         self._publishing = Publishing(limits, options, self._connection, self._remarks)
-        self._requests = Requests(limits, self._connection, self._remarks, self._publishing)
+        self._flights = self._publishing.flights
+        self._requests = Requests(limits, self._connection, self._remarks, self._flights)
         self._held: list[Frame] = []
         self._held_bytes = 0
         self._waiting = True
@@ -97,7 +110,7 @@ class MqttConversation:
         """Give what is still open, and the row of the connection."""
         rows = output(out)
         self._release(rows)
-        self._publishing.finish(rows)
+        self._flights.finish(rows)
         self._requests.finish(rows)
         self._remarks.finish(rows)
         if rows.connections is not None and self._connection.first_ts_ns is not None:
@@ -112,7 +125,7 @@ class MqttConversation:
             and 0 not in connection.messages
             and not connection.restricted
             and not requests.is_special
-            and not self._publishing.early
+            and not self._flights.early
         )
 
     # The level of a connection that was open before the capture.
@@ -169,7 +182,7 @@ class MqttConversation:
             self._publish(frame, out)
         elif first_byte in _SHORT_ACKNOWLEDGEMENTS and end - start == 4:
             identifier = data[start + 2] << 8 | data[start + 3]
-            self._publishing.acknowledged(frame, out, packet_type, identifier)
+            self._flights.acknowledged(frame, out, packet_type, identifier)
         else:
             self._other(frame, out)
 
@@ -220,7 +233,7 @@ class MqttConversation:
         if identifier is not None and frame.direction == CLIENT_TO_SERVER and self._requests.waits(identifier):
             text = f"packet identifier {identifier} waits for an answer already"
             self._remarks.add(frame, out, "packet_identifier_in_use", text)
-        topic = self._publishing.topic(data[topic_start:topic_end])
+        topic = self._publishing.topics.topic(data[topic_start:topic_end])
         self._publishing.published(frame, out, topic, identifier, properties, (payload, end), None)
 
     def _other(self, frame: Frame, out: Output) -> None:
@@ -285,7 +298,7 @@ class MqttConversation:
         self._publishing.published(frame, out, topic, identifier, found.properties, span, error)
 
     def _acknowledgement(self, frame: Frame, found: Walked, error: str | None, out: Output) -> None:
-        self._publishing.acknowledged(frame, out, found.type, found.value.get("packet_identifier"), found, error)
+        self._flights.acknowledged(frame, out, found.type, found.value.get("packet_identifier"), found, error)
 
     def _request(self, frame: Frame, found: Walked, error: str | None, out: Output) -> None:
         _REQUESTS[found.type](self._requests, frame, found, error, out)

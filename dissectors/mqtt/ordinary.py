@@ -17,7 +17,8 @@ from dissectors.mqtt.handshake import COMPLETE, FIRST, STEP_TIMES, STEPS, Flight
 from dissectors.mqtt.levels import LEVEL_50
 from dissectors.mqtt.output import Output
 from dissectors.mqtt.packet_types import PUBACK, PUBCOMP, PUBREC, PUBREL, operation_name
-from dissectors.mqtt.publishing import NO_REASON, NO_STEPS, NO_TAIL, Publishing
+from dissectors.mqtt.publish_rows import NO_REASON, NO_STEPS, NO_TAIL, add_landed, tail_of
+from dissectors.mqtt.publishing import Publishing
 
 # First bytes of a PUBLISH without DUP, of QoS 0 to 2.
 _PUBLISHES = frozenset({0x30, 0x31, 0x32, 0x33, 0x34, 0x35})
@@ -43,7 +44,7 @@ def take_ordinary(
     """
     five = connection.level == LEVEL_50
     version, client_id = connection.version, connection.client_id
-    topics, flights = publishing.topics, publishing.flights
+    topics, flights = publishing.topics.known, publishing.flights.of
     packet_limit, receive_maximum = connection.packet_limit, connection.receive_maximum
     most = limits.max_outstanding
     counts, published = connection.messages, connection.publishes
@@ -96,8 +97,8 @@ def take_ordinary(
             if publishes is not None:
                 raw = data[payload:end]
                 head = (known[0], None, qos, first_byte & 1 == 1, False, identifier, size, zlib.crc32(raw), length)
-                if publishing.shows_payload:
-                    tail = publishing.tail({}, raw)
+                if publishing.shown_bytes is not None:
+                    tail = tail_of({}, raw, publishing.shown_bytes)
             if identifier is not None:
                 waiting += 1
                 mine[identifier] = Flight(offset, length, last, ts_ns, FIRST[qos], head, tail, waiting)
@@ -135,7 +136,7 @@ def take_ordinary(
                 flight.code, flight.code_of = 0, packet_type
             if following == COMPLETE:
                 del flights[publisher][identifier]
-                publishing.landed(publisher, flight, COMPLETE, (offset, length, last, ts_ns), out)
+                add_landed(out, connection, publisher, flight, COMPLETE, frames[at])
             else:
                 flight.waits_for = following
         # What Connection.saw does, in line: a call costs a tenth of all.

@@ -10,6 +10,7 @@ from dissectors.core.model import CLIENT_TO_SERVER, SERVER_TO_CLIENT, Frame
 from dissectors.mqtt.checks import connack_problems, connect_problems, filter_list_problems
 from dissectors.mqtt.connection import Connection
 from dissectors.mqtt.early import Early, EarlyAnswer
+from dissectors.mqtt.flights import Flights
 from dissectors.mqtt.levels import LEVEL_50
 from dissectors.mqtt.output import ORPHAN, Output, add_message, answered, one_way, orphan, unanswered
 from dissectors.mqtt.packet_types import (
@@ -25,7 +26,6 @@ from dissectors.mqtt.packet_types import (
     UNSUBSCRIBE,
     operation_name,
 )
-from dissectors.mqtt.publishing import Publishing
 from dissectors.mqtt.remarks import Remarks
 from dissectors.mqtt.subscriptions import Asked, answered_by, asked_by, codes, first_error
 from dissectors.mqtt.summary import summary
@@ -45,20 +45,20 @@ class Requests:
         "_auth",
         "_connection",
         "_early",
+        "_flights",
         "_limits",
         "_pings",
-        "_publishing",
         "_remarks",
         "connect",
         "connected",
         "disconnected",
     )
 
-    def __init__(self, limits: Limits, connection: Connection, remarks: Remarks, publishing: Publishing) -> None:
+    def __init__(self, limits: Limits, connection: Connection, remarks: Remarks, flights: Flights) -> None:
         self._limits = limits
         self._connection = connection
         self._remarks = remarks
-        self._publishing = publishing
+        self._flights = flights
         self._asked: dict[tuple[int, int], Asked] = {}
         self._pings: list[Asked] = []
         self._early = Early(limits)
@@ -145,7 +145,7 @@ class Requests:
             unanswered(out, connection, direction, asked)
             return
         key = (_ANSWER_OF[found.type], identifier)
-        if self.waits(identifier) or self._publishing.uses(direction, identifier):
+        if self.waits(identifier) or self._flights.uses(direction, identifier):
             text = f"packet identifier {identifier} waits for an answer already"
             self._remarks.add(frame, out, "packet_identifier_in_use", text)
         unanswered(out, connection, direction, self._asked.pop(key, None))
