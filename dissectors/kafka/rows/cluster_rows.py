@@ -11,7 +11,8 @@ from typing import Any
 
 from dissectors.core.limits import Limits
 from dissectors.core.protocol import Sink
-from dissectors.kafka.rows.fields import Request, Response, exchange_key
+from dissectors.kafka.rows.cluster_fields import BROKERS, PARTITIONS
+from dissectors.kafka.rows.fields import Request, Response, exchange_of
 from dissectors.kafka.rows.group_rows import topic_key
 from dissectors.kafka.schema.primitives import Value
 
@@ -73,10 +74,11 @@ def created_topic_rows(request: Request, response: Response | None, out: Sink) -
     rows = out.rows("kafka_partitions")
     if rows is None or response is None or response.value is None or (request.value or {}).get("validate_only"):
         return
-    key = exchange_key(request, response)
+    exchange = exchange_of(request, response)
     for topic in response.value["topics"]:
         if topic["error_code"] == 0:
-            rows.append((*key, *topic_key(topic), None, None, None, None, None, 0, None, None, None, "CreateTopics"))
+            name, topic_id = topic_key(topic)
+            rows.append(PARTITIONS.row(**exchange, topic=name, topic_id=topic_id, error_code=0, source="CreateTopics"))
 
 
 # node id, host, port, rack, fenced
@@ -89,11 +91,22 @@ def _brokers(
     rows = out.rows("kafka_brokers")
     if rows is None:
         return
-    key = exchange_key(request, response)
-    cluster, controller = value.get("cluster_id"), value.get("controller_id")
+    exchange = exchange_of(request, response)
+    controller = value.get("controller_id")
     for node_id, host, port, rack, fenced in told:
-        leads = None if controller is None or controller < 0 else node_id == controller
-        rows.append((*key, cluster, node_id, host, port, rack, source, None, None, leads, fenced))
+        rows.append(
+            BROKERS.row(
+                **exchange,
+                wire_cluster_id=value.get("cluster_id"),
+                node_id=node_id,
+                host=host,
+                port=port,
+                rack=rack,
+                source=source,
+                is_controller=None if controller is None or controller < 0 else node_id == controller,
+                is_fenced=fenced,
+            )
+        )
 
 
 def _partitions(request: Request, response: Response | None, out: Sink, source: str, known: KnownPartitions) -> None:
@@ -101,25 +114,26 @@ def _partitions(request: Request, response: Response | None, out: Sink, source: 
     rows = out.rows("kafka_partitions")
     if rows is None or response is None or response.value is None:
         return
-    key = exchange_key(request, response)
+    exchange = exchange_of(request, response)
     for topic in response.value["topics"]:
-        names = topic_key(topic)
-        if topic["error_code"] and known.changed((*names, None), (topic["error_code"],)):
-            rows.append((*key, *names, None, None, None, None, None, topic["error_code"], None, None, None, source))
+        name, topic_id = topic_key(topic)
+        named = {**exchange, "topic": name, "topic_id": topic_id, "source": source}
+        if topic["error_code"] and known.changed((name, topic_id, None), (topic["error_code"],)):
+            rows.append(PARTITIONS.row(**named, error_code=topic["error_code"]))
         for partition in topic["partitions"]:
-            state = (
-                partition["leader_id"],
-                partition.get("leader_epoch"),
-                partition["replica_nodes"],
-                partition["isr_nodes"],
-                partition["error_code"],
-                partition.get("offline_replicas"),
-                partition.get("eligible_leader_replicas"),
-                partition.get("last_known_elr"),
-            )
-            part = (*names, partition["partition_index"])
-            if known.changed(part, state):
-                rows.append((*key, *part, *state, source))
+            state = {
+                "leader_id": partition["leader_id"],
+                "leader_epoch": partition.get("leader_epoch"),
+                "replicas": partition["replica_nodes"],
+                "isr": partition["isr_nodes"],
+                "error_code": partition["error_code"],
+                "offline_replicas": partition.get("offline_replicas"),
+                "eligible_leader_replicas": partition.get("eligible_leader_replicas"),
+                "last_known_elr": partition.get("last_known_elr"),
+            }
+            index = partition["partition_index"]
+            if known.changed((name, topic_id, index), tuple(state.values())):
+                rows.append(PARTITIONS.row(**named, partition=index, **state))
 
 
 def coordinator_rows(request: Request, response: Response | None, out: Sink) -> None:
@@ -129,12 +143,19 @@ def coordinator_rows(request: Request, response: Response | None, out: Sink) -> 
         return
     value, asked = response.value, request.value or {}
     found = value["coordinators"] if "coordinators" in value else [{**value, "key": asked.get("key")}]
-    key = exchange_key(request, response)
+    exchange = exchange_of(request, response)
     kind = asked.get("key_type", _GROUP_KEY)
     for coordinator in found:
         if coordinator["error_code"] or not coordinator["host"]:
             continue
-        group = coordinator["key"] if kind == _GROUP_KEY else None
-        transactional = coordinator["key"] if kind == _TRANSACTION_KEY else None
-        place = (coordinator["node_id"], coordinator["host"], coordinator["port"], None)
-        rows.append((*key, None, *place, "FindCoordinator", group, transactional, None, None))
+        rows.append(
+            BROKERS.row(
+                **exchange,
+                node_id=coordinator["node_id"],
+                host=coordinator["host"],
+                port=coordinator["port"],
+                source="FindCoordinator",
+                group_id=coordinator["key"] if kind == _GROUP_KEY else None,
+                transactional_id=coordinator["key"] if kind == _TRANSACTION_KEY else None,
+            )
+        )

@@ -12,8 +12,9 @@ from dissectors.core.protocol import Sink
 from dissectors.core.remarks import Remark
 from dissectors.kafka.records.batches import BatchHeader, batch_headers
 from dissectors.kafka.records.record_sets import checksum_ok
+from dissectors.kafka.rows.data_fields import LIST_OFFSETS
 from dissectors.kafka.rows.fetch_sessions import Asked, PartitionKey
-from dissectors.kafka.rows.fields import Request, Response, exchange_key
+from dissectors.kafka.rows.fields import Request, Response, exchange_key, exchange_of
 from dissectors.kafka.rows.group_rows import topic_key
 from dissectors.kafka.schema.primitives import Value
 
@@ -177,7 +178,7 @@ def list_offsets_rows(request: Request, response: Response | None, out: Sink) ->
         for topic in response.value["topics"]:
             for partition in topic["partitions"]:
                 answers[(topic["name"], partition["partition_index"])] = partition
-    head = (*exchange_key(request, response), request.client_id, value["replica_id"])
+    exchange = exchange_of(request, response)
     for topic in value["topics"]:
         for partition in topic["partitions"]:
             index = partition["partition_index"]
@@ -185,15 +186,17 @@ def list_offsets_rows(request: Request, response: Response | None, out: Sink) ->
             old = answer.get("old_style_offsets")
             offset = answer["offset"] if "offset" in answer else (old[0] if old else None)
             rows.append(
-                (
-                    *head,
-                    topic["name"],
-                    index,
-                    partition["timestamp"],
-                    offset,
-                    answer.get("error_code"),
-                    value.get("isolation_level"),
-                    answer.get("timestamp"),
-                    answer.get("leader_epoch"),
+                LIST_OFFSETS.row(
+                    **exchange,
+                    client_id=request.client_id,
+                    replica_id=value["replica_id"],
+                    topic=topic["name"],
+                    partition=index,
+                    timestamp=partition["timestamp"],
+                    offset=offset,
+                    error_code=answer.get("error_code"),
+                    isolation_level=value.get("isolation_level"),
+                    answered_timestamp=answer.get("timestamp"),
+                    leader_epoch=answer.get("leader_epoch"),
                 )
             )

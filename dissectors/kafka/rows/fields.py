@@ -61,8 +61,18 @@ class Response(NamedTuple):
             self.remarks.append(remark)
 
 
+def exchange_of(request: Request, response: Response | None) -> dict[str, int | None]:
+    """What every row says of its exchange, by the names of the fields."""
+    return {
+        "request_offset": request.offset,
+        "response_offset": None if response is None else response.offset,
+        "ts": request.ts_ns,
+        "ts_response": None if response is None else response.ts_ns,
+    }
+
+
 def exchange_key(request: Request, response: Response | None) -> tuple[int, int | None, int, int | None]:
-    """The first fields of every row: request_offset, response_offset, ts, ts_response."""
+    """The same as a tuple, with which rows begin that are made in masses and so by position."""
     if response is None:
         return request.offset, None, request.ts_ns, None
     return request.offset, response.offset, request.ts_ns, response.ts_ns

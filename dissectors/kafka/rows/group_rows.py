@@ -1,7 +1,7 @@
 """Rows of the group APIs: commits, stored offsets, group events and assignments.
 
 In: a request with its response (None when it was never answered). Out: rows appended to the sink. Field names are the
-message definitions' own; `dissectors/kafka/rows/fields.py` names the fields of the rows.
+message definitions' own; `group_fields.py` says what rows hold.
 """
 
 from __future__ import annotations
@@ -12,7 +12,8 @@ from dissectors.core.errors import DecodeError
 from dissectors.core.protocol import Sink
 from dissectors.kafka.blobs.consumer import Assignment, Subscription, assignment, subscription
 from dissectors.kafka.blobs.member_blobs import told_assignment, told_subscription
-from dissectors.kafka.rows.fields import Request, Response, exchange_key
+from dissectors.kafka.rows.fields import Request, Response, exchange_key, exchange_of
+from dissectors.kafka.rows.group_fields import ASSIGNMENTS, GROUP_EVENTS, OFFSET_FETCHES
 from dissectors.kafka.schema.api_keys import api_name
 from dissectors.kafka.schema.primitives import METADATA_TOPIC, METADATA_TOPIC_ID, NO_TOPIC_ID, Value, uuid_text
 
@@ -77,22 +78,26 @@ def offset_fetch_rows(request: Request, response: Response | None, out: Sink) ->
     members = {group["group_id"]: group for group in asked.get("groups", ())}
     value = response.value
     groups = value["groups"] if "groups" in value else [{**value, "group_id": asked.get("group_id")}]
-    key = exchange_key(request, response)
+    exchange = exchange_of(request, response)
     for group in groups:
         member = members.get(group["group_id"], {})
-        head = (*key, group["group_id"], member.get("member_id"), member.get("member_epoch"), request.client_id)
         for topic in group["topics"]:
-            names = topic_key(topic)
+            name, topic_id = topic_key(topic)
             for partition in topic["partitions"]:
                 rows.append(
-                    (
-                        *head,
-                        *names,
-                        partition["partition_index"],
-                        partition["committed_offset"],
-                        partition.get("committed_leader_epoch"),
-                        partition["metadata"],
-                        partition["error_code"] or group.get("error_code") or 0,
+                    OFFSET_FETCHES.row(
+                        **exchange,
+                        group_id=group["group_id"],
+                        member_id=member.get("member_id"),
+                        member_epoch=member.get("member_epoch"),
+                        client_id=request.client_id,
+                        topic=name,
+                        topic_id=topic_id,
+                        partition=partition["partition_index"],
+                        committed_offset=partition["committed_offset"],
+                        leader_epoch=partition.get("committed_leader_epoch"),
+                        metadata=partition["metadata"],
+                        error_code=partition["error_code"] or group.get("error_code") or 0,
                     )
                 )
 
@@ -105,24 +110,23 @@ def join_rows(request: Request, response: Response | None, out: Sink) -> None:
         return
     answer = {} if response is None or response.value is None else response.value
     rows.append(
-        (
-            *exchange_key(request, response),
-            value["group_id"],
-            "join",
-            answer.get("member_id") or value["member_id"],
-            value.get("group_instance_id"),
-            request.client_id,
-            answer.get("generation_id"),
-            value["protocol_type"],
-            answer.get("protocol_name") or ",".join(protocol["name"] for protocol in value["protocols"]),
-            answer.get("leader") or None,
-            value["session_timeout_ms"],
-            value.get("rebalance_timeout_ms"),
-            _subscribed(value),
-            None,
-            len(answer["members"]) if answer.get("members") else None,
-            _joined_with(value, answer.get("protocol_name")),
-            answer.get("error_code"),
+        GROUP_EVENTS.row(
+            **exchange_of(request, response),
+            group_id=value["group_id"],
+            event="join",
+            member_id=answer.get("member_id") or value["member_id"],
+            group_instance_id=value.get("group_instance_id"),
+            client_id=request.client_id,
+            generation=answer.get("generation_id"),
+            protocol_type=value["protocol_type"],
+            protocol_name=answer.get("protocol_name") or ",".join(protocol["name"] for protocol in value["protocols"]),
+            leader_id=answer.get("leader") or None,
+            session_timeout_ms=value["session_timeout_ms"],
+            rebalance_timeout_ms=value.get("rebalance_timeout_ms"),
+            topics=_subscribed(value),
+            members=len(answer["members"]) if answer.get("members") else None,
+            protocol_metadata=_joined_with(value, answer.get("protocol_name")),
+            error_code=answer.get("error_code"),
         )
     )
 
@@ -263,38 +267,28 @@ def _event(
     group_id: str | None = None,
     generation: int | None = None,
     protocol_type: str | None = None,
-    protocol_name: str | None = None,
-    rebalance_timeout_ms: int | None = None,
-    topics: str | None = None,
-    state: str | None = None,
-    members: int | None = None,
-    protocol_metadata: str | None = None,
-    error_code: int | None = None,
+    **told: str | int | None,
 ) -> None:
+    """A row of kafka_group_events. member: who it is about, the sender if not given. told: further fields."""
     rows = out.rows("kafka_group_events")
     value = request.value
     if rows is None or value is None:
         return
     who = value if member is None else member
     rows.append(
-        (
-            *exchange_key(request, response),
-            group_id if group_id is not None else value.get("group_id"),
-            event,
-            who.get("member_id"),
-            who.get("group_instance_id"),
-            request.client_id,
-            generation if generation is not None else value.get("generation_id"),
-            protocol_type if protocol_type is not None else value.get("protocol_type"),
-            protocol_name,
-            None,
-            None,
-            rebalance_timeout_ms,
-            topics,
-            state,
-            members,
-            protocol_metadata,
-            error_code,
+        GROUP_EVENTS.row(
+            request_offset=request.offset,
+            response_offset=None if response is None else response.offset,
+            ts=request.ts_ns,
+            ts_response=None if response is None else response.ts_ns,
+            group_id=group_id if group_id is not None else value.get("group_id"),
+            event=event,
+            member_id=who.get("member_id"),
+            group_instance_id=who.get("group_instance_id"),
+            client_id=request.client_id,
+            generation=generation if generation is not None else value.get("generation_id"),
+            protocol_type=protocol_type if protocol_type is not None else value.get("protocol_type"),
+            **told,
         )
     )
 
@@ -319,10 +313,21 @@ def _assigned(
     rows = out.rows("kafka_assignments")
     if rows is None or response is None or request.value is None:
         return
-    offset, answer_offset, _, ts_response = exchange_key(request, response)
+    in_force = {**exchange_of(request, response), "ts": response.ts_ns}
     group = group_id if group_id is not None else request.value.get("group_id")
-    for part in list(parts) or [(None, None, None)]:
-        rows.append((offset, answer_offset, ts_response, ts_response, group, generation, member_id, *part, source))
+    for topic, topic_id, partition in list(parts) or [(None, None, None)]:
+        rows.append(
+            ASSIGNMENTS.row(
+                **in_force,
+                group_id=group,
+                generation=generation,
+                member_id=member_id,
+                topic=topic,
+                topic_id=topic_id,
+                partition=partition,
+                source=source,
+            )
+        )
 
 
 def _parts(found: Assignment) -> Iterator[Part]:

@@ -10,7 +10,8 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from dissectors.core.protocol import Sink
-from dissectors.kafka.rows.fields import Request, Response, exchange_key
+from dissectors.kafka.rows.change_fields import TRANSACTIONS
+from dissectors.kafka.rows.fields import Request, Response, exchange_of
 from dissectors.kafka.rows.group_rows import topic_key
 from dissectors.kafka.schema.primitives import Value
 
@@ -158,26 +159,26 @@ def _add(request: Request, response: Response | None, out: Sink, events: Iterabl
     rows = out.rows("kafka_transactions")
     if rows is None:
         return
-    key = exchange_key(request, response)
+    exchange = exchange_of(request, response)
     for event in events:
         topics = dict.fromkeys(topic for topic, _ in event.parts)
         rows.append(
-            (
-                *key,
-                request.client_id,
-                event.name,
-                event.transactional_id,
-                event.producer_id,
-                event.producer_epoch,
-                event.answered_producer_id,
-                event.answered_producer_epoch,
-                event.group_id,
-                ",".join(topics) or None,
-                ",".join(f"{topic}-{index}" for topic, index in event.parts) or None,
-                len(event.parts) or None,
-                event.committed,
-                event.timeout_ms,
-                event.error_code,
+            TRANSACTIONS.row(
+                **exchange,
+                client_id=request.client_id,
+                event=event.name,
+                transactional_id=event.transactional_id,
+                producer_id=event.producer_id,
+                producer_epoch=event.producer_epoch,
+                answered_producer_id=event.answered_producer_id,
+                answered_producer_epoch=event.answered_producer_epoch,
+                group_id=event.group_id,
+                topics=",".join(topics) or None,
+                partitions=",".join(f"{topic}-{index}" for topic, index in event.parts) or None,
+                partitions_count=len(event.parts) or None,
+                committed=event.committed,
+                transaction_timeout_ms=event.timeout_ms,
+                error_code=event.error_code,
             )
         )
 

@@ -11,14 +11,15 @@ from typing import NamedTuple
 
 from dissectors.core.limits import Limits
 from dissectors.core.protocol import Sink
-from dissectors.kafka.rows.fields import Request, Response, exchange_key
+from dissectors.kafka.rows.cluster_fields import API_VERSIONS
+from dissectors.kafka.rows.fields import Request, Response, exchange_of
 from dissectors.kafka.schema.api_keys import api_name
 
 
 class _Answer(NamedTuple):
     """The ApiVersions exchange that counts. whole: it lists all APIs, as an answer with error 35 does not."""
 
-    key: tuple[int | None, int | None, int, int | None]
+    exchange: dict[str, int | None]
     client_id: str | None
     software: tuple[str | None, str | None]
     offered: dict[int, tuple[int, int]]
@@ -28,7 +29,7 @@ class _Answer(NamedTuple):
 class _Use(NamedTuple):
     """How an API was used first, and its versions so far."""
 
-    key: tuple[int, None, int, None]
+    exchange: dict[str, int | None]
     client_id: str | None
     lowest: int
     highest: int
@@ -53,8 +54,7 @@ class ConnectionVersions:
             if len(self._used) >= self._most:
                 self.full = True
                 return
-            first = (request.offset, None, request.ts_ns, None)
-            self._used[api_key] = _Use(first, request.client_id, version, version)
+            self._used[api_key] = _Use(exchange_of(request, None), request.client_id, version, version)
         elif not used.lowest <= version <= used.highest:
             lowest, highest = min(used.lowest, version), max(used.highest, version)
             self._used[api_key] = used._replace(lowest=lowest, highest=highest)
@@ -75,7 +75,7 @@ class ConnectionVersions:
         if len(offered) > self._most:
             self.full = True
             offered = dict(islice(offered.items(), self._most))
-        self._answer = _Answer(exchange_key(request, response), request.client_id, software, offered, whole)
+        self._answer = _Answer(exchange_of(request, response), request.client_id, software, offered, whole)
 
     def offer(self, api_key: int) -> str | None:
         """What the broker offers for an API, in words; None when no answer of this connection tells."""
@@ -97,10 +97,22 @@ class ConnectionVersions:
         for api_key in sorted({*offered, *self._used}):
             used = self._used.get(api_key)
             if answer is not None:
-                key, client_id = answer.key, answer.client_id
+                exchange, client_id = answer.exchange, answer.client_id
             else:
                 assert used is not None
-                key, client_id = used.key, used.client_id
-            lowest, highest = (None, None) if used is None else (used.lowest, used.highest)
+                exchange, client_id = used.exchange, used.client_id
             versions = offered.get(api_key, (None, None))
-            rows.append((*key, client_id, *software, api_key, api_name(api_key), *versions, lowest, highest))
+            rows.append(
+                API_VERSIONS.row(
+                    **exchange,
+                    client_id=client_id,
+                    software_name=software[0],
+                    software_version=software[1],
+                    api_key=api_key,
+                    api_name=api_name(api_key),
+                    min_version=versions[0],
+                    max_version=versions[1],
+                    used_version_min=None if used is None else used.lowest,
+                    used_version_max=None if used is None else used.highest,
+                )
+            )

@@ -1,0 +1,83 @@
+"""Rows that are made in masses are plain tuples by position: each value stands under the name of its field."""
+
+from __future__ import annotations
+
+from random import Random
+from typing import Any
+
+from dissectors.kafka.rows.fields import KAFKA_ROWS
+from tests.dissectors.kafka.test_conversation import Wire
+from tests.support import kafka_encode, record_batches
+from tests.support.mqtt_encode import string
+
+Named = dict[str, Any]
+COMMIT, FETCH, PRODUCE = 8, 1, 0
+
+
+def named_rows(wire: Wire, table: str) -> list[Named]:
+    return [dict(zip(KAFKA_ROWS[table].names, row, strict=True)) for row in wire.out.rows(table) or ()]
+
+
+def exchanged(key: int, version: int, tags: bytes, random: Random) -> tuple[Wire, Named, Named]:
+    """A request with its response, and both values."""
+    asked, request = kafka_encode.message(key, version, "request", random)
+    answer, response = kafka_encode.message(key, version, "response", random)
+    return Wire().request(key, version, 1, tags + asked).response(1, tags + answer), request, response
+
+
+def same(row: Named, **expected: object) -> bool:
+    return {name: row[name] for name in expected} == expected
+
+
+def test_commits() -> None:
+    seen = 0
+    for seed in range(20):
+        wire, request, _ = exchanged(COMMIT, 8, b"\0", Random(seed))
+        told = [(topic, part) for topic in request["topics"] for part in topic["partitions"]]
+        for row, (topic, part) in zip(named_rows(wire, "kafka_offset_commits"), told, strict=True):
+            seen += 1
+            assert same(
+                row, request_offset=0, response_offset=0, ts=1_000_000, ts_response=2_000_000, request_packet=1,
+                response_packet=2, api="OffsetCommit", group_id=request["group_id"], member_id=request["member_id"],
+                group_instance_id=request["group_instance_id"], client_id="c", topic=topic["name"] or None,
+                generation=request["generation_id_or_member_epoch"], topic_id=None, partition=part["partition_index"],
+                committed_offset=part["committed_offset"], leader_epoch=part["committed_leader_epoch"],
+                metadata=part["committed_metadata"], producer_id=None, producer_epoch=None,
+            )  # fmt: skip
+    assert seen > 10
+
+
+def test_fetches() -> None:
+    seen = 0
+    for seed in range(20):
+        wire, request, response = exchanged(FETCH, 6, b"", Random(seed))
+        answered = {
+            (t["topic"] or None, p["partition_index"]): p for t in response["responses"] for p in t["partitions"]
+        }
+        for row in named_rows(wire, "kafka_fetch_partitions"):
+            part = answered.get((row["topic"], row["partition"]))
+            if part is None:
+                continue
+            seen += 1
+            assert same(
+                row, request_packet=1, response_packet=2, client_id="c", replica_id=request["replica_id"],
+                topic_id=None, high_watermark=part["high_watermark"], last_stable_offset=part["last_stable_offset"],
+                log_start_offset=part["log_start_offset"], records_bytes=len(part["records"] or b""),
+                error_code=part["error_code"],
+            )  # fmt: skip
+    assert seen > 10
+
+
+def test_produced_batches() -> None:
+    sent = [record_batches.Sent(1, b"k", b"v")] * 3
+    batch = record_batches.batch(sent, producer=(77, 5, 9))
+    body = b"\xff\xff\xff\xff\0\0\0\x05" + b"\0\0\0\1" + string("orders") + b"\0\0\0\1" + (4).to_bytes(4, "big")
+    answer = b"\0\0\0\1" + string("orders") + b"\0\0\0\1" + (4).to_bytes(4, "big") + (6).to_bytes(2, "big")
+    wire = Wire().request(PRODUCE, 3, 1, body + len(batch).to_bytes(4, "big") + batch)
+    wire.response(1, answer + (500).to_bytes(8, "big") + (-1).to_bytes(8, "big", signed=True) + bytes(4))
+    (row,) = named_rows(wire, "kafka_produce_batches")
+    assert same(
+        row, request_packet=1, response_packet=2, client_id="c", topic="orders", topic_id=None, partition=4,
+        base_offset=500, records_count=3, codec="none", batch_bytes=len(batch), uncompressed_bytes=len(batch),
+        producer_id=77, producer_epoch=5, base_sequence=9, acks=-1, transactional=False, crc_ok=True, error_code=6,
+    )  # fmt: skip
