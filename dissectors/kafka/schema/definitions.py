@@ -20,6 +20,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 from importlib import resources
+from importlib.resources.abc import Traversable
 from typing import Literal, NamedTuple
 
 Direction = Literal["request", "response"]
@@ -31,7 +32,7 @@ NULLABLE = SIZED | {"struct"}
 MASKED: dict[str, str | bytes] = {"string": "***", "bytes": b"***"}
 MAX_DEPTH = 8
 
-_API = re.compile(r"(?:api|record) (\d+) ([A-Z]\w*) +versions (\d+)(?:-(\d+))? +flexible (?:(\d+)\+|none)")
+_API = re.compile(r"(?m)^(?:api|record) (\d+) ([A-Z]\w*) +versions (\d+)(?:-(\d+))? +flexible (?:(\d+)\+|none)")
 _BLOCKS = {"request": "request", "response": "response", "key": "request", "value": "response"}
 _FIELD = re.compile(
     r"([a-z]\w*) +(\[?)([a-z]\w*)(\]?)(\??)"
@@ -91,6 +92,15 @@ class Api:
         return self.flexible is not None and version >= self.flexible
 
 
+class Head(NamedTuple):
+    """What the first line says of an API; `flexible` is the first flexible version, None for none."""
+
+    key: int
+    name: str
+    versions: Versions
+    flexible: int | None
+
+
 class _Line(NamedTuple):
     number: int
     depth: int
@@ -103,8 +113,7 @@ def api(key: int) -> Api | None:
     name = _files().get(key)
     if name is None:
         return None
-    source = resources.files("dissectors.kafka").joinpath("apis").joinpath(name).read_text(encoding="utf-8")
-    parsed = parse(source, name)
+    parsed = parse(_apis().joinpath(name).read_text(encoding="utf-8"), name)
     if parsed.key != key:
         raise SchemaError(f"{name}: the file's name says key {key}, its text {parsed.key}")
     return parsed
@@ -125,9 +134,26 @@ def records(topic: str) -> dict[int, Api]:
 
 @cache
 def _files() -> dict[int, str]:
-    folder = resources.files("dissectors.kafka").joinpath("apis")
-    names = [entry.name for entry in folder.iterdir() if entry.name.endswith(".kafka")]
-    return {int(name.split("_", 1)[0]): name for name in names}
+    names = [entry.name for entry in _apis().iterdir() if entry.name.endswith(".kafka")]
+    return {int(name.split("_", 1)[0]): name for name in sorted(names)}
+
+
+def _apis() -> Traversable:
+    return resources.files("dissectors.kafka").joinpath("apis")
+
+
+def heads() -> Iterator[Head]:
+    """The heads of all APIs, by their keys; no more of their files is understood. Raises SchemaError."""
+    for name in _files().values():
+        found = _API.search(_apis().joinpath(name).read_text(encoding="utf-8"))
+        if found is None:
+            raise SchemaError(f"{name}: no line `api KEY NAME  versions A-B  flexible C+`")
+        yield _head(found)
+
+
+def _head(match: re.Match[str]) -> Head:
+    key, name, first, last, flexible = match.groups()
+    return Head(int(key), name, Versions(int(first), int(last or first)), int(flexible) if flexible else None)
 
 
 def parse(source: str, where: str = "schema") -> Api:
@@ -138,8 +164,7 @@ def parse(source: str, where: str = "schema") -> Api:
     head = _API.fullmatch(lines[0].text)
     if head is None:
         raise _error(where, lines[0], "expected `api KEY NAME  versions A-B  flexible C+`")
-    key, api_name, first, last, flexible = head.groups()
-    versions = Versions(int(first), int(last or first))
+    key, api_name, versions, flexible = _head(head)
     blocks: dict[str, tuple[Field, ...]] = {}
     at = 1
     while at < len(lines):
@@ -150,9 +175,7 @@ def parse(source: str, where: str = "schema") -> Api:
         blocks[name], at = _fields(lines, at + 1, 1, versions, where)
     if len(blocks) != 2:
         raise SchemaError(f"{where}: needs a request and a response")
-    parsed = Api(
-        int(key), api_name, versions, int(flexible) if flexible else None, blocks["request"], blocks["response"]
-    )
+    parsed = Api(key, api_name, versions, flexible, blocks["request"], blocks["response"])
     _check_tags(parsed, where)
     return parsed
 
