@@ -78,6 +78,10 @@ class FunctionSource:
         shift = self.ahead + extra
         return f"p + {shift}" if shift > 0 else f"p - {-shift}" if shift else "p"
 
+    def left(self) -> str:
+        """The number of bytes behind the reading position as an expression."""
+        return f"end - p - {self.ahead}" if self.ahead else "end - p"
+
     def fixed(self, format_: str, keep: bool = True) -> str:
         """Add a fixed-size field to the group; the variable that will hold it, "" if it is only stepped over."""
         name = self.name() if keep else ""
@@ -152,7 +156,7 @@ class FunctionSource:
                 if self.ahead:
                     self.line(f"p -= {self.ahead}")
         elif format_ == "i":
-            self.line(f"if {number} > end - {self.here()}:".replace("- p +", "- p -"))
+            self.line(f"if {number} > {self.left()}:")
             self.line("    raise DecodeError('a length goes past the end of the message')")
         return number
 
