@@ -20,6 +20,7 @@ from typing import NamedTuple
 from dissectors.core.inspect import Asked, Hidden, Inspect, Inspected, Node
 from dissectors.core.options import DecodeOptions
 from dissectors.core.protocol import Sink
+from dissectors.core.rows import expert_row
 
 FAULTS = "WIREWITNESS_FAULTS"
 RAISE, TRACE = "raise", "trace"
@@ -63,7 +64,8 @@ def tell(name: str, kind: str, place: Place, out: Sink, *, goes_on: bool) -> Non
     """Remark on the connection that `name`, a protocol or carrier, failed."""
     rest = f"the connection is read without {name}" if goes_on else "the rest of the connection is not decoded"
     text = f"a fault of wirewitness itself, {kind} in what reads {name}: {rest}; please report it"
-    out.expert((place.direction, None, place.packet, place.ts_ns, "error", "undecoded", CODE, text, None))
+    remark = ("error", "undecoded", CODE, text)
+    out.expert(expert_row(direction=place.direction, packet=place.packet, ts=place.ts_ns, remark=remark))
 
 
 def inspecting(look: Inspect) -> Inspect:

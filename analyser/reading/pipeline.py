@@ -35,6 +35,7 @@ from dissectors.core.limits import Limits
 from dissectors.core.model import CLIENT_TO_SERVER, SERVER_TO_CLIENT, Row
 from dissectors.core.options import DecodeOptions
 from dissectors.core.protocol import Dissector, Sink
+from dissectors.core.rows import expert_row
 
 
 @contextmanager
@@ -166,7 +167,7 @@ class Pipeline:
         """No packets follow: end all flows, and say what is to be said of none of them."""
         self._flows.finish()
         for note in self._flows.remarks():
-            self._sink.expert((None, None, None, *_expert_row(None, note)[3:]))
+            self._sink.expert(_expert_row(None, None, note))
         self._store.mark(NO_FLOW)
 
     def _read_all(self, sources: Iterable[Source], result: Decoded, progress: ProgressCallback | None) -> None:
@@ -199,7 +200,8 @@ class Pipeline:
         if flow.client_is_low is not None or flow.finished:
             for from_low, note in flow.take_notes():
                 from_client = from_low == client_is_low(flow, self._endpoints[flow.pair])
-                self._sink.expert(_expert_row(CLIENT_TO_SERVER if from_client else SERVER_TO_CLIENT, note))
+                direction = CLIENT_TO_SERVER if from_client else SERVER_TO_CLIENT
+                self._sink.expert(_expert_row(direction, note.packet, note))
                 added = True
             if flow.waits is not None and (rows := self._sink.rows(waits.TABLE)) is not None:
                 client_low = client_is_low(flow, self._endpoints[flow.pair])
@@ -219,6 +221,7 @@ class Pipeline:
         return FlowDecoder(self._dissectors, forced, ports, self._limits, self._decode_options)
 
 
-def _expert_row(direction: int | None, note: Note) -> Row:
+def _expert_row(direction: int | None, packet: int | None, note: Note) -> Row:
     span = None if note.span is None else f"{note.span[0]}-{note.span[1]}"
-    return (direction, None, note.packet, note.ts_ns, note.severity, note.group, note.code, note.text, span)
+    remark = (note.severity, note.group, note.code, note.text)
+    return expert_row(direction=direction, packet=packet, ts=note.ts_ns, remark=remark, span=span)
