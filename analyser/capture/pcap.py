@@ -181,7 +181,7 @@ class PcapWalker:
         return False
 
     def _plausible(self, positions: Ints) -> Ints:
-        """Those of the positions where the bytes can be a record header."""
+        """Keep the positions where the bytes can be a record header."""
         rows = gather(self._blocks.data, positions, self._layout)
         captured, wire = rows["captured"], rows["wire"]
         good = (captured > 0) & (captured <= self._max_captured) & (captured <= wire)

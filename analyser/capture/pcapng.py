@@ -235,7 +235,7 @@ class PcapngWalker:
         return False
 
     def _plausible(self, places: Ints) -> Ints:
-        """Those of the places where the bytes can be the head of a block."""
+        """Keep the places where the bytes can be the head of a block."""
         rows = gather(self._blocks.data, places, np.dtype([(name, self._order + "u4") for name in ("kind", "length")]))
         kind, length = rows["kind"], rows["length"]
         sized = (length >= LEAST_BLOCK_BYTES) & (length <= self._limits.max_packet_bytes) & (length & 3 == 0)

@@ -231,7 +231,7 @@ class Server:
         known.by_topic.clear()
 
     def _leave(self, flow: str, topic_filter: str, share_name: str | None, now_ns: int) -> None:
-        """Nobody answers for this subscription any more."""
+        """Drop this connection's subscription; what waits for a shared one is given up with its last member."""
         self._trie.remove(topic_filter, (flow, share_name))
         if share_name is None:
             self._give_up(flow, topic_filter, now_ns)

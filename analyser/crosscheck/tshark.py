@@ -92,7 +92,7 @@ class Tshark:
         return words + self.options(ports)
 
     def options(self, ports: Mapping[int, str]) -> list[str]:
-        """What it is told about dissecting."""
+        """Command-line options that tell tshark how to dissect."""
         words = ["-n"]
         for preference in _PREFERENCES:
             words += ["-o", preference]

@@ -91,7 +91,7 @@ class OuterMap:
         return found
 
     def forget(self, inner: int) -> None:
-        """Nobody will ask for what lies before this inner offset."""
+        """Drop what lies before this inner offset; nobody asks for it later."""
         at = bisect_right(self._starts, inner) - 1
         if at > 0:
             del self._starts[:at], self._pieces[:at]

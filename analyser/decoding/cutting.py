@@ -31,7 +31,8 @@ class Unusable(Exception):
 class StreamCutter:
     """Turns one direction's runs and gaps into frames, keeping what is incomplete for later.
 
-    after_loss: stream offsets of frames in front of which bytes are missing; who feeds the frame takes its one away.
+    after_loss: stream offsets of frames in front of which bytes are missing; whoever feeds such a frame to the decoder
+        removes its offset.
     """
 
     def __init__(self, direction: int, framer: Framer, places: OuterMap | None = None) -> None:

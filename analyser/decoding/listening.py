@@ -266,7 +266,7 @@ class Listener:
             self._hand_over(frames, out)
 
     def _hand_over(self, frames: list[Frame], out: Sink) -> None:
-        """Feed frames; who pairs by order is told where bytes are missing, between the frames before and behind."""
+        """Feed frames; tell a conversation that pairs by order where bytes are missing, between the frames around."""
         conversation = self._conversation
         if not isinstance(conversation, PairsByOrder):
             for cutter in self._cutters:

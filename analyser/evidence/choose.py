@@ -154,7 +154,7 @@ def _of_block(
 
 
 def _refuse(_: bytearray) -> bool:
-    """Nobody looked for credentials in this packet."""
+    """Mask nothing and report that: nobody looked for credentials in this packet."""
     return False
 
 

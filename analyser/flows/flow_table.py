@@ -42,7 +42,7 @@ FlowCallback = Callable[[Flow], None]
 
 
 def _nobody(_: Flow) -> None:
-    """Takes no flow."""
+    """Ignore the flow."""
 
 
 class FlowTable:

@@ -141,7 +141,7 @@ class LivePipeline(Pipeline):
         return finish_batch("exchanges", raw, Lookups(flows, clusters, {}, files, self._known_dissectors))
 
     def _captures(self) -> list[CaptureStats]:
-        """Those that were read, and the one that is being read."""
+        """Captures that were read, and the one that is being read."""
         read = self.result.captures
         return read if self.stats is None or (read and read[-1] is self.stats) else [*read, self.stats]
 

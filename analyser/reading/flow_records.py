@@ -61,7 +61,7 @@ class FlowRecords:
 
     @property
     def first_packets(self) -> list[int]:
-        """Those of all ended flows that are not forgotten."""
+        """First packets of all ended flows that are not forgotten."""
         return self._first_packets
 
     def table(self) -> pa.Table:

@@ -103,7 +103,7 @@ def _renamed(before: Common, now: Common) -> dict[str, tuple[str | None, str | N
 
 
 def _tables(enable: tuple[str, ...]) -> Iterable[str]:
-    """Those whose rows are of flows, and not made of other rows."""
+    """Tables whose rows come from flows, not from rows of other tables."""
     made_of_others = {table for stage in STAGES for table in stage.new}
     return (table for table in (FLOWS, *row_fields(dissectors(enable))) if table not in made_of_others)
 
