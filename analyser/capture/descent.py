@@ -12,7 +12,7 @@ import numpy as np
 
 from analyser.capture import shims, tunnels
 from analyser.capture.blocks import SLACK
-from analyser.capture.fragments import Fragments, Piece, Whole
+from analyser.capture.fragments import Fragment, Fragments, Whole
 from analyser.capture.layer import ETHERNET, IN_IP, IN_UDP, IPV4, IPV6, Encapsulations, Layer, Verdict
 from analyser.capture.link import PPPOE, decode_links
 from analyser.capture.model import Bytes, Ints, Records
@@ -156,7 +156,7 @@ def _skip_joined_extensions(data: bytearray, packets: Packets, first: int) -> No
 
 def _read_fragment(
     data: bytearray, place: tuple[int, int, int, int, bool, int], texts: Encapsulations
-) -> tuple[bytes, Piece]:
+) -> tuple[bytes, Fragment]:
     """A fragment, and what is equal in all fragments of one IP packet only. place: a row of the columns of Packets."""
     start, transport, stop, end, is_ipv6, encapsulation = place
     where = texts.texts[encapsulation].encode()
@@ -170,4 +170,4 @@ def _read_fragment(
         offset, more, protocol = (bits & 0x1FFF) * 8, bool(bits & 0x2000), data[start + 9]
         key = data[start + 12 : start + 20] + data[start + 4 : start + 6] + data[start + 9 : start + 10] + where
     captured = bytes(data[transport : max(min(stop, end), transport)])
-    return bytes(key), Piece(offset, max(stop - transport, 0), captured, more, protocol)
+    return bytes(key), Fragment(offset, max(stop - transport, 0), captured, more, protocol)

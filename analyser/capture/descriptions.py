@@ -8,7 +8,7 @@ from ipaddress import IPv4Address, IPv6Address
 
 from analyser.capture.limits import CaptureLimits
 from analyser.capture.model import CaptureStats, Comment, Interface, Secret
-from analyser.capture.options import read_options, text_option
+from analyser.capture.pcapng_options import read_options, text_option
 
 COMMENT = 1
 SHB_HARDWARE, SHB_OS, SHB_APPLICATION, ISB_IFDROP, ISB_OSDROP = 2, 3, 4, 5, 7

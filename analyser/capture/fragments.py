@@ -14,8 +14,8 @@ MAX_PAYLOAD_BYTES = 65_535
 PIECE_COST_BYTES = 256  # of the objects around a piece
 
 
-class Piece(NamedTuple):
-    """A fragment: its place in the payload, how many bytes were sent and which were captured. protocol counts in the
+class Fragment(NamedTuple):
+    """One fragment: its place in the payload, how many bytes were sent and which were captured. protocol counts in the
     first one only."""
 
     offset: int
@@ -39,7 +39,7 @@ class Datagram:
     Once it is refused or done, no pieces are kept."""
 
     first_ns: int
-    pieces: dict[int, Piece] = field(default_factory=dict)
+    pieces: dict[int, Fragment] = field(default_factory=dict)
     offsets: list[int] = field(default_factory=list)
     total: int | None = None
     have: int = 0
@@ -69,7 +69,7 @@ class Fragments:
         """True once there was a fragment."""
         return self._met
 
-    def add(self, key: bytes, piece: Piece, ts_ns: int, packet: int) -> Whole | bool:
+    def add(self, key: bytes, piece: Fragment, ts_ns: int, packet: int) -> Whole | bool:
         """A Whole when the piece completes its packet; else True if it is a copy of a piece that came out in one."""
         self._met = True
         datagram = self._find(key, piece, ts_ns)
@@ -88,7 +88,7 @@ class Fragments:
         self._keep(datagram, piece)
         return self._finish(datagram) if datagram.have == datagram.total else False
 
-    def _find(self, key: bytes, piece: Piece, ts_ns: int) -> Datagram:
+    def _find(self, key: bytes, piece: Fragment, ts_ns: int) -> Datagram:
         """The packet this piece belongs to; a new one when the old one is over."""
         datagram = self._datagrams.get(key)
         if datagram is not None:
@@ -117,7 +117,7 @@ class Fragments:
     def _forget(self, key: bytes) -> None:
         self._cost_bytes -= self._datagrams.pop(key).cost_bytes
 
-    def _keep(self, datagram: Datagram, piece: Piece) -> None:
+    def _keep(self, datagram: Datagram, piece: Fragment) -> None:
         datagram.pieces[piece.offset] = piece
         insort(datagram.offsets, piece.offset)
         datagram.have += piece.sent
@@ -153,7 +153,7 @@ class Fragments:
         datagram.cost_bytes = cost
 
 
-def _misfit(datagram: Datagram, piece: Piece) -> str:
+def _misfit(datagram: Datagram, piece: Fragment) -> str:
     """Why the piece cannot belong to the packet, "" when it can."""
     stop = piece.offset + piece.sent
     if stop > MAX_PAYLOAD_BYTES or piece.sent == 0 or (piece.more and piece.sent % 8):

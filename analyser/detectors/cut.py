@@ -34,7 +34,7 @@ def cut(
     most_rows: a partition with more rows is left out, without ever being held, and its key is given to `too_large`.
     """
     key: Key | None = None
-    held: dict[str, list[_Piece]] = {}
+    held: dict[str, list[_RowRange]] = {}
     rows = 0
     for batch in batches:
         for piece_key, table, piece in _pieces(batch, detector):
@@ -63,7 +63,7 @@ class _Rows:
         return _frame(pa.Table.from_batches([self.batch]))
 
 
-class _Piece(NamedTuple):
+class _RowRange(NamedTuple):
     """Some rows of them that belong together."""
 
     rows: _Rows
@@ -86,7 +86,7 @@ _PANDAS_OF_ARROW: dict[pa.DataType, Any] = {
 }
 
 
-def _pieces(batch: pa.RecordBatch, detector: Detector) -> Iterator[tuple[Key, str, _Piece]]:
+def _pieces(batch: pa.RecordBatch, detector: Detector) -> Iterator[tuple[Key, str, _RowRange]]:
     """(key, table, rows) of every run of rows with one key and table.
 
     A table's rows are put together once for the whole batch: columns of the other tables, all null, cost nothing more.
@@ -99,7 +99,7 @@ def _pieces(batch: pa.RecordBatch, detector: Detector) -> Iterator[tuple[Key, st
     for number, (start, end) in enumerate(pairwise([*starts, batch.num_rows])):
         table = str(tags[start])
         first, last = np.searchsorted(rows_of[table], (start, end)).tolist()
-        yield tuple(column[number] for column in columns), table, _Piece(own[table], first, last)
+        yield tuple(column[number] for column in columns), table, _RowRange(own[table], first, last)
 
 
 def _own_rows(batch: pa.RecordBatch, rows: npt.NDArray[np.intp], table: str, detector: Detector) -> pa.RecordBatch:
@@ -125,7 +125,7 @@ def _run_starts(batch: pa.RecordBatch, names: Sequence[str]) -> list[int]:
     return np.flatnonzero(changed).tolist()
 
 
-def _frames(held: dict[str, list[_Piece]], detector: Detector) -> dict[str, pd.DataFrame]:
+def _frames(held: dict[str, list[_RowRange]], detector: Detector) -> dict[str, pd.DataFrame]:
     """One frame per table, the pieces of each put together; empty ones for tables without rows.
 
     The pieces are let go: a large partition lies in memory once while it is looked at.

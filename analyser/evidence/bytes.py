@@ -23,7 +23,7 @@ _HALF, _MASK = 1 << 31, (1 << 32) - 1
 _SYN = 2
 
 
-class Piece(NamedTuple):
+class PacketBytes(NamedTuple):
     """Bytes `start` to before `end` of a message came in this packet (file and number in one)."""
 
     start: int
@@ -35,7 +35,7 @@ class MessageBytes(NamedTuple):
     """A message's bytes; pieces rise and cover them."""
 
     data: bytes
-    pieces: tuple[Piece, ...]
+    pieces: tuple[PacketBytes, ...]
 
 
 class BytesGone(LookupError):
@@ -72,7 +72,8 @@ def _carried_bytes(row: MessageRow, sources: Sequence[Source], places: Sequence[
 
     def see(message: CarriedMessage) -> None:
         if (message.direction, message.stream_offset) == wanted and not found:
-            found.append(MessageBytes(message.data, tuple(Piece(s.start, s.end, s.packet) for s in message.spans)))
+            pieces = tuple(PacketBytes(s.start, s.end, s.packet) for s in message.spans)
+            found.append(MessageBytes(message.data, pieces))
 
     watch(row.flow, sources, places, max(row.packet_first, row.packet_last) + 1, see)
     if not found:
@@ -137,7 +138,7 @@ class _Filler:
         self.missing = size
         self._data = bytearray(size)
         self._gaps = [(0, size)] if size else []
-        self._pieces: list[Piece] = []
+        self._pieces: list[PacketBytes] = []
 
     def add(self, position: int, payload: memoryview, packet: int) -> None:
         gaps: list[tuple[int, int]] = []
@@ -147,7 +148,7 @@ class _Filler:
                 gaps.append((start, end))
                 continue
             self._data[first:last] = payload[first - position : last - position]
-            self._pieces.append(Piece(first, last, packet))
+            self._pieces.append(PacketBytes(first, last, packet))
             self.missing -= last - first
             gaps += [gap for gap in ((start, first), (last, end)) if gap[0] < gap[1]]
         self._gaps = gaps

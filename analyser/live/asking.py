@@ -41,7 +41,7 @@ class Window(NamedTuple):
     broken: list[str]
 
 
-class Asked:
+class AskedWindow:
     """One of the windows. kept: how much is asked about; nice: how much others go before; copy: who is answering, None
     when nobody is."""
 
@@ -74,11 +74,11 @@ class Asked:
                 self.kept = self.kept._replace(rows=rows)
 
 
-def near(now_s: float) -> Asked:
+def near(now_s: float) -> AskedWindow:
     """The near window."""
-    return Asked(FAR._replace(rows=FIRST_ROWS), NEAR_EVERY_S, _NEAR_PART, now_s + NEAR_EVERY_S, cpu_s=NEAR_CPU_S)
+    return AskedWindow(FAR._replace(rows=FIRST_ROWS), NEAR_EVERY_S, _NEAR_PART, now_s + NEAR_EVERY_S, cpu_s=NEAR_CPU_S)
 
 
-def far(now_s: float) -> Asked:
+def far(now_s: float) -> AskedWindow:
     """The far window."""
-    return Asked(FAR, FAR_EVERY_S, _FAR_PART, now_s + FAR_EVERY_S, nice=_FAR_NICE)
+    return AskedWindow(FAR, FAR_EVERY_S, _FAR_PART, now_s + FAR_EVERY_S, nice=_FAR_NICE)

@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from analyser import context, detectors  # noqa: F401  imported here, or every copy would do it anew
 from analyser.capture import Source
-from analyser.live.asking import Asked, Window, far, near
+from analyser.live.asking import AskedWindow, Window, far, near
 from analyser.live.copies import CopyFailed
 from analyser.live.feed import CaptureState
 from analyser.live.known import MOST_KNOWN, KnownFindings, News
@@ -131,7 +131,7 @@ class Session:
         if self._near.is_due(now, packets) and (not forgets or self._far.copy is not None):
             self._ask(self._near)
 
-    def _ask(self, asked: Asked) -> None:
+    def _ask(self, asked: AskedWindow) -> None:
         asked.packets = self.pipeline.packets
         is_far = asked is self._far
 
@@ -147,11 +147,11 @@ class Session:
         except CopyFailed as failure:
             self._put_off(asked, failure)
 
-    def _put_off(self, asked: Asked, failure: CopyFailed) -> None:
+    def _put_off(self, asked: AskedWindow, failure: CopyFailed) -> None:
         self._say(f"findings could not be looked for: {str(failure).splitlines()[0]}")
         asked.failed(time.monotonic() + FORGET_EVERY_S)
 
-    def _take_answer(self, asked: Asked) -> None:
+    def _take_answer(self, asked: AskedWindow) -> None:
         if asked.copy is None:
             return
         try:

@@ -24,7 +24,7 @@ from analyser.registry.queries import literal, name_list, open_connection, quote
 from analyser.registry.tables import TABLES, arrow_schema
 from analyser.rows.timeorder import FLOW
 from analyser.tables.build import Lookups, duplicate_flows, finish_batch, pieces, with_ends, with_first_packets
-from analyser.tables.table_source import Piece
+from analyser.tables.table_source import OrderedRows
 from dissectors.core.protocol import Dissector
 
 if TYPE_CHECKING:
@@ -72,16 +72,16 @@ class CaptureTables:
         self.ensure(name)
         return quoted(name)
 
-    def pieces(self, name: str, _: ReadOptions) -> Iterator[Piece]:
+    def pieces(self, name: str, _: ReadOptions) -> Iterator[OrderedRows]:
         """One piece. Of a table whose rows are wide it is never a view as a whole, but the rows as they are made."""
         if TABLES[name].lists and name not in self._finished:
             batches = self._finished_batches(name, self._known())
             self._register(STREAM, pa.RecordBatchReader.from_batches(arrow_schema(name), batches))
-            yield Piece(STREAM, "")
+            yield OrderedRows(STREAM, "")
             return
         self.ensure(name)
         # Joins lose the order in which tables are kept.
-        yield Piece(quoted(name), name_list(TABLES[name].order) if name in STAGE_OF else "")
+        yield OrderedRows(quoted(name), name_list(TABLES[name].order) if name in STAGE_OF else "")
 
     def stream(self, name: str, columns: Sequence[str]) -> Iterator[pa.RecordBatch] | None:
         """The rows straight from decoding, unless something else must be joined to them."""

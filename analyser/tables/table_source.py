@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from analyser.detectors.running import Failure
 
 
-class Piece(NamedTuple):
+class OrderedRows(NamedTuple):
     """Some rows of a table: what stands behind FROM, and behind ORDER BY (empty: they are in order)."""
 
     source: str
@@ -46,7 +46,7 @@ class TableSource(Protocol):
         """What to select a table's rows from when only those are wanted that the options select; more may come."""
         ...
 
-    def pieces(self, name: str, options: ReadOptions) -> Iterator[Piece]:
+    def pieces(self, name: str, options: ReadOptions) -> Iterator[OrderedRows]:
         """The same in pieces, one after the other in the order of the table. The last one is read before the next."""
         ...
 

@@ -26,7 +26,7 @@ from analyser.registry.queries import failed, literal, name_list, open_connectio
 from analyser.registry.selection import time_columns
 from analyser.registry.tables import ALL_TABLES, arrow_schema
 from analyser.rows.timeorder import TIED
-from analyser.tables.table_source import Piece
+from analyser.tables.table_source import OrderedRows
 
 if TYPE_CHECKING:
     from analyser.detectors.running import Failure
@@ -97,14 +97,14 @@ class DatasetTables:
             return quoted(name)
         return f"({self._rows(name, chosen)})" if chosen else f"(FROM {quoted(name)} LIMIT 0)"
 
-    def pieces(self, name: str, options: ReadOptions) -> Iterator[Piece]:
+    def pieces(self, name: str, options: ReadOptions) -> Iterator[OrderedRows]:
         """Some hours at a time, where the table's order begins with the time that parts lie by."""
         self.ensure(name)
         chosen = chosen_parts(name, self._dataset.parts(name), options)
         groups = parts_by_hours(chosen) if ALL_TABLES[name].order[0] == time_column(name) else [chosen]
         for group in groups:
             if group:
-                yield Piece(self._files(group), self._order(name))
+                yield OrderedRows(self._files(group), self._order(name))
 
     def stream(self, _: str, __: Sequence[str]) -> Iterator[pa.RecordBatch] | None:
         """Never: parts of several shares have to be put in order."""

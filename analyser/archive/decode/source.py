@@ -64,7 +64,7 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class SourceOptions:
     """The options of one read. paths: what patterns stand for. ports: empty for all."""
 
     table: str
@@ -74,7 +74,7 @@ class Asked:
     shares: int
 
     @classmethod
-    def of(cls, options: Mapping[str, str]) -> Asked:
+    def of(cls, options: Mapping[str, str]) -> SourceOptions:
         """CaptureError when an option makes no sense."""
         table, path = options.get("table", ""), options.get("path", "")
         if table != PACKETS and table not in ALL_TABLES:
@@ -132,13 +132,13 @@ class WirewitnessSource(DataSource):
         """That of the table."""
         if JOBS in self.options:
             return DDL
-        table = Asked.of(self.options).table
+        table = SourceOptions.of(self.options).table
         return DDL if table == PACKETS else from_arrow_schema(arrow_schema(table))
 
     def reader(self, schema: Any) -> DataSourceReader:
         if JOBS in self.options:
             return PacketReader(pickle.loads(Path(self.options[JOBS]).read_bytes()))
-        asked = Asked.of(self.options)
+        asked = SourceOptions.of(self.options)
         return (
             PacketReader(_jobs(asked))
             if asked.table == PACKETS
@@ -166,7 +166,7 @@ class PacketReader(DataSourceReader):
 class TableReader(DataSourceReader):
     """Rows of a registered table."""
 
-    def __init__(self, asked: Asked, schema: pa.Schema) -> None:
+    def __init__(self, asked: SourceOptions, schema: pa.Schema) -> None:
         self._asked, self._schema = asked, schema
 
     def partitions(self) -> Sequence[InputPartition]:
@@ -202,7 +202,7 @@ def local_tables() -> frozenset[str]:
 
 
 @contextmanager
-def _analysis(asked: Asked, rows: Rows) -> Iterator[Analysis]:
+def _analysis(asked: SourceOptions, rows: Rows) -> Iterator[Analysis]:
     dataset = _dataset(asked)
     if dataset is not None:
         kept = [part for part in dataset.manifest.parts if part.table == "flows" != asked.table]
@@ -222,15 +222,15 @@ def _analysis(asked: Asked, rows: Rows) -> Iterator[Analysis]:
         yield analysis
 
 
-def _dataset(asked: Asked) -> Dataset | None:
+def _dataset(asked: SourceOptions) -> Dataset | None:
     return Dataset.open(asked.paths[0]) if len(asked.paths) == 1 and is_dataset(asked.paths[0]) else None
 
 
-def _sources(asked: Asked) -> list[Source]:
+def _sources(asked: SourceOptions) -> list[Source]:
     return in_time_order(source for path in asked.paths for source in open_captures([path]))
 
 
-def _jobs(asked: Asked) -> list[RangeJob]:
+def _jobs(asked: SourceOptions) -> list[RangeJob]:
     jobs = []
     for number, source in enumerate(_sources(asked)):
         size = (source.path or Path(source.name)).stat().st_size

@@ -43,7 +43,7 @@ class Range(NamedTuple):
     record_header_bytes: int = 0
 
 
-class Piece(NamedTuple):
+class BlockSegments(NamedTuple):
     """Segments of a block. first_offset: where the block's first byte lies in the file; None for bytes not in it."""
 
     batch: PacketBatch
@@ -104,7 +104,7 @@ def find_ranges(source: Source, size: int, range_bytes: int, limits: CaptureLimi
     return [part._replace(record_header_bytes=walker.record_header_bytes) for part in found]
 
 
-def read_range(source: Source, part: Range, told: RangeStats, limits: CaptureLimits) -> Iterator[Piece]:
+def read_range(source: Source, part: Range, told: RangeStats, limits: CaptureLimits) -> Iterator[BlockSegments]:
     """The segments of one range, block by block; `told` grows on the way and is final at the end.
 
     A piece's bytes are valid until the next one is asked for. CaptureError when the file cannot be read.
@@ -131,7 +131,7 @@ def read_range(source: Source, part: Range, told: RangeStats, limits: CaptureLim
                     latest = int(batch.ts_ns.max())
                     told.clock_ns = latest if told.clock_ns is None else max(told.clock_ns, latest)
                     in_file = blocks is outer and batch.data.obj is blocks.data
-                    yield Piece(batch, endpoints, blocks.offset(0) if in_file else None)
+                    yield BlockSegments(batch, endpoints, blocks.offset(0) if in_file else None)
                 del batch
                 if len(endpoints) > _MOST_PAIRS:
                     endpoints = EndpointTable(limits.max_pairs)

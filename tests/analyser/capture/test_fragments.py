@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from analyser.capture.fragments import Fragments, Piece, Whole
+from analyser.capture.fragments import Fragment, Fragments, Whole
 from analyser.capture.limits import CaptureLimits
 from analyser.capture.model import CaptureStats
 from tests.analyser.capture.reading import Segment, read_bytes
@@ -209,8 +209,8 @@ def test_the_oldest_are_given_up() -> None:
     limits = CaptureLimits(max_datagrams=3, max_fragment_bytes=10_000)
     fragments = Fragments(limits, CaptureStats("x"))
     for number in range(4):
-        assert fragments.add(bytes([number]), Piece(0, 8, bytes(8), True, 6), 0, 1) is False
-    last = Piece(8, 8, bytes(8), False, 6)
+        assert fragments.add(bytes([number]), Fragment(0, 8, bytes(8), True, 6), 0, 1) is False
+    last = Fragment(8, 8, bytes(8), False, 6)
     assert fragments.add(b"\0", last, 0, 1) is False
     assert fragments.add(b"\3", last, 0, 1) == Whole(6, bytes(16), 16)
 
@@ -219,7 +219,7 @@ def test_memory_is_bounded() -> None:
     limits = CaptureLimits(max_fragment_bytes=100_000)
     fragments = Fragments(limits, CaptureStats("x"))
     for number in range(20_000):
-        fragments.add(number.to_bytes(4, "big"), Piece(0, 1480, bytes(1480), True, 6), number, 1)
+        fragments.add(number.to_bytes(4, "big"), Fragment(0, 1480, bytes(1480), True, 6), number, 1)
     held = [name for name in range(20_000) if name.to_bytes(4, "big") in fragments._datagrams]
     assert 50 < len(held) <= 100_000 // 1480 + 1
     assert held[-1] == 19_999

@@ -11,7 +11,7 @@ import pytest
 
 import analyser
 from analyser.archive.decode.chunks import Chunk, opened
-from analyser.archive.decode.source import FORMAT, Asked, local_tables, register
+from analyser.archive.decode.source import FORMAT, SourceOptions, local_tables, register
 from analyser.capture import CaptureError, EndpointTable
 from analyser.options import ReadOptions
 from analyser.registry.tables import TABLES, arrow_schema
@@ -104,7 +104,7 @@ def test_paths_that_begin_with_a_bracket(
     for name in ("a.pcap", "b1.pcap", "c.pcap", "7.pcap", "[x].pcap", "x.pcap"):
         (tmp_path / name).touch()
     monkeypatch.chdir(tmp_path)
-    assert list(Asked.of({"table": "flows", "path": path}).paths) == names
+    assert list(SourceOptions.of({"table": "flows", "path": path}).paths) == names
 
 
 def test_packets_are_chunks(spark: SparkSession) -> None:
@@ -134,4 +134,4 @@ def test_schemas_are_the_registry_s() -> None:
 )
 def test_options_that_make_no_sense(options: dict[str, str], sentence: str) -> None:
     with pytest.raises(CaptureError, match=sentence):
-        Asked.of(options)
+        SourceOptions.of(options)
