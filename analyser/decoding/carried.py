@@ -198,7 +198,7 @@ class CarriedStream:
         if not isinstance(last, Run):
             last = nothing()
             self._items.append(last)
-        last.pieces.append(piece.data)  # type: ignore[arg-type]
+        last.pieces.append(piece.data)
         last.segments.add(last.size, segment.packet, segment.ts_ns, order)
         self._items[-1] = last._replace(size=last.size + size)
 

@@ -170,8 +170,7 @@ class StreamCutter:
             segments.extend(run.segments, held.size)
         size = held.size + run.size
         if size < self._need:
-            pieces = [*map(bytes, run.pieces)]
-            held.pieces.extend(pieces)  # type: ignore[arg-type]
+            held.pieces.extend(map(bytes, run.pieces))
             self._held = Run(held.pieces, size, segments)
             return []
         return self._cut(b"".join((*held.pieces, *run.pieces)), segments, conversation, out)
@@ -192,7 +191,7 @@ class StreamCutter:
         if self._broken or cut.skipped:
             self._mark_losses(frames, cut)
         self._keep(data, cut, segments)
-        if self._framer.synchronised:
+        if self._skipped.last is not None and self._framer.synchronised:
             self._skipped.tell(out)
         if self._places is not None:
             self._places.forget(self.offset)

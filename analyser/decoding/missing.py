@@ -21,27 +21,30 @@ class Skipped(NamedTuple):
 
 
 class SkippedBytes:
-    """What one direction skipped and nobody was told yet. Bytes that follow each other are told together."""
+    """What one direction skipped. Bytes that follow each other are told together.
+
+    last: what nobody was told yet.
+    """
 
     def __init__(self, direction: int) -> None:
         self._direction = direction
-        self._last: Skipped | None = None
+        self.last: Skipped | None = None
 
     def add(self, fresh: Skipped, out: Sink) -> None:
         """More bytes, behind all others."""
-        last = self._last
+        last = self.last
         if last is not None and last.end == fresh.start and last.reason == fresh.reason:
-            self._last = last._replace(end=fresh.end, outer=(last.outer[0], fresh.outer[1]))
+            self.last = last._replace(end=fresh.end, outer=(last.outer[0], fresh.outer[1]))
             return
         self.tell(out)
-        self._last = fresh
+        self.last = fresh
 
     def tell(self, out: Sink) -> None:
         """No more follow."""
-        if self._last is None:
+        if self.last is None:
             return
-        start, end, reason, (first, last), packet, ts_ns = self._last
-        self._last = None
+        start, end, reason, (first, last), packet, ts_ns = self.last
+        self.last = None
         text = f"{end - start} bytes skipped: {reason}"
         kind = ("warn", "framing", "skipped_bytes")
         out.expert((self._direction, first, packet, ts_ns, *kind, text, f"{first}-{last}"))

@@ -120,7 +120,8 @@ class BatchColumns:
         """The bytes of a ready run."""
         first, last = ready.first, ready.last
         data = self._data
-        pieces = [data[a:b] for a, b in zip(self._starts[first:last], self._ends[first:last], strict=True)]
+        ends = zip(self._starts[first:last], self._ends[first:last], strict=True)
+        pieces: list[bytes | memoryview] = [data[a:b] for a, b in ends]
         positions = list(accumulate(map(len, pieces), initial=0))
         size = positions.pop()
         packets = self._packets[first:last]

@@ -50,7 +50,7 @@ class Segments(NamedTuple):
 class Run(NamedTuple):
     """Contiguous stream bytes in pieces, and their segments."""
 
-    pieces: list[bytes] | list[memoryview]
+    pieces: list[bytes | memoryview]
     size: int
     segments: Segments
 
@@ -75,13 +75,13 @@ def nothing() -> Run:
 
 def together(runs: Iterable[Run]) -> Run:
     """One run of several that follow each other."""
-    whole = nothing()
-    size = 0
+    pieces: list[bytes | memoryview] = []
+    size, segments = 0, Segments([], [], [], [])
     for run in runs:
-        whole.pieces.extend(run.pieces)  # type: ignore[arg-type]
-        whole.segments.extend(run.segments, size)
+        pieces += run.pieces
+        segments.extend(run.segments, size)
         size += run.size
-    return whole._replace(size=size)
+    return Run(pieces, size, segments)
 
 
 def joined(queue: Sequence[Run | Gap]) -> Iterator[Run | Gap]:

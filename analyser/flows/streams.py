@@ -127,13 +127,12 @@ class Half:
     def append_run(self, run: Run) -> None:
         """Bytes that continue the stream exactly at `next_seq`; the last ones are remembered."""
         self.next_seq += run.size
-        self.emit(run)
+        if self.queue is None:
+            self.queue = [run]
+        else:
+            self.queue.append(run)
         recent, limit = self.recent, self.history_bytes
-        first, size = len(run.pieces), 0
-        while first and size < limit and len(run.pieces) - first < HISTORY_SEGMENTS:
-            first -= 1
-            size += len(run.pieces[first])
-        for piece in run.pieces[first:]:
+        for piece in run.pieces if len(run.pieces) == 1 else _last_pieces(run.pieces, limit):
             recent.append(bytes(piece[-limit:]))
             self.recent_bytes += len(recent[-1])
         while len(recent) > HISTORY_SEGMENTS or self.recent_bytes - len(recent[0]) >= limit:
@@ -343,3 +342,12 @@ class Half:
         text = f"the receive window was closed for {closed_ns / 1e6:.3f} ms"
         self.remark(Note("zero_window", text, self.zero_packet, (self.zero_since_ns or 0), None))
         self.zero_since_ns = None
+
+
+def _last_pieces(pieces: list[bytes | memoryview], limit: int) -> list[bytes | memoryview]:
+    """The last ones with `limit` bytes together, or HISTORY_SEGMENTS."""
+    first, size = len(pieces), 0
+    while first and size < limit and len(pieces) - first < HISTORY_SEGMENTS:
+        first -= 1
+        size += len(pieces[first])
+    return pieces[first:]

@@ -20,8 +20,10 @@ def take(flow: Flow, row: PacketRow, limits: Limits) -> None:
     """One packet of a flow."""
     packet, ts_ns, now_ns, from_low, seq, ack, flags, window, payload, wire_bytes, copy, scale, size = row
     flow.packets += 1
-    flow.ts_first_ns = min(flow.ts_first_ns, ts_ns)
-    flow.ts_last_ns = max(flow.ts_last_ns, ts_ns)
+    if ts_ns > flow.ts_last_ns:
+        flow.ts_last_ns = ts_ns
+    elif ts_ns < flow.ts_first_ns:
+        flow.ts_first_ns = ts_ns
     flow.last_packet = packet
     if copy:
         if not flow.duplicates:
