@@ -12,6 +12,7 @@ from click.testing import CliRunner, Result
 from app.cli.main import cli
 from tests.conftest import SAMPLES
 from tests.support.datasets import make_dataset
+from tests.support.shares import every, share
 
 SAMPLE = SAMPLES / "mongo_shapes_and_errors.pcapng"
 
@@ -25,20 +26,19 @@ def dataset(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return make_dataset(tmp_path_factory.mktemp("datasets") / "mongo", [SAMPLE])
 
 
-@pytest.mark.parametrize(
-    "command",
-    [
-        ("analyse", "*"),
-        ("analyse", "*", "--format", "json"),
-        ("table", "exchanges", "*", "--format", "csv"),
-        ("table", "mongo_cursors", "*", "--where", "documents > 1", "--limit", "3"),
-        ("query", "*", "select operation, count(*), median(latency_ms) from exchanges group by all order by all"),
-        ("shapes", "*"),
-        ("shapes", "*", "--format", "jsonl", "--sort", "count"),
-        ("records", "*"),
-    ],
-    ids=lambda command: " ".join(command[:3:2]),
-)
+COMMANDS = [
+    ("analyse", "*"),
+    ("analyse", "*", "--format", "json"),
+    ("table", "exchanges", "*", "--format", "csv"),
+    ("table", "mongo_cursors", "*", "--where", "documents > 1", "--limit", "3"),
+    ("query", "*", "select operation, count(*), median(latency_ms) from exchanges group by all order by all"),
+    ("shapes", "*"),
+    ("shapes", "*", "--format", "jsonl", "--sort", "count"),
+    ("records", "*"),
+]
+
+
+@pytest.mark.parametrize("command", share(COMMANDS, every(2, COMMANDS)), ids=lambda command: " ".join(command[:3:2]))
 def test_the_same_output(dataset: Path, command: tuple[str, ...]) -> None:
     of_capture, of_dataset = (
         invoke(*(path if argument == "*" else argument for argument in command)) for path in (SAMPLE, dataset)
@@ -64,7 +64,7 @@ def test_show_reads_the_packets_where_they_are(dataset: Path) -> None:
     assert by_packet[0].exit_code == by_packet[1].exit_code
 
 
-@pytest.mark.parametrize("kind", ["finding", "flow", "exchange"])
+@pytest.mark.parametrize("kind", share(["finding", "flow", "exchange"], ["finding"]))
 def test_extract_writes_the_same_packets(dataset: Path, tmp_path: Path, kind: str) -> None:
     table = {"finding": "findings", "flow": "flows", "exchange": "exchanges"}[kind]
     wanted = _ids(table, f"{kind}_id")[-1]
