@@ -31,15 +31,7 @@ from app.cli.tables import tables
 
 
 class GuardedGroup(click.Group):
-    """A click group that turns every ending into the exit statuses of the contract; its help names the protocols."""
-
-    def format_help_text(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """The help text, with the protocols that are on."""
-        from dissectors.registry import PROTOCOLS, titles_of
-
-        text, self.help = self.help, (self.help or "").replace("PROTOCOLS", titles_of(PROTOCOLS.values(), "and"))
-        super().format_help_text(ctx, formatter)
-        self.help = text
+    """A click group that turns every ending into the exit statuses of the contract."""
 
     def main(self, args: Any = None, prog_name: str | None = None, *_: Any, **extra: Any) -> Any:
         """Runs the command line and exits."""
@@ -76,7 +68,7 @@ def _show_version(ctx: click.Context, _: click.Parameter, wanted: bool) -> None:
     "--version", is_flag=True, is_eager=True, expose_value=False, callback=_show_version, help="Show the version."
 )
 def cli() -> None:
-    """Reads packet captures of PROTOCOLS and says what went wrong, and who did it.
+    """Reads packet captures of Kafka, MQTT and MongoDB and says what went wrong, and who did it.
 
     CAPTURE is a pcap or pcapng file (also .gz, .zst, .lz4), a directory of them, or - for standard input.
 

@@ -14,6 +14,7 @@ from click.testing import CliRunner, Result
 from analyser.detectors import DETECTORS
 from analyser.registry.tables import DATASET_TABLES, TABLES, arrow_schema
 from app.cli.main import cli
+from dissectors.registry import PROTOCOLS, titles_of
 from tests.app.captures import write_capture
 from tests.support.packets import pcap
 from tests.support.shares import every, share
@@ -247,6 +248,11 @@ def test_every_detector_has_a_page(code: str) -> None:
     for heading in ("Finds", "Why it matters", "How it decides", "False alarms", "References", "Thresholds", "Reads"):
         assert f"\n{heading}\n" in shown
     assert invoke("detectors", DETECTORS[code].name).stdout == shown
+
+
+def test_the_help_names_the_protocols_that_are_on() -> None:
+    """Written out there: help that asks the registry would load every dissector first."""
+    assert f"captures of {titles_of(PROTOCOLS.values(), 'and')} and says" in invoke("--help").stdout
 
 
 @pytest.mark.parametrize("command", ["analyse", "table", "tables", "detectors"])
