@@ -12,9 +12,9 @@ import click
 
 from app.cli.failure import Status
 from app.cli.options import TimeType, output_option, reading_options
-from app.cli.output import check_output, colour_wanted, result_sink, terminal_width
+from app.cli.output import check_output
 from app.cli.reading import open_analysis, status_of
-from app.cli.results import write_query
+from app.cli.results import write_blocks, write_query
 from app.cli.rows import check_format, format_option, limit_option
 
 if TYPE_CHECKING:
@@ -187,7 +187,10 @@ def _run(made: _Command, captures: tuple[str, ...], wanted: _Wanted, reading: di
             limit=wanted.limit,
         )
         if wanted.form == "table":
-            _write_text(analysis, _nothing(made, wanted.names), view, sql, wanted.output)
+            from reports.questions.source import rows
+            from reports.sections.kafka_view import view_blocks
+
+            write_blocks(view_blocks(rows(analysis, sql), view, _nothing(made, wanted.names)), wanted.output)
         else:
             write_query(analysis, sql, wanted.form, wanted.output)
         return status_of(analysis)
@@ -220,18 +223,6 @@ def _nothing(made: _Command, names: Sequence[str]) -> str:
     from reports.formats.printable import visible
 
     return f"Nothing was seen of {made.noun} {visible(', '.join(names))}."
-
-
-def _write_text(analysis: Analysis, nothing: str, view: KafkaView, sql: str, output: str | None) -> None:
-    from reports.formats.document import Section
-    from reports.formats.text import render
-    from reports.questions.source import rows
-    from reports.sections.kafka_view import view_blocks
-
-    blocks = view_blocks(rows(analysis, sql), view, nothing)
-    text = render([Section("", tuple(blocks))], terminal_width(), colour=colour_wanted(output))
-    with result_sink(output, text=True) as write:
-        write(text.encode("utf-8", "backslashreplace"))
 
 
 groups, topics, brokers, clients = (_command(made) for made in (_GROUPS, _TOPICS, _BROKERS, _CLIENTS))

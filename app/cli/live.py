@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from app.cli.live_output import Output
     from app.dashboard.snapshots import Snapshots
 
-_READING = ("decode_as", "protocol", "enable")
-
 
 @click.command(short_help="Decode while capturing: rates, groups, findings as they appear.")
 @click.option("-i", "--interface", "interfaces", multiple=True, metavar="IFACE",

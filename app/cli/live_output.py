@@ -96,8 +96,7 @@ class TextLines:
     def show(self, session: Session) -> None:
         from reports.formats.printable import visible
 
-        for line in session.lines:
-            say(f"wirewitness: {visible(line)}")
+        _say_lines(session)
         for news in [] if self._quiet else session.news:
             row = news.finding
             maybe = " (provisional)" if row["provisional"] else ""
@@ -116,15 +115,19 @@ class JsonLines:
         return None
 
     def show(self, session: Session) -> None:
-        from reports.formats.printable import visible
-
-        for line in session.lines:
-            say(f"wirewitness: {visible(line)}")
+        _say_lines(session)
         pieces = [*_exchange_lines(session), *(_finding_line(news) for news in session.news)]
         for piece in pieces:
             self._write(piece)
         if pieces:
             flush_output()
+
+
+def _say_lines(session: Session) -> None:
+    from reports.formats.printable import visible
+
+    for line in session.lines:
+        say(f"wirewitness: {visible(line)}")
 
 
 def _exchange_lines(session: Session) -> Iterator[bytes]:

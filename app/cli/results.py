@@ -1,19 +1,20 @@
-"""Rows of a query to standard output or a file. In: an analysis and a SELECT; out: text, csv, jsonl, Parquet."""
+"""Rows of a query, or blocks, to standard output or a file. In: a SELECT, or blocks; out: text, csv, jsonl, Parquet."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from app.cli.failure import CallerError
-from app.cli.output import result_sink, whole_file, width_limit
+from app.cli.output import colour_wanted, result_sink, terminal_width, whole_file, width_limit
 from app.cli.rows import formatted
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
     from analyser.tables.analysis import Analysis
+    from reports.formats.document import Block
 
 
 def write_query(analysis: Analysis, sql: str, form: str, output: str | None) -> None:
@@ -34,6 +35,16 @@ def write_query(analysis: Analysis, sql: str, form: str, output: str | None) -> 
                 write(piece)
     except QueryError as error:
         raise CallerError(f"query: {error}") from error
+
+
+def write_blocks(blocks: Sequence[Block], output: str | None) -> None:
+    """Write blocks as text, as wide as the terminal."""
+    from reports.formats.document import Section
+    from reports.formats.text import render
+
+    text = render([Section("", tuple(blocks))], terminal_width(), colour=colour_wanted(output))
+    with result_sink(output, text=True) as write:
+        write(text.encode("utf-8", "backslashreplace"))
 
 
 def _batches(analysis: Analysis, sql: str) -> Iterator[pa.RecordBatch]:

@@ -8,9 +8,9 @@ import click
 
 from app.cli.failure import Status
 from app.cli.options import output_option, reading_options
-from app.cli.output import check_output, colour_wanted, result_sink, terminal_width
+from app.cli.output import check_output
 from app.cli.reading import open_analysis, status_of
-from app.cli.results import write_query
+from app.cli.results import write_blocks, write_query
 from app.cli.rows import check_format, format_option, limit_option
 
 
@@ -55,15 +55,7 @@ def shapes(
         if form != "table":
             write_query(analysis, query, form, output)
             return status_of(analysis)
-        from reports.formats.document import Section
-        from reports.formats.text import render
         from reports.questions.source import rows
 
-        with result_sink(output, text=True) as write:
-            text = render(
-                [Section("", tuple(shape_blocks(rows(analysis, query))))],
-                terminal_width(),
-                colour=colour_wanted(output),
-            )
-            write(text.encode("utf-8", "backslashreplace"))
+        write_blocks(shape_blocks(rows(analysis, query)), output)
         return status_of(analysis)

@@ -150,11 +150,7 @@ def value(name: str) -> str:
 
 def put(name: str, new: str | None) -> None:
     """Set or clear a value; widgets that show it take it over in the next run."""
-    values: dict[str, str] = st.session_state[_VALUES]
-    if new:
-        values[name] = new
-    else:
-        values.pop(name, None)
+    _set(name, new)
     st.session_state.pop(_widget(name), None)
 
 
@@ -303,6 +299,10 @@ def _bound(name: str, allowed: Sequence[str], widget: Callable[[str], Any]) -> s
 
 def _store(name: str, new: str) -> None:
     value(name)
+    _set(name, new)
+
+
+def _set(name: str, new: str | None) -> None:
     values: dict[str, str] = st.session_state[_VALUES]
     if new:
         values[name] = new

@@ -9,10 +9,30 @@ from typing import Any
 
 from reports.formats.document import Block, Cells, Paragraph, without_empty
 from reports.formats.values import ms_text
+from reports.questions.columns import PAGE, TEXT, Column, shown_as
 from reports.questions.source import Source, rows
 
 # What a shape can be sorted by, with its column.
 SORTS = {"sum": "sum_ms", "count": "count", "mean": "mean_ms", "max": "max_ms", "p95": "p95_ms", "errors": "errors"}
+
+_PATTERN = Column("pattern", "Pattern", "text", 320)
+COLUMNS = (
+    Column("namespace", "Namespace"),
+    Column("operation", "Operation", "text", 96),
+    _PATTERN._replace(only=PAGE),
+    Column("count", "Count", "count"),
+    Column("min_ms", "Min ms", "ms", only=TEXT),
+    Column("max_ms", "Max ms", "ms"),
+    Column("p95_ms", "95 % ms", "ms", heading="95% MS"),
+    Column("sum_ms", "Sum ms", "ms"),
+    Column("mean_ms", "Mean ms", "ms"),
+    Column("errors", "Errors", "count"),
+    Column("unanswered", "No answer", "count", only=TEXT),
+    Column("documents_returned", "Returned", "count"),
+    Column("clients", "Clients", only=PAGE),
+    Column("app_names", "Applications", only=PAGE),
+    _PATTERN._replace(only=TEXT),
+)
 
 _SHAPES = """
     select coalesce(database, '?') || coalesce('.' || collection, '') as namespace,
@@ -52,21 +72,16 @@ def shape_blocks(found: list[dict[str, Any]]) -> list[Block]:
     """The table for people: latencies in ms, the pattern last, where it may take lines of its own."""
     if not found:
         return [Paragraph("No MongoDB command on a collection was seen.")]
-    header = (
-        *("NAMESPACE", "OPERATION", "COUNT", "MIN MS", "MAX MS", "95% MS", "SUM MS", "MEAN MS"),
-        *("ERRORS", "NO ANSWER", "RETURNED", "PATTERN"),
-    )
-    table = tuple(
-        (
-            shape["namespace"],
-            shape["operation"],
-            f"{shape['count']:,}",
-            *(ms_text(shape[name]) for name in ("min_ms", "max_ms", "p95_ms", "sum_ms", "mean_ms")),
-            f"{shape['errors']:,}" if shape["errors"] else "",
-            f"{shape['unanswered']:,}" if shape["unanswered"] else "",
-            "" if shape["documents_returned"] is None else f"{shape['documents_returned']:,}",
-            shape["pattern"] or "",
-        )
-        for shape in found
-    )
-    return [without_empty(Cells(header, table, numbers=tuple(range(2, 11)), wrapped=(11,)))]
+    columns = shown_as(TEXT, COLUMNS)
+    table = tuple(tuple(_cell(column, shape[column.name]) for column in columns) for shape in found)
+    numbers = tuple(place for place, column in enumerate(columns) if column.kind != "text")
+    header = tuple(column.capitals for column in columns)
+    return [without_empty(Cells(header, table, numbers=numbers, wrapped=(len(columns) - 1,)))]
+
+
+def _cell(column: Column, value: Any) -> str:
+    if column.kind == "ms":
+        return ms_text(value)
+    if value is None or (value == 0 and column.name in ("errors", "unanswered")):
+        return ""
+    return f"{value:,}" if column.kind == "count" else str(value)

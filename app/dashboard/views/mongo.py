@@ -15,28 +15,14 @@ from app.dashboard.text import empty, facts, heading, line
 from app.dashboard.views.message import show_exchange
 from dissectors.mongo.dissector import MONGO
 from reports.formats.values import ms_text
-from reports.questions.columns import Column
+from reports.questions.columns import PAGE, Column, shown_as
 from reports.questions.mongo_rows import CURSORS, TRANSACTIONS, command_latency, commands_of, commands_over_time
 from reports.questions.source import rows
 from reports.questions.timelines import domain_ms, width_of
 from reports.sections.mongo import DRIVERS, ERRORS
-from reports.sections.shapes import shapes, shapes_sql
+from reports.sections.shapes import COLUMNS, shapes, shapes_sql
 
 _BARS = 12
-_SHAPES = (
-    Column("namespace", "Namespace"),
-    Column("operation", "Operation", "text", 96),
-    Column("pattern", "Pattern", "text", 320),
-    Column("count", "Count", "count"),
-    Column("sum_ms", "Sum ms", "ms"),
-    Column("mean_ms", "Mean ms", "ms"),
-    Column("p95_ms", "95 % ms", "ms"),
-    Column("max_ms", "Longest ms", "ms"),
-    Column("errors", "Errors", "count"),
-    Column("documents_returned", "Returned", "count"),
-    Column("clients", "Clients"),
-    Column("app_names", "Applications"),
-)
 _COMMANDS = (
     Column("ts", "Time", "time"),
     Column("command", "Command"),
@@ -86,8 +72,8 @@ def show_shapes(view: View) -> None:
     top = shapes(source, _BARS)
     if top:
         show_chart(shape_times(top), describe="Query shapes by the time that they took in sum")
-    chosen = paged_table(source, "shapes", shapes_sql(), _SHAPES, order="-sum_ms", noun="shape", select=True,
-                         search=("namespace", "operation", "pattern"), keep=("shape_id",),
+    chosen = paged_table(source, "shapes", shapes_sql(), shown_as(PAGE, COLUMNS), order="-sum_ms", noun="shape",
+                         search=("namespace", "operation", "pattern"), select=True, keep=("shape_id",),
                          marked=state.value("shape"))  # fmt: skip
     if chosen is not None and chosen["shape_id"] != state.value("shape"):
         state.put("message", None)
