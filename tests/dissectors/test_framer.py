@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from dissectors.core.framer import LengthFramer
 from dissectors.core.limits import Limits
-from dissectors.core.model import CLIENT_TO_SERVER, SERVER_TO_CLIENT
+from dissectors.core.model import CLIENT_TO_SERVER, SERVER_TO_CLIENT, Frame
 from dissectors.core.protocol import STUCK, Plausible, Sink
 from dissectors.kafka.conversation import KafkaConversation
 from dissectors.kafka.framing import framer, probe
@@ -38,7 +38,7 @@ def boundary(direction: int, data: bytes) -> Plausible:
     conversation = KafkaConversation(Limits())
     for number in (8, 9):
         sent = heartbeat(number)
-        conversation.feed([(1, CLIENT_TO_SERVER, sent, 0, len(sent), 0, 1, 1, 0, True)], Sink([]))
+        conversation.feed([Frame(1, CLIENT_TO_SERVER, sent, 0, len(sent), 0, 1, 1, 0, True)], Sink([]))
     return lambda position: conversation.boundary(direction, data, position, position == 0)
 
 
