@@ -6,6 +6,8 @@ from bisect import bisect_left
 from collections.abc import Callable, Iterable, Sequence
 from heapq import merge
 from itertools import chain
+from struct import Struct
+from typing import Literal, NamedTuple
 
 from dissectors.core.protocol import STUCK, Cut, Plausible, Skipped
 
@@ -22,21 +24,39 @@ MAX_EAGER_BYTES = 1 << 16
 LARGE_FRAME_BYTES = 1 << 23
 # What comes next is looked at together with this much before it: a header may lie across segments.
 _OVERLAP_BYTES = 64
+_SIZE_AT = {order: Struct(f"{order}i").unpack_from for order in (">", "<")}
 # So many of the positions that more bytes may make a boundary are asked about whenever some come.
 MAX_WAITING = 32
+
+
+class Ordinary(NamedTuple):
+    """Frames that begin with their size as an int32. `measure` is asked about others only, which is nearly nobody.
+
+    order: of its bytes, as `struct` writes it. beside: bytes of a frame that its size does not count.
+    smallest, largest: sizes of whole frames.
+    """
+
+    order: Literal[">", "<"]
+    beside: int
+    smallest: int
+    largest: int
 
 
 class LengthFramer:
     """Cuts frames whose size `measure` tells; after a loss, finds the next boundary that the conversation accepts.
 
+    ordinary: frames of which `measure` would say the same; asking it costs a call for each of them.
     Bytes that wait are looked through again when they have doubled, and when a boundary is found in them.
     """
 
-    __slots__ = ("_candidates", "_measure", "_searched", "_seen", "_synchronised", "_waiting")
+    __slots__ = ("_candidates", "_measure", "_ordinary", "_searched", "_seen", "_synchronised", "_waiting")
 
-    def __init__(self, measure: Measure, candidates: Candidates, synchronised: bool) -> None:
+    def __init__(
+        self, measure: Measure, candidates: Candidates, synchronised: bool, ordinary: Ordinary | None = None
+    ) -> None:
         self._measure = measure
         self._candidates = candidates
+        self._ordinary = ordinary
         self._synchronised = synchronised
         self._seen = self._searched = 0
         self._waiting: list[int] = []
@@ -69,6 +89,8 @@ class LengthFramer:
                     waiting = end - position
                     return Cut(starts, ends, position, 2 * waiting if waiting > MAX_EAGER_BYTES else 0, skipped)
                 self._synchronised = True
+            if self._ordinary is not None:
+                position = _cut_ordinary(self._ordinary, data, position, starts, ends)
             size = measure(data, position, end)
             while size > 0:
                 after = position + size
@@ -127,6 +149,23 @@ class LengthFramer:
         end = len(data)
         segments = hints[bisect_left(hints, position) : bisect_left(hints, end)]
         return merge(segments, self._candidates(data, position, end))
+
+
+def _cut_ordinary(ordinary: Ordinary, data: bytes, position: int, starts: list[int], ends: list[int]) -> int:
+    """Add the whole ordinary frames that follow each other from `position` on; where they end."""
+    order, beside, smallest, largest = ordinary
+    size_at, end = _SIZE_AT[order], len(data)
+    largest = min(largest, LARGE_FRAME_BYTES)
+    last = end - 4
+    while position <= last:
+        size = size_at(data, position)[0] + beside
+        after = position + size
+        if after > end or not smallest <= size <= largest:
+            break
+        starts.append(position)
+        ends.append(after)
+        position = after
+    return position
 
 
 def _look(places: Iterable[int], since: int, plausible: Plausible) -> tuple[int | None, list[int]]:

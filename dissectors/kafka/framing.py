@@ -12,7 +12,7 @@ import struct
 from collections.abc import Iterable
 
 from dissectors.core.errors import DecodeError
-from dissectors.core.framer import LengthFramer
+from dissectors.core.framer import LengthFramer, Ordinary
 from dissectors.core.limits import Limits
 from dissectors.core.model import CLIENT_TO_SERVER
 from dissectors.kafka.headers import request_header
@@ -24,6 +24,7 @@ _size = struct.Struct(">i").unpack_from
 _header = struct.Struct(">hhih").unpack_from
 _size_and_id = struct.Struct(">ii").unpack_from
 
+_SIZE_BYTES = 4
 MIN_REQUEST_BYTES = 8
 # Bare SASL tokens may be as short as nothing. A connection has a few of them; more are damage.
 MAX_SHORT_FRAMES = 16
@@ -46,11 +47,10 @@ _HEADER_LIKE = re.compile(rb"(?=\0[\s\S]{3}\0[\s\S]\0[\s\S][\0-\x7f])")
 
 def framer(direction: int, synchronised: bool, limits: Limits) -> LengthFramer:
     """The framer of one direction; `synchronised` when the stream is seen from its first byte."""
-    if direction == CLIENT_TO_SERVER:
-        measure = _Measure(MIN_REQUEST_BYTES, limits.max_frame_bytes, synchronised)
-        return LengthFramer(measure, _zero_bytes, synchronised)
-    measure = _Measure(MIN_RESPONSE_BYTES, limits.max_frame_bytes, synchronised)
-    return LengthFramer(measure, _zero_bytes, synchronised)
+    smallest = MIN_REQUEST_BYTES if direction == CLIENT_TO_SERVER else MIN_RESPONSE_BYTES
+    largest = limits.max_frame_bytes
+    ordinary = Ordinary(">", _SIZE_BYTES, smallest + _SIZE_BYTES, largest + _SIZE_BYTES)
+    return LengthFramer(_Measure(smallest, largest, synchronised), _zero_bytes, synchronised, ordinary)
 
 
 class _Measure:

@@ -11,7 +11,7 @@ import struct
 from collections.abc import Iterable, Iterator
 
 from dissectors.core.decompression import Allowance
-from dissectors.core.framer import LengthFramer
+from dissectors.core.framer import LengthFramer, Ordinary
 from dissectors.core.limits import Limits
 from dissectors.core.remarks import Remark
 from dissectors.mongo.bson_fields import MIN_DOCUMENT_BYTES, SIZE_OF_TYPE, UNKNOWN_TYPE, first_fields
@@ -58,7 +58,8 @@ _JUDGING = Limits(max_decompressed_bytes=MAX_UNSEEN_BYTES, decompression_slack_b
 
 def framer(_direction: int, synchronised: bool, limits: Limits) -> LengthFramer:
     """The framer of one direction; `synchronised` when the stream is seen from its first byte."""
-    return LengthFramer(_Measure(limits.max_frame_bytes), candidates, synchronised)
+    largest = limits.max_frame_bytes
+    return LengthFramer(_Measure(largest), candidates, synchronised, Ordinary("<", 0, HEADER_BYTES, largest))
 
 
 class _Measure:
