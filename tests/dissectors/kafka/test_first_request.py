@@ -7,7 +7,7 @@ from random import Random
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from analyser.inputs import analysis_of
@@ -16,6 +16,7 @@ from analyser.registry.tables import TABLES
 from dissectors.registry import dissectors
 from tests.support.kafka_encode import message
 from tests.support.packets import ACK, Captured
+from tests.support.shares import examples
 from tests.support.wire import Talk, decode
 
 # no error; no brokers, controller 1, no topics
@@ -116,7 +117,7 @@ def test_not_believed_inside_a_segment() -> None:
 
 
 @given(st.binary(min_size=1, max_size=200), st.integers(64, 2000))
-@settings(max_examples=40)
+@examples(40)
 def test_any_bytes_make_no_request(first: bytes, block_bytes: int) -> None:
     found = read(talk(first, answer(FIRST)), block_bytes)
     assert [row["operation"] for row in found["messages"] if row["role"] == "request"] == ["Metadata"]

@@ -13,7 +13,7 @@ import duckdb
 import pyarrow as pa
 import pytest
 from click.testing import CliRunner
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import analyser
@@ -30,6 +30,7 @@ from tests.conftest import SAMPLES
 from tests.support.archived import parts_of
 from tests.support.datasets import take_in
 from tests.support.rows import Rows, arrow_from_rows
+from tests.support.shares import examples
 
 TABLES = ("kafka_offset_commits", "kafka_fetch_partitions", "kafka_list_offsets", "kafka_group_events")
 SECOND_NS = 1_000_000_000
@@ -211,13 +212,13 @@ def traffic(draw: st.DrawFn) -> Rows:
     return {"kafka_offset_commits": commits, "kafka_fetch_partitions": ends}
 
 
-@settings(max_examples=15)
+@examples(15)
 @given(traffic())
 def test_every_view_says_the_same_of_racing_commits(tables: Rows) -> None:
     check(Held(tables), tables, 10 * SECOND_NS)
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(traffic())
 def test_the_stored_offset_is_that_of_the_last_commit_in_the_order_of_the_detectors(tables: Rows) -> None:
     held = Held(tables)
