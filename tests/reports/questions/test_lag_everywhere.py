@@ -30,7 +30,7 @@ from tests.conftest import SAMPLES
 from tests.support.archived import parts_of
 from tests.support.datasets import take_in
 from tests.support.rows import Rows, arrow_from_rows
-from tests.support.shares import examples
+from tests.support.shares import examples, share, smallest
 
 TABLES = ("kafka_offset_commits", "kafka_fetch_partitions", "kafka_list_offsets", "kafka_group_events")
 SECOND_NS = 1_000_000_000
@@ -158,7 +158,7 @@ def _plain(table: pa.Table) -> list[dict[str, Any]]:
 KAFKA = sorted(path.name for path in SAMPLES.glob("kafka_*.pcapng"))
 
 
-@pytest.mark.parametrize("name", KAFKA)
+@pytest.mark.parametrize("name", share(KAFKA, {*smallest(KAFKA), "kafka_stale_commit.pcapng"}))
 def test_every_view_of_a_sample_says_the_same(name: str) -> None:
     with analyser.read(SAMPLES / name, tables=[*TABLES, "exchanges"]) as analysis:
         tables = {table: _plain(analysis.arrow(table)) for table in TABLES}
