@@ -29,7 +29,7 @@ BUSY, QUIET = "0-19", "20-23"  # partitions of orders; the quiet ones are too sl
 # Three claims at a time have messages: with few committers the connection's lock often goes to the one that has just
 # built a request, not to the one that waits with an older request. With many it is handed on in the order of waiting.
 BUSY_SHAPE = ("-width", "3", "-burst", "4")
-BUSY_ROUNDS, BATCHES, ENOUGH_REGRESSIONS = 20, 8, 20
+BUSY_ROUNDS, BATCHES, ENOUGH_REGRESSIONS = 8, 20, 20
 # range assignment: with members a, b partition 4 goes from a to b; with a, b, c partition 2 goes from a to b.
 FIRST_LOST, SECOND_LOST = 4, 2
 SETTLED_COMMITS_S = 5.0
@@ -72,7 +72,7 @@ def _reorder(run: Run) -> None:
     quiet = _produce(run, "orders-quiet", "orders", QUIET, "400ms", "paid")
     for batch in range(BATCHES):
         _produce(run, f"orders-busy-{batch}", "orders", BUSY, "60ms", "paid", BUSY_ROUNDS, *BUSY_SHAPE).finish()
-        time.sleep(1)
+        time.sleep(0.5)
         if len(_regressions_of(REORDERED_GROUP, run.records())) >= ENOUGH_REGRESSIONS:
             break
     quiet.terminate()
