@@ -142,6 +142,8 @@ class PacketBatch:
         ip_id (where the sender counts it), a retransmission has not; a copy taken behind a router has a lower ttl.
     window_scale, segment_size: options of a SYN; -1 and 0 where it has none, -2 and 0 on other segments and where the
         options were not captured.
+    dsack_seq, dsack_bytes: bytes of the other side's stream that the sender says it received twice (D-SACK, RFC 2883),
+        from this raw sequence number on; 0 and 0 where it says no such thing.
 
     A segment in IP fragments has the number, time, ip_id and ttl of the packet that completes it.
     """
@@ -162,6 +164,8 @@ class PacketBatch:
     ttl: Bytes
     window_scale: npt.NDArray[np.int8]
     segment_size: Ids
+    dsack_seq: Ints
+    dsack_bytes: Ids
 
     def __len__(self) -> int:
         return len(self.packet)

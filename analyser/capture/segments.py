@@ -3,6 +3,7 @@
 import numpy as np
 
 from analyser.capture.descent import Descent, descend
+from analyser.capture.dsack import duplicate_sacks
 from analyser.capture.endpoints import Addresses, EndpointTable
 from analyser.capture.fragments import Fragments
 from analyser.capture.gather import gather
@@ -55,6 +56,7 @@ def _whole_headers(data: bytearray, packets: Packets, verdict: Bytes) -> tuple[P
 def _decode_segments(descent: Descent, records: Records, endpoints: EndpointTable) -> PacketBatch:
     packets, header = _whole_headers(descent.data, descent.packets, descent.verdict)
     payload = packets.transport + _header_bytes(header)
+    ack = header["ack"].astype(np.int64)
     pair, from_low = endpoints.assign(_addresses(header, packets, descent.encapsulations, endpoints))
     batch = PacketBatch(
         memoryview(descent.data),
@@ -63,7 +65,7 @@ def _decode_segments(descent: Descent, records: Records, endpoints: EndpointTabl
         pair,
         from_low,
         header["seq"].astype(np.int64),
-        header["ack"].astype(np.int64),
+        ack,
         header["flags"].copy(),
         header["window"].astype(np.int32),
         np.minimum(payload, packets.end),  # options may be cut off
@@ -72,6 +74,7 @@ def _decode_segments(descent: Descent, records: Records, endpoints: EndpointTabl
         packets.ip_id,
         packets.ttl,
         *syn_options(descent.data, packets.transport, payload, packets.end, header["flags"]),
+        *duplicate_sacks(descent.data, packets.transport, payload, packets.end, header["flags"], ack),
     )
     known = pair >= 0
     if known.all():

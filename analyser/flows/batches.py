@@ -42,6 +42,8 @@ class PacketRow(NamedTuple):
     copy: bool
     window_scale: int
     segment_size: int
+    dsack_seq: int
+    dsack_bytes: int
 
 
 @dataclass(slots=True)
@@ -147,5 +149,7 @@ class BatchColumns:
             self._copies[chosen].tolist(),
             batch.window_scale[chosen].tolist(),
             batch.segment_size[chosen].tolist(),
+            batch.dsack_seq[chosen].tolist(),
+            batch.dsack_bytes[chosen].tolist(),
         )
         return list(map(PacketRow._make, zip(*columns, strict=True)))

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from analyser.flows.runs import Gap, Run, Segments, joined
+from analyser.flows.sent_again import MOST_UNCONFIRMED, Range, reported
 from analyser.flows.tcp import MASK
 from dissectors.core.limits import Limits
 
@@ -52,6 +53,8 @@ class Half:
     recent: the last segments delivered, at most HISTORY_SEGMENTS or about history_bytes (above 0), to compare what is
         sent again with them.
     retransmitted, retransmitted_bytes: segments with bytes that were seen before, or that filled a hole late.
+    spurious: those of them that had arrived before, as the receiver said. unconfirmed: those of which it did not say
+        so, the latest MOST_UNCONFIRMED.
     window_scale: of this side's SYN; -1 when it had none, None while no SYN was seen.
     segment_size: the largest one that this side takes (MSS), None where not known.
     zero_since_ns: since when this side's receive window is closed. notes_left: how many remarks may still follow.
@@ -74,6 +77,8 @@ class Half:
     gap_bytes: int = 0
     retransmitted: int = 0
     retransmitted_bytes: int = 0
+    spurious: int = 0
+    unconfirmed: list[Range] | None = None
     keep_alives: int = 0
     out_of_order: int = 0
     truncated: int = 0
@@ -152,6 +157,15 @@ class Half:
             unwrapped = self.unwrap(ack)
             self.acked = max(self.acked, unwrapped)
 
+    def arrived_twice(self, seq: int, size: int) -> None:
+        """The receiver reported these bytes (raw sequence number) as received before; size 0: it did not."""
+        if size and self.unconfirmed:
+            start = self.unwrap(seq)
+            about = reported(self.unconfirmed, (start, start + size))
+            self.spurious += len(about)
+            for sent in about:
+                self.unconfirmed.remove(sent)
+
     def window(self, window: int, packet: int, ts_ns: int) -> None:
         """This side said how much it can take (raw; zero is zero under any scale)."""
         if window == 0:
@@ -226,6 +240,7 @@ class Half:
             self._skip_to(self.fin_seq, packet, ts_ns)
         if self.zero_since_ns is not None:
             self._reopened(ts_ns)
+        self.unconfirmed = None
         self.recent.clear()
         self.recent_bytes = 0
         if self.notes_dropped:
@@ -244,8 +259,7 @@ class Half:
         if self._insert(at, data, packet, ts_ns) or not data:
             self.out_of_order += 1
         else:
-            self.retransmitted += 1
-            self.retransmitted_bytes += len(data)
+            self._again(at, len(data))
 
     def _insert(self, at: int, data: memoryview, packet: int, ts_ns: int) -> bool:
         """Keep what no held segment has already, if anything: the first copy wins."""
@@ -306,17 +320,24 @@ class Half:
             self.emit(Gap(missing, packet, ts_ns))
 
     def _sent_again(self, at: int, data: memoryview, known: int, packet: int, ts_ns: int) -> None:
-        self.retransmitted += 1
-        self.retransmitted_bytes += known
+        self._again(at, known)
         self._compare_delivered(at, data[:known], packet, ts_ns)
         self._remark("retransmission", f"{known} stream bytes were sent again", at, known, packet, ts_ns)
 
     def _filled_late(self, at: int, size: int, packet: int, ts_ns: int) -> None:
-        self.retransmitted += 1
-        self.retransmitted_bytes += size
+        self._again(at, size)
         waited = (ts_ns - self.waiting_since_ns) / 1e6
         text = f"{size} stream bytes came {waited:.0f} ms after what follows them: lost on the way and sent again"
         self._remark("retransmission", text, at, size, packet, ts_ns)
+
+    def _again(self, at: int, size: int) -> None:
+        """Count a segment that was sent again."""
+        self.retransmitted += 1
+        self.retransmitted_bytes += size
+        if self.unconfirmed is None:
+            self.unconfirmed = []
+        self.unconfirmed.append((at, at + size))
+        del self.unconfirmed[:-MOST_UNCONFIRMED]
 
     def _compare_delivered(self, at: int, data: memoryview, packet: int, ts_ns: int) -> None:
         """Bytes seen before came again: are they the same, as far as that is remembered?"""

@@ -1,8 +1,8 @@
 """A packet batch cut into stretches: packets of one pair that follow each other and can be taken together.
 
 In: a `PacketBatch`, and which of its packets are copies. Out: `Stretches`. A packet that may change a flow's state
-(SYN, FIN, RST, closed window) is a stretch of its own, so that the data before and behind it need not be taken packet
-by packet.
+(SYN, FIN, RST, closed window, D-SACK) is a stretch of its own, so that the data before and behind it need not be taken
+packet by packet.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def stretches(batch: PacketBatch, copies: Flags) -> Stretches:
     order = _by_pair(batch)
     pairs = batch.pair[order]
     flags = batch.flags[order]
-    alone = ((flags & _SPECIAL) != 0) | (batch.window[order] == 0)
+    alone = ((flags & _SPECIAL) != 0) | (batch.window[order] == 0) | (batch.dsack_bytes[order] > 0)
     begins_pair = np.concatenate(([True], pairs[1:] != pairs[:-1]))
     begins = begins_pair | alone
     begins[1:] |= alone[:-1]

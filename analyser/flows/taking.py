@@ -18,7 +18,7 @@ LINGER_NS = 60_000_000_000
 
 def take(flow: Flow, row: PacketRow, limits: Limits) -> None:
     """One packet of a flow."""
-    packet, ts_ns, now_ns, from_low, seq, ack, flags, window, payload, wire_bytes, copy, scale, size = row
+    packet, ts_ns, now_ns, from_low, seq, ack, flags, window, payload, wire_bytes, copy, scale, size, *dsack = row
     flow.packets += 1
     if ts_ns > flow.ts_last_ns:
         flow.ts_last_ns = ts_ns
@@ -40,6 +40,7 @@ def take(flow: Flow, row: PacketRow, limits: Limits) -> None:
         sender.window(window, packet, ts_ns)
     if flags & ACK:
         receiver.acknowledged(ack)
+        receiver.arrived_twice(*dsack)
     if wire_bytes:
         flow.data_segments += 1
         sender.segment(seq, payload, wire_bytes, packet, ts_ns)

@@ -125,6 +125,7 @@ def flow_row(flow: Flow, endpoints: EndpointTable) -> dict[str, Any]:
         "gap_bytes": to_server.gap_bytes + to_client.gap_bytes,
         "retransmitted_segments": to_server.retransmitted + to_client.retransmitted,
         "retransmitted_bytes": to_server.retransmitted_bytes + to_client.retransmitted_bytes,
+        "spurious_retransmissions": to_server.spurious + to_client.spurious,
         "out_of_order_segments": to_server.out_of_order + to_client.out_of_order,
         "duplicate_packets": flow.duplicates,
         "truncated_packets": to_server.truncated + to_client.truncated,

@@ -76,6 +76,13 @@ _FLOWS = Table(
         Column("gap_bytes", "int64", "stream bytes missing from the capture", "flow", "bytes", nullable=False),
         Column("retransmitted_segments", "int64", "segments whose bytes had been sent before", "flow", nullable=False),
         Column("retransmitted_bytes", "int64", "stream bytes that were sent again", "flow", "bytes", nullable=False),
+        Column(
+            "spurious_retransmissions",
+            "int64",
+            "retransmitted segments that had arrived before, as their receiver said (D-SACK, RFC 2883)",
+            "flow",
+            nullable=False,
+        ),
         Column("out_of_order_segments", "int64", "segments that came before their predecessor", "flow", nullable=False),
         Column("duplicate_packets", "int64", "packets captured twice (same IP id, ports, sequence)", "flow"),
         Column("truncated_packets", "int64", "segments cut by the snap length", "flow", nullable=False),

@@ -32,7 +32,7 @@ _COLUMN = struct.Struct("<cI")
 Ints = npt.NDArray[np.int64]
 _TYPES: dict[bytes, type[np.signedinteger[Any]]] = {b"1": np.int8, b"2": np.int16, b"4": np.int32, b"8": np.int64}
 # Columns of a batch that are packed as they are, and those of which each value is told from the one before.
-_PLAIN = ("flags", "payload_bytes", "window_scale", "segment_size")
+_PLAIN = ("flags", "payload_bytes", "window_scale", "segment_size", "dsack_seq", "dsack_bytes")
 _STEPS = ("packet", "ts_ns", "window", "ip_id", "ttl")
 
 
@@ -148,6 +148,8 @@ def opened(chunk: Chunk, endpoints: EndpointTable) -> Segments:
         own["ttl"].astype(np.uint8)[order],
         own["window_scale"].astype(np.int8)[order],
         own["segment_size"].astype(np.int32)[order],
+        own["dsack_seq"][order],
+        own["dsack_bytes"].astype(np.int32)[order],
     )
     return Segments(batch, clock[order], int(size.sum()))
 

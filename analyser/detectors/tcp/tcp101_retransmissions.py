@@ -9,14 +9,15 @@ Why it matters
 
 How it decides
     More than 1 % of the segments with data (share_above) and more than 20 (segments_above) were sent again. Copies of
-    packets and keep-alive probes do not count. An exchange was delayed when a retransmission lies between its request
-    and its response.
+    packets and keep-alive probes do not count, nor do segments whose receiver reported that they had arrived before
+    (D-SACK): they were sent again too early, or an overloaded host was late with its acknowledgement. An exchange was
+    delayed when a retransmission lies between its request and its response.
 
 False alarms
     A capture that lost many packets itself is told by CAP101; what it lost cannot be counted here.
 
 References
-    RFC 6298 and RFC 8985, retransmission; Linux waits at least 200 ms (TCP_RTO_MIN).
+    RFC 2883, D-SACK; RFC 6298 and RFC 8985, retransmission; Linux waits at least 200 ms (TCP_RTO_MIN).
 """
 
 from __future__ import annotations
@@ -35,10 +36,12 @@ def detect(frames: Frames, *, share_above: float = 0.01, segments_above: int = 2
     """At most one finding for this flow: above `share_above` of its segments, and more than `segments_above`."""
     marks, delayed = rows_of(frames["expert_infos"]), rows_of(frames["exchanges"])
     for flow in rows_of(frames["flows"]):
-        again, sent = flow["retransmitted_segments"], flow["data_segments"]
+        sent, arrived = flow["data_segments"], flow["spurious_retransmissions"] or 0
+        again = flow["retransmitted_segments"] - arrived
         if not marks or again <= segments_above or again <= share_above * sent:
             continue
         slowest = max(delayed, key=lambda e: (e["latency_ms"] or 0, e["exchange_id"]), default=None)
+        needless = f" {count(arrived, 'segment')} more had arrived and did not have to be." if arrived else ""
         waited = ""
         if slowest is not None:
             longest = f"{slowest['latency_ms'] or 0:.0f} ms ({slowest['operation'] or '?'})"
@@ -47,13 +50,14 @@ def detect(frames: Frames, *, share_above: float = 0.01, segments_above: int = 2
             subject={"flow": flow["flow_id"]},
             sentence=(
                 f"Between {endpoints_text(flow)} {again:,} of {sent:,} segments ({again / max(sent, 1):.1%}) were sent "
-                f"again: the network loses packets.{waited}"
+                f"again: the network loses packets.{needless}{waited}"
             ),
             next_step="Look at the network between the two (links, mirrors, overloaded hosts), not at the broker.",
             proof=proof_of(marks),
             numbers={
                 "flow_id": flow["flow_id"],
                 "retransmitted_segments": again,
+                "spurious_retransmissions": arrived,
                 "retransmitted_bytes": flow["retransmitted_bytes"],
                 "data_segments": sent,
                 "delayed_exchanges": [e["exchange_id"] for e in delayed[:MOST_NAMED]],
@@ -62,7 +66,8 @@ def detect(frames: Frames, *, share_above: float = 0.01, segments_above: int = 2
         )
 
 
-_SUSPECT = "retransmitted_segments > 20 AND retransmitted_segments > 0.01 * data_segments AND duplicate_of IS NULL"
+_AGAIN = "(retransmitted_segments - coalesce(spurious_retransmissions, 0))"
+_SUSPECT = f"{_AGAIN} > 20 AND {_AGAIN} > 0.01 * data_segments AND duplicate_of IS NULL"
 
 DETECTOR = Detector(
     code="TCP101",
@@ -70,7 +75,13 @@ DETECTOR = Detector(
     severity="warning",
     confidence="high",
     reads={
-        "flows": (*FLOW_COLUMNS, "data_segments", "retransmitted_segments", "retransmitted_bytes"),
+        "flows": (
+            *FLOW_COLUMNS,
+            "data_segments",
+            "retransmitted_segments",
+            "spurious_retransmissions",
+            "retransmitted_bytes",
+        ),
         "expert_infos": REMARK_COLUMNS,
         "exchanges": ("ts", "exchange_id", "operation", "latency_ms"),
     },

@@ -156,6 +156,7 @@ def tcp_flow(flow_id: str = "a", **more: Any) -> Row:
         "packets": 4000,
         "data_segments": 2000,
         "retransmitted_segments": 0,
+        "spurious_retransmissions": 0,
         "retransmitted_bytes": 0,
         "duplicate_packets": 0,
         "truncated_packets": 0,

@@ -61,6 +61,11 @@ TCP_FIRES: list[Scenario] = [
         exchanges=[exchange("a", 0.9, lasts=0.3), exchange("a", 1.3, lasts=0.01), exchange("b", 0.9, lasts=0.3)],
     ),
     fires(
+        "TCP101", "warning", "six of 107 had arrived",
+        flows=[tcp_flow(retransmitted_segments=107, spurious_retransmissions=6, retransmitted_bytes=90_000)],
+        expert_infos=again(40),
+    ),
+    fires(
         "TCP102", "warning", "a consumer that does not read",
         flows=[tcp_flow(client_zero_window_ms=850.0), tcp_flow("b")],
         expert_infos=[remark("a", 1, "tcp", "zero_window", direction="client_to_server")],
@@ -134,6 +139,14 @@ TCP_NEAR_MISSES: list[Scenario] = [
         "TCP101", "twenty of two thousand",
         flows=[tcp_flow(retransmitted_segments=20)], expert_infos=again(20),
         exchanges=[exchange("a", 0.9, lasts=0.3)],
+    ),
+    silent(
+        "TCP101", "all of them had arrived, as D-SACK says",
+        flows=[tcp_flow(retransmitted_segments=204, spurious_retransmissions=204)], expert_infos=again(40),
+    ),
+    silent(
+        "TCP101", "all but twenty had arrived",
+        flows=[tcp_flow(retransmitted_segments=204, spurious_retransmissions=184)], expert_infos=again(40),
     ),
     silent(
         "TCP101", "many, but less than one in a hundred",
