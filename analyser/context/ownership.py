@@ -7,6 +7,8 @@ topic, partition, member_id, began, ended` (Unix ns; ended is null while the int
 - Classic groups: a SyncGroup answer begins intervals (the leader's request carries the plan of the whole group, an
   answer one member's part). They end when another generation is heard of first, in whatever request the broker took:
   where the capture lacks a rebalance, an accepted commit is the first that tells of it.
+- A group whose generations begin again at a lower number was deleted, or was empty and expired: it is another group of
+  the same name, and its generations end none of the old one's.
 - KIP-848: an answer with an assignment is that member's whole assignment, so it ends the member's intervals before it
   and begins new ones. So does leaving.
 - Describe answers begin intervals that end at the group's next generation, at the next describe answer, or when the
@@ -33,21 +35,35 @@ events AS (
            epoch_ns(coalesce(ts_response, ts)) AS at_ns
     FROM in_kafka_group_events WHERE group_id IS NOT NULL AND error_code = 0
 ),
-begins AS (
-    SELECT cluster, group_id, generation, min(at_ns) AS began FROM (
+turning AS (
+    SELECT DISTINCT cluster, group_id, generation, at_ns FROM (
         SELECT cluster, group_id, generation, at_ns FROM known WHERE source IN ('sync_leader', 'sync_answer')
         UNION ALL
         SELECT cluster, group_id, generation, at_ns FROM events WHERE event = 'join')
-    WHERE generation >= 0 GROUP BY ALL
+    WHERE generation >= 0
+),
+restarts AS (
+    SELECT cluster, group_id, at_ns AS life FROM (
+        SELECT *, lag(generation) OVER (PARTITION BY cluster, group_id ORDER BY at_ns, generation) AS before
+        FROM turning)
+    WHERE generation < before
+),
+begins AS (
+    SELECT turning.cluster, turning.group_id, coalesce(life, 0) AS life, generation, min(at_ns) AS began
+    FROM turning ASOF LEFT JOIN restarts
+        ON turning.cluster = restarts.cluster AND turning.group_id = restarts.group_id AND at_ns >= life
+    GROUP BY ALL
 ),
 heard AS (
-    SELECT cluster, group_id, generation, min(at_ns) AS began FROM (
+    SELECT told.cluster, told.group_id, coalesce(life, 0) AS life, generation, min(at_ns) AS began FROM (
         SELECT cluster, group_id, generation, began AS at_ns FROM begins
         UNION ALL
         SELECT cluster, group_id, generation, at_ns FROM events WHERE event IN ('sync', 'heartbeat')
         UNION ALL
         SELECT coalesce(cluster_id, ''), group_id, generation, epoch_ns(ts) FROM in_kafka_offset_commits
-        WHERE error_code = 0 AND group_id IS NOT NULL AND member_id <> '')
+        WHERE error_code = 0 AND group_id IS NOT NULL AND member_id <> '') AS told
+    ASOF LEFT JOIN restarts
+        ON told.cluster = restarts.cluster AND told.group_id = restarts.group_id AND at_ns >= life
     WHERE generation >= 0 GROUP BY ALL
 ),
 generations AS (
@@ -105,9 +121,10 @@ SELECT known.cluster, known.group_id, known.topic, known.partition, known.member
                 AND c.member_id = known.member_id AND c.at_ns > known.at_ns))
            ELSE generations.ended
        END AS ended
-FROM known
+FROM (SELECT known.*, coalesce(life, 0) AS life FROM known ASOF LEFT JOIN restarts
+          ON known.cluster = restarts.cluster AND known.group_id = restarts.group_id AND at_ns >= life) AS known
 LEFT JOIN doubted USING (exchange_id, member_id)
-LEFT JOIN generations USING (cluster, group_id, generation)
+LEFT JOIN generations USING (cluster, group_id, life, generation)
 LEFT JOIN turns USING (cluster, group_id, member_id, exchange_id)
 LEFT JOIN looks USING (cluster, group_id, exchange_id)
 WHERE known.partition IS NOT NULL AND known.topic IS NOT NULL

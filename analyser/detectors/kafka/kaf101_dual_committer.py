@@ -17,7 +17,8 @@ How it decides
     two commits lie within a window of `window_gaps` x the median time between commits of one identity, at least
     `window_s` seconds.
     critical: a return whose generation (or member epoch) is not above that of the other's commit. An accepted commit
-        proves membership, so both were members at once.
+        proves membership, so both were members at once; unless each had the partition assigned when it committed: a
+        group that is deleted begins again at generation 1.
     warning: a return where the membership is not on the wire (generation -1, no member id).
     info: the committer changed and nobody came back within the window, or came back in a newer generation: a hand-over.
         Silent where the assignments in the capture show that the new committer owns the partition.
@@ -119,9 +120,12 @@ def _turns(commits: Sequence[Commit], window_ns: float) -> tuple[list[_Turn], li
 
 
 def _members_at_once(turn: _Turn) -> bool:
+    """Both were members of one generation, and not each of them the owner at its time."""
     other, again = turn
     if other.generation is None or again.generation is None:
         return False
+    if _owns(other) and _owns(again):
+        return False  # each had the partition then; generations begin again at 1 in a group that was deleted
     return other.in_generation and again.in_generation and again.generation <= other.generation
 
 

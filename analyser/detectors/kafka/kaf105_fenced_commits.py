@@ -9,16 +9,19 @@ Why it matters
     messages are processed twice, and what it did is never stored.
 
 How it decides
-    Refused commits are counted as requests, per member (else address and client id), generation and error code; 113 may
-    stand at single partitions of a request. A refusal is healed when the same committer later has a commit accepted for
+    Refused commits of one client (address, client id, group.instance.id) with one error code belong together, whatever
+    its member id was: whoever joins again gets a new one. Requests that were on their way together count once; 113 may
+    stand at single partitions of a request. A refusal is healed when the same client later has a commit accepted for
     one of the same partitions, at the refused offset or above. 27 is everyday while a rebalance is under way, and
-    healed when the committer has any later commit accepted.
-    warning: `zombie` refusals with one code that are not healed: the committer does not notice that it is out.
-    info: fewer, or healed ones. A healed 27 is not reported.
+    healed when the client has any later commit accepted.
+    warning: `zombie` refusals that are not healed. Under one member id the client does not notice that it is out;
+    under several it is thrown out again and again, each time before it stores what it did.
+    info: fewer. Nothing is said of refusals that are all healed by 22, 25 or 27, nor of fewer than `zombie` of these
+    when the client joined or left within `rebalance_s` of them: it was restarted, or took part in a rebalance.
     Confidence high: errors are on the wire. Healing can be hidden by a gap, so a finding may be overturned.
 
 False alarms
-    A burst of asynchronous commits that was under way when the session timed out counts each request.
+    Two processes of one host that share a client id count as one client.
 
 References
     Kafka protocol errors. KIP-345 (82), KIP-848 (110, 113), KIP-1251 (113 at partitions).
@@ -27,27 +30,32 @@ References
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
+from typing import NamedTuple
 
 from analyser.detectors.detector import Detector, Frames
 from analyser.detectors.findings import Finding
-from analyser.detectors.frame_rows import first_value
+from analyser.detectors.frame_rows import first_value, values
 from analyser.detectors.kafka.commits import (
     COMMIT_COLUMNS,
     COMMITS,
+    MAX_PARTITIONS,
     Commit,
-    Identity,
+    by_identity,
     commit_proof,
-    commits_numbers,
     commits_of,
     committer_key,
+    committer_numbers,
     committer_text,
     group_text,
     partitions_text,
     requests_of,
+    sent_together,
 )
 from analyser.words import count
 
 KEYS = ("cluster_id", "group_id", "client_address", "client_id")
+EVENTS = "kafka_group_events"
 REBALANCE_IN_PROGRESS = 27
 MEANINGS = {
     22: "ILLEGAL_GENERATION, its generation is over",
@@ -57,23 +65,40 @@ MEANINGS = {
     110: "FENCED_MEMBER_EPOCH, the coordinator has fenced this member",
     113: "STALE_MEMBER_EPOCH, its member epoch is old",
 }
+# What a client meets that was restarted or takes part in a rebalance.
+EVERYDAY = (22, 25, REBALANCE_IN_PROGRESS)
+_SECOND_NS = 1_000_000_000
+_MOST_COMMITTERS = 20
 
 
-def detect(frames: Frames, *, zombie: int = 3) -> Iterator[Finding]:
-    """One finding per committer, generation and error code."""
+class _Refusals(NamedTuple):
+    """Refused commits of one client with one code. standing: times that none healed; members: ids it had then."""
+
+    commits: Sequence[Commit]
+    code: int
+    requests: int
+    standing: int
+    members: int
+
+
+def detect(frames: Frames, *, zombie: int = 3, rebalance_s: float = 30.0) -> Iterator[Finding]:
+    """One finding per client and error code."""
     commits = commits_of(frames[COMMITS])
     cluster = first_value(frames[COMMITS], "cluster_id") if commits else None
-    refused: dict[tuple[Identity, int | None, int], list[Commit]] = {}
+    refused: dict[tuple[str | None, int], list[Commit]] = {}
     for commit in commits:
         if commit.error_code in MEANINGS and not _simple(commit):
-            refused.setdefault((commit.identity, commit.generation, commit.error_code or 0), []).append(commit)
+            refused.setdefault((commit.group_instance_id, commit.error_code or 0), []).append(commit)
+    if not refused:
+        return
     latest = _Accepted(commits)
-    for (_, _, code), own in refused.items():
-        requests = list(requests_of(own).values())
-        standing = [request for request in requests if not latest.heals(request, code)]
-        if code == REBALANCE_IN_PROGRESS and not standing:
+    moves = values(frames[EVENTS]["ts"])
+    for (_, code), own in refused.items():
+        refusals = _refusals(own, code, latest)
+        few = code in EVERYDAY and refusals.standing < zombie
+        if few and (not refusals.standing or _around(own, moves, rebalance_s * _SECOND_NS)):
             continue
-        yield _finding(cluster, own, len(requests), len(standing), zombie)
+        yield _finding(cluster, refusals, zombie)
 
 
 def _simple(commit: Commit) -> bool:
@@ -81,26 +106,40 @@ def _simple(commit: Commit) -> bool:
     return not commit.member_id and (commit.generation is None or commit.generation < 0)
 
 
+def _refusals(refused: Sequence[Commit], code: int, latest: _Accepted) -> _Refusals:
+    requests = list(requests_of(refused).values())
+    standing = [request[0] for request in requests if not latest.heals(request, code)]
+    together = sum(sent_together(first, second) for first, second in pairwise(standing))
+    members = len({commit.member_id for commit in standing})
+    return _Refusals(refused, code, len(requests), len(standing) - together, members)
+
+
+def _around(refused: Sequence[Commit], moves: Sequence[int], within_ns: float) -> bool:
+    """The client joined or left shortly before the first of them or after the last one."""
+    first, last = refused[0].ts - within_ns, refused[-1].done_ns + within_ns
+    return any(first <= at <= last for at in moves)
+
+
 class _Accepted:
-    """Accepted commits of each committer: the last one at all, and the last of each partition."""
+    """Accepted commits of each instance of the client: the last one at all, and those of each partition."""
 
     def __init__(self, commits: Sequence[Commit]) -> None:
-        self._any: dict[Identity, int] = {}
-        self._partitions: dict[tuple[Identity, str | None, int], list[tuple[int, int]]] = {}
+        self._any: dict[str | None, int] = {}
+        self._partitions: dict[tuple[str | None, str | None, int], list[tuple[int, int]]] = {}
         for commit in commits:
             if commit.accepted:
-                self._any[commit.identity] = commit.done_ns
-                place = (commit.identity, commit.topic, commit.partition)
+                self._any[commit.group_instance_id] = commit.done_ns
+                place = (commit.group_instance_id, commit.topic, commit.partition)
                 self._partitions.setdefault(place, []).append((commit.done_ns, commit.committed_offset))
 
     def heals(self, request: Sequence[Commit], code: int) -> bool:
-        """The committer got through later, for one of these partitions (for 27: at all)."""
+        """The client got through later, for one of these partitions (for 27: at all)."""
         if code == REBALANCE_IN_PROGRESS:
-            return self._any.get(request[0].identity, 0) > request[0].done_ns
+            return self._any.get(request[0].group_instance_id, 0) > request[0].done_ns
         return any(self._later(commit) for commit in request)
 
     def _later(self, commit: Commit) -> bool:
-        stored = self._partitions.get((commit.identity, commit.topic, commit.partition), ())
+        stored = self._partitions.get((commit.group_instance_id, commit.topic, commit.partition), ())
         for done_ns, offset in reversed(stored):
             if done_ns <= commit.done_ns:
                 return False
@@ -109,48 +148,67 @@ class _Accepted:
         return False
 
 
-def _finding(cluster: str | None, refused: Sequence[Commit], requests: int, standing: int, zombie: int) -> Finding:
-    last, code = refused[-1], refused[-1].error_code or 0
-    is_zombie = standing >= zombie
+def _finding(cluster: str | None, refusals: _Refusals, zombie: int) -> Finding:
+    refused, code = refusals.commits, refusals.code
+    last, is_zombie = refused[-1], refusals.standing >= zombie
     key = committer_key(cluster, last)
-    outcome = (
-        "Not one got through later: it works on partitions that are no longer its own"
-        if is_zombie
-        else "The offset is safe, the broker kept the stored one"
-    )
+    by_member = list(by_identity(refused).values())[-_MOST_COMMITTERS:]
     return DETECTOR.finding(
         severity="warning" if is_zombie else "info",
         provisional=True,
-        subject={**key, "error": code, "generation": last.generation},
+        subject={**{name: key[name] for name in ("cluster", "group", "client", "address")}, "error": code}
+        | ({"instance": last.group_instance_id} if last.group_instance_id else {}),
         sentence=(
-            f"{group_text(last)}: the broker refused {count(requests, 'commit')} of "
-            f"{committer_text(last)} for {partitions_text(refused)} with error {code} ({MEANINGS[code]}). {outcome}."
+            f"{group_text(last)}: the broker refused {count(refusals.requests, 'commit')} of "
+            f"{committer_text(last)} for {partitions_text(refused)} with error {code} ({MEANINGS[code]}). "
+            f"{_outcome(refusals, is_zombie)}."
         ),
-        next_step=(
-            f"Restart the process behind {committer_text(last)} and look why it missed the rebalance: processing "
-            "longer than max.poll.interval.ms, a pause longer than the session timeout, or a generation that is kept."
-            if is_zombie
-            else "Nothing to do if it happened once around a rebalance."
-        ),
+        next_step=_next_step(refusals, is_zombie),
         proof=commit_proof(refused),
         numbers={
             **key,
             "error_code": code,
             "generation": last.generation,
-            "refused_requests": requests,
-            "not_healed": standing,
-            **commits_numbers(refused),
+            "refused_requests": refusals.requests,
+            "not_healed": refusals.standing,
+            "members": refusals.members,
+            "partitions": sorted({f"{c.topic}-{c.partition}" for c in refused})[:MAX_PARTITIONS],
+            "committers": [committer_numbers(own) for own in by_member],
         },
     )
 
 
+def _outcome(refusals: _Refusals, is_zombie: bool) -> str:
+    if not is_zombie:
+        return "The offset is safe, the broker kept the stored one"
+    if refusals.members > 1:
+        return (
+            f"It came back under {refusals.members} member ids, and each time it was out of the group before it could "
+            "store what it had done: others, or it itself, do the same messages again"
+        )
+    return "Not one got through later: it works on partitions that are no longer its own"
+
+
+def _next_step(refusals: _Refusals, is_zombie: bool) -> str:
+    who = committer_text(refusals.commits[-1])
+    if not is_zombie:
+        return f"Look whether {who} noticed it: what it did behind the stored offset is done again."
+    what = "Look why" if refusals.members > 1 else f"Restart the process behind {who} and look why"
+    return (
+        f"{what} it missed the rebalance: processing longer than max.poll.interval.ms, a pause longer than the session "
+        "timeout, or a generation that is kept."
+    )
+
+
+_CODES = ", ".join(map(str, MEANINGS))
 DETECTOR = Detector(
     code="KAF105",
     name="fenced-commits",
     severity="warning",
     confidence="high",
-    reads={COMMITS: COMMIT_COLUMNS},
+    reads={COMMITS: COMMIT_COLUMNS, EVENTS: ("ts",)},
     partition_by=KEYS,
     detect=detect,
-    suspects=f"SELECT {', '.join(KEYS)} FROM r_{COMMITS} WHERE error_code IN ({', '.join(map(str, MEANINGS))})",
+    rows={EVENTS: "event IN ('join', 'leave') OR (event = 'consumer_heartbeat' AND generation < 0)"},
+    suspects=f"SELECT {', '.join(KEYS)} FROM r_{COMMITS} WHERE error_code IN ({_CODES})",
 )

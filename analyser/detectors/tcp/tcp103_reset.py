@@ -8,8 +8,8 @@ Why it matters
 
 How it decides
     The first RST of the flow, and requests without a response (requests_least). A client that resets while only long
-    polls wait (a Fetch) is shutting down: several clients do so, and it is no finding. A reset by the client with other
-    requests waiting is info, one by the server a warning.
+    polls wait (a Fetch) or questions that change nothing (Metadata, Heartbeat) is shutting down: several clients do so,
+    and it is no finding. A reset by the client with other requests waiting is info, one by the server a warning.
 
 False alarms
     An answer that the capture lost: CAP101 tells about gaps. A load balancer that resets idle connections.
@@ -29,7 +29,10 @@ from analyser.detectors.frame_rows import rows_of
 from analyser.detectors.proof import REMARK_COLUMNS, Proof, evidence_of
 from analyser.words import count
 
+# What a client need not wait for when it ends: long polls, and questions that change nothing at the server.
 _LONG_POLLS = frozenset({"Fetch", "ShareFetch", "hello", "getMore"})
+_QUESTIONS = frozenset({"ApiVersions", "FindCoordinator", "Heartbeat", "ListOffsets", "Metadata", "OffsetFetch"})
+_MAY_STAY_OPEN = _LONG_POLLS | _QUESTIONS
 
 
 def detect(frames: Frames, *, requests_least: int = 1) -> Iterator[Finding]:
@@ -37,7 +40,7 @@ def detect(frames: Frames, *, requests_least: int = 1) -> Iterator[Finding]:
     marks, waiting = rows_of(frames["expert_infos"]), rows_of(frames["exchanges"])
     for flow in rows_of(frames["flows"]):
         by_server = flow["reset_by"] == "server"
-        lost = [e for e in waiting if by_server or e["operation"] not in _LONG_POLLS]
+        lost = [e for e in waiting if by_server or e["operation"] not in _MAY_STAY_OPEN]
         if not marks or len(lost) < requests_least or not lost:
             continue
         operations = ", ".join(sorted({e["operation"] or "?" for e in lost}))

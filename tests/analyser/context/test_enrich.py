@@ -141,6 +141,23 @@ LOW1 = ("m1", "low")
             [UNKNOWN, UNKNOWN],
         ),
         ([simple_commit(5, 20)], {"kafka_assignments": assigned(2, 5, {"m1": [0]})}, [HIGH1]),
+        (
+            [
+                commit(3, 10, generation=1),
+                commit(9, 20, "m2", generation=2),
+                commit(21, 5, generation=1),
+                commit(29, 5, "m2", generation=2),
+            ],
+            {
+                "kafka_assignments": [
+                    *assigned(2, 1, {"m1": [0]}),
+                    *assigned(8, 2, {"m2": [0]}),
+                    *assigned(20, 1, {"m1": [0]}),
+                    *assigned(28, 2, {"m2": [0]}),
+                ]
+            },
+            [HIGH1, HIGH2, HIGH1, HIGH2],
+        ),
     ],
     ids=[
         "a new plan moves the partition",
@@ -157,6 +174,7 @@ LOW1 = ("m1", "low")
         "both fetch: the committer is believed",
         "a client of two groups",
         "a simple consumer's commit has an owner too",
+        "a group that begins again at generation 1 is a new one",
     ],
 )
 def test_owner(commits: list[Row], rows: dict[str, list[Row]], expected: list[tuple[Any, ...]]) -> None:

@@ -7,13 +7,26 @@ offsets go wrong in practice, with all codes that they give.
 
 from tests.analyser.detectors.scenarios.faults import FAULTS
 from tests.analyser.detectors.scenarios.fires import FIRES as OTHER_FIRES
+from tests.analyser.detectors.scenarios.kafka_groups import KAFKA_GROUPS_FIRES, KAFKA_GROUPS_NEAR_MISSES
 from tests.analyser.detectors.scenarios.mongo import MONGO_FIRES, MONGO_NEAR_MISSES
 from tests.analyser.detectors.scenarios.mqtt import MQTT_FIRES, MQTT_NEAR_MISSES
 from tests.analyser.detectors.scenarios.near_misses import NEAR_MISSES as OTHER_NEAR_MISSES
 from tests.analyser.detectors.scenarios.scenario import Scenario
 from tests.analyser.detectors.scenarios.tcp import TCP_FIRES, TCP_NEAR_MISSES
 
-FIRES: list[Scenario] = [*OTHER_FIRES, *TCP_FIRES, *MQTT_FIRES, *MONGO_FIRES]
-NEAR_MISSES: list[Scenario] = [*OTHER_NEAR_MISSES, *TCP_NEAR_MISSES, *MQTT_NEAR_MISSES, *MONGO_NEAR_MISSES]
+FIRES: list[Scenario] = [
+    *OTHER_FIRES,
+    *KAFKA_GROUPS_FIRES,
+    *TCP_FIRES,
+    *MQTT_FIRES,
+    *MONGO_FIRES,
+]
+NEAR_MISSES: list[Scenario] = [
+    *OTHER_NEAR_MISSES,
+    *KAFKA_GROUPS_NEAR_MISSES,
+    *TCP_NEAR_MISSES,
+    *MQTT_NEAR_MISSES,
+    *MONGO_NEAR_MISSES,
+]
 
 __all__ = ["FAULTS", "FIRES", "NEAR_MISSES", "Scenario"]

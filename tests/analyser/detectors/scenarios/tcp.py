@@ -164,6 +164,12 @@ TCP_NEAR_MISSES: list[Scenario] = [
         exchanges=[exchange("a", 1.5, "Fetch", lasts=None)],
     ),
     silent(
+        "TCP103", "a client that shuts down while it asks for metadata",
+        flows=[tcp_flow(reset_by="client", closed_by="client")],
+        expert_infos=[remark("a", 2, "tcp", "reset")],
+        exchanges=[exchange("a", 1.5, "Metadata", lasts=None), exchange("a", 1.4, "Fetch", lasts=None)],
+    ),
+    silent(
         "TCP103", "the server resets a connection without requests",
         flows=[tcp_flow(reset_by="server")],
         expert_infos=[remark("a", 2, "tcp", "reset")], exchanges=[exchange("a", 1.5)],
