@@ -1,19 +1,21 @@
-# Targets for people: demo, test, quick, lint, lab, lab-test, bench, soak, fuzz. Everything is installed into .venv, pinned by constraints.txt.
+# Targets for people: demo, test, lint, quick, lab, lab-test, bench, soak, fuzz. Everything is installed into .venv, pinned by constraints.txt.
 
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet --constraint constraints.txt
 INPUTS := pyproject.toml constraints.txt
+# Tests start hundreds of programs; without bytecode on disk each would compile all files again.
+unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: demo test test-exhaustive quick lint lab lab-test bench bench-dashboard soak fuzz clean help
 
 help:
 	@echo "make demo      install the command and analyse a sample capture"
 	@echo "make test      install what the tests need and run them"
+	@echo "make lint      ruff, mypy and import-linter"
 	@echo "make quick     run the tests that the changed files touch, and ruff on them"
 	@echo "make test-exhaustive  run what make test leaves out: every version, sample and damage against every oracle"
-	@echo "make lint      ruff, mypy and import-linter"
 	@echo "make lab       remake the sample captures with real servers and clients (root, Java, Maven, Go, Node, Mosquitto)"
 	@echo "make lab-test  run the tests that need the real servers"
 	@echo "make bench     measure speed and memory against tshark"
@@ -41,7 +43,7 @@ $(VENV)/.installed-lab: $(VENV)/.installed-test
 	$(PIP) --editable '.[test,lab]'
 	@touch $@
 
-test: $(VENV)/.installed-test lint
+test: $(VENV)/.installed-test
 	@$(BIN)/python -m tests.support.programs captors
 	$(BIN)/python -m pytest -m "not lab and not bench and not exhaustive" --numprocesses 2 --dist loadfile --no-loadscope-reorder
 

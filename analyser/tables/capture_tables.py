@@ -206,13 +206,25 @@ class CaptureTables:
         self._finished.add("findings")
 
     def _with_rows(self) -> list[str]:
-        """Codes of the detectors that have any row to look at: asking for none costs each of the others a query."""
+        """Codes of the detectors that have any row to look at: asking for none costs each of the others a query.
+
+        A detector that reads tables of a protocol has some where one of them has rows, or a flow speaks that protocol:
+        remarks of other protocols are nothing to it.
+        """
         from analyser.detectors import DETECTORS
 
         names = sorted({name for detector in DETECTORS.values() for name in detector.reads if name in self.names})
-        parts = (f"SELECT {literal(name)} WHERE EXISTS (FROM {quoted(name)})" for name in names)
-        found = {name for (name,) in self.con.execute(" UNION ALL ".join(parts)).fetchall()} if names else set()
-        return [code for code, detector in DETECTORS.items() if not found.isdisjoint(detector.reads)]
+        parts = [f"SELECT {literal(name)} WHERE EXISTS (FROM {quoted(name)})" for name in names]
+        if "flows" in self.names:
+            parts.append("SELECT DISTINCT protocol FROM flows")
+        found = {name for (name,) in self.con.execute(" UNION ALL ".join(parts)).fetchall()} if parts else set()
+        return [code for code, detector in DETECTORS.items() if not found.isdisjoint(_looked_at(detector.reads))]
 
     def _register(self, name: str, table: pa.Table | pa.RecordBatchReader) -> None:
         self.con.register(name, table)
+
+
+def _looked_at(reads: Iterable[str]) -> set[str]:
+    """Tables and protocols of which one must be there for a detector that reads these tables."""
+    own = {name: TABLES[name].protocol for name in reads}
+    return {word for pair in own.items() if pair[1] for word in pair if word} or {*own}
