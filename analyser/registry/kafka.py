@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from analyser.registry.kafka_reading import READING_RUNS
 from analyser.registry.model import Column, Table, columns_of
 from analyser.registry.shared import (
     CLIENT_ADDRESS,
@@ -315,6 +316,7 @@ KAFKA_TABLES = (
     _API_VERSIONS,
     _ADMIN_CHANGES,
     _AUTHENTICATIONS,
+    READING_RUNS,
 )
 
 _LAG_MINUTES = Table(

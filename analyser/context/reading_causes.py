@@ -1,0 +1,169 @@
+"""What was known when a reader began, and what led it there, as SQL. In: the tables of `reading_runs.py`. Out: CAUSES.
+
+Each step makes one temporary table of its name: commits, answers of OffsetFetch and ListOffsets, changes that somebody
+asked for, and for each run of reading those that came before it.
+"""
+
+from __future__ import annotations
+
+from analyser.context.reading_runs import CLIENT, KEYS, OF_GROUPS, PART
+
+_ANSWERED_NS = "epoch_ns(coalesce(ts_response, ts))"
+
+# What the group's offsets were, as far as the capture shows. A commit without member id by a client that does not read
+# the partition is a tool's: it moves the offset. What a transaction stored counts from its end on.
+_COMMITTED = f"""
+    {KEYS}, {CLIENT}, {_ANSWERED_NS} AS at_ns, committed_offset, nullif(member_id, '') AS member_id, exchange_id"""
+_ACCEPTED = "error_code = 0 AND committed_offset >= 0"
+_STORED = {
+    "reading_commits": f"""
+        WITH ends AS (
+            SELECT coalesce(cluster_id, '') AS cluster, producer_id, {_ANSWERED_NS} AS at_ns, committed
+            FROM read_kafka_transactions WHERE event = 'end_txn' AND error_code = 0),
+        sent AS (
+            SELECT {_COMMITTED}, producer_id FROM read_kafka_offset_commits
+            WHERE {_ACCEPTED} AND api = 'TxnOffsetCommit'),
+        commits AS (
+            SELECT {_COMMITTED}, true AS plain FROM read_kafka_offset_commits WHERE {_ACCEPTED} AND api = 'OffsetCommit'
+            UNION ALL
+            SELECT sent.* EXCLUDE producer_id REPLACE (ends.at_ns AS at_ns), false
+            FROM sent ASOF JOIN ends
+                ON sent.cluster = ends.cluster AND sent.producer_id = ends.producer_id AND sent.at_ns <= ends.at_ns
+            WHERE ends.committed)
+        SELECT part, at_ns, committed_offset AS stored_offset, address, client_id, member_id, exchange_id,
+               plain AND member_id IS NULL AND readers.reader IS NULL AS moves
+        FROM commits JOIN reading_parts USING ({PART}) LEFT JOIN reading_readers AS readers USING (
+            part, {PART}, address, client_id)""",
+    "reading_answers": f"""
+        SELECT DISTINCT part, address, client_id, at_ns, answered_offset
+        FROM (SELECT {KEYS}, {CLIENT}, epoch_ns(ts) AS at_ns, committed_offset AS answered_offset
+              FROM read_kafka_offset_fetches WHERE coalesce(error_code, 0) = 0 AND committed_offset IS NOT NULL)
+        JOIN reading_parts USING ({PART})""",
+    # An answer tells of a commit that the capture is without, unless it repeats the last one.
+    "reading_known": """
+        SELECT part, at_ns, stored_offset, address, client_id, member_id, exchange_id
+        FROM reading_commits WHERE NOT moves
+        UNION ALL
+        SELECT answers.part, answers.at_ns, answered_offset, NULL, NULL, NULL, NULL
+        FROM reading_answers AS answers
+        ASOF LEFT JOIN reading_commits AS last ON answers.part = last.part AND answers.at_ns >= last.at_ns
+        WHERE answered_offset >= 0 AND answered_offset IS DISTINCT FROM last.stored_offset""",
+}
+
+# Who changed what, so that the group reads on elsewhere; the texts of `change` are those of the rows of admin changes.
+_CHANGED = {
+    "reading_asked": f"""
+        SELECT coalesce(cluster_id, '') AS cluster, {CLIENT}, {_ANSWERED_NS} AS at_ns, exchange_id, resource_type,
+               coalesce(resource_name, '') AS name, change
+        FROM read_kafka_admin_changes
+        WHERE error_code = 0 AND NOT coalesce(validate_only, false)
+            AND (resource_type IN ('group', 'topic') AND starts_with(change, 'delete'))""",
+    "reading_changes": """
+        SELECT part, at_ns, 'reset' AS change, stored_offset AS change_offset, address, client_id, exchange_id
+        FROM reading_commits WHERE moves
+        UNION ALL
+        SELECT part, at_ns, 'group deleted', NULL, address, client_id, exchange_id
+        FROM reading_asked AS asked JOIN reading_parts AS parts
+            ON asked.cluster = parts.cluster AND asked.name = parts.group_id
+        WHERE resource_type = 'group' AND change = 'delete'
+        UNION ALL
+        SELECT part, at_ns, 'offsets deleted', NULL, address, client_id, exchange_id
+        FROM (SELECT *, regexp_extract(change, '^delete offsets of (.*) [0-9,]*$', 1) AS topic,
+                     unnest(string_split(regexp_extract(change, ' ([0-9,]*)$', 1), ',')) AS number
+              FROM reading_asked WHERE resource_type = 'group' AND starts_with(change, 'delete offsets of ')) AS asked
+        JOIN reading_parts AS parts
+            ON asked.cluster = parts.cluster AND asked.name = parts.group_id AND asked.topic = parts.topic
+            AND try_cast(asked.number AS BIGINT) = parts.partition
+        UNION ALL
+        SELECT part, at_ns, 'topic deleted', NULL, address, client_id, exchange_id
+        FROM reading_asked AS asked JOIN reading_parts AS parts
+            ON asked.cluster = parts.cluster AND asked.name = parts.topic
+        WHERE resource_type = 'topic' AND (change = 'delete' OR starts_with(change, 'delete topic_id='))
+        UNION ALL
+        SELECT part, at_ns, 'records deleted', try_cast(split_part(cut, '<', 2) AS BIGINT), address, client_id,
+               exchange_id
+        FROM (SELECT *, unnest(string_split(substr(change, 16), ',')) AS cut
+              FROM reading_asked WHERE resource_type = 'topic' AND starts_with(change, 'delete records ')) AS asked
+        JOIN reading_parts AS parts
+            ON asked.cluster = parts.cluster AND asked.name = parts.topic
+            AND try_cast(split_part(asked.cut, '<', 1) AS BIGINT) = parts.partition""",
+}
+
+# What led a reader to where it began: looked for as of its first fetch, and kept where it came after the one before.
+_LED = {
+    "reading_asks": """
+        SELECT begun.row, answers.at_ns, answers.answered_offset
+        FROM reading_begun AS begun JOIN reading_readers AS readers USING (reader, part)
+        ASOF JOIN reading_answers AS answers
+            ON begun.part = answers.part AND readers.address = answers.address
+            AND readers.client_id = answers.client_id AND begun.at_ns >= answers.at_ns
+        WHERE answers.at_ns > coalesce(begun.before_ns, 0)""",
+    "reading_listed": f"""
+        WITH lists AS (
+            SELECT coalesce(cluster_id, '') AS cluster, coalesce(topic, '') AS topic, partition,
+                   {CLIENT}, epoch_ns(ts) AS at_ns, "timestamp" AS listed, "offset" AS first_offset
+            FROM read_kafka_list_offsets WHERE coalesce(error_code, 0) = 0 AND "offset" >= 0)
+        SELECT begun.row, begun.listed_ns AS at_ns, listed
+        FROM (SELECT begun.row, begun.before_ns, lists.at_ns AS listed_ns, lists.listed
+              FROM (SELECT * FROM reading_begun JOIN reading_readers USING (reader, part)) AS begun
+              ASOF JOIN lists
+                  ON begun.cluster = lists.cluster AND begun.topic = lists.topic
+                  AND begun.partition = lists.partition AND begun.address = lists.address
+                  AND begun.client_id = lists.client_id AND begun.first_offset = lists.first_offset
+                  AND begun.at_ns >= lists.at_ns) AS begun
+        WHERE listed_ns > coalesce(before_ns, 0)""",
+    "reading_refused": """
+        SELECT begun.row, refused.at_ns, refused.fetch_offset
+        FROM reading_begun AS begun
+        ASOF JOIN (FROM reading_fetches WHERE error_code = 1) AS refused
+            ON begun.reader = refused.reader AND begun.at_ns >= refused.at_ns
+        WHERE refused.at_ns > coalesce(begun.before_ns, 0)""",
+    "reading_members": f"""
+        WITH members AS (
+            SELECT cluster, group_id, address, client_id, member_id, min(at_ns) AS at_ns
+            FROM (SELECT coalesce(cluster_id, '') AS cluster, group_id, {CLIENT}, member_id, {_ANSWERED_NS} AS at_ns
+                  FROM read_kafka_group_events
+                  WHERE error_code = 0 AND event IN ('join', 'sync', 'heartbeat', 'consumer_heartbeat')
+                  UNION ALL
+                  SELECT coalesce(cluster_id, ''), group_id, {CLIENT}, member_id, {_ANSWERED_NS}
+                  FROM read_kafka_offset_commits WHERE error_code = 0)
+            WHERE group_id IS NOT NULL AND coalesce(member_id, '') <> '' GROUP BY ALL)
+        SELECT begun.row, members.member_id
+        FROM (SELECT * FROM reading_begun JOIN reading_readers USING (reader, part)) AS begun
+        ASOF JOIN members
+            ON begun.cluster = members.cluster AND begun.group_id = members.group_id
+            AND begun.address = members.address AND begun.client_id = members.client_id
+            AND begun.at_ns >= members.at_ns""",
+    "reading_gaps": """
+        SELECT begun.row, gaps.at_ns
+        FROM (SELECT * FROM reading_begun JOIN reading_readers USING (reader, part)) AS begun
+        ASOF JOIN (
+            SELECT DISTINCT flows.client_address AS address, epoch_ns(gaps.ts) AS at_ns
+            FROM read_expert_infos AS gaps JOIN read_flows AS flows USING (flow_id)
+            WHERE gaps."group" = 'tcp' AND gaps.code = 'gap' AND gaps.ts IS NOT NULL) AS gaps
+            ON begun.address = gaps.address AND begun.at_ns >= gaps.at_ns""",
+    # As of the answer of OffsetFetch where there is one, since that is what the reader could know.
+    "reading_from": """
+        SELECT begun.row, known.stored_offset, known.at_ns, known.address, known.client_id, known.member_id,
+               known.exchange_id
+        FROM (SELECT begun.row, begun.part, coalesce(asks.at_ns - 1, begun.at_ns) AS until_ns
+              FROM reading_begun AS begun LEFT JOIN reading_asks AS asks USING (row)) AS begun
+        ASOF JOIN reading_known AS known ON begun.part = known.part AND begun.until_ns >= known.at_ns""",
+    "reading_moved": """
+        SELECT begun.row, changes.*
+        FROM reading_begun AS begun
+        ASOF JOIN reading_changes AS changes ON begun.part = changes.part AND begun.at_ns >= changes.at_ns
+        LEFT JOIN reading_from AS stored USING (row)
+        WHERE changes.at_ns > coalesce(stored.at_ns, 0)""",
+    "reading_places": f"""
+        SELECT begun.row, min(fetches.exchange_id) AS exchange_id, min(fetches.id) AS topic_id,
+               min(fetches.flow_id) AS flow_id, min(fetches.file) AS file, min(fetches.request_packet) AS request_packet
+        FROM (SELECT * FROM reading_begun JOIN reading_readers USING (reader, part)) AS begun
+        JOIN (SELECT {KEYS}, {CLIENT}, epoch_ns(ts) AS at_ns, exchange_id, topic_id AS id, flow_id, file,
+                     request_packet
+              FROM read_kafka_fetch_partitions WHERE {OF_GROUPS}) AS fetches
+            USING ({PART}, address, client_id, at_ns)
+        GROUP BY begun.row""",
+}
+
+CAUSES = {**_STORED, **_CHANGED, **_LED}

@@ -1,0 +1,94 @@
+"""The context of reading: `kafka_reading_runs`, a row for each time that a client of a group began to read a partition.
+
+In: a connection with views of the Kafka tables, fetches with their group (`enrich.py`). Out: the view of that table.
+Everything is done by DuckDB within its memory limit.
+"""
+
+from __future__ import annotations
+
+import duckdb
+
+from analyser.context.reading_causes import CAUSES
+from analyser.context.reading_runs import RUNS
+from analyser.context.stage import Stage
+from analyser.context.topics import views
+from analyser.registry.queries import name_list, null_columns
+from analyser.registry.tables import TABLES
+
+TABLE = "kafka_reading_runs"
+_READS = (
+    "kafka_fetch_partitions",
+    "kafka_offset_commits",
+    "kafka_offset_fetches",
+    "kafka_list_offsets",
+    "kafka_group_events",
+    "kafka_admin_changes",
+    "kafka_transactions",
+)
+_USES = ("expert_infos",)
+
+
+def _time(column: str, name: str) -> str:
+    return f"make_timestamp_ns({column})::TIMESTAMPTZ_NS AS {name}"
+
+
+_ROWS = f"""
+    SELECT {_time("begun.at_ns", "ts")}, {_time("begun.last_ns", "ts_last")}, places.exchange_id,
+           nullif(readers.cluster, '') AS cluster_id, nullif(readers.group_id, '') AS group_id,
+           nullif(readers.topic, '') AS topic, places.topic_id, readers.partition,
+           nullif(readers.client_id, '') AS client_id, nullif(readers.address, '') AS client_address,
+           members.member_id, begun.first_offset, begun.next_offset, begun.fetches, begun.records AS records_count,
+           begun.log_start_offset, begun.log_end_offset,
+           CASE WHEN begun.before_ns IS NULL THEN 'first' WHEN begun.other_id THEN 'topic id'
+                WHEN begun.first_offset IS DISTINCT FROM begun.position_before THEN 'offset' ELSE 'connection' END
+               AS began_by,
+           {_time("begun.before_ns", "ts_before")}, begun.fetched_before AS fetch_offset_before,
+           begun.position_before AS next_offset_before, begun.group_position AS group_offset_before,
+           {_time("stored.at_ns", "ts_stored")}, stored.stored_offset, stored.client_id AS stored_client_id,
+           stored.address AS stored_client_address, stored.member_id AS stored_member_id,
+           stored.exchange_id AS stored_exchange_id,
+           {_time("moved.at_ns", "ts_change")}, moved.change, moved.change_offset,
+           nullif(moved.client_id, '') AS change_client_id, nullif(moved.address, '') AS change_client_address,
+           moved.exchange_id AS change_exchange_id,
+           {_time("asks.at_ns", "ts_answered")}, asks.answered_offset,
+           {_time("refused.at_ns", "ts_out_of_range")}, refused.fetch_offset AS out_of_range_offset,
+           {_time("listed.at_ns", "ts_listed")}, listed.listed AS listed_timestamp,
+           {_time("gaps.at_ns", "client_gap_ts")}, places.flow_id, places.file, places.request_packet
+    FROM reading_begun AS begun
+    JOIN reading_readers AS readers USING (reader, part)
+    LEFT JOIN reading_places AS places USING (row)
+    LEFT JOIN reading_members AS members USING (row)
+    LEFT JOIN reading_from AS stored USING (row)
+    LEFT JOIN reading_moved AS moved USING (row)
+    LEFT JOIN reading_asks AS asks USING (row)
+    LEFT JOIN reading_refused AS refused USING (row)
+    LEFT JOIN reading_listed AS listed USING (row)
+    LEFT JOIN reading_gaps AS gaps USING (row)"""
+
+
+def add_reading_runs(con: duckdb.DuckDBPyConnection) -> None:
+    """Replace the view of the table, which is empty before; other tables may be missing. Call it once."""
+    there = views(con)
+    for table in (*_READS, *_USES, "flows"):
+        source = f"FROM {table}" if table in there else f"SELECT {null_columns(table)} LIMIT 0"
+        con.execute(f"CREATE OR REPLACE TEMP VIEW read_{table} AS {source}")
+    made: list[str] = []
+    for name, query in {**RUNS, **CAUSES}.items():
+        con.execute(f"CREATE TEMP TABLE {name} AS {query}")
+        made.append(name)
+        if not _has_rows(con, made[0]):
+            break
+    else:
+        con.execute(f"CREATE TEMP TABLE made_{TABLE} AS {_ROWS}")
+        con.execute(f"DROP VIEW IF EXISTS {TABLE}")
+        columns = name_list(TABLES[TABLE].column_names())
+        con.execute(f"CREATE TEMP VIEW {TABLE} AS SELECT {columns} FROM made_{TABLE}")
+    for name in made:
+        con.execute(f"DROP TABLE {name}")
+
+
+def _has_rows(con: duckdb.DuckDBPyConnection, table: str) -> bool:
+    return bool(con.execute(f"SELECT 1 FROM {table} LIMIT 1").fetchall())
+
+
+READING_STAGE = Stage(makes=(TABLE,), reads=_READS, uses=_USES, run=add_reading_runs, new=(TABLE,))

@@ -1,0 +1,159 @@
+"""Runs of reading: where clients of groups began to read, and what was known then."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from analyser.context.kafka_stage import KAFKA_STAGE
+from analyser.context.reading_stage import READING_STAGE
+from analyser.registry.tables import TABLES
+from tests.analyser.detectors.scenarios.build import Row, at, commit, fetch, group_event, simple_commit, stored
+from tests.support.rows import connection_from_rows
+
+Values = tuple[Any, ...]
+
+
+def runs(columns: str, **rows: list[Row]) -> list[Values]:
+    """These columns of the runs that the context makes of the rows."""
+    con = connection_from_rows(
+        {"kafka_group_events": [group_event(0, "join", "m1"), group_event(0, "join", "m2")], **rows}
+    )
+    KAFKA_STAGE.run(con)
+    READING_STAGE.run(con)
+    made = con.sql("FROM kafka_reading_runs").to_arrow_table()
+    assert tuple(made.schema.names) == TABLES["kafka_reading_runs"].column_names()
+    found = con.sql(f"SELECT {columns} FROM kafka_reading_runs ORDER BY ts, partition").fetchall()
+    con.close()
+    return found
+
+
+def read(seconds: float, offset: int, to: int | None = None, member: str = "m1", **more: Any) -> Row:
+    """A fetch that is given all records from one offset to another."""
+    given = {} if to is None else {"next_offset": to, "records_count": to - offset}
+    return fetch(seconds, offset, member, **{"error_code": 0, **given, **more})
+
+
+def listed(seconds: float, timestamp: int, offset: int, member: str = "m1") -> Row:
+    row = stored(seconds, offset, member)
+    return {**{k: v for k, v in row.items() if k not in ("group_id", "committed_offset")},
+            "timestamp": timestamp, "offset": offset}  # fmt: skip
+
+
+def change(seconds: float, resource: str, name: str, text: str, **more: Any) -> Row:
+    return {
+        "exchange_id": f"flow9-c{seconds}", "ts": at(seconds), "ts_response": at(seconds), "cluster_id": "c1",
+        "client_id": "adminclient-1", "client_address": "10.1.0.9", "operation": "x", "validate_only": False,
+        "resource_type": resource, "resource_name": name, "change": text, "error_code": 0, "flow_id": "flow9", **more,
+    }  # fmt: skip
+
+
+CASES = [
+    pytest.param([read(1, 0, 10), read(2, 10, 30), read(3, 30)], [("first", 0, 30, 3, None)], id="one run"),
+    pytest.param([read(1, 0, 10), read(2, 0, 10)], [("first", 0, 10, 1, None), ("offset", 0, 10, 1, 10)], id="again"),
+    pytest.param(
+        [read(1, 0, 10), read(2, 10, 20, flow_id="new")],
+        [("first", 0, 10, 1, None), ("connection", 10, 20, 1, 10)], id="another connection",
+    ),
+    pytest.param(
+        [read(1, 0, 10, topic_id="a"), read(2, 10, 20, topic_id="b")],
+        [("first", 0, 10, 1, None), ("topic id", 10, 20, 1, 10)], id="topic made anew",
+    ),
+    pytest.param(
+        [read(1, 0, 10), fetch(2, 10, ts_response=None), read(3, 50, 60)], [("first", 0, 60, 3, None)],
+        id="a missing answer may have led anywhere",
+    ),
+    pytest.param(
+        [read(1, 0, 10), fetch(2, 10, ts_response=None), read(3, 5, 60)],
+        [("first", 0, 10, 2, None), ("offset", 5, 60, 1, None)], id="but not back",
+    ),
+    pytest.param([read(1, 0, 10, replica_id=2)], [], id="a replica is nobody's reader"),
+    pytest.param([read(1, 0, 10, client_id="unknown")], [], id="nor is a client without a group"),
+    pytest.param(
+        [fetch(1, 0, fetch_offset=None, next_offset=40), read(2, 40, 50)], [("first", None, 50, 2, None)],
+        id="a session from before the capture",
+    ),
+    pytest.param([read(1, 70, error_code=1), read(2, 90, 99)], [("first", 90, 99, 1, None)], id="refused at first"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("fetches", "expected"), CASES)
+def test_runs(fetches: list[Row], expected: list[Values]) -> None:
+    columns = "began_by, first_offset, next_offset, fetches, next_offset_before"
+    assert runs(columns, kafka_fetch_partitions=fetches) == expected
+
+
+def test_two_readers_of_one_partition_have_runs_of_their_own_and_the_group_s_position() -> None:
+    found = runs(
+        "member_id, first_offset, next_offset, group_offset_before",
+        kafka_fetch_partitions=[read(1, 0, 40), read(3, 25, 50, "m2"), read(4, 40, 45)],
+    )
+    assert found == [("m1", 0, 45, None), ("m2", 25, 50, 40)]
+
+
+def test_what_was_stored_and_told_before() -> None:
+    found = runs(
+        "first_offset, stored_offset, stored_member_id, answered_offset, listed_timestamp",
+        kafka_offset_commits=[commit(2, 25), commit(2.5, 90, error_code=22), commit(5, 60, "m2")],
+        kafka_offset_fetches=[stored(0.5, -1), stored(2.9, 25, "m2"), stored(6, 60)],
+        kafka_list_offsets=[listed(0.6, -2, 0), listed(0.7, -1, 5)],
+        kafka_fetch_partitions=[read(1, 0, 40), read(3, 25, 50, "m2"), read(7, 60, 70)],
+    )
+    assert found == [(0, None, None, -1, -2), (25, 25, "m1", 25, None), (60, 60, "m2", 60, None)]
+
+
+CHANGES = [
+    pytest.param(change(3, "group", "billing", "delete"), ("group deleted", None), id="group"),
+    pytest.param(
+        change(3, "group", "billing", "delete offsets of payments 1,0"), ("offsets deleted", None), id="offsets"
+    ),
+    pytest.param(
+        change(3, "group", "billing", "delete offsets of payments 1"), (None, None), id="of another partition"
+    ),
+    pytest.param(change(3, "group", "billing", "delete", error_code=68), (None, None), id="refused"),
+    pytest.param(change(3, "topic", "payments", "delete topic_id=abc"), ("topic deleted", None), id="topic"),
+    pytest.param(change(3, "topic", "payments", "delete records 1<4,0<700"), ("records deleted", 700), id="records"),
+    pytest.param(change(1, "group", "billing", "delete"), (None, None), id="before the commit"),
+    pytest.param(change(3, "topic", "payments", "delete records 0<" + "9" * 30), ("records deleted", None), id="huge"),
+]
+
+
+@pytest.mark.parametrize(("asked", "expected"), CHANGES)
+def test_who_changed_it(asked: Row, expected: Values) -> None:
+    (_, last) = runs(
+        "change, change_offset, change_client_id",
+        kafka_offset_commits=[commit(2, 25)],
+        kafka_admin_changes=[asked],
+        kafka_fetch_partitions=[read(1, 0, 40), read(5, 0, 40)],
+    )
+    assert last == (*expected, None if expected == (None, None) else "adminclient-1")
+
+
+def test_a_reset_by_a_tool_is_a_change_and_a_reader_without_membership_is_none() -> None:
+    columns = "stored_offset, change, change_offset, change_client_id"
+    reads = [read(1, 0, 40), read(5, 7, 40)]
+    tool = runs(columns, kafka_offset_commits=[commit(2, 25), simple_commit(3, 7)], kafka_fetch_partitions=reads)
+    assert tool[1] == (25, "reset", 7, "adminclient-1")
+    own = {"client_id": "billing-1", "client_address": "10.1.0.1"}
+    reader = runs(
+        columns, kafka_offset_commits=[commit(2, 25), simple_commit(3, 7, **own)], kafka_fetch_partitions=reads
+    )
+    assert reader[1] == (7, None, None, None)
+
+
+@pytest.mark.parametrize(("committed", "expected"), [(True, 25), (False, 5), (None, 5)])
+def test_offsets_of_a_transaction_count_when_it_is_committed(committed: bool | None, expected: int) -> None:
+    end = [] if committed is None else [{"ts": at(3), "ts_response": at(3), "cluster_id": "c1", "event": "end_txn",
+           "producer_id": 9, "committed": committed, "error_code": 0, "exchange_id": "e"}]  # fmt: skip
+    (_, last) = runs(
+        "stored_offset",
+        kafka_offset_commits=[commit(1, 5), commit(2, 25, api="TxnOffsetCommit", producer_id=9)],
+        kafka_transactions=end,
+        kafka_fetch_partitions=[read(1, 0, 40), read(5, 25, 40)],
+    )
+    assert last == (expected,)
+
+
+def test_without_fetches_of_groups_the_table_stays_empty() -> None:
+    assert runs("*", kafka_fetch_partitions=[read(1, 0, 10, client_id="alone")]) == []
