@@ -1,4 +1,7 @@
-"""Findings by cause as pages show them, worked out once for all runs of a page. In: a selection; out: plain values."""
+"""Findings by cause, and errors without one, as pages show them: worked out once for all runs of a page.
+
+In: a selection; out: plain values.
+"""
 
 from __future__ import annotations
 
@@ -6,13 +9,15 @@ from typing import NamedTuple
 
 from app.dashboard.opened import Selected
 from reports.questions.causes import Cause, Finding, causes, findings
+from reports.questions.unjudged import UnjudgedErrors, unjudged_errors
 
 
 class Known(NamedTuple):
-    """Findings of a selection, and the same by cause."""
+    """Findings of a selection, the same by cause, and kinds of errors that none of them explains."""
 
     findings: tuple[Finding, ...]
     causes: tuple[Cause, ...]
+    unjudged: tuple[UnjudgedErrors, ...]
 
 
 def known(source: Selected) -> Known:
@@ -21,6 +26,6 @@ def known(source: Selected) -> Known:
 
     def work_out() -> Known:
         found = findings(source)
-        return Known(tuple(found), tuple(causes(found)))
+        return Known(tuple(found), tuple(causes(found)), tuple(unjudged_errors(source, found)))
 
     return source.opened.once((Known, chosen.from_ns, chosen.to_ns, chosen.protocols), work_out)

@@ -46,6 +46,11 @@ def time_text(ts_ns: int) -> str:
     return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%dT%H:%M:%S}.{fraction:09d}Z"
 
 
+def clock_text(ts_ns: int) -> str:
+    """Unix time in ns as the time of day in UTC, to the second: `11:22:33`."""
+    return f"{datetime.fromtimestamp(ts_ns // 1_000_000_000, UTC):%H:%M:%S}"
+
+
 def ms_text(value: float | None) -> str:
     """A duration in ms with microseconds; empty for None."""
     return "" if value is None else f"{value:.3f}"

@@ -60,6 +60,16 @@ class Finding:
         return self.committers or named
 
     @property
+    def everybody(self) -> tuple[Mapping[str, Any], ...]:
+        """All clients that it names anywhere: those under `who`, those who only suffer, and the one it is about."""
+        numbers = self.numbers
+        listed = [numbers.get(name) for name in ("committers", "clients", "victims")]
+        named = [c for found in listed if isinstance(found, list) for c in found if isinstance(c, Mapping)]
+        if numbers.get("address") is not None:
+            named.append({"address": numbers["address"], "client_id": numbers.get("client_id", numbers.get("client"))})
+        return tuple(named)
+
+    @property
     def topic_partition(self) -> tuple[str, int] | None:
         """The partition it is about, where it is about one."""
         topic, partition = self.numbers.get("topic"), self.numbers.get("partition")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from analyser.registry.queries import UNAWAITED_MS
+from reports.questions.failures import UNANSWERED
 from reports.questions.source import Source, rows
 
 _OPERATIONS = f"""
@@ -23,12 +24,13 @@ _ERRORS = """
     from exchanges where error_code <> 0
     group by all order by exchanges desc, error"""
 
-_CLIENTS = """
+_CLIENTS = f"""
     select client_address, client_id, protocol, count(distinct flow_id) as flows, count(*) as exchanges,
-           count(*) filter (status = 'error') as errors,
+           count(*) filter (status = 'error' or exchange_id in (select exchange_id from ({UNANSWERED}) as missing))
+               as errors,
            epoch_ns(min(ts)) as first_ns, epoch_ns(max(ts)) as last_ns
     from exchanges group by client_address, client_id, protocol
-    order by exchanges desc, client_address, client_id limit {limit}"""
+    order by exchanges desc, client_address, client_id limit {{limit}}"""
 
 _CLIENT_COUNT = """
     select count(*) as clients from (select distinct client_address, client_id, protocol from exchanges)"""
@@ -56,7 +58,10 @@ class Operation:
 
 @dataclass(frozen=True, slots=True)
 class Client:
-    """What one client id of one address did; `*_ns` are Unix times of its first and last exchange."""
+    """What one client id of one address did. errors: answers with an error, and answers that did not come.
+
+    `*_ns` are Unix times of its first and last exchange.
+    """
 
     client_address: str | None
     client_id: str | None

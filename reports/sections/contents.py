@@ -1,8 +1,7 @@
 """What stands in a report, in which order. In: an analysis; out: sections without a format.
 
-The verdict comes first, then what the capture could show, then findings, what each protocol adds (consumer
-groups), operations and clients: a reader
-who stops early has read what matters most.
+The verdict comes first, with the errors that no rule judged, then what the capture could show, then findings, what each
+protocol adds (consumer groups), operations and clients: a reader who stops early has read what matters most.
 """
 
 from __future__ import annotations
@@ -20,11 +19,13 @@ from reports.questions.causes import Cause, Finding, causes, findings
 from reports.questions.operations import client_count, clients, operations
 from reports.questions.quality import Quality, quality
 from reports.questions.source import Source
+from reports.questions.unjudged import UnjudgedErrors, unjudged_errors
 from reports.sections.capture import capture_section
 from reports.sections.findings import cause_list, finding_section
 from reports.sections.protocols import PROTOCOL_REPORTS
 from reports.sections.traffic import client_section, operation_section
 from reports.sections.trends import trend_section
+from reports.sections.unjudged import unjudged_blocks, unjudged_sentence
 
 _CLIENTS_SHOWN = 30
 
@@ -34,7 +35,8 @@ def report(source: Source, *, of_dataset: bool = False) -> list[Section]:
     seen = quality(source)
     found = findings(source)
     by_cause = causes(found)
-    sections = [_verdict(found, by_cause, seen, source.options), capture_section(seen)]
+    verdict = _verdict(found, by_cause, unjudged_errors(source, found), seen, source.options)
+    sections = [verdict, capture_section(seen)]
     if of_dataset:
         sections += trend_section(source)
     if by_cause:
@@ -50,8 +52,16 @@ def report(source: Source, *, of_dataset: bool = False) -> list[Section]:
     return sections
 
 
-def _verdict(found: Sequence[Finding], by_cause: Sequence[Cause], seen: Quality, options: ReadOptions) -> Section:
+def _verdict(
+    found: Sequence[Finding],
+    by_cause: Sequence[Cause],
+    unjudged: Sequence[UnjudgedErrors],
+    seen: Quality,
+    options: ReadOptions,
+) -> Section:
     blocks: list[Block] = [Paragraph(_counts(found, by_cause), tone="plain")]
+    if not found and unjudged:
+        blocks = [Paragraph(f"No findings. {unjudged_sentence(unjudged)}", tone="warning")]
     if by_cause:
         worst = by_cause[0].worst
         blocks = [
@@ -60,6 +70,7 @@ def _verdict(found: Sequence[Finding], by_cause: Sequence[Cause], seen: Quality,
         ]
     if len(by_cause) > 1:
         blocks.extend(cause_list(by_cause))
+    blocks.extend(unjudged_blocks(unjudged))
     if not any(f.protocol for f in seen.flows):
         blocks.append(Paragraph(nothing_known(seen, options)))
     if options.from_ns is not None or options.to_ns is not None:

@@ -1,8 +1,9 @@
 """The report as JSON. In: an analysis; out: pieces of one UTF-8 document, written as they are made.
 
 Keys: schema_version, captures, quality, flows, operations, those of `reports/sections/protocols.py` (groups for Kafka,
-mongo), findings. `captures`, `flows` and `findings` are the rows of these tables (evidence and numbers as JSON); the
-others are the values of the text report. Times are ISO 8601 with 9 digits and `Z`; unknown is null.
+mongo), unjudged_errors (kinds of errors that no rule judged), findings. `captures`, `flows` and `findings` are the rows
+of these tables (evidence and numbers as JSON); the others are the values of the text report. Times are ISO 8601 with 9
+digits and `Z`; unknown is null.
 """
 
 from __future__ import annotations
@@ -15,10 +16,13 @@ from typing import Any
 from analyser.registry.tables import SCHEMA_VERSION, TABLES
 from reports.formats.rows import join_lines, json_rows, slices
 from reports.formats.values import time_text
+from reports.questions.causes import findings
 from reports.questions.operations import Operation, operations
 from reports.questions.quality import Quality, quality
 from reports.questions.source import Source
+from reports.questions.unjudged import unjudged_errors
 from reports.sections.protocols import PROTOCOL_REPORTS
+from reports.sections.unjudged import unjudged_values
 
 
 def json_pieces(source: Source) -> Iterator[bytes]:
@@ -32,6 +36,8 @@ def json_pieces(source: Source) -> Iterator[bytes]:
     for protocol in PROTOCOL_REPORTS:
         for key, value in protocol.values(source).items():
             yield b",\n" + _dumped(key) + b": " + _dumped(value)
+    unjudged = unjudged_errors(source, findings(source))
+    yield b',\n"unjudged_errors": ' + _dumped(unjudged_values(unjudged))
     yield b',\n"findings": '
     yield from _table(source, "findings")
     yield b"}\n"

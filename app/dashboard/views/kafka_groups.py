@@ -48,7 +48,7 @@ def show(view: View) -> None:
     if not every:
         empty("No group joined or committed in the selected time.")
         return
-    found, by_cause = known(view.source)
+    found, by_cause, _ = known(view.source)
     worst = list(dict.fromkeys(str(cause.worst.numbers.get("group")) for cause in by_cause))
     place = {name: number for number, name in enumerate(worst)}
     ordered = sorted(every, key=lambda group: (place.get(group.group_id or "", len(place)), group.group_id or ""))

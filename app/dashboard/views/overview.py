@@ -22,6 +22,7 @@ from reports.questions.timelines import domain_ms, exchanges_over_time, width_of
 from reports.questions.traffic import PEERS
 from reports.sections.capture import missing
 from reports.sections.contents import nothing_known
+from reports.sections.unjudged import unjudged_lines, unjudged_sentence
 
 _CAUSES_SHOWN = 4
 _PEERS = (
@@ -86,11 +87,14 @@ def _quality(view: View, seen: Quality) -> None:
 
 
 def _findings(view: View) -> None:
-    found = known(view.source).causes
+    _, found, unjudged = known(view.source)
     st.subheader("Findings", anchor=False)
-    if not found:
+    if not found and not unjudged:
         empty("No findings.")
         return
+    if unjudged:
+        before = "" if found else "No findings. "
+        card(f"{before}{unjudged_sentence(unjudged)}", " · ".join(unjudged_lines(unjudged)), "warning")
     finding_cards(view, found[:_CAUSES_SHOWN])
     if len(found) > _CAUSES_SHOWN:
         view.link("findings", "All findings", icon=":material/arrow_forward:", finding=None)
