@@ -61,7 +61,7 @@ def _verdict(
 ) -> Section:
     blocks: list[Block] = [Paragraph(_counts(found, by_cause), tone="plain")]
     if not found and unjudged:
-        blocks = [Paragraph(f"No findings. {unjudged_sentence(unjudged)}", tone="warning")]
+        blocks = [Paragraph(f"No findings, but {unjudged_sentence(unjudged)}", tone="warning")]
     if by_cause:
         worst = by_cause[0].worst
         blocks = [

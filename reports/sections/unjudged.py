@@ -17,7 +17,7 @@ _SHOWN = 6
 
 def unjudged_sentence(errors: Sequence[UnjudgedErrors]) -> str:
     """How many there are."""
-    return f"No rule judges {count(sum(one.exchanges for one in errors), 'error')} in it."
+    return f"{count(sum(one.exchanges for one in errors), 'error')} that no rule judges."
 
 
 def unjudged_lines(errors: Sequence[UnjudgedErrors], shown: int = _SHOWN) -> list[str]:

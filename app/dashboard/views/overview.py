@@ -93,7 +93,7 @@ def _findings(view: View) -> None:
         empty("No findings.")
         return
     if unjudged:
-        before = "" if found else "No findings. "
+        before = "" if found else "No findings, but "
         card(f"{before}{unjudged_sentence(unjudged)}", " · ".join(unjudged_lines(unjudged)), "warning")
     finding_cards(view, found[:_CAUSES_SHOWN])
     if len(found) > _CAUSES_SHOWN:

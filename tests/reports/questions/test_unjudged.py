@@ -124,7 +124,9 @@ def test_a_missing_answer_counts_where_one_was_due(of_flow: Row, operation: str,
 def test_the_head_says_so() -> None:
     source = RowsAnalysis({"exchanges": REFUSED, "flows": [flow()]})
     text = " ".join(render(report(source), 300).split())
-    assert text.startswith("No findings. No rule judges 5 errors in it. errors 5 Produce NOT_ENOUGH_REPLICAS of client")
+    assert text.startswith(
+        "No findings, but 5 errors that no rule judges. errors 5 Produce NOT_ENOUGH_REPLICAS of client"
+    )
     assert "client feed at 10.0.0.1, 11:06:40 to 11:06:44: no rule" in text
 
 
