@@ -102,6 +102,12 @@ EXCHANGES = Fields(
         "the request asks the server to wait for data (Fetch, ShareFetch), members (JoinGroup, SyncGroup) or "
         "news (hello), so that percentiles leave it out; null where it does not",
     ),
+    Field(
+        "throttle_time_ms",
+        "int64",
+        "how long a quota of the broker makes this client wait, as the answer says (Kafka); null where none tells",
+        unit="ms",
+    ),
 )
 
 EXPERT_INFOS = Fields(

@@ -63,6 +63,7 @@ def exchange_row(
     request_bytes: int | None = None,
     response_bytes: int | None = None,
     awaitable: bool | None = None,
+    throttle_time_ms: int | None = None,
 ) -> Row:
     """EXCHANGE_FIELDS. direction: the request's. ts: its time; without a request, that of the response."""
     return (
@@ -82,6 +83,7 @@ def exchange_row(
         request_bytes,
         response_bytes,
         awaitable,
+        throttle_time_ms,
     )
 
 

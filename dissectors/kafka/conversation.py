@@ -147,7 +147,8 @@ class KafkaConversation:
             correlation_id, client_id = request.correlation_id, request.client_id
             add_message(out.messages, frame, "response", known, correlation_id, client_id, error_text, line)
         if out.exchanges is not None:
-            add_exchange(out.exchanges, request, known, "error" if error_code else "ok", frame, error_code)
+            throttled = None if value is None else value.get("throttle_time_ms")
+            add_exchange(out.exchanges, request, known, "error" if error_code else "ok", frame, error_code, throttled)
         if api_key == API_VERSIONS:
             self._versions.answered(request, _response(frame, value))
             if self._versions.full:

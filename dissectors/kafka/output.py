@@ -63,8 +63,9 @@ def add_exchange(
     status: str,
     answer: Frame | None = None,
     error_code: int | None = None,
+    throttle_time_ms: int | None = None,
 ) -> None:
-    """A row of `exchanges`. answer: the frame of the response.
+    """A row of `exchanges`. answer: the frame of the response; error_code, throttle_time_ms: what it says.
 
     In line, in the order of EXCHANGE_FIELDS: `exchange_row` takes a fifth longer, and there is one for each exchange.
     """
@@ -77,5 +78,6 @@ def add_exchange(
     awaitable = None if known.waits is never else known.waits(value) or None
     rows.append(
         (CLIENT_TO_SERVER, request_offset, offset, request_packet, packet, request_ns, ts_ns, known.name, known.version,
-         client_id, status, error_code, error_name, request_bytes, size, awaitable)
+         client_id, status, error_code, error_name, request_bytes, size, awaitable,
+         throttle_time_ms)
     )  # fmt: skip

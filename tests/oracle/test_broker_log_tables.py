@@ -105,7 +105,8 @@ def offset_fetches(log: Log) -> Iterator[Row]:
                 for part in topic["partitions"]:
                     stored = (part["committedOffset"], part.get("committedLeaderEpoch"), part["metadata"])
                     where = (log.topic(topic), part["partitionIndex"])
-                    yield (*who, group["groupId"], *where, *stored, part["errorCode"] or group.get("errorCode", 0))
+                    code = part["errorCode"] or group.get("errorCode", 0)
+                    yield (*who, group["groupId"], *where, *stored, asked.get("requireStable"), code)
 
 
 def list_offsets(log: Log) -> Iterator[Row]:
@@ -119,7 +120,8 @@ def list_offsets(log: Log) -> Iterator[Row]:
             for part in topic["partitions"]:
                 where = (topic["name"], part["partitionIndex"])
                 first = next(iter(part.get("oldStyleOffsets", ())), None)  # version 0 answers with a list
-                yield (*who, *where, asked[where], part.get("offset", first), part["errorCode"])
+                isolation = entry.request.get("isolationLevel")
+                yield (*who, *where, asked[where], part.get("offset", first), part["errorCode"], isolation)
 
 
 def produced(log: Log) -> Iterator[Row]:
@@ -132,15 +134,17 @@ def produced(log: Log) -> Iterator[Row]:
         for topic in (entry.response or {})["responses"]:
             for part in topic["partitionResponses"]:
                 where = (log.topic(topic), part["index"])
-                yield (*who, *where, part["baseOffset"], sizes[where], entry.request["acks"], part["errorCode"])
+                asked = (entry.request["acks"], entry.request["timeoutMs"], entry.request.get("transactionalId"))
+                answered = (part["errorCode"], part.get("errorMessage"))
+                yield (*who, *where, part["baseOffset"], sizes[where], *asked, *answered)
 
 
 def fetched(log: Log) -> Iterator[Row]:
     """Partitions that an answer names, with the position asked for: in this request, or earlier in the session."""
-    sessions: dict[tuple[Any, ...], dict[Any, int]] = {}
+    sessions: dict[tuple[Any, ...], dict[Any, tuple[int, int]]] = {}
     for entry, who in log.of(1):
         asked, answer = entry.request, entry.response or {}
-        at: dict[Any, int] = {}
+        at: dict[Any, tuple[int, int]] = {}
         if asked.get("sessionEpoch", -1) > 0:
             # A session that a broker forgot when it was restarted is answered with an error and no partitions.
             at = sessions.get((entry.client, asked["sessionId"]), {})
@@ -149,13 +153,20 @@ def fetched(log: Log) -> Iterator[Row]:
                 at.pop((log.topic(topic), partition), None)
         for topic in asked["topics"]:
             for part in topic["partitions"]:
-                at[log.topic(topic), part["partition"]] = part["fetchOffset"]
+                at[log.topic(topic), part["partition"]] = part["fetchOffset"], part["partitionMaxBytes"]
+        wishes = tuple(asked.get(name) for name in ("maxWaitMs", "minBytes", "maxBytes", "isolationLevel"))
+        session = (answer.get("sessionId") or asked.get("sessionId"), asked.get("sessionEpoch"))
         sessions[entry.client, answer.get("sessionId", 0)] = at
         for topic in answer["responses"]:
             for part in topic["partitions"]:
                 where = (log.topic(topic), part["partitionIndex"])
                 marks = (part["highWatermark"], part.get("lastStableOffset"), part.get("logStartOffset"))
-                yield (*who, *where, at[where], *marks, part["recordsSizeInBytes"], part["errorCode"])
+                found = (part["recordsSizeInBytes"], part["errorCode"])
+                yield (*who, *wishes, *session, *where, *at[where], *marks, *found)
+
+
+# Offered protocols, reason, heartbeat interval and the broker's words, of an event that has none of them.
+_NOTHING_SAID = (None, None, None, None)
 
 
 def events(log: Log) -> Iterator[Row]:
@@ -163,19 +174,26 @@ def events(log: Log) -> Iterator[Row]:
         asked, answer = entry.request, entry.response or {}
         member, group, code = asked.get("memberId"), asked.get("groupId"), answer.get("errorCode")
         if entry.api_key == 11:
-            yield ("join", *who, group, answer["memberId"] or member, answer["generationId"], code)
+            offered = ",".join(protocol["name"] for protocol in asked["protocols"])
+            said = (offered, asked.get("reason"), None, None)
+            yield ("join", *who, group, answer["memberId"] or member, answer["generationId"], *said, code)
         elif entry.api_key in (12, 14):
-            yield ({12: "heartbeat", 14: "sync"}[entry.api_key], *who, group, member, asked["generationId"], code)
+            event = {12: "heartbeat", 14: "sync"}[entry.api_key]
+            yield (event, *who, group, member, asked["generationId"], *_NOTHING_SAID, code)
         elif entry.api_key == 13:
             members = [(one["memberId"], one["errorCode"]) for one in answer.get("members", ())] or [(member, code)]
+            reasons = {one["memberId"]: one.get("reason") for one in asked.get("members", ())}
             for leaver, own_code in members:
-                yield ("leave", *who, group, leaver, None, code or own_code)
+                said = (None, reasons.get(leaver), None, None)
+                yield ("leave", *who, group, leaver, None, *said, code or own_code)
         elif entry.api_key == 68:
             epoch = asked["memberEpoch"] if asked["memberEpoch"] < 0 else answer["memberEpoch"]
-            yield ("consumer_heartbeat", *who, group, answer["memberId"] or member, epoch, code)
+            said = (None, None, answer["heartbeatIntervalMs"] or None, answer["errorMessage"])
+            yield ("consumer_heartbeat", *who, group, answer["memberId"] or member, epoch, *said, code)
         else:
             for one in answer["groups"]:
-                yield ("describe", *who, one["groupId"], None, one.get("groupEpoch"), one["errorCode"])
+                said = (None, None, None, one.get("errorMessage"))
+                yield ("describe", *who, one["groupId"], None, one.get("groupEpoch"), *said, one["errorCode"])
 
 
 def assignments(log: Log) -> Iterator[Row]:
@@ -233,22 +251,37 @@ _MEMBER = ("group_id", "member_id", "group_instance_id", "generation")
 _STORED = ("committed_offset", "leader_epoch", "metadata")
 _WHERE = ("topic", "partition")
 _MARKS = ("high_watermark", "last_stable_offset", "log_start_offset")
+_WISHES = ("max_wait_ms", "min_bytes", "max_bytes", "isolation_level", "session_id", "session_epoch")
+_SAID = ("protocols_offered", "reason", "heartbeat_interval_ms")
+_TOLD = ("error_code", "error_message")
 CASES = (
     Case(
         "kafka_offset_commits",
         ("api", *WHO, *_MEMBER, *_WHERE, *_STORED, "producer_id", "producer_epoch", "error_code"),
         commits,
     ),
-    Case("kafka_offset_fetches", (*WHO, "group_id", *_WHERE, *_STORED, "error_code"), offset_fetches),
-    Case("kafka_list_offsets", (*WHO, *_WHERE, "timestamp", "offset", "error_code"), list_offsets),
-    Case("kafka_produce_batches", (*WHO, *_WHERE, "base_offset", "batch_bytes", "acks", "error_code"), produced),
-    Case("kafka_group_events", ("event", *WHO, "group_id", "member_id", "generation", "error_code"), events),
+    Case("kafka_offset_fetches", (*WHO, "group_id", *_WHERE, *_STORED, "require_stable", "error_code"), offset_fetches),
+    Case("kafka_list_offsets", (*WHO, *_WHERE, "timestamp", "offset", "error_code", "isolation_level"), list_offsets),
+    Case(
+        "kafka_produce_batches",
+        (*WHO, *_WHERE, "base_offset", "batch_bytes", "acks", "timeout_ms", "transactional_id", *_TOLD),
+        produced,
+    ),
+    Case(
+        "kafka_group_events",
+        ("event", *WHO, "group_id", "member_id", "generation", *_SAID, "error_message", "error_code"),
+        events,
+    ),
     Case(
         "kafka_assignments",
         ("client_address", "client_port", "group_id", "generation", "member_id", *_WHERE, "source"),
         assignments,
     ),
-    Case("kafka_fetch_partitions", (*WHO, *_WHERE, "fetch_offset", *_MARKS, "records_bytes", "error_code"), fetched),
+    Case(
+        "kafka_fetch_partitions",
+        (*WHO, *_WISHES, *_WHERE, "fetch_offset", "partition_max_bytes", *_MARKS, "records_bytes", "error_code"),
+        fetched,
+    ),
 )
 
 

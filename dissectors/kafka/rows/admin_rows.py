@@ -12,7 +12,7 @@ from dissectors.core.protocol import Sink
 from dissectors.kafka.rows import admin_cluster, admin_rights, admin_topics
 from dissectors.kafka.rows.admin_change import Changes
 from dissectors.kafka.rows.change_fields import ADMIN_CHANGES
-from dissectors.kafka.rows.fields import Request, Response, exchange_of
+from dissectors.kafka.rows.fields import Request, Response, placed_exchange_of
 from dissectors.kafka.schema.api_keys import api_name
 
 CHANGES: Mapping[int, Changes] = {
@@ -52,7 +52,7 @@ def change_rows(request: Request, response: Response | None, out: Sink) -> None:
         return
     answer = None if response is None else response.value
     same = {
-        **exchange_of(request, response),
+        **placed_exchange_of(request, response),
         "client_id": request.client_id,
         "operation": api_name(request.api_key),
         "validate_only": bool(asked.get("validate_only", False)),

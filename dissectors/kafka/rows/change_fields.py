@@ -3,13 +3,25 @@
 from __future__ import annotations
 
 from dissectors.core.fields import Field, Fields, ts
-from dissectors.kafka.rows.common_fields import CLIENT_ID, ERROR_CODE, REQUEST_OFFSET, RESPONSE_OFFSET, TS, TS_RESPONSE
+from dissectors.kafka.rows.common_fields import (
+    CLIENT_ID,
+    ERROR_CODE,
+    ERROR_MESSAGE,
+    REQUEST_OFFSET,
+    REQUEST_PACKET,
+    RESPONSE_OFFSET,
+    RESPONSE_PACKET,
+    TS,
+    TS_RESPONSE,
+)
 
 TRANSACTIONS = Fields(
     REQUEST_OFFSET,
     RESPONSE_OFFSET,
     TS,
     TS_RESPONSE,
+    REQUEST_PACKET,
+    RESPONSE_PACKET,
     CLIENT_ID,
     Field(
         "event",
@@ -47,7 +59,7 @@ AUTHENTICATIONS = Fields(
     Field("session_lifetime_ms", "int64", "time until it has to authenticate again (KIP-368)", unit="ms"),
     Field("reauthentication", "bool", "the connection was authenticated before", nullable=False),
     ERROR_CODE,
-    Field("error_message", "string", "the broker's words"),
+    ERROR_MESSAGE,
 )
 
 ADMIN_CHANGES = Fields(
@@ -55,6 +67,8 @@ ADMIN_CHANGES = Fields(
     RESPONSE_OFFSET,
     TS,
     TS_RESPONSE,
+    REQUEST_PACKET,
+    RESPONSE_PACKET,
     CLIENT_ID,
     Field("operation", "string", "API: CreateTopics, IncrementalAlterConfigs, ...", nullable=False),
     Field("validate_only", "bool", "only tried, nothing changes", nullable=False),
@@ -62,5 +76,5 @@ ADMIN_CHANGES = Fields(
     Field("resource_name", "string", "name of it; null for any, for all, or where only a secret names it"),
     Field("change", "string", "what was to change; values of secret settings masked", nullable=False),
     ERROR_CODE,
-    Field("error_message", "string", "the broker's words"),
+    ERROR_MESSAGE,
 )

@@ -12,7 +12,7 @@ from typing import Any
 from dissectors.core.limits import Limits
 from dissectors.core.protocol import Sink
 from dissectors.kafka.rows.cluster_fields import BROKERS, PARTITIONS
-from dissectors.kafka.rows.fields import Request, Response, exchange_of
+from dissectors.kafka.rows.fields import Request, Response, placed_exchange_of
 from dissectors.kafka.rows.group_rows import topic_key
 from dissectors.kafka.schema.primitives import Value
 
@@ -74,7 +74,7 @@ def created_topic_rows(request: Request, response: Response | None, out: Sink) -
     rows = out.rows("kafka_partitions")
     if rows is None or response is None or response.value is None or (request.value or {}).get("validate_only"):
         return
-    exchange = exchange_of(request, response)
+    exchange = {**placed_exchange_of(request, response), "client_id": request.client_id}
     for topic in response.value["topics"]:
         if topic["error_code"] == 0:
             name, topic_id = topic_key(topic)
@@ -91,7 +91,7 @@ def _brokers(
     rows = out.rows("kafka_brokers")
     if rows is None:
         return
-    exchange = exchange_of(request, response)
+    exchange = {**placed_exchange_of(request, response), "client_id": request.client_id}
     controller = value.get("controller_id")
     for node_id, host, port, rack, fenced in told:
         rows.append(
@@ -114,7 +114,7 @@ def _partitions(request: Request, response: Response | None, out: Sink, source: 
     rows = out.rows("kafka_partitions")
     if rows is None or response is None or response.value is None:
         return
-    exchange = exchange_of(request, response)
+    exchange = {**placed_exchange_of(request, response), "client_id": request.client_id}
     for topic in response.value["topics"]:
         name, topic_id = topic_key(topic)
         named = {**exchange, "topic": name, "topic_id": topic_id, "source": source}
@@ -143,7 +143,7 @@ def coordinator_rows(request: Request, response: Response | None, out: Sink) -> 
         return
     value, asked = response.value, request.value or {}
     found = value["coordinators"] if "coordinators" in value else [{**value, "key": asked.get("key")}]
-    exchange = exchange_of(request, response)
+    exchange = {**placed_exchange_of(request, response), "client_id": request.client_id}
     kind = asked.get("key_type", _GROUP_KEY)
     for coordinator in found:
         if coordinator["error_code"] or not coordinator["host"]:

@@ -19,5 +19,8 @@ MEMBER_ID = Field("member_id", "string", "member id the coordinator gave to this
 GROUP_INSTANCE_ID = Field("group_instance_id", "string", "static member name (KIP-345)")
 TOPIC = Field("topic", "string", "topic name; from the topic id where only that is on the wire", source="context")
 TOPIC_ID = Field("topic_id", "string", "topic id where it is on the wire")
+TRANSACTIONAL_ID = Field("transactional_id", "string", "transactional id; null without transactions")
+ISOLATION_LEVEL = Field("isolation_level", "int64", "0 read uncommitted, 1 read committed; null in old versions")
+ERROR_MESSAGE = Field("error_message", "string", "the broker's words")
 PARTITION = Field("partition", "int64", "partition index", nullable=False)
 ERROR_CODE = Field("error_code", "int64", "protocol error code, 0 is success; null when unanswered")

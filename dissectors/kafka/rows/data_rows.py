@@ -14,7 +14,7 @@ from dissectors.kafka.records.batches import BatchHeader, batch_headers
 from dissectors.kafka.records.record_sets import checksum_ok
 from dissectors.kafka.rows.data_fields import LIST_OFFSETS
 from dissectors.kafka.rows.fetch_sessions import Asked, PartitionKey
-from dissectors.kafka.rows.fields import Request, Response, exchange_key, exchange_of
+from dissectors.kafka.rows.fields import Request, Response, exchange_key, placed_exchange_of
 from dissectors.kafka.rows.group_rows import topic_key
 from dissectors.kafka.schema.primitives import Value
 
@@ -86,16 +86,21 @@ def produce_rows(request: Request, response: Response | None, out: Sink) -> None
         return
     answers = produce_answers(response)
     head = (*exchange_key(request, response), *_packets(request, response), request.client_id)
+    acks, timeout_ms, transactional_id = value["acks"], value["timeout_ms"], value.get("transactional_id")
     for produced_partition in request.extra or ():
         answer = answers.get(produced_partition.key, {})
         base_offset = answer.get("base_offset")
         sizes = [*produced_partition.uncompressed] or [None] * len(produced_partition.batches)
         for batch, crc_ok, size in zip(produced_partition.batches, produced_partition.crc_ok, sizes, strict=True):
+            last_offset = None
+            if base_offset is not None and base_offset >= 0 and batch.last_offset_delta is not None:
+                last_offset = base_offset + batch.last_offset_delta
             rows.append(
                 (
                     *head,
                     *produced_partition.key,
                     base_offset,
+                    last_offset,
                     batch.records_count,
                     batch.codec,
                     batch.batch_bytes,
@@ -103,14 +108,17 @@ def produce_rows(request: Request, response: Response | None, out: Sink) -> None
                     batch.producer_id,
                     batch.producer_epoch,
                     batch.base_sequence,
-                    value["acks"],
+                    acks,
+                    timeout_ms,
                     batch.transactional,
+                    transactional_id,
                     crc_ok,
                     answer.get("error_code"),
+                    answer.get("error_message"),
                 )
             )
-            if base_offset is not None and base_offset >= 0 and batch.last_offset_delta is not None:
-                base_offset += batch.last_offset_delta + 1
+            if last_offset is not None:
+                base_offset = last_offset + 1
 
 
 def fetch_rows(request: Request, response: Response | None, out: Sink) -> None:
@@ -122,9 +130,7 @@ def fetch_rows(request: Request, response: Response | None, out: Sink) -> None:
     if rows is None or value is None or request.extra is None:
         return
     asked: Asked = request.extra
-    state = value.get("replica_state")
-    replica = value["replica_id"] if "replica_id" in value else (state["replica_id"] if state else -1)
-    head = (*exchange_key(request, response), *_packets(request, response), request.client_id, replica)
+    head = _fetch_head(request, response, value)
     seen: set[PartitionKey] = set()
     if response is not None and response.value is not None:
         for topic in response.value["responses"]:
@@ -132,10 +138,30 @@ def fetch_rows(request: Request, response: Response | None, out: Sink) -> None:
             for partition in topic["partitions"]:
                 key = (*names, partition["partition_index"])
                 seen.add(key)
-                rows.append((*head, *key, asked.offset(key), *_fetched(key, partition, response)))
-    for key, offset in asked.named.items():
+                rows.append((*head, *key, *asked.of(key), *_fetched(key, partition, response)))
+    for key in asked.named:
         if key not in seen:
-            rows.append((*head, *key, offset, *_NO_BATCH))
+            rows.append((*head, *key, *asked.of(key), *_NO_BATCH))
+
+
+def _fetch_head(request: Request, response: Response | None, value: Value) -> tuple[str | int | None, ...]:
+    """request_offset to session_epoch, the same for all partitions of a Fetch."""
+    state = value.get("replica_state")
+    session_id = value.get("session_id")
+    if response is not None and response.value is not None:
+        session_id = response.value.get("session_id") or session_id
+    return (
+        *exchange_key(request, response),
+        *_packets(request, response),
+        request.client_id,
+        value["replica_id"] if "replica_id" in value else (state["replica_id"] if state else -1),
+        value["max_wait_ms"],
+        value["min_bytes"],
+        value.get("max_bytes"),
+        value.get("isolation_level"),
+        session_id,
+        value.get("session_epoch"),
+    )
 
 
 def _fetched(key: PartitionKey, partition: Value, response: Response) -> tuple[int | bool | None, ...]:
@@ -178,7 +204,7 @@ def list_offsets_rows(request: Request, response: Response | None, out: Sink) ->
         for topic in response.value["topics"]:
             for partition in topic["partitions"]:
                 answers[(topic["name"], partition["partition_index"])] = partition
-    exchange = exchange_of(request, response)
+    exchange = placed_exchange_of(request, response)
     for topic in value["topics"]:
         for partition in topic["partitions"]:
             index = partition["partition_index"]

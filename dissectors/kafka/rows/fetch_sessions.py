@@ -1,6 +1,6 @@
 """Fetch sessions (KIP-227): a request names only what changed, so an absent partition is not an unfetched one.
 
-In: Fetch requests and the session ids of their answers. Out: the offset that a request asked for, of any partition.
+In: Fetch requests and the session ids of their answers. Out: what a request asked for, of any partition.
 """
 
 from __future__ import annotations
@@ -15,32 +15,38 @@ from dissectors.kafka.schema.primitives import Value
 PartitionKey = tuple[str | None, str | None, int]
 
 
+# Offset and most bytes asked for; None where the session began before the capture.
+Wish = tuple[int | None, int | None]
+_UNKNOWN: Wish = (None, None)
+
+
 class _Position(NamedTuple):
-    """The offset asked for since an epoch of the session, and the one before it."""
+    """What is asked for since an epoch of the session, and what was before it."""
 
     epoch: int
-    offset: int
-    before: int | None
+    wish: Wish
+    before: Wish
 
 
 Session = dict[PartitionKey, _Position]
 
 
 class Asked(NamedTuple):
-    """What one Fetch asks for: the partitions it names with their offsets, and its session."""
+    """What one Fetch asks for: the partitions it names, and its session."""
 
-    named: dict[PartitionKey, int]
+    named: dict[PartitionKey, Wish]
     session: Session
     epoch: int
 
-    def offset(self, key: PartitionKey) -> int | None:
-        """Offset asked for by this request, although the next one may have been captured before its answer."""
-        if key in self.named:
-            return self.named[key]
+    def of(self, key: PartitionKey) -> Wish:
+        """What this request asks for, although the next one may have been captured before its answer."""
+        wish = self.named.get(key)
+        if wish is not None:
+            return wish
         position = self.session.get(key)
         if position is None:
-            return None
-        return position.offset if position.epoch <= self.epoch else position.before
+            return _UNKNOWN
+        return position.wish if position.epoch <= self.epoch else position.before
 
 
 class FetchSessions:
@@ -69,16 +75,16 @@ class FetchSessions:
             names = topic_key(topic)
             for partition in topic["partitions"]:
                 session.pop((*names, partition), None)
-        named: dict[PartitionKey, int] = {}
+        named: dict[PartitionKey, Wish] = {}
         room = self._limits.max_fetch_session_partitions
         for topic in value["topics"]:
             names = topic_key(topic)
             for partition in topic["partitions"]:
                 key = (*names, partition["partition"])
-                offset = named[key] = partition["fetch_offset"]
+                wish = named[key] = (partition["fetch_offset"], partition["partition_max_bytes"])
                 before = session.get(key)
                 if before is not None or len(session) < room:
-                    session[key] = _Position(epoch, offset, None if before is None else before.offset)
+                    session[key] = _Position(epoch, wish, _UNKNOWN if before is None else before.wish)
                 else:
                     self.full = True
         return Asked(named, session, epoch)
@@ -94,7 +100,7 @@ class FetchSessions:
             # The session's next request was captured before this answer, which opens it: what that named is newer.
             for key, position in asked.session.items():
                 newer = known.get(key)
-                known[key] = position if newer is None else newer._replace(before=position.offset)
+                known[key] = position if newer is None else newer._replace(before=position.wish)
 
     def _opened(self, session_id: int, session: Session) -> Session:
         """Remember a session; the oldest one is forgotten where there are too many."""

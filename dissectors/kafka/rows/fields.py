@@ -71,8 +71,17 @@ def exchange_of(request: Request, response: Response | None) -> dict[str, int | 
     }
 
 
+def placed_exchange_of(request: Request, response: Response | None) -> dict[str, int | None]:
+    """The same with its packets."""
+    return {
+        **exchange_of(request, response),
+        "request_packet": request.packet,
+        "response_packet": None if response is None else response.packet,
+    }
+
+
 def exchange_key(request: Request, response: Response | None) -> tuple[int, int | None, int, int | None]:
-    """The same as a tuple, with which rows begin that are made in masses and so by position."""
+    """What `exchange_of` gives as a tuple, with which rows begin that are made in masses and so by position."""
     if response is None:
         return request.offset, None, request.ts_ns, None
     return request.offset, response.offset, request.ts_ns, response.ts_ns

@@ -6,6 +6,7 @@ from dissectors.core.fields import Field, Fields, ts
 from dissectors.kafka.rows.common_fields import (
     CLIENT_ID,
     ERROR_CODE,
+    ERROR_MESSAGE,
     GROUP_ID,
     GROUP_INSTANCE_ID,
     MEMBER_ID,
@@ -49,7 +50,9 @@ OFFSET_FETCHES = Fields(
     REQUEST_OFFSET,
     RESPONSE_OFFSET,
     TS,
-    UNSHOWN_TS_RESPONSE,
+    TS_RESPONSE,
+    REQUEST_PACKET,
+    RESPONSE_PACKET,
     GROUP_ID,
     Field("member_id", "string", "member id (from version 9)"),
     Field("member_epoch", "int64", "member epoch (from version 9)"),
@@ -60,6 +63,7 @@ OFFSET_FETCHES = Fields(
     Field("committed_offset", "int64", "stored offset; -1 when there is none"),
     Field("leader_epoch", "int64", "stored leader epoch; -1 unknown"),
     Field("metadata", "string", "text stored with the offset"),
+    Field("require_stable", "bool", "wait for offsets of open transactions, error 88 (from version 7, KIP-447)"),
     ERROR_CODE,
 )
 
@@ -68,7 +72,10 @@ GROUP_EVENTS = Fields(
     RESPONSE_OFFSET,
     TS,
     TS_RESPONSE,
+    REQUEST_PACKET,
+    RESPONSE_PACKET,
     GROUP_ID,
+    Field("group_protocol", "string", "protocol of the request: classic, or consumer (KIP-848)", nullable=False),
     Field("event", "string", "join, sync, heartbeat, leave, describe, consumer_heartbeat", nullable=False),
     MEMBER_ID,
     GROUP_INSTANCE_ID,
@@ -76,10 +83,21 @@ GROUP_EVENTS = Fields(
     Field("generation", "int64", "generation id or member epoch after the exchange"),
     Field("protocol_type", "string", "consumer, connect, ..."),
     Field("protocol_name", "string", "assignor"),
+    Field("protocols_offered", "string", "assignors that JoinGroup offers, the one liked best first, comma separated"),
     Field("leader_id", "string", "member that computes the assignment"),
     Field("session_timeout_ms", "int64", "session timeout of JoinGroup", unit="ms"),
     Field("rebalance_timeout_ms", "int64", "rebalance timeout of JoinGroup or heartbeat", unit="ms"),
+    Field("heartbeat_interval_ms", "int64", "how often the broker wants heartbeats (KIP-848)", unit="ms"),
     Field("topics", "string", "subscribed topics, comma separated"),
+    Field("topic_regex", "string", "subscribed topics as an expression (KIP-848)"),
+    Field(
+        "owned_partitions",
+        "string",
+        "JSON: topic or topic id to partitions that the member says it owns as it joins or beats; null: not said",
+        json=True,
+    ),
+    Field("rack_id", "string", "rack of the member"),
+    Field("reason", "string", "why the member joins or leaves (KIP-800)"),
     Field("state", "string", "group state of describe answers"),
     Field("members", "int64", "members named in the answer (JoinGroup of the leader, describe)"),
     Field(
@@ -89,6 +107,7 @@ GROUP_EVENTS = Fields(
         "connect, sr, streams",
     ),
     ERROR_CODE,
+    ERROR_MESSAGE,
 )
 
 ASSIGNMENTS = Fields(

@@ -6,16 +6,24 @@ message definitions' own; `group_fields.py` says what rows hold.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+import json
+from collections.abc import Iterable, Iterator, Mapping
 
 from dissectors.core.errors import DecodeError
 from dissectors.core.protocol import Sink
 from dissectors.kafka.blobs.consumer import Assignment, Subscription, assignment, subscription
-from dissectors.kafka.blobs.member_blobs import told_assignment, told_subscription
-from dissectors.kafka.rows.fields import Request, Response, exchange_key, exchange_of
+from dissectors.kafka.blobs.member_blobs import MAX_JSON_BYTES, told_assignment, told_subscription
+from dissectors.kafka.blobs.reader import TopicPartitions
+from dissectors.kafka.rows.fields import Request, Response, exchange_key, exchange_of, placed_exchange_of
 from dissectors.kafka.rows.group_fields import ASSIGNMENTS, GROUP_EVENTS, OFFSET_FETCHES
 from dissectors.kafka.schema.api_keys import api_name
 from dissectors.kafka.schema.primitives import METADATA_TOPIC, METADATA_TOPIC_ID, NO_TOPIC_ID, Value, uuid_text
+
+# The protocol that members of a group speak, by API.
+_GROUP_PROTOCOLS: Mapping[int, str] = {
+    **dict.fromkeys((11, 12, 13, 14, 15), "classic"),
+    **dict.fromkeys((68, 69), "consumer"),
+}
 
 
 def topic_key(topic: Value) -> tuple[str | None, str | None]:
@@ -78,7 +86,7 @@ def offset_fetch_rows(request: Request, response: Response | None, out: Sink) ->
     members = {group["group_id"]: group for group in asked.get("groups", ())}
     value = response.value
     groups = value["groups"] if "groups" in value else [{**value, "group_id": asked.get("group_id")}]
-    exchange = exchange_of(request, response)
+    exchange = placed_exchange_of(request, response)
     for group in groups:
         member = members.get(group["group_id"], {})
         for topic in group["topics"]:
@@ -97,6 +105,7 @@ def offset_fetch_rows(request: Request, response: Response | None, out: Sink) ->
                         committed_offset=partition["committed_offset"],
                         leader_epoch=partition.get("committed_leader_epoch"),
                         metadata=partition["metadata"],
+                        require_stable=asked.get("require_stable"),
                         error_code=partition["error_code"] or group.get("error_code") or 0,
                     )
                 )
@@ -109,21 +118,28 @@ def join_rows(request: Request, response: Response | None, out: Sink) -> None:
     if rows is None or value is None:
         return
     answer = {} if response is None or response.value is None else response.value
+    subscribed = _subscribed(value, answer.get("protocol_name"))
+    offered = ",".join(protocol["name"] for protocol in value["protocols"])
     rows.append(
         GROUP_EVENTS.row(
-            **exchange_of(request, response),
+            **placed_exchange_of(request, response),
             group_id=value["group_id"],
+            group_protocol=_GROUP_PROTOCOLS[request.api_key],
             event="join",
             member_id=answer.get("member_id") or value["member_id"],
             group_instance_id=value.get("group_instance_id"),
             client_id=request.client_id,
             generation=answer.get("generation_id"),
             protocol_type=value["protocol_type"],
-            protocol_name=answer.get("protocol_name") or ",".join(protocol["name"] for protocol in value["protocols"]),
+            protocol_name=answer.get("protocol_name") or offered,
+            protocols_offered=offered,
             leader_id=answer.get("leader") or None,
             session_timeout_ms=value["session_timeout_ms"],
             rebalance_timeout_ms=value.get("rebalance_timeout_ms"),
-            topics=_subscribed(value),
+            topics=None if subscribed is None else ",".join(subscribed.topics),
+            owned_partitions=None if subscribed is None else _owned(subscribed.owned_partitions),
+            rack_id=None if subscribed is None else subscribed.rack_id,
+            reason=value.get("reason"),
             members=len(answer["members"]) if answer.get("members") else None,
             protocol_metadata=_joined_with(value, answer.get("protocol_name")),
             error_code=answer.get("error_code"),
@@ -172,7 +188,7 @@ def leave_rows(request: Request, response: Response | None, out: Sink) -> None:
     members = value.get("members") or [{"member_id": value.get("member_id"), "group_instance_id": None}]
     for member in members:
         code = error or codes.get(member["member_id"], error)
-        _event(request, response, out, "leave", member=member, error_code=code)
+        _event(request, response, out, "leave", member=member, reason=member.get("reason"), error_code=code)
 
 
 def describe_rows(request: Request, response: Response | None, out: Sink) -> None:
@@ -193,6 +209,7 @@ def describe_rows(request: Request, response: Response | None, out: Sink) -> Non
             state=group["group_state"] or None,
             members=len(group["members"]),
             error_code=group["error_code"],
+            error_message=group.get("error_message"),
         )
         if group["protocol_type"] != "consumer":
             continue
@@ -223,8 +240,13 @@ def consumer_heartbeat_rows(request: Request, response: Response | None, out: Si
         protocol_type="consumer",
         protocol_name=value["server_assignor"],
         rebalance_timeout_ms=value["rebalance_timeout_ms"] if value["rebalance_timeout_ms"] >= 0 else None,
+        heartbeat_interval_ms=answer.get("heartbeat_interval_ms") or None,
         topics=",".join(value["subscribed_topic_names"]) if value["subscribed_topic_names"] is not None else None,
+        topic_regex=value.get("subscribed_topic_regex"),
+        owned_partitions=_owned_by_id(value["topic_partitions"]),
+        rack_id=value["rack_id"],
         error_code=answer.get("error_code"),
+        error_message=answer.get("error_message"),
     )
     given = answer.get("assignment")
     if given is not None and answer.get("error_code") == 0:
@@ -250,6 +272,7 @@ def consumer_describe_rows(request: Request, response: Response | None, out: Sin
             state=group["group_state"] or None,
             members=len(group["members"]),
             error_code=group["error_code"],
+            error_message=group["error_message"],
         )
         for member in group["members"]:
             parts = _id_parts(member["assignment"]["topic_partitions"])
@@ -277,10 +300,8 @@ def _event(
     who = value if member is None else member
     rows.append(
         GROUP_EVENTS.row(
-            request_offset=request.offset,
-            response_offset=None if response is None else response.offset,
-            ts=request.ts_ns,
-            ts_response=None if response is None else response.ts_ns,
+            **placed_exchange_of(request, response),
+            group_protocol=_GROUP_PROTOCOLS[request.api_key],
             group_id=group_id if group_id is not None else value.get("group_id"),
             event=event,
             member_id=who.get("member_id"),
@@ -351,20 +372,48 @@ def _assignment(blob: bytes) -> Assignment | None:
         return None
 
 
-def _joined_with(value: Value, chosen: str | None) -> str | None:
-    """The metadata of the protocol that the group chose, else of the one that the member likes best."""
+def _protocol(value: Value, chosen: str | None) -> Value | None:
+    """The protocol of a JoinGroup that the group chose, else the one that the member likes best."""
     offered = value["protocols"]
-    protocol = next((one for one in offered if one["name"] == chosen), offered[0] if offered else None)
+    return next((one for one in offered if one["name"] == chosen), offered[0] if offered else None)
+
+
+def _joined_with(value: Value, chosen: str | None) -> str | None:
+    """The metadata of that protocol."""
+    protocol = _protocol(value, chosen)
     return (
         None if protocol is None else told_subscription(value["protocol_type"], protocol["name"], protocol["metadata"])
     )
 
 
-def _subscribed(value: Value) -> str | None:
-    if value["protocol_type"] != "consumer" or not value["protocols"]:
+def _subscribed(value: Value, chosen: str | None) -> Subscription | None:
+    """What a consumer wants, as it says for the protocol that `_protocol` names."""
+    protocol = _protocol(value, chosen)
+    if value["protocol_type"] != "consumer" or protocol is None:
         return None
     try:
-        found: Subscription = subscription(value["protocols"][0]["metadata"])
+        return subscription(protocol["metadata"])
     except DecodeError:
         return None
-    return ",".join(found.topics)
+
+
+def _owned(parts: Iterable[TopicPartitions] | None) -> str | None:
+    """The partitions as JSON; null where none are told, or more than a row holds."""
+    if parts is None:
+        return None
+    owned: dict[str, list[int]] = {}
+    for one in parts:
+        owned.setdefault(one.topic, []).extend(one.partitions)
+    return _json(owned)
+
+
+def _owned_by_id(topics: Iterable[Value] | None) -> str | None:
+    """The same by topic id."""
+    if topics is None:
+        return None
+    return _json({uuid_text(topic["topic_id"]): list(topic["partitions"]) for topic in topics})
+
+
+def _json(value: dict[str, list[int]]) -> str | None:
+    line = json.dumps(value, separators=(",", ":"))
+    return line if len(line) <= MAX_JSON_BYTES else None

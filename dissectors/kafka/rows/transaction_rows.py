@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from dissectors.core.protocol import Sink
 from dissectors.kafka.rows.change_fields import TRANSACTIONS
-from dissectors.kafka.rows.fields import Request, Response, exchange_of
+from dissectors.kafka.rows.fields import Request, Response, placed_exchange_of
 from dissectors.kafka.rows.group_rows import topic_key
 from dissectors.kafka.schema.primitives import Value
 
@@ -159,7 +159,7 @@ def _add(request: Request, response: Response | None, out: Sink, events: Iterabl
     rows = out.rows("kafka_transactions")
     if rows is None:
         return
-    exchange = exchange_of(request, response)
+    exchange = placed_exchange_of(request, response)
     for event in events:
         topics = dict.fromkeys(topic for topic, _ in event.parts)
         rows.append(

@@ -100,7 +100,7 @@ Made = tuple[str, tuple[str, ...], Sequence[tuple[Any, ...]]]
 
 def made_rows() -> Iterator[Made]:
     """Rows of conversations made for what the samples do not have, and the names of their fields."""
-    for wire in (*of_every_api(), broken_records(), mqtt_reasons(), mongo_concerns()):
+    for wire in (*of_every_api(), broken_records(), refused_records(), mqtt_reasons(), mongo_concerns()):
         for table, rows in wire.finish().out.tables().items():
             if rows:
                 yield table, FIELDS[table], rows
@@ -127,8 +127,21 @@ def broken_records() -> KafkaWire:
     """A Produce v3 whose batch does not decompress."""
     batch = bytearray(record_batches.batch([record_batches.Sent(1, b"k", b"value" * 50)], "gzip"))
     batch[-20:] = bytes(20)
+    return KafkaWire().request(0, 3, 1, one_partition(bytes(batch)))
+
+
+def refused_records() -> KafkaWire:
+    """A Produce v8 that the broker refuses with its reason."""
+    batch = record_batches.batch([record_batches.Sent(1, b"k", b"value")], "none")
+    refused = b"\0\0\0\1" + string("t") + b"\0\0\0\1" + bytes(4) + (87).to_bytes(2, "big") + b"\xff" * 24
+    answer = refused + bytes(4) + string("too old") + bytes(4)
+    return KafkaWire().request(0, 8, 1, one_partition(batch)).response(1, answer)
+
+
+def one_partition(batch: bytes) -> bytes:
+    """The body of a Produce v3 to v8 with a batch for partition 0 of topic t."""
     body = b"\xff\xff\x00\x01\0\0\0\x05" + b"\0\0\0\1" + string("t") + b"\0\0\0\1" + bytes(4)
-    return KafkaWire().request(0, 3, 1, body + len(batch).to_bytes(4, "big") + batch)
+    return body + len(batch).to_bytes(4, "big") + batch
 
 
 def mqtt_reasons() -> MqttWire:

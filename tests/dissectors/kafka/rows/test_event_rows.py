@@ -80,6 +80,25 @@ API_VERSIONS_V3 = bytes.fromhex("00 04 6c6962 02 31 00")  # no tags of the heade
 OFFERED = bytes.fromhex("0000 03 0000 0003 0009 00 000c 0000 0004 00 00000000 00")
 
 
+def test_who_leaves_says_why() -> None:
+    members = compact("m1") + b"\0" + compact("consumer poll timeout has expired.") + b"\0"
+    members += compact("m2") + compact("pod-2") + b"\0" + b"\0"
+    wire = Wire().request(13, 5, 1, b"\0" + compact("g") + b"\x03" + members + b"\0")
+    told = b"".join(compact(name) + b"\0" + code + b"\0" for name, code in (("m1", b"\0\0"), ("m2", b"\0\x19")))
+    wire.response(1, b"\0" + (250).to_bytes(4, "big") + b"\0\0" + b"\x03" + told + b"\0")
+    names = ("event", "group_protocol", "member_id", "group_instance_id", "reason", "error_code")
+    assert wire.rows("kafka_group_events", *names) == [
+        ("leave", "classic", "m1", None, "consumer poll timeout has expired.", 0),
+        ("leave", "classic", "m2", "pod-2", None, 25),
+    ]
+    assert wire.rows("exchanges", "operation", "throttle_time_ms") == [("LeaveGroup", 250)]
+
+
+def compact(text: str) -> bytes:
+    """A string of a flexible version."""
+    return bytes([len(text) + 1]) + text.encode()
+
+
 def test_versions_of_a_connection() -> None:
     wire = Wire().request(18, 3, 1, API_VERSIONS_V3).response(1, OFFERED)
     wire.request(12, 0, 2, HEARTBEAT_V0).response(2, HEARTBEAT_OK).finish()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 from random import Random
 from typing import Any
 
@@ -63,9 +64,31 @@ def test_fetches() -> None:
                 row, request_packet=1, response_packet=2, client_id="c", replica_id=request["replica_id"],
                 topic_id=None, high_watermark=part["high_watermark"], last_stable_offset=part["last_stable_offset"],
                 log_start_offset=part["log_start_offset"], records_bytes=len(part["records"] or b""),
-                error_code=part["error_code"],
+                error_code=part["error_code"], max_wait_ms=request["max_wait_ms"], min_bytes=request["min_bytes"],
+                max_bytes=request["max_bytes"], isolation_level=request["isolation_level"], session_id=None,
+                session_epoch=None,
             )  # fmt: skip
     assert seen > 10
+
+
+def test_a_fetch_session_keeps_what_was_asked_for() -> None:
+    def fetch(session: int, epoch: int, *parts: tuple[int, int, int]) -> bytes:
+        body = struct.pack(">iiiibiii", -1, 500, 1, 900, 1, session, epoch, 1) + string("t")
+        body += struct.pack(">i", len(parts))
+        return body + b"".join(struct.pack(">iqqi", part, at, -1, most) for part, at, most in parts) + bytes(4)
+
+    def answer(session: int, *parts: int) -> bytes:
+        body = struct.pack(">ihii", 0, 0, session, 1) + string("t") + struct.pack(">i", len(parts))
+        return body + b"".join(struct.pack(">ihqqqii", part, 0, 9, 9, 0, 0, 0) for part in parts)
+
+    wire = Wire().request(FETCH, 7, 1, fetch(0, 0, (3, 5, 100), (4, 6, 200)))
+    # Sent before the answer to the first is read: that one is told with what the first asked for.
+    wire.request(FETCH, 7, 2, fetch(77, 1, (3, 7, 300))).response(1, answer(77, 3, 4)).response(2, answer(77, 3, 4))
+    rows = named_rows(wire, "kafka_fetch_partitions")
+    columns = ("session_id", "session_epoch", "partition", "fetch_offset", "partition_max_bytes")
+    assert [tuple(row[name] for name in columns) for row in rows] == [
+        (77, 0, 3, 5, 100), (77, 0, 4, 6, 200), (77, 1, 3, 7, 300), (77, 1, 4, 6, 200),
+    ]  # fmt: skip
 
 
 def test_produced_batches() -> None:
@@ -78,6 +101,7 @@ def test_produced_batches() -> None:
     (row,) = named_rows(wire, "kafka_produce_batches")
     assert same(
         row, request_packet=1, response_packet=2, client_id="c", topic="orders", topic_id=None, partition=4,
-        base_offset=500, records_count=3, codec="none", batch_bytes=len(batch), uncompressed_bytes=len(batch),
+        base_offset=500, last_offset=502, timeout_ms=5, transactional_id=None, records_count=3,
+        codec="none", batch_bytes=len(batch), uncompressed_bytes=len(batch),
         producer_id=77, producer_epoch=5, base_sequence=9, acks=-1, transactional=False, crc_ok=True, error_code=6,
     )  # fmt: skip
