@@ -14,6 +14,7 @@ from analyser.decoding.carried import Watcher
 from analyser.decoding.carriers import Inside, Items, begins_in_the_middle, head, opened, underway, up_to
 from analyser.decoding.cutting import StreamCutter
 from analyser.decoding.faults import Fault, Place, caught, tell
+from analyser.decoding.first_words import FirstWords
 from analyser.decoding.identify import Identity, Sizes, from_beginning, identify, when_to_ask
 from analyser.decoding.listening import Listener
 from analyser.decoding.tls import encryption
@@ -81,6 +82,7 @@ class FlowDecoder:
         self._listener: Listener | None = None
         self._dissector: Dissector | None = None
         self._silent: dict[bool, StreamCutter] = {}
+        self._first_words: FirstWords | None = FirstWords()
 
     @property
     def held_bytes(self) -> int:
@@ -105,6 +107,10 @@ class FlowDecoder:
 
     def _consume(self, flow: Flow, out: Sink) -> bool:
         queued = [(bool(from_low), item) for from_low, half in enumerate(flow.halves) for item in half.take()]
+        if self._first_words is not None:
+            self._first_words.take(flow, queued)
+            if self._first_words.over:
+                self._first_words = None
         if self._over:
             return False
         was_inside = self._inside is not None

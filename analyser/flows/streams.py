@@ -57,6 +57,8 @@ class Half:
         so, the latest MOST_UNCONFIRMED.
     window_scale: of this side's SYN; -1 when it had none, None while no SYN was seen.
     segment_size: the largest one that this side takes (MSS), None where not known.
+    confirmed: how far the receiver confirmed the stream, in sequence numbers; None while nothing of it was seen.
+    opening: tls or http, as the first bytes tell. tls_alert: level and name of an alert in the clear.
     zero_since_ns: since when this side's receive window is closed. notes_left: how many remarks may still follow.
     """
 
@@ -66,6 +68,9 @@ class Half:
     base: int = 0
     next_seq: int = 0
     acked: int = 0
+    confirmed: int | None = None
+    opening: str | None = None
+    tls_alert: str | None = None
     pending: list[Pending] | None = None
     pending_bytes: int = 0
     waited: int = 0
@@ -102,6 +107,11 @@ class Half:
     def stream_bytes(self) -> int:
         """Stream bytes seen or skipped so far."""
         return self.next_seq - self.base
+
+    @property
+    def confirmed_bytes(self) -> int | None:
+        """Stream bytes that the receiver confirmed, of those seen or skipped; None where no confirmation was seen."""
+        return None if self.confirmed is None else max(min(self.confirmed, self.next_seq) - self.base, 0)
 
     @property
     def over(self) -> bool:
@@ -156,6 +166,7 @@ class Half:
         if self.started:
             unwrapped = self.unwrap(ack)
             self.acked = max(self.acked, unwrapped)
+            self.confirmed = unwrapped if self.confirmed is None else max(self.confirmed, unwrapped)
 
     def arrived_twice(self, seq: int, size: int) -> None:
         """The receiver reported these bytes (raw sequence number) as received before; size 0: it did not."""

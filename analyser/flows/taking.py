@@ -5,6 +5,7 @@ In: a flow and packets of its own. Out: the flow after them.
 
 from __future__ import annotations
 
+from analyser.flows.acks import NO_ACK
 from analyser.flows.batches import BatchColumns, PacketRow, ReadyRun
 from analyser.flows.flow import Flow, close, handshake
 from analyser.flows.streams import Note
@@ -84,14 +85,22 @@ def continues(flow: Flow, runs: tuple[ReadyRun, ...], now_ns: int) -> bool:
 
 
 def take_together(
-    flow: Flow, stretch: Stretch, rows: Places, runs: tuple[ReadyRun, ...], columns: BatchColumns
+    flow: Flow,
+    stretch: Stretch,
+    rows: Places,
+    runs: tuple[ReadyRun, ...],
+    columns: BatchColumns,
+    acks: tuple[int, int],
 ) -> None:
-    """Packets for which `continues` holds."""
+    """Packets for which `continues` holds. acks: as `furthest_acks` gives them."""
     if stretch.copies and not flow.duplicates:
         _note_copy(flow, columns.rows(rows))
     for run in runs:
         flow.halves[run.from_low].append_run(columns.run(run))
         flow.data_segments += run.last - run.first
+    for half, ack in zip(flow.halves, reversed(acks), strict=True):  # what the other side sent confirms this one
+        if ack != NO_ACK:
+            half.acknowledged(ack)
     for from_low, half in enumerate(flow.halves):
         if half.first_seq is None:
             half.first_seq = columns.first_seq(rows, from_low)

@@ -122,6 +122,8 @@ def flow_row(flow: Flow, endpoints: EndpointTable) -> dict[str, Any]:
         "closed_by": side(flow.closed_by_low),
         "ts_closed": None if flow.closed_by_low is None else flow.first_close_ns,
         "reset_by": side(flow.reset_by_low),
+        "acked_by_server": to_server.confirmed_bytes,
+        "acked_by_client": to_client.confirmed_bytes,
         "gap_bytes": to_server.gap_bytes + to_client.gap_bytes,
         "retransmitted_segments": to_server.retransmitted + to_client.retransmitted,
         "retransmitted_bytes": to_server.retransmitted_bytes + to_client.retransmitted_bytes,
@@ -135,6 +137,10 @@ def flow_row(flow: Flow, endpoints: EndpointTable) -> dict[str, Any]:
         "server_zero_window_ms": to_client.zero_window_ns / _NS_PER_MS,
         "encrypted": flow.encrypted,
         "sni": flow.sni,
+        "client_opening": to_server.opening,
+        "server_opening": to_client.opening,
+        "client_tls_alert": to_server.tls_alert,
+        "server_tls_alert": to_client.tls_alert,
     }
 
 

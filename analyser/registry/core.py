@@ -67,6 +67,14 @@ _FLOWS = Table(
         Column("data_segments", "int64", "packets with payload, copies not counted", "flow", nullable=False),
         Column("bytes_to_server", "int64", "stream bytes from client to server", "flow", "bytes", nullable=False),
         Column("bytes_to_client", "int64", "stream bytes from server to client", "flow", "bytes", nullable=False),
+        Column(
+            "acked_by_server",
+            "int64",
+            "stream bytes from the client that the server's TCP confirmed; null where no confirmation was seen",
+            "flow",
+            "bytes",
+        ),
+        Column("acked_by_client", "int64", "likewise of the server's stream, by the client's TCP", "flow", "bytes"),
         Column("handshake_seen", "bool", "the SYN of both sides is in the capture", "flow", nullable=False),
         Column("handshake", "string", "complete, refused, unanswered or unexplained (SYN-ACK alone)", "flow"),
         Column("handshake_ms", "float64", "time from the first SYN to the first SYN-ACK", "flow", "ms"),
@@ -94,6 +102,10 @@ _FLOWS = Table(
         Column("server_zero_window_ms", "float64", "how long the server's receive window was closed", "flow", "ms"),
         Column("encrypted", "bool", "the flow speaks TLS", "flow", nullable=False),
         Column("sni", "string", "server name that the TLS client asked for", "flow"),
+        Column("client_opening", "string", "tls or http, where the client's first bytes are; null: else", "flow"),
+        Column("server_opening", "string", "likewise of the server", "flow"),
+        Column("client_tls_alert", "string", "level and name of a TLS alert that the client sent in the clear", "flow"),
+        Column("server_tls_alert", "string", "likewise of the server", "flow"),
         Column(
             "duplicate_of", "string", "flow_id of the same connection seen at another point; only that one has rows"
         ),
