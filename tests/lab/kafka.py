@@ -112,6 +112,16 @@ class Node:
         if self._process is not None:
             self._process.stop(timeout_s)
 
+    def freeze(self) -> None:
+        """Stop the node where it is: its kernel goes on to take what is sent to it."""
+        if self._process is not None:
+            self._process.freeze()
+
+    def thaw(self) -> None:
+        """Let a frozen node go on."""
+        if self._process is not None:
+            self._process.thaw()
+
     def _java(self, main_class: str, *words: str, options: tuple[str, ...] = ()) -> list[str]:
         return java(libraries(self._setup.version), main_class, *words, options=options)
 

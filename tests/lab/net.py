@@ -68,6 +68,11 @@ def unplug(host: Host) -> None:
     in_namespace(host.namespace, "ip", "link", "set", "eth0", "down")
 
 
+def plug_back(host: Host) -> None:
+    """Undo `unplug`."""
+    in_namespace(host.namespace, "ip", "link", "set", "eth0", "up")
+
+
 @contextlib.contextmanager
 def network(servers: Sequence[str], clients: Sequence[str]) -> Iterator[dict[str, Host]]:
     """Hold a network of the named hosts; servers get addresses from .2 on, clients from .11 on, in their order.

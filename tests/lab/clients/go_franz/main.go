@@ -1,4 +1,4 @@
-// A franz-go client of the lab: produce or consume.
+// A franz-go client of the lab: produce or consume; work (work.go) is a group member of the incidents.
 //
 // In: flags. Out: JSON lines on standard output. SIGTERM ends it in order (a consumer leaves its group).
 package main
@@ -86,6 +86,14 @@ func produce(ctx context.Context, topic, list, clientID string, pause time.Durat
 }
 
 func main() {
+	if len(os.Args) > 1 && os.Args[1] == "work" {
+		ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
+		defer stop()
+		if err := work(ctx, os.Args[2:]); err != nil {
+			log.Fatal(err)
+		}
+		return
+	}
 	broker := flag.String("broker", "", "host:port")
 	clientID := flag.String("client-id", "", "client id")
 	topic := flag.String("topic", "", "topic")

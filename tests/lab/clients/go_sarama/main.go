@@ -1,4 +1,4 @@
-// The lab's clients on a current sarama: topics, produce, consume, ledger.
+// The lab's clients on a current sarama: topics, produce, consume, ledger, work.
 //
 // In: a command name and its flags. Out: JSON lines on standard output, one per fact that a scenario needs.
 // SIGTERM ends a command in order (a consumer leaves its group).
@@ -22,6 +22,7 @@ var commands = map[string]func(context.Context, []string) error{
 	"produce": produce,
 	"consume": consume,
 	"ledger":  runLedger,
+	"work":    work,
 }
 
 type events struct {
@@ -52,7 +53,7 @@ const newest = "3.6.0"
 
 func main() {
 	if len(os.Args) < 2 || commands[os.Args[1]] == nil {
-		fmt.Fprintln(os.Stderr, "usage: go_sarama topics|produce|consume|ledger FLAGS")
+		fmt.Fprintln(os.Stderr, "usage: go_sarama topics|produce|consume|ledger|work FLAGS")
 		os.Exit(2)
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)

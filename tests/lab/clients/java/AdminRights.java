@@ -46,6 +46,15 @@ final class AdminRights {
             new ClientQuotaAlteration.Op("producer_byte_rate", null))))).all());
     }
 
+    /** Lets the client id entity=C produce rate=N bytes a second. */
+    static void quota(Lab.Words words) throws Exception {
+        try (Admin admin = Admin.create(words.settings())) {
+            ClientQuotaEntity entity = new ClientQuotaEntity(Map.of(ClientQuotaEntity.CLIENT_ID, words.get("entity")));
+            AdminWork.done("quota", admin.alterClientQuotas(List.of(new ClientQuotaAlteration(entity, List.of(
+                new ClientQuotaAlteration.Op("producer_byte_rate", Double.valueOf(words.get("rate"))))))).all());
+        }
+    }
+
     static void scram(Admin admin) throws Exception {
         ScramCredentialInfo info = new ScramCredentialInfo(ScramMechanism.SCRAM_SHA_256, 4096);
         AdminWork.done("upsert credential", admin.alterUserScramCredentials(List.of(

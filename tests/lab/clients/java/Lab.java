@@ -68,9 +68,13 @@ public final class Lab {
     }
 
     public static void main(String[] args) throws Exception {
-        Map<String, Command> commands = Map.of(
+        Map<String, Command> commands = new HashMap<>(Map.of(
             "administer", AdminWork::administer, "share", Shares::share, "topics", Admins::createTopics, "describe", Admins::describe, "produce", Producers::produce,
-            "consume", Consumers::consume, "transact", Transactions::transact);
+            "consume", Consumers::consume, "transact", Transactions::transact));
+        commands.put("work", Workers::work);
+        commands.put("send", Senders::send);
+        commands.put("shareWork", Shares::work);
+        commands.put("quota", AdminRights::quota);
         Thread worker = Thread.currentThread();
         boolean[] failed = {false};
         Runtime.getRuntime().addShutdownHook(new Thread(() -> {

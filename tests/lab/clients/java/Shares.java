@@ -43,4 +43,26 @@ final class Shares {
         }
         Lab.emit("{\"event\":\"closed\",\"accepted\":" + accepted + ",\"released\":" + released + ",\"rejected\":" + rejected + "}");
     }
+
+    /** Reads topic=T until told to stop and gives back each time what begins with "poison". */
+    static void work(Lab.Words words) throws Exception {
+        var settings = words.settings();
+        settings.put("share.acknowledgement.mode", "explicit");
+        try (var consumer = new KafkaShareConsumer<>(settings, new StringDeserializer(), new StringDeserializer())) {
+            consumer.subscribe(List.of(words.get("topic")));
+            while (Lab.goesOn(0)) {
+                for (ConsumerRecord<String, String> record : consumer.poll(Duration.ofMillis(200))) {
+                    boolean poison = record.value().startsWith("poison");
+                    consumer.acknowledge(record, poison ? AcknowledgeType.RELEASE : AcknowledgeType.ACCEPT);
+                    if (poison) {
+                        Lab.emit("{\"event\":\"released\",\"partition\":" + record.partition() + ",\"offset\":" + record.offset()
+                            + ",\"delivery\":" + record.deliveryCount().orElse((short) 0) + "}");
+                        Lab.goesOn(1500);
+                    }
+                }
+                consumer.commitSync();
+            }
+        }
+        Lab.emit("{\"event\":\"closed\"}");
+    }
 }

@@ -1,0 +1,51 @@
+"""All incidents by name, and what each needs.
+
+In: a fault's module. Out: Fault values; `fault` registers a function of an Incident under its own name.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable
+from typing import NamedTuple
+
+from tests.lab.incidents.incident import Incident
+
+FAULTS_IN = ("members", "offsets", "commits", "healthy", "producers", "entry", "network", "shares")
+
+
+class Fault(NamedTuple):
+    """An incident that can be made."""
+
+    name: str
+    run: Callable[[Incident], None]
+    world: str  # of world.KINDS
+    libraries: tuple[str, ...]  # empty: any, or none is chosen
+    backdrop_restart: bool
+
+    @property
+    def about(self) -> str:
+        """What happens."""
+        return (self.run.__doc__ or "").strip().splitlines()[0]
+
+
+FAULTS: dict[str, Fault] = {}
+
+
+def fault(
+    *, world: str = "single", libraries: tuple[str, ...] = (), backdrop_restart: bool = True
+) -> Callable[[Callable[[Incident], None]], Callable[[Incident], None]]:
+    """Register a function as an incident."""
+
+    def register(run: Callable[[Incident], None]) -> Callable[[Incident], None]:
+        FAULTS[run.__name__] = Fault(run.__name__, run, world, libraries, backdrop_restart)
+        return run
+
+    return register
+
+
+def all_faults() -> dict[str, Fault]:
+    """Return every incident."""
+    for name in FAULTS_IN:
+        importlib.import_module(f"tests.lab.incidents.faults.{name}")
+    return FAULTS

@@ -1,0 +1,127 @@
+"""Members that commit wrongly, and groups that fall behind."""
+
+from __future__ import annotations
+
+import time
+
+from tests.lab.incidents.catalogue import fault
+from tests.lab.incidents.faults.members import BEHIND, READ_AGAIN, REBALANCED, REFUSED, SESSION_S
+from tests.lab.incidents.incident import Incident
+
+ALL = ("java", "librdkafka", "kafka_python", "franz")
+
+
+def one_member(it: Incident, *libraries: str, rate: int, partitions: int = 2, size: int = 40, **work: object):  # type: ignore[no-untyped-def]
+    """Return the producer and the only member of a group; the capture may begin after them."""
+    (topic,) = it.topics(partitions)
+    group, library = it.world.names.group(), it.library(*libraries)
+    early = it.rng.random() < 0.5
+    if early:
+        it.begin()
+    feed = it.sender(topic, f"rate={rate}", f"size={size}")
+    member = it.member(group, [topic], library, **work)
+    if not early:
+        it.seconds(1, 3)
+        it.begin()
+    it.from_now()
+    return feed, member
+
+
+@fault(libraries=(*ALL, "sarama"))
+def never_commits(it: Incident) -> None:
+    """A member reads and never commits."""
+    feed, member = one_member(it, rate=80, commit="never")
+    it.seconds(28, 34)
+    it.is_about("a member reads and never commits", member, ["KAF122", "KAF109"], BEHIND, [feed, member])
+
+
+@fault(libraries=(*ALL, "sarama"))
+def commit_per_record(it: Incident) -> None:
+    """A commit for each record."""
+    feed, member = one_member(it, rate=120, commit="record")
+    it.seconds(18, 22)
+    it.is_about("a member commits after each record", member, ["KAF123"], BEHIND, [feed, member])
+
+
+@fault(libraries=(*ALL, "sarama"))
+def commits_last(it: Incident) -> None:
+    """The last handled offset is committed instead of the next one: each restart reads a record again."""
+    (topic,) = it.topics(2)
+    group, library = it.world.names.group(), it.library(*ALL, "sarama")
+    it.begin()
+    it.from_now()
+    members = []
+    for number in range(4):
+        feed = it.sender(topic, "rate=30")
+        again = {"host": members[0].host, "client_id": members[0].client_id} if members else {}
+        members.append(it.member(group, [topic], library, protocol="classic", commit="last", **again))
+        it.seconds(2, 3)
+        feed.process.terminate()
+        it.seconds(2, 3)
+        if number < 3:
+            members[-1].process.terminate()
+    it.seconds(3, 4)
+    it.is_about(
+        "the last handled offset is committed instead of the next one",
+        members[0],
+        ["KAF124", "KAF114"],
+        (*REBALANCED, *BEHIND, "KAF116"),
+        [*members, *(one for one in it.clients if one.group is None)],
+    )
+
+
+@fault(libraries=("librdkafka",))
+def refused_commit_again(it: Incident) -> None:
+    """What a commit was refused for is committed again later, over newer offsets."""
+    (topic,) = it.topics(2)
+    group = it.world.names.group()
+    it.begin()
+    feed = it.sender(topic, "rate=60")
+    member = it.member(group, [topic], "librdkafka", protocol="classic", commit="again", handle_ms=15)
+    it.seconds(4, 6)
+    member.process.freeze()
+    time.sleep(SESSION_S + 4)
+    it.from_now()
+    member.process.thaw()
+    member.process.wait_for_event("repeated", timeout_s=25)
+    it.until_now()
+    it.seconds(5, 7)
+    it.is_about(
+        "a refused commit is sent again later over a newer one",
+        member,
+        ["KAF129", "KAF103"],
+        (*REBALANCED, *BEHIND, *READ_AGAIN, *REFUSED, "KAF102", "KAF111", "KAF303", "KAF306"),
+        [feed, member],
+    )
+
+
+@fault(libraries=("java", "librdkafka", "kafka_python"))
+def paused_partition(it: Incident) -> None:
+    """A member pauses a partition and forgets it."""
+    feed, member = one_member(it, "java", "librdkafka", "kafka_python", rate=50, pause=(0, 150))
+    it.seconds(42, 48)
+    it.is_about(
+        "a partition is paused and never resumed",
+        member,
+        ["KAF125"],
+        BEHIND,
+        [feed, member],
+        topic=member.topics[0],
+        partition=0,
+    )
+
+
+@fault(libraries=(*ALL, "sarama"))
+def slow_handler(it: Incident) -> None:
+    """Records are handled more slowly than they come."""
+    feed, member = one_member(it, rate=120, partitions=1, handle_ms=40)
+    it.seconds(38, 44)
+    it.is_about("the handler is slower than the records come", member, ["KAF108"], (*BEHIND, "TCP102"), [feed, member])
+
+
+@fault(libraries=(*ALL, "sarama"))
+def fetch_too_small(it: Incident) -> None:
+    """max.partition.fetch.bytes is so small that each answer holds a batch or two."""
+    feed, member = one_member(it, rate=1500, partitions=1, size=700, fetch_bytes=1000)
+    it.seconds(25, 30)
+    it.is_about("max.partition.fetch.bytes is 1000", member, ["KAF317"], BEHIND, [feed, member])

@@ -1,0 +1,150 @@
+"""Changes that look like faults and are none."""
+
+from __future__ import annotations
+
+from tests.lab.incidents.catalogue import fault
+from tests.lab.incidents.incident import Client, Incident
+from tests.lab.processes import terminate_all
+
+ASSIGNORS = {
+    "java": ("range", "cooperative-sticky"),
+    "librdkafka": ("range", "cooperative-sticky"),
+    "franz": ("range", "cooperative-sticky"),
+    "sarama": ("range", "sticky"),
+    "kafka_python": ("range", "sticky"),
+}
+
+
+def group(it: Incident, members: int) -> tuple[list[Client], dict[str, object]]:
+    """Start a group of one library and protocol; return it and how to start more members."""
+    (topic,) = it.topics(6)
+    library = it.library()
+    protocol = it.protocol(library)
+    assignor = it.rng.choice(ASSIGNORS[library]) if protocol == "classic" else None
+    how = {
+        "group": it.world.names.group(),
+        "topics": [topic],
+        "library": library,
+        "protocol": protocol,
+        "assignor": assignor,
+        "session_ms": 10_000,
+        "commit": "auto",
+    }
+    it.sender(topic, "rate=60")
+    it.notes.append(f"{library} {protocol} {assignor}")
+    return [it.member(**how) for _ in range(members)], how  # type: ignore[arg-type]
+
+
+@fault()
+def rolling_restart(it: Incident) -> None:
+    """Each member of a group is restarted in order, one after the other."""
+    early = it.rng.random() < 0.5
+    if early:
+        it.begin()
+    members, how = group(it, 3)
+    if not early:
+        it.seconds(2, 4)
+        it.begin()
+    it.seconds(3, 5)
+    for one in members:
+        one.process.terminate()
+        it.seconds(0.5, 2)
+        it.member(**how, host=one.host, client_id=one.client_id)  # type: ignore[arg-type]
+        it.seconds(2, 4)
+    it.seconds(2, 4)
+    it.healthy(f"rolling restart, {it.notes[-1]}")
+
+
+@fault()
+def autoscaling(it: Incident) -> None:
+    """A group grows and shrinks."""
+    it.begin()
+    members, how = group(it, 1)
+    for _ in range(3):
+        it.seconds(3, 5)
+        members.append(it.member(**how))  # type: ignore[arg-type]
+    for one in members[1:3]:
+        it.seconds(4, 6)
+        one.process.terminate()
+    it.seconds(3, 5)
+    it.healthy(f"autoscaling, {it.notes[-1]}")
+
+
+@fault()
+def topic_added(it: Incident) -> None:
+    """A new topic gets a producer and a group."""
+    it.begin()
+    group(it, 2)
+    it.seconds(4, 6)
+    group(it, 1)
+    it.seconds(8, 12)
+    it.healthy("a topic, a producer and a group are added")
+
+
+@fault()
+def quiet_topics(it: Incident) -> None:
+    """Groups whose topics get a record now and then, or none."""
+    topics = it.topics(3, 2)
+    it.begin()
+    it.sender(topics[0], "rate=1")
+    for topic in topics:
+        it.member(it.world.names.group(), [topic])
+    it.seconds(35, 45)
+    it.healthy("quiet topics")
+
+
+@fault()
+def admin_beside(it: Incident) -> None:
+    """An operator describes groups again and again."""
+    it.begin()
+    members, how = group(it, 2)
+    for _ in range(6):
+        it.operate("describe", f"groups={how['group']}", f"topics={members[0].topics[0]}")
+        it.seconds(1, 3)
+    it.healthy("an operator describes groups")
+
+
+@fault()
+def clean_stop(it: Incident) -> None:
+    """All clients of a group and its producer end in order."""
+    it.begin()
+    group(it, 2)
+    it.seconds(8, 12)
+    terminate_all(*(one.process for one in it.clients))
+    it.seconds(2, 5)
+    it.healthy("a clean stop of everything")
+
+
+@fault(world="cluster")
+def brokers_restarted(it: Incident) -> None:
+    """Each of three brokers is restarted in order."""
+    (topic,) = it.topics(6, copies=3, settings="min.insync.replicas:2")
+    it.begin()
+    it.sender(topic, "rate=40", library=it.rng.choice(("java", "librdkafka")))
+    it.member(it.world.names.group(), [topic], session_ms=20_000)
+    it.member(it.world.names.group(), [topic], session_ms=20_000)
+    it.seconds(3, 5)
+    for node in it.world.server.nodes:
+        node.stop()
+        it.seconds(1, 2)
+        node.start()
+        it.seconds(5, 6)
+    it.healthy("three brokers are restarted in order, one after the other")
+
+
+@fault()
+def short_transaction(it: Incident) -> None:
+    """A transaction takes three seconds and ends; readers of committed records wait for it."""
+    (topic,) = it.topics(2)
+    it.begin()
+    it.sender(
+        topic,
+        f"transactional.id={it.world.names.client()}",
+        "rate=30",
+        "hang_after=25",
+        "hang_ms=3000",
+        library=it.rng.choice(("java", "librdkafka")),
+    )
+    it.member(it.world.names.group(), [topic], it.library("java", "librdkafka"), read_committed=True)
+    it.seconds(16, 20)
+    it.healthy("a transaction takes three seconds and ends")

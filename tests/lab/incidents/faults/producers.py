@@ -1,0 +1,152 @@
+"""Producers that are fenced, refused, throttled or wasteful."""
+
+from __future__ import annotations
+
+from tests.lab import clients
+from tests.lab.incidents.catalogue import fault
+from tests.lab.incidents.faults.members import BEHIND, REBALANCED
+from tests.lab.incidents.incident import Client, Incident
+
+BOTH = ("java", "librdkafka")
+
+
+def reader(it: Incident, topic: str, **work: object) -> Client:
+    """Start a member that reads TOPIC."""
+    return it.member(it.world.names.group(), [topic], **work)  # type: ignore[arg-type]
+
+
+@fault(libraries=("java",))
+def transactional_id_twice(it: Incident) -> None:
+    """Two hosts produce with one transactional id: each fences the other."""
+    (topic,) = it.topics(2)
+    it.begin()
+    name = f"{it.world.names.client()}-tx"
+    other = reader(it, topic)
+    first = it.sender(topic, f"transactional.id={name}", "rate=30", library="java")
+    it.seconds(4, 6)
+    it.from_now()
+    second = it.sender(topic, f"transactional.id={name}", "rate=30", library="java", wait=False)
+    it.seconds(16, 20)
+    it.is_about(
+        "one transactional id is used by two producers",
+        second,
+        ["KAF206"],
+        ("KAF201", "KAF205", "KAF203"),
+        [first, second, other],
+        transactional_id=name,
+        topic=topic,
+        clients=[first.identity(), second.identity()],
+    )
+
+
+@fault(libraries=BOTH)
+def hanging_transaction(it: Incident) -> None:
+    """A transaction stays open: groups that read committed records stand."""
+    (topic,) = it.topics(1)
+    it.begin()
+    stands = reader(it, topic, library=it.library(*BOTH), read_committed=True)
+    others = it.sender(topic, "rate=20")
+    name = f"{it.world.names.client()}-tx"
+    hangs = it.sender(
+        topic,
+        f"transactional.id={name}",
+        "rate=30",
+        "hang_after=15",
+        "transaction.timeout.ms=120000",
+        library=it.library(*BOTH),
+    )
+    hangs.process.wait_for_event("hanging")
+    it.from_now()
+    it.seconds(28, 34)
+    it.is_about(
+        "a transaction stays open and readers of committed records stand",
+        hangs,
+        ["KAF203"],
+        (*BEHIND, "KAF122"),
+        [hangs, stands, others],
+        transactional_id=name,
+        topic=topic,
+    )
+
+
+@fault(libraries=BOTH)
+def message_too_large(it: Incident) -> None:
+    """Records are larger than the topic takes."""
+    (topic,) = it.topics(2, settings="max.message.bytes:3000")
+    it.begin()
+    it.seconds(1, 2)
+    it.from_now()
+    sender = it.sender(topic, "rate=10", "size=6000", library=it.library(*BOTH))
+    it.seconds(12, 16)
+    it.is_about("records are larger than the topic's max.message.bytes", sender, ["KAF205"], (), [sender], topic=topic)
+
+
+@fault(world="cluster", libraries=BOTH)
+def not_enough_replicas(it: Incident) -> None:
+    """A broker is gone and fewer replicas are in sync than min.insync.replicas asks for."""
+    (topic,) = it.topics(3, copies=3, settings="min.insync.replicas:3")
+    it.begin()
+    feed = it.sender(topic, "rate=30", "acks=all", library=it.library(*BOTH))
+    other = reader(it, topic, session_ms=20_000)
+    it.seconds(5, 7)
+    it.from_now()
+    node = it.world.server.nodes[it.rng.choice((1, 2))]
+    node.stop(timeout_s=it.rng.choice((0, 20)))
+    it.seconds(20, 24)
+    node.start()
+    it.until_now()
+    it.seconds(6, 8)
+    it.is_about(
+        "a broker is gone and too few replicas are in sync",
+        {"server": node.endpoint},
+        ["KAF205"],
+        (
+            *REBALANCED,
+            *BEHIND,
+            "KAF301",
+            "KAF308",
+            "TCP103",
+            "TCP104",
+            "NET103",
+            "KAF303",
+            "KAF306",
+            "KAF105",
+            "KAF118",
+        ),
+        [feed, other],
+        topic=topic,
+        clients=[feed.identity()],
+    )
+    it.truth["cluster_wide"] = True  # all clients of the cluster feel it
+
+
+@fault(libraries=BOTH)
+def quota_throttled(it: Incident) -> None:
+    """A quota slows a producer down."""
+    (topic,) = it.topics(2)
+    name = it.world.names.client()
+    it.start(
+        "quota",
+        "ops",
+        clients.java_command(
+            "quota", f"bootstrap.servers={it.world.endpoint}", "client.id=setup", f"entity={name}", "rate=20000"
+        ),
+    ).finish(60)
+    it.begin()
+    it.from_now()
+    sender = it.sender(topic, "rate=100", "size=2000", library=it.library(*BOTH), client_id=name)
+    it.seconds(14, 18)
+    it.is_about("a quota throttles a producer", sender, ["KAF304"], ("KAF302", "KAF303"), [sender], topic=topic)
+
+
+@fault(libraries=BOTH)
+def one_record_batches(it: Incident) -> None:
+    """Each record travels in a batch and a request of its own."""
+    (topic,) = it.topics(1)
+    it.begin()
+    library = it.library(*BOTH)
+    words = ("linger.ms=0", "batch.num.messages=1") if library == "librdkafka" else ("linger.ms=0", "batch.size=0")
+    it.from_now()
+    sender = it.sender(topic, "rate=400", *words, library=library)
+    it.seconds(16, 20)
+    it.is_about("batches of one record", sender, ["KAF202"], (), [sender], topic=topic)
