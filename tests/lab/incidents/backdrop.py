@@ -38,7 +38,7 @@ class Backdrop:
         for topic in topics:
             self._start("h13", clients.python_command(
                 "librdkafka_worker", "send", f"bootstrap.servers={world.endpoint}", f"client.id={world.names.client()}",
-                f"topic={topic}", "rate=15"))  # fmt: skip
+                f"topic={topic}", "rate=10", "rounds=2"))  # fmt: skip
         chosen = world.rng.sample([one for one in libraries.LIBRARIES if one != "java"], GROUPS)
         for library, topic, members in zip(chosen, topics, MEMBERS, strict=True):
             group = world.names.group()

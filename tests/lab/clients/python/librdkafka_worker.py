@@ -158,7 +158,8 @@ def send(words: dict[str, str]) -> None:
     if transactional:
         producer.init_transactions()
     emit(event="session")
-    rate = max(1, int(words.get("rate", 50)) // ROUNDS_PER_SECOND)
+    rounds = int(words.get("rounds", ROUNDS_PER_SECOND))  # in a second
+    rate = max(1, int(words.get("rate", 50)) // rounds)
     filler = "x" * int(words.get("size", 40))
     poison_at = int(words.get("poison_at", -1))
     sent = 0
@@ -168,7 +169,7 @@ def send(words: dict[str, str]) -> None:
             emit(event="error", error=str(error))
 
     for number in range(sys.maxsize):
-        if STOP.wait(1 / ROUNDS_PER_SECOND):
+        if STOP.wait(1 / rounds):
             break
         if number == IDLE_AFTER and "idle_s" in words:
             emit(event="idle")
