@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import duckdb
 
-from analyser.context.kafka_lag import LAST_END, LOG_ENDS
+from analyser.context.log_ends import END_TABLES, KEPT_BEFORE, LOG_ENDS, SECOND, TOPIC_LIVES, with_life
 from analyser.context.ownership import OWNERSHIP_SQL
 from analyser.context.topics import views
 from analyser.registry.queries import null_columns
@@ -26,9 +26,8 @@ _READS = (
     "expert_infos",
     "kafka_assignments",
     "kafka_group_events",
-    "kafka_list_offsets",
-    "kafka_fetch_partitions",
     "kafka_offset_commits",
+    *END_TABLES,
 )
 
 # Where bytes of clients are missing.
@@ -50,6 +49,15 @@ CLIENTS_SQL = """
     WHERE group_id IS NOT NULL
     GROUP BY 1, 2, 3 HAVING count(DISTINCT group_id) = 1"""
 
+_KEYS_SQL = with_life(
+    """
+    SELECT base.rowid AS row, part, log, cluster, parts.topic, base.topic_id, epoch_ns(ts) AS at_ns
+    FROM context_base AS base JOIN context_parts AS parts
+        ON coalesce(base.cluster_id, '') = parts.cluster AND coalesce(base.group_id, '') = parts.group_id
+        AND coalesce(base.topic, base.topic_id, '') = parts.topic AND base.partition = parts.partition""",
+    "context_lives",
+)
+
 # Every step makes one temporary table; `in_<table>` is the view of a table before this stage. Keys become numbers
 # (`part` for a partition of a group, `log` for a partition) and rows are joined by number, so that what must be sorted
 # is narrow: whole rows through five joins would not fit into a small memory limit.
@@ -59,11 +67,8 @@ _STEPS = {
         SELECT row_number() OVER () AS part, dense_rank() OVER (ORDER BY cluster, topic, partition) AS log, *
         FROM (SELECT DISTINCT coalesce(cluster_id, '') AS cluster, coalesce(group_id, '') AS group_id,
                      coalesce(topic, topic_id, '') AS topic, partition FROM context_base)""",
-    "context_keys": """
-        SELECT base.rowid AS row, part, log, epoch_ns(ts) AS at_ns
-        FROM context_base AS base JOIN context_parts AS parts
-            ON coalesce(base.cluster_id, '') = parts.cluster AND coalesce(base.group_id, '') = parts.group_id
-            AND coalesce(base.topic, base.topic_id, '') = parts.topic AND base.partition = parts.partition""",
+    "context_lives": f"WITH kafka_partitions AS (FROM in_kafka_partitions) {TOPIC_LIVES}",
+    "context_keys": f"SELECT row, part, log, life, at_ns FROM ({_KEYS_SQL})",
     "context_gaps": GAPS_SQL,
     "context_ownership": f"""
         SELECT part, began, min(member_id) AS member_id, arg_min(coalesce(ended, {2**63 - 1}), member_id) AS ended
@@ -111,18 +116,24 @@ _STEPS = {
         LEFT JOIN context_client_gaps AS gaps ON keys.row = gaps.row
         WHERE others.at_ns >= keys.at_ns - {FETCHED_LATELY_NS}
             AND coalesce(epoch_ns(gaps.ts) < keys.at_ns - {FETCHED_LATELY_NS}, true)""",
-    # An answer that repeats the last log end known changes nothing.
-    "context_known_ends": f"""
-        WITH kafka_fetch_partitions AS (FROM in_kafka_fetch_partitions),
-             kafka_list_offsets AS (FROM in_kafka_list_offsets)
-        SELECT log, at_ns, {LAST_END} AS log_end
-        FROM ({LOG_ENDS}) JOIN (SELECT DISTINCT log, cluster, topic, partition FROM context_parts)
-            USING (cluster, topic, partition)
-        GROUP BY log, at_ns""",
+    # An answer that repeats an end of its second changes nothing.
+    "context_told_ends": f"""
+        WITH {", ".join(f"{table} AS (FROM in_{table})" for table in END_TABLES)}
+        SELECT log, life, {SECOND} AS second, log_end, min(at_ns) AS at_ns
+        FROM ({with_life(LOG_ENDS, "context_lives")})
+            JOIN (SELECT DISTINCT log, cluster, topic, partition FROM context_parts) USING (cluster, topic, partition)
+        GROUP BY ALL""",
+    "context_kept_ends": f"""
+        SELECT log, life, second, max(highest) OVER (PARTITION BY log, life {KEPT_BEFORE}) AS kept
+        FROM (SELECT log, life, second, max(log_end) AS highest FROM context_told_ends GROUP BY ALL)""",
+    "context_known_ends": """
+        SELECT log, life, at_ns,
+               greatest(kept, max(log_end) OVER (PARTITION BY log, life, second ORDER BY at_ns)) AS log_end
+        FROM context_told_ends JOIN context_kept_ends USING (log, life, second)""",
     "context_log_ends": """
         SELECT keys.row, ends.log_end
         FROM context_keys AS keys ASOF JOIN context_known_ends AS ends
-            ON keys.log = ends.log AND keys.at_ns >= ends.at_ns""",
+            ON keys.log = ends.log AND keys.life = ends.life AND keys.at_ns >= ends.at_ns""",
     "context_commits": """
         SELECT base.* REPLACE (
             coalesce(owners.member_id, readers.member_id) AS owner_member_id,

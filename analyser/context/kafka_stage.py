@@ -7,7 +7,13 @@ from analyser.context.stage import Stage
 
 KAFKA_STAGE = Stage(
     makes=("kafka_offset_commits", "kafka_fetch_partitions"),
-    reads=("kafka_assignments", "kafka_group_events", "kafka_list_offsets"),
+    reads=(
+        "kafka_assignments",
+        "kafka_group_events",
+        "kafka_list_offsets",
+        "kafka_produce_batches",
+        "kafka_partitions",
+    ),
     uses=("exchanges", "expert_infos"),
     run=enrich,
 )

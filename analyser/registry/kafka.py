@@ -43,7 +43,7 @@ _OFFSET_COMMITS = Table(
                 ERROR_NAME,
                 Column("owner_member_id", "string", "member the partition was assigned to at that time", "context"),
                 Column("ownership_confidence", "string", "high from assignments, low from who fetches", "context"),
-                Column("log_end_offset", "int64", "newest high watermark seen before that time", "context"),
+                Column("log_end_offset", "int64", "end of the log, as answers had told it by then", "context"),
                 Column(
                     "client_gap_ts",
                     "time",

@@ -11,7 +11,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from analyser.context.kafka_lag import BROKER_ORDER, LAST_END, LOG_ENDS, lag_query
+from analyser.context.kafka_lag import BROKER_ORDER, lag_query
+from analyser.context.log_ends import log_end_query
 from analyser.registry.queries import literal
 from reports.questions.source import Source, all_rows, rows
 
@@ -62,9 +63,6 @@ _COMMIT_COUNT = """
     select count(*) as n, epoch_ns(min(ts)) as first_ns, epoch_ns(max(ts)) as last_ns,
            count(distinct (coalesce(topic, topic_id), partition, client_id, client_address, member_id)) as kinds
     from kafka_offset_commits where {group} and {place}"""
-
-_LOG_ENDS = f"""
-    select {{bin}} / 1e6 as t, {LAST_END} as log_end from ({LOG_ENDS}) where {{place}} group by {{bin}} order by t"""
 
 _OWNERS = """
     with told as (
@@ -140,7 +138,8 @@ def log_ends(
     """t, log_end: the last end of the log of a topic's partition that an answer told in each bin."""
     topic, partition = place
     same = f"cluster = {literal(cluster_id or '')} and topic = {literal(topic or '')} and partition = {int(partition)}"
-    return rows(source, _LOG_ENDS.format(bin=_bin(width_ns), place=same))
+    ends = log_end_query(_bin(width_ns), same)
+    return rows(source, f"select bin / 1e6 as t, log_end from ({ends}) order by t")
 
 
 def owners(source: Source, cluster_id: str | None, group_id: str | None, last_ns: int) -> list[dict[str, Any]]:

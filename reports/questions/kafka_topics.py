@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from analyser.context.log_ends import log_end_query
 from analyser.registry.queries import UNAWAITED_MS, literal
 from reports.questions.source import Source, rows
 
@@ -60,17 +61,22 @@ PARTITIONS_OF_TOPICS = f"""
         from kafka_produce_batches group by all),
     fetched as (
         select cluster_id, coalesce(topic, topic_id) as topic, partition,
-               sum(records_count)::bigint as records_read, max(high_watermark) as log_end,
+               sum(records_count)::bigint as records_read,
                min(log_start_offset) filter (log_start_offset >= 0) as log_start
         from kafka_fetch_partitions where {_BY_CLIENTS} group by all),
+    ends as (
+        select nullif(cluster, '') as cluster_id, topic, partition, log_end
+        from ({log_end_query()})),
     names as (
         select cluster_id, topic, partition from described
         union select cluster_id, topic, partition from written
         union select cluster_id, topic, partition from fetched)
     select n.cluster_id, n.topic, n.partition, d.leader_id, d.leader_epoch, d.replicas::varchar as replicas,
            d.isr::varchar as isr, d.least_isr, d.leader_epochs, w.records_written, w.bytes_written, f.records_read,
-           f.log_start, f.log_end
+           f.log_start, e.log_end
     from names n
+    left join ends e on e.cluster_id is not distinct from n.cluster_id and e.topic = n.topic
+        and e.partition = n.partition
     left join described d on d.cluster_id is not distinct from n.cluster_id and d.topic = n.topic
         and d.partition = n.partition
     left join written w on w.cluster_id is not distinct from n.cluster_id and w.topic = n.topic

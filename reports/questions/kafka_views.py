@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from analyser.context.kafka_lag import lag_query
+from analyser.context.log_ends import END_TABLES
 from analyser.registry.queries import UNAWAITED_MS, literal
 from reports.questions.columns import PAGE, TEXT, Column, shown_as
 from reports.questions.groups import MEMBERS
@@ -49,7 +50,7 @@ class KafkaView(NamedTuple):
         return shown_as(PAGE, self.columns)
 
 
-_GROUP_TABLES = ("kafka_offset_commits", "kafka_fetch_partitions", "kafka_list_offsets")
+_GROUP_TABLES = ("kafka_offset_commits", *END_TABLES)
 _TOPIC_COLUMN = Column("topic", "Topic")
 _PART = Column("partition", "Partition", "plain", 70, "PART")
 _OFFSETS = (
@@ -180,7 +181,7 @@ _TOPICS = {
         ),
     ),
     "partitions": KafkaView(
-        ("kafka_partitions", "kafka_produce_batches", "kafka_fetch_partitions"),
+        END_TABLES,
         PARTITIONS_OF_TOPICS, "cluster_id, topic, partition",
         (
             _PART, Column("leader_id", "Leader", "plain"),

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
+from analyser.context.log_ends import END_TABLES
 from reports.formats.document import Section
 from reports.formats.rows import with_times
 from reports.questions.causes import Finding
@@ -13,7 +14,7 @@ from reports.questions.groups import Group, groups
 from reports.questions.source import Source
 from reports.sections.kafka_groups import group_section
 
-TABLES_READ = ("kafka_offset_commits", "kafka_group_events", "kafka_fetch_partitions", "kafka_list_offsets")
+TABLES_READ = ("kafka_offset_commits", "kafka_group_events", *END_TABLES)
 
 
 def sections(source: Source, found: Sequence[Finding]) -> list[Section]:

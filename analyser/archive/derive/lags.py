@@ -24,7 +24,8 @@ from analyser.archive.derive.derived import (
     view_of,
 )
 from analyser.archive.derive.hour_summaries import HourSummary, differing, summarise
-from analyser.context.kafka_lag import COMMITS, GROUP, LAG_ROWS, LAG_STEPS, LAST_END, LOG_ENDS, PARTITION, STORED
+from analyser.context.kafka_lag import COMMITS, GROUP, LAG_ROWS, LAG_STEPS, STORED
+from analyser.context.log_ends import KEPT_S, LOG_ENDS, PARTITION, SECOND, TOPIC_LIVES, with_life
 
 TABLE = "kafka_lag_minutes"
 MINUTE_NS = 60_000_000_000
@@ -43,18 +44,36 @@ COMMITS_OF_HOURS = HourSummary(
     SELECT hour, {hour_of_ns("at_ns")} AS at_hour, {GROUP}, {STORED} FILTER (accepted) AS stored
     FROM ({_COMMITS}) GROUP BY ALL""",
 )
-# Ends that were told more than an hour late stay as they are: the context, too, reads only neighbouring hours.
+# Ends that were told more than an hour late stay as they are: the context, too, reads only neighbouring hours. Of the
+# others the last seconds that an answer of a later hour may have to be compared with.
 ENDS_OF_HOURS = HourSummary(
     "log_ends_of_hours",
-    ("kafka_fetch_partitions", "kafka_list_offsets"),
+    ("kafka_fetch_partitions", "kafka_list_offsets", "kafka_produce_batches"),
     f"""
-    SELECT * EXCLUDE late FROM (
-        SELECT hour, at_hour, {PARTITION}, CASE WHEN at_hour > hour + 1 THEN at_ns END AS late,
-               max(at_ns) AS at_ns, {LAST_END} AS log_end
-        FROM (SELECT *, {hour_of_ns("at_ns")} AS at_hour FROM ({_ENDS})) GROUP BY ALL)""",
+    SELECT * EXCLUDE (late, second) FROM (
+        SELECT hour, at_hour, {PARTITION}, topic_id, CASE WHEN at_hour > hour + 1 THEN at_ns END AS late,
+               {SECOND} AS second, max(at_ns) AS at_ns, max(log_end) AS log_end
+        FROM (SELECT *, {hour_of_ns("at_ns")} AS at_hour FROM ({_ENDS})) GROUP BY ALL)
+    QUALIFY late IS NOT NULL
+        OR second > max(second) OVER (PARTITION BY hour, at_hour, {PARTITION}, topic_id) - {KEPT_S}""",
 )
-_SUMMARIES = (COMMITS_OF_HOURS, ENDS_OF_HOURS)
+# Which ids the names of topics had: all that TOPIC_LIVES needs of `kafka_partitions`.
+TOPICS_OF_HOURS = HourSummary(
+    "topic_ids_of_hours",
+    ("kafka_partitions",),
+    f"""
+    SELECT {hour_of("ts")} AS hour, {hour_of("ts")} AS at_hour, cluster_id, topic, topic_id, min(ts) AS ts
+    FROM kafka_partitions WHERE topic IS NOT NULL AND topic_id IS NOT NULL GROUP BY ALL""",
+)
+_SUMMARIES = (COMMITS_OF_HOURS, ENDS_OF_HOURS, TOPICS_OF_HOURS)
 
+_TOLD = with_life(
+    f"""
+    SELECT {PARTITION}, topic_id, at_ns, log_end, true AS here FROM ({_ENDS}) WHERE {{made}}
+    UNION ALL
+    SELECT {PARTITION}, topic_id, at_ns, log_end, false FROM {ENDS_OF_HOURS.name} WHERE {{earlier}}""",
+    "lag_lives",
+)
 # What minutes of the hours that are made need: their own rows, and the last ones of each hour before.
 _ROWS_READ = {
     "lag_commits": f"""
@@ -63,11 +82,7 @@ _ROWS_READ = {
         SELECT *, {_MINUTE} AS bin FROM (
             SELECT {GROUP}, true AS accepted, false AS here, unnest(stored)
             FROM {COMMITS_OF_HOURS.name} WHERE {{earlier}} AND stored IS NOT NULL)""",
-    "lag_ends": f"""
-        SELECT *, {_MINUTE} AS bin FROM (
-            SELECT {PARTITION}, at_ns, log_end, true AS here FROM ({_ENDS}) WHERE {{made}}
-            UNION ALL
-            SELECT {PARTITION}, at_ns, log_end, false FROM {ENDS_OF_HOURS.name} WHERE {{earlier}})""",
+    "lag_ends": f"SELECT *, {_MINUTE} AS bin FROM ({_TOLD})",
 }
 _ROWS = f"""
     SELECT make_timestamp_ns(bin)::TIMESTAMPTZ_NS AS ts, cluster_id, group_id, topic, partition, committed_offset,
@@ -86,6 +101,8 @@ def run_lags(change: Change) -> set[Hour]:
     with change_connection(change) as con:
         anew = {summary: summarise(con, change, summary) for summary in _SUMMARIES}
         hours = _touched(con, change, anew)
+        ids = f"WITH kafka_partitions AS (FROM {TOPICS_OF_HOURS.name})"
+        con.execute(f"CREATE TEMP TABLE lag_lives AS {ids} {TOPIC_LIVES}")
         sources = parts_by_hour(change.parts(), tables)
         lie_in = _lie_in(con)
         needed = {hour: [part for one in lie_in.get(hour, ()) for part in sources[one]] for hour in hours}

@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 
 import analyser
 from analyser.archive.derive.lags import MINUTE_NS, run_lags
+from analyser.context.log_ends import END_TABLES
 from analyser.detectors.kafka.commits import commits_of
 from analyser.options import ReadOptions
 from app.cli.main import cli
@@ -32,8 +33,10 @@ from tests.support.datasets import take_in
 from tests.support.rows import Rows, arrow_from_rows
 from tests.support.shares import examples, share, smallest
 
-TABLES = ("kafka_offset_commits", "kafka_fetch_partitions", "kafka_list_offsets", "kafka_group_events")
+TABLES = ("kafka_offset_commits", "kafka_group_events", *END_TABLES)
 SECOND_NS = 1_000_000_000
+# So many seconds after the scenarios' start a full hour is 100 seconds ahead.
+HOUR_AHEAD_S = 3500 - at(0) // SECOND_NS % 3600
 # Cluster, group, topic, partition -> stored offset, log end, lag, who committed.
 Key = tuple[str | None, str | None, str | None, int]
 State = dict[Key, tuple[int | None, int | None, int | None, str | None]]
@@ -187,8 +190,11 @@ def test_the_dashboard_shows_the_lag_of_the_command_line() -> None:
 
 @st.composite
 def traffic(draw: st.DrawFn) -> Rows:
-    """Commits of two writers, each on its own connection, whose answers come in the order of their requests."""
-    commits, ends = [], []
+    """Commits of two writers, each on its own connection, whose answers come in the order of their requests; ends of
+    the log that several APIs tell, and a topic that may be made anew; around the full hour.
+    """
+    before = draw(st.sampled_from([0, HOUR_AHEAD_S]))
+    commits = []
     for member in ("m1", "m2"):
         address, client_id, flow = CLIENTS[member]
         sent = answered = 0
@@ -197,19 +203,34 @@ def traffic(draw: st.DrawFn) -> Rows:
             answered = max(sent, answered) + draw(st.sampled_from([0, 0, 1, 90]))
             lost = draw(st.integers(0, 9)) == 0
             commits.append({
-                "exchange_id": f"{flow}-c{number * 100}", "flow_id": flow, "ts": at(sent), "api": "OffsetCommit",
-                "ts_response": None if lost else at(answered), "cluster_id": "c1", "group_id": "billing",
+                "exchange_id": f"{flow}-c{number * 100}", "flow_id": flow, "ts": at(before + sent),
+                "api": "OffsetCommit",
+                "ts_response": None if lost else at(before + answered), "cluster_id": "c1", "group_id": "billing",
                 "member_id": member, "generation": 5, "client_id": client_id, "client_address": address,
                 "topic": "payments", "partition": 0, "committed_offset": draw(st.integers(-1, 20)), "file": "a.pcapng",
                 "error_code": None if lost else draw(st.sampled_from([0, 0, 0, 25])), "request_packet": sent + 1,
             })  # fmt: skip
-    for number in range(draw(st.integers(0, 5))):
-        place = {"exchange_id": f"e-c{number}", "flow_id": "e", "ts": at(draw(st.integers(0, 200))),
+    ends: dict[str, list[dict[str, Any]]] = {table: [] for table in END_TABLES}
+    for number in range(draw(st.integers(0, 8))):
+        place = {"exchange_id": f"e-c{number}", "flow_id": "e", "ts": at(before + draw(st.integers(0, 200))),
                  "cluster_id": "c1", "topic": "payments", "partition": 0}  # fmt: skip
-        end = draw(st.integers(-1, 25))
-        wait = draw(st.sampled_from([0, SECOND_NS]))
-        ends.append(place | {"high_watermark": end, "ts_response": place["ts"] + wait})
-    return {"kafka_offset_commits": commits, "kafka_fetch_partitions": ends}
+        table = draw(st.sampled_from(END_TABLES))
+        ends[table].append(place | _told(draw, table, place["ts"]))
+    return {"kafka_offset_commits": commits, **ends}
+
+
+def _told(draw: st.DrawFn, table: str, ts: int) -> dict[str, Any]:
+    """What a row of this table says of the log."""
+    end = draw(st.integers(-1, 25))
+    if table == "kafka_fetch_partitions":
+        topic_id = draw(st.sampled_from([None, "id1", "id2"]))
+        return {"high_watermark": end, "topic_id": topic_id, "ts_response": ts + draw(st.sampled_from([0, SECOND_NS]))}
+    if table == "kafka_list_offsets":
+        return {"offset": end, "timestamp": draw(st.sampled_from([-1, -1, -2])), "replica_id": -1,
+                "isolation_level": draw(st.sampled_from([0, 0, 1]))}  # fmt: skip
+    if table == "kafka_produce_batches":
+        return {"base_offset": end, "records_count": 4, "acks": draw(st.sampled_from([-1, -1, 1])), "error_code": 0}
+    return {"topic_id": draw(st.sampled_from(["id1", "id1", "id2"]))}
 
 
 @examples(15)

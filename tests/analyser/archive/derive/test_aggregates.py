@@ -18,6 +18,7 @@ from analyser.archive.derive.aggregates import merge_rows, run_aggregates
 from analyser.archive.derive.history import run_history
 from analyser.archive.derive.lags import MINUTE_NS
 from analyser.archive.derive.sketches import merged, percentiles, sketch_of
+from analyser.context.log_ends import SECOND_NS
 from analyser.registry.tables import arrow_schema
 from tests.conftest import SAMPLES
 from tests.support.datasets import make_dataset
@@ -134,13 +135,18 @@ def test_lags_are_what_commits_and_log_ends_say(dataset: Path) -> None:
     with analyser.read(dataset) as kept:
         commits = _dicts(kept, "kafka_offset_commits")
         fetches = _dicts(kept, "kafka_fetch_partitions", ["ts", "ts_response", "topic", "partition", "high_watermark"])
-        lists = _dicts(kept, "kafka_list_offsets", ["ts", "topic", "partition", "offset", "timestamp"])
+        lists = _dicts(kept, "kafka_list_offsets")
+        produced = _dicts(kept, "kafka_produce_batches")
         rows = _dicts(kept, "kafka_lag_minutes")
     for commit in commits:
         commit["ts"] = commit["ts_response"] or commit["ts"]
     ends = [(f["ts_response"] or f["ts"], f["topic"], f["partition"], f["high_watermark"]) for f in fetches
             if (f["high_watermark"] or -1) >= 0 or f["high_watermark"] == 0]  # fmt: skip
-    ends += [(o["ts"], o["topic"], o["partition"], o["offset"]) for o in lists if o["timestamp"] == -1]
+    ends += [(o["ts_response"] or o["ts"], o["topic"], o["partition"], o["offset"]) for o in lists
+             if o["timestamp"] == -1 and not o["isolation_level"]]  # fmt: skip
+    ends += [(p["ts_response"] or p["ts"], p["topic"], p["partition"], p["base_offset"] + p["records_count"])
+             for p in produced
+             if p["acks"] == -1 and p["error_code"] == 0]  # fmt: skip
     assert len(rows) > 5
     assert any(row["lag"] for row in rows)
     for row in rows:
@@ -149,7 +155,8 @@ def test_lags_are_what_commits_and_log_ends_say(dataset: Path) -> None:
             row["group_id"], row["topic"], row["partition"]) and c["ts"] < until]  # fmt: skip
         last = max((c for c in mine if c["error_code"] == 0), key=lambda c: (c["ts"], c["exchange_id"]))
         known = [end for end in ends if end[1:3] == (row["topic"], row["partition"]) and end[0] < until]
-        end = max(known, key=lambda end: (end[0], end[3]))[3] if known else None
+        kept_from = max((end[0] for end in known), default=0) // SECOND_NS - 10
+        end = max((end[3] for end in known if end[0] // SECOND_NS > kept_from), default=None)
         assert (row["committed_offset"], row["ts_commit"], row["log_end_offset"]) == (
             last["committed_offset"], last["ts"], end)  # fmt: skip
         assert row["lag"] == (None if end is None else max(end - last["committed_offset"], 0))

@@ -1,0 +1,93 @@
+"""Where a partition's log ends, as answers tell it. In: nothing. Out: SQL over the Kafka tables, the only place that
+says what a log end is.
+
+LOG_ENDS and TOPIC_LIVES are SELECTs without placeholders: `wirewitness query CAPTURE "FROM (...)"` runs them as they
+are.
+
+- Log end: the greatest end that answers told in the ten seconds up to the newest of them (seconds of the clock, so that
+  every view cuts alike). An end is the high watermark of a Fetch, the latest offset of a ListOffsets that reads
+  uncommitted records from the leader, and the offset behind a batch whose Produce waited for all replicas in sync
+  (acks -1: with less, the high watermark may still be behind). It counts from its answer on.
+  Answers of different connections pass each other and a follower that consumers read from is a moment behind, so a
+  lower end means nothing at first. After an unclean election, or under a name that was deleted and made anew, it stays
+  lower, and counts once nobody told the higher one for ten seconds.
+- Life of a topic: what bears a name until Metadata tells another topic id for it. A new life begins without a log end
+  and without stored offsets, since brokers delete those with the topic.
+
+An unknown cluster is a cluster of its own (''), never a wildcard, and so is an unknown topic.
+"""
+
+from __future__ import annotations
+
+PARTITION = "cluster, topic, partition"
+
+LOG_ENDS = """
+    SELECT coalesce(cluster_id, '') AS cluster, coalesce(topic, topic_id, '') AS topic, topic_id, partition, ts,
+           epoch_ns(coalesce(ts_response, ts)) AS at_ns, high_watermark AS log_end
+    FROM kafka_fetch_partitions WHERE high_watermark >= 0
+    UNION ALL
+    SELECT coalesce(cluster_id, ''), coalesce(topic, ''), NULL, partition, ts,
+           epoch_ns(coalesce(ts_response, ts)), "offset"
+    FROM kafka_list_offsets
+    WHERE "timestamp" = -1 AND "offset" >= 0 AND coalesce(isolation_level, 0) = 0 AND coalesce(replica_id, -1) = -1
+    UNION ALL
+    SELECT coalesce(cluster_id, ''), coalesce(topic, topic_id, ''), topic_id, partition, ts,
+           epoch_ns(coalesce(ts_response, ts)), base_offset + records_count
+    FROM kafka_produce_batches WHERE acks = -1 AND error_code = 0 AND base_offset >= 0 AND records_count > 0"""
+
+# The lives of topics that had more than one; `began` and `ended` are Unix ns.
+TOPIC_LIVES = f"""
+    SELECT cluster, topic, topic_id, CASE WHEN number = 1 THEN 0 ELSE began END AS began,
+           coalesce(next, {2**63 - 1}) AS ended
+    FROM (SELECT *, row_number() OVER own AS number, lead(began) OVER own AS next,
+                 count(*) OVER (PARTITION BY cluster, topic) AS lives
+          FROM (SELECT coalesce(cluster_id, '') AS cluster, topic, topic_id, min(epoch_ns(ts)) AS began
+                FROM kafka_partitions WHERE topic IS NOT NULL AND topic_id IS NOT NULL GROUP BY ALL)
+          WINDOW own AS (PARTITION BY cluster, topic ORDER BY began, topic_id))
+    WHERE lives > 1"""
+# What LOG_ENDS and TOPIC_LIVES read.
+END_TABLES = ("kafka_fetch_partitions", "kafka_list_offsets", "kafka_produce_batches", "kafka_partitions")
+
+SECOND_NS = 1_000_000_000
+# For so many seconds an end counts that later answers do not reach: its own second and those before it.
+KEPT_S = 10
+SECOND = f"at_ns // {SECOND_NS}"
+# A window over seconds: those before one of them whose ends still count in it.
+KEPT_BEFORE = f"ORDER BY second RANGE BETWEEN {KEPT_S - 1} PRECEDING AND 1 PRECEDING"
+# The same and the second itself, over rows that are the newest of their second.
+_KEPT = f"ORDER BY at_ns RANGE BETWEEN (at_ns % {SECOND_NS} + {(KEPT_S - 1) * SECOND_NS}) PRECEDING AND CURRENT ROW"
+
+
+def with_life(told: str, lives: str) -> str:
+    """A SELECT of the rows of `told` (cluster, topic, topic_id, at_ns) with the `life` of their topic: its begin.
+
+    told: a SELECT. lives: the name of TOPIC_LIVES. A topic that had one life only is in its life 0.
+    """
+    return f"""
+        SELECT told.*, coalesce(lives.began, 0) AS life FROM ({told}) AS told
+        LEFT JOIN {lives} AS lives ON told.cluster = lives.cluster AND told.topic = lives.topic
+            AND coalesce(told.topic_id = lives.topic_id, told.at_ns >= lives.began AND told.at_ns < lives.ended)"""
+
+
+def ends_of_bins(ends: str) -> str:
+    """A SELECT of the log end at the end of each bin, of its life, and the time of the newest answer (`end_ns`).
+
+    ends: the name of rows of LOG_ENDS with `life`, the begin of their `bin`, and `here`: false for rows that say how
+    things stood before. Of the many rows only the highest end of each second goes through the window.
+    """
+    return f"""
+        SELECT {PARTITION}, bin, bool_or(here) AS here,
+               unnest(arg_max(struct_pack(log_end := kept, end_ns := at_ns, life), row(life, at_ns)))
+        FROM (SELECT *, max(log_end) OVER (PARTITION BY {PARTITION}, life {_KEPT}) AS kept
+              FROM (SELECT {PARTITION}, life, bin, {SECOND} AS second, max(at_ns) AS at_ns, max(log_end) AS log_end,
+                           bool_or(here) AS here
+                    FROM {ends} GROUP BY ALL))
+        GROUP BY {PARTITION}, bin"""
+
+
+def log_end_query(begin: str = "0", told: str = "true") -> str:
+    """A SELECT of PARTITION, bin, log_end, end_ns, life. begin: of the bin of `at_ns`; told: which rows of LOG_ENDS."""
+    lives = with_life(f"FROM ({LOG_ENDS}) WHERE {told}", "lag_lives")
+    steps = {"lag_lives": TOPIC_LIVES, "lag_ends": f"SELECT *, {begin} AS bin, true AS here FROM ({lives})"}
+    named = ", ".join(f"{name} AS ({query})" for name, query in steps.items())
+    return f"with {named} {ends_of_bins('lag_ends')}"
