@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from analyser.registry.kafka_producers import KAFKA_PRODUCER_TABLES
 from analyser.registry.kafka_reading import READING_RUNS
 from analyser.registry.model import Column, Table, columns_of
 from analyser.registry.shared import (
@@ -338,6 +339,7 @@ KAFKA_TABLES = (
     _ADMIN_CHANGES,
     _AUTHENTICATIONS,
     READING_RUNS,
+    *KAFKA_PRODUCER_TABLES,
 )
 
 _LAG_MINUTES = Table(

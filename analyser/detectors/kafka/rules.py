@@ -11,6 +11,7 @@ from analyser.detectors.kafka import (
     kaf105_fenced_commits,
     kaf106_simple_consumer,
     kaf118_commit_rejected,
+    kaf205_produce_rejected,
     kaf307_corrupt_batch,
 )
 
@@ -22,5 +23,6 @@ RULES: tuple[Detector, ...] = (
     kaf105_fenced_commits.DETECTOR,
     kaf106_simple_consumer.DETECTOR,
     kaf118_commit_rejected.DETECTOR,
+    kaf205_produce_rejected.DETECTOR,
     kaf307_corrupt_batch.DETECTOR,
 )

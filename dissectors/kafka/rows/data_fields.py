@@ -75,6 +75,7 @@ PRODUCE_BATCHES = Fields(
     Field("producer_id", "int64", "-1 without idempotence"),
     Field("producer_epoch", "int64", "producer epoch"),
     Field("base_sequence", "int64", "sequence of the first record"),
+    Field("base_timestamp", "int64", "time of the first record as the producer sets it, Unix ms", unit="ms"),
     Field("acks", "int64", "-1 all in-sync replicas, 1 leader, 0 none"),
     Field("timeout_ms", "int64", "how long the broker may wait for the replicas (request.timeout.ms)", unit="ms"),
     Field("transactional", "bool", "batch is part of a transaction"),

@@ -108,6 +108,7 @@ def produce_rows(request: Request, response: Response | None, out: Sink) -> None
                     batch.producer_id,
                     batch.producer_epoch,
                     batch.base_sequence,
+                    batch.base_timestamp,
                     acks,
                     timeout_ms,
                     batch.transactional,

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 import duckdb
 import pandas as pd
 
-from analyser.context.stages import STAGE_OF, STAGES
+from analyser.context.stages import STAGES
 from analyser.detectors import DETECTORS, running
 from analyser.detectors.cut import Key, cut
 from analyser.detectors.detector import Detector
@@ -24,7 +24,7 @@ from tests.support.shares import RUNS_THE_REST
 def concerned(scenario: Scenario) -> list[Detector]:
     """Detectors that read a table with rows; that the others are silent on empty tables is a test of its own."""
     filled = _filled(scenario)
-    filled |= {made for table in filled if table in STAGE_OF for made in STAGE_OF[table].makes}
+    filled |= {made for stage in STAGES if filled & {*stage.makes, *stage.reads} for made in stage.makes}
     return [detector for detector in DETECTORS.values() if filled & set(detector.reads)]
 
 

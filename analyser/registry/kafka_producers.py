@@ -1,0 +1,136 @@
+"""Tables about Kafka's producers that are made from other tables; see `analyser/context/producers_stage.py`."""
+
+from __future__ import annotations
+
+from analyser.registry.model import Column, ColumnSource, Table
+from analyser.registry.shared import ts_column
+
+_SOURCE: ColumnSource = "context"
+
+
+def _text(name: str, meaning: str) -> Column:
+    return Column(name, "string", meaning, _SOURCE)
+
+
+def _number(name: str, meaning: str, unit: str = "") -> Column:
+    return Column(name, "int64", meaning, _SOURCE, unit)
+
+
+def _time(name: str, meaning: str) -> Column:
+    return Column(name, "time", meaning, _SOURCE, unit="UTC")
+
+
+_CLUSTER = _text("cluster_id", "cluster of the server, by its own name or by servers named together")
+_CLIENT = (_text("client_id", "client id of the producer"), _text("client_address", "IP address of the producer"))
+_TOPIC = (
+    _text("topic", "topic name, else its id"),
+    Column("partition", "int64", "partition index", _SOURCE, nullable=False),
+)
+_PRODUCER = (_number("producer_id", "producer id"), _number("producer_epoch", "producer epoch"))
+
+_SPANS = Table(
+    "kafka_transaction_spans",
+    "one row per transaction of a producer, put together from its requests on all connections",
+    (
+        _text("exchange_id", "first request seen of it"),
+        ts_column("time of that request", _SOURCE),
+        _CLUSTER,
+        _text("transactional_id", "transactional id; null where no request in the capture names it"),
+        *_PRODUCER,
+        *_CLIENT,
+        _time("ts_begun", "the same as ts where the producer was seen before it; null: it may have begun earlier"),
+        _time("ts_last", "last request of it, or answer to the request that ended it"),
+        _time("ts_ended", "when it was decided; null while open or unknown"),
+        Column(
+            "outcome",
+            "string",
+            "committed, aborted, open, or unknown: an EndTxn without a clear answer, or a later transaction of this "
+            "producer without an EndTxn for this one in the capture",
+            _SOURCE,
+            nullable=False,
+        ),
+        _text("ended_by", "end_txn, init_producer_id (aborts what was open), write_txn_markers"),
+        _text("ended_exchange_id", "request that ended it"),
+        _text("ended_client_id", "client id of that request"),
+        _text("ended_client_address", "IP address of that client"),
+        _text("partitions", "partitions written or added, as topic-partition, comma separated, at most 100"),
+        _number("partitions_count", "how many these are"),
+        _number("batches_count", "record batches written in it and not refused"),
+        _number("records_count", "records in them"),
+        _text("group_id", "consumer group whose offsets are part of it"),
+        _number("transaction_timeout_ms", "timeout that its InitProducerId asked for", "ms"),
+        _number("end_attempts", "EndTxn requests for it"),
+        _number("end_error_code", "error of the last of them; null: none, or not answered"),
+        _text("flow_id", "flow of the first request seen of it"),
+    ),
+    ("ts", "exchange_id", "producer_id", "producer_epoch"),
+    "kafka",
+)
+
+_REFUSED = Table(
+    "kafka_refused_batches",
+    "one row per record batch of a Produce that the broker refused, and what became of it",
+    (
+        _text("exchange_id", "the exchange this row belongs to (exchanges.exchange_id)"),
+        ts_column("time of the packet that completes the request", _SOURCE),
+        _CLUSTER,
+        *_CLIENT,
+        _text("server_address", "IP address of the broker that refused it"),
+        _number("server_port", "its port"),
+        *_TOPIC,
+        _number("records_count", "records in the batch"),
+        _number("batch_bytes", "size of the batch", "bytes"),
+        *_PRODUCER,
+        _number("base_sequence", "sequence of the first record"),
+        _number("base_timestamp", "time of the first record as the producer sets it, Unix ms", "ms"),
+        _number("acks", "-1 all in-sync replicas, 1 leader, 0 none"),
+        Column("transactional", "bool", "batch is part of a transaction", _SOURCE),
+        _number("error_code", "protocol error code"),
+        _text("error_name", "the code's name in the protocol's documents"),
+        _time("ts_stored", "when the same batch was sent again and accepted; null: not in the capture"),
+        _time("ts_accepted_before", "this client's last accepted batch of the partition before it"),
+        _time("ts_accepted_after", "this client's first accepted batch of the partition behind it"),
+        _number("sequence_before", "sequence that had to come next after the last accepted batch of this producer id"),
+        _number("leader_id", "leader of the partition, as an answer of about that time says"),
+        Column("replicas", "int64_list", "brokers that hold a replica, as that answer says", _SOURCE),
+        Column("isr", "int64_list", "replicas in sync, as that answer says", _SOURCE),
+        _text("missing", "replicas that are not in sync, as id host:port, comma separated"),
+        _text("flow_id", "flow of the request"),
+        _text("file", "file of the request"),
+        _number("request_packet", "packet that completes the request: number in its file, from 1"),
+    ),
+    ("ts", "exchange_id", "topic", "partition", "base_sequence"),
+    "kafka",
+)
+
+_STABLE_OFFSETS = Table(
+    "kafka_stable_offset_waits",
+    "one row per last stable offset that stood below the high watermark for a second or more",
+    (
+        _text("exchange_id", "first Fetch whose answer shows it"),
+        ts_column("time of that answer", _SOURCE),
+        _CLUSTER,
+        *_TOPIC,
+        _number("last_stable_offset", "the offset that stood"),
+        _number("high_watermark", "the high watermark in the last answer that shows it"),
+        _time("ts_last", "time of that answer"),
+        _time("ts_moved", "first answer behind it with a greater last stable offset; null: none in the capture"),
+        _text("last_exchange_id", "last Fetch whose answer shows it"),
+        _number("fetches_count", "answers that show it"),
+        _text("groups", "groups of the clients that read committed records and got it, comma separated, at most 20"),
+        _text("readers", "those clients, as client id at address, comma separated, at most 20"),
+        _number("readers_count", "how many these are"),
+        *_PRODUCER,
+        _text("transactional_id", "of the open transaction: whose batch has this offset; null where it is not known"),
+        _text("client_id", "client id of its producer"),
+        _text("client_address", "IP address of its producer"),
+        _time("ts_written", "when that batch was written"),
+        _text("flow_id", "flow of the first Fetch"),
+        _text("file", "file of the first Fetch"),
+        _number("request_packet", "packet of the first Fetch: number in its file, from 1"),
+    ),
+    ("ts", "exchange_id", "topic", "partition", "last_stable_offset"),
+    "kafka",
+)
+
+KAFKA_PRODUCER_TABLES = (_SPANS, _REFUSED, _STABLE_OFFSETS)

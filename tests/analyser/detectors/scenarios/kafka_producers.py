@@ -1,0 +1,144 @@
+"""Scenarios of the rules about Kafka's producers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tests.analyser.detectors.scenarios.build import Row, at
+from tests.analyser.detectors.scenarios.scenario import Scenario, fires, silent
+
+SHOP = {"client_id": "shop-1", "client_address": "10.1.0.7"}
+
+
+def produced(seconds: float, sequence: int = 0, *, flow: str = "shop", **more: Any) -> Row:
+    """One batch of ten records of an answered Produce by shop-1: topic orders, partition 0, cluster c1."""
+    row = {
+        "exchange_id": f"{flow}-c{round(seconds * 1_000_000)}",
+        "flow_id": flow,
+        "ts": at(seconds),
+        "cluster_id": "c1",
+        **SHOP,
+        "topic": "orders",
+        "partition": 0,
+        "base_offset": 1000 + sequence,
+        "records_count": 10,
+        "batch_bytes": 700,
+        "codec": "none",
+        "producer_id": 7,
+        "producer_epoch": 0,
+        "base_sequence": sequence,
+        "base_timestamp": 1_790_000_000_000 + sequence,
+        "acks": -1,
+        "transactional": False,
+        "error_code": 0,
+        "error_name": "NONE",
+        "file": "incident.pcapng",
+        "request_packet": round(seconds * 1000) + 1,
+    }
+    return row | more
+
+
+def refused(seconds: float, sequence: int, code: int, name: str, **more: Any) -> Row:
+    """The same, refused."""
+    return produced(seconds, sequence, error_code=code, error_name=name, base_offset=-1, **more)
+
+
+def told(seconds: float, isr: list[int], **more: Any) -> Row:
+    """What Metadata says of orders-0, whose replicas are 1, 2 and 3."""
+    row = {
+        "exchange_id": f"shop-m{round(seconds * 1_000_000)}", "flow_id": "shop", "ts": at(seconds),
+        "cluster_id": "c1", "topic": "orders", "topic_id": "id-1", "partition": 0,
+        "leader_id": isr[0], "leader_epoch": 3, "replicas": [1, 2, 3], "isr": isr, "error_code": 0,
+        "source": "Metadata",
+    }  # fmt: skip
+    return row | more
+
+
+def broker(node: int) -> Row:
+    """A broker that Metadata names."""
+    return {"exchange_id": "shop-m1", "flow_id": "shop", "ts": at(0), "cluster_id": "c1", "node_id": node,
+            "host": f"kafka-{node}", "port": 9092, "source": "Metadata"}  # fmt: skip
+
+
+SERVER = [{"flow_id": "shop", "protocol": "kafka", "server_address": "10.1.0.100", "server_port": 9092}]
+REPLICAS = (19, "NOT_ENOUGH_REPLICAS")
+OLD = {"producer_id": -1, "producer_epoch": -1, "base_sequence": -1}
+
+PRODUCER_FIRES: list[Scenario] = [
+    fires(
+        "KAF205", "critical", "three records that are too large, each sent once",
+        kafka_produce_batches=[
+            produced(1, 0),
+            *(refused(n, n * 10, 10, "MESSAGE_TOO_LARGE", records_count=1, batch_bytes=2_000_000) for n in (2, 3, 4)),
+            produced(5, 50),
+        ],
+        flows=SERVER,
+    ),
+    fires(
+        "KAF205", "warning", "one record without a key to a compacted topic",
+        kafka_produce_batches=[produced(1, 0), refused(2, 10, 87, "INVALID_RECORD"), produced(3, 20)],
+        flows=SERVER,
+    ),
+    fires(
+        "KAF205", "critical", "a broker is gone, and the capture ends before it is back",
+        kafka_produce_batches=[
+            produced(1, 0), *(refused(2 + n / 10, 10, *REPLICAS) for n in range(80)),
+        ],
+        kafka_partitions=[told(0, [1, 2, 3]), told(4, [1])],
+        kafka_brokers=[broker(n) for n in (1, 2, 3)],
+        flows=SERVER,
+    ),
+    fires(
+        "KAF205", "warning", "a broker is gone for a while, all is stored in the end",
+        kafka_produce_batches=[
+            produced(1, 0), *(refused(2 + n / 10, 10, *REPLICAS) for n in range(80)), produced(11, 10),
+        ],
+        kafka_partitions=[told(0, [1, 2, 3]), told(4, [1, 3])],
+        flows=SERVER,
+    ),
+    fires(
+        "KAF205", "critical", "batches are given up behind delivery.timeout.ms",
+        kafka_produce_batches=[
+            *(refused(n, 10 * n, *REPLICAS) for n in range(4)),
+            produced(9, 0, producer_epoch=1, base_timestamp=1_790_000_009_000),
+        ],
+        flows=SERVER,
+    ),
+]  # fmt: skip
+PRODUCER_NEAR_MISSES: list[Scenario] = [
+    silent(
+        "KAF205", "a leader moves: refused once, stored at once",
+        kafka_produce_batches=[
+            produced(1, 0), refused(2, 10, 6, "NOT_LEADER_OR_FOLLOWER"), produced(2.1, 10), produced(3, 20),
+        ],
+        flows=SERVER,
+    ),
+    silent(
+        "KAF205", "a batch that is too large is cut by its client",
+        kafka_produce_batches=[
+            produced(1, 0), refused(2, 10, 10, "MESSAGE_TOO_LARGE", records_count=40, batch_bytes=2_000_000),
+            produced(2.1, 10, records_count=20), produced(2.2, 30, records_count=20),
+        ],
+        flows=SERVER,
+    ),
+    silent(
+        "KAF205", "without idempotence records are put into other batches before they are sent again",
+        kafka_produce_batches=[
+            *(refused(2 + n / 10, -1, 6, "NOT_LEADER_OR_FOLLOWER", **OLD, base_timestamp=n) for n in range(4)),
+            produced(3, -1, **OLD, base_timestamp=9, records_count=40),
+        ],
+        flows=SERVER,
+    ),
+    silent(
+        "KAF205", "min.insync.replicas that is met again within two seconds",
+        kafka_produce_batches=[
+            produced(1, 0), *(refused(2 + n / 10, 10, *REPLICAS) for n in range(20)), produced(4, 10),
+        ],
+        flows=SERVER,
+    ),
+    silent(
+        "KAF205", "rights are given while the client starts",
+        kafka_produce_batches=[refused(1, 0, 29, "TOPIC_AUTHORIZATION_FAILED"), produced(2, 10)],
+        flows=SERVER,
+    ),
+]  # fmt: skip
