@@ -71,7 +71,8 @@ STABLE_ROWS = """
            batches.batch.producer_epoch AS producer_epoch, names.transactional_id,
            batches.batch.client_id AS client_id, batches.batch.client_address AS client_address,
            make_timestamp_ns(batches.batch.written_ns)::TIMESTAMPTZ_NS AS ts_written,
-           stands.first.flow_id AS flow_id, stands.first.file AS file, stands.first.request_packet AS request_packet
+           stands.first.flow_id AS flow_id, stands.first.file AS file, stands.first.request_packet AS request_packet,
+           clusters.observed_until
     FROM stable_stands AS stands
     LEFT JOIN stable_readers AS readers
         USING (cluster, topic, partition, last_stable_offset)
@@ -79,6 +80,7 @@ STABLE_ROWS = """
         USING (cluster, topic, partition, last_stable_offset)
     LEFT JOIN span_names AS names
         ON stands.cluster = names.cluster AND batches.batch.producer_id = names.producer_id
+    LEFT JOIN span_clusters AS clusters ON stands.cluster = clusters.cluster
     ASOF LEFT JOIN stable_moved AS moved
         ON stands.cluster = moved.cluster AND stands.topic = moved.topic AND stands.partition = moved.partition
         AND stands.last_stable_offset < moved.last_stable_offset"""

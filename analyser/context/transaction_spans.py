@@ -13,6 +13,12 @@ from __future__ import annotations
 MOST_PARTITIONS = 100
 
 SPAN_STEPS = {
+    "span_clusters": """
+        SELECT cluster, max(ts) AS observed_until
+        FROM (SELECT coalesce(cluster_id, '') AS cluster, ts FROM kafka_transactions
+              UNION ALL SELECT coalesce(cluster_id, ''), ts FROM kafka_produce_batches
+              UNION ALL SELECT coalesce(cluster_id, ''), coalesce(ts_response, ts) FROM kafka_fetch_partitions)
+        GROUP BY cluster""",
     # The transactional id of a producer id: what any request or answer says of both.
     "span_names": """
         SELECT cluster, producer_id, min(transactional_id) AS transactional_id, max(timeout_ms) AS timeout_ms,
@@ -129,5 +135,5 @@ SPAN_ROWS = """
            done.who.client_id AS ended_client_id, done.who.client_address AS ended_client_address,
            nullif(array_to_string(places, ','), '') AS partitions, len(places) AS partitions_count,
            batches AS batches_count, records AS records_count, group_id, timeout_ms AS transaction_timeout_ms,
-           end_attempts, end_error.code AS end_error_code, first.flow_id AS flow_id
-    FROM span_outcomes"""
+           end_attempts, end_error.code AS end_error_code, first.flow_id AS flow_id, observed_until
+    FROM span_outcomes LEFT JOIN span_clusters USING (cluster)"""

@@ -11,6 +11,7 @@ from analyser.detectors.kafka import (
     kaf105_fenced_commits,
     kaf106_simple_consumer,
     kaf118_commit_rejected,
+    kaf203_transaction_stuck,
     kaf205_produce_rejected,
     kaf307_corrupt_batch,
 )
@@ -23,6 +24,7 @@ RULES: tuple[Detector, ...] = (
     kaf105_fenced_commits.DETECTOR,
     kaf106_simple_consumer.DETECTOR,
     kaf118_commit_rejected.DETECTOR,
+    kaf203_transaction_stuck.DETECTOR,
     kaf205_produce_rejected.DETECTOR,
     kaf307_corrupt_batch.DETECTOR,
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tests.analyser.detectors.scenarios.build import Row, at
+from tests.analyser.detectors.scenarios.build import ANSWER, Row, at
 from tests.analyser.detectors.scenarios.scenario import Scenario, fires, silent
 
 SHOP = {"client_id": "shop-1", "client_address": "10.1.0.7"}
@@ -60,6 +60,59 @@ def broker(node: int) -> Row:
             "host": f"kafka-{node}", "port": 9092, "source": "Metadata"}  # fmt: skip
 
 
+def payout(seconds: float, event: str, **more: Any) -> Row:
+    """One answered transactional request of payouts-1: transactional id payouts, producer id 9, epoch 0."""
+    row = {
+        "exchange_id": f"pay-t{round(seconds * 1_000_000)}",
+        "flow_id": "pay",
+        "ts": at(seconds),
+        "ts_response": at(seconds) + ANSWER,
+        "cluster_id": "c1",
+        **PAYOUTS,
+        "event": event,
+        "transactional_id": "payouts",
+        "producer_id": 9,
+        "producer_epoch": 0,
+        "error_code": 0,
+    }
+    if event == "init_producer_id":
+        row |= {"producer_id": -1, "producer_epoch": -1, "answered_producer_id": 9, "answered_producer_epoch": 0,
+                "transaction_timeout_ms": 600_000}  # fmt: skip
+    return row | more
+
+
+def paid(seconds: float, offset: int, **more: Any) -> Row:
+    """One transactional batch of payouts-1 at this offset."""
+    own = {"producer_id": 9, "base_offset": offset, "last_offset": offset + 9, "transactional": True, **PAYOUTS}
+    return produced(seconds, offset, flow="paydata", **(own | more))
+
+
+def read(seconds: float, stable: int, end: int, **more: Any) -> Row:
+    """One answer to a Fetch of committed records of orders-0 by ledger-1 of group ledger."""
+    row = {
+        "exchange_id": f"ledger-f{round(seconds * 1_000_000)}",
+        "flow_id": "ledger",
+        "ts": at(seconds),
+        "ts_response": at(seconds) + ANSWER,
+        "cluster_id": "c1",
+        "client_id": "ledger-1",
+        "client_address": "10.1.0.8",
+        "replica_id": -1,
+        "isolation_level": 1,
+        "topic": "orders",
+        "partition": 0,
+        "fetch_offset": stable,
+        "high_watermark": end,
+        "last_stable_offset": stable,
+        "records_count": 0,
+        "error_code": 0,
+        "file": "incident.pcapng",
+        "request_packet": round(seconds * 1000) + 1,
+    }
+    return row | more
+
+
+PAYOUTS = {"client_id": "payouts-1", "client_address": "10.1.0.9"}
 SERVER = [{"flow_id": "shop", "protocol": "kafka", "server_address": "10.1.0.100", "server_port": 9092}]
 REPLICAS = (19, "NOT_ENOUGH_REPLICAS")
 OLD = {"producer_id": -1, "producer_epoch": -1, "base_sequence": -1}
@@ -104,6 +157,27 @@ PRODUCER_FIRES: list[Scenario] = [
         ],
         flows=SERVER,
     ),
+    fires(
+        "KAF203", "critical", "a transaction hangs, its reader gets nothing, the capture ends",
+        kafka_transactions=[payout(0, "init_producer_id")],
+        kafka_produce_batches=[paid(1, 1200), *(produced(n, 1210 + n * 10) for n in range(2, 30))],
+        kafka_fetch_partitions=[read(n, 1200, 1210 + n * 10) for n in range(2, 30)],
+    ),
+    fires(
+        "KAF203", "warning", "a transaction of twenty seconds that is committed",
+        kafka_transactions=[payout(0, "init_producer_id"), payout(21, "end_txn", committed=True)],
+        kafka_produce_batches=[paid(1, 1200)],
+        kafka_fetch_partitions=[*(read(n, 1200, 1210 + n) for n in range(2, 20)), read(22, 1260, 1260)],
+    ),
+    fires(
+        "KAF203", "critical", "who holds it began before the capture",
+        kafka_fetch_partitions=[read(n, 1200, 1210 + n * 10) for n in range(2, 30)],
+    ),
+    fires(
+        "KAF203", "warning", "nobody reads, the producer is silent for two minutes",
+        kafka_transactions=[payout(0, "init_producer_id")],
+        kafka_produce_batches=[paid(1, 1200), *(produced(n, n) for n in range(2, 130))],
+    ),
 ]  # fmt: skip
 PRODUCER_NEAR_MISSES: list[Scenario] = [
     silent(
@@ -140,5 +214,20 @@ PRODUCER_NEAR_MISSES: list[Scenario] = [
         "KAF205", "rights are given while the client starts",
         kafka_produce_batches=[refused(1, 0, 29, "TOPIC_AUTHORIZATION_FAILED"), produced(2, 10)],
         flows=SERVER,
+    ),
+    silent(
+        "KAF203", "transactions of three seconds, one behind the other",
+        kafka_transactions=[payout(0, "init_producer_id"), *(payout(n * 3 + 2.9, "end_txn", committed=True)
+                                                             for n in range(10))],
+        kafka_produce_batches=[paid(n * 3 + 0.1 + k, 1000 + n * 31 + k * 10) for n in range(10) for k in (0, 1, 2)],
+        kafka_fetch_partitions=[
+            read(n * 3 + 0.2 + k, 1000 + n * 31, 1010 + n * 31 + k * 10) for n in range(10) for k in (0, 1, 2)
+        ],
+    ),
+    silent(
+        "KAF203", "a transaction whose begin is the capture's end",
+        kafka_transactions=[payout(0, "init_producer_id")],
+        kafka_produce_batches=[*(produced(n, n) for n in range(1, 100)), paid(95, 1200)],
+        kafka_fetch_partitions=[read(n, 1200, 1200) for n in range(90, 95)] + [read(n, 1200, 1210) for n in (96, 99)],
     ),
 ]  # fmt: skip
