@@ -11,6 +11,7 @@ a coordinator end what they name. Requests of brokers for a client (AddPartition
 from __future__ import annotations
 
 MOST_PARTITIONS = 100
+_WHO = "struct_pack(exchange_id, client_id, client_address, flow_id, file, request_packet)"
 
 SPAN_STEPS = {
     "span_clusters": """
@@ -25,33 +26,37 @@ SPAN_STEPS = {
                min(at_ns) AS known_ns
         FROM (SELECT coalesce(cluster_id, '') AS cluster, transactional_id, epoch_ns(ts) AS at_ns,
                      unnest([producer_id, answered_producer_id]) AS producer_id, transaction_timeout_ms AS timeout_ms
-              FROM kafka_transactions WHERE transactional_id IS NOT NULL)
+              FROM kafka_transactions WHERE transactional_id IS NOT NULL
+              UNION ALL
+              SELECT coalesce(cluster_id, ''), transactional_id, epoch_ns(ts), producer_id, NULL
+              FROM kafka_produce_batches WHERE transactional AND transactional_id IS NOT NULL)
         WHERE producer_id >= 0 GROUP BY cluster, producer_id HAVING count(DISTINCT transactional_id) = 1""",
     "span_ends": """
         SELECT coalesce(cluster_id, '') AS cluster, producer_id, producer_epoch, epoch_ns(ts) AS at_ns,
                epoch_ns(coalesce(ts_response, ts)) AS done_ns, committed, error_code, exchange_id, client_id,
-               client_address, flow_id
+               client_address, flow_id, file, request_packet
         FROM kafka_transactions WHERE event = 'end_txn' AND producer_id >= 0""",
     # Batches between two ends are one event; they come in masses.
     "span_written": f"""
         SELECT written.cluster, written.producer_id, written.producer_epoch, min(written.at_ns) AS at_ns,
-               max(written.at_ns) AS last_ns, count(*) FILTER (stored) AS batches,
-               coalesce(sum(records) FILTER (stored), 0)::BIGINT AS records,
+               max(written.at_ns) AS last_ns, count(*) AS batches,
+               coalesce(sum(records), 0)::BIGINT AS records,
                list_slice(list_sort(list(DISTINCT place)), 1, {MOST_PARTITIONS}) AS places,
                arg_min(who, (written.at_ns, who.exchange_id)) AS first
         FROM (SELECT coalesce(cluster_id, '') AS cluster, producer_id, producer_epoch, epoch_ns(ts) AS at_ns,
-                     coalesce(error_code, 0) = 0 AS stored, records_count AS records,
-                     struct_pack(exchange_id, client_id, client_address, flow_id) AS who,
+                     records_count AS records,
+                     {_WHO} AS who,
                      coalesce(topic, topic_id, '?') || '-' || partition AS place
-              FROM kafka_produce_batches WHERE transactional AND producer_id >= 0) AS written
+              FROM kafka_produce_batches
+              WHERE transactional AND producer_id >= 0 AND coalesce(error_code, 0) = 0) AS written
         ASOF LEFT JOIN span_ends AS ends
             ON written.cluster = ends.cluster AND written.producer_id = ends.producer_id
             AND written.producer_epoch = ends.producer_epoch AND written.at_ns > ends.at_ns
         GROUP BY written.cluster, written.producer_id, written.producer_epoch, ends.at_ns""",
-    "span_events": """
+    "span_events": f"""
         SELECT cluster, producer_id, producer_epoch, at_ns, done_ns AS last_ns, true AS ends, committed, error_code,
                0 AS batches, 0 AS records, []::VARCHAR[] AS places, NULL AS group_id, true AS own,
-               struct_pack(exchange_id, client_id, client_address, flow_id) AS who, done_ns
+               {_WHO} AS who, done_ns
         FROM span_ends
         UNION ALL BY NAME
         SELECT cluster, producer_id, producer_epoch, at_ns, last_ns, false AS ends, batches, records, places,
@@ -63,7 +68,7 @@ SPAN_STEPS = {
                CASE WHEN event = 'add_partitions_to_txn' AND partitions IS NOT NULL
                     THEN string_split(partitions, ',') ELSE [] END AS places,
                group_id, NOT starts_with(coalesce(client_id, ''), 'AddPartitionsManager') AS own,
-               struct_pack(exchange_id, client_id, client_address, flow_id) AS who
+               {_WHO} AS who
         FROM kafka_transactions
         WHERE event IN ('add_partitions_to_txn', 'add_offsets_to_txn', 'txn_offset_commit') AND producer_id >= 0
               AND coalesce(error_code, 0) = 0""",
@@ -85,15 +90,15 @@ SPAN_STEPS = {
         FROM span_numbered GROUP BY cluster, producer_id, producer_epoch, number
         HAVING count(*) FILTER (NOT ends) > 0""",
     # What ends a transaction from outside: a new start of the transactional id, markers.
-    "span_outer_ends": """
+    "span_outer_ends": f"""
         SELECT coalesce(cluster_id, '') AS cluster, transactional_id, NULL::BIGINT AS producer_id,
                epoch_ns(coalesce(ts_response, ts)) AS ended_ns, 'init_producer_id' AS ended_by, false AS committed,
-               struct_pack(exchange_id, client_id, client_address, flow_id) AS who
+               {_WHO} AS who
         FROM kafka_transactions
         WHERE event = 'init_producer_id' AND transactional_id IS NOT NULL AND error_code = 0
         UNION ALL
         SELECT coalesce(cluster_id, ''), NULL, producer_id, epoch_ns(coalesce(ts_response, ts)), event, committed,
-               struct_pack(exchange_id, client_id, client_address, flow_id)
+               {_WHO}
         FROM kafka_transactions WHERE event = 'write_txn_markers' AND error_code = 0""",
     "span_with_ends": """
         SELECT made.*, names.transactional_id, names.timeout_ms, names.known_ns < made.begun_ns AS known,
@@ -135,5 +140,6 @@ SPAN_ROWS = """
            done.who.client_id AS ended_client_id, done.who.client_address AS ended_client_address,
            nullif(array_to_string(places, ','), '') AS partitions, len(places) AS partitions_count,
            batches AS batches_count, records AS records_count, group_id, timeout_ms AS transaction_timeout_ms,
-           end_attempts, end_error.code AS end_error_code, first.flow_id AS flow_id, observed_until
+           end_attempts, end_error.code AS end_error_code, first.flow_id AS flow_id, observed_until,
+           first.file AS file, first.request_packet AS request_packet
     FROM span_outcomes LEFT JOIN span_clusters USING (cluster)"""

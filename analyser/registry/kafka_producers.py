@@ -63,6 +63,8 @@ _SPANS = Table(
         _number("end_error_code", "error of the last of them; null: none, or not answered"),
         _time("observed_until", "last transactional request, batch or read of its cluster in the capture"),
         _text("flow_id", "flow of the first request seen of it"),
+        _text("file", "file of that request"),
+        _number("request_packet", "packet that completes it: number in its file, from 1"),
     ),
     ("ts", "exchange_id", "producer_id", "producer_epoch"),
     "kafka",

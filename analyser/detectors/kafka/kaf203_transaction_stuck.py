@@ -264,7 +264,7 @@ DETECTOR = Detector(
         ),
         SPANS: (
             "ts", "exchange_id", "transactional_id", "client_id", "client_address", "ts_last", "ts_ended", "outcome",
-            "ended_by", "partitions", "transaction_timeout_ms", "observed_until",
+            "ended_by", "partitions", "transaction_timeout_ms", "observed_until", "file", "request_packet",
         ),
     },
     partition_by=KEYS,

@@ -80,7 +80,8 @@ class _Refused(NamedTuple):
     @property
     def until_ns(self) -> int:
         """When the client had success again, else the last refusal."""
-        return max(max(row["ts"], row["ts_accepted_after"] or 0) for row in self.rows)
+        until: int = max(max(row["ts"], row["ts_accepted_after"] or 0) for row in self.rows)
+        return until
 
 
 def detect(frames: Frames, *, several: int = 3, stands_s: float = 5.0) -> Iterator[Finding]:
