@@ -3,8 +3,8 @@
 In: the truth and what the report says, in its order. Out: a Verdict.
 
 - A finding names the culprit when its code is one of those expected and it says the group, the client (client id,
-  address or a member id; both of them where two clients are to blame), the partition, the transactional id, as far as
-  the truth has them.
+  address or a member id; both of them where two clients are to blame, any where the fault goes round), the broker, the
+  partition, the transactional id, as far as the truth has them.
 - named first: the first finding does. named: another one does. partly: one of an expected code says the group or the
   topic, not who. misled: none of these, and the first finding above info has a code that is no consequence.
   missed: none of these. silent and false alarm are the two ways of a healthy run.
@@ -51,7 +51,7 @@ def says(text: str, word: str) -> bool:
 
 def ways_to_name(truth: Mapping[str, Any], client: Mapping[str, Any]) -> list[str]:
     """Return the words that name a client: client id, address, its member ids."""
-    words = [client[key] for key in ("client_id", "address", "server") if client.get(key)]
+    words = [client[key] for key in ("client_id", "address") if client.get(key)]
     who = f"{client.get('client_id')}@{client.get('address')}"
     for members in truth.get("member_ids", {}).values():
         words += members.get(who, [])
@@ -73,16 +73,28 @@ def says_partition(text: str, culprit: Mapping[str, Any]) -> bool:
     return says(text, f"{topic}-{number}") or (says(text, topic) and f'"partition": {number}' in text)
 
 
+def says_server(text: str, culprit: Mapping[str, Any]) -> bool:
+    """Whether the broker is said, by address or number, if the truth has one."""
+    server = culprit.get("server")
+    if not server:
+        return True
+    words = (server, server.rpartition(":")[0], f"broker {culprit.get('node')}", f"node {culprit.get('node')}")
+    return any(says(text, word) for word in words)
+
+
 def names(truth: Mapping[str, Any], said: Said) -> bool:
     """Whether a finding names the culprit."""
     culprit = truth["culprit"]
     exact = [culprit[key] for key in ("group", "transactional_id") if culprit.get(key)]
     people = [ways_to_name(truth, one) for one in culprits(truth)]
+    if culprit.get("any"):
+        people = [[word for one in culprit["any"] for word in ways_to_name(truth, one)]]
     return (
         said.code in truth["expected"]
         and all(says(said.text, word) for word in exact)
         and all(any(says(said.text, word) for word in ways) for ways in people)
         and says_partition(said.text, culprit)
+        and says_server(said.text, culprit)
     )
 
 

@@ -45,6 +45,8 @@ SHORT_TIMES = (
     "group.share.min.record.lock.duration.ms=1000",
     "transaction.abort.timed.out.transaction.cleanup.interval.ms=2000",
     "quota.window.size.seconds=1",
+    "offsets.retention.minutes=1",
+    "offsets.retention.check.interval.ms=3000",
 )
 
 

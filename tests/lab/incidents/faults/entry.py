@@ -178,3 +178,20 @@ def connection_per_message(it: Incident) -> None:
     )
     it.seconds(26, 30)
     it.is_about("a connection for each message", made, ["KAF314", "KAF306"], (), [made], topic=topic)
+
+
+@fault()
+def request_spin(it: Incident) -> None:
+    """A client sends one request again and again although it is refused each time."""
+    group = it.world.names.group()
+    it.begin()
+    it.from_now()
+    made = it.add(
+        lambda name: clients.python_command(
+            "raw_client", "spin", f"broker={it.world.endpoint}", f"client_id={name}", f"group={group}"
+        ),
+        "our own",
+        group=group,
+    )
+    it.seconds(14, 18)
+    it.is_about("one request is repeated at once after each refusal", made, ["KAF315"], (), [made])

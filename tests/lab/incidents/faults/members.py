@@ -70,6 +70,7 @@ def poison_loop(it: Incident) -> None:
         partition=int(number),
         offset=event["offset"],
         deliveries=len(told),
+        any=[one.identity() for one in dict.fromkeys(one for one, _ in told)],
     )
 
 

@@ -25,7 +25,7 @@ def broker_frozen(it: Incident) -> None:
     it.seconds(8, 12)
     it.is_about(
         "the broker's process stood still",
-        {"server": node.endpoint},
+        {"server": node.endpoint, "node": node.number},
         ["KAF303", "KAF302"],
         (*TCP, *REBALANCED, *BEHIND, *READ_AGAIN, *REFUSED),
         [feed, *members],
@@ -58,7 +58,7 @@ def packet_loss(it: Incident) -> None:
     """A hundredth and more of a client's packets is lost."""
     (topic,) = it.topics(2)
     it.begin()
-    feed = it.sender(topic, "rate=200", "size=500")
+    feed = it.sender(topic, "rate=80", "size=500")
     member = it.member(it.world.names.group(), [topic])
     it.seconds(2, 3)
     it.from_now()

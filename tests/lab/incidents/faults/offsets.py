@@ -138,6 +138,25 @@ def offsets_deleted(it: Incident) -> None:
 
 
 @fault()
+def offsets_expired(it: Incident) -> None:
+    """A group is stopped for longer than the broker keeps its offsets (a minute here)."""
+    reset = it.rng.choice(("earliest", "latest"))
+    stopped = Stopped(it, reset=reset)
+    it.from_now()
+    it.seconds(68, 72)
+    after = stopped.again()
+    it.is_about(
+        f"the offsets of a stopped group expired and it began again at {reset}",
+        after,
+        ["KAF121", "KAF114"],
+        (*MOVED, *BEHIND, *REBALANCED),
+        [stopped.before, after, stopped.feed],
+        topic=stopped.topic,
+        reset=reset,
+    )
+
+
+@fault()
 def log_start_moved(it: Incident) -> None:
     """DeleteRecords moves the log start past the stored offsets of a stopped group."""
     stopped = Stopped(it)

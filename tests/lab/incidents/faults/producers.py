@@ -98,7 +98,7 @@ def not_enough_replicas(it: Incident) -> None:
     it.seconds(6, 8)
     it.is_about(
         "a broker is gone and too few replicas are in sync",
-        {"server": node.endpoint},
+        {"server": node.endpoint, "node": node.number},
         ["KAF205"],
         (
             *REBALANCED,
@@ -150,3 +150,21 @@ def one_record_batches(it: Incident) -> None:
     sender = it.sender(topic, "rate=400", *words, library=library)
     it.seconds(16, 20)
     it.is_about("batches of one record", sender, ["KAF202"], (), [sender], topic=topic)
+
+
+@fault()
+def out_of_sequence(it: Incident) -> None:
+    """A producer leaves a sequence number out: all that follows is refused (45)."""
+    (topic,) = it.topics(1)
+    it.begin()
+    sender = it.add(
+        lambda name: clients.python_command(
+            "raw_client", "sequence", f"broker={it.world.endpoint}", f"client_id={name}", f"topic={topic}"
+        ),
+        "our own",
+        topics=(topic,),
+    )
+    sender.process.wait_for_event("refused", timeout_s=40)
+    it.from_now()
+    it.seconds(8, 12)
+    it.is_about("a producer leaves a sequence number out", sender, ["KAF201"], ("KAF205",), [sender], topic=topic)

@@ -1,0 +1,106 @@
+"""A client of our own for faults that no library commits: sequence (numbers with a gap), spin (one request, one error).
+
+In: a command and NAME=VALUE words: broker=HOST:PORT, client_id=, topic= or group=. Out: JSON lines; SIGTERM ends it.
+"""
+
+from __future__ import annotations
+
+import json
+import signal
+import socket
+import struct
+import sys
+import threading
+
+from kafka.record.default_records import DefaultRecordBatchBuilder  # type: ignore[import-untyped]
+
+STOP = threading.Event()
+PRODUCE, HEARTBEAT, INIT_PRODUCER_ID = (0, 7), (12, 3), (22, 1)  # API key and version, all without tagged fields
+RECORDS_IN_BATCH = 5
+GOOD_BATCHES = 30
+SPINS_PER_SECOND = 50
+
+
+def text(value: str | None) -> bytes:
+    """Encode a nullable string."""
+    return struct.pack(">h", -1) if value is None else struct.pack(">h", len(value)) + value.encode()
+
+
+class Connection:
+    """One connection to a broker; requests wait for their answer."""
+
+    def __init__(self, broker: str, client_id: str) -> None:
+        host, _, port = broker.rpartition(":")
+        self._socket = socket.create_connection((host, int(port)))
+        self._client_id = client_id
+        self._number = 0
+
+    def ask(self, api: tuple[int, int], body: bytes) -> bytes:
+        """Send a request and return its answer without the header."""
+        self._number += 1
+        request = struct.pack(">hhi", *api, self._number) + text(self._client_id) + body
+        self._socket.sendall(struct.pack(">i", len(request)) + request)
+        (length,) = struct.unpack(">i", self._read(4))
+        return self._read(length)[4:]
+
+    def _read(self, length: int) -> bytes:
+        found = b""
+        while len(found) < length:
+            part = self._socket.recv(length - len(found))
+            if not part:
+                raise SystemExit("closed by the broker")
+            found += part
+        return found
+
+
+def batch(producer_id: int, epoch: int, sequence: int) -> bytes:
+    """Return a record batch with these numbers."""
+    builder = DefaultRecordBatchBuilder(
+        magic=2, compression_type=0, is_transactional=0, producer_id=producer_id, producer_epoch=epoch,
+        base_sequence=sequence, batch_size=100_000,
+    )  # fmt: skip
+    for offset in range(RECORDS_IN_BATCH):
+        builder.append(offset, None, None, b"reading %d" % (sequence + offset), [])
+    return bytes(builder.build())
+
+
+def sequence(words: dict[str, str], connection: Connection) -> None:
+    """Produce to partition 0 of topic=T; after some good batches a number is left out and never sent."""
+    answer = connection.ask(INIT_PRODUCER_ID, text(None) + struct.pack(">i", 60_000))
+    producer_id, epoch = struct.unpack(">qh", answer[6:16])
+    number, sent, told = 0, 0, False
+    while not STOP.wait(0.2):
+        if sent == GOOD_BATCHES:
+            number += RECORDS_IN_BATCH
+        records = batch(producer_id, epoch, number)
+        body = text(None) + struct.pack(">hii", -1, 5000, 1) + text(words["topic"])
+        answer = connection.ask(PRODUCE, body + struct.pack(">iii", 1, 0, len(records)) + records)
+        place = 4 + 2 + len(words["topic"]) + 4 + 4
+        (error,) = struct.unpack(">h", answer[place : place + 2])
+        sent += 1
+        if error == 0:
+            number += RECORDS_IN_BATCH
+        elif not told:
+            told = True
+            print(json.dumps({"event": "refused", "error": error, "producer_id": producer_id}), flush=True)
+
+
+def spin(words: dict[str, str], connection: Connection) -> None:
+    """Send heartbeats of a member that group=G does not have, at once again after each refusal."""
+    body = text(words["group"]) + struct.pack(">i", 7) + text(f"{words['client_id']}-gone") + text(None)
+    while not STOP.wait(1 / SPINS_PER_SECOND):
+        connection.ask(HEARTBEAT, body)
+
+
+def main() -> None:
+    """Run the command of the first word."""
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: STOP.set())
+    words = dict(word.split("=", 1) for word in sys.argv[2:])
+    connection = Connection(words["broker"], words["client_id"])
+    print(json.dumps({"event": "session"}), flush=True)
+    {"sequence": sequence, "spin": spin}[sys.argv[1]](words, connection)
+
+
+if __name__ == "__main__":
+    main()
