@@ -62,7 +62,7 @@ def of_this(truth: dict[str, Any], other: dict[str, Any], said: Sequence[Said]) 
 
 def all_verdicts(folders: Sequence[Path], processes: int) -> Iterator[list[Verdict]]:
     """Judge incidents, some at a time, in their order."""
-    with ProcessPoolExecutor(processes, max_tasks_per_child=20) as pool:
+    with ProcessPoolExecutor(processes) as pool:
         yield from pool.map(judged, folders)
 
 
