@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from analyser.registry.kafka_groups import KAFKA_GROUP_TABLES
 from analyser.registry.kafka_producers import KAFKA_PRODUCER_TABLES
 from analyser.registry.kafka_reading import READING_RUNS
 from analyser.registry.model import Column, Table, columns_of
@@ -340,6 +341,7 @@ KAFKA_TABLES = (
     _AUTHENTICATIONS,
     READING_RUNS,
     *KAFKA_PRODUCER_TABLES,
+    *KAFKA_GROUP_TABLES,
 )
 
 _LAG_MINUTES = Table(

@@ -6,12 +6,14 @@ from analyser.options import ReadOptions
 from analyser.registry.queries import literal
 from analyser.registry.tables import ALL_TABLES
 
-# First and last time of a row where it is not `ts`: flows and findings are shown when they touch the time.
+# First and last time of a row where it is not `ts`: these are shown when they touch the time.
 _TIME_COLUMNS = {
     "captures": ("", ""),
     "flows": ("ts_first", "ts_last"),
     "findings": ("ts_first", "ts_last"),
     "findings_history": ("ts_first", "ts_last"),
+    "kafka_members": ("ts", "ts_last"),
+    "kafka_rebalances": ("ts", "ts_end"),
 }
 
 

@@ -1,0 +1,239 @@
+"""Who was a member of which group, from when to when, and how it ended: the steps of `kafka_members`, as SQL.
+
+In: views `kafka_group_events`, `kafka_offset_commits`, `kafka_assignments`, `flows`, `expert_infos`. Out: SELECTs by
+the name of the temporary table that each makes, in their order. Times are Unix ns; an unknown cluster is one of its own
+('').
+
+- A membership is a member id; a KIP-848 member that left or was fenced, and comes back under its id, has another one.
+- `gm_seen`: which member was heard of in which generation (or epoch) first, by a request that the broker accepted or
+  by the leader's plan. A group whose generations begin again at a lower number is another group (`life`).
+- A member that is absent from the next generation of a classic group had left, or was removed: nobody stays without
+  joining. In a KIP-848 group the epoch rises without it for other reasons too, so it counts as removed when what it
+  had is given to another.
+- Silence between two requests of a member counts only where no bytes of its address are missing.
+"""
+
+from __future__ import annotations
+
+_NEVER = 2**63 - 1
+SECOND_NS = 1_000_000_000
+# A member that was silent for less than this before the capture's end is still there, whatever its timeout.
+LEAST_TIMEOUT_NS = 10 * SECOND_NS
+
+_MOST_PARTITIONS = 500
+
+KEY = "cluster, group_id"
+MEMBER = f"{KEY}, member_id, life"
+
+_BEATS = "event = 'consumer_heartbeat'"
+_GONE = "event = 'leave' OR (generation < 0 AND event = 'consumer_heartbeat')"
+# After these a member id of KIP-848 begins anew.
+_REFUSED = "coalesce(error_code, 0) IN (25, 82, 110)"
+
+# Bytes of its address are missing between its last request and the next generation.
+_LOST = f"coalesce(gap_ns >= silences.last_ns - {SECOND_NS}, false)"
+
+_NAMES = f"list(DISTINCT topic || '-' || partition ORDER BY topic || '-' || partition)[:{_MOST_PARTITIONS}]"
+
+MEMBER_STEPS = {
+    "gm_events": f"""
+        SELECT coalesce(cluster_id, '') AS cluster, group_id, member_id, nullif(group_instance_id, '') AS instance_id,
+               client_id, client_address AS address, event, generation, protocol_type, protocol_name, leader_id,
+               session_timeout_ms, rebalance_timeout_ms, topics, reason,
+               CASE event WHEN 'consumer_heartbeat' THEN 'consumer' ELSE 'classic' END AS group_protocol, error_code,
+               exchange_id, flow_id,
+               epoch_ns(ts) AS at_ns, coalesce(epoch_ns(ts_response), epoch_ns(ts)) AS done_ns,
+               ts_response IS NOT NULL AS answered, ({_GONE}) AS leaves,
+               CASE event WHEN 'consumer_heartbeat' THEN coalesce(count(*) FILTER (({_GONE}) OR {_REFUSED}) OVER (
+                   PARTITION BY cluster_id, group_id, member_id ORDER BY ts, exchange_id
+                   ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING), 0) ELSE 0 END AS turn
+        FROM kafka_group_events WHERE event <> 'describe' AND group_id IS NOT NULL AND ts IS NOT NULL""",
+    # What comes behind a turn, and is refused as well, belongs to the membership before.
+    "gm_lives": f"""
+        SELECT *, max(CASE WHEN NOT leaves AND coalesce(error_code, 0) = 0 THEN turn ELSE 0 END) OVER (
+                   PARTITION BY {KEY}, member_id ORDER BY at_ns, exchange_id ROWS UNBOUNDED PRECEDING) AS life
+        FROM gm_events WHERE member_id <> ''""",
+    # Signs of life, one row for each second: commits are many.
+    "gm_signs": f"""
+        SELECT {MEMBER}, min(at_ns) AS at_ns, max(done_ns) AS done_ns, max(at_ns) AS last_ns
+        FROM (
+            SELECT {MEMBER}, at_ns, done_ns FROM gm_lives
+            WHERE NOT leaves
+            UNION ALL
+            SELECT commits.cluster, commits.group_id, commits.member_id, coalesce(lives.life, 0), commits.at_ns,
+                   commits.done_ns
+            FROM (SELECT coalesce(cluster_id, '') AS cluster, group_id, member_id, min(epoch_ns(ts)) AS at_ns,
+                         max(coalesce(epoch_ns(ts_response), epoch_ns(ts))) AS done_ns
+                  FROM kafka_offset_commits
+                  WHERE group_id IS NOT NULL AND member_id <> '' AND ts IS NOT NULL
+                  GROUP BY 1, 2, 3, epoch_ns(ts) // {SECOND_NS}) AS commits
+            ASOF LEFT JOIN gm_lives AS lives
+                ON commits.cluster = lives.cluster AND commits.group_id = lives.group_id
+                AND commits.member_id = lives.member_id AND commits.at_ns >= lives.at_ns)
+        GROUP BY {MEMBER}, at_ns // {SECOND_NS}""",
+    # Heard of in a generation first. joined: its own JoinGroup was answered with it, or its first heartbeat was.
+    "gm_heard": f"""
+        SELECT {MEMBER}, generation, min(done_ns) AS first_ns, bool_or(joins) AS joined, bool_or(planned) AS planned,
+               max(at_ns) FILTER (joins) AS join_ns, min(done_ns) FILTER (joins) AS joined_ns
+        FROM (
+            SELECT {MEMBER}, generation, at_ns, done_ns,
+                   event = 'join' OR (group_protocol <> 'classic' AND rebalance_timeout_ms IS NOT NULL) AS joins,
+                   false AS planned
+            FROM gm_lives WHERE error_code = 0 AND generation >= 0 AND NOT leaves
+            UNION ALL
+            SELECT coalesce(cluster_id, ''), group_id, member_id, 0, generation, epoch_ns(ts),
+                   coalesce(epoch_ns(ts_response), epoch_ns(ts)), false, false
+            FROM kafka_offset_commits
+            WHERE error_code = 0 AND generation >= 0 AND member_id <> '' AND group_id IS NOT NULL AND ts IS NOT NULL
+            UNION ALL
+            SELECT DISTINCT coalesce(cluster_id, ''), group_id, member_id, 0, generation, epoch_ns(ts), epoch_ns(ts),
+                   false, source = 'sync_leader'
+            FROM kafka_assignments
+            WHERE source IN ('sync_leader', 'sync_answer') AND generation >= 0 AND member_id <> ''
+                AND group_id IS NOT NULL)
+        GROUP BY {MEMBER}, generation""",
+    "gm_restarts": f"""
+        SELECT {KEY}, joined_ns AS since FROM (
+            SELECT {KEY}, generation, joined_ns, lag(generation) OVER (
+                PARTITION BY {KEY} ORDER BY joined_ns, generation) AS before
+            FROM (SELECT {KEY}, generation, joined_ns FROM gm_heard WHERE joined
+                  QUALIFY row_number() OVER (PARTITION BY {MEMBER} ORDER BY joined_ns) = 1))
+        WHERE generation < before""",
+    "gm_seen": """
+        SELECT heard.*, coalesce(since, 0) AS begun
+        FROM gm_heard AS heard ASOF LEFT JOIN gm_restarts AS restarts
+            ON heard.cluster = restarts.cluster AND heard.group_id = restarts.group_id AND first_ns >= since""",
+    "gm_generations": f"""
+        SELECT *, lead(began_ns) OVER own AS next_ns, lag(generation) OVER own AS before,
+               lag(begun) OVER own AS begun_before, lag(began_ns) OVER own AS before_ns,
+               lead(planned) OVER own AS next_planned
+        FROM (SELECT {KEY}, begun, generation, min(first_ns) AS began_ns, bool_or(joined) AS joined,
+                     bool_or(planned) AS planned
+              FROM gm_seen GROUP BY ALL)
+        WINDOW own AS (PARTITION BY {KEY} ORDER BY begun, generation)""",
+    "gm_gaps": """
+        SELECT DISTINCT flows.client_address AS address, epoch_ns(gaps.ts) AS gap_ns
+        FROM expert_infos AS gaps JOIN flows USING (flow_id)
+        WHERE gaps."group" = 'tcp' AND gaps.code = 'gap' AND gaps.ts IS NOT NULL""",
+    "gm_members": f"""
+        SELECT {MEMBER}, any_value(group_protocol) AS protocol, max(protocol_type) AS protocol_type,
+               arg_max(instance_id, at_ns) AS instance_id,
+               coalesce(arg_max(client_id, at_ns) FILTER (NOT leaves), max(client_id)) AS client_id,
+               coalesce(arg_max(address, at_ns) FILTER (NOT leaves), max(address)) AS address,
+               coalesce(arg_max(protocol_name, done_ns) FILTER (error_code = 0), max(protocol_name)) AS assignor,
+               max(session_timeout_ms) AS session_timeout_ms, max(rebalance_timeout_ms) AS rebalance_timeout_ms,
+               arg_max(topics, at_ns) AS topics, min(at_ns) AS begin_ns,
+               min(done_ns) FILTER (event = 'join' AND error_code = 0) AS join_done_ns,
+               min(at_ns) FILTER (rebalance_timeout_ms IS NOT NULL) AS full_ns,
+               min(done_ns) FILTER (error_code = 0) AS first_done_ns,
+               min(at_ns) FILTER (leaves AND coalesce(error_code, 0) = 0) AS left_ns,
+               arg_min(reason, at_ns) FILTER (leaves AND coalesce(error_code, 0) = 0) AS left_reason,
+               arg_min(client_id, at_ns) FILTER (leaves AND coalesce(error_code, 0) = 0) AS left_client_id,
+               min(done_ns) FILTER (error_code IN (25, 110)) AS unknown_ns,
+               min(done_ns) FILTER (error_code = 82) AS fenced_ns,
+               arg_min(exchange_id, at_ns) AS first_exchange_id, arg_max(exchange_id, at_ns) AS last_exchange_id,
+               arg_max(flow_id, at_ns) FILTER (NOT leaves) AS flow_id
+        FROM gm_lives GROUP BY {MEMBER}""",
+    "gm_silences": f"""
+        SELECT {MEMBER}, first_ns, last_ns, arg_max(since, silence) AS silent_ns, max(silence) AS silence
+        FROM (
+            SELECT {MEMBER}, at_ns, min(at_ns) OVER own AS first_ns, max(last_ns) OVER own AS last_ns,
+                   max(done_ns) OVER before AS since, at_ns - max(done_ns) OVER before AS silence
+            FROM gm_signs
+            WINDOW own AS (PARTITION BY {MEMBER}),
+                   before AS (PARTITION BY {MEMBER} ORDER BY at_ns ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING))
+        GROUP BY {MEMBER}, first_ns, last_ns""",
+    # Who had a partition before, and who got it then: leader's plans and members' own assignments in their order.
+    "gm_moves": f"""
+        SELECT {KEY}, topic, partition, member_id, before_id, at_ns
+        FROM (
+            SELECT *, lag(member_id) OVER (
+                PARTITION BY {KEY}, topic, partition ORDER BY at_ns, generation, member_id) AS before_id
+            FROM (SELECT DISTINCT coalesce(cluster_id, '') AS cluster, group_id, coalesce(topic, topic_id, '') AS topic,
+                         partition, member_id, generation, epoch_ns(ts) AS at_ns
+                  FROM kafka_assignments
+                  WHERE source IN ('sync_leader', 'sync_answer', 'consumer_heartbeat') AND partition IS NOT NULL
+                      AND group_id IS NOT NULL AND member_id <> '' AND ts IS NOT NULL))
+        WHERE before_id <> member_id""",
+    # Its generations, and when the next one began without it.
+    "gm_last": f"""
+        SELECT {KEY}, member_id, life, min(generation) AS first_generation, max(generation) AS last_generation,
+               nullif(arg_max(coalesce(next_ns, {_NEVER}), first_ns), {_NEVER}) AS next_ns,
+               arg_max(coalesce(next_planned, false), first_ns) AS next_planned
+        FROM gm_seen JOIN gm_generations USING ({KEY}, begun, generation)
+        GROUP BY ALL""",
+    # When what it had was given to another.
+    "gm_given": """
+        SELECT members.cluster, members.group_id, members.member_id, members.life, min(moves.at_ns) AS given_ns
+        FROM gm_silences AS members JOIN gm_moves AS moves
+            ON members.cluster = moves.cluster AND members.group_id = moves.group_id
+            AND members.member_id = moves.before_id AND moves.at_ns > members.last_ns
+        GROUP BY ALL""",
+    # What it was given last; else what it committed.
+    "gm_assigned": f"""
+        SELECT {KEY}, member_id, to_json(arg_max(names, at_ns))::VARCHAR AS partitions
+        FROM (
+            SELECT coalesce(cluster_id, '') AS cluster, group_id, member_id, epoch_ns(max(ts)) AS at_ns,
+                   {_NAMES} AS names
+            FROM kafka_assignments WHERE member_id <> '' AND topic IS NOT NULL
+            GROUP BY cluster_id, group_id, member_id, exchange_id
+            UNION ALL
+            SELECT coalesce(cluster_id, ''), group_id, member_id, 0,
+                   {_NAMES}
+            FROM kafka_offset_commits WHERE member_id <> '' AND topic IS NOT NULL
+            GROUP BY cluster_id, group_id, member_id)
+        GROUP BY ALL""",
+    "gm_ended": f"""
+        SELECT *, CASE
+                WHEN left_ns IS NOT NULL THEN 'left'
+                WHEN fenced_ns IS NOT NULL THEN 'fenced'
+                WHEN unknown_ns IS NOT NULL THEN 'removed'
+                WHEN successor_ns IS NOT NULL THEN 'replaced'
+                WHEN gone_ns IS NOT NULL THEN 'vanished'
+                WHEN last_ns >= ends_ns - greatest({LEAST_TIMEOUT_NS}, coalesce(session_timeout_ms, 0) * 1000000)
+                    THEN 'there' END AS ended
+        FROM (
+            SELECT members.*, first_generation, last_generation, silences.last_ns, silent_ns, silence,
+                   CASE WHEN protocol <> 'classic' THEN given_ns WHEN next_planned OR NOT {_LOST} THEN next_ns END
+                       AS gone_ns,
+                   CASE WHEN instance_id IS NOT NULL THEN lead(begin_ns) OVER own END AS successor_ns,
+                   CASE WHEN instance_id IS NOT NULL THEN lead(members.member_id) OVER own END AS successor_id,
+                   (SELECT max(epoch_ns(ts_last)) FROM flows) AS ends_ns
+            FROM gm_members AS members
+            LEFT JOIN gm_silences AS silences USING ({MEMBER})
+            LEFT JOIN gm_last USING ({MEMBER})
+            LEFT JOIN gm_given USING ({MEMBER})
+            ASOF LEFT JOIN gm_gaps AS gaps
+                ON members.address = gaps.address AND coalesce(next_ns, {_NEVER}) >= gap_ns
+            WINDOW own AS (PARTITION BY {KEY}, instance_id ORDER BY begin_ns, members.member_id))""",
+}
+
+
+def time_sql(column: str) -> str:
+    """The time of Unix ns."""
+    return f"make_timestamp_ns({column})::TIMESTAMPTZ_NS"
+
+
+_JOINED_NS = "coalesce(join_done_ns, CASE WHEN full_ns = begin_ns THEN first_done_ns END)"
+_ENDED_NS = """CASE ended WHEN 'left' THEN left_ns WHEN 'fenced' THEN fenced_ns
+               WHEN 'removed' THEN least(unknown_ns, gone_ns)
+               WHEN 'replaced' THEN successor_ns WHEN 'vanished' THEN gone_ns END"""
+# Silence is not known where bytes of the address are missing between its two ends.
+MEMBER_ROWS = f"""
+    SELECT nullif(cluster, '') AS cluster_id, group_id, member_id, instance_id AS group_instance_id, client_id,
+           address AS client_address, made.protocol, protocol_type, assignor, topics, session_timeout_ms,
+           rebalance_timeout_ms, first_generation, last_generation, partitions, {time_sql("begin_ns")} AS ts,
+           {time_sql(_JOINED_NS)} AS ts_joined,
+           {time_sql("coalesce(last_ns, begin_ns)")} AS ts_last,
+           ended,
+           {time_sql(_ENDED_NS)} AS ts_ended,
+           CASE ended WHEN 'left' THEN left_reason END AS reason,
+           CASE WHEN ended = 'left' AND left_client_id <> client_id THEN left_client_id END AS removed_by,
+           successor_id AS replaced_by,
+           CASE WHEN NOT missing THEN round(silence / 1e6, 3) END AS longest_silence_ms,
+           {time_sql("CASE WHEN NOT missing THEN silent_ns END")} AS ts_silent,
+           flows.closed_by, flows.reset_by, flows.ts_closed, first_exchange_id AS exchange_id, last_exchange_id, flow_id
+    FROM (SELECT made.*, coalesce(gap_ns >= silent_ns, false) AS missing
+          FROM gm_ended AS made ASOF LEFT JOIN gm_gaps AS gaps
+              ON made.address = gaps.address AND silent_ns + silence >= gap_ns) AS made
+    LEFT JOIN flows USING (flow_id) LEFT JOIN gm_assigned USING ({KEY}, member_id)"""

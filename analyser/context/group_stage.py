@@ -1,0 +1,49 @@
+"""The context of Kafka's groups: members and rebalances.
+
+In: a connection with views of the Kafka tables and of `flows` and `expert_infos`. Out: the views `kafka_members` and
+`kafka_rebalances`. All of it is SQL (`group_members.py`, `group_rebalances.py`): memory is DuckDB's limit, and it may
+spill. Sources: KIP-62, KIP-345 (static members), KIP-394 (member ids), KIP-429 (cooperative), KIP-848; Kafka's
+GroupMetadataManager for when a JoinGroup is answered.
+"""
+
+from __future__ import annotations
+
+import duckdb
+
+from analyser.context.group_members import MEMBER_ROWS, MEMBER_STEPS
+from analyser.context.group_rebalances import REBALANCE_ROWS, REBALANCE_STEPS
+from analyser.context.stage import Stage
+from analyser.context.topics import views
+from analyser.registry.queries import name_list
+from analyser.registry.tables import TABLES
+
+_READS = ("kafka_group_events", "kafka_assignments", "kafka_offset_commits", "flows", "expert_infos")
+_STEPS = {**MEMBER_STEPS, **REBALANCE_STEPS}
+_ROWS = {"kafka_members": MEMBER_ROWS, "kafka_rebalances": REBALANCE_ROWS}
+
+
+def add_members_and_rebalances(con: duckdb.DuckDBPyConnection) -> None:
+    """Make both views; nothing happens where there are no group requests. Call it once."""
+    there = views(con)
+    if not there >= {*_READS}:
+        return
+    if not con.sql("SELECT EXISTS (FROM kafka_group_events WHERE event <> 'describe')").fetchall()[0][0]:
+        return
+    for name, query in _STEPS.items():
+        con.execute(f"CREATE TEMP TABLE {name} AS {query}")
+    for name, query in _ROWS.items():
+        if name in there:
+            con.execute(f"CREATE TEMP TABLE made_{name} AS {query}")
+            con.execute(f"DROP VIEW IF EXISTS {name}")
+            con.execute(f"CREATE TEMP VIEW {name} AS SELECT {name_list(TABLES[name].column_names())} FROM made_{name}")
+    for name in _STEPS:
+        con.execute(f"DROP TABLE {name}")
+
+
+GROUP_STAGE = Stage(
+    makes=("kafka_members", "kafka_rebalances"),
+    reads=_READS,
+    uses=(),
+    run=add_members_and_rebalances,
+    new=("kafka_members", "kafka_rebalances"),
+)

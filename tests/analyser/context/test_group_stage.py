@@ -1,0 +1,211 @@
+"""Members of groups and rebalances, put together from rows of group requests."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import duckdb
+import pytest
+
+from analyser.context.group_stage import add_members_and_rebalances
+from analyser.registry.tables import TABLES
+from tests.analyser.detectors.scenarios.build import Row, assigned, at, commit, flow, group_event, remark
+from tests.support.rows import connection_from_rows
+
+
+def made(events: list[Row], **rows: list[Row]) -> duckdb.DuckDBPyConnection:
+    con = connection_from_rows({"kafka_group_events": events, "flows": [flow("flow1", ts_last=at(60))], **rows})
+    add_members_and_rebalances(con)
+    return con
+
+
+def select(con: duckdb.DuckDBPyConnection, table: str, *columns: str) -> list[tuple[Any, ...]]:
+    found = con.sql(f"SELECT {', '.join(columns)} FROM {table} ORDER BY ts, member_id").fetchall()
+    return list(found)
+
+
+def seconds(column: str) -> str:
+    return f"round((epoch_ns({column}) - {at(0)}) / 1e9, 1)::DOUBLE"
+
+
+def join(seconds_: float, member: str, generation: int, *, waits: float = 0.002, **more: Any) -> Row:
+    more = {"protocol_name": "range", "leader_id": "m1", "topics": "payments", "session_timeout_ms": 6000} | more
+    return group_event(seconds_, "join", member, generation=generation, ts_response=at(seconds_ + waits), **more)
+
+
+def sync(seconds_: float, member: str, generation: int, **more: Any) -> Row:
+    return group_event(seconds_, "sync", member, generation=generation, **more)
+
+
+def beats(member: str, generation: int, *times: float, **more: Any) -> list[Row]:
+    return [group_event(one, "heartbeat", member, generation=generation, **more) for one in times]
+
+
+def joined(generation: int, *members: str, first: float, last: float) -> list[Row]:
+    """All join, the last one late, and get their part."""
+    times = [first] * (len(members) - 1) + [last]
+    return [
+        row
+        for member, one in zip(members, times, strict=True)
+        for row in (
+            join(one, member, generation, waits=last - one + 0.002),
+            sync(last + 0.01, member, generation),
+        )
+    ]
+
+
+STARTED = joined(5, "m1", "m2", first=1, last=1.5)
+
+
+@pytest.mark.parametrize(
+    ("events", "expected"),
+    [
+        pytest.param(
+            [*STARTED, *beats("m1", 5, 4, 7, 58), group_event(20, "leave", "m2"), *beats("m2", 5, 4)],
+            [("m1", "there", None), ("m2", "left", 20.0)],
+            id="left",
+        ),
+        pytest.param(
+            [*STARTED, *beats("m2", 5, 4), *joined(6, "m1", first=11, last=11), *beats("m1", 6, 55)],
+            [("m1", "there", None), ("m2", "vanished", 11.0)],
+            id="a generation without it",
+        ),
+        pytest.param(
+            [
+                *STARTED, *joined(6, "m1", first=11, last=11), *beats("m2", 5, 15, error_code=25),
+                *beats("m1", 6, 55),
+            ],
+            [("m1", "there", None), ("m2", "removed", 11.0)],
+            id="it was told later",
+        ),
+        pytest.param(
+            [*STARTED, *beats("m1", 5, 4), *beats("m2", 5, 58)],
+            [("m1", None, None), ("m2", "there", None)],
+            id="silent, and nothing tells why",
+        ),
+        pytest.param(
+            [
+                join(1, "m1", 5, group_instance_id="pod-0"),
+                join(9, "m2", 5, group_instance_id="pod-0"), *beats("m2", 5, 58, group_instance_id="pod-0"),
+            ],
+            [("m1", "replaced", 9.0), ("m2", "there", None)],
+            id="its static name joined anew",
+        ),
+        pytest.param(
+            [
+                join(1, "m1", 5, group_instance_id="pod-0"), join(9, "m2", 5, group_instance_id="pod-0"),
+                *beats("m1", 5, 10, group_instance_id="pod-0", error_code=82),
+                *beats("m2", 5, 58, group_instance_id="pod-0"),
+            ],
+            [("m1", "fenced", 10.0), ("m2", "there", None)],
+            id="fenced",
+        ),
+    ],
+)  # fmt: skip
+def test_how_a_membership_ended(events: list[Row], expected: list[tuple[Any, ...]]) -> None:
+    assert select(made(events), "kafka_members", "member_id", "ended", seconds("ts_ended")) == expected
+
+
+def test_a_member_of_kip_848_that_left_and_comes_back_is_a_membership_of_its_own() -> None:
+    def beat(time: float, epoch: int, **more: Any) -> Row:
+        return group_event(time, "consumer_heartbeat", "m1", generation=epoch, **more)
+
+    con = made([
+        beat(1, 3, rebalance_timeout_ms=300_000, topics="payments"), beat(6, 3), beat(11, -1),
+        beat(30, 7, rebalance_timeout_ms=300_000, topics="payments"), beat(55, 7),
+    ])  # fmt: skip
+    found = select(con, "kafka_members", "ended", "first_generation", "last_generation", seconds("ts_joined"))
+    assert found == [("left", 3, 3, 1.0), ("there", 7, 7, 30.0)]
+
+
+def test_what_a_member_says_of_itself() -> None:
+    con = made(
+        [*STARTED, group_event(20, "leave", "m2", client_id="adminclient-1")],
+        kafka_assignments=assigned(1.5, 5, {"m1": [0, 2], "m2": [1]}),
+        kafka_offset_commits=[commit(30, 10)],
+    )
+    columns = ("client_id", "client_address", "protocol", "assignor", "topics", "session_timeout_ms", "partitions")
+    assert select(con, "kafka_members", *columns, seconds("ts_last"), "removed_by") == [
+        ("billing-1", "10.1.0.1", "classic", "range", "payments", 6000, '["payments-0","payments-2"]', 30.0, None),
+        ("billing-2", "10.1.0.2", "classic", "range", "payments", 6000, '["payments-1"]', 1.5, "adminclient-1"),
+    ]
+    assert tuple(con.sql("FROM kafka_members").columns) == TABLES["kafka_members"].column_names()
+
+
+@pytest.mark.parametrize(("gap", "expected"), [(None, 12_998.0), (9, None), (30, 12_998.0)])
+def test_silence_is_known_where_no_bytes_are_missing(gap: float | None, expected: float | None) -> None:
+    gaps = [] if gap is None else [remark("flow1", gap, "tcp", "gap")]
+    con = made([*STARTED, *beats("m1", 5, 4, 7, 20)], expert_infos=gaps)
+    assert select(con, "kafka_members", "member_id", "longest_silence_ms")[0] == ("m1", expected)
+
+
+REBALANCE = ("generation_before", "generation", "trigger", "trigger_member_id", "waited_for", "waited_member_id")
+
+
+@pytest.mark.parametrize(
+    ("events", "expected"),
+    [
+        pytest.param(
+            [*STARTED, group_event(20, "leave", "m2"), *beats("m1", 5, 21, error_code=27), join(21.1, "m1", 6)],
+            (5, 6, "left", "m2", None, None), id="left",
+        ),
+        pytest.param(
+            [*STARTED, *beats("m1", 5, 21, error_code=27), join(21.1, "m1", 6)],
+            (5, 6, "vanished", "m2", None, None), id="a session timed out",
+        ),
+        pytest.param(
+            [
+                *STARTED, join(20, "m3", 6, waits=9.0), *beats("m1", 5, 21, error_code=27),
+                join(21.1, "m1", 6, waits=7.9), *beats("m2", 5, 20.5, error_code=27), join(28.99, "m2", 6),
+            ],
+            (5, 6, "joined", "m3", "late member", "m2"), id="a member joins, another is late",
+        ),
+        pytest.param(
+            [
+                *STARTED, join(20, "m3", 6, waits=9.0), *beats("m1", 5, 21, error_code=27),
+                join(21.1, "m1", 6, waits=7.9),
+            ],
+            (5, 6, "joined", "m3", "absent member", "m2"), id="a member joins, another never comes",
+        ),
+        pytest.param(
+            [*STARTED, join(20, "m1", 6, waits=1), *beats("m2", 5, 20.9, error_code=27), join(20.99, "m2", 6)],
+            (5, 6, "leader", "m1", "late member", "m2"), id="the leader's own",
+        ),
+        pytest.param(
+            [*STARTED, join(20, "m2", 6, topics="payments,refunds"), join(20.5, "m1", 6)],
+            (5, 6, "subscription changed", "m2", "late member", "m1"), id="other topics",
+        ),
+        pytest.param(
+            [*STARTED, group_event(19, "leave", "m1"), group_event(19, "leave", "m2"), join(50, "m3", 1)],
+            (None, 1, "joined", "m3", None, None), id="a group that begins again has nothing before",
+        ),
+    ],
+)  # fmt: skip
+def test_what_set_a_rebalance_off_and_whom_it_waited_for(events: list[Row], expected: tuple[Any, ...]) -> None:
+    con = made(events)
+    found = con.sql(f"SELECT {', '.join(REBALANCE)} FROM kafka_rebalances ORDER BY ts").fetchall()
+    assert found[-1] == expected
+
+
+def test_waits_moves_and_pauses() -> None:
+    con = made(
+        [
+            *STARTED, join(20, "m3", 6, waits=9.0), *beats("m1", 5, 21, error_code=27), *beats("m2", 5, 6),
+            join(21, "m1", 6, waits=8), sync(29.01, "m1", 6), sync(29.01, "m3", 6),
+        ],
+        kafka_assignments=[*assigned(1.5, 5, {"m1": [0], "m2": [1]}), *assigned(29.01, 6, {"m1": [0], "m3": [1]})],
+    )  # fmt: skip
+    columns = "wait_ms, waited_ms, epoch_ns(ts_waited_last), members_before, members_after, partitions_moved"
+    *measured, moves, pauses = con.sql(
+        f"SELECT {columns}, moves, pauses FROM kafka_rebalances WHERE generation = 6"
+    ).fetchall()[0]
+    assert measured == [9000.0, 8000.0, at(6), 2, 2, 1]
+    assert json.loads(moves) == [{"topic": "payments", "partition": 1, "from": "m2", "to": "m3"}]
+    assert {one["member_id"]: one["pause_ms"] for one in json.loads(pauses)} == {"m1": 8012, "m3": 9012}
+
+
+def test_nothing_is_made_without_group_requests_or_tables() -> None:
+    con = made([])
+    assert con.sql("FROM kafka_members").fetchall() == con.sql("FROM kafka_rebalances").fetchall() == []
+    add_members_and_rebalances(duckdb.connect(":memory:"))
