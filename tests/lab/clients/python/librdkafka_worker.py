@@ -3,10 +3,10 @@
 In: a command and NAME=VALUE words; a name with a dot is a librdkafka setting. Out: JSON lines on standard output.
 SIGTERM ends a command in order.
 
-work reads topics=A,B with commit=auto|sync|record|last|never|again (again: what a commit was refused for is committed
-once more, 4 s later), handle_ms=N for each record, poison_ms=N for a record that begins with "poison", pause=PARTITION
-after pause_after=N records. send writes rate=N records a second of size=N bytes to topic=T; with transactional.id in
-transactions, of which the one after hang_after=N good ones stays open for hang_ms=N (0: until told to stop); with
+work reads topics=A,B with commit=auto|sync|record|last|never|again|ahead (again: what a commit was refused for is
+committed once more, 4 s later; ahead: far above what was read), handle_ms=N for each record, poison_ms=N for a record
+that begins with "poison", pause=PARTITION after pause_after=N records, jump=N records after jump_after=N.
+send writes rate=N records a second of size=N bytes to topic=T; with transactional.id in transactions, of which the one after hang_after=N good ones stays open for hang_ms=N (0: until told to stop); with
 idle_s=N it pauses once. once makes a producer for each message to topic=T.
 """
 
@@ -25,6 +25,7 @@ STOP = threading.Event()
 ROUNDS_PER_SECOND = 5
 REPEAT_S = 4.0
 IDLE_AFTER = 15
+STEPS = {"sync": 1, "last": 0, "again": 1, "ahead": 5000}  # from the last handled offset to what is committed
 
 
 def emit(**fields: Any) -> None:
@@ -83,6 +84,7 @@ class Worker:
             self.words["topics"].split(","), on_assign=self.on_assign, on_revoke=self.on_revoke, on_lost=self.on_lost
         )
         pause_after = int(self.words.get("pause_after", sys.maxsize))
+        jump_after = int(self.words.get("jump_after", sys.maxsize))
         while not STOP.is_set():
             messages = self.consumer.consume(50, timeout=0.2)
             for message in messages:
@@ -90,9 +92,12 @@ class Worker:
                     emit(event="error", error=str(message.error()))
                 else:
                     self.handle(message)
-            if messages and self.commit in ("sync", "last", "again"):
-                self.commit_offsets(self.handled(0 if self.commit == "last" else 1))
+            if messages and self.commit in STEPS:
+                self.commit_offsets(self.handled(STEPS[self.commit]))
             self.repeat()
+            if self.read >= jump_after:
+                jump_after = sys.maxsize
+                self.jump(int(self.words["jump"]))
             if self.read >= pause_after:
                 pause_after = sys.maxsize
                 self.pause(int(self.words["pause"]))
@@ -143,6 +148,12 @@ class Worker:
         emit(event="repeated", offsets={f"{one.topic}-{one.partition}": one.offset for one in offsets})
         self.commit_offsets(offsets)
 
+    def jump(self, records: int) -> None:
+        """Go on to read so many records further, or back, in every partition."""
+        for (topic, number), offset in self.last.items():
+            self.consumer.seek(TopicPartition(topic, number, offset + 1 + records))
+        emit(event="jumped", records=records, last={f"{topic}-{p}": n for (topic, p), n in self.last.items()})
+
     def pause(self, number: int) -> None:
         """Stop reading a partition without giving it up."""
         chosen = [one for one in self.consumer.assignment() if one.partition == number]
@@ -162,6 +173,7 @@ def send(words: dict[str, str]) -> None:
     rate = max(1, int(words.get("rate", 50)) // rounds)
     filler = "x" * int(words.get("size", 40))
     poison_at = int(words.get("poison_at", -1))
+    hot = int(words.get("hot", 0))  # of 20 records have one key
     sent = 0
 
     def told(error: object, _: Message) -> None:
@@ -179,7 +191,8 @@ def send(words: dict[str, str]) -> None:
                 producer.begin_transaction()
             for _ in range(rate):
                 value = f"{'poison' if sent == poison_at else filler}{sent}"
-                producer.produce(words["topic"], value, key=f"key-{sent % 50}", on_delivery=told)
+                key = "key-0" if sent % 20 < hot else f"key-{sent % 50}"
+                producer.produce(words["topic"], value, key=key, on_delivery=told)
                 sent += 1
             producer.flush(1)
             if transactional:

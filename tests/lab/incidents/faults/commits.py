@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 
+from tests.lab import clients
 from tests.lab.incidents.catalogue import fault
 from tests.lab.incidents.faults.members import BEHIND, READ_AGAIN, REBALANCED, REFUSED, SESSION_S
 from tests.lab.incidents.incident import Incident
@@ -93,6 +94,76 @@ def refused_commit_again(it: Incident) -> None:
         (*REBALANCED, *BEHIND, *READ_AGAIN, *REFUSED, "KAF102", "KAF111", "KAF303", "KAF306"),
         [feed, member],
     )
+
+
+@fault(libraries=("librdkafka",))
+def commits_ahead(it: Incident) -> None:
+    """Offsets far above what was read, and above the log end, are committed."""
+    feed, member = one_member(it, "librdkafka", rate=40, commit="ahead")
+    it.seconds(14, 18)
+    it.is_about("offsets above the log end are committed", member, ["KAF113"], (*BEHIND, "KAF121"), [feed, member])
+
+
+@fault(libraries=("librdkafka",))
+def reads_further_on(it: Incident) -> None:
+    """A member jumps over records that it never reads."""
+    feed, member = one_member(it, "librdkafka", rate=60, handle_ms=25, settings=("jump=120", "jump_after=300"))
+    member.process.wait_for_event("jumped", timeout_s=40)
+    it.seconds(5, 8)
+    it.is_about(
+        "a member goes on to read far behind its position", member, ["KAF120", "KAF121"], BEHIND, [feed, member]
+    )
+
+
+@fault(libraries=("sarama",), backdrop_restart=False)
+def other_members_partition(it: Incident) -> None:
+    """A member goes on to commit an old offset of a partition that another member owns now."""
+    (topic,) = it.topics(6)
+    group = it.world.names.group()
+    it.begin()
+    program = clients.go_program("go_sarama")
+
+    def produce(name: str, partitions: str, pause: str, value: str, rounds: int) -> list[str]:
+        return [program, "produce", "-broker", it.world.endpoint, "-client-id", name, "-topic", topic, "-partitions",
+                partitions, "-pause", pause, "-value", value, "-rounds", str(rounds)]  # fmt: skip
+
+    def ledger(name: str) -> list[str]:
+        return [program, "ledger", "-broker", it.world.endpoint, "-client-id", name, "-group", group, "-topic", topic]
+
+    it.add(lambda name: produce(name, "0-5", "250ms", "booked", 0), "sarama", topics=[topic])
+    first = it.add(ledger, "sarama", group=group, topics=[topic])
+    first.process.wait_for_event("session")
+    it.seconds(2, 3)
+    lost = 4
+    it.add(lambda name: produce(name, str(lost), "1ms", "review", 1), "sarama", topics=[topic]).process.finish()
+    second = it.add(ledger, "sarama", group=group, topics=[topic])
+    second.process.wait_for_event("session")
+    first.process.wait_for_event("late")
+    it.from_now()
+    it.seconds(10, 13)
+    owns = [event["claims"][topic] for event in second.process.named_events("session")]
+    it.notes.append(f"the second member owns {owns}")
+    it.is_about("a member commits an old offset of a partition that another member owns", first,
+                ["KAF103", "KAF101", "KAF102", "KAF104"], (*BEHIND, *REBALANCED), it.clients,
+                topic=topic, partition=lost)  # fmt: skip
+
+
+@fault(libraries=("kafka_python",))
+def commits_without_membership(it: Incident) -> None:
+    """A consumer that assigns itself partitions commits for a group that has members: refused (25)."""
+    (topic,) = it.topics(2)
+    group = it.world.names.group()
+    it.begin()
+    feed = it.sender(topic, "rate=40")
+    member = it.member(group, [topic])
+    it.seconds(3, 5)
+    it.from_now()
+    lone = it.add(lambda name: clients.python_command(
+        "kafka_python_client", "consume", f"broker={it.world.endpoint}", f"client_id={name}", f"group={group}",
+        f"topic={topic}", "partitions=0,1"), "kafka_python", group=group, topics=[topic])  # fmt: skip
+    it.seconds(10, 14)
+    it.is_about("a consumer that is no member commits for a group that has members", lone, ["KAF106"], REFUSED,
+                [feed, member, lone])  # fmt: skip
 
 
 @fault(libraries=("java", "librdkafka", "kafka_python"))

@@ -195,3 +195,23 @@ def request_spin(it: Incident) -> None:
     )
     it.seconds(14, 18)
     it.is_about("one request is repeated at once after each refusal", made, ["KAF315"], (), [made])
+
+
+@fault(libraries=("sarama",))
+def old_client(it: Incident) -> None:
+    """A client speaks versions that the broker does not know any more."""
+    (topic,) = it.topics(2)
+    group = it.world.names.group()
+    it.begin()
+    it.seconds(1, 2)
+    it.from_now()
+    level = it.rng.choice(("0.9.0.1", "0.10.0.1", "0.10.1.0"))
+    made = it.add(
+        lambda name: [
+            clients.go_program("go_sarama"), "consume", "-broker", it.world.endpoint, "-client-id", name,
+            "-group", group, "-topic", topic, "-protocol", level,
+        ],
+        "sarama", group=group, topics=[topic],
+    )  # fmt: skip
+    it.seconds(14, 18)
+    it.is_about(f"a client of the level of Kafka {level}", made, ["KAF305"], (*MAY_FOLLOW, "KAF311"), [made])

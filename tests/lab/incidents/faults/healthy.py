@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tests.lab import clients
 from tests.lab.incidents.catalogue import fault
 from tests.lab.incidents.incident import Client, Incident
 from tests.lab.processes import terminate_all
@@ -148,3 +149,40 @@ def short_transaction(it: Incident) -> None:
     it.member(it.world.names.group(), [topic], it.library("java", "librdkafka"), read_committed=True)
     it.seconds(16, 20)
     it.healthy("a transaction takes three seconds and ends")
+
+
+@fault()
+def copies_in_transactions(it: Incident) -> None:
+    """An application reads, writes and commits its offsets in transactions."""
+    topics = it.topics(2, 2)
+    it.begin()
+    it.sender(topics[0], "rate=20")
+    group = it.world.names.group()
+    made = it.add(
+        lambda name: clients.java_command(
+            "transact", f"bootstrap.servers={it.world.endpoint}", f"client.id={name}", f"group.id={group}",
+            f"transactional.id={name}-1", f"topic={topics[0]}", f"target={topics[1]}",
+        ),
+        "java", group=group, topics=topics,
+    )  # fmt: skip
+    made.process.wait_for_event("session")
+    it.seconds(15, 20)
+    it.healthy("an application copies in transactions")
+
+
+@fault(libraries=("java", "librdkafka", "franz", "sarama"))
+def static_restart(it: Incident) -> None:
+    """Static members are restarted in order: they keep their partitions, and nobody leaves."""
+    (topic,) = it.topics(4)
+    group, library = it.world.names.group(), it.library("java", "librdkafka", "franz", "sarama")
+    protocol = it.protocol(library)
+    it.begin()
+    it.sender(topic, "rate=40")
+    how = {"protocol": protocol, "session_ms": 12_000}
+    members = [it.member(group, [topic], library, instance=f"{group}-{n}", **how) for n in range(2)]  # type: ignore[arg-type]
+    it.seconds(3, 5)
+    for number, one in enumerate(members):
+        one.process.terminate()
+        it.member(group, [topic], library, instance=f"{group}-{number}", host=one.host, client_id=one.client_id, **how)  # type: ignore[arg-type]
+        it.seconds(4, 6)
+    it.healthy(f"static members are restarted, {library} {protocol}")

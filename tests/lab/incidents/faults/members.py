@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import time
+from typing import Any
 
 from tests.lab.incidents.catalogue import fault
-from tests.lab.incidents.incident import Incident
+from tests.lab.incidents.incident import Client, Incident
 
 # What follows truly when a group loses a member or stands.
 REBALANCED = ("KAF110", "KAF116", "KAF126")
@@ -14,6 +15,7 @@ READ_AGAIN = ("KAF101", "KAF103", "KAF114", "KAF121", "KAF127")
 REFUSED = ("KAF105", "KAF118")
 SESSION_S = 6.0
 POLL_MS = 7000
+FEW_RECORDS = {"java": ("max.poll.records=5",), "kafka_python": ("max_poll_records=5",)}
 
 
 def group_of_two(it: Incident, *libraries: str, partitions: int = 3, rate: int = 60, **work: object):  # type: ignore[no-untyped-def]
@@ -33,11 +35,62 @@ def group_of_two(it: Incident, *libraries: str, partitions: int = 3, rate: int =
     return group, topic, feed, members
 
 
+@fault()
+def crash_loop(it: Incident) -> None:
+    """A member dies soon after each start and is started again."""
+    group, topic, feed, members = group_of_two(it)
+    library, work = members[0].library, {"protocol": "classic", "host": it.new_host()}
+    it.from_now()
+    bad: list[Client] = []
+    for _ in range(5):
+        again = {"client_id": bad[0].client_id} if bad else {}
+        bad.append(it.member(group, [topic], library, wait=False, **work, **again))  # type: ignore[arg-type]
+        it.seconds(4, 5.5)
+        bad[-1].process.kill()
+    it.seconds(3, 5)
+    it.is_about("a member dies soon after each start", bad[0], ["KAF116", "KAF126"],
+                (*REBALANCED, *BEHIND, *READ_AGAIN, "KAF111", "TCP103"), [*members, feed])  # fmt: skip
+
+
+@fault(libraries=("java", "librdkafka", "kafka_python"))
+def slow_to_rejoin(it: Incident) -> None:
+    """A rebalance waits for a member that is busy with its records."""
+    (topic,) = it.topics(4)
+    group, library = it.world.names.group(), it.library("java", "librdkafka", "kafka_python")
+    it.begin()
+    feed = it.sender(topic, "rate=20")
+    kind: dict[str, Any] = {"protocol": "classic", "assignor": "range"}
+    settings = {"java": ("max.poll.records=50",), "kafka_python": ("max_poll_records=50",)}.get(library, ())
+    slow = it.member(group, [topic], library, handle_ms=200, settings=settings, max_poll_ms=60_000, **kind)
+    other = it.member(group, [topic], library, **kind)
+    it.seconds(10, 14)
+    it.from_now()
+    other.process.terminate()
+    late = it.member(group, [topic], library, host=other.host, client_id=other.client_id, wait=False, **kind)
+    it.seconds(18, 22)
+    it.is_about("a rebalance waits for a member that is busy with records", slow, ["KAF126", "KAF110"],
+                (*REBALANCED, *BEHIND), [slow, other, late, feed])  # fmt: skip
+
+
 @fault(libraries=("java", "librdkafka"))
+def skewed_assignment(it: Incident) -> None:
+    """The range assignor gives one member the only partition of every topic."""
+    topics = it.topics(1, 1, 1, 1, 1)
+    group, library = it.world.names.group(), it.library("java", "librdkafka")
+    it.begin()
+    feeds = [it.sender(topic, "rate=10", "rounds=2") for topic in topics[:2]]
+    it.from_now()
+    members = [it.member(group, topics, library, protocol="classic", assignor="range") for _ in range(2)]
+    it.seconds(14, 18)
+    it.is_about("one member has all partitions, the other none", {"group": group}, ["KAF115"], (), [*members, *feeds],
+                group=group)  # fmt: skip
+
+
+@fault(libraries=("java", "librdkafka", "kafka_python"))
 def poison_loop(it: Incident) -> None:
     """A record takes longer than max.poll.interval.ms: its reader is thrown out, and the record comes again."""
     (topic,) = it.topics(3)
-    group, library = it.world.names.group(), it.library("java", "librdkafka")
+    group, library = it.world.names.group(), it.library("java", "librdkafka", "kafka_python")
     protocol = it.protocol(library)
     members = [
         it.member(
@@ -48,7 +101,7 @@ def poison_loop(it: Incident) -> None:
             max_poll_ms=POLL_MS,
             poison_ms=POLL_MS + 4000,
             commit=it.rng.choice(("auto", "sync")),
-            settings=("max.poll.records=5",) if library == "java" else (),
+            settings=FEW_RECORDS.get(library, ()),
         )
         for _ in range(it.rng.choice((1, 2)))
     ]

@@ -27,7 +27,7 @@ def broker_frozen(it: Incident) -> None:
         "the broker's process stood still",
         {"server": node.endpoint, "node": node.number},
         ["KAF303", "KAF302"],
-        (*TCP, *REBALANCED, *BEHIND, *READ_AGAIN, *REFUSED),
+        (*TCP, *REBALANCED, *BEHIND, *READ_AGAIN, *REFUSED, "KAF205", "KAF301"),
         [feed, *members],
     )
     it.truth["cluster_wide"] = True

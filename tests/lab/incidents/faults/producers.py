@@ -168,3 +168,70 @@ def out_of_sequence(it: Incident) -> None:
     it.from_now()
     it.seconds(8, 12)
     it.is_about("a producer leaves a sequence number out", sender, ["KAF201"], ("KAF205",), [sender], topic=topic)
+
+
+@fault(libraries=("librdkafka",))
+def hot_partition(it: Incident) -> None:
+    """Nine of ten records have one key, and the reader of its partition falls behind."""
+    (topic,) = it.topics(6)
+    it.begin()
+    it.from_now()
+    sender = it.sender(topic, "rate=150", "hot=18")
+    group, library = it.world.names.group(), it.library()
+    members = [it.member(group, [topic], library, protocol="classic", handle_ms=12) for _ in range(2)]
+    it.seconds(30, 35)
+    it.is_about("most records go to one partition", sender, ["KAF209"], BEHIND, [sender, *members], topic=topic)
+
+
+@fault(libraries=BOTH)
+def acks_zero(it: Incident) -> None:
+    """A producer does not ask whether its records arrived."""
+    (topic,) = it.topics(2)
+    it.begin()
+    it.from_now()
+    library = it.library(*BOTH)
+    words = ("acks=0", "enable.idempotence=false")
+    sender = it.sender(
+        topic, "rate=30", *(words if library == "java" else ("request.required.acks=0",)), library=library
+    )
+    it.seconds(10, 14)
+    it.is_about("acks=0: a loss would not be seen", sender, ["KAF204"], (), [sender], topic=topic)
+
+
+@fault(world="cluster", libraries=BOTH)
+def isr_flapping(it: Incident) -> None:
+    """A broker stands still again and again: it leaves the in-sync replicas and comes back."""
+    (topic,) = it.topics(4, copies=3)
+    it.begin()
+    feed = it.sender(topic, "rate=30", "acks=all", library=it.library(*BOTH))
+    other = reader(it, topic, session_ms=20_000)
+    it.seconds(3, 5)
+    it.from_now()
+    node = it.world.server.nodes[it.rng.choice((1, 2))]
+    for _ in range(3):
+        node.freeze()
+        it.seconds(9, 10)
+        node.thaw()
+        it.seconds(6, 7)
+    it.until_now()
+    it.is_about(
+        "a broker stands still again and again, and the in-sync replicas shrink and grow",
+        {"server": node.endpoint, "node": node.number},
+        ["KAF308", "KAF301", "KAF303"],
+        (
+            *REBALANCED,
+            *BEHIND,
+            "KAF205",
+            "KAF302",
+            "KAF306",
+            "KAF105",
+            "KAF118",
+            "TCP102",
+            "TCP103",
+            "TCP104",
+            "NET103",
+        ),
+        [feed, other],
+        topic=topic,
+    )
+    it.truth["cluster_wide"] = True
