@@ -6,8 +6,10 @@ SIGTERM ends a command in order.
 work reads topics=A,B with commit=auto|sync|record|last|never|again|ahead (again: what a commit was refused for is
 committed once more, 4 s later; ahead: far above what was read), handle_ms=N for each record, poison_ms=N for a record
 that begins with "poison", pause=PARTITION after pause_after=N records, jump=N records after jump_after=N.
-send writes rate=N records a second of size=N bytes to topic=T; with transactional.id in transactions, of which the one after hang_after=N good ones stays open for hang_ms=N (0: until told to stop); with
-idle_s=N it pauses once. once makes a producer for each message to topic=T.
+
+send writes rate=N records a second of size=N bytes to topic=T; with transactional.id in transactions, of which the one
+after hang_after=N good ones stays open for hang_ms=N (0: until told to stop); with idle_s=N it pauses once; hot=N of 20
+records have one key. once makes a producer for each message to topic=T.
 """
 
 from __future__ import annotations
