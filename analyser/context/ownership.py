@@ -16,6 +16,8 @@ topic, partition, member_id, began, ended` (Unix ns; ended is null while the int
 - What a KIP-848 member owns is known as long as its heartbeats are all there. It is in doubt from the last heartbeat
   before bytes of its client are missing (which shows up to one request late), and once the group is heard of in an
   epoch that the member never reaches: the partition may have been taken away unseen.
+- Members of share groups have partitions together, those of streams groups have tasks: their assignments own nothing
+  here.
 
 A partition that a member must give up (cooperative rebalancing, KIP-848) has no owner until another member gets it,
 so commits while it is being revoked are nobody's fault.
@@ -28,6 +30,7 @@ WITH known AS (
     SELECT coalesce(cluster_id, '') AS cluster, group_id, coalesce(topic, topic_id) AS topic, partition, member_id,
            generation, source, exchange_id, epoch_ns(ts) AS at_ns
     FROM in_kafka_assignments WHERE group_id IS NOT NULL AND member_id IS NOT NULL
+        AND source IN ('sync_leader', 'sync_answer', 'consumer_heartbeat', 'describe')
 ),
 events AS (
     SELECT coalesce(cluster_id, '') AS cluster, group_id, member_id, client_address AS address, generation, event,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from analyser.registry.kafka_groups import KAFKA_GROUP_TABLES
 from analyser.registry.kafka_producers import KAFKA_PRODUCER_TABLES
 from analyser.registry.kafka_reading import READING_RUNS
+from analyser.registry.kafka_share import SHARE_TABLES
 from analyser.registry.model import Column, Table, columns_of
 from analyser.registry.shared import (
     CLIENT_ADDRESS,
@@ -14,6 +15,7 @@ from analyser.registry.shared import (
     ERROR_NAME,
     EXCHANGE_ID,
     FLOW_ID,
+    PLACE,
     SERVER_ADDRESS,
     SERVER_PORT,
     ts_column,
@@ -22,15 +24,6 @@ from dissectors.kafka.rows.change_fields import ADMIN_CHANGES, AUTHENTICATIONS, 
 from dissectors.kafka.rows.cluster_fields import API_VERSIONS, BROKERS, PARTITIONS
 from dissectors.kafka.rows.data_fields import FETCH_PARTITIONS, LIST_OFFSETS, PRODUCE_BATCHES, RECORDS
 from dissectors.kafka.rows.group_fields import ASSIGNMENTS, GROUP_EVENTS, OFFSET_COMMITS, OFFSET_FETCHES
-
-# Where an exchange is: its flow and packets.
-_PLACE = (
-    FLOW_ID,
-    Column("file", "string", "file of the request", "derived"),
-    "request_packet",
-    "response_packet",
-    Column("response_message_id", "string", "messages.message_id of the response", "derived"),
-)
 
 _OFFSET_COMMITS = Table(
     "kafka_offset_commits",
@@ -53,7 +46,7 @@ _OFFSET_COMMITS = Table(
                     "context",
                     unit="UTC",
                 ),
-                *_PLACE,
+                *PLACE,
             ),
         },
     ),
@@ -71,7 +64,7 @@ _OFFSET_FETCHES = Table(
             "": (EXCHANGE_ID,),
             "ts_response": (CLUSTER,),
             "client_id": (CLIENT_ADDRESS,),
-            "error_code": (ERROR_NAME, *_PLACE),
+            "error_code": (ERROR_NAME, *PLACE),
         },
     ),
     ("ts", "exchange_id", "topic", "partition"),
@@ -90,7 +83,7 @@ _FETCH_PARTITIONS = Table(
                 CLIENT_ADDRESS,
                 Column("group_id", "string", "group of this client, from its group requests", "context"),
             ),
-            "error_code": (ERROR_NAME, *_PLACE),
+            "error_code": (ERROR_NAME, *PLACE),
         },
     ),
     ("ts", "exchange_id", "topic", "partition"),
@@ -107,7 +100,7 @@ _PRODUCE_BATCHES = Table(
             "": (EXCHANGE_ID,),
             "ts_response": (CLUSTER,),
             "client_id": (CLIENT_ADDRESS,),
-            "error_code": (ERROR_NAME, "error_message", *_PLACE),
+            "error_code": (ERROR_NAME, "error_message", *PLACE),
         },
     ),
     ("ts", "exchange_id", "topic", "partition"),
@@ -184,7 +177,7 @@ _GROUP_EVENTS = Table(
             "": (EXCHANGE_ID,),
             "ts_response": (CLUSTER,),
             "client_id": (CLIENT_ADDRESS, CLIENT_PORT),
-            "error_code": (ERROR_NAME, "error_message", *_PLACE),
+            "error_code": (ERROR_NAME, "error_message", *PLACE),
         },
     ),
     ("ts", "exchange_id", "member_id"),
@@ -209,7 +202,7 @@ _BROKERS = Table(
         {
             "": (EXCHANGE_ID,),
             "ts": (CLUSTER,),
-            "is_fenced": ("client_id", CLIENT_ADDRESS, SERVER_ADDRESS, SERVER_PORT, *_PLACE),
+            "is_fenced": ("client_id", CLIENT_ADDRESS, SERVER_ADDRESS, SERVER_PORT, *PLACE),
         },
     ),
     ("ts", "exchange_id", "node_id"),
@@ -225,7 +218,7 @@ _PARTITIONS = Table(
         {
             "": (EXCHANGE_ID,),
             "ts": (CLUSTER,),
-            "source": ("error_code", ERROR_NAME, "client_id", CLIENT_ADDRESS, *_PLACE),
+            "source": ("error_code", ERROR_NAME, "client_id", CLIENT_ADDRESS, *PLACE),
         },
     ),
     ("ts", "exchange_id", "topic", "partition"),
@@ -243,7 +236,7 @@ _LIST_OFFSETS = Table(
             "ts_response": (CLUSTER,),
             "client_id": (CLIENT_ADDRESS,),
             "isolation_level": ("offset",),
-            "leader_epoch": ("error_code", ERROR_NAME, *_PLACE),
+            "leader_epoch": ("error_code", ERROR_NAME, *PLACE),
         },
     ),
     ("ts", "exchange_id", "topic", "partition"),
@@ -259,7 +252,7 @@ _TRANSACTIONS = Table(
             "": (EXCHANGE_ID,),
             "ts_response": (CLUSTER,),
             "client_id": (CLIENT_ADDRESS, CLIENT_PORT),
-            "error_code": (ERROR_NAME, *_PLACE),
+            "error_code": (ERROR_NAME, *PLACE),
         },
     ),
     ("ts", "exchange_id", "transactional_id", "producer_id"),
@@ -300,7 +293,7 @@ _ADMIN_CHANGES = Table(
             "ts_response": (CLUSTER,),
             "client_id": (CLIENT_ADDRESS, CLIENT_PORT),
             "error_code": (ERROR_NAME,),
-            "error_message": _PLACE,
+            "error_message": PLACE,
         },
     ),
     ("ts", "exchange_id", "resource_type", "resource_name"),
@@ -332,6 +325,7 @@ KAFKA_TABLES = (
     _RECORDS,
     _GROUP_EVENTS,
     _ASSIGNMENTS,
+    *SHARE_TABLES,
     _BROKERS,
     _PARTITIONS,
     _LIST_OFFSETS,

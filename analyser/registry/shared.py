@@ -31,6 +31,15 @@ CLIENT_ID = Column("client_id", "string", "client id in the request header")
 ERROR_CODE = Column("error_code", "int64", "protocol error code, 0 is success; null when unanswered")
 ERROR_NAME = Column("error_name", "string", "the code's name in the protocol's documents", "derived")
 
+# Where an exchange of Kafka is: its flow and packets.
+PLACE: tuple[Column | str, ...] = (
+    FLOW_ID,
+    Column("file", "string", "file of the request", "derived"),
+    "request_packet",
+    "response_packet",
+    Column("response_message_id", "string", "messages.message_id of the response", "derived"),
+)
+
 FLOW_COLUMNS = (
     FLOW_ID,
     Column("protocol", "string", f"{PROTOCOL_NAMES}; null while not identified", "flow"),

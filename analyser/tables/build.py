@@ -164,9 +164,7 @@ class _Builder:
 
     def topic(self) -> pa.Array:
         """The name on the wire, else the name that the topic id had elsewhere in the capture."""
-        if "topic" not in self._names:
-            return pa.nulls(self.rows, pa.string())
-        name = self.raw.column("topic")
+        name = self.raw.column("topic") if "topic" in self._names else pa.nulls(self.rows, pa.string())
         if "topic_id" not in self._names or not self.known.topics or name.null_count == 0:
             return name
         ids = pa.array(self.known.topics.keys(), pa.string())

@@ -167,10 +167,12 @@ def fetched(log: Log) -> Iterator[Row]:
 
 # Offered protocols, reason, heartbeat interval and the broker's words, of an event that has none of them.
 _NOTHING_SAID = (None, None, None, None)
+_BEATS = {68: "consumer_heartbeat", 76: "share_heartbeat", 88: "streams_heartbeat"}
+_DESCRIBES = {15: "describe", 69: "describe", 77: "share_describe", 89: "streams_describe"}
 
 
 def events(log: Log) -> Iterator[Row]:
-    for entry, who in log.of(11, 12, 13, 14, 15, 68, 69):
+    for entry, who in log.of(11, 12, 13, 14, 15, *_BEATS, 69, 77, 89):
         asked, answer = entry.request, entry.response or {}
         member, group, code = asked.get("memberId"), asked.get("groupId"), answer.get("errorCode")
         if entry.api_key == 11:
@@ -186,10 +188,10 @@ def events(log: Log) -> Iterator[Row]:
             for leaver, own_code in members:
                 said = (None, reasons.get(leaver), None, None)
                 yield ("leave", *who, group, leaver, None, *said, code or own_code)
-        elif entry.api_key == 68:
+        elif entry.api_key in _BEATS:
             epoch = asked["memberEpoch"] if asked["memberEpoch"] < 0 else answer["memberEpoch"]
             said = (None, None, answer["heartbeatIntervalMs"] or None, answer["errorMessage"])
-            yield ("consumer_heartbeat", *who, group, answer["memberId"] or member, epoch, *said, code)
+            yield (_BEATS[entry.api_key], *who, group, answer["memberId"] or member, epoch, *said, code)
         else:
             for one in answer["groups"]:
                 said = (None, None, None, one.get("errorMessage"))
@@ -198,7 +200,7 @@ def events(log: Log) -> Iterator[Row]:
 
 def assignments(log: Log) -> Iterator[Row]:
     """Who was given what: plans that the coordinator took, answers, epochs of the newer protocol, descriptions."""
-    for entry, who in log.of(14, 15, 68, 69):
+    for entry, who in log.of(14, 68, 76, *_DESCRIBES):
         asked, answer = entry.request, entry.response or {}
         group, generation = asked.get("groupId"), asked.get("generationId")
         if entry.api_key == 14 and answer["errorCode"] == 0:
@@ -207,16 +209,31 @@ def assignments(log: Log) -> Iterator[Row]:
                     yield (*who[:2], group, generation, plan["memberId"], *part, "sync_leader")
             for part in blob_parts(answer["assignment"]):
                 yield (*who[:2], group, generation, asked["memberId"], *part, "sync_answer")
-        elif entry.api_key == 68 and answer.get("assignment") is not None:
+        elif entry.api_key in (68, 76) and answer.get("assignment") is not None:
             for part in id_parts(log, answer["assignment"]):
-                yield (*who[:2], group, answer["memberEpoch"], answer["memberId"], *part, "consumer_heartbeat")
+                yield (*who[:2], group, answer["memberEpoch"], answer["memberId"], *part, _BEATS[entry.api_key])
         for one in answer.get("groups", ()):
             for member in one["members"]:
-                newer = entry.api_key == 69
-                parts = id_parts(log, member["assignment"]) if newer else blob_parts(member["memberAssignment"])
-                for part in parts:
-                    epoch = member.get("memberEpoch")
-                    yield (*who[:2], one["groupId"], epoch, member["memberId"], *part, "describe")
+                epoch = member.get("memberEpoch")
+                for part in described_parts(log, entry.api_key, one, member):
+                    yield (*who[:2], one["groupId"], epoch, member["memberId"], *part, _DESCRIBES[entry.api_key])
+
+
+def described_parts(log: Log, api_key: int, group: dict[str, Any], member: dict[str, Any]) -> list[Row]:
+    """What a description says that a member has; of a streams group what its active tasks read."""
+    if api_key == 15:
+        return blob_parts(member["memberAssignment"])
+    if api_key != 89:
+        return id_parts(log, member["assignment"])
+    read = {
+        one["subtopologyId"]: [*one["sourceTopics"], *(topic["name"] for topic in one["repartitionSourceTopics"])]
+        for one in group["topology"]["subtopologies"]
+    }
+    active = member["assignment"]["activeTasks"]
+    parts: list[Row] = [
+        (name, n) for task in active for name in read[task["subtopologyId"]] for n in task["partitions"]
+    ]
+    return parts or [(None, None)]
 
 
 def blob_parts(text: str) -> list[Row]:

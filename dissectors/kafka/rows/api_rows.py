@@ -15,7 +15,16 @@ from dissectors.core.model import CLIENT_TO_SERVER
 from dissectors.core.options import DecodeOptions
 from dissectors.core.protocol import Sink
 from dissectors.core.remarks import Remark, Remarks
-from dissectors.kafka.rows import admin_rows, cluster_rows, data_rows, group_rows, transaction_rows
+from dissectors.kafka.rows import (
+    admin_rows,
+    classic_groups,
+    cluster_rows,
+    data_rows,
+    epoch_groups,
+    group_rows,
+    share_rows,
+    transaction_rows,
+)
 from dissectors.kafka.rows.fetch_sessions import FetchSessions
 from dissectors.kafka.rows.fields import Request, Response
 from dissectors.kafka.rows.record_rows import TABLE as RECORDS
@@ -61,11 +70,11 @@ API_ROWS: Mapping[int, Rows] = {
     8: Rows(group_rows.commit_rows, ("kafka_offset_commits",)),
     9: Rows(group_rows.offset_fetch_rows, ("kafka_offset_fetches",)),
     10: Rows(cluster_rows.coordinator_rows, ("kafka_brokers",)),
-    11: Rows(group_rows.join_rows, _EVENTS),
-    12: Rows(group_rows.heartbeat_rows, _EVENTS),
-    13: Rows(group_rows.leave_rows, _EVENTS),
-    14: Rows(group_rows.sync_rows, _EVENTS),
-    15: Rows(group_rows.describe_rows, _EVENTS),
+    11: Rows(classic_groups.join_rows, _EVENTS),
+    12: Rows(classic_groups.heartbeat_rows, _EVENTS),
+    13: Rows(classic_groups.leave_rows, _EVENTS),
+    14: Rows(classic_groups.sync_rows, _EVENTS),
+    15: Rows(classic_groups.describe_rows, _EVENTS),
     19: Rows(
         _both(cluster_rows.created_topic_rows, admin_rows.change_rows), ("kafka_partitions", "kafka_admin_changes")
     ),
@@ -78,9 +87,15 @@ API_ROWS: Mapping[int, Rows] = {
         _both(group_rows.commit_rows, transaction_rows.offset_commit_rows), ("kafka_offset_commits", *_TRANSACTIONS)
     ),
     60: Rows(cluster_rows.describe_cluster_rows, ("kafka_brokers",)),
-    68: Rows(group_rows.consumer_heartbeat_rows, _EVENTS),
-    69: Rows(group_rows.consumer_describe_rows, _EVENTS),
+    68: Rows(epoch_groups.consumer_heartbeat_rows, _EVENTS),
+    69: Rows(epoch_groups.consumer_describe_rows, _EVENTS),
     DESCRIBE_TOPIC_PARTITIONS: Rows(None, ("kafka_partitions",)),  # as Metadata
+    76: Rows(epoch_groups.share_heartbeat_rows, _EVENTS),
+    77: Rows(epoch_groups.share_describe_rows, _EVENTS),
+    78: Rows(share_rows.fetch_rows, (share_rows.FETCHES, share_rows.ACKNOWLEDGES)),
+    79: Rows(share_rows.acknowledge_rows, (share_rows.ACKNOWLEDGES,)),
+    88: Rows(epoch_groups.streams_heartbeat_rows, _EVENTS),
+    89: Rows(epoch_groups.streams_describe_rows, _EVENTS),
 }
 
 # A commit or fetch of many partitions gives many times its size in rows, and a block holds thousands of them.

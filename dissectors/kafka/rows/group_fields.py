@@ -75,8 +75,15 @@ GROUP_EVENTS = Fields(
     REQUEST_PACKET,
     RESPONSE_PACKET,
     GROUP_ID,
-    Field("group_protocol", "string", "protocol of the request: classic, or consumer (KIP-848)", nullable=False),
-    Field("event", "string", "join, sync, heartbeat, leave, describe, consumer_heartbeat", nullable=False),
+    Field(
+        "group_protocol", "string", "classic, consumer (KIP-848), share (KIP-932) or streams (KIP-1071)", nullable=False
+    ),
+    Field(
+        "event",
+        "string",
+        "join, sync, heartbeat, leave, describe, consumer_heartbeat, share_heartbeat, streams_heartbeat",
+        nullable=False,
+    ),
     MEMBER_ID,
     GROUP_INSTANCE_ID,
     CLIENT_ID,
@@ -104,7 +111,7 @@ GROUP_EVENTS = Fields(
         "protocol_metadata",
         "string",
         "JSON: what the member said (join) or was given (sync) in its group's own protocol: consumer, "
-        "connect, sr, streams",
+        "connect, sr, streams; of streams_heartbeat the tasks it has and is given",
     ),
     ERROR_CODE,
     ERROR_MESSAGE,
@@ -121,5 +128,11 @@ ASSIGNMENTS = Fields(
     TOPIC,
     TOPIC_ID,
     Field("partition", "int64", "partition index; null when the member was given nothing"),
-    Field("source", "string", "sync_leader, sync_answer, consumer_heartbeat, describe", nullable=False),
+    Field(
+        "source",
+        "string",
+        "sync_leader, sync_answer, consumer_heartbeat, describe; where members share partitions or have tasks "
+        "share_heartbeat, share_describe, streams_describe",
+        nullable=False,
+    ),
 )

@@ -1,0 +1,133 @@
+"""Rows of ShareFetch and ShareAcknowledge (KIP-932): what members of share groups acquire and acknowledge.
+
+In: a request with its response (None when it was never answered). Out: rows appended to the sink. A ShareFetch may
+acknowledge too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from dissectors.core.protocol import Sink
+from dissectors.kafka.rows.fields import Request, Response, placed_exchange_of
+from dissectors.kafka.rows.group_rows import topic_key
+from dissectors.kafka.rows.share_fields import SHARE_ACKNOWLEDGES, SHARE_FETCHES
+from dissectors.kafka.schema.api_keys import api_name
+from dissectors.kafka.schema.primitives import Value
+
+FETCHES, ACKNOWLEDGES = "kafka_share_fetches", "kafka_share_acknowledges"
+TYPES = {0: "gap", 1: "accept", 2: "release", 3: "reject", 4: "renew"}
+# A batch says the type of each record: alternating ones would give a row for every byte.
+MAX_RUNS = 256
+
+Partitions = Mapping[tuple[str | None, int], Value]
+
+
+def fetch_rows(request: Request, response: Response | None, out: Sink) -> None:
+    """kafka_share_fetches and kafka_share_acknowledges of a ShareFetch."""
+    _acquired(request, response, out)
+    _acknowledged(request, response, out, "acknowledge_error")
+
+
+def acknowledge_rows(request: Request, response: Response | None, out: Sink) -> None:
+    """kafka_share_acknowledges of a ShareAcknowledge."""
+    _acknowledged(request, response, out, "error")
+
+
+def _acquired(request: Request, response: Response | None, out: Sink) -> None:
+    rows = out.rows(FETCHES)
+    value = request.value
+    if rows is None or value is None or response is None or response.value is None:
+        return
+    head = {**_head(request, response, value), "lock_timeout_ms": response.value.get("acquisition_lock_timeout_ms")}
+    for topic in response.value["responses"]:
+        _, topic_id = topic_key(topic)
+        for partition in topic["partitions"]:
+            told = {
+                **head,
+                "topic_id": topic_id,
+                "partition": partition["partition_index"],
+                "error_code": partition["error_code"],
+                "error_message": partition["error_message"],
+            }
+            for acquired in partition["acquired_records"]:
+                first, last = acquired["first_offset"], acquired["last_offset"]
+                rows.append(
+                    SHARE_FETCHES.row(
+                        **told,
+                        first_offset=first,
+                        last_offset=last,
+                        records_count=last - first + 1 if first <= last else None,
+                        delivery_count=acquired["delivery_count"],
+                    )
+                )
+            if partition["error_code"] and not partition["acquired_records"]:
+                rows.append(SHARE_FETCHES.row(**told))
+
+
+def _acknowledged(request: Request, response: Response | None, out: Sink, error: str) -> None:
+    """error: how the fields of the answer begin that say whether it was taken."""
+    rows = out.rows(ACKNOWLEDGES)
+    value = request.value
+    if rows is None or value is None:
+        return
+    head = {**_head(request, response, value), "api": api_name(request.api_key)}
+    answer = None if response is None else response.value
+    answers = _answers(answer)
+    refused = (answer or {}).get("error_code") or None
+    for topic in value["topics"]:
+        _, topic_id = topic_key(topic)
+        for partition in topic["partitions"]:
+            index = partition["partition_index"]
+            told = answers.get((topic_id, index), {})
+            for batch in partition["acknowledgement_batches"]:
+                for first, last, kind in _runs(batch):
+                    rows.append(
+                        SHARE_ACKNOWLEDGES.row(
+                            **head,
+                            topic_id=topic_id,
+                            partition=index,
+                            first_offset=first,
+                            last_offset=last,
+                            acknowledge_type=kind,
+                            error_code=refused or told.get(f"{error}_code"),
+                            error_message=(answer or {}).get("error_message") or told.get(f"{error}_message"),
+                        )
+                    )
+
+
+def _head(request: Request, response: Response | None, value: Value) -> dict[str, str | int | None]:
+    return {
+        **placed_exchange_of(request, response),
+        "group_id": value["group_id"],
+        "member_id": value["member_id"],
+        "client_id": request.client_id,
+        "share_session_epoch": value["share_session_epoch"],
+    }
+
+
+def _answers(answer: Value | None) -> Partitions:
+    """What is answered of each partition, by topic id."""
+    return {
+        (topic_key(topic)[1], partition["partition_index"]): partition
+        for topic in (answer or {}).get("responses", ())
+        for partition in topic["partitions"]
+    }
+
+
+def _runs(batch: Value) -> Iterator[tuple[int, int, str | None]]:
+    """First offset, last offset and type of neighbours of one type. One type alone stands for the whole batch."""
+    first, last, types = batch["first_offset"], batch["last_offset"], batch["acknowledge_types"]
+    begins = [at for at, kind in enumerate(types) if at == 0 or kind != types[at - 1]]
+    if len(begins) > MAX_RUNS:
+        yield first, last, "mixed"
+        return
+    if len(begins) < 2:
+        yield first, last, _type(types[0]) if types else None
+        return
+    for at, end in zip(begins, [*begins[1:], len(types)], strict=True):
+        yield first + at, first + end - 1, _type(types[at])
+
+
+def _type(kind: int) -> str:
+    return TYPES.get(kind, str(kind))
