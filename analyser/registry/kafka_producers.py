@@ -88,6 +88,7 @@ _REFUSED = Table(
         _number("base_timestamp", "time of the first record as the producer sets it, Unix ms", "ms"),
         _number("acks", "-1 all in-sync replicas, 1 leader, 0 none"),
         Column("transactional", "bool", "batch is part of a transaction", _SOURCE),
+        _text("transactional_id", "transactional id of its producer; null without transactions"),
         _number("error_code", "protocol error code"),
         _text("error_name", "the code's name in the protocol's documents"),
         _time("ts_stored", "when the same batch was sent again and accepted; null: not in the capture"),

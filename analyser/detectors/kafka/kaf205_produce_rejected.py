@@ -10,8 +10,8 @@ Why it matters
     over, then they are lost unless the application looks at what its send returned; meanwhile nothing is written.
 
 How it decides
-    A batch that is sent again counts once: the same producer id, epoch and sequence; without them, or behind a new
-    epoch, the same number of records, size and time of the first record. It is stored when it is accepted within 150 s.
+    A batch that is sent again counts once: the same number of records, size and time of the first record. It is stored
+    when it is accepted within 150 s.
     Errors that clients do not retry: a warning from the first batch that is not stored, critical from `several` on;
     29, 31 and 53 count from `several` on (rights may just be given).
     Errors that clients retry: when the client had no success on a partition for `stands_s`, or when it gave up
@@ -45,13 +45,14 @@ from analyser.detectors.kafka.producers import (
     REFUSED,
     REFUSED_COLUMNS,
     SEQUENCE_ERRORS,
+    TOO_LARGE,
     batches_of,
     client_numbers,
     client_text,
-    clock_text,
     evidence_of,
     names_text,
     partitions_of,
+    period_text,
     places_text,
     records_in,
     seconds_text,
@@ -179,14 +180,13 @@ def _sentence(refused: _Refused, name: str, meaning: str, servers: Sequence[str]
     tries = f" ({count(len(rows), 'attempt')})" if len(rows) > len(batches) else ""
     who = f"{count(len(batches), 'batch', 'batches')} of {client_text(rows[0])} for {places_text(rows)}"
     sizes = ""
-    if refused.code == 10:
+    if refused.code == TOO_LARGE:
         largest = max(batches, key=lambda row: row["batch_bytes"] or 0)
         sizes = f"; the largest has {largest['batch_bytes']:,} bytes"
     gone = f" Not in sync: broker {'; broker '.join(missing)}." if missing else ""
     return (
-        f"{sentence_start(broker)} refused {who}{tries} with error {refused.code} ({name}: {meaning}{sizes}), from "
-        f"{clock_text(rows[0]['ts'])} on, for {seconds_text(refused.until_ns - rows[0]['ts'])}.{gone} "
-        f"{_outcome(refused)}"
+        f"{sentence_start(broker)} refused {who}{tries} with error {refused.code} ({name}: {meaning}{sizes}), "
+        f"{period_text(rows[0]['ts'], refused.until_ns)}.{gone} {_outcome(refused)}"
     )
 
 

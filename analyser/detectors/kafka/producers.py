@@ -21,9 +21,11 @@ REFUSED = "kafka_refused_batches"
 REFUSED_COLUMNS = (
     "ts", "exchange_id", "cluster_id", "client_id", "client_address", "server_address", "server_port", "topic",
     "partition", "records_count", "batch_bytes", "producer_id", "producer_epoch", "base_sequence", "base_timestamp",
-    "transactional", "error_code", "error_name", "ts_stored", "ts_accepted_before", "ts_accepted_after",
-    "sequence_before", "leader_id", "replicas", "isr", "missing", "flow_id", "file", "request_packet",
+    "transactional", "transactional_id", "error_code", "error_name", "ts_stored", "ts_accepted_before",
+    "ts_accepted_after", "sequence_before", "leader_id", "replicas", "isr", "missing", "flow_id", "file",
+    "request_packet",
 )  # fmt: skip
+TOO_LARGE = 10
 # What sequences and epochs of producers are about: KAF201 judges these, KAF205 all others.
 SEQUENCE_ERRORS = (45, 46, 47, 48, 59, 90, 120)
 
@@ -67,6 +69,13 @@ def seconds_text(ns: int) -> str:
     return f"{seconds:.2f} s" if seconds < 1 else f"{seconds:.1f} s" if seconds < 100 else f"{seconds:,.0f} s"
 
 
+def period_text(first_ns: int, last_ns: int) -> str:
+    """`at 2026-11-20 12:28:24 UTC`, or `from ... on, for 30.1 s`."""
+    if last_ns <= first_ns:
+        return f"at {clock_text(first_ns)}"
+    return f"from {clock_text(first_ns)} on, for {seconds_text(last_ns - first_ns)}"
+
+
 def time_text(ns: int) -> str:
     """A Unix time as ISO 8601 with milliseconds, for numbers."""
     second, rest = divmod(ns, NS_PER_S)
@@ -94,14 +103,23 @@ def partitions_of(rows: Iterable[Mapping[str, Any]]) -> list[str]:
 def batch_of(row: Mapping[str, Any]) -> tuple[Any, ...]:
     """What tells a batch from others: it is the same one when a client sends it again."""
     own = (row["topic"], row["partition"], row["records_count"], row["batch_bytes"], row["base_timestamp"])
-    if row["base_sequence"] is None or row["base_sequence"] < 0:
-        return own
+    if row["base_timestamp"] is not None:
+        return own  # sequences begin anew behind a new epoch
     return (*own, row["producer_id"], row["producer_epoch"], row["base_sequence"])
 
 
-def batches_of(rows: Iterable[Row]) -> list[Row]:
-    """The last refusal of each batch, in the order of the first."""
-    return list({batch_of(row): row for row in rows}.values())
+def batches_of(rows: Sequence[Row]) -> list[Row]:
+    """The last refusal of each batch, in the order of the first; one that was cut counts by its parts."""
+    least: dict[tuple[Any, ...], int] = {}
+    for row in rows:
+        start = (row["topic"], row["partition"], row["base_timestamp"])
+        least[start] = min(least.get(start, row["records_count"] or 0), row["records_count"] or 0)
+    found = {batch_of(row): row for row in rows}.values()
+    return [row for row in found if not _was_cut(row, least[row["topic"], row["partition"], row["base_timestamp"]])]
+
+
+def _was_cut(row: Row, least: int) -> bool:
+    return row["error_code"] == TOO_LARGE and row["base_timestamp"] is not None and (row["records_count"] or 0) > least
 
 
 def records_in(rows: Iterable[Mapping[str, Any]]) -> int:

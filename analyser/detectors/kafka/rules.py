@@ -11,8 +11,11 @@ from analyser.detectors.kafka import (
     kaf105_fenced_commits,
     kaf106_simple_consumer,
     kaf118_commit_rejected,
+    kaf201_producer_sequence,
     kaf203_transaction_stuck,
     kaf205_produce_rejected,
+    kaf206_transactional_id_twice,
+    kaf207_late_end_of_transaction,
     kaf307_corrupt_batch,
 )
 
@@ -24,7 +27,10 @@ RULES: tuple[Detector, ...] = (
     kaf105_fenced_commits.DETECTOR,
     kaf106_simple_consumer.DETECTOR,
     kaf118_commit_rejected.DETECTOR,
+    kaf201_producer_sequence.DETECTOR,
     kaf203_transaction_stuck.DETECTOR,
     kaf205_produce_rejected.DETECTOR,
+    kaf206_transactional_id_twice.DETECTOR,
+    kaf207_late_end_of_transaction.DETECTOR,
     kaf307_corrupt_batch.DETECTOR,
 )

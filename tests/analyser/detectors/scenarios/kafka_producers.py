@@ -113,7 +113,28 @@ def read(seconds: float, stable: int, end: int, **more: Any) -> Row:
 
 
 PAYOUTS = {"client_id": "payouts-1", "client_address": "10.1.0.9"}
+
+
+def twice(second: float, fenced: str, starts: str, **more: Any) -> list[Row]:
+    """One producer starts with the transactional id payouts, and the other one's EndTxn is refused."""
+    return [
+        payout(second, "init_producer_id", **POD[starts], **more),
+        payout(second + 1, "end_txn", committed=True, error_code=90, error_name="PRODUCER_FENCED", **POD[fenced]),
+        payout(second + 2, "end_txn", committed=True, **POD[starts]),
+    ]
+
+
+def fires_too(code: str, severity: str, name: str, **rows: Any) -> Scenario:
+    """A scenario that gives this finding, and KAF201 as info beside it."""
+    return Scenario(name, code, rows, frozenset({(code, severity), ("KAF201", "info")}))
+
+
+POD = {
+    name: {"client_id": f"payouts-{name}", "client_address": f"10.1.0.{n}", "flow_id": f"pay-{name}"}
+    for n, name in enumerate("abc", 30)
+}
 SERVER = [{"flow_id": "shop", "protocol": "kafka", "server_address": "10.1.0.100", "server_port": 9092}]
+ORDER = (45, "OUT_OF_ORDER_SEQUENCE_NUMBER")
 REPLICAS = (19, "NOT_ENOUGH_REPLICAS")
 OLD = {"producer_id": -1, "producer_epoch": -1, "base_sequence": -1}
 
@@ -178,6 +199,54 @@ PRODUCER_FIRES: list[Scenario] = [
         kafka_transactions=[payout(0, "init_producer_id")],
         kafka_produce_batches=[paid(1, 1200), *(produced(n, n) for n in range(2, 130))],
     ),
+    fires(
+        "KAF201", "critical", "batches before are missing: out of order, and never stored",
+        kafka_produce_batches=[produced(1, 0), *(refused(n, 30 + n * 10, *ORDER) for n in (2, 3, 4))],
+        flows=SERVER,
+    ),
+    fires(
+        "KAF201", "warning", "out of order again and again, stored under new epochs",
+        kafka_produce_batches=[
+            row for n in range(4) for row in (
+                refused(n, 30 + n * 10, *ORDER, producer_epoch=n),
+                produced(n + 0.5, 0, producer_epoch=n + 1, base_timestamp=1_790_000_000_030 + n * 10),
+            )
+        ],
+        flows=SERVER,
+    ),
+    fires(
+        "KAF201", "info", "fenced once",
+        kafka_transactions=[
+            payout(0, "init_producer_id", **POD["a"]), payout(5, "init_producer_id", **POD["b"]),
+            payout(6, "end_txn", committed=True, error_code=90, error_name="PRODUCER_FENCED", **POD["a"]),
+        ],
+    ),
+    fires_too(
+        "KAF206", "critical", "two pods with one transactional id",
+        kafka_transactions=[
+            payout(0, "init_producer_id", **POD["a"]), payout(1, "end_txn", committed=True, **POD["a"]),
+            *twice(2, "a", "b"), *twice(6, "b", "a"),
+        ],
+    ),
+    fires_too(
+        "KAF206", "critical", "two processes of one host and client id",
+        kafka_transactions=[
+            payout(0, "init_producer_id", flow_id="p1"), payout(2, "init_producer_id", flow_id="p2"),
+            payout(3, "end_txn", committed=True, error_code=47, error_name="INVALID_PRODUCER_EPOCH", flow_id="p1"),
+            payout(4, "init_producer_id", flow_id="p3"),
+            payout(5, "end_txn", committed=True, error_code=47, error_name="INVALID_PRODUCER_EPOCH", flow_id="p2"),
+        ],
+    ),
+    fires_too(
+        "KAF207", "critical", "an EndTxn of before ends the next transaction",
+        kafka_transactions=[
+            payout(0, "init_producer_id"), payout(1, "add_partitions_to_txn", partitions="orders-0"),
+            payout(2, "end_txn", committed=True), payout(3, "add_partitions_to_txn", partitions="orders-0"),
+            payout(4, "end_txn", committed=True, flow_id="old"),
+            payout(5, "end_txn", committed=False, error_code=48, error_name="INVALID_TXN_STATE"),
+        ],
+        kafka_produce_batches=[paid(1.5, 0), paid(3.5, 20)],
+    ),
 ]  # fmt: skip
 PRODUCER_NEAR_MISSES: list[Scenario] = [
     silent(
@@ -229,5 +298,49 @@ PRODUCER_NEAR_MISSES: list[Scenario] = [
         kafka_transactions=[payout(0, "init_producer_id")],
         kafka_produce_batches=[*(produced(n, n) for n in range(1, 100)), paid(95, 1200)],
         kafka_fetch_partitions=[read(n, 1200, 1200) for n in range(90, 95)] + [read(n, 1200, 1210) for n in (96, 99)],
+    ),
+    silent(
+        "KAF201", "a batch is sent again: the broker knows its sequence",
+        kafka_produce_batches=[produced(1, 0), produced(2, 10, error_code=None), produced(3, 10), produced(4, 20)],
+        flows=SERVER,
+    ),
+    silent(
+        "KAF201", "a sequence begins anew behind a new epoch",
+        kafka_produce_batches=[produced(1, 0), produced(2, 10), produced(3, 0, producer_epoch=1)],
+        flows=SERVER,
+    ),
+    silent(
+        "KAF206", "a pod moves: the old one is fenced once", ("KAF201", "info"),
+        kafka_transactions=[payout(0, "init_producer_id", **POD["a"]), *twice(2, "a", "b")],
+    ),
+    silent(
+        "KAF206", "a producer that starts again and again",
+        kafka_transactions=[payout(n * 3, "init_producer_id", flow_id=f"p{n}") for n in range(5)],
+    ),
+    silent(
+        "KAF206", "rolled forth and back, nothing at work is fenced",
+        kafka_transactions=[payout(n, "init_producer_id", **POD["ab"[n % 2]]) for n in range(3)],
+    ),
+    silent(
+        "KAF207", "an EndTxn without an answer is sent again on a new connection",
+        kafka_transactions=[
+            payout(0, "init_producer_id"), payout(1, "add_partitions_to_txn", partitions="orders-0"),
+            payout(2, "end_txn", committed=True), payout(3, "add_partitions_to_txn", partitions="orders-0"),
+            payout(4, "end_txn", committed=True, error_code=None, ts_response=None),
+            payout(5, "end_txn", committed=True, flow_id="new"),
+            payout(6, "add_partitions_to_txn", partitions="orders-0", flow_id="new"),
+            payout(7, "end_txn", committed=True, flow_id="new"),
+        ],
+        kafka_produce_batches=[paid(1.5, 0), paid(3.5, 20), paid(6.5, 40)],
+    ),
+    silent(
+        "KAF207", "a late EndTxn that is refused", ("KAF201", "info"),
+        kafka_transactions=[
+            payout(0, "init_producer_id"), payout(1, "add_partitions_to_txn", partitions="orders-0"),
+            payout(2, "end_txn", committed=True), payout(3, "add_partitions_to_txn", partitions="orders-0"),
+            payout(4, "end_txn", committed=True, flow_id="old", error_code=48, error_name="INVALID_TXN_STATE"),
+            payout(5, "end_txn", committed=True),
+        ],
+        kafka_produce_batches=[paid(1.5, 0), paid(3.5, 20)],
     ),
 ]  # fmt: skip
