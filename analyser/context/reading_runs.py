@@ -50,7 +50,7 @@ RUNS = {
     "reading_begun": """
         SELECT row_number() OVER () AS row, *
         FROM (SELECT reader, any_value(part) AS part, min(at_ns) AS at_ns, max(at_ns) AS last_ns,
-                     max(position) AS next_offset, count(*) AS fetches, sum(records_count) AS records,
+                     max(position) AS next_offset, count(*) AS fetches, sum(records_count)::BIGINT AS records,
                      max(high_watermark) AS log_end_offset,
                      unnest(first(struct_pack(first_offset := fetch_offset, log_start_offset, before_ns,
                                               position_before, fetched_before, group_position,

@@ -13,6 +13,10 @@ How it decides
     Accepted commits (error 0) of one partition are put into broker order: on one connection the order of the stream,
     between connections the time of the response. Commits on different connections that were open at the same time are
     not compared. Each step back belongs to the committer that made it:
+    moved (warning): between the two commits a reader of the group began elsewhere because the offset was gone or could
+        not be read: the group or its offsets were deleted (by whom is said), OffsetFetch answered -1, or the log did
+        not reach it (`kafka_reading_runs`). What is delivered again counts from where it began, not from the lower
+        commit. Offsets of a topic that was made anew are another log's and no step back.
     seek (info): between the two commits this client fetched at or below the lower offset, or ListOffsets or OffsetFetch
         told it that very offset (any below it too, if it sent no Fetch in that time).
     admin reset (info): no member id, by a client that commits the partition once.
@@ -34,7 +38,8 @@ References
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -54,13 +59,23 @@ from analyser.detectors.kafka.commits import (
     racing,
     sent_together,
 )
+from analyser.detectors.kafka.jumps import (
+    MOVED_SQL,
+    OWN_CHOICE,
+    Jump,
+    cause_text,
+    is_made_anew,
+    jump_of,
+    numbers_of,
+)
 from analyser.detectors.kafka.positions import READ_TABLES, Reads, explained_by_reading, reads_of
+from analyser.detectors.kafka.reading import RUN_COLUMNS, RUNS, Run, runs_of
 from analyser.detectors.proof import Proof
 from analyser.severity import Confidence, Severity
 from analyser.words import count
 
 KEYS = ("cluster_id", "topic", "partition")
-Cause = Literal["seek", "admin reset", "transaction", "stale"]
+Cause = Literal["moved", "seek", "admin reset", "transaction", "stale"]
 
 
 class _Step(NamedTuple):
@@ -77,7 +92,7 @@ class _Step(NamedTuple):
 class _Steps(NamedTuple):
     """Steps back of one kind by one committer: the rows of the lower commits, each with the row before it.
 
-    same: they went back behind commits of their own.
+    same: they went back behind commits of their own. jumps: where readers were moved to, of the cause "moved".
     """
 
     commits: CommitColumns
@@ -85,6 +100,7 @@ class _Steps(NamedTuple):
     rows: Integers
     same: bool
     cause: Cause
+    jumps: list[Jump]
 
     def deltas(self) -> Integers:
         return self.commits.offset[self.rows - 1] - self.commits.offset[self.rows]
@@ -95,6 +111,17 @@ class _Steps(NamedTuple):
     def sent_together(self) -> int:
         """How many lower commits were on their way before the commit before them was answered."""
         return int((self.commits.ts[self.rows] < self.commits.done_ns[self.rows - 1]).sum())
+
+    def again(self, reads: Reads) -> int | None:
+        """Messages delivered again at worst by one step; None where nothing tells."""
+        if self.cause == "moved":
+            return max(jump.again for jump in self.jumps)
+        if self.cause == "seek":
+            return max(
+                step.before.committed_offset - reads.lowest(step.after.client, step.before.ts, step.after)
+                for step in _pairs(self.commits, self.rows)
+            )
+        return int(self.deltas().max()) if self.cause == "admin reset" else None
 
     def certain(self, reads: Reads) -> bool:
         return all(_certain(step, reads) for step in _pairs(self.commits, self.rows))
@@ -115,8 +142,10 @@ def detect(frames: Frames, *, repeated: int = 2) -> Iterator[Finding]:
     if not groups:
         return
     cluster, reads = first_value(frames[COMMITS], "cluster_id"), reads_of(frames)
+    begun = [run for run in runs_of(frames[RUNS]) if is_made_anew(run) or jump_of(run) is not None]
     for commits in groups:
-        for steps in _steps(commits, reads):
+        own = [run for run in begun if run.group_id == commits[0].group_id]
+        for steps in _steps(commits, reads, own):
             yield _finding(cluster, steps, reads=reads, repeated=repeated)
 
 
@@ -124,19 +153,36 @@ def _pairs(commits: CommitColumns, rows: Integers) -> Iterator[_Step]:
     return map(_Step, commits.commits(rows - 1), commits.commits(rows))
 
 
-def _steps(commits: CommitColumns, reads: Reads) -> Iterator[_Steps]:
-    """The steps back of a group by committer and kind, in order of the first of each."""
+def _steps(commits: CommitColumns, reads: Reads, begun: Sequence[Run]) -> Iterator[_Steps]:
+    """The steps back of a group by committer and kind, in order of the first of each. begun: by time."""
     committers = commits.committers()
     times = np.bincount(committers)
     found: dict[tuple[int, bool, Cause], list[int]] = {}
+    jumps: dict[tuple[int, bool, Cause], list[Jump]] = {}
     lower = np.flatnonzero(np.diff(commits.offset) < 0) + 1
     for row, step in zip(lower.tolist(), _pairs(commits, lower), strict=True):
         who = int(committers[row])
-        if not racing(step.before, step.after):
-            cause = _cause(step.before, step.after, reads, once=times[who] == 1)
-            found.setdefault((who, bool(committers[row - 1] == who), cause), []).append(row)
-    for (_, same, cause), rows in found.items():
-        yield _Steps(commits, committers, np.array(rows), same, cause)
+        moved = _moved(begun, step)
+        if racing(step.before, step.after) or (moved is not None and is_made_anew(moved)):
+            continue
+        jump = None if moved is None else jump_of(moved)
+        cause = _cause(step.before, step.after, reads, once=times[who] == 1) if jump is None else "moved"
+        key = (who, bool(committers[row - 1] == who), cause)
+        found.setdefault(key, []).append(row)
+        jumps.setdefault(key, []).extend([] if jump is None else [jump])
+    for key, rows in found.items():
+        yield _Steps(commits, committers, np.array(rows), key[1], key[2], jumps[key])
+
+
+def _moved(begun: Sequence[Run], step: _Step) -> Run | None:
+    """The last begin of reading between the commits that went elsewhere for another reason than its own choice."""
+    first = bisect_right(begun, step.before.ts, key=lambda run: run.ts)
+    last = bisect_right(begun, step.after.ts, key=lambda run: run.ts)
+    for run in reversed(begun[first:last]):
+        jump = jump_of(run)
+        if jump is None or (jump.again and jump.cause not in OWN_CHOICE):
+            return run
+    return None
 
 
 def _cause(before: Commit, after: Commit, reads: Reads, once: bool) -> Cause:
@@ -152,8 +198,11 @@ def _cause(before: Commit, after: Commit, reads: Reads, once: bool) -> Cause:
 def _finding(cluster: str | None, steps: _Steps, *, reads: Reads, repeated: int) -> Finding:
     commits, same, cause, back = steps.commits, steps.same, steps.cause, len(steps.rows)
     worst, last, together = steps.worst(), commits[int(steps.rows[-1])], steps.sent_together()
-    severity: Severity = "info" if cause != "stale" else "critical" if back >= repeated else "warning"
-    sure = cause in ("seek", "admin reset") or steps.certain(reads)
+    severity: Severity = "warning" if cause == "moved" else "info"
+    if cause == "stale":
+        severity = "critical" if back >= repeated else "warning"
+    sure = cause in ("moved", "seek", "admin reset") or steps.certain(reads)
+    again = steps.again(reads)
     confidence: Confidence = "high" if sure else "medium"
     key = partition_key(cluster, last)
     stored, highest = int(commits.offset[-1]), int(commits.offset.max())
@@ -161,7 +210,7 @@ def _finding(cluster: str | None, steps: _Steps, *, reads: Reads, repeated: int)
         severity=severity,
         confidence=confidence,
         subject=key,
-        sentence=_sentence(back, worst, cause, same, reads) + _still_back(stored, highest),
+        sentence=_sentence(steps, worst, again, reads) + _still_back(stored, highest),
         next_step=_next_step(cause, worst, same, together),
         proof=Proof(int(commits.ts[steps.rows - 1].min()), int(commits.ts[steps.rows].max()), steps.evidence()),
         numbers={
@@ -170,6 +219,8 @@ def _finding(cluster: str | None, steps: _Steps, *, reads: Reads, repeated: int)
             "same_committer": same,
             "steps_back": back,
             "sent_before_answer": together,
+            "messages_again": again,
+            **({"changed_by": numbers_of(steps.jumps)["changed_by"]} if steps.jumps else {}),
             "worst_delta": worst.delta,
             "worst_from": worst.before.committed_offset,
             "worst_to": worst.after.committed_offset,
@@ -190,20 +241,25 @@ def _certain(step: _Step, reads: Reads) -> bool:
     return foreign or sent_together(before, after) or (whole and reads.sees_fetches(after.client))
 
 
-def _sentence(back: int, worst: _Step, cause: Cause, same: bool, reads: Reads) -> str:
-    after, before = worst.after, worst.before
+def _sentence(steps: _Steps, worst: _Step, again: int | None, reads: Reads) -> str:
+    after, before, cause, back = worst.after, worst.before, steps.cause, len(steps.rows)
     often = "once" if back == 1 else f"{back} times"
     step = f"at worst from {before.committed_offset} to {after.committed_offset} ({count(worst.delta, 'message')})"
     head = f"{group_text(after)}: the stored offset of {partition_text(after)} went back {often}, {step}"
     who = committer_text(after)
+    twice = "" if again is None else f" {count(again, 'message')} {'is' if again == 1 else 'are'} delivered again."
+    if cause == "moved":
+        return f"{head}, because {cause_text(steps.jumps[:1])}. {who[0].upper()}{who[1:]} committed from there.{twice}"
     if cause == "seek":
-        return f"{head}, because {who} turned back by itself: it read at or below that offset before it committed."
+        return (
+            f"{head}, because {who} turned back by itself: it read at or below that offset before it committed.{twice}"
+        )
     if cause == "admin reset":
-        return f"{head}: {who} set it, as an admin tool does; before it {committer_text(before)} had committed."
+        return f"{head}: {who} set it, as an admin tool does; before it {committer_text(before)} had committed.{twice}"
     if cause == "transaction":
         return f"{head}: the offset before {who} was committed in a transaction, which may have been aborted."
     doubt = "" if reads.sees_fetches(after.client) else " (its fetches of this partition are not in the capture)"
-    if same:
+    if steps.same:
         return f"{head}: {who} wrote an older offset of its own after a newer one and did not seek{doubt}."
     return f"{head}: {who} wrote a stale offset over that of {committer_text(before)}{doubt}."
 
@@ -215,8 +271,13 @@ def _still_back(stored: int, highest: int) -> str:
 
 
 def _next_step(cause: Cause, worst: _Step, same: bool, together: int) -> str:
+    if cause == "transaction":
+        return "Nothing to do if the transaction was aborted: what it wrote was taken back with it."
     if cause != "stale":
-        return "Nothing to do if this was intended."
+        return (
+            "Look whether handling these messages twice did harm (payments, counters, mails). If no replay was meant, "
+            f"look {_WHERE[cause]}."
+        )
     if same:
         hint = f" In {together} cases the second commit left before the first was answered." if together else ""
         return (
@@ -230,15 +291,21 @@ def _next_step(cause: Cause, worst: _Step, same: bool, together: int) -> str:
     )
 
 
+_WHERE: dict[Cause, str] = {
+    "moved": "for who or what removed the offset (offsets.retention.minutes must exceed the longest stop of the group)",
+    "seek": "for a seek in the application, or for positions that it keeps elsewhere",
+    "admin reset": "for who ran the tool (kafka-consumer-groups --reset-offsets, alterConsumerGroupOffsets)",
+}
+
 DETECTOR = Detector(
     code="KAF103",
     name="offset-regression",
     severity="critical",
     confidence="high",
-    reads={COMMITS: COMMIT_COLUMNS, **READ_TABLES},
+    reads={COMMITS: COMMIT_COLUMNS, **READ_TABLES, RUNS: RUN_COLUMNS},
     partition_by=KEYS,
     detect=detect,
-    rows={COMMITS: "error_code = 0"},
+    rows={COMMITS: "error_code = 0", RUNS: MOVED_SQL},
     suspects=f"""
         SELECT cluster_id, topic, partition FROM (
             SELECT cluster_id, topic, partition, committed_offset, max(committed_offset) OVER (

@@ -66,6 +66,11 @@ class Reads(NamedTuple):
             return _lowest(fetched) <= offset or offset in told
         return bool(told) and _lowest(told) <= offset
 
+    def lowest(self, client: Identity, after_ns: int, commit: Commit) -> int:
+        """The lowest offset that the client fetched between a time and its commit; else the committed one."""
+        fetched = self.fetches.get(client, _NONE).between(after_ns, commit.ts)
+        return min(_lowest(fetched), commit.committed_offset) if fetched else commit.committed_offset
+
     def positions_at(self, client: Identity, times_ns: Integers) -> Integers:
         """Where the client fetched last, not later than those times; UNKNOWN where it was not seen fetching by then."""
         times, offsets = (np.frombuffer(held, np.int64) for held in self.fetches.get(client, _NONE))

@@ -8,7 +8,7 @@ import pytest
 
 from analyser.context.kafka_stage import KAFKA_STAGE
 from analyser.context.reading_stage import READING_STAGE
-from analyser.registry.tables import TABLES
+from analyser.registry.tables import TABLES, arrow_schema
 from tests.analyser.detectors.scenarios.build import Row, at, commit, fetch, group_event, simple_commit, stored
 from tests.support.rows import connection_from_rows
 
@@ -22,8 +22,10 @@ def runs(columns: str, **rows: list[Row]) -> list[Values]:
     )
     KAFKA_STAGE.run(con)
     READING_STAGE.run(con)
+    con.execute("SET TimeZone = 'UTC'")
     made = con.sql("FROM kafka_reading_runs").to_arrow_table()
     assert tuple(made.schema.names) == TABLES["kafka_reading_runs"].column_names()
+    assert made.schema.types == arrow_schema("kafka_reading_runs").types
     found = con.sql(f"SELECT {columns} FROM kafka_reading_runs ORDER BY ts, partition").fetchall()
     con.close()
     return found

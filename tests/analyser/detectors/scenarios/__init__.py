@@ -8,6 +8,7 @@ offsets go wrong in practice, with all codes that they give.
 from tests.analyser.detectors.scenarios.faults import FAULTS
 from tests.analyser.detectors.scenarios.fires import FIRES as OTHER_FIRES
 from tests.analyser.detectors.scenarios.kafka_groups import KAFKA_GROUPS_FIRES, KAFKA_GROUPS_NEAR_MISSES
+from tests.analyser.detectors.scenarios.kafka_offsets import KAFKA_OFFSETS_FIRES, KAFKA_OFFSETS_NEAR_MISSES
 from tests.analyser.detectors.scenarios.kafka_producers import PRODUCER_FIRES, PRODUCER_NEAR_MISSES
 from tests.analyser.detectors.scenarios.mongo import MONGO_FIRES, MONGO_NEAR_MISSES
 from tests.analyser.detectors.scenarios.mqtt import MQTT_FIRES, MQTT_NEAR_MISSES
@@ -19,6 +20,7 @@ FIRES: list[Scenario] = [
     *OTHER_FIRES,
     *KAFKA_GROUPS_FIRES,
     *PRODUCER_FIRES,
+    *KAFKA_OFFSETS_FIRES,
     *TCP_FIRES,
     *MQTT_FIRES,
     *MONGO_FIRES,
@@ -27,6 +29,7 @@ NEAR_MISSES: list[Scenario] = [
     *OTHER_NEAR_MISSES,
     *KAFKA_GROUPS_NEAR_MISSES,
     *PRODUCER_NEAR_MISSES,
+    *KAFKA_OFFSETS_NEAR_MISSES,
     *TCP_NEAR_MISSES,
     *MQTT_NEAR_MISSES,
     *MONGO_NEAR_MISSES,

@@ -1,0 +1,109 @@
+"""KAF114 resume-behind-commit: a group begins to read below the offset that it had stored, so records come again.
+
+Finds
+    A reader whose first fetch of a partition is below the last stored offset of its group. One finding for each group
+    and cause, with the records of every partition.
+
+Why it matters
+    What lies between is handled twice although it had been committed. With a group that was deleted or whose offset
+    expired that may be the whole log.
+
+How it decides
+    As KAF121, by the begins of reading (`kafka_reading_runs`): the first fetch behind an OffsetFetch, or behind a
+    refusal with OFFSET_OUT_OF_RANGE (1), against the last offset stored by a consumer. Causes as there; here an answer
+    of OffsetFetch below the last accepted commit is one, too. Records delivered again: from the first fetch to the
+    stored offset.
+    Warning; info where the client itself chose (seek, or a time asked for). Confidence is medium, and the finding
+    provisional, where bytes of the reader are missing in between.
+
+False alarms
+    A replay that was meant. Records between the last commit and where a killed member had read are not counted: they
+    come again after every crash.
+
+References
+    Kafka's OffsetFetch and ListOffsets, auto.offset.reset, KIP-211 (expiration of offsets).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from analyser.detectors.detector import Detector, Frames
+from analyser.detectors.findings import Finding
+from analyser.detectors.frame_rows import first_value
+from analyser.detectors.kafka.jumps import (
+    OWN_CHOICE,
+    Jump,
+    by_cause,
+    cause_text,
+    evidence_before,
+    jumps_of,
+    numbers_of,
+    partitions_text,
+)
+from analyser.detectors.kafka.reading import RUN_COLUMNS, RUNS, clock, proof_of_runs, readers_text, runs_of
+from analyser.words import count, printable
+
+KEYS = ("cluster_id", "group_id")
+
+
+def detect(frames: Frames, *, least: int = 1) -> Iterator[Finding]:
+    """One finding per cause. least: so many records delivered again."""
+    frame = frames[RUNS]
+    cluster = first_value(frame, "cluster_id") if len(frame) else None
+    for jumps in by_cause(jump for jump in jumps_of(runs_of(frame)) if jump.again):
+        if sum(jump.again for jump in jumps) >= least:
+            yield _finding(cluster, jumps)
+
+
+def _finding(cluster: str | None, jumps: list[Jump]) -> Finding:
+    runs = [jump.run for jump in jumps]
+    group, cause = runs[0].group_id, jumps[0].cause
+    again = sum(jump.again for jump in jumps)
+    doubt = any(jump.in_doubt for jump in jumps)
+    before, first_ns = evidence_before(jumps)
+    key = {"cluster": cluster, "group": group}
+    return DETECTOR.finding(
+        severity="info" if cause in OWN_CHOICE else "warning",
+        confidence="medium" if doubt else "high",
+        provisional=doubt,
+        subject={**key, "cause": cause, "change": runs[0].change_exchange_id if jumps[0].key[1] else jumps[0].policy},
+        sentence=(
+            f"Group {printable(group or '?', 160)} reads {count(again, 'record')} of "
+            f"{count(len({run.place for run in runs}), 'partition')} again ({partitions_text(jumps)}): "
+            f"{cause_text(jumps)}. They were delivered a second time from {clock(runs[0].ts)} on to "
+            f"{readers_text(runs)}."
+        ),
+        next_step=_next_step(jumps),
+        proof=proof_of_runs(runs, before, first_ns),
+        numbers={**key, **numbers_of(jumps), "messages_again": again},
+    )
+
+
+def _next_step(jumps: list[Jump]) -> str:
+    cause = jumps[0].cause
+    twice = "Look whether handling these records twice did harm (payments, counters, mails)"
+    if cause in OWN_CHOICE:
+        return f"{twice}; if not meant, look for a seek in the application."
+    if cause == "offset gone":
+        return f"{twice}. Raise offsets.retention.minutes above the longest stop of the group."
+    if cause == "older offset":
+        return f"{twice}. Look at the coordinator of the group: what it had accepted was lost, or was not yet there."
+    if cause in ("records expired", "log cut"):
+        return f"{twice}. Look at unclean.leader.election.enable, at retention, and whether the topic was made anew."
+    return f"{twice}, and ask whoever did it whether a replay was meant."
+
+
+DETECTOR = Detector(
+    code="KAF114",
+    name="resume-behind-commit",
+    severity="warning",
+    confidence="high",
+    reads={RUNS: RUN_COLUMNS},
+    partition_by=KEYS,
+    detect=detect,
+    suspects=f"""
+        SELECT cluster_id, group_id FROM r_{RUNS}
+        WHERE first_offset < greatest(stored_offset, answered_offset)
+            AND (answered_offset IS NOT NULL OR ts_out_of_range IS NOT NULL)""",
+)

@@ -1,0 +1,134 @@
+"""KAF121 records-skipped: a group begins to read above the offset that it had stored; what lies between nobody reads.
+
+Finds
+    A reader whose first fetch of a partition is above the last stored offset of its group, while nobody of the group
+    fetched the records between. One finding for each group and cause, with the records of every partition.
+
+Why it matters
+    These records are lost for the application. No client logs it above INFO, and the lag looks better than before.
+
+How it decides
+    The context puts beside each begin of reading (`kafka_reading_runs`) the last offset stored by a consumer, the
+    reader's OffsetFetch and its answer, refusals with OFFSET_OUT_OF_RANGE (1), ListOffsets, and what somebody reset
+    or deleted in between. Only begins behind such an OffsetFetch or refusal count. The cause is the first of these that
+    fits: the log does not reach the offset any more (DeleteRecords by whom, retention, a cut log), offsets set by
+    somebody who does not read (a commit without member id), OffsetDelete, DeleteGroups, an answer of -1 without either
+    (expired), the client's own choice (seek, or a time asked for).
+    Records skipped: from the stored offset, or from where the group had read to without a commit, to the first fetch.
+    Critical; warning where somebody set the offsets, info where the client itself chose. Confidence is medium, and the
+    finding provisional, where bytes of the reader are missing in between.
+
+False alarms
+    Groups new in the capture and begins that were not seen give nothing. Records that another group has to read too
+    are not looked at. Offsets of compacted topics and of transactions count as records although some of them are none.
+
+References
+    KIP-211 (expiration of offsets), auto.offset.reset, KIP-122 and KIP-496 (reset and deletion of offsets).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from analyser.detectors.detector import Detector, Frames
+from analyser.detectors.findings import Finding
+from analyser.detectors.frame_rows import first_value
+from analyser.detectors.kafka.jumps import (
+    OWN_CHOICE,
+    Jump,
+    by_cause,
+    cause_text,
+    evidence_before,
+    jumps_of,
+    numbers_of,
+    partitions_text,
+)
+from analyser.detectors.kafka.reading import RUN_COLUMNS, RUNS, clock, proof_of_runs, readers_text, runs_of
+from analyser.severity import Severity
+from analyser.words import count, printable
+
+KEYS = ("cluster_id", "group_id")
+
+
+def detect(frames: Frames, *, least: int = 1) -> Iterator[Finding]:
+    """One finding per cause. least: so many records skipped."""
+    frame = frames[RUNS]
+    cluster = first_value(frame, "cluster_id") if len(frame) else None
+    for jumps in by_cause(jump for jump in jumps_of(runs_of(frame)) if jump.skipped):
+        if sum(jump.skipped for jump in jumps) >= least:
+            yield _finding(cluster, jumps)
+
+
+def _finding(cluster: str | None, jumps: list[Jump]) -> Finding:
+    runs = [jump.run for jump in jumps]
+    group, cause = runs[0].group_id, jumps[0].cause
+    severity: Severity = "info" if cause in OWN_CHOICE else "warning" if cause == "reset" else "critical"
+    skipped = sum(jump.skipped for jump in jumps)
+    doubt = any(jump.in_doubt for jump in jumps)
+    before, first_ns = evidence_before(jumps)
+    key = {"cluster": cluster, "group": group}
+    return DETECTOR.finding(
+        severity=severity,
+        confidence="medium" if doubt else "high",
+        provisional=doubt,
+        subject={**key, "cause": cause, "change": runs[0].change_exchange_id if jumps[0].key[1] else jumps[0].policy},
+        sentence=(
+            f"Group {printable(group or '?', 160)} never read {count(skipped, 'record')} of "
+            f"{count(len({run.place for run in runs}), 'partition')} ({partitions_text(jumps)}): {cause_text(jumps)}. "
+            f"From {clock(runs[0].ts)} on {readers_text(runs)} read behind them.{_gone(jumps)}"
+        ),
+        next_step=_next_step(jumps),
+        proof=proof_of_runs(runs, before, first_ns),
+        numbers={
+            **key,
+            **numbers_of(jumps),
+            "messages_skipped": skipped,
+            "records_no_longer_in_log": _all_gone(jumps),
+        },
+    )
+
+
+def _all_gone(jumps: list[Jump]) -> int | None:
+    known = [jump.gone for jump in jumps if jump.gone is not None]
+    return sum(known) if len(known) == len(jumps) else None
+
+
+def _gone(jumps: list[Jump]) -> str:
+    gone = sum(jump.gone or 0 for jump in jumps)
+    return f" {count(gone, 'record')} of them {'is' if gone == 1 else 'are'} no longer in the log." if gone else ""
+
+
+def _next_step(jumps: list[Jump]) -> str:
+    again = (
+        "To read what is still in the log, stop the group and set its offsets back to the stored ones named here "
+        "(kafka-consumer-groups --reset-offsets --to-offset, or alterConsumerGroupOffsets); records read since then "
+        "are delivered again."
+    )
+    cause = jumps[0].cause
+    if cause in ("records expired", "records deleted"):
+        return (
+            "What is no longer in the log can only come from its producers or another copy. Raise retention.ms or "
+            "retention.bytes of the topic, or look why the group was so far behind or stopped for so long."
+        )
+    if cause == "offset gone":
+        return (
+            "Raise offsets.retention.minutes above the longest stop of the group, or set auto.offset.reset=earliest. "
+            f"{again}"
+        )
+    if cause in OWN_CHOICE:
+        return f"Look whether the application means to begin there. {again}"
+    return f"Ask whoever did it whether these records were to be skipped. {again}"
+
+
+DETECTOR = Detector(
+    code="KAF121",
+    name="records-skipped",
+    severity="critical",
+    confidence="high",
+    reads={RUNS: RUN_COLUMNS},
+    partition_by=KEYS,
+    detect=detect,
+    suspects=f"""
+        SELECT cluster_id, group_id FROM r_{RUNS}
+        WHERE first_offset > stored_offset AND (answered_offset IS NOT NULL OR ts_out_of_range IS NOT NULL)""",
+)

@@ -1,0 +1,158 @@
+"""Runs of reading as rules see them: who began to read a partition where, and what was known then.
+
+In: one partition's frame of `kafka_reading_runs`. Out: `Run` values in the order of time, and the words and numbers
+about readers that findings share.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime
+from typing import Any, NamedTuple
+
+import pandas as pd
+
+from analyser.detectors.findings import Evidence
+from analyser.detectors.frame_rows import values
+from analyser.detectors.kafka.commits import MAX_NAME
+from analyser.detectors.proof import Proof
+from analyser.words import printable
+
+RUNS = "kafka_reading_runs"
+RUN_COLUMNS = (
+    "ts", "ts_last", "exchange_id", "group_id", "topic", "partition", "client_id", "client_address", "member_id",
+    "first_offset", "next_offset", "fetches", "records_count", "log_start_offset", "log_end_offset", "began_by",
+    "ts_before", "fetch_offset_before", "next_offset_before", "group_offset_before", "ts_stored", "stored_offset",
+    "stored_client_id", "stored_client_address", "stored_member_id", "stored_exchange_id", "ts_change", "change",
+    "change_offset", "change_client_id", "change_client_address", "change_exchange_id", "ts_answered",
+    "answered_offset", "ts_out_of_range", "out_of_range_offset", "ts_listed", "listed_timestamp", "client_gap_ts",
+    "file", "request_packet",
+)  # fmt: skip
+MAX_NAMED = 5
+MAX_LISTED = 100
+
+# Address and client id.
+Client = tuple[str | None, str | None]
+
+
+class Run(NamedTuple):
+    """A row of `kafka_reading_runs`; times are Unix ns, None is unknown."""
+
+    ts: int
+    ts_last: int
+    exchange_id: str | None
+    group_id: str | None
+    topic: str | None
+    partition: int
+    client_id: str | None
+    client_address: str | None
+    member_id: str | None
+    first_offset: int | None
+    next_offset: int | None
+    fetches: int
+    records_count: int | None
+    log_start_offset: int | None
+    log_end_offset: int | None
+    began_by: str
+    ts_before: int | None
+    fetch_offset_before: int | None
+    next_offset_before: int | None
+    group_offset_before: int | None
+    ts_stored: int | None
+    stored_offset: int | None
+    stored_client_id: str | None
+    stored_client_address: str | None
+    stored_member_id: str | None
+    stored_exchange_id: str | None
+    ts_change: int | None
+    change: str | None
+    change_offset: int | None
+    change_client_id: str | None
+    change_client_address: str | None
+    change_exchange_id: str | None
+    ts_answered: int | None
+    answered_offset: int | None
+    ts_out_of_range: int | None
+    out_of_range_offset: int | None
+    ts_listed: int | None
+    listed_timestamp: int | None
+    client_gap_ts: int | None
+    file: str | None
+    request_packet: int | None
+
+    @property
+    def client(self) -> Client:
+        """(address, client id)."""
+        return self.client_address, self.client_id
+
+    @property
+    def place(self) -> tuple[str | None, int]:
+        """Topic and partition."""
+        return self.topic, self.partition
+
+    @property
+    def evidence(self) -> Evidence:
+        """The first fetch."""
+        return Evidence(self.file, self.request_packet, self.exchange_id)
+
+
+def runs_of(frame: pd.DataFrame) -> list[Run]:
+    """The frame's rows by time."""
+    columns = [values(frame[name]) for name in Run._fields]
+    return sorted(
+        map(Run._make, zip(*columns, strict=True)), key=lambda run: (run.ts, run.exchange_id or "", run.place)
+    )
+
+
+def client_text(address: str | None, client_id: str | None, member_id: str | None = None) -> str:
+    """Who: client id and address, and the member id where it is known."""
+    client = printable(client_id, MAX_NAME) if client_id else "(no client id)"
+    member = f" (member {printable(member_id, MAX_NAME)})" if member_id else ""
+    return f"client {client} at {address or '(unknown address)'}{member}"
+
+
+def readers_text(runs: Sequence[Run]) -> str:
+    """Who read, each client once with its last member id; `and 3 more` where they are many."""
+    last = {run.client: run for run in runs}
+    named = [client_text(*client, run.member_id) for client, run in [*last.items()][:MAX_NAMED]]
+    more = f" and {len(last) - MAX_NAMED} more" if len(last) > MAX_NAMED else ""
+    return ", ".join(named) + more
+
+
+def reader_numbers(runs: Iterable[Run]) -> list[dict[str, Any]]:
+    """`clients` of a finding: each reader once, with its last member id."""
+    last = {run.client: run for run in runs}
+    return [client_numbers(*client, run.member_id) for client, run in last.items()][:MAX_LISTED]
+
+
+def client_numbers(address: str | None, client_id: str | None, member_id: str | None = None) -> dict[str, Any]:
+    """One of `clients`."""
+    return {"address": address, "client_id": client_id, "member_id": member_id}
+
+
+def partition_name(topic: str | None, partition: int) -> str:
+    """topic-partition, as Kafka's own tools write it."""
+    return f"{printable(topic, MAX_NAME) if topic else '(unknown topic)'}-{partition}"
+
+
+def names_of(runs: Iterable[Run]) -> list[str]:
+    """`partitions` of a finding."""
+    return sorted({f"{run.topic}-{run.partition}" for run in runs})[:MAX_LISTED]
+
+
+def clock(time_ns: int) -> str:
+    """`17:21:12.781 UTC`."""
+    return f"{datetime.fromtimestamp(time_ns / 1e9, UTC):%H:%M:%S.%f}"[:-3] + " UTC"
+
+
+def iso(time_ns: int | None) -> str | None:
+    """The time as ISO 8601 with ms, for `numbers`."""
+    return None if time_ns is None else datetime.fromtimestamp(time_ns / 1e9, UTC).isoformat(timespec="milliseconds")
+
+
+def proof_of_runs(runs: Sequence[Run], more: Iterable[Evidence] = (), first_ns: int | None = None) -> Proof:
+    """The first fetches of these runs as proof; at least one. more: evidence from before; first_ns: its time."""
+    times = [run.ts for run in runs]
+    return Proof(
+        min([*times, *([] if first_ns is None else [first_ns])]), max(times), [*more, *(r.evidence for r in runs)]
+    )
