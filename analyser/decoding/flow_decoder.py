@@ -15,7 +15,7 @@ from analyser.decoding.carriers import Inside, Items, begins_in_the_middle, head
 from analyser.decoding.cutting import StreamCutter
 from analyser.decoding.faults import Fault, Place, caught, tell
 from analyser.decoding.first_words import FirstWords
-from analyser.decoding.identify import Identity, Sizes, from_beginning, identify, when_to_ask
+from analyser.decoding.identify import Identity, Sizes, enough_of, from_beginning, identify, when_to_ask
 from analyser.decoding.listening import Listener
 from analyser.decoding.tls import encryption
 from analyser.flows.flow import Flow
@@ -169,7 +169,8 @@ class FlowDecoder:
     def _decide(self, flow: Flow, held: _Undecided, queued: Items, out: Sink) -> Items:
         """Hold `queued` until the protocol is known; then give back everything held."""
         limit = self._limits.max_probe_bytes
-        points = list(when_to_ask(queued, held.sizes, held.asked_bytes, limit))
+        enough = enough_of(flow, limit, self._limits.max_one_sided_bytes)
+        points = list(when_to_ask(queued, held.sizes, held.asked_bytes, limit, enough))
         for from_low, item in queued:
             if isinstance(item, Run):
                 item = item._replace(pieces=[b"".join(item.pieces)])
@@ -178,7 +179,7 @@ class FlowDecoder:
         for sizes in (*points, held.sizes) if ends else points:
             held.asked_bytes = sum(min(limit, size) for size in sizes)
             heads = held.head(False, min(limit, sizes[0])), held.head(True, min(limit, sizes[1]))
-            final = max(sizes) >= limit or (ends and sizes == held.sizes)
+            final = enough(sizes) or (ends and sizes == held.sizes)
             if self._inside is None:
                 inside = self._carrier(flow, held, heads, sizes)
                 if isinstance(inside, Inside):

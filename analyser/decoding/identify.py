@@ -6,7 +6,7 @@ bytes to ask, which depends on the packets alone, so that the answer does.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 from analyser.decoding.carriers import Inside
@@ -34,6 +34,20 @@ class Identity(NamedTuple):
 
 # Bytes of the high and of the low endpoint.
 Sizes = tuple[int, int]
+# Is that all that will be looked at?
+Enough = Callable[[Sizes], bool]
+
+
+def enough_of(flow: Flow, limit: int, one_sided: int) -> Enough:
+    """A direction has `limit` bytes. Where a connection is joined in the middle, both have been heard by then, or one
+    alone said `one_sided` bytes: it may be in a long answer, and the next request tells more.
+    """
+    begun = all(half.isn is not None for half in flow.halves)
+
+    def enough(sizes: Sizes) -> bool:
+        return max(sizes) >= limit and (begun or min(sizes) > 0 or max(sizes) >= one_sided)
+
+    return enough
 
 
 def identify(
@@ -92,12 +106,12 @@ def from_beginning(flow: Flow, heads: tuple[bytes, bytes]) -> bool:
 
 
 def when_to_ask(
-    queued: Iterable[tuple[bool, Run | Gap]], sizes: Sizes, asked_bytes: int, limit: int
+    queued: Iterable[tuple[bool, Run | Gap]], sizes: Sizes, asked_bytes: int, limit: int, enough: Enough
 ) -> Iterator[Sizes]:
     """How much of both directions there was whenever it is time to ask again, while `queued` came in.
 
     In the order of the packets: as soon as what can be looked at (`limit` for each direction) has doubled since the
-    last time, and when a direction has that much. sizes: bytes before; asked_bytes: of them those at the last time.
+    last time, and when it is enough. sizes: bytes before; asked_bytes: of them those at the last time.
     """
     arrived = sorted(
         (order, from_low, position, run.end_of(at) - position)
@@ -109,8 +123,9 @@ def when_to_ask(
     for _, from_low, _, size in arrived:
         now[from_low] += size
         there = sum(min(limit, each) for each in now)
-        if there >= 2 * asked_bytes or max(now) >= limit:
+        last = enough((now[0], now[1]))
+        if there >= 2 * asked_bytes or last:
             asked_bytes = there
             yield now[0], now[1]
-            if max(now) >= limit:
+            if last:
                 return

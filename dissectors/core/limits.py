@@ -64,6 +64,8 @@ class Limits:
     max_compared_pairs: pairs of endpoints whose packets are compared where a connection was captured at two points.
     max_history_bytes: delivered bytes kept over all flows to compare what is sent again.
     max_probe_bytes: bytes per direction looked at to identify a protocol.
+    max_one_sided_bytes: of a connection joined in the middle, what one side may send before the other one is heard; a
+        long answer would hide the protocol that the next request tells.
     max_outstanding: requests without a response held per flow.
     max_unheard: the same for a flow of which no response was ever captured; its requests need not wait for one.
     max_outstanding_tokens: the same for bare SASL tokens of Kafka; clients send one at a time.
@@ -97,6 +99,7 @@ class Limits:
     max_compared_pairs: int = 20_000
     max_history_bytes: int = 16 * MIB
     max_probe_bytes: int = 64 * 1024
+    max_one_sided_bytes: int = 4 * MIB
     max_outstanding: int = 20_000
     max_unheard: int = 200
     max_outstanding_tokens: int = 16

@@ -277,6 +277,11 @@ REACHED: dict[str, Reached] = {
     ),
     "max_half_open": Reached({"max_half_open": 3}, half_open, "half_open_flows"),
     "max_probe_bytes": Reached({"max_probe_bytes": 500}, lambda: talk((True, b"\xff" * 600)), "unknown_protocol"),
+    "max_one_sided_bytes": Reached(
+        {"max_probe_bytes": 500, "max_one_sided_bytes": 1000},
+        lambda: Talk(ts_ns=START_NS).send(False, 0, b"\xff" * 1200, ack=0).packets,
+        "unknown_protocol",
+    ),
     "max_outstanding": Reached({"max_outstanding": 3}, lambda: talk(*ONE_HEARD, *requests(9)), "outstanding_requests"),
     "max_unheard": Reached({"max_unheard": 3}, lambda: talk(*requests(9)), "unheard_requests"),
     "max_outstanding_tokens": Reached({"max_outstanding_tokens": 2}, bare_tokens, "outstanding_tokens"),
