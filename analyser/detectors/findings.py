@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 
+from analyser.detectors.stories import with_stories
 from analyser.registry.tables import arrow_schema
 from analyser.severity import Confidence, Severity
 from analyser.words import printable
@@ -40,9 +41,8 @@ class Finding:
     subject: what it is about, as `key=value` pairs parted by spaces.
     ts_first_ns, ts_last_ns: Unix time in ns of the first and last evidence.
     evidence: at least one message, in the order of the wire; `some_evidence` keeps it short.
-    numbers: what was measured, as values that JSON knows. Names and values of the subject stand in it too. Reports
-        read from it `clients` (a list of mappings with address, client_id and what else is known of each; for commits
-        `committers`) and `where` (a text: topic, collection, server).
+    numbers: what was measured, as values that JSON knows, under the names of `numbers.py`. Names and values of the
+        subject stand in it too.
     """
 
     code: str
@@ -96,18 +96,26 @@ def some_evidence(evidence: Iterable[Evidence], limit: int = MAX_EVIDENCE) -> tu
     return (*unique[: limit - half], *unique[-half:])
 
 
-def finding_order(finding: Finding) -> tuple[str, str, str]:
-    """Sort key of the findings table."""
-    return finding.code, finding.subject, finding.finding_id
-
-
 def findings_table(findings: Iterable[Finding]) -> pa.Table:
     """The findings as an Arrow table with `arrow_schema("findings")`, in the table's order."""
-    rows = [_row(finding) for finding in sorted(findings, key=finding_order)]
+    return stories_table(_row(finding) for finding in findings)
+
+
+def stories_table(rows: Iterable[Mapping[str, Any]]) -> pa.Table:
+    """Rows of findings, times as Unix ns, as that table: put together to stories anew, in the table's order."""
+    told = with_stories(rows)
     schema = arrow_schema("findings")
     return pa.table(
-        {name: pa.array([row[name] for row in rows], schema.field(name).type) for name in schema.names}, schema=schema
+        {name: pa.array([row[name] for row in told], schema.field(name).type) for name in schema.names}, schema=schema
     )
+
+
+def table_rows(table: pa.Table) -> list[dict[str, Any]]:
+    """The rows of such a table, times as Unix ns."""
+    for name in ("ts_first", "ts_last"):
+        table = table.set_column(table.schema.get_field_index(name), name, table.column(name).cast(pa.int64()))
+    rows: list[dict[str, Any]] = table.to_pylist()
+    return rows
 
 
 def _row(finding: Finding) -> dict[str, Any]:

@@ -9,10 +9,9 @@ import time
 from collections.abc import Callable, Iterable
 from typing import Any
 
-import pyarrow as pa
-
 from analyser import context, detectors  # noqa: F401  imported here, or every copy would do it anew
 from analyser.capture import Source
+from analyser.detectors.findings import stories_table, table_rows
 from analyser.live.asking import AskedWindow, Window, far, near
 from analyser.live.copies import CopyFailed
 from analyser.live.feed import CaptureState
@@ -20,7 +19,6 @@ from analyser.live.known import MOST_KNOWN, KnownFindings, News
 from analyser.live.pipeline import LivePipeline
 from analyser.live.rolling import Kept
 from analyser.options import Progress, ReadOptions
-from analyser.registry.tables import arrow_schema
 from analyser.tables.analysis import Analysis
 from analyser.tables.capture_tables import CaptureTables
 from analyser.tables.needed import needed_tables
@@ -182,7 +180,7 @@ class Session:
         self.news += self.findings.take(rows, cut_ns, self.pipeline.now_ns)
         self._tell()
         if cut_ns is not None and "findings" in analysis.tables():
-            tables.replace_findings(_findings_table(self.findings.rows()))
+            tables.replace_findings(stories_table(self.findings.rows()))
 
     def _tell(self) -> None:
         for line in self.state.lines:
@@ -199,14 +197,11 @@ class Session:
 
 
 def finding_rows(analysis: Analysis) -> list[dict[str, Any]]:
-    """The findings of an analysis, times as ns; none where nobody asked for any."""
-    if "findings" not in analysis.tables():
-        return []
-    table = analysis.arrow("findings")
-    for name in ("ts_first", "ts_last"):
-        table = table.set_column(table.schema.get_field_index(name), name, table.column(name).cast(pa.int64()))
-    rows: list[dict[str, Any]] = table.to_pylist()
-    return rows
+    """The findings of an analysis, times as ns; none where nobody asked for any.
+
+    The worst comes last, since of what is told at once the last is the newest, which a screen shows on top.
+    """
+    return table_rows(analysis.arrow("findings"))[::-1] if "findings" in analysis.tables() else []
 
 
 def _clusters(analysis: Analysis) -> dict[str, str]:
@@ -217,9 +212,3 @@ def _clusters(analysis: Analysis) -> dict[str, str]:
 def broken_rules(analysis: Analysis) -> list[str]:
     """A line for each rule that failed."""
     return [f"detector {failure.code} broke: {failure.error!r}" for failure in analysis.failures]
-
-
-def _findings_table(rows: list[dict[str, Any]]) -> pa.Table:
-    schema = arrow_schema("findings")
-    ordered = sorted(rows, key=lambda row: (row["code"], row["subject"], row["finding_id"]))
-    return pa.Table.from_pylist(ordered, schema)

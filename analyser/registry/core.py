@@ -251,8 +251,14 @@ _FINDINGS = Table(
         Column("ts_last", "time", "time of the last evidence", unit="UTC"),
         Column("evidence", "string", "JSON list of {file, packet, message_id}", nullable=False, json=True),
         Column("numbers", "string", "JSON object of the measured numbers", nullable=False, json=True),
+        Column("story_id", "string", "finding_id of the cause this follows from; its own where it follows from none"),
+        Column(
+            "story_order",
+            "string",
+            "text by which findings sort as reports tell them: the worst story first, in it the cause first",
+        ),
     ),
-    ("code", "subject", "finding_id"),
+    ("story_order", "code", "subject", "finding_id"),
 )
 
 CORE_TABLES = (_CAPTURES, _FLOWS, _MESSAGES, _EXCHANGES, _EXPERT_INFOS, _TCP_WAITS, _FINDINGS)

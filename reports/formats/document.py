@@ -22,11 +22,15 @@ class Heading:
 
 @dataclass(frozen=True, slots=True)
 class Paragraph:
-    """Running text. `label` stands before it and the text is indented under itself."""
+    """Running text. `label` stands before it and the text is indented under itself.
+
+    nested: it belongs to what stands above it, and is drawn deeper.
+    """
 
     text: str
     label: str = ""
     tone: Tone = "plain"
+    nested: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -64,10 +64,11 @@ def _parts(blocks: Sequence[Block]) -> list[dict[str, Any]]:
         kind = _KINDS[type(block)]
         labelled = isinstance(block, Paragraph | Copy) and bool(block.label)
         shown = parts[-1]["blocks"]
+        row = {"kind": kind, "block": block, "nested": isinstance(block, Paragraph) and block.nested}
         if labelled and shown and shown[-1]["kind"] == "labelled":
-            shown[-1]["rows"].append({"kind": kind, "block": block})
+            shown[-1]["rows"].append(row)
         elif labelled:
-            shown.append({"kind": "labelled", "rows": [{"kind": kind, "block": block}]})
+            shown.append({"kind": "labelled", "rows": [row]})
         else:
             shown.append({"kind": kind, "block": block})
     return [part for part in parts if part["heading"] is not None or part["blocks"]]

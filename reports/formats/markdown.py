@@ -35,7 +35,7 @@ def escaped(text: str) -> str:
 
 def _continues(block: Block, lines: Sequence[str]) -> bool:
     """Does a list of labelled lines go on?"""
-    return isinstance(block, Paragraph | Copy) and bool(block.label) and lines[-1].startswith("- ")
+    return isinstance(block, Paragraph | Copy) and bool(block.label) and lines[-1].lstrip(" ").startswith("- ")
 
 
 def _block(block: Block) -> Iterator[str]:
@@ -46,7 +46,8 @@ def _block(block: Block) -> Iterator[str]:
     elif isinstance(block, Copy):
         yield f"- **{escaped(block.label)}** {_code(block.text)}"
     elif block.label:
-        yield f"- **{escaped(block.label)}** {escaped(block.text)}"
+        deeper = "  " if block.nested else ""
+        yield f"{deeper}- **{escaped(block.label)}** {escaped(block.text)}"
     else:
         yield escaped(block.text)
 

@@ -65,6 +65,7 @@ def _block(block: Block, width: int, indent: str, colour: bool) -> Iterable[str]
 
 
 def _paragraph(block: Paragraph, width: int, indent: str, colour: bool) -> list[str]:
+    indent += _INDENT if block.nested else ""
     hanging = indent + " " * _LABEL_WIDTH if block.label else indent
     first = indent + block.label.ljust(_LABEL_WIDTH) if block.label else indent
     lines = wrap(visible(block.text), width, first, hanging)

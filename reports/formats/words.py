@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from itertools import groupby
 
@@ -66,3 +67,16 @@ def partition_list(partitions: Sequence[tuple[str, int]]) -> str:
 def display_filter(packets: Sequence[int]) -> str:
     """Wireshark display filter for these packets of one file."""
     return f"frame.number in {{{', '.join(ranges(packets, dash='..'))}}}"
+
+
+# A sentence ends before a capital letter; names with points in them go on in small letters or without a space.
+_SENTENCE_END = re.compile(r"(?<=[^\s.])\. (?=[A-Z])")
+
+
+def first_sentence(text: str, most: int) -> str:
+    """The first sentence, cut behind a word where it has more than `most` characters."""
+    first = _SENTENCE_END.split(text, maxsplit=1)[0]
+    first = first if first.endswith(".") else f"{first}."
+    if len(first) <= most:
+        return first
+    return f"{first[:most].rsplit(' ', 1)[0].rstrip(',;:')} …"

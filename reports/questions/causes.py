@@ -1,9 +1,7 @@
 """Findings put together by cause. In: the findings table; out: causes, worst first.
 
-One fault shows on many partitions and to several detectors: a stale committer is a second committer, is stuck, and
-makes the offset go back. Findings on one partition belong together, and partitions of one group with the same
-committers too: one cause, told once with all its codes and partitions. Findings that name no committers (CAP codes)
-are of one cause when they have one code and group.
+Which findings are one story, and in which order, is decided where they are made (`analyser/detectors/stories.py`) and
+stands in the table: here its rows become values.
 """
 
 from __future__ import annotations
@@ -16,16 +14,11 @@ from typing import Any
 from analyser.severity import confidence_rank, severity_rank
 from reports.questions.source import Source, rows
 
-# Parts of the names under which detectors count messages.
-_AT_STAKE = ("replay", "delta", "messages")
-
-# Address, client id, member id.
-Identity = tuple[Any, Any, Any]
-
 _FINDINGS = """
     select finding_id, code, name, severity, confidence, provisional, subject, sentence, next_step,
-           epoch_ns(ts_first) as first_ns, epoch_ns(ts_last) as last_ns, evidence, numbers
-    from findings order by code, subject, finding_id"""
+           epoch_ns(ts_first) as first_ns, epoch_ns(ts_last) as last_ns, evidence, numbers,
+           coalesce(story_id, finding_id) as story_id
+    from findings order by story_order, code, subject, finding_id"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +38,7 @@ class Finding:
     last_ns: int | None
     evidence: tuple[Mapping[str, Any], ...]
     numbers: Mapping[str, Any]
+    story_id: str
 
     @property
     def committers(self) -> tuple[Mapping[str, Any], ...]:
@@ -75,10 +69,6 @@ class Finding:
         topic, partition = self.numbers.get("topic"), self.numbers.get("partition")
         return (str(topic), partition) if topic is not None and isinstance(partition, int) else None
 
-    def identities(self) -> set[Identity]:
-        """Its committers without generation and numbers."""
-        return {(c.get("address"), c.get("client_id"), c.get("member_id")) for c in self.committers}
-
     def partitions(self) -> list[tuple[str, int]]:
         """The partitions it is about: its own one, or those that a finding about a whole member lists."""
         if self.topic_partition is not None:
@@ -86,12 +76,6 @@ class Finding:
         listed = self.numbers.get("partitions")
         names = [str(name).rpartition("-") for name in listed] if isinstance(listed, list) else []
         return [(topic, int(number)) for topic, _, number in names if number.isdecimal()]
-
-    @property
-    def at_stake(self) -> float:
-        """Messages delivered again or skipped at worst; 0 where the finding has no such number."""
-        named = (abs(value) for name, value in self.measures().items() if any(word in name for word in _AT_STAKE))
-        return float(max(named, default=0))
 
     def measures(self) -> dict[str, int | float]:
         """The plain numbers of the finding, those that name its subject left out."""
@@ -104,47 +88,52 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class Cause:
-    """Findings of one cause; the worst one comes first."""
+    """Findings of one cause: first that which tells it, then those that follow from it, in the order of the story."""
 
     findings: tuple[Finding, ...]
 
     @property
-    def worst(self) -> Finding:
+    def first(self) -> Finding:
         """The finding that is told in full."""
         return self.findings[0]
 
     @property
-    def at_stake(self) -> float:
-        """The largest number of messages that one of its findings puts at stake; 0 where none says."""
-        return max(f.at_stake for f in self.findings)
+    def severity(self) -> str:
+        """The highest severity among them."""
+        return max((f.severity for f in self.findings), key=severity_rank)
 
     @property
     def confidence(self) -> str:
-        """The highest confidence among them."""
-        return max((f.confidence for f in self.findings), key=confidence_rank)
+        """The highest confidence of those that tell the cause."""
+        return max((f.confidence for f in self.own), key=confidence_rank)
+
+    @property
+    def own(self) -> tuple[Finding, ...]:
+        """Those that tell the cause: of the rule of the first one."""
+        return tuple(f for f in self.findings if f.code == self.first.code)
 
     def partitions(self) -> list[tuple[str, int]]:
-        """Topics and partitions it was seen on, in order."""
-        return sorted({place for finding in self.findings for place in finding.partitions()})
+        """Topics and partitions that the cause was seen on, in order."""
+        return sorted({place for finding in self.own for place in finding.partitions()})
 
     def by_code(self) -> dict[str, list[Finding]]:
-        """Findings of each detector; codes and findings with the worst first."""
+        """Findings of each detector; codes and findings in the order of the story."""
         found: dict[str, list[Finding]] = {}
         for finding in self.findings:
             found.setdefault(finding.code, []).append(finding)
         return found
 
     def fullest(self) -> Finding:
-        """Of the findings on the worst one's partition the one that names most committers."""
-        beside = [f for f in self.findings if f.topic_partition == self.worst.topic_partition]
+        """Of the findings on the first one's partition the one that names most committers."""
+        beside = [f for f in self.findings if f.topic_partition == self.first.topic_partition]
         return max(beside, key=lambda f: len(f.committers))
 
     def packets(self) -> dict[str, list[int]]:
         """Evidence packets per file, in order."""
         return _packets(self.findings)
 
-    def worst_packets(self) -> dict[str, list[int]]:
-        """Evidence packets of the worst finding alone."""
+    def first_packets(self) -> dict[str, list[int]]:
+        """Evidence packets of the first finding alone."""
         return _packets(self.findings[:1])
 
 
@@ -154,19 +143,11 @@ def findings(source: Source) -> list[Finding]:
 
 
 def causes(found: Iterable[Finding]) -> list[Cause]:
-    """Findings by cause: critical first, then by the messages at stake, the number of findings and the code."""
-    found = list(found)
-    committers: dict[tuple[Any, ...], set[Identity]] = {}
+    """Findings in the order of their table by cause."""
+    stories: dict[str, list[Finding]] = {}
     for finding in found:
-        committers.setdefault(_partition_key(finding), set()).update(finding.identities())
-    by_key: dict[tuple[Any, ...], list[Finding]] = {}
-    for finding in found:
-        key = _cause_key(finding, frozenset(committers[_partition_key(finding)]))
-        by_key.setdefault(key, []).append(finding)
-    grouped = [Cause(tuple(sorted(group, key=_badness, reverse=True))) for group in by_key.values()]
-    return sorted(
-        grouped, key=lambda c: (-severity_rank(c.worst.severity), -c.at_stake, -len(c.findings), c.worst.code)
-    )
+        stories.setdefault(finding.story_id, []).append(finding)
+    return [Cause(tuple(story)) for story in stories.values()]
 
 
 def severity_reached(source: Source, at_least: str) -> bool:
@@ -198,19 +179,3 @@ def _decoded(text: str) -> Any:
         return json.loads(text)
     except ValueError:
         return None
-
-
-def _partition_key(finding: Finding) -> tuple[Any, ...]:
-    """What the finding is about as narrowly as it says."""
-    numbers = finding.numbers
-    place = finding.topic_partition or (finding.code, finding.finding_id)
-    return numbers.get("cluster"), numbers.get("group"), place
-
-
-def _cause_key(finding: Finding, committers: frozenset[Identity]) -> tuple[Any, ...]:
-    group = (finding.numbers.get("cluster"), finding.numbers.get("group"))
-    return (*group, committers) if committers else (*group, finding.code)
-
-
-def _badness(finding: Finding) -> tuple[int, int, float]:
-    return severity_rank(finding.severity), confidence_rank(finding.confidence), finding.at_stake

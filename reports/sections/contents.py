@@ -63,10 +63,10 @@ def _verdict(
     if not found and unjudged:
         blocks = [Paragraph(f"No findings, but {unjudged_sentence(unjudged)}", tone="warning")]
     if by_cause:
-        worst = by_cause[0].worst
+        worst = by_cause[0]
         blocks = [
             Paragraph(_counts(found, by_cause), tone=severity_tone(worst.severity)),
-            Paragraph(worst.sentence, "worst"),
+            Paragraph(worst.first.sentence, "worst"),
         ]
     if len(by_cause) > 1:
         blocks.extend(cause_list(by_cause))

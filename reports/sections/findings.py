@@ -1,15 +1,16 @@
-"""The findings of a report, one block per cause: what, who, which offsets, which packets, what to do next."""
+"""The findings of a report, one block per cause: what, what followed, who, which packets, what to do next."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from analyser.words import count
+from analyser.words import count, sentence_start
 from reports.formats.document import Block, Cells, Copy, Heading, Paragraph, Section, severity_tone, without_empty
 from reports.formats.values import ms_text
-from reports.formats.words import display_filter, partition_list
+from reports.formats.words import display_filter, first_sentence, partition_list
 from reports.questions.causes import Cause, Finding
 from reports.questions.source import Source, all_rows
 
@@ -18,6 +19,11 @@ _CAUSES_TOLD = 50
 _COMMITTERS_SHOWN = 12
 _PACKETS_SHOWN = 24
 _PLACES_SHOWN = 4
+_FOLLOWERS_SHOWN = 8
+# A consequence is told in about so many characters.
+_SHORT = 240
+# Member ids are long, and stand in the findings themselves.
+_MEMBER = re.compile(r" \((?:member|no member id)[^()]*\)")
 _PARTITIONS_MEASURED = 8
 _MEASURES_SHOWN = 4
 
@@ -50,9 +56,9 @@ def cause_list(causes: Sequence[Cause]) -> list[Block]:
     """A table with one row per cause: how bad, what, where, who."""
     table = tuple(
         (
-            cause.worst.severity.upper(),
-            " ".join(cause.by_code()) if len(cause.by_code()) > 1 else _names(cause)[0],
-            _plain(cause.worst.numbers.get("group")),
+            cause.severity.upper(),
+            _codes(cause),
+            _plain(cause.first.numbers.get("group")),
             _located(cause),
             cause_who(cause),
         )
@@ -67,7 +73,7 @@ def cause_list(causes: Sequence[Cause]) -> list[Block]:
 
 def cause_where(cause: Cause) -> str:
     """Group and partitions of a cause, or the places that it names; empty where it names none."""
-    group = cause.worst.numbers.get("group")
+    group = cause.first.numbers.get("group")
     return ", ".join(part for part in (f"group {group}" if group is not None else "", _located(cause)) if part)
 
 
@@ -80,21 +86,23 @@ def _located(cause: Cause) -> str:
     return partition_list(cause.partitions()) or _places(cause)
 
 
-def _names(cause: Cause) -> list[str]:
-    """`KAF101 dual-committer` for every code of the cause."""
-    return [f"{code} {found[0].name}" for code, found in cause.by_code().items()]
+def _codes(cause: Cause) -> str:
+    """`KAF119 poison-loop, then KAF110 KAF108`."""
+    own, *others = cause.by_code()
+    then = f", then {' '.join(others)}" if others else ""
+    return f"{own} {cause.first.name}{then}"
 
 
 def _places(cause: Cause) -> str:
     """What the findings say under `where`: a topic, a collection, a server."""
-    places = list(dict.fromkeys(str(f.numbers["where"]) for f in cause.findings if f.numbers.get("where")))
+    places = list(dict.fromkeys(str(f.numbers["where"]) for f in cause.own if f.numbers.get("where")))
     more = [f"{len(places) - _PLACES_SHOWN} more"] if len(places) > _PLACES_SHOWN else []
     return ", ".join(places[:_PLACES_SHOWN] + more)
 
 
 def _client_names(cause: Cause) -> list[str]:
-    """Clients of the fullest finding; those of all where findings of one cause are about different ones."""
-    told = cause.fullest().who if cause.fullest().committers else [c for f in cause.findings for c in f.who]
+    """Clients of the fullest finding; those of all where findings of the cause are about different ones."""
+    told = cause.fullest().who if cause.fullest().committers else [c for f in cause.own for c in f.who]
     names = (f"{c.get('client_id') or '(no client id)'}@{c.get('address') or '?'}" for c in told)
     distinct = list(dict.fromkeys(names))
     more = [f"{len(distinct) - _COMMITTERS_SHOWN} more"] if len(distinct) > _COMMITTERS_SHOWN else []
@@ -102,9 +110,9 @@ def _client_names(cause: Cause) -> list[str]:
 
 
 def _cause(cause: Cause, connections: Mapping[str, Connection]) -> Iterable[Block]:
-    yield Heading(_title(cause), severity_tone(cause.worst.severity))
-    for found in cause.by_code().values():
-        yield from _told(found)
+    yield Heading(_title(cause), severity_tone(cause.severity))
+    yield from _told(cause.own)
+    yield from _followed(cause)
     who = cause.fullest()
     if who.committers:
         label = "committer" if len(who.committers) == 1 else "committers"
@@ -115,9 +123,41 @@ def _cause(cause: Cause, connections: Mapping[str, Connection]) -> Iterable[Bloc
     else:
         yield from _clients(cause)
     yield from _evidence(cause)
-    yield Paragraph(cause.worst.next_step, "next")
+    yield Paragraph(cause.first.next_step, "next")
     ids = [found[0].finding_id for found in cause.by_code().values()]
-    yield Paragraph(f"confidence {cause.confidence}{_provisional(cause.worst)}, id {', '.join(ids)}", "about", "quiet")
+    yield Paragraph(f"confidence {cause.confidence}{_provisional(cause.first)}, id {', '.join(ids)}", "about", "quiet")
+
+
+def _followed(cause: Cause) -> Iterable[Block]:
+    """What followed from the cause, a short line for each rule."""
+    followers = _followers(cause)
+    if not followers:
+        return
+    yield Paragraph("and with it:", "followed")
+    for found in followers[:_FOLLOWERS_SHOWN]:
+        yield Paragraph(_short(found), found[0].code, nested=True)
+    if len(followers) > _FOLLOWERS_SHOWN:
+        yield Paragraph(f"and findings of {len(followers) - _FOLLOWERS_SHOWN} more rules", nested=True)
+
+
+def followed_lines(cause: Cause) -> list[str]:
+    """`KAF126 rebalance-held-up: ...` for every rule whose findings followed from the cause."""
+    return [f"{found[0].code} {found[0].name}: {_short(found)}" for found in _followers(cause)[:_FOLLOWERS_SHOWN]]
+
+
+def _followers(cause: Cause) -> list[list[Finding]]:
+    return [found for code, found in cause.by_code().items() if code != cause.first.code]
+
+
+def _short(found: Sequence[Finding]) -> str:
+    """The first sentence of the first one without what the cause has told, and how many more there are and where."""
+    text = found[0].sentence.removeprefix(f"Group {found[0].numbers.get('group')}: ")
+    text = sentence_start(first_sentence(_MEMBER.sub("", text), _SHORT))
+    if len(found) == 1:
+        return text
+    places = sorted({place for finding in found for place in finding.partitions()})
+    where = f" on {partition_list(places)}" if len(places) > 1 else ""
+    return f"{text} ({count(len(found), 'finding')} like it{where})"
 
 
 def _told(found: Sequence[Finding]) -> Iterable[Block]:
@@ -135,8 +175,8 @@ def _told(found: Sequence[Finding]) -> Iterable[Block]:
 
 
 def _title(cause: Cause) -> str:
-    title = f"{cause.worst.severity.upper()}  {', '.join(_names(cause))}"
-    group = cause.worst.numbers.get("group")
+    title = f"{cause.severity.upper()}  {cause.first.code} {cause.first.name}"
+    group = cause.first.numbers.get("group")
     if group is not None:
         title += f"; group {group}"
     partitions = cause.partitions()
@@ -164,10 +204,10 @@ def _committers(finding: Finding, connections: Mapping[str, Connection]) -> Cell
 
 def _clients(cause: Cause) -> Iterable[Block]:
     """The clients of all its findings side by side, with whatever the detector says of each."""
-    several = len({f.numbers.get("where") for f in cause.findings}) > 1
+    several = len({f.numbers.get("where") for f in cause.own}) > 1
     clients = [
         {**client, "where": finding.numbers.get("where")} if several else client
-        for finding in cause.findings
+        for finding in cause.own
         for client in finding.who
     ]
     shown = clients[:_COMMITTERS_SHOWN]
@@ -237,10 +277,10 @@ def _number(value: float) -> str:
 
 
 def _evidence(cause: Cause) -> Iterable[Block]:
-    """Packets per file, with a filter to copy into Wireshark; those of the worst finding when all are too many."""
+    """Packets per file, with a filter to copy into Wireshark; those of the first finding when all are too many."""
     every = cause.packets()
     for file, packets in every.items():
-        shown = packets if len(packets) <= _PACKETS_SHOWN else cause.worst_packets().get(file, packets)
+        shown = packets if len(packets) <= _PACKETS_SHOWN else cause.first_packets().get(file, packets)
         shown = _spread(shown, _PACKETS_SHOWN)
         some = f"{len(shown)} of " if len(shown) < len(packets) else ""
         yield Paragraph(f"{some}{count(len(packets), 'packet')} of {file or 'the capture'}", "evidence")

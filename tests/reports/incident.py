@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from analyser.detectors.stories import with_stories
+
 START_NS = 1_795_000_000_000_000_000
 SECOND_NS = 1_000_000_000
 LIVE = "sarama-4f0c1f0e-6b8d-4d0a-9c39-0a8e5d7b1c11"
@@ -22,7 +24,7 @@ def incident_rows() -> Rows:
         ],
         "messages": [_undecoded_message()],
         "exchanges": [_exchange(i) for i in range(40)],
-        "findings": [_finding(p) for p in (3, 5, 6, 7)] + [_gap_finding()],
+        "findings": with_stories([*(_finding(p) for p in (3, 5, 6, 7)), _gap_finding()]),
         "kafka_offset_commits": [c for p in (3, 4, 5, 6, 7) for c in _commits(p)],
         "kafka_group_events": [_join(LIVE, "10.11.0.21", 4), _join(STALE, "10.11.0.22", 4)],
         "kafka_fetch_partitions": [
@@ -125,4 +127,5 @@ def _gap_finding() -> dict[str, Any]:
         "finding_id": "CAP101-1", "code": "CAP101", "name": "gaps", "severity": "info", "confidence": "high",
         "provisional": False, "subject": "flow=f2bbbbbbbbbbbbbb", "sentence": "1 flow misses 1,448 bytes.",
         "next_step": "Capture with a larger buffer.", "evidence": "[]", "numbers": '{"gap_bytes": 1448}',
+        "ts_first": None, "ts_last": None,
     }  # fmt: skip

@@ -22,7 +22,7 @@ import pyarrow as pa
 
 from analyser.detectors import DETECTORS
 from analyser.detectors.detector import Detector
-from analyser.detectors.findings import Finding, findings_table
+from analyser.detectors.findings import Finding, findings_table, stories_table, table_rows
 from analyser.detectors.partition_sql import ALL_BUCKETS, bucket_sql, selection_sql
 from analyser.detectors.running import MOST_PARTITION_ROWS, Failure, PartitionTooLarge, found_in
 from analyser.registry.queries import literal, name_list
@@ -101,9 +101,11 @@ def detect(
         plan = _Plan(paths, str(folder), few_rows, most_rows, _dealt(large, len(large)))
         told += _run(spark, plan, folder / "pieces.json")
     found = [_findings_of(bytes(row.data)) for row in told if row.kind == "findings"]
-    order = [(column, "ascending") for column in TABLES["findings"].order]
-    table = pa.concat_tables([arrow_schema("findings").empty_table(), *found]).sort_by(order)
-    return Detected(table, [_failure_of(row.code, bytes(row.data)) for row in told if row.kind == "failure"])
+    table = pa.concat_tables([arrow_schema("findings").empty_table(), *found])
+    return Detected(
+        stories_table(table_rows(table)),
+        [_failure_of(row.code, bytes(row.data)) for row in told if row.kind == "failure"],
+    )
 
 
 def _dealt(units: Iterable[tuple[_Unit, int]], most_tasks: int) -> list[list[_Unit]]:

@@ -5,17 +5,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import streamlit as st
+from markupsafe import Markup
 
 from analyser.severity import SEVERITIES
 from analyser.words import count
 from app.dashboard import state
 from app.dashboard.known import known
 from app.dashboard.state import View
-from app.dashboard.text import card, empty, heading
+from app.dashboard.text import card, empty, heading, html
 from app.dashboard.views.finding import show_finding
 from dissectors.registry import OPTIONAL, PROTOCOLS
 from reports.questions.causes import Cause, Finding
-from reports.sections.findings import cause_where, cause_who
+from reports.sections.findings import cause_where, cause_who, followed_lines
 
 _CAUSES_PAGE = 15
 _ABOUT = {
@@ -44,16 +45,18 @@ def finding_cards(view: View, found: Sequence[Cause]) -> None:
         with words:
             _card(cause)
         with way:
-            worst = cause.worst
-            view.link("findings", "Details", f"of {number}, {worst.code} {worst.name}", finding=worst.finding_id)
+            first = cause.first
+            view.link("findings", "Details", f"of {number}, {first.code} {first.name}", finding=first.finding_id)
 
 
 def _card(cause: Cause) -> None:
-    worst = cause.worst
+    first = cause.first
     parts = [cause_where(cause), cause_who(cause), count(len(cause.findings), "finding"),
              f"confidence {cause.confidence}"]  # fmt: skip
-    codes = ", ".join(f"{code} {found[0].name}" for code, found in cause.by_code().items())
-    card(codes, worst.sentence, worst.severity, foot=" · ".join(part for part in parts if part), label=worst.severity)
+    lines = [html('<span class="ww-followed">{line}</span>', line=line) for line in followed_lines(cause)]
+    body = html("{sentence}{lines}", sentence=first.sentence, lines=Markup("").join(lines))
+    card(f"{first.code} {first.name}", body, cause.severity, foot=" · ".join(part for part in parts if part),
+         label=cause.severity)  # fmt: skip
 
 
 def _list(view: View, found: Sequence[Finding], by_cause: Sequence[Cause]) -> None:

@@ -49,7 +49,7 @@ def show(view: View) -> None:
         empty("No group joined or committed in the selected time.")
         return
     found, by_cause, _ = known(view.source)
-    worst = list(dict.fromkeys(str(cause.worst.numbers.get("group")) for cause in by_cause))
+    worst = list(dict.fromkeys(str(cause.first.numbers.get("group")) for cause in by_cause))
     place = {name: number for number, name in enumerate(worst)}
     ordered = sorted(every, key=lambda group: (place.get(group.group_id or "", len(place)), group.group_id or ""))
     by_key = {_key(group): group for group in ordered}

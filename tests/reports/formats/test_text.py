@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from analyser.detectors.stories import with_stories
 from analyser.options import ReadOptions
 from reports.formats.text import render
 from reports.sections.contents import report
@@ -18,7 +19,9 @@ WIDTHS = [60, 80, 200]
 
 
 def text_of(rows: dict[str, list[dict[str, Any]]], width: int = 80, *, colour: bool = False) -> str:
-    return render(report(RowsAnalysis(rows)), width, colour=colour)
+    return render(
+        report(RowsAnalysis({**rows, "findings": with_stories(rows.get("findings", []))})), width, colour=colour
+    )
 
 
 def words(text: str) -> str:
@@ -66,10 +69,11 @@ def test_codes_about_the_same_committers_are_one_block() -> None:
             "sentence": "Two write it.",
         }
     )
-    shown = words(text_of(rows))
+    shown = words(text_of(rows, 120))
     assert "6 findings of 2 causes: 5 critical, 1 info." in shown
-    assert "KAF103 offset-regression, KAF101 dual-committer; group billing, 4 partitions" in shown
-    assert "KAF101 Two write it." in shown
+    assert "KAF103 offset-regression, then KAF101 billing" in shown
+    assert "KAF103 offset-regression; group billing, 4 partitions" in shown
+    assert "followed and with it: KAF101 Two write it. committers of" in shown
     assert shown.count("committers of payments-7:") == 1
     assert shown.count("frame.number in") == 1
 

@@ -22,56 +22,16 @@ def finding(number: int, **changes: Any) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def grouped(*rows: dict[str, Any]) -> list[list[str]]:
-    found = causes(findings(RowsAnalysis({"findings": list(rows)})))
-    return [[f.finding_id for f in cause.findings] for cause in found]
-
-
-A = [{"address": "10.0.0.1", "client_id": "c", "member_id": "m1", "generation": 1}]
-A_LATER = [{**A[0], "generation": 2}]
-B = [{"address": "10.0.0.2", "client_id": "c", "member_id": "m2", "generation": 1}]
-
-
-@pytest.mark.parametrize(
-    ("rows", "expected"),
-    [
-        pytest.param([finding(1, who=A), finding(2, who=A)], [["id2", "id1"]], id="same committers, worst first"),
-        pytest.param([finding(1, who=A), finding(2, who=A_LATER)], [["id2", "id1"]], id="generations do not part them"),
-        pytest.param([finding(1, who=A), finding(2, who=B)], [["id2"], ["id1"]], id="other committers"),
-        pytest.param([finding(1, who=A), finding(2, who=A, code="KAF101")], [["id2", "id1"]], id="other code"),
-        pytest.param(
-            [finding(1, code="CAP101"), finding(2, code="CAP102")], [["id2"], ["id1"]], id="other code, no committers"
-        ),
-        pytest.param(
-            [finding(1, code="CAP107"), finding(2, code="CAP107")], [["id2", "id1"]], id="one code, no committers"
-        ),
-        pytest.param(
-            [finding(1, who=A), finding(2, who=A + B, numbers={"partition": 1}), finding(3, who=A)],
-            [["id3"], ["id2", "id1"]],
-            id="one partition, some committers each",
-        ),
-        pytest.param(
-            [finding(1, who=A), finding(2, who=A, numbers={"group": "h"})], [["id2"], ["id1"]], id="other group"
-        ),
-        pytest.param(
-            [finding(1, who=A), finding(2, who=A, numbers={"cluster": "x"})], [["id2"], ["id1"]], id="other cluster"
-        ),
-        pytest.param(
-            [finding(9, who=A), finding(2, who=A, severity="critical")],
-            [["id2", "id9"]],
-            id="severity outranks numbers",
-        ),
-        pytest.param(
-            [finding(1, who=A), finding(2, who=B, severity="critical")], [["id2"], ["id1"]], id="critical cause first"
-        ),
-    ],
-)
-def test_causes(rows: list[dict[str, Any]], expected: list[list[str]]) -> None:
-    assert grouped(*rows) == expected
-
-
-def test_offsets_are_not_a_measure_of_badness() -> None:
-    assert grouped(finding(1, who=A, numbers={"last_offset": 10**9}), finding(2, who=A)) == [["id2", "id1"]]
+def test_findings_come_by_cause_in_the_order_of_their_stories() -> None:
+    rows = [
+        finding(1, story_id="id2", story_order="b-2"),
+        finding(2, story_id="id2", story_order="b-1"),
+        finding(3, story_id="id3", story_order="a-1", severity="critical"),
+        finding(4, story_id=None, story_order=None),
+    ]
+    found = causes(findings(RowsAnalysis({"findings": rows})))
+    assert [[f.finding_id for f in cause.findings] for cause in found] == [["id3"], ["id2", "id1"], ["id4"]]
+    assert [cause.severity for cause in found] == ["critical", "warning", "warning"]
 
 
 def test_a_cause_knows_its_partitions_and_packets() -> None:

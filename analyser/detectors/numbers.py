@@ -1,0 +1,50 @@
+"""Standard keys of a finding's numbers: by them findings are put together to stories, and their costs compared.
+
+A fact that is not known is left out: never 0 as a guess. Each rule adds what it measured under names of its own.
+
+Joining
+    cluster, group (groups: a list), topic (topics), partition with topic (partitions: a list of "topic-0").
+    address, client_id, member, instance_id: of the one client that caused it.
+    clients or committers: mappings with address, client_id, member_id and what else is known of each; whom the reader
+        should look at, the culprit first. victims: likewise, those who only suffer.
+    transactional_id, producer_id, topic_id; flow_id (flows); server (servers) as `host:port`.
+    error_code, or errors (code -> requests): errors on the wire that the finding judges, of its clients and victims.
+    where: a text for people. since, until: ISO 8601 or Unix ms, when the condition held, where evidence is narrower.
+
+Cost, each at least 0
+    records_lost: never delivered, never stored, or skipped for good.
+    records_again: delivered, handled or written more than once.
+    stood_still_ms: wall time in which a partition, group or client made no progress because of it.
+    records_behind: records that wait at the end, or at worst.
+    requests_refused: requests answered with an error or not at all, connections refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+# What each unit costs, in records that are handled twice: a record lost is worse than some handled twice; a second in
+# which something stands still compares with some records; what only waits is small.
+COSTS: Mapping[str, float] = {
+    "records_lost": 5.0,
+    "records_again": 1.0,
+    "stood_still_ms": 0.005,
+    "records_behind": 0.05,
+    "requests_refused": 0.2,
+}
+# What rules from before these keys call records delivered again or skipped.
+_FORMER = ("replay_now", "replay", "worst_delta", "delta", "messages")
+
+
+def cost(numbers: Mapping[str, Any]) -> float:
+    """What a finding cost, to compare it with others; 0 where its numbers do not say."""
+    named = [weight * _known(numbers.get(key)) for key, weight in COSTS.items() if key in numbers]
+    if named:
+        return sum(named)
+    return max((abs(_known(numbers.get(key))) for key in _FORMER), default=0.0)
+
+
+def _known(value: Any) -> float:
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    return float(value) if is_number else 0.0

@@ -1,0 +1,133 @@
+"""Which findings follow from which: the table of causes and consequences, by code.
+
+In: nothing. Out: `LINKS`, read from top to bottom: a finding belongs to the first link in which a cause of it is there.
+Causes stand above what may follow from them, so that no finding follows from itself; a test holds the table to that.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class Link(NamedTuple):
+    """cause: its code. follows: codes of what may follow from it. agree: what both must have in common, one of these
+    (`story_facts.py`). lasts: it may follow at any time later, not only while the cause goes on or soon after."""
+
+    cause: str
+    follows: tuple[str, ...]
+    agree: tuple[str, ...]
+    lasts: bool = False
+
+
+# What any trouble of a member does to its group.
+_GROUP_SUFFERS = (
+    "KAF105", "KAF107", "KAF108", "KAF109", "KAF110", "KAF111", "KAF114", "KAF115", "KAF116", "KAF117", "KAF118",
+    "KAF121", "KAF125", "KAF126", "KAF127", "KAF303",
+)  # fmt: skip
+# Commits that go wrong, where the same client or partition is concerned.
+_COMMITS_SUFFER = ("KAF101", "KAF102", "KAF103", "KAF104", "KAF113", "KAF120", "KAF129")
+# What a client does that cannot get in or on.
+_CLIENT_RETRIES = (
+    "KAF117", "KAF303", "KAF306", "KAF314", "KAF315", "NET103", "TCP103", "TCP104",
+)  # fmt: skip
+# What a way or a server that stands still does to the clients on it.
+_TRAFFIC_SUFFERS = (
+    "KAF302", "KAF303", "TCP101", "TCP102", "TCP103", "TCP105", "TCP106", "KAF105", "KAF107", "KAF108", "KAF110",
+    "KAF111", "KAF117", "KAF118", "KAF126", "KAF201", "KAF205", "KAF208", "KAF301", "KAF308", "KAF315",
+)  # fmt: skip
+_OFFSETS_SUFFER = (
+    "KAF101", "KAF102", "KAF103", "KAF105", "KAF106", "KAF107", "KAF108", "KAF113", "KAF114", "KAF118", "KAF120",
+    "KAF121",
+)  # fmt: skip
+_BEHIND = ("KAF107", "KAF108")
+
+_CLIENT = ("client",)
+_CLIENT_OR_SERVER = ("client", "server")
+_WAY = ("flow", "client", "address")
+_PLACE = ("partition", "client")
+
+LINKS: tuple[Link, ...] = (
+    # Never got in.
+    Link("KAF310", (*_CLIENT_RETRIES, "KAF301", "KAF302"), ("client", "server", "address")),
+    Link("KAF311", (*_CLIENT_RETRIES, "KAF301", "KAF312"), ("client", "server", "address")),
+    Link("KAF312", (*_CLIENT_RETRIES, "KAF301"), ("client", "address")),
+    Link("KAF305", (*_CLIENT_RETRIES, "KAF302"), _CLIENT),
+    Link("KAF313", (*_CLIENT_RETRIES, "KAF301"), ("client", "topic")),
+    # An operator did it.
+    Link("KAF309", ("KAF316",), ("topic",), lasts=True),
+    Link("KAF309", _OFFSETS_SUFFER, ("group", "topic"), lasts=True),
+    Link("KAF309", ("KAF301", "KAF201", "KAF205", "KAF313", "KAF304", "KAF315"), ("topic", "client")),
+    Link("KAF316", (*_OFFSETS_SUFFER, "KAF110"), ("topic",), lasts=True),
+    Link("KAF316", ("KAF201", "KAF205", "KAF301", "KAF315"), ("topic",)),
+    # The way and the servers.
+    Link("NET101", _TRAFFIC_SUFFERS, _WAY),
+    # Who is in the group, and as whom.
+    Link("KAF128", (*_GROUP_SUFFERS, *_CLIENT_RETRIES), ("client", "group")),
+    Link("KAF128", _COMMITS_SUFFER, _PLACE),
+    Link("KAF112", (*_GROUP_SUFFERS, *_CLIENT_RETRIES, "KAF119"), ("client", "group")),
+    Link("KAF112", _COMMITS_SUFFER, ("group",)),
+    Link("KAF119", (*_GROUP_SUFFERS, "KAF122"), ("client", "group")),
+    Link("KAF119", _COMMITS_SUFFER, _PLACE),
+    Link("KAF127", tuple(code for code in _GROUP_SUFFERS if code != "KAF127"), ("client", "group")),
+    Link("KAF127", _COMMITS_SUFFER, _PLACE),
+    Link("KAF303", tuple(code for code in _TRAFFIC_SUFFERS if code != "KAF303"), _CLIENT_OR_SERVER),
+    Link("TCP104", ("KAF301", "KAF306", "KAF117", "NET103", "KAF205", "KAF308", "KAF314"), ("server", "client")),
+    Link("KAF301", ("KAF205", "KAF308", "KAF302", "KAF118", "KAF315", "KAF201", "TCP103"),
+         ("server", "client", "topic")),
+    Link("KAF308", ("KAF205", "KAF201", "KAF118"), ("partition", "topic")),
+    Link("KAF126", tuple(code for code in _GROUP_SUFFERS if code not in ("KAF126", "KAF127", "KAF303")),
+         ("client", "group")),
+    Link("KAF126", ("TCP101", "TCP103", "KAF101", "KAF104"), _CLIENT),
+    Link("KAF111", ("KAF105", "KAF110", "KAF107", "KAF108", "KAF114", "KAF115", "KAF116", "KAF121"),
+         ("client", "group")),
+    Link("TCP101", ("KAF302", "TCP102", "TCP103", "TCP105", *_BEHIND), ("flow", "client")),
+    Link("TCP102", ("KAF302", "TCP106", *_BEHIND), ("flow", "client")),
+    Link("TCP106", ("KAF302", *_BEHIND), ("flow", "client")),
+    Link("TCP105", ("KAF302",), ("flow", "client")),
+    # Producers.
+    Link("KAF206", ("KAF201", "KAF203", "KAF205", "KAF207", "KAF208", "KAF105", "KAF118", "KAF315"),
+         ("transactional_id", "producer_id", "client")),
+    Link("KAF207", ("KAF201", "KAF203"), ("transactional_id", "producer_id", "client")),
+    Link("KAF203", ("KAF107", "KAF108", "KAF109", "KAF125", "KAF205"), ("partition", "topic", "transactional_id")),
+    Link("KAF205", ("KAF201", "KAF208", "KAF315"), ("client", "partition")),
+    Link("KAF307", ("KAF205", "KAF201", "KAF109"), ("client", "partition")),
+    Link("KAF201", ("KAF208",), ("producer_id", "client", "partition")),
+    # Stored offsets.
+    Link("KAF129", ("KAF101", "KAF102", "KAF103", "KAF104", "KAF105", "KAF113", "KAF114", "KAF118", "KAF121"),
+         ("partition",), lasts=True),
+    Link("KAF106", ("KAF103", "KAF101", "KAF102", "KAF105", "KAF114", "KAF121"), ("partition",), lasts=True),
+    Link("KAF103", ("KAF101", "KAF102", "KAF104"), ("partition",)),
+    Link("KAF103", ("KAF114", "KAF107", "KAF108", "KAF121"), ("partition",), lasts=True),
+    Link("KAF101", ("KAF102", "KAF104"), ("partition",)),
+    Link("KAF104", ("KAF102",), ("partition",)),
+    Link("KAF105", ("KAF107", "KAF108", "KAF109", "KAF114", "KAF121"), _PLACE, lasts=True),
+    Link("KAF118", ("KAF107", "KAF108", "KAF109", "KAF114", "KAF121", "KAF122", "KAF315"), _PLACE, lasts=True),
+    Link("KAF113", ("KAF114", "KAF120", "KAF121"), ("partition",), lasts=True),
+    Link("KAF122", ("KAF107", "KAF108", "KAF109", "KAF114", "KAF121"), ("client", "group"), lasts=True),
+    Link("KAF124", ("KAF102", "KAF108", "KAF114", "KAF121"), _PLACE, lasts=True),
+    Link("KAF120", ("KAF107", "KAF108", "KAF109", "KAF114", "KAF121"), ("partition",), lasts=True),
+    Link("KAF121", ("KAF114", "KAF107", "KAF108"), ("group",)),
+    Link("KAF114", ("KAF108",), ("partition",)),
+    # Behind.
+    Link("KAF116", ("KAF110", "KAF107", "KAF108", "KAF114"), ("client", "group")),
+    Link("KAF110", ("KAF105", "KAF107", "KAF108", "KAF114", "KAF121"), ("group",)),
+    Link("KAF117", ("KAF107", "KAF108", "KAF125", "KAF306", "KAF314", "KAF315", "NET103"), _CLIENT),
+    Link("KAF304", ("KAF302", "KAF202", *_BEHIND), _CLIENT),
+    Link("KAF125", ("KAF115", *_BEHIND), _PLACE),
+    Link("KAF317", ("KAF302", *_BEHIND), ("client", "group")),
+    Link("KAF209", ("KAF115", *_BEHIND), ("partition",)),
+    Link("KAF302", _BEHIND, _CLIENT),
+    Link("KAF115", _BEHIND, ("group",)),
+    Link("KAF109", _BEHIND, _PLACE),
+    Link("KAF107", ("KAF108",), _PLACE),
+    Link("KAF314", ("KAF306", "NET103"), _CLIENT),
+    Link("NET103", ("KAF306", "TCP103"), _CLIENT),
+    # Other protocols.
+    Link("TCP103", ("MON103", "MQT105"), ("flow",)),
+    Link("TCP104", ("MON107",), ("server",)),
+    Link("MQT102", ("MQT103", "MQT105", "MQT107", "MQT114"), _CLIENT),
+    Link("MQT103", ("MQT114",), _CLIENT),
+    # The capture itself.
+    Link("CAP105", ("CAP101", "CAP102"), ("capture",)),
+    Link("CAP103", ("CAP107",), ("capture",)),
+)  # fmt: skip

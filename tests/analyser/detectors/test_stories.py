@@ -1,0 +1,235 @@
+"""Findings of one cause are one story: which belong together, which is told first."""
+
+from __future__ import annotations
+
+import json
+from graphlib import TopologicalSorter
+from random import Random
+from typing import Any
+
+import pytest
+
+from analyser.detectors import DETECTORS
+from analyser.detectors.numbers import cost
+from analyser.detectors.stories import with_stories
+from analyser.detectors.story_links import LINKS
+
+Row = dict[str, Any]
+SECOND = 1_000_000_000
+
+
+def finding(name: str, code: str = "KAF103", at: tuple[float, float] = (0, 10), **changes: Any) -> Row:
+    numbers = changes.pop("numbers", {})
+    return {
+        "finding_id": name, "code": code, "severity": "warning", "confidence": "medium",
+        "ts_first": round(at[0] * SECOND), "ts_last": round(at[1] * SECOND), "numbers": json.dumps(numbers), **changes,
+    }  # fmt: skip
+
+
+def of(name: str, code: str, at: tuple[float, float] = (0, 10), severity: str = "warning", **numbers: Any) -> Row:
+    return finding(name, code, at, severity=severity, numbers=numbers)
+
+
+def told(*rows: Row) -> list[list[str]]:
+    """Ids by story, in the order of the table."""
+    stories: dict[str, list[str]] = {}
+    for row in with_stories(rows):
+        stories.setdefault(row["story_id"], []).append(row["finding_id"])
+    assert all(story == ids[0] for story, ids in stories.items())
+    return list(stories.values())
+
+
+# Findings that are alike -------------------------------------------------------------------------------------------
+
+A = [{"address": "10.0.0.1", "client_id": "c", "member_id": "m1", "generation": 1}]
+A_LATER = [{**A[0], "generation": 2}]
+B = [{"address": "10.0.0.2", "client_id": "c", "member_id": "m2", "generation": 1}]
+
+
+def on(number: int, who: list[Row] | None = None, code: str = "KAF103", severity: str = "warning", **more: Any) -> Row:
+    numbers = {"group": "g", "topic": "t", "partition": number, "delta": number, "committers": who or [], **more}
+    return finding(f"id{number}", code, severity=severity, numbers=numbers)
+
+
+@pytest.mark.parametrize(
+    ("rows", "expected"),
+    [
+        pytest.param([on(1, A), on(2, A)], [["id2", "id1"]], id="same committers, worst first"),
+        pytest.param([on(1, A), on(2, A_LATER)], [["id2", "id1"]], id="generations do not part them"),
+        pytest.param([on(1, A), on(2, B)], [["id2"], ["id1"]], id="other committers"),
+        pytest.param([on(1, A), on(2, A, code="KAF101")], [["id1", "id2"]], id="other code, the cause first"),
+        pytest.param([on(1, code="CAP101"), on(2, code="CAP102")], [["id2"], ["id1"]], id="other code, no committers"),
+        pytest.param([on(1, code="CAP107"), on(2, code="CAP107")], [["id2", "id1"]], id="one code, no committers"),
+        pytest.param(
+            [on(1, A), on(2, A + B, partition=1), on(3, A)], [["id3"], ["id2", "id1"]],
+            id="one partition, some committers each",
+        ),
+        pytest.param([on(1, A), on(2, A, group="h")], [["id2"], ["id1"]], id="other group"),
+        pytest.param([on(1, A), on(2, A, cluster="x")], [["id2"], ["id1"]], id="other cluster"),
+        pytest.param([on(9, A), on(2, A, severity="critical")], [["id2", "id9"]], id="severity outranks numbers"),
+        pytest.param([on(1, A), on(2, B, severity="critical")], [["id2"], ["id1"]], id="critical cause first"),
+        pytest.param(
+            [on(1, A, last_offset=10**9), on(2, A)], [["id2", "id1"]], id="offsets are no measure of badness"
+        ),
+    ],
+)  # fmt: skip
+def test_findings_that_are_alike(rows: list[Row], expected: list[list[str]]) -> None:
+    assert told(*rows) == expected
+
+
+def test_a_few_clients_with_one_trouble_are_told_one_by_one_and_many_together() -> None:
+    rows = [of(f"x{n}", "KAF312", address=f"10.0.0.{n}", client_id="c", requests_refused=50 - n) for n in range(5)]
+    assert told(*rows[:3]) == [["x0"], ["x1"], ["x2"]]
+    assert told(*rows) == [["x0", "x1", "x2", "x3", "x4"]]
+
+
+# Causes ------------------------------------------------------------------------------------------------------------
+
+POISON = of("poison", "KAF119", group="g", cluster="k", address="10.0.0.1", client_id="c", partitions=["t-0"])
+
+
+@pytest.mark.parametrize(
+    ("other", "belongs"),
+    [
+        pytest.param(of("x", "KAF110", group="g", cluster="k"), True, id="its group rebalances"),
+        pytest.param(of("x", "KAF110", group="h", cluster="k"), False, id="another group does"),
+        pytest.param(of("x", "KAF110", group="g", cluster="other"), False, id="one of that name in another cluster"),
+        pytest.param(of("x", "KAF110", group="g"), True, id="cluster not known"),
+        pytest.param(of("x", "KAF108", (300, 400), group="g", cluster="k"), False, id="long after it"),
+        pytest.param(of("x", "KAF108", (-60, -40), group="g", cluster="k"), False, id="before it"),
+        pytest.param(of("x", "KAF108", (60, 90), group="g", cluster="k"), True, id="soon after it"),
+        pytest.param(of("x", "KAF203", group="g", cluster="k"), False, id="nothing that follows from it"),
+        pytest.param(of("x", "KAF103", group="g", topic="t", partition=0), True, id="its partition goes back"),
+        pytest.param(of("x", "KAF103", group="g", topic="t", partition=1), False, id="another partition goes back"),
+    ],
+)
+def test_what_follows_from_a_cause(other: Row, belongs: bool) -> None:
+    assert (len(told(POISON, other)) == 1) == belongs
+
+
+def test_the_cause_stands_first_and_the_story_takes_the_highest_severity() -> None:
+    worse = of("lag", "KAF108", severity="critical", group="g", cluster="k", records_behind=9000)
+    alone = of("alone", "KAF203", group="h", stood_still_ms=70_000)
+    assert told(alone, worse, POISON) == [["poison", "lag"], ["alone"]]
+
+
+def test_a_chain_of_causes_is_one_story_of_the_first() -> None:
+    rows = [
+        of("lag", "KAF108", group="g", partitions=["t-0"], records_behind=10),
+        of("refused", "KAF105", group="g", partitions=["t-0"], address="10.0.0.1", client_id="c"),
+        of("frozen", "KAF127", group="g", address="10.0.0.1", client_id="c"),
+    ]
+    assert told(*rows) == [["frozen", "refused", "lag"]]
+
+
+def test_of_two_causes_the_one_with_more_in_common() -> None:
+    other = of("other", "KAF119", group="g", cluster="k", address="10.0.0.2", client_id="d", partitions=["t-1"])
+    refused = of("x", "KAF105", group="g", cluster="k", address="10.0.0.2", client_id="d")
+    # Two poison loops of one group are told together; those of two groups are not.
+    assert told(POISON, other, refused) == [["other", "poison", "x"]]
+    elsewhere = of("other", "KAF119", group="h", cluster="k", address="10.0.0.2", client_id="d")
+    assert told(POISON, elsewhere, refused) == [["other", "x"], ["poison"]] or told(POISON, elsewhere, refused) == [
+        ["poison"],
+        ["other", "x"],
+    ]
+
+
+@pytest.mark.parametrize(
+    ("cause", "consequence"),
+    [
+        pytest.param(
+            of("a", "KAF310", address="10.0.0.1", client_id="c", servers=["10.0.0.9:9999"]),
+            of("b", "TCP104", server="10.0.0.9:9999", clients=["10.0.0.1"]),
+            id="an advertised address is refused",
+        ),
+        pytest.param(
+            of("a", "KAF309", (0, 0), "info", group="g", topic="t", address="10.0.0.5", client_id="admin"),
+            of("b", "KAF121", (600, 610), "critical", group="g", topic="t", partitions=["t-0"], records_lost=5),
+            id="an operator set offsets, and ten minutes later records were skipped",
+        ),
+        pytest.param(
+            of("a", "KAF128", group="g", clients=[{"address": "10.0.0.1", "client_id": "c"}]),
+            of("b", "KAF105", group="g", address="10.0.0.1", client_id="c"),
+            id="a static id twice, and one is fenced",
+        ),
+        pytest.param(
+            of("a", "KAF303", server="10.0.0.9:9092", victims=[{"address": "10.0.0.1", "client_id": "c"}]),
+            of("b", "TCP101", clients=[{"address": "10.0.0.1", "client_id": "c"}]),
+            id="a broker that froze is sent segments again",
+        ),
+        pytest.param(
+            of("a", "KAF203", transactional_id="x", partitions=["t-0"], topic="t"),
+            of("b", "KAF108", group="g", topic="t", partition=0),
+            id="a hanging transaction holds a group up",
+        ),
+        pytest.param(of("a", "CAP105"), of("b", "CAP101"), id="the capture lost packets, and so has gaps"),
+    ],
+)
+def test_incidents(cause: Row, consequence: Row) -> None:
+    assert told(consequence, cause) == [["a", "b"]]
+
+
+# Order -------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        pytest.param({"records_lost": 10}, {"records_again": 20}, id="lost outweighs handled twice"),
+        pytest.param({"stood_still_ms": 60_000}, {"requests_refused": 100}, id="time stood still"),
+        pytest.param({"records_again": 3}, {}, id="a cost outweighs none"),
+        pytest.param({"replay_now": 50}, {"records_again": 20}, id="names of before"),
+    ],
+)
+def test_within_a_severity_the_dearest_first(first: Row, second: Row) -> None:
+    assert cost(first) > cost(second)
+    assert told(of("b", "KAF205", **second), of("a", "KAF203", **first)) == [["a"], ["b"]]
+
+
+def test_a_cost_that_is_no_number_is_none() -> None:
+    assert cost({"records_lost": None, "records_again": "many", "replay": True}) == 0
+
+
+def test_rules_of_a_protocol_stand_before_those_of_tcp_and_of_the_capture() -> None:
+    rows = [of("c", "CAP102"), of("t", "TCP106"), of("n", "NET103"), of("k", "KAF202")]
+    assert told(*rows) == [["k"], ["n"], ["t"], ["c"]]
+
+
+def test_the_order_of_rows_does_not_matter() -> None:
+    codes = [link.cause for link in LINKS] + ["KAF108", "KAF110", "TCP103"]
+    random = Random(7)
+    rows = [
+        of(f"{n:03}", random.choice(codes), (n % 50, n % 50 + 5), group=random.choice("gh"), address="10.0.0.1",
+           client_id=random.choice("cd"), partitions=[f"t-{n % 3}"], records_again=n % 7)
+        for n in range(300)
+    ]  # fmt: skip
+    expected = with_stories(rows)
+    for _ in range(3):
+        random.shuffle(rows)
+        assert with_stories(rows) == expected
+
+
+# The table of links ------------------------------------------------------------------------------------------------
+
+
+def test_nothing_follows_from_itself() -> None:
+    graph: dict[str, set[str]] = {}
+    for link in LINKS:
+        graph.setdefault(link.cause, set()).update(link.follows)
+    TopologicalSorter(graph).prepare()
+
+
+def test_every_rule_of_kafka_stands_in_the_table() -> None:
+    linked = {code for link in LINKS for code in (link.cause, *link.follows)}
+    # What is said for information, and what nothing else follows from.
+    alone = {"KAF123", "KAF204", "KAF318"}
+    assert {code for code in DETECTORS if code.startswith(("KAF", "NET"))} <= linked | alone
+
+
+def test_ten_thousand_findings_of_one_client_take_seconds() -> None:
+    codes = [link.cause for link in LINKS]
+    rows = [
+        of(f"{n:05}", codes[n % len(codes)], (n, n + 5), group=f"g{n % 50}", address="10.0.0.1", client_id="c")
+        for n in range(10_000)
+    ]
+    assert len(with_stories(rows)) == 10_000
