@@ -183,7 +183,7 @@ class CaptureTables:
         for name in made:
             self._finished.add(name)
             self._finish_table(name, known)
-        if not any(self._has_rows(name) for name in (*stage.makes, *stage.reads)):
+        if not any(self._has_rows(name) for name in (*stage.makes, *stage.reads) if TABLES[name].protocol):
             return  # of a protocol that the capture is without: planning its queries costs as much as a small capture
         for name in (*stage.reads, *stage.uses):
             if name in self.names:

@@ -33,26 +33,43 @@ def arrow_from_rows(table: str, rows: Iterable[Mapping[str, Any]]) -> pa.Table:
 
 
 def connection_from_rows(rows: Rows) -> duckdb.DuckDBPyConnection:
-    """A connection in memory with a view of every registered table. KeyError for an unknown table or column."""
+    """A connection in memory with a view of every registered table. KeyError for an unknown table or column.
+
+    Connections share a database, and so its settings. Those with rows of MQTT have one of their own: that stage of the
+    context makes tables which all connections of a database see.
+    """
     for name in rows:
         if name not in ALL_TABLES:
             raise KeyError(f"no table {name}")
-    con = duckdb.connect(":memory:")
-    con.execute(_empty_tables())
+    con = _empty_tables() if any(name.startswith("mqtt_") for name in rows) else _shared().cursor()
+    con.execute(
+        "; ".join(f"CREATE TEMP VIEW {name} AS FROM memory.main.empty_{name}" for name in {*ALL_TABLES} - {*rows})
+    )
     for name, held in rows.items():
         data = arrow_from_rows(name, held)  # noqa: F841 - DuckDB finds it by name
-        con.execute(f"INSERT INTO data_{name} SELECT * FROM data")
+        con.execute(f"CREATE TEMP TABLE data_{name} AS FROM data; CREATE TEMP VIEW {name} AS FROM data_{name}")
     return con
 
 
 @cache
-def _empty_tables() -> str:
-    """SQL that makes every table and its view."""
+def _shared() -> duckdb.DuckDBPyConnection:
+    return _empty_tables()
+
+
+def _empty_tables() -> duckdb.DuckDBPyConnection:
+    """A new database with all tables: making them costs more than most tests that want some."""
+    con = duckdb.connect(":memory:")
+    con.execute(_empty_tables_sql())
+    return con
+
+
+@cache
+def _empty_tables_sql() -> str:
     con = duckdb.connect(":memory:")
     statements = []
     for name in ALL_TABLES:
         con.register("data", arrow_from_rows(name, ()))
         columns = con.execute("DESCRIBE data").fetchall()
         described = ", ".join(f'"{column}" {kind}' for column, kind, *_ in columns)
-        statements += [f"CREATE TABLE data_{name} ({described})", f"CREATE VIEW {name} AS SELECT * FROM data_{name}"]
+        statements.append(f"CREATE TABLE empty_{name} ({described})")
     return "; ".join(statements)

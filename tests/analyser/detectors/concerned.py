@@ -11,11 +11,13 @@ from collections.abc import Iterator
 import duckdb
 import pandas as pd
 
+from analyser.context.stage import Stage
 from analyser.context.stages import STAGES
 from analyser.detectors import DETECTORS, running
 from analyser.detectors.cut import Key, cut
 from analyser.detectors.detector import Detector
 from analyser.detectors.partition_sql import partitions_sql
+from analyser.registry.tables import TABLES
 from tests.analyser.detectors.scenarios import Scenario
 from tests.support.rows import connection_from_rows
 from tests.support.shares import RUNS_THE_REST
@@ -24,7 +26,7 @@ from tests.support.shares import RUNS_THE_REST
 def concerned(scenario: Scenario) -> list[Detector]:
     """Detectors that read a table with rows; that the others are silent on empty tables is a test of its own."""
     filled = _filled(scenario)
-    filled |= {made for stage in STAGES if filled & {*stage.makes, *stage.reads} for made in stage.makes}
+    filled |= {made for stage in STAGES if filled & _of_protocol(stage) for made in stage.makes}
     return [detector for detector in DETECTORS.values() if filled & set(detector.reads)]
 
 
@@ -38,7 +40,7 @@ def connected(scenario: Scenario) -> duckdb.DuckDBPyConnection:
     """The tables with their context; a stage that reads empty tables only would change nothing and is left out."""
     con = connection_from_rows(scenario.rows)
     for stage in STAGES:
-        if _filled(scenario) & {*stage.makes, *stage.reads}:
+        if _filled(scenario) & _of_protocol(stage):
             stage.run(con)
     return con
 
@@ -51,3 +53,8 @@ def partitions(con: duckdb.DuckDBPyConnection, detector: Detector) -> Iterator[t
 
 def _filled(scenario: Scenario) -> set[str]:
     return {table for table, rows in scenario.rows.items() if rows}
+
+
+def _of_protocol(stage: Stage) -> set[str]:
+    """Tables without which the stage has nothing to look at."""
+    return {name for name in (*stage.makes, *stage.reads) if TABLES[name].protocol}
