@@ -20,6 +20,8 @@ from analyser.detectors.kafka import (
     kaf206_transactional_id_twice,
     kaf207_late_end_of_transaction,
     kaf307_corrupt_batch,
+    kaf309_admin_change,
+    kaf316_topic_recreated,
 )
 
 RULES: tuple[Detector, ...] = (
@@ -39,4 +41,6 @@ RULES: tuple[Detector, ...] = (
     kaf206_transactional_id_twice.DETECTOR,
     kaf207_late_end_of_transaction.DETECTOR,
     kaf307_corrupt_batch.DETECTOR,
+    kaf309_admin_change.DETECTOR,
+    kaf316_topic_recreated.DETECTOR,
 )
