@@ -7,6 +7,7 @@ that it makes; without rows of dissectors they are empty.
 
 from __future__ import annotations
 
+from analyser.context.connections_stage import CONNECTIONS_STAGE
 from analyser.context.group_stage import GROUP_STAGE
 from analyser.context.kafka_stage import KAFKA_STAGE
 from analyser.context.mongo_stage import MONGO_STAGE
@@ -14,5 +15,13 @@ from analyser.context.mqtt_stage import MQTT_STAGE
 from analyser.context.producers_stage import PRODUCERS_STAGE
 from analyser.context.reading_stage import READING_STAGE
 
-STAGES = (KAFKA_STAGE, READING_STAGE, GROUP_STAGE, PRODUCERS_STAGE, MQTT_STAGE, MONGO_STAGE)
+STAGES = (
+    KAFKA_STAGE,
+    READING_STAGE,
+    GROUP_STAGE,
+    PRODUCERS_STAGE,
+    CONNECTIONS_STAGE,
+    MQTT_STAGE,
+    MONGO_STAGE,
+)
 STAGE_OF = {table: stage for stage in STAGES for table in stage.makes}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from analyser.registry.kafka_connections import CONNECTIONS
 from analyser.registry.kafka_groups import KAFKA_GROUP_TABLES
 from analyser.registry.kafka_producers import KAFKA_PRODUCER_TABLES
 from analyser.registry.kafka_reading import READING_RUNS
@@ -336,6 +337,7 @@ KAFKA_TABLES = (
     READING_RUNS,
     *KAFKA_PRODUCER_TABLES,
     *KAFKA_GROUP_TABLES,
+    CONNECTIONS,
 )
 
 _LAG_MINUTES = Table(

@@ -37,10 +37,12 @@ def looked_at(scenario: Scenario) -> list[Detector]:
 
 
 def connected(scenario: Scenario) -> duckdb.DuckDBPyConnection:
-    """The tables with their context; a stage that reads empty tables only would change nothing and is left out."""
+    """The tables with their context; a stage that reads empty tables only would change nothing and is left out, and so
+    is one whose own rows the scenario gives."""
     con = connection_from_rows(scenario.rows)
     for stage in STAGES:
-        if _filled(scenario) & _of_protocol(stage):
+        given = _filled(scenario)
+        if given & _of_protocol(stage) and not given & {*stage.new}:
             stage.run(con)
     return con
 

@@ -8,6 +8,7 @@ offsets go wrong in practice, with all codes that they give.
 from tests.analyser.detectors.scenarios.faults import FAULTS
 from tests.analyser.detectors.scenarios.fires import FIRES as OTHER_FIRES
 from tests.analyser.detectors.scenarios.kafka_changes import CHANGES_FIRES, CHANGES_NEAR_MISSES
+from tests.analyser.detectors.scenarios.kafka_connections import CONNECTION_FIRES, CONNECTION_NEAR_MISSES
 from tests.analyser.detectors.scenarios.kafka_groups import KAFKA_GROUPS_FIRES, KAFKA_GROUPS_NEAR_MISSES
 from tests.analyser.detectors.scenarios.kafka_offsets import KAFKA_OFFSETS_FIRES, KAFKA_OFFSETS_NEAR_MISSES
 from tests.analyser.detectors.scenarios.kafka_producers import PRODUCER_FIRES, PRODUCER_NEAR_MISSES
@@ -20,6 +21,7 @@ from tests.analyser.detectors.scenarios.tcp import TCP_FIRES, TCP_NEAR_MISSES
 FIRES: list[Scenario] = [
     *OTHER_FIRES,
     *CHANGES_FIRES,
+    *CONNECTION_FIRES,
     *KAFKA_GROUPS_FIRES,
     *PRODUCER_FIRES,
     *KAFKA_OFFSETS_FIRES,
@@ -30,6 +32,7 @@ FIRES: list[Scenario] = [
 NEAR_MISSES: list[Scenario] = [
     *OTHER_NEAR_MISSES,
     *CHANGES_NEAR_MISSES,
+    *CONNECTION_NEAR_MISSES,
     *KAFKA_GROUPS_NEAR_MISSES,
     *PRODUCER_NEAR_MISSES,
     *KAFKA_OFFSETS_NEAR_MISSES,

@@ -1,0 +1,79 @@
+"""What the rules about connections of Kafka clients share: how one is named, what proves it, numbers of a client.
+
+In: rows of `kafka_connections` as dicts. Out: words, evidence, and parts of a finding's numbers.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from analyser.detectors.findings import Evidence
+from analyser.detectors.frame_rows import Row
+from analyser.detectors.kafka.producers import client_numbers, clock_text, seconds_text
+from analyser.detectors.proof import Proof
+from analyser.words import printable
+
+CONNECTIONS = "kafka_connections"
+# Columns by which a connection is named and proven.
+PLACE_COLUMNS = (
+    "ts", "flow_id", "client_id", "client_address", "client_port", "server_address", "server_port", "file",
+    "first_packet", "ts_last", "ts_closed", "first_exchange_id",
+)  # fmt: skip
+MOST_NAMED = 20
+
+
+def server_text(row: Mapping[str, Any]) -> str:
+    """`10.0.0.9:9092`, with brackets around an IPv6 address."""
+    return address_text(row["server_address"], row["server_port"])
+
+
+def address_text(host: str | None, port: int | None) -> str:
+    """A host or address with its port, as it stands in settings."""
+    name = printable(host, 120) if host else "(unknown host)"
+    return f"[{name}]:{port}" if ":" in name else f"{name}:{port}"
+
+
+def span_text(first_ns: int, last_ns: int) -> str:
+    """`from 2026-11-20 12:28:24 UTC on, for 30.1 s`."""
+    return f"from {clock_text(first_ns)} on, for {seconds_text(max(last_ns - first_ns, 0))}"
+
+
+def ended(row: Mapping[str, Any]) -> int:
+    """Unix ns of the connection's end, or of its last packet."""
+    return int(row["ts_closed"] or row["ts_last"] or row["ts"])
+
+
+def connections_proof(rows: Sequence[Row]) -> Proof:
+    """Connections as proof, at least one: their first packets, with the request where there is one."""
+    evidence = (Evidence(row["file"], row["first_packet"], row["first_exchange_id"]) for row in rows)
+    return Proof(min(row["ts"] for row in rows), max(ended(row) for row in rows), evidence)
+
+
+def by_client(rows: Iterable[Row]) -> dict[str | None, list[Row]]:
+    """Connections by the client id of their requests; those without requests under None."""
+    found: dict[str | None, list[Row]] = {}
+    for row in rows:
+        found.setdefault(row["client_id"], []).append(row)
+    return found
+
+
+def clients_of(rows: Iterable[Row]) -> list[Row]:
+    """The clients of these connections for a finding's numbers, those with most connections first."""
+    counted = Counter((row["client_address"], row["client_id"]) for row in rows)
+    ranked = sorted(counted.items(), key=lambda one: (-one[1], str(one[0])))
+    return [
+        client_numbers({"client_address": address, "client_id": client_id}, connections=number)
+        for (address, client_id), number in ranked[:MOST_NAMED]
+    ]
+
+
+def client_subject(row: Mapping[str, Any]) -> Row:
+    """Standard keys of a finding about one client."""
+    return {"cluster": row["cluster_id"], "client": row["client_id"], "address": row["client_address"]}
+
+
+def client_keys(row: Mapping[str, Any]) -> Row:
+    """The same among the numbers."""
+    return {"cluster": row["cluster_id"], "client_id": row["client_id"], "address": row["client_address"]}

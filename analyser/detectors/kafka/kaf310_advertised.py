@@ -1,0 +1,246 @@
+"""KAF310 advertised-unreachable: the address that brokers tell a client cannot be reached by it.
+
+Finds
+    Clients that get an answer at their bootstrap server, are sent to another address by it (Metadata, DescribeCluster,
+    FindCoordinator), and never get there.
+
+Why it matters
+    The classic of advertised.listeners: the first connection works, so the port looks open, and yet nothing is read or
+    written. Clients say "Connection to node 1 could not be established" or only time out.
+
+How it decides
+    Three attempts (tries) at the address that clients were told, all refused or never answered, while no connection of
+    anybody is served there, and the address is told again after the first failure (a broker that is down is not). Or
+    the address is loopback or link-local, and the client is elsewhere. Or the client never tries the address, as when
+    the name does not resolve, and asks again and again for brokers or coordinators, three times and for ten seconds
+    (tries, patience_s). The last two only where the client asks for nothing but versions, addresses, logins and
+    producer ids on any connection; a name with the port of the bootstrap server may be that server, so medium
+    confidence.
+
+False alarms
+    A program that only asks for metadata and connects to nothing else. Behind a load balancer the told address differs
+    from that of the server, but clients work: silent.
+
+References
+    Kafka's advertised.listeners; KIP-103 and KIP-235; Robin Moffatt, "Kafka Listeners - Explained".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from ipaddress import ip_address
+from typing import NamedTuple
+
+from analyser.detectors.detector import Detector, Frames
+from analyser.detectors.findings import Evidence, Finding
+from analyser.detectors.frame_rows import Row, rows_of
+from analyser.detectors.kafka.connections import (
+    CONNECTIONS,
+    PLACE_COLUMNS,
+    address_text,
+    client_keys,
+    client_subject,
+    clients_of,
+    connections_proof,
+    server_text,
+    span_text,
+)
+from analyser.detectors.kafka.producers import client_text
+from analyser.detectors.proof import Proof
+from analyser.severity import Confidence
+from analyser.words import count, sentence_start
+
+BROKERS = "kafka_brokers"
+_NS_PER_S = 1_000_000_000
+_LOOPBACK_NAMES = ("localhost", "localhost.localdomain", "ip6-localhost")
+_FAILED = ("refused", "unanswered")
+# By whether attempts failed in both ways, and the first of these.
+_HOW = {
+    (False, "refused"): "refused: nothing listens there",
+    (False, "unanswered"): "never answered: a firewall, or no such host",
+    (True, "refused"): "refused or never answered",
+}
+
+
+class _Told(NamedTuple):
+    """An address that one client was told of. rows: of kafka_brokers; own: connections of this client id."""
+
+    host: str
+    port: int
+    rows: Sequence[Row]
+    own: Sequence[Row]
+
+    @property
+    def works(self) -> bool:
+        return any(row["work"] or row["others"] for row in self.own)
+
+    @property
+    def asked_at(self) -> list[int]:
+        return sorted({row["ts"] for row in self.rows})
+
+    @property
+    def text(self) -> str:
+        return address_text(self.host, self.port)
+
+
+class _Way(NamedTuple):
+    """Why the client does not get there. attempts: its connections to the address."""
+
+    kind: str
+    words: str
+    attempts: Sequence[Row]
+    confidence: Confidence
+
+
+def detect(frames: Frames, *, tries: int = 3, patience_s: float = 10.0) -> Iterator[Finding]:
+    """One finding per client id and address told."""
+    connections = rows_of(frames[CONNECTIONS])
+    found = [
+        (told, way)
+        for told in _addresses(rows_of(frames[BROKERS]), connections)
+        if (way := _way(told, connections, tries, round(patience_s * _NS_PER_S))) is not None
+    ]
+    for told, way in found:
+        yield _finding(told, way)
+
+
+def _addresses(brokers: Sequence[Row], connections: Sequence[Row]) -> Iterator[_Told]:
+    by_flow = {row["flow_id"]: row for row in connections}
+    told: dict[tuple[str | None, str, int], list[Row]] = {}
+    for row in brokers:
+        asked = by_flow.get(row["flow_id"])
+        if asked is not None and row["host"] and row["port"] is not None:
+            told.setdefault((asked["client_id"], row["host"], row["port"]), []).append(row)
+    for (client_id, host, port), rows in told.items():
+        yield _Told(host, port, rows, [row for row in connections if row["client_id"] == client_id])
+
+
+def _way(told: _Told, connections: Sequence[Row], tries: int, patience_ns: int) -> _Way | None:
+    asked = told.asked_at
+    attempts = [row for row in connections if (row["server_address"], row["server_port"]) == (told.host, told.port)]
+    attempts = attempts or [row for row in connections if _may_be(told, row)]
+    failed = [row for row in attempts if row["handshake"] in _FAILED and not row["served"]]
+    if len(failed) == len(attempts) >= tries and asked[-1] > failed[0]["ts"]:
+        kinds = {str(row["handshake"]) for row in failed}
+        how = _HOW[len(kinds) > 1, min(kinds)]
+        words = f"but none of its {count(len(failed), 'attempt')} to connect there succeeds ({how})"
+        return _Way(min(kinds), words, failed, "high")
+    again = len(asked) >= tries and asked[-1] - asked[0] >= patience_ns
+    if told.works or not again or any(row["handshake"] == "complete" for row in attempts):
+        return None
+    if _is_local(told):
+        return _Way("loopback", "which is the client's own host, where no broker is", failed, "high")
+    if attempts or any(row["server_port"] == told.port and row["server_address"] == told.host for row in told.own):
+        return None
+    same_port = any(row["server_port"] == told.port for row in told.own)
+    if same_port and (_is_address(told.host) or not _asks_in_vain(told, tries)):
+        return None
+    words = "to which it opens no connection (does the name resolve there?)"
+    if _is_address(told.host):
+        words = "to which it opens no connection"
+    return _Way("never tried", words, [], "medium")
+
+
+def _may_be(told: _Told, row: Row) -> bool:
+    """The connection may go to this name: what it resolves to is not in the packets."""
+    return not _is_address(told.host) and row["server_port"] == told.port and not row["requests"]
+
+
+def _asks_in_vain(told: _Told, tries: int) -> bool:
+    """The client asks for its coordinator again and again, is told, and goes nowhere."""
+    return len({row["ts"] for row in told.rows if row["source"] == "FindCoordinator"}) >= tries
+
+
+def _is_address(host: str) -> bool:
+    try:
+        ip_address(host)
+    except ValueError:
+        return False
+    return True
+
+
+def _is_local(told: _Told) -> bool:
+    """Loopback or link-local, told to a client that is elsewhere than the server."""
+    row = told.rows[0]
+    if told.host.lower() in _LOOPBACK_NAMES:
+        local = True
+    else:
+        local = _is_address(told.host) and (ip_address(told.host).is_loopback or ip_address(told.host).is_link_local)
+    ends = (row["client_address"], row["server_address"])
+    return local and None not in ends and ends[0] != ends[1] and not any(ip_address(end).is_loopback for end in ends)
+
+
+def _finding(told: _Told, way: _Way) -> Finding:
+    first, asked = told.rows[0], told.asked_at
+    client = {**first, "client_id": told.own[0]["client_id"] if told.own else None}
+    nodes = sorted({row["node_id"] for row in told.rows if row["node_id"] is not None and row["node_id"] >= 0})
+    node = f" (node {', '.join(map(str, nodes))})" if nodes else ""
+    groups = sorted({row["group_id"] for row in told.rows if row["group_id"]})
+    outcome = "It gets to its other brokers" if told.works else "It never reads or writes"
+    last = max(asked[-1], max((row["ts"] for row in way.attempts), default=0))
+    return DETECTOR.finding(
+        severity="warning" if told.works else "critical",
+        confidence=way.confidence,
+        provisional=True,
+        subject={**client_subject(client), "advertised": told.text},
+        sentence=(
+            f"{sentence_start(client_text(client))} is sent by {server_text(first)} to {told.text}{node}, {way.words}. "
+            f"It was told so {count(len(asked), 'time')}, {span_text(asked[0], last)}. {outcome}."
+        ),
+        next_step=(
+            f"Give the listener behind {server_text(first)} an address in advertised.listeners that this client "
+            f"resolves and reaches, instead of {told.text}; look at listener names, port forwarding and firewalls."
+        ),
+        proof=_proof(told, way),
+        numbers={
+            **client_keys(client),
+            "advertised": told.text,
+            "server": server_text(first),
+            "where": told.text,
+            "why": way.kind,
+            "times_told": len(asked),
+            "attempts": len(way.attempts),
+            "nodes": nodes,
+            "groups": groups,
+            "group": groups[0] if len(groups) == 1 else None,
+            "connections": len(told.own),
+            "works": told.works,
+            "clients": clients_of(told.own) or [{"address": client["client_address"], "client_id": None}],
+        },
+    )
+
+
+def _proof(told: _Told, way: _Way) -> Proof:
+    asked = [Evidence(None, None, row["exchange_id"]) for row in told.rows]
+    times = told.asked_at
+    if not way.attempts:
+        return Proof(times[0], times[-1], asked)
+    tried = connections_proof(way.attempts)
+    first = times[0] if tried.ts_first_ns is None else min(times[0], tried.ts_first_ns)
+    last = times[-1] if tried.ts_last_ns is None else max(times[-1], tried.ts_last_ns)
+    return Proof(first, last, [*asked[:4], *tried.evidence])
+
+
+DETECTOR = Detector(
+    code="KAF310",
+    name="advertised-unreachable",
+    severity="critical",
+    confidence="high",
+    reads={
+        CONNECTIONS: (*PLACE_COLUMNS, "handshake", "requests", "work", "others", "served"),
+        BROKERS: (
+            "ts", "exchange_id", "flow_id", "node_id", "host", "port", "source", "group_id", "server_address",
+            "server_port",
+        ),
+    },
+    partition_by=("cluster_id", "client_address"),
+    detect=detect,
+    rows={BROKERS: "host <> '' AND port > 0"},
+    suspects=f"""
+        SELECT cluster_id, client_address FROM r_{CONNECTIONS} WHERE handshake IN {_FAILED} AND NOT served
+        GROUP BY ALL HAVING count(*) >= 3
+        UNION ALL
+        SELECT cluster_id, client_address FROM (
+            SELECT cluster_id, client_address, client_id, sum("work" + others) AS done, sum(requests) AS asked
+            FROM r_{CONNECTIONS} GROUP BY ALL) WHERE done = 0 AND asked >= 3""",
+)  # fmt: skip

@@ -1,0 +1,271 @@
+"""Scenarios of the rules about getting in: addresses, protocols, logins, names, connections."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tests.analyser.detectors.scenarios.build import Row, at, exchange
+from tests.analyser.detectors.scenarios.scenario import Scenario, fires, silent
+
+CLIENT = {"cluster_id": "c1", "client_address": "10.1.0.7", "client_id": "shop"}
+BOOTSTRAP = {"server_address": "10.1.0.100", "server_port": 9092}
+TOLD = ("10.1.0.101", 9093)
+
+
+def connection(number: int, seconds: float, lasts: float | None = None, **more: Any) -> Row:
+    """One connection to the bootstrap server that works, or does what `more` says; `lasts` seconds, else to the end."""
+    closed = None if lasts is None else at(seconds + lasts)
+    row = {
+        **CLIENT, **BOOTSTRAP, "flow_id": f"k{number}", "ts": at(seconds), "ts_last": closed or at(60),
+        "observed_until": closed or at(60), "ts_closed": closed, "closed_by": closed and "client",
+        "client_port": 50_000 + number, "protocol": "kafka", "handshake": "complete", "file": "incident.pcapng",
+        "first_packet": number + 1, "bytes_to_server": 900, "bytes_to_client": 9000, "acked_by_server": 900,
+        "acked_by_client": 9000, "requests": 9, "answered": 9, "unanswered": 0, "errors": 0, "work": 6, "others": 0,
+        "first_operation": "ApiVersions", "last_operation": "Fetch", "last_status": "ok", "advertised": False,
+        "served": True, "first_exchange_id": f"k{number}-c0", "last_exchange_id": f"k{number}-c800",
+    }  # fmt: skip
+    return row | more
+
+
+def idle(number: int, seconds: float, **more: Any) -> Row:
+    """A connection on which only versions and addresses were asked for."""
+    return connection(number, seconds, **{"work": 0, "last_operation": "Metadata", **more})
+
+
+def failed(number: int, seconds: float, handshake: str = "refused", **more: Any) -> Row:
+    """An attempt at the address that clients were told."""
+    nothing = {"requests": 0, "answered": 0, "work": 0, "others": 0, "bytes_to_server": 0, "bytes_to_client": 0}
+    unknown = {"client_id": None, "protocol": None, "first_operation": None, "last_operation": None}
+    place = {"server_address": TOLD[0], "server_port": TOLD[1], "served": False, "advertised": True}
+    unseen = {"last_status": None, "first_exchange_id": None, "last_exchange_id": None}
+    row = {"handshake": handshake, **nothing, **unknown, **place, **unseen}
+    return connection(number, seconds, 0.0, **{**row, **more})
+
+
+def told(seconds: float, host: str = TOLD[0], port: int = TOLD[1], source: str = "Metadata", **more: Any) -> Row:
+    """A broker in an answer on the first connection."""
+    row = {
+        "cluster_id": "c1", "client_address": "10.1.0.7", **BOOTSTRAP, "flow_id": "k0", "ts": at(seconds),
+        "exchange_id": f"k0-c{round(seconds * 1000)}", "node_id": 1, "host": host, "port": port, "source": source,
+    }  # fmt: skip
+    return row | more
+
+
+def login(number: int, seconds: float, accepted: bool = False, **more: Any) -> Row:
+    """A PLAIN login that is refused or accepted."""
+    row = {
+        **CLIENT, **BOOTSTRAP, "flow_id": f"k{number}", "exchange_id": f"k{number}-c0", "ts": at(seconds),
+        "ts_response": at(seconds + 0.01), "mechanism": "PLAIN", "user_name": "shop-app", "accepted": accepted,
+        "error_code": 0 if accepted else 58, "error_message": None if accepted else "Authentication failed",
+    }  # fmt: skip
+    return row | more
+
+
+def asked(number: int, seconds: float, operation: str = "Metadata", error_code: int = 3, **more: Any) -> Row:
+    """An exchange that is answered with an error."""
+    error = {"status": "error", "error_code": error_code, "error_name": "UNKNOWN_TOPIC_OR_PARTITION"}
+    place = {**CLIENT, **BOOTSTRAP, "protocol": "kafka", "exchange_id": f"k0-c{number}"}
+    return exchange("k0", seconds, operation, **{**place, "request_message_id": f"k0-c{number}", **error, **more})
+
+
+def topic(seconds: float, name: str, error_code: int = 0, flow_id: str = "k0") -> Row:
+    """A topic in a Metadata answer."""
+    partition = None if error_code else 0
+    return {
+        "cluster_id": "c1", "flow_id": flow_id, "ts": at(seconds), "exchange_id": f"{flow_id}-c{round(seconds * 1000)}",
+        "topic": name, "partition": partition, "error_code": error_code,
+    }  # fmt: skip
+
+
+def closed_at_once(number: int, seconds: float, **more: Any) -> Row:
+    """Versions were answered, the next request was not: the broker closed the connection."""
+    row = {"closed_by": "server", "requests": 2, "answered": 1, "unanswered": 1, "last_status": "unanswered"}
+    return idle(number, seconds, lasts=0.01, **{**row, **more})
+
+
+def first_bytes(number: int, seconds: float, **more: Any) -> Row:
+    """Something that is not Kafka goes to the port, which closes without a byte."""
+    row = {"closed_by": "server", "bytes_to_client": 0, "served": True}
+    place = {**BOOTSTRAP, "advertised": False}
+    return failed(number, seconds, "complete", **{**row, **place, **more})
+
+
+TRIES = [failed(n + 1, n + 1.0) for n in range(5)]
+ASKS = [told(n + 0.5) for n in range(12)]
+SECONDS = range(0, 12, 2)
+
+CONNECTION_FIRES: list[Scenario] = [
+    fires(
+        "KAF306", "warning", "forty connections in one of six minutes",
+        kafka_connections=[
+            *(connection(n, 60.0 * n, 30.0) for n in range(6)), *(connection(n + 10, 130.0 + n) for n in range(40)),
+        ],
+    ),
+    fires("KAF310", "critical", "refused", kafka_connections=[idle(0, 0), *TRIES], kafka_brokers=ASKS),
+    fires(
+        "KAF310", "critical", "never answered",
+        kafka_connections=[idle(0, 0), *(failed(n + 1, n + 1.0, "unanswered") for n in range(4))], kafka_brokers=ASKS,
+    ),
+    fires(
+        "KAF310", "warning", "one of three brokers is refused",
+        kafka_connections=[connection(0, 0), *TRIES], kafka_brokers=[*ASKS, told(0.6, "10.1.0.100", 9092)],
+    ),
+    fires(
+        "KAF310", "critical", "loopback",
+        kafka_connections=[idle(n, n) for n in range(12)],
+        kafka_brokers=[told(n + 0.5, "127.0.0.1", flow_id=f"k{n}") for n in range(12)],
+    ),
+    fires(
+        "KAF310", "critical", "a name that does not resolve",
+        kafka_connections=[idle(0, 0)], kafka_brokers=[told(n + 0.5, "kafka-0.internal", 9094) for n in range(12)],
+    ),
+    fires(
+        "KAF310", "critical", "a name with the port of the bootstrap server, and a coordinator asked for in vain",
+        kafka_connections=[idle(0, 0)],
+        kafka_brokers=[told(n + 0.5, "kafka-0.internal", 9092, "FindCoordinator", group_id="g") for n in range(12)],
+    ),
+    fires(
+        "KAF311", "critical", "TLS to a clear-text port",
+        kafka_connections=[connection(0, 0, client_address="10.1.0.1"), first_bytes(1, 1, client_opening="tls")],
+    ),
+    fires("KAF311", "critical", "HTTP to a Kafka port", kafka_connections=[first_bytes(1, 1, client_opening="http")]),
+    fires(
+        "KAF311", "critical", "clear text to a TLS port",
+        kafka_connections=[
+            closed_at_once(n, n, server_opening="tls", server_tls_alert="fatal unexpected_message") for n in range(2)
+        ],
+    ),
+    fires(
+        "KAF311", "critical", "no SASL where others log in",
+        kafka_connections=[closed_at_once(n, n) for n in range(3)],
+        kafka_authentications=[login(9, 1, True, client_address="10.1.0.1", client_id="other")],
+    ),
+    fires(
+        "KAF311", "critical", "SASL to a port without it",
+        kafka_connections=[idle(0, 0)], kafka_authentications=[login(0, 1, error_code=34, error_message=None)],
+    ),
+    fires(
+        "KAF311", "critical", "a certificate that the client does not trust",
+        kafka_connections=[
+            first_bytes(n, n, client_opening="tls", bytes_to_client=2000, client_tls_alert="fatal unknown_ca",
+                        server_opening="tls")
+            for n in range(2)
+        ],
+    ),
+    fires("KAF312", "critical", "a wrong password", kafka_authentications=[login(n, n) for n in range(4)]),
+    fires(
+        "KAF313", "warning", "a misspelt name",
+        exchanges=[asked(n, n + 0.1) for n in range(8)],
+        kafka_partitions=[topic(0.2, "green-refuns", 3), topic(0.1, "green-refunds", flow_id="k9")],
+    ),
+    fires(
+        "KAF314", "warning", "a producer made for each message",
+        kafka_connections=[connection(n, n * 1.5, 0.3, requests=4, work=1) for n in range(30)],
+    ),
+    fires(
+        "KAF315", "warning", "forty refusals a second for four seconds",
+        exchanges=[asked(n, n / 40, "OffsetFetch", 25) for n in range(160)],
+    ),
+]  # fmt: skip
+
+CONNECTION_NEAR_MISSES: list[Scenario] = [
+    silent(
+        "KAF306", "twenty-nine connections in one minute",
+        kafka_connections=[
+            *(connection(n, 60.0 * n, 30.0) for n in range(6)), *(connection(n + 10, 130.0 + n) for n in range(25)),
+        ],
+    ),
+    silent(
+        "KAF306", "all connections of a client that starts",
+        kafka_connections=[connection(n, n, None, observed_until=at(400)) for n in range(50)],
+    ),
+    silent(
+        "KAF310", "a broker that is restarted: refused, then reached",
+        kafka_connections=[
+            connection(0, 0), *TRIES, connection(9, 9, server_address=TOLD[0], server_port=TOLD[1]),
+        ],
+        kafka_brokers=ASKS,
+    ),
+    silent(
+        "KAF310", "a broker that is down: others were served there",
+        kafka_connections=[connection(0, 0), *({**one, "served": True} for one in TRIES)], kafka_brokers=ASKS,
+    ),
+    silent(
+        "KAF310", "a broker that is down is told no more",
+        kafka_connections=[connection(0, 0), *TRIES], kafka_brokers=[told(0.5)],
+    ),
+    silent(
+        "KAF310", "behind a load balancer",
+        kafka_connections=[connection(0, 0), connection(1, 1)],
+        kafka_brokers=[told(n + 0.5, "kafka-0.internal", 9094) for n in range(12)],
+    ),
+    silent(
+        "KAF310", "a listing of topics every two seconds, by a name that is this server",
+        kafka_connections=[idle(0, 0)], kafka_brokers=[told(n + 0.5, "kafka-0.internal", 9092) for n in SECONDS],
+    ),
+    silent(
+        "KAF310", "a broker on this very host",
+        kafka_connections=[idle(n, n, client_address="127.0.0.1", server_address="127.0.0.1") for n in range(12)],
+        kafka_brokers=[
+            told(n + 0.5, "127.0.0.1", 9092, flow_id=f"k{n}", client_address="127.0.0.1", server_address="127.0.0.1")
+            for n in range(12)
+        ],
+    ),
+    silent(
+        "KAF311", "TLS to a TLS port",
+        kafka_connections=[
+            first_bytes(n, n, client_opening="tls", server_opening="tls", bytes_to_client=5000, served=False)
+            for n in range(3)
+        ],
+    ),
+    silent(
+        "KAF311", "a TLS connection that the client gives up",
+        kafka_connections=[first_bytes(1, 1, client_opening="tls", closed_by="client")],
+    ),
+    silent(
+        "KAF311", "a broker that goes down closes connections that worked before",
+        kafka_connections=[*(closed_at_once(n, n) for n in range(3)), connection(8, 8)],
+    ),
+    silent(
+        "KAF311", "requests that were lost on the way",
+        kafka_connections=[closed_at_once(n, n, acked_by_server=400) for n in range(3)],
+    ),
+    silent("KAF312", "two wrong passwords", kafka_authentications=[login(n, n) for n in range(2)]),
+    silent(
+        "KAF312", "the right one in the end",
+        kafka_authentications=[*(login(n, n) for n in range(4)), login(5, 5, True)],
+    ),
+    silent(
+        "KAF313", "a topic that is being made",
+        exchanges=[asked(n, n / 10) for n in range(4)],
+        kafka_partitions=[topic(0.1, "orders", 3), topic(0.5, "orders")],
+    ),
+    silent(
+        "KAF313", "a topic that is there in the end",
+        exchanges=[asked(n, n / 10) for n in range(8)],
+        kafka_partitions=[topic(0.1, "orders", 3), topic(1.5, "orders")],
+    ),
+    silent(
+        "KAF314", "three connections for each of six consumers",
+        kafka_connections=[connection(n, n * 1.5, 30.0) for n in range(18)],
+    ),
+    silent(
+        "KAF314", "many long connections of one name",
+        kafka_connections=[connection(n, n, 40.0, work=4000) for n in range(30)],
+    ),
+    silent(
+        "KAF314", "connections that never get to work",
+        kafka_connections=[idle(n, n, lasts=0.2, requests=3) for n in range(30)],
+    ),
+    silent(
+        "KAF314", "an operator's tool in a loop",
+        kafka_connections=[connection(n, n, 0.4, requests=3, work=0, others=1) for n in range(30)],
+    ),
+    silent(
+        "KAF315", "one refusal for each of a hundred partitions",
+        exchanges=[asked(n, n / 1000, "Produce", 6) for n in range(100)],
+    ),
+    silent(
+        "KAF315", "ten a second", exchanges=[asked(n, n / 10, "OffsetFetch", 25) for n in range(160)],
+    ),
+]  # fmt: skip
