@@ -32,7 +32,7 @@ def outsider(it: Incident, port: int, *libraries: str, settings: tuple[str, ...]
 def advertised(it: Incident, port: int, words: str, place: str) -> None:
     """One way to advertise a wrong address."""
     made = outsider(it, port, *LIBRARIES)
-    it.is_about(f"the advertised address is {words}", made, ["KAF310"], MAY_FOLLOW, [made], advertised=place)
+    it.is_about(f"the advertised address is {words}", made.identity(), ["KAF310"], MAY_FOLLOW, [made], advertised=place)
 
 
 @fault(libraries=LIBRARIES)
@@ -64,7 +64,11 @@ def wrong_bootstrap_port(it: Incident) -> None:
     """A client asks at a port where nobody listens."""
     made = outsider(it, world.CLOSED_PORT, *LIBRARIES)
     it.is_about(
-        "the bootstrap port is wrong: nobody listens there", made, ["NET103", "TCP104", "KAF310"], MAY_FOLLOW, [made]
+        "the bootstrap port is wrong: nobody listens there",
+        made.identity(),
+        ["NET103", "TCP104", "KAF310"],
+        MAY_FOLLOW,
+        [made],
     )
 
 
@@ -73,7 +77,7 @@ def wrong_protocol(it: Incident, port: int, words: str, settings: dict[str, tupl
     library = it.library(*settings)
     it.wanted_library = library
     made = outsider(it, port, library, settings=settings[library])
-    it.is_about(words, made, ["KAF311"], MAY_FOLLOW, [made], port=port)
+    it.is_about(words, made.identity(), ["KAF311"], MAY_FOLLOW, [made], port=port)
 
 
 TLS = dict.fromkeys(SECURE, ("security.protocol=SSL",))
@@ -123,7 +127,7 @@ def wrong_password(it: Incident) -> None:
     settings = tuple(one.replace(world.PASSWORD, world.WRONG_PASSWORD) for one in SASL[library])
     it.wanted_library = library
     made = outsider(it, world.SASL_PORT, library, settings=settings)
-    it.is_about("a wrong password again and again", made, ["KAF312"], MAY_FOLLOW, [made], user=world.USER)
+    it.is_about("a wrong password again and again", made.identity(), ["KAF312"], MAY_FOLLOW, [made], user=world.USER)
 
 
 @fault()
@@ -154,7 +158,7 @@ def unknown_topic(it: Incident) -> None:
     it.seconds(26, 32)
     it.is_about(
         "a topic that does not exist is asked for again and again",
-        made,
+        made.identity(),
         ["KAF313"],
         (*MAY_FOLLOW, "KAF315"),
         [made],
@@ -177,7 +181,7 @@ def connection_per_message(it: Incident) -> None:
         topics=(topic,),
     )
     it.seconds(26, 30)
-    it.is_about("a connection for each message", made, ["KAF314", "KAF306"], (), [made], topic=topic)
+    it.is_about("a connection for each message", made.identity(), ["KAF314", "KAF306"], (), [made], topic=topic)
 
 
 @fault()
@@ -194,7 +198,7 @@ def request_spin(it: Incident) -> None:
         group=group,
     )
     it.seconds(14, 18)
-    it.is_about("one request is repeated at once after each refusal", made, ["KAF315"], (), [made])
+    it.is_about("one request is repeated at once after each refusal", made.identity(), ["KAF315"], (), [made])
 
 
 @fault(libraries=("sarama",))
@@ -214,4 +218,4 @@ def old_client(it: Incident) -> None:
         "sarama", group=group, topics=[topic],
     )  # fmt: skip
     it.seconds(14, 18)
-    it.is_about(f"a client of the level of Kafka {level}", made, ["KAF305"], (*MAY_FOLLOW, "KAF311"), [made])
+    it.is_about(f"a client of the level of Kafka {level}", made.identity(), ["KAF305"], (*MAY_FOLLOW, "KAF311"), [made])

@@ -55,14 +55,14 @@ def link_down(it: Incident) -> None:
 
 @fault()
 def packet_loss(it: Incident) -> None:
-    """A hundredth and more of a client's packets is lost."""
+    """Some per cent of a client's packets are lost."""
     (topic,) = it.topics(2)
     it.begin()
-    feed = it.sender(topic, "rate=80", "size=500")
+    feed = it.sender(topic, "rate=120", "rounds=20", "size=300")
     member = it.member(it.world.names.group(), [topic])
     it.seconds(2, 3)
     it.from_now()
-    percent = it.rng.choice((1, 2, 3))
+    percent = it.rng.choice((3, 5, 8))
     with firewall.dropping(it.world.hosts["broker"], member.address, share=percent / 100):
         it.seconds(28, 34)
     it.until_now()
