@@ -1,4 +1,5 @@
-"""A client of our own for faults that no library commits: sequence (numbers with a gap), spin (one request, one error).
+"""A client of our own for faults that no library commits: sequence (numbers with a gap), spin (one request, one error),
+late_end (the end of a transaction comes after the next one began).
 
 In: a command and NAME=VALUE words: broker=HOST:PORT, client_id=, topic= or group=. Out: JSON lines; SIGTERM ends it.
 """
@@ -15,7 +16,8 @@ import threading
 from kafka.record.default_records import DefaultRecordBatchBuilder  # type: ignore[import-untyped]
 
 STOP = threading.Event()
-PRODUCE, HEARTBEAT, INIT_PRODUCER_ID = (0, 7), (12, 3), (22, 1)  # API key and version, all without tagged fields
+PRODUCE, HEARTBEAT, INIT_PRODUCER_ID = (0, 7), (12, 3), (22, 1)
+ADD_PARTITIONS, END_TRANSACTION = (24, 0), (26, 0)  # API key and version, all without tagged fields
 RECORDS_IN_BATCH = 5
 GOOD_BATCHES = 30
 SPINS_PER_SECOND = 50
@@ -53,15 +55,23 @@ class Connection:
         return found
 
 
-def batch(producer_id: int, epoch: int, sequence: int) -> bytes:
+def batch(producer_id: int, epoch: int, sequence: int, transactional: bool = False) -> bytes:
     """Return a record batch with these numbers."""
     builder = DefaultRecordBatchBuilder(
-        magic=2, compression_type=0, is_transactional=0, producer_id=producer_id, producer_epoch=epoch,
+        magic=2, compression_type=0, is_transactional=transactional, producer_id=producer_id, producer_epoch=epoch,
         base_sequence=sequence, batch_size=100_000,
     )  # fmt: skip
     for offset in range(RECORDS_IN_BATCH):
         builder.append(offset, None, None, b"reading %d" % (sequence + offset), [])
     return bytes(builder.build())
+
+
+def produce(connection: Connection, topic: str, transactional_id: str | None, records: bytes) -> int:
+    """Send a batch to partition 0 and return the error code."""
+    body = text(transactional_id) + struct.pack(">hii", -1, 5000, 1) + text(topic)
+    answer = connection.ask(PRODUCE, body + struct.pack(">iii", 1, 0, len(records)) + records)
+    place = 4 + 2 + len(topic) + 4 + 4
+    return int.from_bytes(answer[place : place + 2], "big", signed=True)
 
 
 def sequence(words: dict[str, str], connection: Connection) -> None:
@@ -72,17 +82,39 @@ def sequence(words: dict[str, str], connection: Connection) -> None:
     while not STOP.wait(0.2):
         if sent == GOOD_BATCHES:
             number += RECORDS_IN_BATCH
-        records = batch(producer_id, epoch, number)
-        body = text(None) + struct.pack(">hii", -1, 5000, 1) + text(words["topic"])
-        answer = connection.ask(PRODUCE, body + struct.pack(">iii", 1, 0, len(records)) + records)
-        place = 4 + 2 + len(words["topic"]) + 4 + 4
-        (error,) = struct.unpack(">h", answer[place : place + 2])
+        error = produce(connection, words["topic"], None, batch(producer_id, epoch, number))
         sent += 1
         if error == 0:
             number += RECORDS_IN_BATCH
         elif not told:
             told = True
             print(json.dumps({"event": "refused", "error": error, "producer_id": producer_id}), flush=True)
+
+
+def late_end(words: dict[str, str], connection: Connection) -> None:
+    """Write transactions to topic=T; an EndTxn is sent again on another connection when the next one has begun."""
+    other = Connection(words["broker"], words["client_id"])
+    name = words["transactional_id"]
+    answer = connection.ask(INIT_PRODUCER_ID, text(name) + struct.pack(">i", 60_000))
+    producer_id, epoch = struct.unpack(">qh", answer[6:16])
+    who = text(name) + struct.pack(">qh", producer_id, epoch)
+    partition = struct.pack(">i", 1) + text(words["topic"]) + struct.pack(">ii", 1, 0)
+    number = 0
+    for transaction in range(sys.maxsize):
+        if STOP.wait(1.0):
+            return
+        connection.ask(ADD_PARTITIONS, who + partition)
+        said = []
+        for half in range(2):
+            said.append(produce(connection, words["topic"], name, batch(producer_id, epoch, number, True)))
+            number += RECORDS_IN_BATCH * (said[-1] == 0)
+            if half == 0 and transaction % 5 == 4:
+                other.ask(END_TRANSACTION, who + b"\1")
+                print(json.dumps({"event": "late", "producer_id": producer_id}), flush=True)
+        answer = connection.ask(END_TRANSACTION, who + b"\1")
+        said.append(int.from_bytes(answer[4:6], "big", signed=True))
+        if any(said):
+            print(json.dumps({"event": "refused", "errors": said}), flush=True)
 
 
 def spin(words: dict[str, str], connection: Connection) -> None:
@@ -99,7 +131,7 @@ def main() -> None:
     words = dict(word.split("=", 1) for word in sys.argv[2:])
     connection = Connection(words["broker"], words["client_id"])
     print(json.dumps({"event": "session"}), flush=True)
-    {"sequence": sequence, "spin": spin}[sys.argv[1]](words, connection)
+    {"sequence": sequence, "spin": spin, "late_end": late_end}[sys.argv[1]](words, connection)
 
 
 if __name__ == "__main__":

@@ -235,3 +235,24 @@ def isr_flapping(it: Incident) -> None:
         topic=topic,
     )
     it.truth["cluster_wide"] = True
+
+
+@fault()
+def late_end_of_transaction(it: Incident) -> None:
+    """The end of a transaction is sent again, on another connection, and ends the next one."""
+    (topic,) = it.topics(1)
+    it.begin()
+    name = f"{it.world.names.client()}-tx"
+    reader(it, topic)
+    sender = it.add(
+        lambda client_id: clients.python_command(
+            "raw_client", "late_end", f"broker={it.world.endpoint}", f"client_id={client_id}", f"topic={topic}",
+            f"transactional_id={name}",
+        ),
+        "our own", topics=(topic,),
+    )  # fmt: skip
+    it.from_now()
+    sender.process.wait_for_event("late", 2, timeout_s=40)
+    it.seconds(4, 6)
+    it.is_about("the end of a transaction ends the next one", sender, ["KAF207"], ("KAF201", "KAF203", "KAF205"),
+                it.clients, transactional_id=name, topic=topic)  # fmt: skip
