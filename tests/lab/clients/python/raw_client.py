@@ -66,6 +66,15 @@ def batch(producer_id: int, epoch: int, sequence: int, transactional: bool = Fal
     return bytes(builder.build())
 
 
+def producer(connection: Connection, transactional_id: str | None) -> tuple[int, int]:
+    """Return a producer id with its epoch; a broker that has just started has none at first."""
+    while True:
+        answer = connection.ask(INIT_PRODUCER_ID, text(transactional_id) + struct.pack(">i", 60_000))
+        error, producer_id, epoch = struct.unpack(">hqh", answer[4:16])
+        if error == 0 or STOP.wait(0.2):
+            return producer_id, epoch
+
+
 def produce(connection: Connection, topic: str, transactional_id: str | None, records: bytes) -> int:
     """Send a batch to partition 0 and return the error code."""
     body = text(transactional_id) + struct.pack(">hii", -1, 5000, 1) + text(topic)
@@ -76,8 +85,7 @@ def produce(connection: Connection, topic: str, transactional_id: str | None, re
 
 def sequence(words: dict[str, str], connection: Connection) -> None:
     """Produce to partition 0 of topic=T; after some good batches a number is left out and never sent."""
-    answer = connection.ask(INIT_PRODUCER_ID, text(None) + struct.pack(">i", 60_000))
-    producer_id, epoch = struct.unpack(">qh", answer[6:16])
+    producer_id, epoch = producer(connection, None)
     number, sent, told = 0, 0, False
     while not STOP.wait(0.2):
         if sent == GOOD_BATCHES:
@@ -95,8 +103,7 @@ def late_end(words: dict[str, str], connection: Connection) -> None:
     """Write transactions to topic=T; an EndTxn is sent again on another connection when the next one has begun."""
     other = Connection(words["broker"], words["client_id"])
     name = words["transactional_id"]
-    answer = connection.ask(INIT_PRODUCER_ID, text(name) + struct.pack(">i", 60_000))
-    producer_id, epoch = struct.unpack(">qh", answer[6:16])
+    producer_id, epoch = producer(connection, name)
     who = text(name) + struct.pack(">qh", producer_id, epoch)
     partition = struct.pack(">i", 1) + text(words["topic"]) + struct.pack(">ii", 1, 0)
     number = 0
