@@ -188,6 +188,10 @@ class Incident:
             made.process.wait_for_event("session")
         return made
 
+    def later(self, work: Callable[[], object]) -> None:
+        """Do something when the incident is over, however it ends."""
+        self._stack.callback(work)
+
     # the truth
 
     def from_now(self) -> None:

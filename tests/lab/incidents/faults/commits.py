@@ -107,7 +107,7 @@ def commits_ahead(it: Incident) -> None:
 @fault(libraries=("librdkafka",))
 def reads_further_on(it: Incident) -> None:
     """A member jumps over records that it never reads."""
-    feed, member = one_member(it, "librdkafka", rate=60, handle_ms=25, settings=("jump=120", "jump_after=300"))
+    feed, member = one_member(it, "librdkafka", rate=120, handle_ms=25, settings=("jump=60", "jump_after=300"))
     member.process.wait_for_event("jumped", timeout_s=40)
     it.seconds(5, 8)
     it.is_about(

@@ -102,3 +102,21 @@ def idle_dropped(it: Incident) -> None:
         TCP,
         [sender],
     )
+
+
+@fault()
+def host_gone(it: Incident) -> None:
+    """A member's machine loses its power: not even its kernel says goodbye."""
+    _, _, feed, members = group_of_two(it)
+    it.from_now()
+    net.unplug(it.world.hosts[members[0].host])
+    members[0].process.kill()
+    it.seconds(SESSION_S + 8, SESSION_S + 12)
+    it.is_about(
+        "a member's machine is gone",
+        members[0],
+        ["KAF126", "KAF111", "KAF303"],
+        (*TCP, *REBALANCED, *BEHIND, *READ_AGAIN),
+        [feed, *members],
+    )
+    it.later(lambda: net.plug_back(it.world.hosts[members[0].host]))
