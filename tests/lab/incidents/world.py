@@ -142,10 +142,10 @@ def world(kind: str, directory: Path, seed: int) -> Iterator[World]:
     try:
         with net.network(server.host_names, (*HOSTS, OPERATOR)) as hosts:
             servers = [hosts[one] for one in server.host_names]
-            with server.running(servers, directory / "brokers") as running:
+            # A quorum needs two nodes at once. The threads stay: a child dies with the thread that started it.
+            with ThreadPoolExecutor() as pool, server.running(servers, directory / "brokers") as running:
                 if kind == "cluster":
-                    with ThreadPoolExecutor() as pool:  # a quorum needs two of them at once
-                        list(pool.map(lambda node: node.start(), running.nodes))
+                    list(pool.map(lambda node: node.start(), running.nodes))
                 made = World(kind, hosts, running, directory, seed)
                 with made.stack:
                     yield made
