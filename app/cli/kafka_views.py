@@ -56,6 +56,8 @@ _GROUPS = _Command(
     "Kafka consumer groups: stored offsets, lag, who committed last.",
     {
         "members": "Members instead of partitions: client, address, generations.",
+        "rebalances": "What set each rebalance off, whom it waited for, what moved.",
+        "start-up": "The way of each consumer to its first commit, and where it stopped.",
         _OVER_TIME: "Offsets, lag and committers by time.",
     },
     """Show consumer groups as kafka-consumer-groups --describe does, and who committed last.
@@ -63,12 +65,22 @@ _GROUPS = _Command(
     A row is a partition of a group: the offset that stands in the broker after the last accepted commit, the end of
     the log as answers told it, and BY, how many committers (address, client id, member id) wrote it.
 
+    With --rebalances a row is a rebalance: what set it off, the member that all waited for and how long, how many
+    partitions moved, and the longest pause of a member from its JoinGroup to its part. csv and jsonl have the
+    partitions (moves) and the pause of each member (pauses).
+
+    With --start-up a row is a consumer that began in the capture: the requests on its way to the first commit with the
+    ms until each was answered, and what failed where it stopped.
+
     \b
     Examples:
       wirewitness groups incident.pcapng
       wirewitness groups incident.pcapng --group payments --at 2026-03-01T03:12:00
       wirewitness groups incident.pcapng --over-time --step 10 --format csv --output lag.csv
-      wirewitness groups incident.pcapng --members""",
+      wirewitness groups incident.pcapng --members
+      wirewitness groups incident.pcapng --rebalances --group payments
+      wirewitness groups incident.pcapng --rebalances --format jsonl --output rebalances.jsonl
+      wirewitness groups incident.pcapng --start-up""",
     "No consumer group was seen to do that.",
 )  # fmt: skip
 _TOPICS = _Command(

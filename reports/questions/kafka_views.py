@@ -12,6 +12,7 @@ from analyser.context.kafka_lag import lag_query
 from analyser.context.log_ends import END_TABLES
 from analyser.registry.queries import UNAWAITED_MS, literal
 from reports.questions.columns import PAGE, TEXT, Column, shown_as
+from reports.questions.group_history import REBALANCES, START_UP
 from reports.questions.groups import MEMBERS
 from reports.questions.kafka_topics import (
     API_VERSIONS,
@@ -156,6 +157,26 @@ _GROUPS = {
             Column("committed_partitions", "Partitions committed", "count", heading="COMMITS"),
             Column("group_instance_id", "Static id", heading="STATIC NAME"),
             Column("foreign", "For others", "count", only=PAGE),
+        ),
+        _GROUP,
+    ),
+    "rebalances": KafkaView(
+        ("kafka_rebalances",), REBALANCES, "cluster_id, group_id, ts, generation",
+        (
+            *_TIME, Column("generations", "Generation", heading="GENERATION"), Column("members", "Members"),
+            Column("set_off_by", "Set off by"), Column("waited_for_whom", "Waited for"),
+            Column("waited_ms", "Waited ms", "ms"), Column("partitions_moved", "Moved", "count"),
+            Column("duration_ms", "Took ms", "ms"),
+            Column("longest_pause_ms", "Longest pause ms", "ms", heading="PAUSE MS"),
+        ),
+        _GROUP,
+    ),
+    "start-up": KafkaView(
+        ("exchanges", "flows", "kafka_group_events"), START_UP, "cluster_id, group_id, ts, client_id, client_address",
+        (
+            *_TIME, *_CLIENT, Column("member_ids", "Member ids", "count"),
+            Column("way", "Way (ms)"), Column("stopped_after", "Stopped after"), Column("failing", "Failing"),
+            Column("errors", "Errors", "count"),
         ),
         _GROUP,
     ),

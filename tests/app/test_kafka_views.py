@@ -17,6 +17,7 @@ from tests.support.shares import every, pairs
 CAPTURE = str(SAMPLES / "kafka_stale_commit.pcapng")
 EVERYTHING = [
     ("groups", ""), ("groups", "--members"), ("groups", "--over-time"),
+    ("groups", "--rebalances"), ("groups", "--start-up"),
     ("topics", ""), ("topics", "--partitions"), ("topics", "--over-time"),
     ("brokers", ""), ("brokers", "--endpoints"), ("brokers", "--changes"), ("brokers", "--over-time"),
     ("clients", ""), ("clients", "--versions"), ("clients", "--over-time"),
@@ -132,6 +133,30 @@ def test_every_view_for_people_has_as_many_rows_as_for_programs(command: str, op
     count = min(len(rows(command, *chosen)), 7)
     lines = [line for line in done.stdout.splitlines() if line.strip()]
     assert len(lines) >= count + 1 if count else "Nothing of the kind was seen." in done.stdout
+
+
+def healthy(*options: str) -> list[dict[str, str]]:
+    done = run("groups", "--format", "csv", *options, capture=str(SAMPLES / "kafka_healthy.pcapng"))
+    assert done.exit_code == 0, done.stderr
+    return list(csv.DictReader(io.StringIO(done.stdout)))
+
+
+def test_rebalances_tell_what_set_them_off_and_the_pause_of_each_member() -> None:
+    found = healthy("--rebalances", "--group", "events-archive")
+    assert [(row["generations"], row["trigger"], row["trigger_client_id"]) for row in found] == [
+        ("1", "joined", "archive-a"), ("1 > 2", "joined", "archive-b"), ("2 > 3", "left", "archive-b"),
+    ]  # fmt: skip
+    pauses = {one["client_id"]: one["pause_ms"] for one in json.loads(found[1]["pauses"])}
+    assert pauses.keys() == {"archive-a", "archive-b"}
+    assert max(pauses.values()) == float(found[1]["longest_pause_ms"])
+    assert found[1]["waited_client_id"] == "archive-a"
+
+
+def test_start_up_tells_each_consumers_way() -> None:
+    (row,) = healthy("--start-up", "--group", "invoices-writer")
+    steps = [float(row[name]) for name in ("metadata_ms", "join_ms", "sync_ms", "fetch_ms", "commit_ms")]
+    assert steps == sorted(steps)
+    assert (row["client_id"], row["stopped_after"], row["failing"]) == ("invoices-writer", "", "")
 
 
 @pytest.mark.parametrize(
