@@ -9,7 +9,7 @@ the name of the temporary table that each makes, in their order. Times are Unix 
   by the leader's plan. A group whose generations begin again at a lower number is another group (`life`).
 - A member that is absent from the next generation of a classic group had left, or was removed: nobody stays without
   joining. In a KIP-848 group the epoch rises without it for other reasons too, so it counts as removed when what it
-  had is given to another.
+  had is given to another, or when the epoch rises although nobody joined or left.
 - Silence between two requests of a member counts only where no bytes of its address are missing.
 """
 
@@ -21,6 +21,8 @@ SECOND_NS = 1_000_000_000
 LEAST_TIMEOUT_NS = 10 * SECOND_NS
 
 _MOST_PARTITIONS = 500
+# A member of KIP-848 that was silent for so many heartbeats is no more; 5 s are the broker's default interval.
+_MISSED, _INTERVAL_MS = 3, 5000
 
 KEY = "cluster, group_id"
 MEMBER = f"{KEY}, member_id, life"
@@ -30,16 +32,14 @@ _GONE = "event = 'leave' OR (generation < 0 AND event = 'consumer_heartbeat')"
 # After these a member id of KIP-848 begins anew.
 _REFUSED = "coalesce(error_code, 0) IN (25, 82, 110)"
 
-# Bytes of its address are missing between its last request and the next generation.
-_LOST = f"coalesce(gap_ns >= silences.last_ns - {SECOND_NS}, false)"
-
-_NAMES = f"list(DISTINCT topic || '-' || partition ORDER BY topic || '-' || partition)[:{_MOST_PARTITIONS}]"
+_NAME = "coalesce(topic, topic_id) || '-' || partition"
+_NAMES = f"list(DISTINCT {_NAME} ORDER BY {_NAME})[:{_MOST_PARTITIONS}]"
 
 MEMBER_STEPS = {
     "gm_events": f"""
         SELECT coalesce(cluster_id, '') AS cluster, group_id, member_id, nullif(group_instance_id, '') AS instance_id,
                client_id, client_address AS address, event, generation, protocol_type, protocol_name, leader_id,
-               session_timeout_ms, rebalance_timeout_ms, topics, reason,
+               session_timeout_ms, rebalance_timeout_ms, heartbeat_interval_ms, topics, reason,
                CASE event WHEN 'consumer_heartbeat' THEN 'consumer' ELSE 'classic' END AS group_protocol, error_code,
                exchange_id, flow_id,
                epoch_ns(ts) AS at_ns, coalesce(epoch_ns(ts_response), epoch_ns(ts)) AS done_ns,
@@ -73,21 +73,20 @@ MEMBER_STEPS = {
         GROUP BY {MEMBER}, at_ns // {SECOND_NS}""",
     # Heard of in a generation first. joined: its own JoinGroup was answered with it, or its first heartbeat was.
     "gm_heard": f"""
-        SELECT {MEMBER}, generation, min(done_ns) AS first_ns, bool_or(joins) AS joined, bool_or(planned) AS planned,
+        SELECT {MEMBER}, generation, min(done_ns) AS first_ns, bool_or(joins) AS joined,
                max(at_ns) FILTER (joins) AS join_ns, min(done_ns) FILTER (joins) AS joined_ns
         FROM (
             SELECT {MEMBER}, generation, at_ns, done_ns,
-                   event = 'join' OR (group_protocol <> 'classic' AND rebalance_timeout_ms IS NOT NULL) AS joins,
-                   false AS planned
+                   event = 'join' OR (group_protocol <> 'classic' AND rebalance_timeout_ms IS NOT NULL) AS joins
             FROM gm_lives WHERE error_code = 0 AND generation >= 0 AND NOT leaves
             UNION ALL
             SELECT coalesce(cluster_id, ''), group_id, member_id, 0, generation, epoch_ns(ts),
-                   coalesce(epoch_ns(ts_response), epoch_ns(ts)), false, false
+                   coalesce(epoch_ns(ts_response), epoch_ns(ts)), false
             FROM kafka_offset_commits
             WHERE error_code = 0 AND generation >= 0 AND member_id <> '' AND group_id IS NOT NULL AND ts IS NOT NULL
             UNION ALL
             SELECT DISTINCT coalesce(cluster_id, ''), group_id, member_id, 0, generation, epoch_ns(ts), epoch_ns(ts),
-                   false, source = 'sync_leader'
+                   false
             FROM kafka_assignments
             WHERE source IN ('sync_leader', 'sync_answer') AND generation >= 0 AND member_id <> ''
                 AND group_id IS NOT NULL)
@@ -105,10 +104,8 @@ MEMBER_STEPS = {
             ON heard.cluster = restarts.cluster AND heard.group_id = restarts.group_id AND first_ns >= since""",
     "gm_generations": f"""
         SELECT *, lead(began_ns) OVER own AS next_ns, lag(generation) OVER own AS before,
-               lag(begun) OVER own AS begun_before, lag(began_ns) OVER own AS before_ns,
-               lead(planned) OVER own AS next_planned
-        FROM (SELECT {KEY}, begun, generation, min(first_ns) AS began_ns, bool_or(joined) AS joined,
-                     bool_or(planned) AS planned
+               lag(begun) OVER own AS begun_before, lag(began_ns) OVER own AS before_ns
+        FROM (SELECT {KEY}, begun, generation, min(first_ns) AS began_ns, bool_or(joined) AS joined
               FROM gm_seen GROUP BY ALL)
         WINDOW own AS (PARTITION BY {KEY} ORDER BY begun, generation)""",
     "gm_gaps": """
@@ -122,6 +119,7 @@ MEMBER_STEPS = {
                coalesce(arg_max(address, at_ns) FILTER (NOT leaves), max(address)) AS address,
                coalesce(arg_max(protocol_name, done_ns) FILTER (error_code = 0), max(protocol_name)) AS assignor,
                max(session_timeout_ms) AS session_timeout_ms, max(rebalance_timeout_ms) AS rebalance_timeout_ms,
+               max(heartbeat_interval_ms) AS heartbeat_interval_ms,
                arg_max(topics, at_ns) AS topics, min(at_ns) AS begin_ns,
                min(done_ns) FILTER (event = 'join' AND error_code = 0) AS join_done_ns,
                min(at_ns) FILTER (rebalance_timeout_ms IS NOT NULL) AS full_ns,
@@ -158,8 +156,7 @@ MEMBER_STEPS = {
     # Its generations, and when the next one began without it.
     "gm_last": f"""
         SELECT {KEY}, member_id, life, min(generation) AS first_generation, max(generation) AS last_generation,
-               nullif(arg_max(coalesce(next_ns, {_NEVER}), first_ns), {_NEVER}) AS next_ns,
-               arg_max(coalesce(next_planned, false), first_ns) AS next_planned
+               nullif(arg_max(coalesce(next_ns, {_NEVER}), first_ns), {_NEVER}) AS next_ns
         FROM gm_seen JOIN gm_generations USING ({KEY}, begun, generation)
         GROUP BY ALL""",
     # When what it had was given to another.
@@ -175,14 +172,42 @@ MEMBER_STEPS = {
         FROM (
             SELECT coalesce(cluster_id, '') AS cluster, group_id, member_id, epoch_ns(max(ts)) AS at_ns,
                    {_NAMES} AS names
-            FROM kafka_assignments WHERE member_id <> '' AND topic IS NOT NULL
+            FROM kafka_assignments WHERE member_id <> '' AND coalesce(topic, topic_id) IS NOT NULL
             GROUP BY cluster_id, group_id, member_id, exchange_id
             UNION ALL
             SELECT coalesce(cluster_id, ''), group_id, member_id, 0,
                    {_NAMES}
-            FROM kafka_offset_commits WHERE member_id <> '' AND topic IS NOT NULL
+            FROM kafka_offset_commits WHERE member_id <> '' AND coalesce(topic, topic_id) IS NOT NULL
             GROUP BY cluster_id, group_id, member_id)
         GROUP BY ALL""",
+    # KIP-848: the epoch rose although nobody joined or left, while it had been silent for some heartbeats.
+    "gm_expired": f"""
+        SELECT members.cluster, members.group_id, members.member_id, members.life, min(began_ns) AS expired_ns
+        FROM (SELECT * FROM gm_members JOIN gm_silences USING ({MEMBER}) WHERE protocol <> 'classic') AS members
+        JOIN gm_generations AS generations
+            ON members.cluster = generations.cluster AND members.group_id = generations.group_id
+            AND began_ns >= last_ns + {_MISSED} * coalesce(heartbeat_interval_ms, {_INTERVAL_MS}) * 1000000
+        WHERE NOT joined AND NOT EXISTS (
+            FROM gm_members AS others
+            WHERE others.cluster = members.cluster AND others.group_id = members.group_id
+                AND others.left_ns <= began_ns AND others.left_ns > coalesce(before_ns, 0))
+        GROUP BY ALL""",
+    # Gone: the next generation, or another has what it had. Not known where bytes of its address are missing in
+    # between, or any bytes at all while the end of its connection was not seen.
+    "gm_gone": f"""
+        SELECT members.*, first_generation, last_generation, silences.last_ns, silent_ns, silence, closed_by, reset_by,
+               ts_closed,
+               CASE WHEN protocol = 'classic' THEN next_ns ELSE least(given_ns, expired_ns) END AS without_ns,
+               CASE WHEN instance_id IS NOT NULL THEN lead(begin_ns) OVER own END AS successor_ns,
+               CASE WHEN instance_id IS NOT NULL THEN lead(members.member_id) OVER own END AS successor_id,
+               (SELECT max(epoch_ns(ts_last)) FROM flows) AS ends_ns
+        FROM gm_members AS members
+        LEFT JOIN gm_silences AS silences USING ({MEMBER})
+        LEFT JOIN gm_last USING ({MEMBER})
+        LEFT JOIN gm_given USING ({MEMBER})
+        LEFT JOIN gm_expired USING ({MEMBER})
+        LEFT JOIN (SELECT flow_id, closed_by, reset_by, ts_closed FROM flows) USING (flow_id)
+        WINDOW own AS (PARTITION BY {KEY}, instance_id ORDER BY begin_ns, members.member_id)""",
     "gm_ended": f"""
         SELECT *, CASE
                 WHEN left_ns IS NOT NULL THEN 'left'
@@ -193,19 +218,13 @@ MEMBER_STEPS = {
                 WHEN last_ns >= ends_ns - greatest({LEAST_TIMEOUT_NS}, coalesce(session_timeout_ms, 0) * 1000000)
                     THEN 'there' END AS ended
         FROM (
-            SELECT members.*, first_generation, last_generation, silences.last_ns, silent_ns, silence,
-                   CASE WHEN protocol <> 'classic' THEN given_ns WHEN next_planned OR NOT {_LOST} THEN next_ns END
-                       AS gone_ns,
-                   CASE WHEN instance_id IS NOT NULL THEN lead(begin_ns) OVER own END AS successor_ns,
-                   CASE WHEN instance_id IS NOT NULL THEN lead(members.member_id) OVER own END AS successor_id,
-                   (SELECT max(epoch_ns(ts_last)) FROM flows) AS ends_ns
-            FROM gm_members AS members
-            LEFT JOIN gm_silences AS silences USING ({MEMBER})
-            LEFT JOIN gm_last USING ({MEMBER})
-            LEFT JOIN gm_given USING ({MEMBER})
-            ASOF LEFT JOIN gm_gaps AS gaps
-                ON members.address = gaps.address AND coalesce(next_ns, {_NEVER}) >= gap_ns
-            WINDOW own AS (PARTITION BY {KEY}, instance_id ORDER BY begin_ns, members.member_id))""",
+            SELECT gone.*, CASE
+                    WHEN gaps.gap_ns >= last_ns - {SECOND_NS} THEN NULL
+                    WHEN holes.gap_ns >= last_ns - {SECOND_NS} AND closed_by IS NULL THEN NULL
+                    ELSE without_ns END AS gone_ns
+            FROM gm_gone AS gone
+            ASOF LEFT JOIN gm_gaps AS gaps ON gone.address = gaps.address AND without_ns >= gaps.gap_ns
+            ASOF LEFT JOIN (SELECT DISTINCT gap_ns FROM gm_gaps) AS holes ON without_ns >= holes.gap_ns)""",
 }
 
 
@@ -221,7 +240,7 @@ _ENDED_NS = """CASE ended WHEN 'left' THEN left_ns WHEN 'fenced' THEN fenced_ns
 # Silence is not known where bytes of the address are missing between its two ends.
 MEMBER_ROWS = f"""
     SELECT nullif(cluster, '') AS cluster_id, group_id, member_id, instance_id AS group_instance_id, client_id,
-           address AS client_address, made.protocol, protocol_type, assignor, topics, session_timeout_ms,
+           address AS client_address, protocol, protocol_type, assignor, topics, session_timeout_ms,
            rebalance_timeout_ms, first_generation, last_generation, partitions, {time_sql("begin_ns")} AS ts,
            {time_sql(_JOINED_NS)} AS ts_joined,
            {time_sql("coalesce(last_ns, begin_ns)")} AS ts_last,
@@ -232,8 +251,8 @@ MEMBER_ROWS = f"""
            successor_id AS replaced_by,
            CASE WHEN NOT missing THEN round(silence / 1e6, 3) END AS longest_silence_ms,
            {time_sql("CASE WHEN NOT missing THEN silent_ns END")} AS ts_silent,
-           flows.closed_by, flows.reset_by, flows.ts_closed, first_exchange_id AS exchange_id, last_exchange_id, flow_id
+           closed_by, reset_by, ts_closed, first_exchange_id AS exchange_id, last_exchange_id, flow_id
     FROM (SELECT made.*, coalesce(gap_ns >= silent_ns, false) AS missing
           FROM gm_ended AS made ASOF LEFT JOIN gm_gaps AS gaps
               ON made.address = gaps.address AND silent_ns + silence >= gap_ns) AS made
-    LEFT JOIN flows USING (flow_id) LEFT JOIN gm_assigned USING ({KEY}, member_id)"""
+    LEFT JOIN gm_assigned USING ({KEY}, member_id)"""

@@ -11,6 +11,7 @@ import pytest
 from analyser.context.group_stage import add_members_and_rebalances
 from analyser.registry.tables import TABLES
 from tests.analyser.detectors.scenarios.build import Row, assigned, at, commit, flow, group_event, remark
+from tests.analyser.detectors.scenarios.build_groups import beat, beats, join, joined, sync
 from tests.support.rows import connection_from_rows
 
 
@@ -27,32 +28,6 @@ def select(con: duckdb.DuckDBPyConnection, table: str, *columns: str) -> list[tu
 
 def seconds(column: str) -> str:
     return f"round((epoch_ns({column}) - {at(0)}) / 1e9, 1)::DOUBLE"
-
-
-def join(seconds_: float, member: str, generation: int, *, waits: float = 0.002, **more: Any) -> Row:
-    more = {"protocol_name": "range", "leader_id": "m1", "topics": "payments", "session_timeout_ms": 6000} | more
-    return group_event(seconds_, "join", member, generation=generation, ts_response=at(seconds_ + waits), **more)
-
-
-def sync(seconds_: float, member: str, generation: int, **more: Any) -> Row:
-    return group_event(seconds_, "sync", member, generation=generation, **more)
-
-
-def beats(member: str, generation: int, *times: float, **more: Any) -> list[Row]:
-    return [group_event(one, "heartbeat", member, generation=generation, **more) for one in times]
-
-
-def joined(generation: int, *members: str, first: float, last: float) -> list[Row]:
-    """All join, the last one late, and get their part."""
-    times = [first] * (len(members) - 1) + [last]
-    return [
-        row
-        for member, one in zip(members, times, strict=True)
-        for row in (
-            join(one, member, generation, waits=last - one + 0.002),
-            sync(last + 0.01, member, generation),
-        )
-    ]
 
 
 STARTED = joined(5, "m1", "m2", first=1, last=1.5)
@@ -108,15 +83,29 @@ def test_how_a_membership_ended(events: list[Row], expected: list[tuple[Any, ...
 
 
 def test_a_member_of_kip_848_that_left_and_comes_back_is_a_membership_of_its_own() -> None:
-    def beat(time: float, epoch: int, **more: Any) -> Row:
-        return group_event(time, "consumer_heartbeat", "m1", generation=epoch, **more)
-
     con = made([
         beat(1, 3, rebalance_timeout_ms=300_000, topics="payments"), beat(6, 3), beat(11, -1),
         beat(30, 7, rebalance_timeout_ms=300_000, topics="payments"), beat(55, 7),
     ])  # fmt: skip
     found = select(con, "kafka_members", "ended", "first_generation", "last_generation", seconds("ts_joined"))
     assert found == [("left", 3, 3, 1.0), ("there", 7, 7, 30.0)]
+
+
+@pytest.mark.parametrize(
+    ("others", "expected"),
+    [
+        ([beat(50, 4, "m2")], [("there", None), ("vanished", 50.0)]),
+        ([beat(7, 4, "m2")], [("there", None), (None, None)]),
+        (
+            [beat(49, 4, "m3", rebalance_timeout_ms=1000), beat(50, 4, "m2")],
+            [("there", None), (None, None), (None, None)],
+        ),
+    ],
+    ids=["the epoch rises by itself", "before it can have been missed", "somebody joined"],
+)
+def test_a_silent_member_of_kip_848(others: list[Row], expected: list[tuple[Any, ...]]) -> None:
+    con = made([beat(1, 3, "m2"), beat(6, 3, "m2"), *others, beat(58, 4, "m2"), beat(2, 3), beat(6, 3)])
+    assert select(con, "kafka_members", "ended", seconds("ts_ended")) == expected
 
 
 def test_what_a_member_says_of_itself() -> None:

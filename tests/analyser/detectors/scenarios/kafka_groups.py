@@ -2,10 +2,51 @@
 
 from __future__ import annotations
 
-from tests.analyser.detectors.scenarios.build import assigned, commit, group_event
+from tests.analyser.detectors.scenarios.build import Row, assigned, commit, group_event, remark
+from tests.analyser.detectors.scenarios.build_groups import beats, flows, join, joined
 from tests.analyser.detectors.scenarios.scenario import Scenario, fires, silent
 
+STARTED = joined(5, "m1", "m2", first=1, last=1.5)
+PLAN = assigned(1.51, 5, {"m1": [0], "m2": [1]})
+
+
+def died(timeout: float) -> list[Row]:
+    """m2 is silent from 4.0 on, and the group goes on without it when its session has timed out."""
+    end = 4 + timeout
+    return [
+        *STARTED, *beats("m2", 5, 4), *beats("m1", 5, 4, end, error_code=0),
+        *beats("m1", 5, end + 1, error_code=27), *joined(6, "m1", first=end + 1.01, last=end + 1.01),
+        *beats("m1", 6, end + 4, 190),
+    ]  # fmt: skip
+
+
+def late(by: float) -> list[Row]:
+    """m3 joins, m1 follows at once, m2 had been told at 21.0 and comes so many seconds later."""
+    last = 21 + by
+    return [
+        *STARTED, *beats("m1", 5, 4, 20), *beats("m2", 5, 4, 20), join(20.5, "m3", 6, waits=last - 20.498),
+        *beats("m1", 5, 21, error_code=27), join(21.01, "m1", 6, waits=last - 21.008),
+        *beats("m2", 5, 21, error_code=27), join(last, "m2", 6), *beats("m2", 6, last + 3),
+    ]  # fmt: skip
+
+
 KAFKA_GROUPS_FIRES: list[Scenario] = [
+    fires(
+        "KAF126", "warning", "a killed member's session times out",
+        kafka_group_events=died(6), kafka_assignments=PLAN, flows=flows(200, m2=4.5),
+    ),
+    fires(
+        "KAF126", "critical", "a frozen member holds its partitions for more than a minute",
+        kafka_group_events=died(90), kafka_assignments=PLAN, flows=flows(200),
+    ),
+    fires(
+        "KAF126", "warning", "a frozen member comes back and is told that it is none any more",
+        kafka_group_events=[*died(6), *beats("m2", 5, 15, error_code=25)], kafka_assignments=PLAN, flows=flows(200),
+    ),
+    fires(
+        "KAF126", "warning", "a slow member joins again long after it was told to",
+        kafka_group_events=late(9), flows=flows(200),
+    ),
     fires(
         "KAF105", "warning", "thrown out again and again, each time under a new member id",
         kafka_offset_commits=[
@@ -18,6 +59,35 @@ KAFKA_GROUPS_FIRES: list[Scenario] = [
 ]  # fmt: skip
 
 KAFKA_GROUPS_NEAR_MISSES: list[Scenario] = [
+    silent(
+        "KAF126", "a member leaves in order",
+        kafka_group_events=[
+            *STARTED, *beats("m2", 5, 4), group_event(8, "leave", "m2"), *beats("m1", 5, 9, error_code=27),
+            *joined(6, "m1", first=9.1, last=9.1),
+        ],
+        flows=flows(200, m2=8.1),
+    ),
+    silent(
+        "KAF126", "bytes of the silent member are missing: it may have left",
+        kafka_group_events=died(6), flows=flows(200), expert_infos=[remark("flow2", 6, "tcp", "gap")],
+    ),
+    silent(
+        "KAF126", "bytes are missing somewhere, and how its connection ended was not seen",
+        kafka_group_events=died(6), flows=flows(200), expert_infos=[remark("flow1", 6, "tcp", "gap")],
+    ),
+    silent(
+        "KAF126", "silent at the end of the capture, and nothing came after",
+        kafka_group_events=[*STARTED, *beats("m2", 5, 4), *beats("m1", 5, 4, 30)], flows=flows(31),
+    ),
+    silent("KAF126", "a member that takes two seconds", kafka_group_events=late(2), flows=flows(200)),
+    silent(
+        "KAF126", "a static member is back before its session times out",
+        kafka_group_events=[
+            *joined(5, "m1", "m2", first=1, last=1.5, group_instance_id="pod-0")[2:],
+            join(5, "m3", 5, group_instance_id="pod-0"), *beats("m3", 5, 9, 60, group_instance_id="pod-0"),
+        ],
+        flows=flows(61),
+    ),
     silent(
         "KAF105", "who joins again has a new member id and stores the refused offset",
         kafka_offset_commits=[
