@@ -37,6 +37,15 @@ def endpoints_text(flow: Mapping[str, Any]) -> str:
     return f"{client} and {server} ({flow['protocol'] or 'unknown protocol'})"
 
 
+def flow_numbers(flow: Mapping[str, Any]) -> dict[str, Any]:
+    """What a finding about one flow has in its numbers, so that it joins those of the client and the server."""
+    return {
+        "flow_id": flow["flow_id"],
+        "address": flow["client_address"],
+        "server": f"{flow['server_address']}:{flow['server_port']}",
+    }
+
+
 def capture_finding(
     detector: Detector,
     worst: Sequence[Mapping[str, Any]],

@@ -74,6 +74,11 @@ class _Alike:
         return str(self.members[0].row["code"])
 
     @property
+    def operations(self) -> set[Any]:
+        """What the requests did that it is about, where it says so."""
+        return {member.numbers.get("operation") for member in self.members}
+
+    @property
     def head(self) -> _Alike:
         found = self
         while found.cause is not None:
@@ -167,7 +172,7 @@ def _link(found: Sequence[_Alike]) -> None:
         for code in {member.row["code"] for member in one.members}:
             by_code[code].append(one)
     for link in LINKS:
-        causes = by_code.get(link.cause, ())
+        causes = [one for one in by_code.get(link.cause, ()) if not link.of or one.operations & set(link.of)]
         if not causes:
             continue
         of_value: dict[Shared, list[_Alike]] = defaultdict(list)
@@ -194,13 +199,23 @@ def _id(one: _Alike) -> str:
 
 
 def _fits(cause: _Alike, one: _Alike, link: Link) -> bool:
-    """One cluster, and the consequence neither before the cause nor long after it."""
+    """One cluster, not another client of one host, and the consequence neither before the cause nor long after it."""
     if cause.cluster is not None and one.cluster is not None and cause.cluster != one.cluster:
+        return False
+    if not _agree(cause.shared & one.shared, link):
         return False
     if cause.first_ns is None or cause.last_ns is None or one.first_ns is None or one.last_ns is None:
         return True
     begins_in_time = link.lasts or one.first_ns <= cause.last_ns + _LATER_NS
     return begins_in_time and one.last_ns >= cause.first_ns - _EARLIER_NS
+
+
+def _agree(common: frozenset[Shared], link: Link) -> bool:
+    """Something else than an address is in common, or an address whose client one of them does not know."""
+    kinds = {kind for kind, _ in common if kind in link.agree}
+    if kinds != {"address"}:
+        return bool(kinds)
+    return any(("named", value) not in common for kind, value in common if kind == "address")
 
 
 # Order --------------------------------------------------------------------------------------------------------------

@@ -23,13 +23,14 @@ _PLAIN = {
     "transactional_id": ("transactional_id", "transactional_ids"),
     "producer_id": ("producer_id", "producer_ids"),
     "flow": ("flow_id", "flows"),
-    "server": ("server", "servers", "advertised"),
+    "server": ("server", "servers"),
 }
 
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """cluster: None where it is not known. shared: (kind, value) pairs. first_ns, last_ns: when it was the case, Unix
+    """cluster: None where it is not known. shared: (kind, value) pairs; `target` is where connections are to go,
+    `named` an address whose client id is known, `capture` is in all. first_ns, last_ns: when it was the case, Unix
     time; None is unknown. culprits: the clients it names as those to look at; committers: member ids too."""
 
     cluster: str | None
@@ -60,9 +61,11 @@ def facts_of(row: Row, numbers: Mapping[str, Any]) -> Facts:
     own = [(name, client) for name, client in map(_client, clients) if client is not None]
     others = [(name, client) for name, client in map(_client, victims) if client is not None]
     shared = {*own, *others, *_addresses((*clients, *victims)), *_plain(numbers), *_places(numbers)}
+    shared |= {("target", target) for target in _texts((numbers.get("advertised") or numbers.get("server"),))}
     shared |= {("flow", flow) for who in clients for flow in _texts((who.get("flow_id"), who.get("flows")))}
-    if str(row["code"]).startswith("CAP"):
-        shared.add(("capture", True))
+    named = (one for one in (*clients, *victims) if one.get("address") and one.get("client_id"))
+    shared |= {("named", str(one["address"])) for one in named}
+    shared.add(("capture", True))
     since, until = _time(numbers.get("since")), _time(numbers.get("until"))
     firsts = [ns for ns in (row["ts_first"], since) if ns is not None]
     lasts = [ns for ns in (row["ts_last"], until) if ns is not None]

@@ -11,12 +11,14 @@ from typing import NamedTuple
 
 class Link(NamedTuple):
     """cause: its code. follows: codes of what may follow from it. agree: what both must have in common, one of these
-    (`story_facts.py`). lasts: it may follow at any time later, not only while the cause goes on or soon after."""
+    (`story_facts.py`); addresses only where a client id is not known. lasts: it may follow at any time later, not only
+    while the cause goes on or soon after. of: only causes whose numbers have one of these as `operation`."""
 
     cause: str
     follows: tuple[str, ...]
     agree: tuple[str, ...]
     lasts: bool = False
+    of: tuple[str, ...] = ()
 
 
 # What any trouble of a member does to its group.
@@ -40,6 +42,10 @@ _OFFSETS_SUFFER = (
     "KAF121",
 )  # fmt: skip
 _BEHIND = ("KAF107", "KAF108")
+# Operations of KAF309.
+_CUTS_LOGS = ("DeleteTopics", "DeleteRecords")
+_MOVES_OFFSETS = ("OffsetReset", "OffsetDelete", "DeleteGroups", *_CUTS_LOGS)
+_SETTINGS = ("AlterConfigs", "IncrementalAlterConfigs", "CreateAcls", "DeleteAcls")
 
 _CLIENT = ("client",)
 _CLIENT_OR_SERVER = ("client", "server")
@@ -48,17 +54,19 @@ _PLACE = ("partition", "client")
 
 LINKS: tuple[Link, ...] = (
     # Never got in.
-    Link("KAF310", (*_CLIENT_RETRIES, "KAF301", "KAF302"), ("client", "server", "address")),
-    Link("KAF311", (*_CLIENT_RETRIES, "KAF301", "KAF312"), ("client", "server", "address")),
+    Link("KAF310", (*_CLIENT_RETRIES, "KAF301", "KAF302"), ("client", "target", "address")),
+    Link("KAF311", (*_CLIENT_RETRIES, "KAF301", "KAF312", "CAP106"), ("client", "address")),
     Link("KAF312", (*_CLIENT_RETRIES, "KAF301"), ("client", "address")),
     Link("KAF305", (*_CLIENT_RETRIES, "KAF302"), _CLIENT),
     Link("KAF313", (*_CLIENT_RETRIES, "KAF301"), ("client", "topic")),
     # An operator did it.
-    Link("KAF309", ("KAF316",), ("topic",), lasts=True),
-    Link("KAF309", _OFFSETS_SUFFER, ("group", "topic"), lasts=True),
-    Link("KAF309", ("KAF301", "KAF201", "KAF205", "KAF313", "KAF304", "KAF315"), ("topic", "client")),
+    Link("KAF316", ("KAF309",), ("topic",)),
     Link("KAF316", (*_OFFSETS_SUFFER, "KAF110"), ("topic",), lasts=True),
-    Link("KAF316", ("KAF201", "KAF205", "KAF301", "KAF315"), ("topic",)),
+    Link("KAF316", ("KAF201", "KAF205", "KAF301", "KAF313", "KAF315"), ("topic",)),
+    Link("KAF309", _OFFSETS_SUFFER, ("group",), lasts=True, of=_MOVES_OFFSETS),
+    Link("KAF309", ("KAF103", "KAF113", "KAF114", "KAF118", "KAF120", "KAF121"), ("topic",), lasts=True, of=_CUTS_LOGS),
+    Link("KAF309", ("KAF201", "KAF205", "KAF301", "KAF313", "KAF315"), ("topic",), of=("DeleteTopics", *_SETTINGS)),
+    Link("KAF309", ("KAF304",), ("capture",), of=("AlterClientQuotas",)),
     # The way and the servers.
     Link("NET101", _TRAFFIC_SUFFERS, _WAY),
     # Who is in the group, and as whom.

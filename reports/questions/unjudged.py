@@ -59,6 +59,10 @@ _FAILED = f"""
     from ({UNANSWERED}) as missing"""
 
 
+# Whatever the error, a client that gets it several times a second for a while does not go on.
+_SPINS = "together >= 60 and span_s >= 2 and together > 5 * span_s"
+
+
 def _everyday(entry: Everyday) -> str:
     """SQL: whether a failed exchange is of these. healed_s, left_s: until the next success, until the capture's end."""
     parts = [f"protocol = {literal(entry.protocol)}", f"error_code in ({', '.join(map(str, entry.codes))})"]
@@ -79,14 +83,18 @@ _ERRORS = f"""
              where e.status = 'ok'),
     ends as (select max(epoch_ns(ts_last)) as ns from flows),
     told as (select failed.*, epoch_ns(failed.ts) as begun_ns, (good.ns - epoch_ns(failed.ts)) / 1e9 as healed_s,
-                    (ends.ns - epoch_ns(failed.ts)) / 1e9 as left_s
+                    (ends.ns - epoch_ns(failed.ts)) / 1e9 as left_s,
+                    count(*) over kind as together,
+                    (max(epoch_ns(failed.ts)) over kind - min(epoch_ns(failed.ts)) over kind) / 1e9 as span_s
              from failed cross join ends asof left join good
              on failed.protocol = good.protocol and failed.operation = good.operation
                 and coalesce(failed.client_id, '') = good.id and coalesce(failed.client_address, '') = good.address
-                and epoch_ns(failed.ts) < good.ns)
+                and epoch_ns(failed.ts) < good.ns
+             window kind as (partition by failed.protocol, failed.operation, failed.error_code, failed.client_id,
+                             failed.client_address))
     select {_KIND}, any_value(cluster_id) as cluster_id, status, any_value(error_name) as error_name,
            count(*) as exchanges, min(begun_ns) as first_ns, max(begun_ns) as last_ns
-    from told where not coalesce({" or ".join(_everyday(entry) for entry in EVERYDAY)}, false)
+    from told where not coalesce({" or ".join(_everyday(entry) for entry in EVERYDAY)}, false) or ({_SPINS})
     group by {_KIND}, status order by exchanges desc, first_ns, operation limit {_MOST_KINDS}"""
 
 

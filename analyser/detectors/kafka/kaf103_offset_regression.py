@@ -219,7 +219,7 @@ def _finding(cluster: str | None, steps: _Steps, *, reads: Reads, repeated: int)
             "same_committer": same,
             "steps_back": back,
             "sent_before_answer": together,
-            "messages_again": again,
+            "records_again": again,
             **({"changed_by": numbers_of(steps.jumps)["changed_by"]} if steps.jumps else {}),
             "worst_delta": worst.delta,
             "worst_from": worst.before.committed_offset,

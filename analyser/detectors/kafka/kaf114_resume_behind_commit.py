@@ -76,7 +76,7 @@ def _finding(cluster: str | None, jumps: list[Jump]) -> Finding:
         ),
         next_step=_next_step(jumps),
         proof=proof_of_runs(runs, before, first_ns),
-        numbers={**key, **numbers_of(jumps), "messages_again": again},
+        numbers={**key, **numbers_of(jumps), "records_again": again},
     )
 
 

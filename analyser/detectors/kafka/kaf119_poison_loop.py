@@ -180,7 +180,7 @@ def _finding(
             "also_delivered_again": sorted(
                 f"{one.again[-1].topic}-{one.again[-1].partition}" for one in stuck if one not in worst
             ),
-            "messages_again": sum(_given_again(one) for one in worst),
+            "records_again": sum(_given_again(one) for one in worst),
             "ts_first": iso(runs[0].ts),
             "ts_last": iso(max(run.ts_last for run in runs)),
             "clients": [client_numbers(*client, members[client]) for client, _ in clients.most_common()],

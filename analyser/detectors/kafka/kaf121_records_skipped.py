@@ -82,7 +82,7 @@ def _finding(cluster: str | None, jumps: list[Jump]) -> Finding:
         numbers={
             **key,
             **numbers_of(jumps),
-            "messages_skipped": skipped,
+            "records_lost": skipped,
             "records_no_longer_in_log": _all_gone(jumps),
         },
     )

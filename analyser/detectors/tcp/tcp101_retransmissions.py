@@ -26,7 +26,7 @@ from collections.abc import Iterator
 
 from analyser.detectors.detector import Detector, Frames
 from analyser.detectors.findings import Finding
-from analyser.detectors.flow_rows import FLOW_COLUMNS, MOST_NAMED, endpoints_text
+from analyser.detectors.flow_rows import FLOW_COLUMNS, MOST_NAMED, endpoints_text, flow_numbers
 from analyser.detectors.frame_rows import rows_of
 from analyser.detectors.proof import REMARK_COLUMNS, proof_of
 from analyser.words import count
@@ -55,7 +55,7 @@ def detect(frames: Frames, *, share_above: float = 0.01, segments_above: int = 2
             next_step="Look at the network between the two (links, mirrors, overloaded hosts), not at the broker.",
             proof=proof_of(marks),
             numbers={
-                "flow_id": flow["flow_id"],
+                **flow_numbers(flow),
                 "retransmitted_segments": again,
                 "spurious_retransmissions": arrived,
                 "retransmitted_bytes": flow["retransmitted_bytes"],

@@ -24,7 +24,7 @@ from collections.abc import Iterator
 
 from analyser.detectors.detector import Detector, Frames
 from analyser.detectors.findings import Finding
-from analyser.detectors.flow_rows import FLOW_COLUMNS, endpoints_text
+from analyser.detectors.flow_rows import FLOW_COLUMNS, endpoints_text, flow_numbers
 from analyser.detectors.frame_rows import rows_of
 from analyser.detectors.proof import REMARK_COLUMNS, proof_of
 
@@ -46,7 +46,7 @@ def detect(frames: Frames, *, ms_above: float = 100.0) -> Iterator[Finding]:
                 ),
                 next_step=f"Look at the {side}: is it busy, paused, or stopped? Network and other side are fine.",
                 proof=proof_of(proof),
-                numbers={"flow_id": flow["flow_id"], "side": side, "zero_window_ms": closed_ms, "times": len(proof)},
+                numbers={**flow_numbers(flow), "side": side, "zero_window_ms": closed_ms, "times": len(proof)},
             )
 
 

@@ -24,7 +24,7 @@ from collections.abc import Iterator
 
 from analyser.detectors.detector import Detector, Frames
 from analyser.detectors.findings import Finding
-from analyser.detectors.flow_rows import FLOW_COLUMNS, endpoints_text
+from analyser.detectors.flow_rows import FLOW_COLUMNS, endpoints_text, flow_numbers
 from analyser.detectors.frame_rows import rows_of
 from analyser.detectors.proof import REMARK_COLUMNS, Proof, evidence_of
 from analyser.words import count
@@ -63,7 +63,7 @@ def detect(frames: Frames, *, requests_least: int = 1) -> Iterator[Finding]:
                 ],
             ),
             numbers={
-                "flow_id": flow["flow_id"],
+                **flow_numbers(flow),
                 "reset_by": flow["reset_by"],
                 "waiting_requests": len(lost),
                 "gap_bytes": flow["gap_bytes"],

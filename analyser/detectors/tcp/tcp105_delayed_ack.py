@@ -35,7 +35,7 @@ from statistics import median
 
 from analyser.detectors.detector import Detector, Frames
 from analyser.detectors.findings import Finding
-from analyser.detectors.flow_rows import FLOW_COLUMNS, MOST_NAMED, endpoints_text, wait_proof
+from analyser.detectors.flow_rows import FLOW_COLUMNS, MOST_NAMED, endpoints_text, flow_numbers, wait_proof
 from analyser.detectors.frame_rows import Row, rows_of
 from analyser.flows.waits import MOST_OPTIONS_BYTES
 from analyser.words import count
@@ -110,7 +110,7 @@ def _finding(flow: Row, direction: str, waits: list[Row], late: list[Row]) -> Fi
         ),
         proof=wait_proof(waits),
         numbers={
-            "flow_id": flow["flow_id"],
+            **flow_numbers(flow),
             "side": side,
             "times": len(waits),
             "median_wait_ms": median(waited),

@@ -33,7 +33,7 @@ from collections.abc import Iterator
 
 from analyser.detectors.detector import Detector, Frames
 from analyser.detectors.findings import Finding
-from analyser.detectors.flow_rows import FLOW_COLUMNS, MOST_NAMED, endpoints_text, wait_proof
+from analyser.detectors.flow_rows import FLOW_COLUMNS, MOST_NAMED, endpoints_text, flow_numbers, wait_proof
 from analyser.detectors.frame_rows import Row, rows_of
 from analyser.words import count
 from dissectors.registry import dissector_of
@@ -95,7 +95,7 @@ def _finding(flow: Row, direction: str, waits: list[Row], exchanges: list[Row], 
         ),
         proof=wait_proof(waits),
         numbers={
-            "flow_id": flow["flow_id"],
+            **flow_numbers(flow),
             "receiver": receiver,
             "full_ms": round(full_ms, 6),
             "lasted_ms": round(lasted_ms, 6),

@@ -138,12 +138,22 @@ def test_of_two_causes_the_one_with_more_in_common() -> None:
     ("cause", "consequence"),
     [
         pytest.param(
-            of("a", "KAF310", address="10.0.0.1", client_id="c", servers=["10.0.0.9:9999"]),
+            of("a", "KAF310", address="10.0.0.1", client_id="c", advertised="10.0.0.9:9999"),
             of("b", "TCP104", server="10.0.0.9:9999", clients=["10.0.0.1"]),
             id="an advertised address is refused",
         ),
         pytest.param(
-            of("a", "KAF309", (0, 0), "info", group="g", topic="t", address="10.0.0.5", client_id="admin"),
+            of(
+                "a",
+                "KAF309",
+                (0, 0),
+                "info",
+                group="g",
+                topic="t",
+                address="10.0.0.5",
+                client_id="admin",
+                operation="OffsetReset",
+            ),
             of("b", "KAF121", (600, 610), "critical", group="g", topic="t", partitions=["t-0"], records_lost=5),
             id="an operator set offsets, and ten minutes later records were skipped",
         ),
@@ -167,6 +177,30 @@ def test_of_two_causes_the_one_with_more_in_common() -> None:
 )
 def test_incidents(cause: Row, consequence: Row) -> None:
     assert told(consequence, cause) == [["a", "b"]]
+
+
+@pytest.mark.parametrize(
+    ("cause", "other"),
+    [
+        pytest.param(
+            of("a", "KAF309", address="10.0.0.5", client_id="admin", operation="CreateTopics", topics=["t"]),
+            of("b", "KAF118", group="g", topic="t", address="10.0.0.1", client_id="c"),
+            id="an operator who made a topic took nothing from its readers",
+        ),
+        pytest.param(
+            of("a", "KAF312", address="10.0.0.1", client_id="c"),
+            of("b", "KAF313", address="10.0.0.1", client_id="d"),
+            id="another client of one host",
+        ),
+        pytest.param(
+            of("a", "KAF310", address="10.0.0.1", client_id="c", server="10.0.0.9:9092", advertised="127.0.0.1:9092"),
+            of("b", "TCP104", server="10.0.0.9:9092"),
+            id="the server that others get on with",
+        ),
+    ],
+)
+def test_what_does_not_follow(cause: Row, other: Row) -> None:
+    assert len(told(cause, other)) == 2
 
 
 # Order -------------------------------------------------------------------------------------------------------------

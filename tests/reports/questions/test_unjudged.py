@@ -71,6 +71,10 @@ def test_errors_of_one_client_are_counted() -> None:
         pytest.param([exchange(1, 1, error=6), exchange(2, 40)], [(1, "Produce", 6)], id="it goes on much later"),
         pytest.param([exchange(1, 1, error=6), exchange(2, 3, "Fetch")], [(1, "Produce", 6)], id="another goes on"),
         pytest.param([exchange(1, 95, error=6)], [], id="the capture ends before that is known"),
+        pytest.param(
+            [exchange(n, n / 10, "Heartbeat", 27) for n in range(100)], [(100, "Heartbeat", 27)], id="again and again"
+        ),
+        pytest.param([exchange(n, n, "Heartbeat", 27) for n in range(80)], [], id="again, but slowly"),
         pytest.param([exchange(1, 1, error=19), exchange(2, 3)], [(1, "Produce", 19)], id="never everyday"),
     ],
 )

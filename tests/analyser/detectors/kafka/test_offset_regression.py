@@ -46,7 +46,7 @@ def test_offsets_that_somebody_deleted_are_named_with_who_did_it_and_what_comes_
     (one,) = found(**again(), kafka_admin_changes=[deleted(7, change)], kafka_offset_fetches=[stored(9.5, -1)])
     assert "ops at 10.1.0.77" in one.sentence
     assert "2,999" in one.sentence
-    assert one.numbers["messages_again"] == 2999
+    assert one.numbers["records_again"] == 2999
     assert (one.severity, one.numbers["cause"]) == ("warning", "moved")
     assert "Nothing to do" not in one.next_step
 
@@ -54,7 +54,7 @@ def test_offsets_that_somebody_deleted_are_named_with_who_did_it_and_what_comes_
 def test_an_offset_that_was_gone_without_anybody_seen_is_not_a_seek() -> None:
     (one,) = found(**again(), kafka_offset_fetches=[stored(9.5, -1)])
     assert "by itself" not in one.sentence
-    assert one.numbers["messages_again"] == 2999
+    assert one.numbers["records_again"] == 2999
 
 
 def test_offsets_of_a_topic_made_anew_are_no_step_back() -> None:
@@ -65,12 +65,12 @@ def test_offsets_of_a_topic_made_anew_are_no_step_back() -> None:
 
 def test_a_seek_counts_what_is_fetched_again_and_is_not_waved_through() -> None:
     (one,) = found(**again())
-    assert (one.severity, one.numbers["cause"], one.numbers["messages_again"]) == ("info", "seek", 2999)
+    assert (one.severity, one.numbers["cause"], one.numbers["records_again"]) == ("info", "seek", 2999)
     assert "2,999" in one.sentence
     assert "Nothing to do" not in one.next_step
 
 
 def test_a_reset_by_a_tool_does_not_say_nothing_to_do() -> None:
     (one,) = found(kafka_offset_commits=[commit(1, 1000), commit(2, 1000), commit(9, 400, "", generation=-1)])
-    assert one.numbers["messages_again"] == 600
+    assert one.numbers["records_again"] == 600
     assert "Nothing to do" not in one.next_step
