@@ -8,6 +8,7 @@ from tests.analyser.detectors.scenarios.build import (
     ANSWER,
     Row,
     at,
+    exchange,
     fetch,
     group_event,
     simple_commit,
@@ -67,6 +68,30 @@ def reads(first: float, offset: int, times: int, **more: Any) -> list[Row]:
     ]
 
 
+def asked(seconds: float, operation: str = "Metadata", **more: Any) -> Row:
+    """One Kafka exchange of billing-1."""
+    who = {"client_id": "billing-1", "client_address": "10.1.0.1", "cluster_id": "c1"}
+    where = {"protocol": "kafka", "server_address": "10.1.0.100", "server_port": 9092, "error_code": 0}
+    return exchange("a", seconds, operation, **who, **where, **more)
+
+
+def version(api: str, used: tuple[int, int] | None, offered: tuple[int, int] = (4, 18), **more: Any) -> Row:
+    """What billing-1 was offered and what it used."""
+    low, high = used or (None, None)
+    row = {
+        "exchange_id": "a-v1", "flow_id": "a", "ts": at(0), "cluster_id": "c1", "client_id": "billing-1",
+        "client_address": "10.1.0.1", "server_address": "10.1.0.100", "server_port": 9092, "api_key": 1,
+        "api_name": api, "min_version": offered[0], "max_version": offered[1], "used_version_min": low,
+        "used_version_max": high, "software_name": "sarama", "software_version": "1.0",
+    }  # fmt: skip
+    return row | more
+
+
+def in_sync(seconds: float, *isr: int, client: str = "m1", **more: Any) -> Row:
+    """What a client is told of payments-0, whose replicas are 1, 2 and 3."""
+    return named(seconds, "id-1", client, replicas=[1, 2, 3], isr=list(isr), **more)
+
+
 JOINED = [group_event(0, "join", "m1", generation=5)]
 GONE = (3, "UNKNOWN_TOPIC_OR_PARTITION")
 PAYMENTS = {"topic": "payments"}
@@ -118,6 +143,41 @@ CHANGES_FIRES: list[Scenario] = [
         "KAF316", "info", "a topic is made anew that nobody uses",
         kafka_partitions=[named(0, "id-1"), named(30, "id-2", source="CreateTopics", partition=None)],
     ),
+    fires(
+        "KAF301", "warning", "metadata twice a second for a minute",
+        exchanges=[asked(n / 2) for n in range(120)],
+    ),
+    fires(
+        "KAF301", "warning", "a leader that does not come to rest",
+        kafka_partitions=[named(n * 20, "id-1", leader_id=1 + n % 2, leader_epoch=n) for n in range(6)],
+    ),
+    fires(
+        "KAF305", "critical", "a version that the broker does not take any more",
+        kafka_api_versions=[version("Fetch", (2, 2)), version("ApiVersions", (3, 3), (0, 4))],
+        exchanges=[asked(1, "Fetch", version="2", lasts=None)],
+    ),
+    fires(
+        "KAF305", "critical", "a client of Kafka 0.9 gives up after Metadata",
+        kafka_api_versions=[
+            version("Fetch", None), version("Metadata", (0, 0), (0, 13)), version("ApiVersions", (3, 3), (0, 4)),
+        ],
+    ),
+    fires(
+        "KAF305", "warning", "refused again and again",
+        exchanges=[asked(n, "OffsetCommit", version="0", status="error") | {"error_code": 35} for n in range(4)],
+    ),
+    fires(
+        "KAF305", "info", "Fetch 3: the broker converts",
+        kafka_api_versions=[version("Fetch", (3, 3), (0, 11))],
+    ),
+    fires(
+        "KAF308", "warning", "broker 3 leaves and comes back three times",
+        kafka_partitions=[in_sync(n * 20, *((1, 2) if n % 2 else (1, 2, 3))) for n in range(7)],
+    ),
+    fires(
+        "KAF308", "critical", "all followers leave and come back three times",
+        kafka_partitions=[in_sync(n * 20, *((1,) if n % 2 else (1, 2, 3))) for n in range(7)],
+    ),
 ]  # fmt: skip
 CHANGES_NEAR_MISSES: list[Scenario] = [
     silent(
@@ -135,5 +195,40 @@ CHANGES_NEAR_MISSES: list[Scenario] = [
     silent(
         "KAF316", "two clusters that cannot be told apart: the ids alternate",
         kafka_partitions=[named(n, f"id-{n % 2}", "ab"[n % 2]) for n in range(6)],
+    ),
+    silent(
+        "KAF301", "a rolling restart: each leader moves once and back",
+        kafka_partitions=[
+            named(n * 20 + p, "id-1", partition=p, leader_id=(1, 2, 1)[n], leader_epoch=n)
+            for n in range(3) for p in range(3)
+        ],
+        exchanges=[asked(n) for n in range(29)],
+    ),
+    silent(
+        "KAF301", "a topic that does not exist: another rule",
+        exchanges=[asked(n / 2, status="error") | {"error_code": 3} for n in range(120)],
+    ),
+    silent(
+        "KAF305", "ApiVersions in a newer version: how a client finds its version",
+        kafka_api_versions=[version("ApiVersions", (4, 5), (0, 4)), version("Fetch", (12, 12))],
+        exchanges=[asked(0, "ApiVersions", status="error") | {"error_code": 35}],
+    ),
+    silent(
+        "KAF305", "an old client at an old broker",
+        kafka_api_versions=[version("Fetch", (2, 2), (0, 2)), version("Metadata", (0, 0), (0, 1))],
+    ),
+    silent(
+        "KAF308", "a rolling restart: each broker is out once",
+        kafka_partitions=[
+            in_sync(n * 20, *isr) for n, isr in enumerate([(1, 2, 3), (2, 3), (1, 2, 3), (1, 3), (1, 2, 3), (1, 2),
+                                                           (1, 2, 3)])
+        ],
+    ),
+    silent(
+        "KAF308", "brokers that learn of it a little later",
+        kafka_partitions=[
+            in_sync(0, 1, 2, 3), in_sync(10, 1, 2), in_sync(10.5, 1, 2, 3, client="b"), in_sync(11, 1, 2),
+            in_sync(11.5, 1, 2, 3, client="c"), in_sync(12, 1, 2), in_sync(12.5, 1, 2, 3, client="d"),
+        ],
     ),
 ]  # fmt: skip
