@@ -7,6 +7,7 @@ import pytest
 
 from analyser.context.stages import STAGES
 from analyser.detectors import run_detectors
+from analyser.registry.tables import TABLES
 from tests.analyser.detectors.scenarios.build import Row, commit, fetch
 from tests.support.burrow import Commit, verdict, verdict_of, verdicts_over_time
 from tests.support.rows import connection_from_rows
@@ -26,7 +27,8 @@ def two_committers(pattern: str) -> list[Row]:
 def enriched(rows: list[Row], log_ends: list[Row]) -> tuple[pd.DataFrame, list]:
     con = connection_from_rows({"kafka_offset_commits": rows, "kafka_fetch_partitions": log_ends})
     for stage in STAGES:
-        stage.run(con)
+        if any(TABLES[name].protocol == "kafka" for name in (*stage.makes, *stage.reads)):
+            stage.run(con)
     return con.sql("FROM kafka_offset_commits ORDER BY ts").df(), run_detectors(con)
 
 

@@ -10,6 +10,7 @@ from analyser.context.stages import STAGES
 from analyser.detectors import DETECTORS
 from analyser.detectors.findings import Finding
 from analyser.detectors.running import run
+from analyser.registry.tables import TABLES
 from tests.analyser.detectors.scenarios.build import Row, at, commit, fetch, group_event, stored
 from tests.support.rows import connection_from_rows
 
@@ -18,7 +19,8 @@ def found(**rows: list[Row]) -> list[Finding]:
     joins = [group_event(0, "join", "m1"), group_event(9, "join", "m1", member_id="m1-again")]
     con = connection_from_rows({"kafka_group_events": joins, **rows})
     for stage in STAGES:
-        stage.run(con)
+        if any(TABLES[name].protocol == "kafka" for name in (*stage.makes, *stage.reads)):
+            stage.run(con)
     return run(con, [DETECTORS["KAF103"]])
 
 
