@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from tests.analyser.detectors.scenarios.build import Row, assigned, commit, group_event, remark
-from tests.analyser.detectors.scenarios.build_groups import beats, flows, join, joined
+from tests.analyser.detectors.scenarios.build_groups import beat, beats, flows, join, joined
 from tests.analyser.detectors.scenarios.scenario import Scenario, fires, silent
 
 STARTED = joined(5, "m1", "m2", first=1, last=1.5)
@@ -30,7 +32,79 @@ def late(by: float) -> list[Row]:
     ]  # fmt: skip
 
 
+def fight(rounds: int, second: str = "m2") -> list[Row]:
+    """m1's client and another take one static name from each other: each that joins has the other fenced."""
+    rows = []
+    for n in range(rounds):
+        owner, other = ("m1", second) if n % 2 else (second, "m1")
+        rows += [
+            join(10 * n + 1, owner, 5, member_id=f"{owner}-{n}", group_instance_id="pod-0"),
+            *beats(owner, 5, 10 * n + 5, member_id=f"{owner}-{n}", group_instance_id="pod-0"),
+        ]
+        if n:
+            rows += beats(other, 5, 10 * n + 2, member_id=f"{other}-{n - 1}", group_instance_id="pod-0", error_code=82)
+    return rows
+
+
+def refused_static(times: int, alive: float) -> list[Row]:
+    """KIP-848: m2 is refused the name of m1, which beats for so many seconds."""
+    name = {"group_instance_id": "pod-0"}
+    held = [beat(n, 3, **name) for n in range(1, round(alive), 4)]
+    tries = [beat(10 + n, 0, "m2", member_id=f"m2-{n}", error_code=111, **name) for n in range(times)]
+    return [*held, *tries]
+
+
+def restarts(times: int, member: str = "m1", every: float = 20, **more: Any) -> list[Row]:
+    """A client that joins, leaves and joins again under a new member id."""
+    return [
+        row
+        for n in range(times)
+        for row in (
+            join(every * n + 1, member, 2 * n + 1, member_id=f"{member}-{n}", **more),
+            *beats(member, 2 * n + 1, every * n + 5, member_id=f"{member}-{n}"),
+            group_event(every * n + 8, "leave", member, member_id=f"{member}-{n}", reason=more.get("reason")),
+        )
+    ]
+
+
+def two_applications(first: str, second: str, until: float = 60) -> list[Row]:
+    """m1 and m2 in one group with these topics."""
+    return [
+        *joined(5, "m1", first=1, last=1, topics=first), *beats("m1", 5, 4),
+        join(10, "m1", 6, topics=first), join(9.9, "m2", 6, topics=second),
+        *beats("m1", 6, 14, until), *beats("m2", 6, 14, until),
+    ]  # fmt: skip
+
+
 KAFKA_GROUPS_FIRES: list[Scenario] = [
+    fires(
+        "KAF112", "warning", "two applications with other topics use one group id",
+        kafka_group_events=two_applications("payments", "refunds,returns"), flows=flows(61),
+    ),
+    fires(
+        "KAF112", "warning", "a client with another assignor is refused",
+        kafka_group_events=[
+            *STARTED,
+            *(join(5 + n, "m3", -1, error_code=23, protocols_offered="roundrobin") for n in range(3)),
+        ],
+        flows=flows(61),
+    ),
+    fires(
+        "KAF116", "warning", "a process crashes and is started again",
+        kafka_group_events=restarts(4), flows=flows(200),
+    ),
+    fires(
+        "KAF128", "warning", "two pods with one static name",
+        kafka_group_events=fight(3), flows=flows(61),
+    ),
+    fires(
+        "KAF128", "critical", "two pods with one static name, again and again",
+        kafka_group_events=fight(7), flows=flows(80),
+    ),
+    fires(
+        "KAF128", "warning", "KIP-848: a second pod is refused while the first one beats",
+        kafka_group_events=refused_static(3, 30), flows=flows(35),
+    ),
     fires(
         "KAF126", "warning", "a killed member's session times out",
         kafka_group_events=died(6), kafka_assignments=PLAN, flows=flows(200, m2=4.5),
@@ -59,6 +133,42 @@ KAFKA_GROUPS_FIRES: list[Scenario] = [
 ]  # fmt: skip
 
 KAFKA_GROUPS_NEAR_MISSES: list[Scenario] = [
+    silent(
+        "KAF112", "a release that reads one topic more is rolled out",
+        kafka_group_events=two_applications("payments", "payments,refunds"), flows=flows(61),
+    ),
+    silent(
+        "KAF112", "a group that changes to another topic, one after the other",
+        kafka_group_events=[
+            *joined(5, "m1", first=1, last=1, topics="payments"), group_event(9, "leave", "m1"),
+            *joined(7, "m2", first=20, last=20, topics="refunds"), *beats("m2", 7, 40),
+        ],
+        flows=flows(41, m1=9.1),
+    ),
+    silent(
+        "KAF116", "two restarts", kafka_group_events=[*restarts(2), join(45, "m1", 5, member_id="m1-9")],
+        flows=flows(61),
+    ),
+    silent(
+        "KAF116", "each of three clients of a rolling restart leaves and comes back",
+        kafka_group_events=[row for member in ("m1", "m2", "m3") for row in restarts(2, member)], flows=flows(61),
+    ),
+    silent(
+        "KAF116", "three consumers of one process leave together, and come back together",
+        kafka_group_events=[
+            row for n in range(3) for row in (
+                join(1 + n / 10, "m1", 1, member_id=f"a{n}"), group_event(20 + n, "leave", "m1", member_id=f"a{n}"),
+                join(30 + n / 10, "m1", 3, member_id=f"b{n}"),
+            )
+        ],
+        flows=flows(61),
+    ),
+    silent("KAF128", "a pod moves to another host and the old one is fenced once",
+           kafka_group_events=fight(2), flows=flows(61)),
+    silent(
+        "KAF128", "KIP-848: a restarted pod is refused until the session of the dead one is over",
+        kafka_group_events=refused_static(5, 6), flows=flows(35),
+    ),
     silent(
         "KAF126", "a member leaves in order",
         kafka_group_events=[

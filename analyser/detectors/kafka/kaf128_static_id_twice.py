@@ -1,0 +1,136 @@
+"""KAF128 static-id-twice: two processes use one group.instance.id and throw each other out.
+
+Finds
+    One static name in a group that two clients claim in turn: each that joins fences the other (82
+    FENCED_INSTANCE_ID), or is refused while the other is a member (111 UNRELEASED_INSTANCE_ID, KIP-848).
+
+Why it matters
+    A static member is one process: whoever joins last gets the partitions of the name, and the other is fenced in the
+    middle of its work. Messages that both have fetched are handled twice, and commits of the fenced one are refused.
+
+How it decides
+    Requests of the name are answered with 82 or 111 at least `fenced` times, and the name is claimed by two clients
+    (address, client id) or, from one host, by members that live at the same time. 111 counts only while another member
+    of the name is heard of before and after it: a restarted process is refused until the session of the dead one is
+    over. warning; critical from `often` times on.
+    Confidence high: errors and names are on the wire.
+
+False alarms
+    A pod that moves to another host while the old one still runs is fenced once: that is no finding.
+
+References
+    KIP-345 (static membership), KIP-848 (111), KIP-1026 and KIP-814 for leaders. Kafka protocol errors.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from analyser.detectors.detector import Detector, Frames
+from analyser.detectors.findings import Finding
+from analyser.detectors.frame_rows import Row, rows_of
+from analyser.detectors.kafka.members import (
+    KEYS,
+    MEMBER_COLUMNS,
+    MEMBERS,
+    culprit,
+    group_text,
+    partitions_of,
+    partitions_text,
+    proof,
+    who,
+)
+from analyser.detectors.kafka.producers import MAX_NAME, client_text, names_text, period_text, time_text
+from analyser.words import printable, times
+
+EVENTS = "kafka_group_events"
+FENCED, UNRELEASED = 82, 111
+_MOST_CLIENTS = 20
+
+
+def detect(frames: Frames, *, fenced: int = 2, often: int = 5) -> Iterator[Finding]:
+    """One finding per static name."""
+    members = [row for row in rows_of(frames[MEMBERS]) if row["group_instance_id"]]
+    refused = rows_of(frames[EVENTS])
+    for name in dict.fromkeys(row["group_instance_id"] for row in members):
+        own = [row for row in members if row["group_instance_id"] == name]
+        errors = [
+            row for row in refused
+            if row["group_instance_id"] == name and (row["error_code"] == FENCED or _alive(row, own))
+        ]  # fmt: skip
+        if len(errors) >= fenced and (len(_clients(own)) > 1 or _at_once(own)):
+            yield _finding(name, own, errors, often)
+
+
+def _clients(members: Sequence[Row]) -> dict[tuple[str | None, str | None], Row]:
+    """The newest member of each client, in the order in which the clients came."""
+    return {(row["client_address"], row["client_id"]): row for row in members}
+
+
+def _alive(error: Row, members: Sequence[Row]) -> bool:
+    """Another member of the name is heard of before and after it."""
+    return any(one["ts"] < error["ts"] < one["ts_last"] for one in members if one["member_id"] != error["member_id"])
+
+
+def _at_once(members: Sequence[Row]) -> bool:
+    return any(a is not b and a["ts"] < b["ts"] < a["ts_last"] for a in members for b in members)
+
+
+def _finding(name: str, members: Sequence[Row], errors: Sequence[Row], often: int) -> Finding:
+    clients = _clients(members)
+    newest = list(clients.values())[-1]  # who came last to a name that was taken
+    key = {"cluster": newest["cluster_id"], "group": newest["group_id"]}
+    first_ns, last_ns = min(row["ts"] for row in errors), max(row["ts"] for row in errors)
+    codes = " and ".join(
+        text
+        for code, text in (
+            (FENCED, "fenced (82 FENCED_INSTANCE_ID)"),
+            (UNRELEASED, "refused (111 UNRELEASED_INSTANCE_ID)"),
+        )
+        if any(row["error_code"] == code for row in errors)
+    )
+    names = sorted({one for row in members for one in partitions_of(row)})
+    both = [who(one) for one in clients.values()][::-1]
+    return DETECTOR.finding(
+        severity="critical" if len(errors) >= often else "warning",
+        subject={**key, "instance": name},
+        sentence=(
+            f"{group_text(newest['group_id'])}: {names_text([client_text(one) for one in clients.values()])} use the "
+            f"same group.instance.id {printable(name, MAX_NAME)}; {period_text(first_ns, last_ns)} requests of theirs "
+            f"were {codes} {times(len(errors))}. They take {partitions_text(names)} from each other in the middle of "
+            "their work."
+        ),
+        next_step=(
+            f"Give each process its own group.instance.id (a StatefulSet's pod name, for example); end "
+            f"{client_text(newest)} or the other one first. Look for a copied configuration or a second deployment."
+        ),
+        proof=proof(first_ns, last_ns, [row["exchange_id"] for row in errors]),
+        numbers={
+            **culprit(key, newest),
+            "instance_id": name,
+            "fenced": sum(row["error_code"] == FENCED for row in errors),
+            "requests_refused": len(errors),
+            "memberships": len(members),
+            "error_code": errors[-1]["error_code"],
+            "partitions": names,
+            "since": time_text(first_ns),
+            "until": time_text(last_ns),
+            "clients": both[:_MOST_CLIENTS],
+        },
+    )
+
+
+DETECTOR = Detector(
+    code="KAF128",
+    name="static-id-twice",
+    severity="critical",
+    confidence="high",
+    reads={
+        MEMBERS: MEMBER_COLUMNS,
+        EVENTS: ("ts", "exchange_id", "group_instance_id", "member_id", "error_code"),
+    },
+    partition_by=KEYS,
+    detect=detect,
+    rows={MEMBERS: "group_instance_id IS NOT NULL", EVENTS: f"error_code IN ({FENCED}, {UNRELEASED})"},
+    suspects=f"SELECT cluster_id, group_id FROM r_{EVENTS}",
+)
