@@ -95,8 +95,27 @@ LAG_ROWS = f"""
             AND bins.partition = counts.partition AND bins.bin = counts.bin)"""
 
 
-def lag_query(begin: str, *, commits: str = "true", ends: str = "true") -> str:
-    """A SELECT of LAG_ROWS. begin: of the bin of `at_ns`, in SQL; commits, ends: conditions on COMMITS and LOG_ENDS."""
+# So many bins of a partition are made at most where it was quiet.
+MOST_CARRIED = 100_000
+# Instead of `lag_bins`: all bins from a partition's first on until the last request of the capture, so that what stands
+# is told while nobody commits or fetches.
+_CARRIED = f"""
+    {LAG_STEPS["lag_bins"]}
+    UNION
+    SELECT {GROUP}, unnest(range(first, last + {{width}}, {{width}}))
+    FROM (SELECT {GROUP}, min(bin) AS first FROM lag_counts WHERE here GROUP BY ALL),
+         (SELECT max(bin) AS last FROM (
+             SELECT max(bin) AS bin FROM lag_counts UNION ALL SELECT max(bin) FROM lag_log_ends
+             UNION ALL SELECT {{begin}} FROM (SELECT max(epoch_ns(ts)) AS at_ns FROM exchanges)))
+    WHERE (last - first) // {{width}} < {MOST_CARRIED}"""
+
+
+def lag_query(width: str = "", *, commits: str = "true", ends: str = "true") -> str:
+    """A SELECT of LAG_ROWS: how things stand in the end, or at the end of bins of `width` ns (SQL; reads `exchanges`).
+
+    commits, ends: conditions on COMMITS and LOG_ENDS.
+    """
+    begin = f"at_ns // {width} * {width}" if width else "0"
     told = with_life(f"FROM ({LOG_ENDS}) WHERE {ends}", "lag_lives")
     steps = {
         "lag_lives": TOPIC_LIVES,
@@ -104,5 +123,7 @@ def lag_query(begin: str, *, commits: str = "true", ends: str = "true") -> str:
         "lag_ends": f"SELECT *, {begin} AS bin, true AS here FROM ({told})",
         **LAG_STEPS,
     }
+    if width:
+        steps["lag_bins"] = _CARRIED.format(width=width, begin=begin)
     named = ", ".join(f"{name} AS ({query})" for name, query in steps.items())
     return f"with {named} {LAG_ROWS}"

@@ -210,10 +210,10 @@ def partitions_by_suspicion(source: Source, cluster_id: str | None, group_id: st
 
 
 def lag_over_time(source: Source, cluster_id: str | None, group_id: str | None, width_ns: int) -> list[dict[str, Any]]:
-    """t, topic, partition, lag: at the end of each bin in which the group committed or the log's end was seen."""
+    """t, topic, partition, lag: at the end of each bin, from the first one in which the group committed."""
     group = f"cluster = {literal(cluster_id or '')} and group_id = {literal(group_id or '')}"
     lags = lag_query(
-        _bin(width_ns), commits=f"(accepted or refused) and {group}", ends=f"cluster = {literal(cluster_id or '')}"
+        str(int(width_ns)), commits=f"(accepted or refused) and {group}", ends=f"cluster = {literal(cluster_id or '')}"
     )
     query = f"select bin / 1e6 as t, topic, partition, lag from ({lags}) where lag is not null order by all"
     return rows(source, query)

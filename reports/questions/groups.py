@@ -39,7 +39,7 @@ MEMBERS = """
 _STATES = f"""
     select cluster_id, group_id, topic, partition, committed_offset, log_end_offset, lag, member_id, client_id,
            client_address, owner_member_id, generation, accepted, refused, committers, sent_ns as last_ns
-    from ({lag_query("0")}) order by cluster_id, group_id, topic, partition"""
+    from ({lag_query()}) order by cluster_id, group_id, topic, partition"""
 
 
 @dataclass(frozen=True, slots=True)

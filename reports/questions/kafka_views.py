@@ -71,8 +71,9 @@ _COMMITS = (
 _STORED = f"""
     select cluster_id, group_id, topic, partition, committed_offset, log_end_offset, lag, client_id, client_address,
            member_id, generation, owner_member_id, accepted, refused, committers,
-           make_timestamp_ns(sent_ns)::timestamptz_ns as ts_commit
-    from ({lag_query("0", commits="{until}", ends="{until}")})"""
+           make_timestamp_ns(sent_ns)::timestamptz_ns as ts_commit,
+           make_timestamp_ns(end_ns)::timestamptz_ns as ts_log_end
+    from ({lag_query(commits="{until}", ends="{until}")})"""
 _MEMBERS = f"""
     select cluster_id, group_id, member_id, group_instance_id, client_id, client_address, first_generation,
            last_generation, committed_partitions, make_timestamp_ns(first_ns)::timestamptz_ns as ts_first,
@@ -81,8 +82,8 @@ _MEMBERS = f"""
 _LAG = f"""
     select make_timestamp_ns(bin)::timestamptz_ns as ts, cluster_id, group_id, topic, partition, committed_offset,
            log_end_offset, lag, client_id, client_address, member_id, generation, accepted, refused, committers,
-           lowest_offset, highest_offset
-    from ({lag_query("at_ns // {width} * {width}", commits="(accepted or refused) and {until}", ends="{until}")})"""
+           lowest_offset, highest_offset, make_timestamp_ns(end_ns)::timestamptz_ns as ts_log_end
+    from ({lag_query("{width}", commits="(accepted or refused) and {until}", ends="{until}")})"""
 
 _MOVED = """
     with moved as (

@@ -111,5 +111,5 @@ def test_the_time_of_the_newest_answer_goes_with_it() -> None:
 )
 def test_lag_of_a_topic_made_anew(told: list[tuple[str, Row]], expected: tuple[int | None, ...]) -> None:
     con = connection_from_rows(tables(told))
-    found = con.sql(f"SELECT committed_offset, log_end_offset, lag FROM ({lag_query('0')})").fetchall()
+    found = con.sql(f"SELECT committed_offset, log_end_offset, lag FROM ({lag_query()})").fetchall()
     assert found == [expected]

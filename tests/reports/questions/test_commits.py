@@ -100,6 +100,10 @@ def followed(all_rows: dict[str, list[Row]]) -> list[Row]:
         if place in told and place in stored:
             highest = max(end for second, end in told[place] if second > told[place][-1][0] - 10)
             last[bin_, place] = max(highest - stored[place], 0)
+    for bin_ in range(max(last)[0] + 1):
+        for place in stored:
+            if (bin_, place) not in last and (bin_ - 1, place) in last:
+                last[bin_, place] = last[bin_ - 1, place]
     return [{"t": bin_ * WIDTH_NS / 1e6, "topic": "t", "partition": place, "lag": lag}
             for (bin_, place), lag in sorted(last.items())]  # fmt: skip
 
