@@ -59,4 +59,4 @@ def analysis_of(
     decoded: Decoded, wanted: Iterable[str], options: ReadOptions, dissectors: Iterable[Dissector]
 ) -> Analysis:
     """The analysis of what was decoded."""
-    return Analysis(CaptureTables(decoded, wanted, dissectors), options)
+    return Analysis(CaptureTables(decoded, wanted, dissectors, options.topic_ids), options)

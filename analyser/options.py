@@ -16,6 +16,7 @@ class ReadOptions:
     enable: optional dissectors to switch on.
     payload: keep what applications sent (keys, values, headers of records) in tables; sizes are there in any case.
     payload_columns: with payload, keep only these of the columns key, value and headers; empty for all.
+    topic_ids: topic id, as Kafka's tools print it -> name; overrules what the capture says.
     processes: how many read at the same time; the tables do not depend on it unless a limit on all flows is reached,
         which every process counts for itself.
     from_ns, to_ns: Unix time in ns; select output rows by their `ts`, never input packets.
@@ -24,6 +25,7 @@ class ReadOptions:
     decode_as: Mapping[int, str] = field(default_factory=lambda: MappingProxyType({}))
     protocols: tuple[str, ...] = ()
     enable: tuple[str, ...] = ()
+    topic_ids: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
     payload: bool = False
     payload_columns: tuple[str, ...] = ()
     from_ns: int | None = None

@@ -145,7 +145,7 @@ class _Run:
     def _put_together(self, decoded: Decoded, files: Sequence[InputFile]) -> None:
         previous = self._change.previous.inputs if self._change.previous else ()
         everything = [*(one for one in previous if one.status == "read"), *files]
-        common = put_together(decoded.folders.values(), everything, self._work)
+        common = put_together(decoded.folders.values(), everything, self._work, self._options.read.topic_ids)
         (self._change.state / COMMON_FILE).write_bytes(pickle.dumps(common))
 
     def _add_captures(self, captures: Sequence[CaptureStats]) -> None:

@@ -23,6 +23,7 @@ def capture_key(sources: Sequence[Source], options: ReadOptions) -> str | None:
     """None when there is something that cannot be read twice. Raises OSError."""
     digest = hashlib.blake2b(program_digest(), digest_size=16)
     digest.update(repr((sorted(options.decode_as.items()), sorted(options.enable))).encode())
+    digest.update(repr(sorted(options.topic_ids.items())).encode())
     for source in sources:
         if source.path is None or not source.path.is_file():
             return None

@@ -128,7 +128,7 @@ class LivePipeline(Pipeline):
         flows = self.result.flows_table()
         if self.rolling.cut_ns is not None or self.result.flows.forgotten:
             self.rolling.know_flows(flows.column(FLOW).combine_chunks())
-        return CaptureTables(self.result, self._wanted, self._known_dissectors.values())
+        return CaptureTables(self.result, self._wanted, self._known_dissectors.values(), self._options.topic_ids)
 
     def _finished(self, raw: pa.RecordBatch) -> pa.RecordBatch:
         """Raw exchanges with their registered columns, from what is known of their flows by now."""

@@ -57,7 +57,8 @@ class SharedReading:
 
     def start(self, sources: Sequence[Source], wanted: Sequence[str], options: ReadOptions, folder: Path) -> None:
         """Give every process its job; their rows will be in folders below FOLDER."""
-        plain = replace(options, decode_as=dict(options.decode_as))  # a read-only view cannot be sent
+        # Read-only views cannot be sent.
+        plain = replace(options, decode_as=dict(options.decode_as), topic_ids=dict(options.topic_ids))
         for number, child in enumerate(self._children, 1):
             share = Share(number, len(self._children) + 1)
             job = ShareJob(tuple(sources), tuple(wanted), plain, share, folder / f"share-{number}")

@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from analyser.rows.timeorder import CHUNKS_HELD, FLOW, ROW, Chunk, in_time_order, sorted_chunk
 from dissectors.core.model import Row
@@ -146,6 +147,13 @@ class RawTable:
             rows = max(1, min(CHUNK_ROWS, MAX_BATCH_BYTES // max(row_bytes, 1)))
             for batch in in_time_order(chunks, lambda place: readers[place](), rows, held):
                 yield batch.select(self.schema.names[:-1])
+
+    def distinct(self, field: str, unless: str) -> set[Any]:
+        """The different values of a field, but for null, in rows where another field is null. No rows may follow."""
+        found: set[Any] = set()
+        for batch in self.batches():
+            found.update(batch.column(field).filter(pc.is_null(batch.column(unless))).unique().to_pylist())
+        return found - {None}
 
     def _chunks_held(self) -> int:
         """Chunks that may be in memory at a time while all are read in the order of time."""

@@ -35,14 +35,13 @@ class UnknownTable(KeyError):
 class Analysis:
     """The tables of some captures or of a dataset. Close it (or use `with`) to remove its temporary files.
 
-    unread: inputs that could not be read. remarks: for people, about the inputs. failures: detectors that broke. One
+    unread: inputs that could not be read. failures: detectors that broke. One
     rule's fault costs no other rule's findings; whoever shows findings must say that some may be missing.
     """
 
     def __init__(self, source: TableSource, options: ReadOptions) -> None:
         self.options = options
         self.unread = source.unread
-        self.remarks = source.remarks
         self.failures = source.failures
         self._source = source
 
@@ -53,6 +52,11 @@ class Analysis:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+    @property
+    def remarks(self) -> list[str]:
+        """Sentences for people, about the inputs and what was concluded from them."""
+        return self._source.remarks
 
     def close(self) -> None:
         """Remove temporary files; the analysis cannot be used afterwards."""

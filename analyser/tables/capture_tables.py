@@ -6,7 +6,9 @@ ones in memory.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 import duckdb
@@ -14,6 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from analyser.context.inferred_names import INFERRED_FROM, inferred_names, naming_remarks
 from analyser.context.named_by import NAMED_BY
 from analyser.context.stage import Stage
 from analyser.context.stages import STAGE_OF
@@ -35,13 +38,20 @@ STREAM = "wirewitness_stream"
 
 
 class CaptureTables:
-    """The tables of decoded captures; see `TableSource`."""
+    """The tables of decoded captures; see `TableSource`. topic_ids: names that the user gave, by topic id."""
 
-    def __init__(self, decoded: Decoded, wanted: Iterable[str], dissectors: Iterable[Dissector]) -> None:
+    def __init__(
+        self,
+        decoded: Decoded,
+        wanted: Iterable[str],
+        dissectors: Iterable[Dissector],
+        topic_ids: Mapping[str, str] = MappingProxyType({}),
+    ) -> None:
         chosen = {*wanted}
         self.names = tuple(name for name in TABLES if name in chosen)
         self.unread: list[UnreadInput] = decoded.unread
-        self.remarks = [
+        self._topic_ids = topic_ids
+        self._remarks = [
             *decoded.remarks,
             *(f"{file_label(stats.file)}: {remark.text}" for stats in decoded.captures for remark in stats.remarks),
         ]
@@ -59,6 +69,12 @@ class CaptureTables:
         if self._connection is None:
             self._connection = open_connection(self._decoded.store.folder)
         return self._connection
+
+    @property
+    def remarks(self) -> list[str]:
+        """About the inputs, and about names of topics that were inferred or are missing."""
+        self._known()
+        return self._remarks
 
     def close(self) -> None:
         """Remove temporary files."""
@@ -132,11 +148,25 @@ class CaptureTables:
                 self._finish_table(name, first)
             else:
                 self._register(name, arrow_schema(name).empty_table())
-        topics = topic_names(self.con)
+        topics = self._names_of_topics(Lookups(flows, first.clusters, topic_names(self.con), files, protocols))
         by_flow = cluster_of_flows(self.con)
         clusters = pa.array([by_flow.get(flow) for flow in flows.column("flow_id").to_pylist()], pa.string())
         self._lookups = Lookups(flows, clusters, topics, files, protocols)
         return self._lookups
+
+    def _names_of_topics(self, known: Lookups) -> Mapping[str, str]:
+        """Topic id -> name: as the user, the capture, or inference has it. known: has the names of the capture."""
+        named = {**known.topics, **self._topic_ids}
+        tables = {name: self._decoded.store.tables.get(name) for name in INFERRED_FROM}
+        unnamed = {one for table in tables.values() if table is not None for one in table.distinct("topic_id", "topic")}
+        unnamed -= named.keys()
+        if not unnamed or any(table is None for table in tables.values()):
+            return named
+        for name in INFERRED_FROM:
+            self._finish_table(name, replace(known, topics=named))
+        inferred = inferred_names(self.con, named)
+        self._remarks += naming_remarks(inferred, unnamed - inferred.keys())
+        return {**{topic_id: found.topic for topic_id, found in inferred.items()}, **named}
 
     def _finished_batches(
         self, name: str, known: Lookups, columns: Sequence[str] | None = None

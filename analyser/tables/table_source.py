@@ -25,13 +25,17 @@ class OrderedRows(NamedTuple):
 class TableSource(Protocol):
     """The tables of an analysis.
 
-    names: those it has, in the registry's order. unread, remarks: see `Analysis`. failures: detectors that broke.
+    names: those it has, in the registry's order. unread: see `Analysis`. failures: detectors that broke.
     """
 
     names: tuple[str, ...]
     unread: list[UnreadInput]
-    remarks: list[str]
     failures: list[Failure]
+
+    @property
+    def remarks(self) -> list[str]:
+        """Sentences for people, about the inputs."""
+        ...
 
     @property
     def con(self) -> duckdb.DuckDBPyConnection:

@@ -13,7 +13,7 @@ from pathlib import Path
 import click
 
 from app.cli.failure import CallerError, complain
-from app.cli.options import read_options
+from app.cli.options import read_options, topic_id_option
 from app.cli.reading import check_standard_input
 
 _LOOPBACK = "127.0.0.1"
@@ -36,6 +36,7 @@ _LOOPBACK = "127.0.0.1"
     metavar="PORT=PROTOCOL",
     help="Read connections to this server port as PROTOCOL. Repeatable.",
 )
+@topic_id_option
 @click.option("--enable", multiple=True, metavar="NAME", help="Switch on an optional dissector. Repeatable.")
 @click.option(
     "--processes",
@@ -53,6 +54,7 @@ def dashboard(
     port: int | None,
     no_browser: bool,
     decode_as: tuple[str, ...],
+    topic_ids: tuple[str, ...],
     enable: tuple[str, ...],
     processes: int,
     debug: bool,
@@ -72,13 +74,13 @@ def dashboard(
         from analyser.extras import how_to_install
 
         raise CallerError(f"the dashboard is not installed; {how_to_install('dashboard')}")
-    options = read_options(decode_as, (), enable, None, None, processes)
+    options = read_options(decode_as, (), enable, None, None, processes, topic_ids=topic_ids)
     with _files(captures) as paths:
         from app.dashboard.serve import serve
 
         given = {
             "decode_as": {str(number): name for number, name in options.decode_as.items()},
-            "enable": list(options.enable), "processes": processes,
+            "enable": list(options.enable), "processes": processes, "topic_ids": options.topic_ids,
         }  # fmt: skip
         try:
             serve(paths, given, host=host, port=port, browser=not no_browser, debug=debug)

@@ -13,6 +13,7 @@ import click
 
 from app.cli.failure import CallerError, Status, complain
 from app.cli.live_options import DurationType, PortsType, RotationType, capture_job, check_options
+from app.cli.options import topic_id_option
 from app.cli.output import check_output, colour_wanted, result_sink, terminal_width
 from app.cli.reading import report_inputs, status_of
 
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
 @click.option("--protocol", multiple=True, metavar="NAME", help="Show only this protocol. Repeatable.")
 @click.option("--decode-as", multiple=True, metavar="PORT=PROTOCOL",
               help="Read connections to this server port as PROTOCOL. Repeatable.")  # fmt: skip
+@topic_id_option
 @click.option("--enable", multiple=True, metavar="NAME", help="Switch on an optional dissector. Repeatable.")
 @click.option("--duration", type=DurationType(), metavar="TIME", help="Stop after this time: 90s, 10m, 2h.")
 @click.option("--write", metavar="FILE", help="Keep the raw packets in FILE (pcapng).")
@@ -170,7 +172,11 @@ def _shared(
     from app.dashboard.snapshots import Snapshots
 
     options = read_options(**reading, from_ns=None, to_ns=None)
-    kept = {"decode_as": {str(port): name for port, name in options.decode_as.items()}, "enable": list(options.enable)}
+    kept = {
+        "decode_as": {str(port): name for port, name in options.decode_as.items()},
+        "enable": list(options.enable),
+        "topic_ids": options.topic_ids,
+    }
     try:
         return Snapshots(Path(folder).absolute(), ", ".join(interfaces) or str(read), kept)
     except OSError as error:

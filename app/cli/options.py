@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import re
+from base64 import urlsafe_b64encode
 from collections.abc import Callable, Collection
 from typing import TYPE_CHECKING, Any, TypeVar
+from uuid import UUID
 
 import click
 
@@ -32,6 +35,12 @@ class TimeType(click.ParamType[int]):
             self.fail(str(error), param, ctx)
 
 
+topic_id_option = click.option(
+    "--topic-id", "topic_ids", multiple=True, metavar="NAME=ID",
+    help="The name of a Kafka topic that the capture knows by its id only. Repeatable.",
+)  # fmt: skip
+
+
 def reading_options(command: Command) -> Command:
     """Adds the CAPTURE arguments' companions; the command takes them as keyword arguments (`**reading`)."""
     for option in reversed(_READING_OPTIONS):
@@ -42,6 +51,7 @@ def reading_options(command: Command) -> Command:
 _READING_OPTIONS = (
     click.option("--decode-as", multiple=True, metavar="PORT=PROTOCOL",
                  help="Read connections to this server port as PROTOCOL. Repeatable."),
+    topic_id_option,
     click.option("--protocol", multiple=True, metavar="NAME", help="Show only this protocol. Repeatable."),
     click.option("--enable", multiple=True, metavar="NAME", help="Switch on an optional dissector. Repeatable."),
     click.option("--from", "from_ns", type=TimeType(),
@@ -62,7 +72,7 @@ def locating_options(command: Command) -> Command:
 
 
 _NO_INDEX = click.option("--no-index", is_flag=True, help="Read everything again and keep nothing in the cache folder.")
-_LOCATING = ("decode_as", "enable", "processes", "quiet", "debug")
+_LOCATING = ("decode_as", "topic_ids", "enable", "processes", "quiet", "debug")
 
 
 def _name(option: Callable[..., Any]) -> str:
@@ -89,6 +99,7 @@ def read_options(
     processes: int = 1,
     payload: bool = False,
     payload_columns: tuple[str, ...] = (),
+    topic_ids: tuple[str, ...] = (),
 ) -> ReadOptions:
     """The checked value. CallerError for an unknown name, a bad port, or times the wrong way round."""
     from analyser.options import ReadOptions
@@ -105,6 +116,7 @@ def read_options(
         processes=processes,
         payload=payload,
         payload_columns=payload_columns,
+        topic_ids=_names_of_ids(topic_ids),
     )
 
 
@@ -137,6 +149,28 @@ def _port_and_protocol(text: str, enabled: tuple[str, ...]) -> tuple[int, str]:
             f"--decode-as {text}: write PORT=PROTOCOL, such as {_an_example()}; ports are 1 to 65535"
         )
     return int(port), _checked_protocol(protocol.strip(), enabled)
+
+
+def _names_of_ids(given: tuple[str, ...]) -> dict[str, str]:
+    """Topic id as Kafka's tools print it -> name. A usage error for another form, and for an id with two names."""
+    found: dict[str, str] = {}
+    for text in given:
+        name, _, told = text.rpartition("=")
+        topic_id = _kafka_id(told.strip())
+        if not name.strip() or topic_id is None:
+            raise click.UsageError(f"--topic-id {text}: write NAME=ID, such as payments=2OTvU9nrQVuRfWiAtmHLzg")
+        if found.setdefault(topic_id, name.strip()) != name.strip():
+            raise click.UsageError(f"--topic-id: {topic_id} cannot be {found[topic_id]} and {name.strip()} at once")
+    return found
+
+
+def _kafka_id(text: str) -> str | None:
+    """The id in Kafka's own form (base64), also of one in the usual form of a UUID; None for anything else."""
+    if re.fullmatch(r"[A-Za-z0-9_-]{21}[AQgw]", text):
+        return text
+    if re.fullmatch(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}", text):
+        return urlsafe_b64encode(UUID(text).bytes).decode().rstrip("=")
+    return None
 
 
 def _an_example() -> str:

@@ -14,5 +14,6 @@ def command_line(opened: Opened, command: str, *words: str) -> str:
     captures = [str(opened.folder)] if is_dataset(opened.folder) else map(without_folder, opened.paths)
     reading = opened.reading
     options = [f"--decode-as={port}={protocol}" for port, protocol in sorted(reading.decode_as.items())]
+    options += [f"--topic-id={name}={topic_id}" for topic_id, name in sorted(reading.topic_ids.items())]
     options += [f"--enable={name}" for name in reading.enable]
     return " ".join(["wirewitness", command, *(shlex.quote(word) for word in (*captures, *words, *options))])

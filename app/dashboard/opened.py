@@ -47,9 +47,14 @@ class TablesDamaged(TablesGone):
 
 
 def reading_options(given: Mapping[str, Any]) -> ReadOptions:
-    """How captures are read, from what the command line said as JSON: `decode_as`, `enable`, `processes`."""
+    """How captures are read, from what the command line said as JSON: the fields of ReadOptions by their names."""
     decode_as = {int(port): name for port, name in given.get("decode_as", {}).items()}
-    return ReadOptions(decode_as=decode_as, enable=tuple(given.get("enable", ())), processes=given.get("processes", 1))
+    return ReadOptions(
+        decode_as=decode_as,
+        enable=tuple(given.get("enable", ())),
+        processes=given.get("processes", 1),
+        topic_ids=given.get("topic_ids", {}),
+    )
 
 
 def version_of(folder: Path) -> int:

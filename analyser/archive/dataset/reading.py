@@ -204,5 +204,7 @@ def _names(dataset: Dataset, wanted: Iterable[str] | None) -> tuple[str, ...]:
 def _ignored(options: ReadOptions) -> Iterator[str]:
     if options.decode_as or options.enable:
         yield f"--decode-as and --enable change nothing here: what a dataset holds {_DECODED_BEFORE}"
+    if options.topic_ids:
+        yield "--topic-id changes nothing here: wirewitness archive takes it, with the next captures that it takes in."
     if options.payload:
         yield f"--payload shows what the dataset was made with: it {_DECODED_BEFORE}"

@@ -124,4 +124,4 @@ def _decode(run: DecodeRun, ranges: Mapping[int, list[Range]]) -> dict[int, Path
 
 def _sendable(options: ReadOptions) -> ReadOptions:
     """Without read-only views, which cannot be pickled."""
-    return replace(options, decode_as=dict(options.decode_as))
+    return replace(options, decode_as=dict(options.decode_as), topic_ids=dict(options.topic_ids))

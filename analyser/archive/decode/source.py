@@ -218,7 +218,7 @@ def _analysis(asked: SourceOptions, rows: Rows) -> Iterator[Analysis]:
     if rows.share is not None and rows.share.number:
         for stats in decoded.captures:  # the first share has the remarks on captures
             stats.remarks.clear()
-    with Analysis(CaptureTables(decoded, wanted, known.values()), asked.options) as analysis:
+    with Analysis(CaptureTables(decoded, wanted, known.values(), asked.options.topic_ids), asked.options) as analysis:
         yield analysis
 
 

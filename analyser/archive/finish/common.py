@@ -38,9 +38,11 @@ class Common:
     topics: Mapping[str, str]
 
 
-def put_together(folders: Iterable[Path], files: Sequence[InputFile], work: Path) -> Common:
+def put_together(
+    folders: Iterable[Path], files: Sequence[InputFile], work: Path, topic_ids: Mapping[str, str]
+) -> Common:
     """What the shares in these folders tell together; each one's clusters go to its folder. files: all that were
-    read. work: for scratch files."""
+    read. work: for scratch files. topic_ids: names that the user gave."""
     last_ns = max((one.last_ns for one in files if one.last_ns is not None), default=None)
     shares = [*folders]
     con = open_connection(work)
@@ -53,7 +55,7 @@ def put_together(folders: Iterable[Path], files: Sequence[InputFile], work: Path
         ids = feather.read_table(str(folder / FLOWS_FILE), columns=["flow_id"]).column(0).to_pylist()
         known = pa.table({CLUSTER: pa.array([clusters.get(one) for one in ids], pa.string())})
         feather.write_feather(known, str(folder / KNOWN_FILE))
-    return Common(tuple(file_label(one.path) for one in files), last_ns, topics)
+    return Common(tuple(file_label(one.path) for one in files), last_ns, {**topics, **topic_ids})
 
 
 def _view(con: duckdb.DuckDBPyConnection, table: str, paths: list[str]) -> None:

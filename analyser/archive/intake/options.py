@@ -21,7 +21,7 @@ STATE_FORMAT = 3
 
 @dataclass(frozen=True, slots=True)
 class ArchiveOptions:
-    """How a dataset is made. What the first run was told holds for the later ones.
+    """How a dataset is made. What the first run was told holds for the later ones; names of topic ids are added to.
 
     tables: None for all. shares: into how many the connections are dealt; each is decoded by one task at a time.
     range_bytes: larger files are read in ranges of about this size. inline: payloads travel with the packets, for
@@ -49,7 +49,8 @@ def options_as_before(options: ArchiveOptions, change: Change) -> ArchiveOptions
             raise DatasetError(f"{change.root} was made with other settings ({name}); {REBUILD}")
     if change.previous_state is None or settings.get("state_format") != STATE_FORMAT:
         raise DatasetError(f"{change.root} keeps no state that this program can go on from; {REBUILD}")
-    return replace(options, shares=int(settings["shares"]))
+    topic_ids = {**settings.get("topic_ids", {}), **options.read.topic_ids}
+    return replace(options, shares=int(settings["shares"]), read=replace(options.read, topic_ids=topic_ids))
 
 
 def settings_of(options: ArchiveOptions) -> dict[str, Any]:
@@ -61,6 +62,7 @@ def settings_of(options: ArchiveOptions) -> dict[str, Any]:
         "tables": None if options.tables is None else sorted(options.tables),
         "enable": sorted(read.enable),
         "decode_as": {str(port): name for port, name in sorted(read.decode_as.items())},
+        "topic_ids": dict(sorted(read.topic_ids.items())),
         "payload": read.payload,
         "payload_columns": sorted(read.payload_columns),
     }
