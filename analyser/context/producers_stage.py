@@ -1,8 +1,9 @@
 """The context of Kafka's producers: their transactions, what brokers refused, last stable offsets that stand.
 
 In: a connection with views of the Kafka tables, `cluster_id` and `topic` filled in. Out: the views
-`kafka_transaction_spans`, `kafka_refused_batches` and `kafka_stable_offset_waits`. Each has few rows, or none, where
-nothing is wrong and nobody uses transactions. All of it is SQL: memory is DuckDB's limit, and it may spill.
+`kafka_transaction_spans`, `kafka_refused_batches`, `kafka_repeated_batches` and `kafka_stable_offset_waits`. Each has
+few rows, or none, where nothing is wrong and nobody uses transactions. All of it is SQL: memory is DuckDB's limit, and
+it may spill.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 import duckdb
 
 from analyser.context.refused_batches import REFUSED_ROWS, REFUSED_STEPS
+from analyser.context.repeated_batches import REPEATED_ROWS, REPEATED_STEPS
 from analyser.context.stable_offsets import STABLE_ROWS, STABLE_STEPS
 from analyser.context.stage import Stage
 from analyser.context.topics import views
@@ -23,6 +25,7 @@ _READS = (
 _MADE = {
     "kafka_transaction_spans": (SPAN_STEPS, SPAN_ROWS),
     "kafka_refused_batches": (REFUSED_STEPS, REFUSED_ROWS),
+    "kafka_repeated_batches": (REPEATED_STEPS, REPEATED_ROWS),
     "kafka_stable_offset_waits": (STABLE_STEPS, STABLE_ROWS),
 }
 

@@ -107,6 +107,34 @@ _REFUSED = Table(
     "kafka",
 )
 
+_REPEATED = Table(
+    "kafka_repeated_batches",
+    "one row per record batch that stands twice in the log: sent again under a new epoch although it was stored",
+    (
+        _text("exchange_id", "the Produce that stored it first"),
+        ts_column("time of that request", _SOURCE),
+        _CLUSTER,
+        *_CLIENT,
+        *_TOPIC,
+        _number("records_count", "records in the batch"),
+        *_PRODUCER,
+        _number("base_sequence", "sequence of the first record then"),
+        _number("error_code", "what was answered then; null: nothing"),
+        _number("base_offset", "offset of its first record; null where nothing tells it"),
+        _text("again_exchange_id", "the Produce that stored it again"),
+        _time("ts_again", "time of that request"),
+        _number("again_epoch", "producer epoch then"),
+        _number("again_offset", "offset of its first record there"),
+        _text("flow_id", "flow of the first Produce"),
+        _text("file", "file of the first Produce"),
+        _number("request_packet", "packet that completes the first Produce: number in its file, from 1"),
+        _text("again_file", "file of the second Produce"),
+        _number("again_packet", "packet that completes the second Produce"),
+    ),
+    ("ts", "exchange_id", "topic", "partition", "base_sequence"),
+    "kafka",
+)
+
 _STABLE_OFFSETS = Table(
     "kafka_stable_offset_waits",
     "one row per last stable offset that stood below the high watermark for a second or more",
@@ -138,4 +166,4 @@ _STABLE_OFFSETS = Table(
     "kafka",
 )
 
-KAFKA_PRODUCER_TABLES = (_SPANS, _REFUSED, _STABLE_OFFSETS)
+KAFKA_PRODUCER_TABLES = (_SPANS, _REFUSED, _REPEATED, _STABLE_OFFSETS)

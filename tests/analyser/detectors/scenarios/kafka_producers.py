@@ -247,6 +247,22 @@ PRODUCER_FIRES: list[Scenario] = [
         ],
         kafka_produce_batches=[paid(1.5, 0), paid(3.5, 20)],
     ),
+    fires(
+        "KAF208", "critical", "answered, and sent again under a new epoch",
+        kafka_produce_batches=[
+            produced(1, 0), produced(2, 10, last_offset=1019),
+            produced(40, 0, producer_epoch=1, base_timestamp=1_790_000_000_010, base_offset=1100, last_offset=1109),
+        ],
+        flows=SERVER,
+    ),
+    fires(
+        "KAF208", "critical", "not answered, but the next batch leaves room for it",
+        kafka_produce_batches=[
+            produced(1, 0, last_offset=1009), produced(2, 10, error_code=None, base_offset=None),
+            produced(40, 0, producer_epoch=1, base_timestamp=1_790_000_000_010, base_offset=1020, last_offset=1029),
+        ],
+        flows=SERVER,
+    ),
 ]  # fmt: skip
 PRODUCER_NEAR_MISSES: list[Scenario] = [
     silent(
@@ -342,5 +358,27 @@ PRODUCER_NEAR_MISSES: list[Scenario] = [
             payout(5, "end_txn", committed=True),
         ],
         kafka_produce_batches=[paid(1.5, 0), paid(3.5, 20)],
+    ),
+    silent(
+        "KAF208", "not answered and not stored: sent again under a new epoch",
+        kafka_produce_batches=[
+            produced(1, 0, last_offset=1009), produced(2, 10, error_code=None, base_offset=None),
+            produced(40, 0, producer_epoch=1, base_timestamp=1_790_000_000_010, base_offset=1010, last_offset=1019),
+        ],
+        flows=SERVER,
+    ),
+    silent(
+        "KAF208", "sent again in the same epoch: the broker knows it",
+        kafka_produce_batches=[produced(1, 0), produced(2, 10, error_code=None), produced(3, 10), produced(4, 20)],
+        flows=SERVER,
+    ),
+    silent(
+        "KAF208", "an aborted transaction is done again",
+        kafka_transactions=[
+            payout(0, "init_producer_id"), payout(2, "end_txn", committed=False, answered_producer_epoch=1,
+                                                  answered_producer_id=9),
+            payout(4, "end_txn", committed=True, producer_epoch=1),
+        ],
+        kafka_produce_batches=[paid(1, 0), paid(3, 0, producer_epoch=1, base_offset=20)],
     ),
 ]  # fmt: skip
