@@ -17,7 +17,11 @@ from kafka.record.default_records import DefaultRecordBatchBuilder  # type: igno
 
 STOP = threading.Event()
 PRODUCE, HEARTBEAT, INIT_PRODUCER_ID = (0, 7), (12, 3), (22, 1)
-ADD_PARTITIONS, END_TRANSACTION = (24, 0), (26, 0)  # API key and version, all without tagged fields
+FIND_COORDINATOR, ADD_PARTITIONS, END_TRANSACTION = (
+    (10, 1),
+    (24, 0),
+    (26, 0),
+)  # API key and version, all without tagged fields
 RECORDS_IN_BATCH = 5
 GOOD_BATCHES = 30
 SPINS_PER_SECOND = 50
@@ -69,6 +73,8 @@ def batch(producer_id: int, epoch: int, sequence: int, transactional: bool = Fal
 def producer(connection: Connection, transactional_id: str | None) -> tuple[int, int]:
     """Return a producer id with its epoch; a broker that has just started has none at first."""
     while True:
+        if transactional_id is not None:  # the broker makes the topic of transactions when it is asked this
+            connection.ask(FIND_COORDINATOR, text(transactional_id) + b"\1")
         answer = connection.ask(INIT_PRODUCER_ID, text(transactional_id) + struct.pack(">i", 60_000))
         error, producer_id, epoch = struct.unpack(">hqh", answer[4:16])
         if error == 0 or STOP.wait(0.2):
