@@ -17,7 +17,8 @@ from analyser.registry.queries import name_list, null_columns
 from analyser.registry.tables import TABLES
 
 TABLE = "kafka_connections"
-_READS = ("exchanges", "kafka_brokers", "kafka_authentications")
+# Versions have a row for each connection that speaks Kafka: without any, there is nothing to do.
+_READS = ("exchanges", "kafka_api_versions", "kafka_brokers", "kafka_authentications")
 # Why applications connect at all: they write, read, commit, or are members of a group.
 WORK = (
     "Produce", "Fetch", "ShareFetch", "OffsetCommit", "TxnOffsetCommit", "JoinGroup", "Heartbeat",

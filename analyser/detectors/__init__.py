@@ -16,11 +16,12 @@ from analyser.detectors.findings import Finding
 from analyser.detectors.kafka import rules as kafka
 from analyser.detectors.mongo import rules as mongo
 from analyser.detectors.mqtt import rules as mqtt
+from analyser.detectors.net import rules as net
 from analyser.detectors.running import Failure, run
 from analyser.detectors.tcp import rules as tcp
 
 DETECTORS: dict[str, Detector] = {
-    detector.code: detector for family in (capture, tcp, kafka, mqtt, mongo) for detector in family.RULES
+    detector.code: detector for family in (capture, tcp, net, kafka, mqtt, mongo) for detector in family.RULES
 }
 
 

@@ -1,7 +1,7 @@
-"""How far each side of a connection has confirmed the other's stream, for packets that are taken together.
+"""What packets that are taken together say of their senders: how far they confirm the other's stream, and when last.
 
-In: a batch cut into stretches. Out: the furthest acknowledgement of each stretch and side. Packets that are looked at
-one by one, and copies, are left out.
+In: a batch cut into stretches. Out: `Said` for each stretch and side, without copies and without packets that are
+looked at one by one.
 """
 
 from __future__ import annotations
@@ -14,21 +14,31 @@ from analyser.flows.stretches import Stretches
 from analyser.flows.tcp import ACK, MASK
 
 _HALF = 1 << 31
-NO_ACK = -1
+
+# The furthest acknowledgement number (raw), and the time of the last packet.
+Said = tuple[int, int]
 
 
-def furthest_acks(batch: PacketBatch, copies: npt.NDArray[np.bool_], cut: Stretches) -> list[tuple[int, int]]:
-    """Raw acknowledgement numbers that the high and the low endpoint sent in each stretch; NO_ACK without any."""
+def said_by_side(
+    batch: PacketBatch, copies: npt.NDArray[np.bool_], cut: Stretches
+) -> tuple[dict[int, Said], dict[int, Said]]:
+    """What the high and the low endpoint said, by the number of the stretch."""
     rows = cut.order
     counts = ((batch.flags[rows] & ACK) != 0) & ~copies[rows] & ~cut.alone
-    from_low, acks = batch.from_low[rows], batch.ack[rows]
-    found = np.full((len(cut.all), 2), NO_ACK, np.int64)
-    for side in (0, 1):
+    from_low, acks, ts_ns = batch.from_low[rows], batch.ack[rows], batch.ts_ns[rows]
+    found: list[dict[int, Said]] = []
+    for side in (False, True):
         own = np.flatnonzero(counts & (from_low == side))
+        said: dict[int, Said] = {}
         if len(own):
             number, ack = cut.number[own], acks[own]
             firsts = np.flatnonzero(np.concatenate(([True], number[1:] != number[:-1])))
             base = np.repeat(ack[firsts], np.diff(np.append(firsts, len(own))))
             ahead = ((ack - base + _HALF) & MASK) - _HALF
-            found[number[firsts], side] = (ack[firsts] + np.maximum.reduceat(ahead, firsts)) & MASK
-    return [(high, low) for high, low in found.tolist()]
+            furthest = (ack[firsts] + np.maximum.reduceat(ahead, firsts)) & MASK
+            last_ns = np.maximum.reduceat(ts_ns[own], firsts)
+            said = dict(
+                zip(number[firsts].tolist(), zip(furthest.tolist(), last_ns.tolist(), strict=True), strict=True)
+            )
+        found.append(said)
+    return found[0], found[1]

@@ -44,6 +44,7 @@ class PacketRow(NamedTuple):
     segment_size: int
     dsack_seq: int
     dsack_bytes: int
+    ttl: int
 
 
 @dataclass(slots=True)
@@ -107,11 +108,11 @@ class BatchColumns:
             found[run_key >> 1] = (*found.get(run_key >> 1, ()), run)
         return found
 
-    def first_seq(self, chosen: npt.NDArray[np.intp], from_low: int) -> int | None:
-        """Sequence number of the first of these packets that this side sent."""
+    def first_of(self, chosen: npt.NDArray[np.intp], from_low: int) -> tuple[int, int] | None:
+        """Sequence number and TTL of the first of these packets that this side sent."""
         batch = self._batch
         sent = chosen[(batch.from_low[chosen] == from_low) & ~self._copies[chosen]]
-        return int(batch.seq[sent[0]]) if len(sent) else None
+        return (int(batch.seq[sent[0]]), int(batch.ttl[sent[0]])) if len(sent) else None
 
     def each(self, chosen: npt.NDArray[np.intp]) -> Iterator[PacketRow]:
         """The chosen packets one by one, made on the way."""
@@ -151,5 +152,6 @@ class BatchColumns:
             batch.segment_size[chosen].tolist(),
             batch.dsack_seq[chosen].tolist(),
             batch.dsack_bytes[chosen].tolist(),
+            batch.ttl[chosen].tolist(),
         )
         return list(map(PacketRow._make, zip(*columns, strict=True)))

@@ -60,6 +60,7 @@ class Flow:
     refused: bool = False
     closed_by_low: bool | None = None
     reset_by_low: bool | None = None
+    reset_ttl: int | None = None
     first_close_ns: int | None = None
     closed_ts_ns: int | None = None
     protocol: str | None = None

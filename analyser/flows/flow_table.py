@@ -20,7 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from analyser.capture import EndpointTable, PacketBatch
-from analyser.flows.acks import furthest_acks
+from analyser.flows.acks import said_by_side
 from analyser.flows.batches import BatchColumns, PacketRow
 from analyser.flows.copies import Copies
 from analyser.flows.flow import Flow, handshake, starts_anew
@@ -137,7 +137,7 @@ class FlowTable:
         cut = stretches(batch, copies)
         if self._sign_finder is not None:
             self._signs = self._sign_finder.feed(batch, columns, cut.order, copies)
-        acks = furthest_acks(batch, copies, cut)
+        said = said_by_side(batch, copies, cut)
         ready, alone = columns.runs(cut), columns.each(cut.order[cut.alone])
         pair, flow = -1, None
         for number, stretch in enumerate(cut.all):
@@ -152,7 +152,8 @@ class FlowTable:
             elif flow is None or not continues(flow, ready.get(number, ()), int(columns.now_ns[rows[-1]])):
                 flow = self._careful(flow, pair, columns.rows(rows))
             else:
-                take_together(flow, stretch, rows, ready.get(number, ()), columns, acks[number])
+                by_side = (said[0].get(number), said[1].get(number))
+                take_together(flow, stretch, rows, ready.get(number, ()), columns, by_side)
         self._leave(flow)
         self._now_ns = int(columns.now_ns[-1])
         self._forget_closed()

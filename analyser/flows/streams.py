@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from analyser.flows.runs import Gap, Run, Segments, joined
-from analyser.flows.sent_again import MOST_UNCONFIRMED, Range, reported
+from analyser.flows.sent_again import SentAgain
 from analyser.flows.tcp import MASK
 from dissectors.core.limits import Limits
 
@@ -53,12 +53,12 @@ class Half:
     recent: the last segments delivered, at most HISTORY_SEGMENTS or about history_bytes (above 0), to compare what is
         sent again with them.
     retransmitted, retransmitted_bytes: segments with bytes that were seen before, or that filled a hole late.
-    spurious: those of them that had arrived before, as the receiver said. unconfirmed: those of which it did not say
-        so, the latest MOST_UNCONFIRMED.
+    again: what became of them; None while there is none.
     window_scale: of this side's SYN; -1 when it had none, None while no SYN was seen.
     segment_size: the largest one that this side takes (MSS), None where not known.
     confirmed: how far the receiver confirmed the stream, in sequence numbers; None while nothing of it was seen.
     opening: tls or http, as the first bytes tell. tls_alert: level and name of an alert in the clear.
+    last_ns: time of this side's last packet but for a RST. ttl: of its first packet that tells.
     zero_since_ns: since when this side's receive window is closed. notes_left: how many remarks may still follow.
     """
 
@@ -69,6 +69,8 @@ class Half:
     next_seq: int = 0
     acked: int = 0
     confirmed: int | None = None
+    last_ns: int | None = None
+    ttl: int | None = None
     opening: str | None = None
     tls_alert: str | None = None
     pending: list[Pending] | None = None
@@ -82,8 +84,7 @@ class Half:
     gap_bytes: int = 0
     retransmitted: int = 0
     retransmitted_bytes: int = 0
-    spurious: int = 0
-    unconfirmed: list[Range] | None = None
+    again: SentAgain | None = None
     keep_alives: int = 0
     out_of_order: int = 0
     truncated: int = 0
@@ -112,6 +113,17 @@ class Half:
     def confirmed_bytes(self) -> int | None:
         """Stream bytes that the receiver confirmed, of those seen or skipped; None where no confirmation was seen."""
         return None if self.confirmed is None else max(min(self.confirmed, self.next_seq) - self.base, 0)
+
+    @property
+    def spurious(self) -> int:
+        """Segments sent again that had arrived before, as the receiver said."""
+        return 0 if self.again is None else self.again.spurious
+
+    @property
+    def unheard(self) -> SentAgain | None:
+        """What was sent again last, if the receiver confirmed nothing of it, nor anything behind it."""
+        again = self.again
+        return again if again and self.confirmed is not None and self.confirmed <= again.place else None
 
     @property
     def over(self) -> bool:
@@ -168,14 +180,15 @@ class Half:
             self.acked = max(self.acked, unwrapped)
             self.confirmed = unwrapped if self.confirmed is None else max(self.confirmed, unwrapped)
 
+    def heard(self, ts_ns: int) -> None:
+        """This side sent a packet."""
+        self.last_ns = ts_ns if self.last_ns is None else max(self.last_ns, ts_ns)
+
     def arrived_twice(self, seq: int, size: int) -> None:
         """The receiver reported these bytes (raw sequence number) as received before; size 0: it did not."""
-        if size and self.unconfirmed:
+        if size and self.again is not None:
             start = self.unwrap(seq)
-            about = reported(self.unconfirmed, (start, start + size))
-            self.spurious += len(about)
-            for sent in about:
-                self.unconfirmed.remove(sent)
+            self.again.arrived_twice((start, start + size))
 
     def window(self, window: int, packet: int, ts_ns: int) -> None:
         """This side said how much it can take (raw; zero is zero under any scale)."""
@@ -251,7 +264,8 @@ class Half:
             self._skip_to(self.fin_seq, packet, ts_ns)
         if self.zero_since_ns is not None:
             self._reopened(ts_ns)
-        self.unconfirmed = None
+        if self.again is not None:
+            self.again.unconfirmed.clear()
         self.recent.clear()
         self.recent_bytes = 0
         if self.notes_dropped:
@@ -270,7 +284,7 @@ class Half:
         if self._insert(at, data, packet, ts_ns) or not data:
             self.out_of_order += 1
         else:
-            self._again(at, len(data))
+            self._again(at, len(data), ts_ns)
 
     def _insert(self, at: int, data: memoryview, packet: int, ts_ns: int) -> bool:
         """Keep what no held segment has already, if anything: the first copy wins."""
@@ -331,24 +345,23 @@ class Half:
             self.emit(Gap(missing, packet, ts_ns))
 
     def _sent_again(self, at: int, data: memoryview, known: int, packet: int, ts_ns: int) -> None:
-        self._again(at, known)
+        self._again(at, known, ts_ns)
         self._compare_delivered(at, data[:known], packet, ts_ns)
         self._remark("retransmission", f"{known} stream bytes were sent again", at, known, packet, ts_ns)
 
     def _filled_late(self, at: int, size: int, packet: int, ts_ns: int) -> None:
-        self._again(at, size)
+        self._again(at, size, ts_ns)
         waited = (ts_ns - self.waiting_since_ns) / 1e6
         text = f"{size} stream bytes came {waited:.0f} ms after what follows them: lost on the way and sent again"
         self._remark("retransmission", text, at, size, packet, ts_ns)
 
-    def _again(self, at: int, size: int) -> None:
+    def _again(self, at: int, size: int, ts_ns: int) -> None:
         """Count a segment that was sent again."""
         self.retransmitted += 1
         self.retransmitted_bytes += size
-        if self.unconfirmed is None:
-            self.unconfirmed = []
-        self.unconfirmed.append((at, at + size))
-        del self.unconfirmed[:-MOST_UNCONFIRMED]
+        if self.again is None:
+            self.again = SentAgain()
+        self.again.sent(at, size, ts_ns)
 
     def _compare_delivered(self, at: int, data: memoryview, packet: int, ts_ns: int) -> None:
         """Bytes seen before came again: are they the same, as far as that is remembered?"""

@@ -5,7 +5,7 @@ In: a flow and packets of its own. Out: the flow after them.
 
 from __future__ import annotations
 
-from analyser.flows.acks import NO_ACK
+from analyser.flows.acks import Said
 from analyser.flows.batches import BatchColumns, PacketRow, ReadyRun
 from analyser.flows.flow import Flow, close, handshake
 from analyser.flows.streams import Note
@@ -19,7 +19,8 @@ LINGER_NS = 60_000_000_000
 
 def take(flow: Flow, row: PacketRow, limits: Limits) -> None:
     """One packet of a flow."""
-    packet, ts_ns, now_ns, from_low, seq, ack, flags, window, payload, wire_bytes, copy, scale, size, *dsack = row
+    packet, ts_ns, now_ns, from_low, seq, ack, flags, window, payload, wire_bytes, copy, scale, size, *rest = row
+    dsack_seq, dsack_bytes, ttl = rest
     flow.packets += 1
     if ts_ns > flow.ts_last_ns:
         flow.ts_last_ns = ts_ns
@@ -34,6 +35,11 @@ def take(flow: Flow, row: PacketRow, limits: Limits) -> None:
     sender, receiver = flow.halves[from_low], flow.halves[not from_low]
     if sender.first_seq is None:
         sender.first_seq = seq
+    if flags & RST:
+        flow.reset_ttl = ttl if flow.reset_by_low is None else flow.reset_ttl
+    else:
+        sender.heard(ts_ns)
+        sender.ttl = ttl if sender.ttl is None else sender.ttl
     if flags & SYN:
         handshake(flow, from_low, seq, flags, ts_ns, scale, size)
         seq += 1
@@ -41,7 +47,7 @@ def take(flow: Flow, row: PacketRow, limits: Limits) -> None:
         sender.window(window, packet, ts_ns)
     if flags & ACK:
         receiver.acknowledged(ack)
-        receiver.arrived_twice(*dsack)
+        receiver.arrived_twice(dsack_seq, dsack_bytes)
     if wire_bytes:
         flow.data_segments += 1
         sender.segment(seq, payload, wire_bytes, packet, ts_ns)
@@ -90,20 +96,24 @@ def take_together(
     rows: Places,
     runs: tuple[ReadyRun, ...],
     columns: BatchColumns,
-    acks: tuple[int, int],
+    said: tuple[Said | None, Said | None],
 ) -> None:
-    """Packets for which `continues` holds. acks: as `furthest_acks` gives them."""
+    """Packets for which `continues` holds. said: what the high and the low endpoint said in them."""
     if stretch.copies and not flow.duplicates:
         _note_copy(flow, columns.rows(rows))
     for run in runs:
         flow.halves[run.from_low].append_run(columns.run(run))
         flow.data_segments += run.last - run.first
-    for half, ack in zip(flow.halves, reversed(acks), strict=True):  # what the other side sent confirms this one
-        if ack != NO_ACK:
-            half.acknowledged(ack)
     for from_low, half in enumerate(flow.halves):
-        if half.first_seq is None:
-            half.first_seq = columns.first_seq(rows, from_low)
+        own = said[from_low]
+        if own is not None:
+            flow.halves[1 - from_low].acknowledged(own[0])
+            half.heard(own[1])
+        if half.first_seq is None or half.ttl is None:
+            first = columns.first_of(rows, from_low)
+            if first is not None:
+                half.first_seq = first[0] if half.first_seq is None else half.first_seq
+                half.ttl = first[1] if half.ttl is None else half.ttl
     flow.packets += stretch.last - stretch.first
     flow.duplicates += stretch.copies
     flow.ts_first_ns = min(flow.ts_first_ns, stretch.ts_first_ns)

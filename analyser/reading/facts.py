@@ -10,6 +10,7 @@ import pyarrow as pa
 from analyser.capture import CaptureStats, Endpoints, EndpointTable
 from analyser.capture.reader import LIMIT_REMARKS
 from analyser.flows.flow import Flow, flow_id, window_shift
+from analyser.flows.streams import Half
 from analyser.flows.tcp import MASK
 from analyser.registry.tables import arrow_schema
 
@@ -122,10 +123,19 @@ def flow_row(flow: Flow, endpoints: EndpointTable) -> dict[str, Any]:
         "closed_by": side(flow.closed_by_low),
         "ts_closed": None if flow.closed_by_low is None else flow.first_close_ns,
         "reset_by": side(flow.reset_by_low),
+        "reset_ttl": flow.reset_ttl if flow.reset_by_low is not None else None,
+        "client_ttl": to_server.ttl,
+        "server_ttl": to_client.ttl,
+        "ts_last_from_client": to_server.last_ns,
+        "ts_last_from_server": to_client.last_ns,
         "acked_by_server": to_server.confirmed_bytes,
         "acked_by_client": to_client.confirmed_bytes,
         "gap_bytes": to_server.gap_bytes + to_client.gap_bytes,
         "retransmitted_segments": to_server.retransmitted + to_client.retransmitted,
+        "unheard_sends_to_server": _sends(to_server),
+        "unheard_sends_to_client": _sends(to_client),
+        "ts_unheard_to_server": None if to_server.unheard is None else to_server.unheard.first_ns,
+        "ts_unheard_to_client": None if to_client.unheard is None else to_client.unheard.first_ns,
         "retransmitted_bytes": to_server.retransmitted_bytes + to_client.retransmitted_bytes,
         "spurious_retransmissions": to_server.spurious + to_client.spurious,
         "out_of_order_segments": to_server.out_of_order + to_client.out_of_order,
@@ -142,6 +152,10 @@ def flow_row(flow: Flow, endpoints: EndpointTable) -> dict[str, Any]:
         "client_tls_alert": to_server.tls_alert,
         "server_tls_alert": to_client.tls_alert,
     }
+
+
+def _sends(half: Half) -> int | None:
+    return None if half.unheard is None else half.unheard.times + 1
 
 
 def _ms(first_ns: int | None, last_ns: int | None) -> float | None:

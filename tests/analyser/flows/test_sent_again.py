@@ -68,3 +68,23 @@ def test_a_hole_of_the_capture_that_is_filled_by_sending_again() -> None:
 def test_so_many_segments_wait_for_a_report() -> None:
     talk = sent(*range(100), *range(100))
     assert counted(reports(talk, 0, 1000, 1000)) == (100, MOST_UNCONFIRMED)
+
+
+@pytest.mark.parametrize("block_bytes", [1 << 20, 200], ids=["at once", "one by one"])
+def test_what_is_never_confirmed(block_bytes: int) -> None:
+    talk = sent(0).send(False, 0, flags=ACK, ack=10).wait(20).send(True, 10, b"0123456789", ack=0)
+    for pause in (0.2, 0.4, 0.8):
+        talk.wait(pause).send(True, 10, b"0123456789", ack=0)
+    first_ns = talk.packets[-3].ts_ns
+    half = Collected(talk.packets, block_bytes).flows[0].halves[1]
+    assert half.unheard is not None
+    assert (half.unheard.times, half.unheard.first_ns, half.confirmed_bytes) == (3, first_ns, 10)
+    answered_late = talk.send(False, 0, flags=ACK, ack=20)
+    assert Collected(answered_late.packets, block_bytes).flows[0].halves[1].unheard is None
+
+
+def test_nothing_is_known_of_a_receiver_that_was_not_captured() -> None:
+    talk = Talk().send(True, 0, b"0123456789", ack=0)
+    for _ in range(4):
+        talk.wait(1).send(True, 0, b"0123456789", ack=0)
+    assert Collected(talk.packets).flows[0].halves[1].unheard is None

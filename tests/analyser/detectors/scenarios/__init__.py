@@ -15,6 +15,7 @@ from tests.analyser.detectors.scenarios.kafka_producers import PRODUCER_FIRES, P
 from tests.analyser.detectors.scenarios.mongo import MONGO_FIRES, MONGO_NEAR_MISSES
 from tests.analyser.detectors.scenarios.mqtt import MQTT_FIRES, MQTT_NEAR_MISSES
 from tests.analyser.detectors.scenarios.near_misses import NEAR_MISSES as OTHER_NEAR_MISSES
+from tests.analyser.detectors.scenarios.net import NET_FIRES, NET_NEAR_MISSES
 from tests.analyser.detectors.scenarios.scenario import Scenario
 from tests.analyser.detectors.scenarios.tcp import TCP_FIRES, TCP_NEAR_MISSES
 
@@ -26,6 +27,7 @@ FIRES: list[Scenario] = [
     *PRODUCER_FIRES,
     *KAFKA_OFFSETS_FIRES,
     *TCP_FIRES,
+    *NET_FIRES,
     *MQTT_FIRES,
     *MONGO_FIRES,
 ]
@@ -37,6 +39,7 @@ NEAR_MISSES: list[Scenario] = [
     *PRODUCER_NEAR_MISSES,
     *KAFKA_OFFSETS_NEAR_MISSES,
     *TCP_NEAR_MISSES,
+    *NET_NEAR_MISSES,
     *MQTT_NEAR_MISSES,
     *MONGO_NEAR_MISSES,
 ]

@@ -1,0 +1,11 @@
+"""The rules about connections of all protocols, a line for each, in the order in which they run."""
+
+from __future__ import annotations
+
+from analyser.detectors.detector import Detector
+from analyser.detectors.net import net101_idle_dropped, net103_retry_storm
+
+RULES: tuple[Detector, ...] = (
+    net101_idle_dropped.DETECTOR,
+    net103_retry_storm.DETECTOR,
+)
