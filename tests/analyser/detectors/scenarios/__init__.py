@@ -12,6 +12,7 @@ from tests.analyser.detectors.scenarios.kafka_connections import CONNECTION_FIRE
 from tests.analyser.detectors.scenarios.kafka_groups import KAFKA_GROUPS_FIRES, KAFKA_GROUPS_NEAR_MISSES
 from tests.analyser.detectors.scenarios.kafka_offsets import KAFKA_OFFSETS_FIRES, KAFKA_OFFSETS_NEAR_MISSES
 from tests.analyser.detectors.scenarios.kafka_producers import PRODUCER_FIRES, PRODUCER_NEAR_MISSES
+from tests.analyser.detectors.scenarios.kafka_traffic import KAFKA_TRAFFIC_FIRES, KAFKA_TRAFFIC_NEAR_MISSES
 from tests.analyser.detectors.scenarios.mongo import MONGO_FIRES, MONGO_NEAR_MISSES
 from tests.analyser.detectors.scenarios.mqtt import MQTT_FIRES, MQTT_NEAR_MISSES
 from tests.analyser.detectors.scenarios.near_misses import NEAR_MISSES as OTHER_NEAR_MISSES
@@ -26,6 +27,7 @@ FIRES: list[Scenario] = [
     *KAFKA_GROUPS_FIRES,
     *PRODUCER_FIRES,
     *KAFKA_OFFSETS_FIRES,
+    *KAFKA_TRAFFIC_FIRES,
     *TCP_FIRES,
     *NET_FIRES,
     *MQTT_FIRES,
@@ -38,6 +40,7 @@ NEAR_MISSES: list[Scenario] = [
     *KAFKA_GROUPS_NEAR_MISSES,
     *PRODUCER_NEAR_MISSES,
     *KAFKA_OFFSETS_NEAR_MISSES,
+    *KAFKA_TRAFFIC_NEAR_MISSES,
     *TCP_NEAR_MISSES,
     *NET_NEAR_MISSES,
     *MQTT_NEAR_MISSES,

@@ -1,0 +1,115 @@
+"""KAF202 small-batches: a busy producer sends its records one by one.
+
+Finds
+    Producers that send many Produce requests per second with few records in each batch.
+
+Why it matters
+    Every request costs the client, the network, the broker and its replicas the same whether it carries one record or
+    a thousand, and small batches hardly compress. Throughput ends early, and latencies grow under load.
+
+How it decides
+    Seconds in which a client sent more than `requests_above` Produce requests count as busy. With `busy_seconds` of
+    them, and fewer than `records_below` records per batch in them, it is told. Always info: it costs no record.
+    Confidence high: all of it stands in the requests. A capture that lacks some counts too low, never too high.
+
+False alarms
+    Records that must not wait for each other (linger.ms=0 on purpose) and are many.
+
+References
+    Kafka's producer configuration: linger.ms, batch.size, compression.type.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pandas as pd
+
+from analyser.detectors.detector import Detector, Frames
+from analyser.detectors.findings import Finding
+from analyser.detectors.frame_rows import first_value, rows_of
+from analyser.detectors.kafka.producers import (
+    NS_PER_S,
+    client_numbers,
+    client_text,
+    evidence_of,
+    names_text,
+    period_text,
+    time_text,
+)
+from analyser.detectors.proof import Proof
+from analyser.words import sentence_start
+
+BATCHES = "kafka_produce_batches"
+KEYS = ("cluster_id", "client_address", "client_id")
+
+
+def detect(
+    frames: Frames, *, requests_above: int = 50, busy_seconds: int = 10, records_below: float = 4.0
+) -> Iterator[Finding]:
+    """At most one finding for a client: more than `requests_above` requests in each of `busy_seconds` seconds."""
+    frame = frames[BATCHES]
+    if frame.empty:
+        return
+    second = frame["ts"].astype("int64") // NS_PER_S
+    requests = frame.groupby(second)["exchange_id"].nunique()
+    busy = frame[second.isin(requests.index[requests > requests_above])]
+    rate = requests[requests > requests_above]
+    per_batch = float(busy["records_count"].mean()) if len(busy) else 0.0
+    if len(rate) >= busy_seconds and 0 < per_batch < records_below:
+        yield _finding(busy, rate, per_batch)
+
+
+def _finding(busy: pd.DataFrame, rate: pd.Series, per_batch: float) -> Finding:
+    row = rows_of(busy.iloc[:1])[0]
+    first_ns, last_ns = row["ts"], rows_of(busy.iloc[-1:])[0]["ts"]
+    topics = sorted(str(name) for name in busy["topic"].dropna().unique())
+    codecs = sorted(str(name) for name in busy["codec"].dropna().unique())
+    sizes = float(busy["batch_bytes"].mean())
+    key = {"cluster": first_value(busy, "cluster_id"), "address": row["client_address"], "client_id": row["client_id"]}
+    uncompressed = " They are not compressed." if codecs == ["none"] else ""
+    return DETECTOR.finding(
+        subject=key,
+        sentence=(
+            f"{sentence_start(client_text(row))} sends {rate.mean():,.0f} Produce requests a second with "
+            f"{per_batch:.1f} records in a batch ({sizes:,.0f} bytes), to {names_text(topics, 3) or 'unknown topics'}, "
+            f"{period_text(first_ns, last_ns)}.{uncompressed}"
+        ),
+        next_step=(
+            "Let the producer wait a little and put records together: linger.ms 5 to 100, batch.size 64 KiB and more, "
+            "compression.type lz4 or zstd; and do not call flush() or wait for each send."
+        ),
+        proof=Proof(first_ns, last_ns, evidence_of(rows_of(busy.iloc[:24]))),
+        numbers={
+            **key,
+            "clients": [client_numbers(row)],
+            "topics": topics[:20],
+            "since": time_text(first_ns),
+            "until": time_text(last_ns),
+            "busy_seconds": len(rate),
+            "requests_per_second": round(float(rate.mean()), 1),
+            "records_per_batch": round(per_batch, 2),
+            "bytes_per_batch": round(sizes, 1),
+            "batches": len(busy),
+            "records": int(busy["records_count"].sum()),
+            "codecs": codecs,
+        },
+    )
+
+
+DETECTOR = Detector(
+    code="KAF202",
+    name="small-batches",
+    severity="info",
+    confidence="high",
+    reads={
+        BATCHES: ("ts", "exchange_id", "topic", "records_count", "batch_bytes", "codec", "file", "request_packet"),
+    },
+    partition_by=KEYS,
+    detect=detect,
+    rows={BATCHES: "records_count IS NOT NULL"},
+    suspects=(
+        f"SELECT {', '.join(KEYS)} FROM r_{BATCHES} GROUP BY ALL "
+        "HAVING count(DISTINCT exchange_id) > 500 AND count(*) * 4 > sum(records_count) * 0.5"
+    ),
+)
