@@ -39,10 +39,8 @@ _FORMER = ("replay_now", "replay", "worst_delta", "delta", "messages")
 
 def cost(numbers: Mapping[str, Any]) -> float:
     """What a finding cost, to compare it with others; 0 where its numbers do not say."""
-    named = [weight * _known(numbers.get(key)) for key, weight in COSTS.items() if key in numbers]
-    if named:
-        return sum(named)
-    return max((abs(_known(numbers.get(key))) for key in _FORMER), default=0.0)
+    named = sum(weight * _known(numbers.get(key)) for key, weight in COSTS.items())
+    return named or max((abs(_known(numbers.get(key))) for key in _FORMER), default=0.0)
 
 
 def _known(value: Any) -> float:

@@ -62,7 +62,7 @@ LINKS: tuple[Link, ...] = (
     # An operator did it.
     Link("KAF316", ("KAF309",), ("topic",)),
     Link("KAF316", (*_OFFSETS_SUFFER, "KAF110"), ("topic",), lasts=True),
-    Link("KAF316", ("KAF201", "KAF205", "KAF301", "KAF313", "KAF315"), ("topic",)),
+    Link("KAF316", ("KAF201", "KAF205", "KAF301", "KAF313", "KAF315"), ("topic", "client")),
     Link("KAF309", _OFFSETS_SUFFER, ("group",), lasts=True, of=_MOVES_OFFSETS),
     Link("KAF309", ("KAF103", "KAF113", "KAF114", "KAF118", "KAF120", "KAF121"), ("topic",), lasts=True, of=_CUTS_LOGS),
     Link("KAF309", ("KAF201", "KAF205", "KAF301", "KAF313", "KAF315"), ("topic",), of=("DeleteTopics", *_SETTINGS)),
@@ -128,7 +128,7 @@ LINKS: tuple[Link, ...] = (
     Link("KAF115", _BEHIND, ("group",)),
     Link("KAF109", _BEHIND, _PLACE),
     Link("KAF107", ("KAF108",), _PLACE),
-    Link("KAF314", ("KAF306", "NET103"), _CLIENT),
+    Link("KAF314", ("KAF301", "KAF306", "NET103"), _CLIENT),
     Link("NET103", ("KAF306", "TCP103"), _CLIENT),
     # Other protocols.
     Link("TCP103", ("MON103", "MQT105"), ("flow",)),

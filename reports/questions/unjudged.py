@@ -22,8 +22,13 @@ _MOST_KINDS = 2_000
 _MOST_EVIDENCE = 20_000
 # A finding explains errors of its clients so long before its first and behind its last evidence.
 _BESIDE_NS = 30 * 1_000_000_000
-# Names under which findings tell error codes.
+# Names under which findings tell error codes, and codes that rules judge without naming them.
 _CODE_NAMES = ("error_code", "code")
+_JUDGED: dict[str, tuple[int, ...]] = {
+    "KAF112": (22, 23, 25, 27), "KAF116": (22, 25, 27), "KAF119": (22, 25, 27, 82, 110), "KAF126": (22, 25, 27, 110),
+    "KAF127": (22, 25, 27, 82, 110), "KAF128": (25, 27, 82), "KAF206": (45, 47, 48, 49, 51, 90),
+    "KAF309": (3, 69, 100), "KAF311": (34,), "KAF316": (3, 69, 100, 103), "KAF308": (19, 20),
+}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,6 +145,7 @@ def _named(finding: Finding) -> Iterator[_Named]:
         return
     numbers = finding.numbers
     codes = {numbers.get(name) for name in _CODE_NAMES}
+    codes |= {*_JUDGED.get(finding.code, ())}
     codes |= {int(code) for code in numbers.get("errors") or () if str(code).lstrip("-").isdecimal()}
     clients = frozenset((c.get("address"), c.get("client_id")) for c in finding.everybody)
     for code in codes:

@@ -14,7 +14,8 @@ How it decides
     Requests are counted in windows; the densest one must have more than `window_s` of them. Where nine of ten are
     answered with an error the name itself is wrong, which KAF313 says. Leaders are those that this client was told;
     "none" does not count. Errors of other requests that say the same (5, 6, 74, 75) are counted beside.
-    A warning. Leaders that move once each, as in a rolling restart, are silent.
+    A warning where leaders change or requests fail because they moved; info for a client that only asks often: some are
+    set so. Leaders that move once each, as in a rolling restart, are silent.
     Confidence high.
 
 False alarms
@@ -122,6 +123,7 @@ def _finding(first: Row, densest: Sequence[Row], flaps: Sequence[_Flap], failed:
             f"({', '.join(f'{number} {name}' for name, number in errors.most_common(4))})"
         )
     return DETECTOR.finding(
+        severity="warning" if flaps or failed else "info",
         subject=key,
         sentence=f"{sentence_start('; '.join(parts))}.",
         next_step=(

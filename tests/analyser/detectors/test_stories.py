@@ -213,6 +213,7 @@ def test_what_does_not_follow(cause: Row, other: Row) -> None:
         pytest.param({"stood_still_ms": 60_000}, {"requests_refused": 100}, id="time stood still"),
         pytest.param({"records_again": 3}, {}, id="a cost outweighs none"),
         pytest.param({"replay_now": 50}, {"records_again": 20}, id="names of before"),
+        pytest.param({"records_again": None, "replay": 50}, {"records_again": 20}, id="what is not known is no cost"),
     ],
 )
 def test_within_a_severity_the_dearest_first(first: Row, second: Row) -> None:

@@ -144,7 +144,7 @@ CHANGES_FIRES: list[Scenario] = [
         kafka_partitions=[named(0, "id-1"), named(30, "id-2", source="CreateTopics", partition=None)],
     ),
     fires(
-        "KAF301", "warning", "metadata twice a second for a minute",
+        "KAF301", "info", "metadata twice a second for a minute",
         exchanges=[asked(n / 2) for n in range(120)],
     ),
     fires(
