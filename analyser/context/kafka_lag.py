@@ -110,10 +110,11 @@ _CARRIED = f"""
     WHERE (last - first) // {{width}} < {MOST_CARRIED}"""
 
 
-def lag_query(width: str = "", *, commits: str = "true", ends: str = "true") -> str:
+def lag_query(width: str = "", *, commits: str = "true", ends: str = "true", assigned: str = "") -> str:
     """A SELECT of LAG_ROWS: how things stand in the end, or at the end of bins of `width` ns (SQL; reads `exchanges`).
 
-    commits, ends: conditions on COMMITS and LOG_ENDS.
+    commits, ends: conditions on COMMITS and LOG_ENDS. assigned: a SELECT of partitions (GROUP) that have a row even
+    where nothing was committed.
     """
     begin = f"at_ns // {width} * {width}" if width else "0"
     told = with_life(f"FROM ({LOG_ENDS}) WHERE {ends}", "lag_lives")
@@ -123,6 +124,9 @@ def lag_query(width: str = "", *, commits: str = "true", ends: str = "true") -> 
         "lag_ends": f"SELECT *, {begin} AS bin, true AS here FROM ({told})",
         **LAG_STEPS,
     }
+    if assigned:
+        given = f"SELECT {GROUP}, 0 AS bin, true AS here, false AS accepted, false AS refused FROM ({assigned})"
+        steps["lag_commits"] += f" UNION ALL BY NAME {given}"
     if width:
         steps["lag_bins"] = _CARRIED.format(width=width, begin=begin)
     named = ", ".join(f"{name} AS ({query})" for name, query in steps.items())

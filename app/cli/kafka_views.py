@@ -62,8 +62,9 @@ _GROUPS = _Command(
     },
     """Show consumer groups as kafka-consumer-groups --describe does, and who committed last.
 
-    A row is a partition of a group: the offset that stands in the broker after the last accepted commit, the end of
-    the log as answers told it, and BY, how many committers (address, client id, member id) wrote it.
+    A row is a partition of a group: the offset that stands in the broker after the last accepted commit (- where none
+    was seen), the end of the log as answers told it, the consumer that the partition is assigned to, and BY, how many
+    committers (address, client id, member id) wrote it. LAST COMMITTER is told of groups in which it is another one.
 
     With --rebalances a row is a rebalance: what set it off, the member that all waited for and how long, how many
     partitions moved, and the longest pause of a member from its JoinGroup to its part. csv and jsonl have the

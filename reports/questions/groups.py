@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from analyser.context.kafka_lag import lag_query
+from reports.questions.group_owners import PARTITIONS_OF_GROUPS
 from reports.questions.source import Source, rows
 
 # What a member said is put together first: there are a million commits, and some tens of members.
@@ -39,7 +39,7 @@ MEMBERS = """
 _STATES = f"""
     select cluster_id, group_id, topic, partition, committed_offset, log_end_offset, lag, member_id, client_id,
            client_address, owner_member_id, generation, accepted, refused, committers, sent_ns as last_ns
-    from ({lag_query()}) order by cluster_id, group_id, topic, partition"""
+    from ({PARTITIONS_OF_GROUPS.replace("{until}", "true")}) order by cluster_id, group_id, topic, partition"""
 
 
 @dataclass(frozen=True, slots=True)

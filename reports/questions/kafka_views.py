@@ -13,6 +13,7 @@ from analyser.context.log_ends import END_TABLES
 from analyser.registry.queries import UNAWAITED_MS, literal
 from reports.questions.columns import PAGE, TEXT, Column, shown_as
 from reports.questions.group_history import REBALANCES, START_UP
+from reports.questions.group_owners import OWNER_TABLES, PARTITIONS_OF_GROUPS
 from reports.questions.groups import MEMBERS
 from reports.questions.kafka_topics import (
     API_VERSIONS,
@@ -70,10 +71,9 @@ _COMMITS = (
 
 _STORED = f"""
     select cluster_id, group_id, topic, partition, committed_offset, log_end_offset, lag, client_id, client_address,
-           member_id, generation, owner_member_id, accepted, refused, committers,
-           make_timestamp_ns(sent_ns)::timestamptz_ns as ts_commit,
-           make_timestamp_ns(end_ns)::timestamptz_ns as ts_log_end
-    from ({lag_query(commits="{until}", ends="{until}")})"""
+           member_id, generation, owner_member_id, accepted, refused, committers, ts_commit, ts_log_end, consumer_id,
+           consumer_host, consumer_client_id, consumer_instance_id, last_committer
+    from ({PARTITIONS_OF_GROUPS})"""
 _MEMBERS = f"""
     select cluster_id, group_id, member_id, group_instance_id, client_id, client_address, first_generation,
            last_generation, committed_partitions, make_timestamp_ns(first_ns)::timestamptz_ns as ts_first,
@@ -142,10 +142,13 @@ _CLUSTER = Column("cluster_id", "Cluster")
 
 _GROUPS = {
     "": KafkaView(
-        _GROUP_TABLES, _STORED, "cluster_id, group_id, topic, partition",
+        (*_GROUP_TABLES, *OWNER_TABLES), _STORED, "cluster_id, group_id, topic, partition",
         (
-            _TOPIC_COLUMN, _PART, *_OFFSETS, *_COMMITS, *_COMMITTER, Column("owner", "Owner then", only=PAGE),
-            Column("generation", "Generation", "plain", 90),
+            _TOPIC_COLUMN, _PART, *_OFFSETS, Column("consumer_id", "Consumer-id", only=TEXT),
+            Column("consumer_host", "Host", only=TEXT), Column("consumer_client_id", "Client-id", only=TEXT),
+            *_COMMITS, Column("last_committer", "Last committer", only=TEXT),
+            *(column._replace(only=PAGE) for column in _COMMITTER), Column("owner", "Owner then", only=PAGE),
+            Column("generation", "Generation", "plain", 90, only=PAGE),
         ),
         _GROUP,
     ),

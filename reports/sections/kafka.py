@@ -10,11 +10,12 @@ from analyser.context.log_ends import END_TABLES
 from reports.formats.document import Section
 from reports.formats.rows import with_times
 from reports.questions.causes import Finding
+from reports.questions.group_owners import OWNER_TABLES
 from reports.questions.groups import Group, groups
 from reports.questions.source import Source
 from reports.sections.kafka_groups import group_section
 
-TABLES_READ = ("kafka_offset_commits", "kafka_group_events", *END_TABLES)
+TABLES_READ = ("kafka_offset_commits", *OWNER_TABLES, *END_TABLES)
 
 
 def sections(source: Source, found: Sequence[Finding]) -> list[Section]:

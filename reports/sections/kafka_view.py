@@ -51,6 +51,10 @@ def _text(value: Any) -> str:
     return "" if value is None else str(value)
 
 
+def _offset(value: int | None) -> str:
+    return "-" if value is None else str(value)
+
+
 def _count(value: int | None) -> str:
     return f"{value:,}" if value else ""
 
@@ -64,7 +68,7 @@ _WRITTEN: Mapping[str, Callable[[Any], str]] = {
     "flag": _text,
     "figure": _text,
     "plain": _text,
-    "offset": _text,
+    "offset": _offset,
     "count": _count,
     "bytes": _count,
     "ms": ms_text,
@@ -72,4 +76,4 @@ _WRITTEN: Mapping[str, Callable[[Any], str]] = {
 }
 _NUMBERS = ("figure", "plain", "offset", "count", "bytes", "ms")
 _CLUSTER = Column("cluster_id", "Cluster")
-_LONG = ("topic", "member_id", "client_id", "cluster_id", "group_id")
+_LONG = ("topic", "member_id", "consumer_id", "client_id", "consumer_client_id", "cluster_id", "group_id")

@@ -6,6 +6,8 @@ from typing import Any
 
 from analyser.options import ReadOptions
 from reports.questions.groups import groups
+from reports.questions.kafka_views import VIEWS, view_sql
+from reports.questions.source import rows
 from tests.support.analysis_from_rows import RowsAnalysis
 
 
@@ -90,3 +92,40 @@ def test_the_options_select_rows_by_time_and_protocol() -> None:
     assert state_of(rows, ReadOptions(from_ns=2, to_ns=9)).committed_offset == 200
     assert groups(RowsAnalysis(rows, ReadOptions(protocols=("mqtt",)))) == []
     assert len(groups(RowsAnalysis(rows, ReadOptions(protocols=("kafka",))))) == 1
+
+
+def assigned(ts: int, member: str, *partitions: int | None, **changes: Any) -> list[dict[str, Any]]:
+    return [
+        {"ts": ts, "cluster_id": "c", "group_id": "g", "topic": "t", "partition": partition, "generation": 3,
+         "member_id": member, "source": "sync_answer", **changes}
+        for partition in partitions
+    ]  # fmt: skip
+
+
+def consumers(**tables: list[dict[str, Any]]) -> dict[int, tuple[int | None, str | None]]:
+    """Partition -> stored offset and consumer, as `groups` shows them."""
+    found = rows(RowsAnalysis(tables), view_sql(VIEWS["groups"][""]))
+    return {row["partition"]: (row["committed_offset"], row["consumer_id"]) for row in found}
+
+
+def test_assigned_partitions_without_a_commit_are_there() -> None:
+    ends = [{"ts": 5, "cluster_id": "c", "topic": "t", "partition": 1, "high_watermark": 9}]
+    tables = {"kafka_offset_commits": [commit(1, 100)], "kafka_assignments": assigned(1, "m1", 0, 1),
+              "kafka_fetch_partitions": ends}  # fmt: skip
+    assert consumers(**tables) == {0: (100, "m1"), 1: (None, "m1")}
+    (group,) = groups(RowsAnalysis(tables))
+    assert [(one.log_end_offset, one.lag, one.accepted) for one in group.partitions] == [(None, None, 1), (9, None, 0)]
+
+
+def test_the_consumer_is_who_was_told_last() -> None:
+    left = {"ts": 9, "cluster_id": "c", "group_id": "g", "event": "leave", "member_id": "m1", "error_code": 0}
+    moved = [*assigned(1, "m1", 0, 1), *assigned(5, "m2", 1, generation=4), *assigned(5, "m1", 0, generation=4)]
+    assert consumers(kafka_assignments=moved) == {0: (None, "m1"), 1: (None, "m2")}
+    assert consumers(kafka_assignments=moved, kafka_group_events=[left]) == {1: (None, "m2")}
+    dead = [*assigned(1, "m1", 0, 1), *assigned(5, "m2", 1, generation=4)]
+    assert consumers(kafka_assignments=dead) == {1: (None, "m2")}
+    given_up = [
+        *assigned(1, "m1", 0, source="consumer_heartbeat"),
+        *assigned(5, "m1", None, source="consumer_heartbeat"),
+    ]
+    assert consumers(kafka_assignments=given_up) == {}

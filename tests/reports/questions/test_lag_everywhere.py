@@ -23,6 +23,7 @@ from analyser.detectors.kafka.commits import commits_of
 from analyser.options import ReadOptions
 from app.cli.main import cli
 from reports.questions.commits import lag_over_time, log_ends
+from reports.questions.group_owners import OWNER_TABLES
 from reports.questions.groups import groups
 from reports.questions.kafka_views import OVER_TIME, VIEWS, view_sql
 from reports.questions.source import Source, rows
@@ -33,7 +34,7 @@ from tests.support.datasets import take_in
 from tests.support.rows import Rows, arrow_from_rows
 from tests.support.shares import examples, share, smallest
 
-TABLES = ("kafka_offset_commits", "kafka_group_events", *END_TABLES)
+TABLES = ("kafka_offset_commits", *OWNER_TABLES, *END_TABLES)
 SECOND_NS = 1_000_000_000
 # So many seconds after the scenarios' start a full hour is 100 seconds ahead.
 HOUR_AHEAD_S = 3500 - at(0) // SECOND_NS % 3600
