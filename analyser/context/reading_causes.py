@@ -57,7 +57,8 @@ _CHANGED = {
                coalesce(resource_name, '') AS name, change
         FROM read_kafka_admin_changes
         WHERE error_code = 0 AND NOT coalesce(validate_only, false)
-            AND (resource_type IN ('group', 'topic') AND starts_with(change, 'delete'))""",
+            AND resource_type IN ('group', 'topic')
+            AND (starts_with(change, 'delete') OR starts_with(change, 'partitions='))""",
     "reading_changes": """
         SELECT part, at_ns, 'reset' AS change, stored_offset AS change_offset, address, client_id, exchange_id
         FROM reading_commits WHERE moves
@@ -79,6 +80,12 @@ _CHANGED = {
         FROM reading_asked AS asked JOIN reading_parts AS parts
             ON asked.cluster = parts.cluster AND asked.name = parts.topic
         WHERE resource_type = 'topic' AND (change = 'delete' OR starts_with(change, 'delete topic_id='))
+        UNION ALL
+        SELECT part, at_ns, 'partitions added', NULL, address, client_id, exchange_id
+        FROM reading_asked AS asked JOIN reading_parts AS parts
+            ON asked.cluster = parts.cluster AND asked.name = parts.topic
+            AND try_cast(regexp_extract(change, '^partitions=([0-9]+)', 1) AS BIGINT) > parts.partition
+        WHERE resource_type = 'topic'
         UNION ALL
         SELECT part, at_ns, 'records deleted', try_cast(split_part(cut, '<', 2) AS BIGINT), address, client_id,
                exchange_id
@@ -128,20 +135,25 @@ _LED = {
                   SELECT coalesce(cluster_id, ''), group_id, {CLIENT}, member_id, {_ANSWERED_NS}
                   FROM read_kafka_offset_commits WHERE error_code = 0)
             WHERE group_id IS NOT NULL AND coalesce(member_id, '') <> '' GROUP BY ALL)
-        SELECT begun.row, members.member_id
+        SELECT begun.row, coalesce(members.member_id, later.member_id) AS member_id
         FROM (SELECT * FROM reading_begun JOIN reading_readers USING (reader, part)) AS begun
-        ASOF JOIN members
+        ASOF LEFT JOIN members
             ON begun.cluster = members.cluster AND begun.group_id = members.group_id
             AND begun.address = members.address AND begun.client_id = members.client_id
-            AND begun.at_ns >= members.at_ns""",
+            AND begun.at_ns >= members.at_ns
+        ASOF LEFT JOIN members AS later
+            ON begun.cluster = later.cluster AND begun.group_id = later.group_id
+            AND begun.address = later.address AND begun.client_id = later.client_id AND begun.at_ns < later.at_ns""",
     "reading_gaps": """
-        SELECT begun.row, gaps.at_ns
+        WITH gaps AS (
+            SELECT address, at_ns, max(at_ns) OVER (PARTITION BY address) AS last_ns
+            FROM (SELECT DISTINCT flows.client_address AS address, epoch_ns(gaps.ts) AS at_ns
+                  FROM read_expert_infos AS gaps JOIN read_flows AS flows USING (flow_id)
+                  WHERE gaps."group" = 'tcp' AND gaps.code = 'gap' AND gaps.ts IS NOT NULL))
+        SELECT begun.row, before.at_ns, coalesce(before.last_ns, later.last_ns) AS last_ns
         FROM (SELECT * FROM reading_begun JOIN reading_readers USING (reader, part)) AS begun
-        ASOF JOIN (
-            SELECT DISTINCT flows.client_address AS address, epoch_ns(gaps.ts) AS at_ns
-            FROM read_expert_infos AS gaps JOIN read_flows AS flows USING (flow_id)
-            WHERE gaps."group" = 'tcp' AND gaps.code = 'gap' AND gaps.ts IS NOT NULL) AS gaps
-            ON begun.address = gaps.address AND begun.at_ns >= gaps.at_ns""",
+        ASOF LEFT JOIN gaps AS before ON begun.address = before.address AND begun.at_ns >= before.at_ns
+        ASOF LEFT JOIN gaps AS later ON begun.address = later.address AND begun.at_ns < later.at_ns""",
     # As of the answer of OffsetFetch where there is one, since that is what the reader could know.
     "reading_from": """
         SELECT begun.row, known.stored_offset, known.at_ns, known.address, known.client_id, known.member_id,
@@ -155,6 +167,18 @@ _LED = {
         ASOF JOIN reading_changes AS changes ON begun.part = changes.part AND begun.at_ns >= changes.at_ns
         LEFT JOIN reading_from AS stored USING (row)
         WHERE changes.at_ns > coalesce(stored.at_ns, 0)""",
+    # The last end of the log that anybody was told, and whether transactions write to it.
+    "reading_ends": """
+        SELECT cluster, topic, partition, arg_max(log_end, at_ns) AS log_end, max(at_ns) AS at_ns,
+               bool_or(transactional) AS transactional
+        FROM (SELECT coalesce(cluster_id, '') AS cluster, coalesce(topic, topic_id, '') AS topic, partition,
+                     epoch_ns(coalesce(ts_response, ts)) AS at_ns, high_watermark AS log_end, NULL AS transactional
+              FROM read_kafka_fetch_partitions WHERE high_watermark >= 0
+              UNION ALL
+              SELECT coalesce(cluster_id, ''), coalesce(topic, topic_id, ''), partition,
+                     epoch_ns(coalesce(ts_response, ts)), last_offset + 1, transactional
+              FROM read_kafka_produce_batches WHERE error_code = 0 AND last_offset >= 0)
+        GROUP BY ALL""",
     "reading_places": f"""
         SELECT begun.row, min(fetches.exchange_id) AS exchange_id, min(fetches.id) AS topic_id,
                min(fetches.flow_id) AS flow_id, min(fetches.file) AS file, min(fetches.request_packet) AS request_packet

@@ -23,14 +23,14 @@ RUNS = {
         SELECT row_number() OVER () AS reader, dense_rank() OVER (ORDER BY {PART}) AS part, *
         FROM (SELECT DISTINCT {KEYS}, {CLIENT} FROM read_kafka_fetch_partitions WHERE {OF_GROUPS})""",
     "reading_parts": f"SELECT DISTINCT part, {PART} FROM reading_readers",
-    # position: where the answer leaves the reader; null where it is missing.
+    # position: where the answer leaves the reader; null where it is missing, or none of its batches is known whole.
     "reading_fetches": f"""
         SELECT reader, part, at_ns, flow, id, error_code, fetch_offset, log_start_offset, high_watermark, records_count,
-               CASE WHEN done_ns IS NOT NULL THEN greatest(coalesce(next_offset, fetch_offset), fetch_offset) END
-                   AS position
+               CASE WHEN next_offset IS NOT NULL THEN greatest(next_offset, coalesce(fetch_offset, 0))
+                    WHEN done_ns IS NOT NULL AND coalesce(records_bytes, 0) = 0 THEN fetch_offset END AS position
         FROM (SELECT {KEYS}, {CLIENT}, epoch_ns(ts) AS at_ns, epoch_ns(ts_response) AS done_ns, hash(flow_id) AS flow,
                      hash(topic_id) AS id, coalesce(error_code, 0) AS error_code, fetch_offset, next_offset,
-                     log_start_offset, high_watermark, records_count
+                     log_start_offset, high_watermark, records_bytes, records_count
               FROM read_kafka_fetch_partitions WHERE {OF_GROUPS})
         JOIN reading_readers USING ({PART}, address, client_id)""",
     "reading_marked": """

@@ -24,6 +24,7 @@ _READS = (
     "kafka_group_events",
     "kafka_admin_changes",
     "kafka_transactions",
+    "kafka_produce_batches",
 )
 _USES = ("expert_infos",)
 
@@ -53,9 +54,13 @@ _ROWS = f"""
            {_time("asks.at_ns", "ts_answered")}, asks.answered_offset,
            {_time("refused.at_ns", "ts_out_of_range")}, refused.fetch_offset AS out_of_range_offset,
            {_time("listed.at_ns", "ts_listed")}, listed.listed AS listed_timestamp,
-           {_time("gaps.at_ns", "client_gap_ts")}, places.flow_id, places.file, places.request_packet
+           ends.log_end AS last_log_end_offset, {_time("ends.at_ns", "ts_last_log_end")},
+           ends.transactional, {_time("gaps.at_ns", "client_gap_ts")},
+           {_time("gaps.last_ns", "ts_last_gap")},
+           places.flow_id, places.file, places.request_packet
     FROM reading_begun AS begun
     JOIN reading_readers AS readers USING (reader, part)
+    LEFT JOIN reading_ends AS ends USING (cluster, topic, partition)
     LEFT JOIN reading_places AS places USING (row)
     LEFT JOIN reading_members AS members USING (row)
     LEFT JOIN reading_from AS stored USING (row)

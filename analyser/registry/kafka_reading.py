@@ -32,7 +32,7 @@ READING_RUNS = Table(
         _number("partition", "partition index"),
         _context("client_id", "client id of the reader"),
         _context("client_address", "IP address of the reader"),
-        _context("member_id", "member that the client was last, by its group requests"),
+        _context("member_id", "member that the client was last, else first after it, by its group requests"),
         _number("first_offset", "offset of the first fetch; null when its session began before the capture"),
         _number("next_offset", "offset after the last batch that the run was given, else the one asked for"),
         _number("fetches", "fetches of the run that name the partition or are answered with it", nullable=False),
@@ -58,7 +58,7 @@ READING_RUNS = Table(
         _context("stored_member_id", "its member id"),
         _context("stored_exchange_id", "its commit"),
         _time("ts_change", "when somebody changed the group, the topic or the offsets after that, and before the run"),
-        _context("change", "reset, offsets deleted, group deleted, topic deleted, records deleted"),
+        _context("change", "reset, offsets deleted, group deleted, topic deleted, records deleted, partitions added"),
         _number("change_offset", "the offset that it was reset to, or up to which records were deleted"),
         _context("change_client_id", "client id of who did it"),
         _context("change_client_address", "its IP address"),
@@ -71,7 +71,13 @@ READING_RUNS = Table(
         Column(
             "listed_timestamp", "int64", "what it asked: -1 latest, -2 earliest, else Unix ms", "context", unit="ms"
         ),
+        _number("last_log_end_offset", "the log's end that anybody in the capture was told last"),
+        _time("ts_last_log_end", "when that was"),
+        Column(
+            "transactional", "bool", "transactions write to the partition; null when no producer is seen", "context"
+        ),
         _time("client_gap_ts", "latest gap before the begin in a flow of this address"),
+        _time("ts_last_gap", "latest gap in a flow of this address in the whole capture"),
         FLOW_ID,
         _context("file", "file of the first fetch"),
         _number("request_packet", "its packet"),

@@ -26,15 +26,15 @@ from analyser.detectors.kafka.reading import (
 )
 
 Cause = Literal[
-    "reset", "offsets deleted", "group deleted", "records deleted", "records expired", "log cut", "offset gone",
-    "older offset", "time", "seek",
+    "reset", "offsets deleted", "group deleted", "records deleted", "partitions added", "records expired", "log cut",
+    "offset gone", "never stored", "asked beyond", "older offset", "time", "seek",
 ]  # fmt: skip
 LATEST, EARLIEST = -1, -2
 _POLICIES = {LATEST: "latest", EARLIEST: "earliest"}
 _NO_OFFSET = -1
 # Rows of `kafka_reading_runs` that may be a jump, or one of a topic made anew.
 MOVED_SQL = """
-    (first_offset <> stored_offset AND (answered_offset IS NOT NULL OR ts_out_of_range IS NOT NULL))
+    (first_offset IS DISTINCT FROM stored_offset AND (answered_offset IS NOT NULL OR ts_out_of_range IS NOT NULL))
     OR began_by = 'topic id' OR change = 'topic deleted'"""
 # What the client itself chose.
 OWN_CHOICE: tuple[Cause, ...] = ("time", "seek")
@@ -82,7 +82,7 @@ class Jump(NamedTuple):
         }  # fmt: skip
 
 
-_BY_SOMEBODY: tuple[Cause, ...] = ("reset", "offsets deleted", "group deleted", "records deleted")
+_BY_SOMEBODY: tuple[Cause, ...] = ("reset", "offsets deleted", "group deleted", "records deleted", "partitions added")
 
 
 def jumps_of(runs: Iterable[Run]) -> Iterator[Jump]:
@@ -100,11 +100,11 @@ def is_made_anew(run: Run) -> bool:
 
 def jump_of(run: Run) -> Jump | None:
     """The jump that a run began with."""
-    begins, stored = run.first_offset, _stored(run)
+    begins, stored = run.first_offset, _baseline(run)
     seen = run.answered_offset is not None or run.ts_out_of_range is not None
     if begins is None or stored is None or not seen or is_made_anew(run):
         return None
-    if begins in (stored, run.next_offset_before):
+    if begins in (stored, run.next_offset_before) or (run.stored_offset is None and begins < stored):
         return None
     skipped = max(begins - max(stored, run.group_offset_before or 0), 0)
     again = max(stored - begins, 0)
@@ -113,6 +113,19 @@ def jump_of(run: Run) -> Jump | None:
     log_start = run.log_start_offset
     gone = min(max(log_start - stored, 0), skipped) if log_start is not None and log_start >= 0 else None
     return Jump(run, _cause(run, stored), stored, begins, skipped, again, gone)
+
+
+def _baseline(run: Run) -> int | None:
+    """Where the group should have gone on.
+
+    Where it had stored nothing and is told so (-1), that is where it had read to, or the begin of a new partition.
+    """
+    stored = _stored(run)
+    if stored is not None or run.answered_offset != _NO_OFFSET or run.listed_timestamp != LATEST:
+        return stored
+    if run.group_offset_before is not None:
+        return run.group_offset_before
+    return run.log_start_offset if run.change == "partitions added" and (run.log_start_offset or 0) >= 0 else None
 
 
 def _stored(run: Run) -> int | None:
@@ -129,6 +142,8 @@ def _cause(run: Run, stored: int) -> Cause:
         return _cause_of_refusal(run, refused)
     if run.change == "reset" and run.change_offset == answered:
         return "reset"
+    if run.stored_offset is None:
+        return "partitions added" if run.group_offset_before is None else "never stored"
     if answered == _NO_OFFSET:
         by = {"offsets deleted": "offsets deleted", "group deleted": "group deleted"}
         return by.get(run.change or "", "offset gone")  # type: ignore[return-value]
@@ -138,6 +153,9 @@ def _cause(run: Run, stored: int) -> Cause:
 
 
 def _cause_of_refusal(run: Run, refused: int) -> Cause:
+    led_to = (run.stored_offset, run.answered_offset, run.next_offset_before)
+    if run.next_offset_before is not None and refused not in led_to:
+        return "asked beyond"
     if run.change == "records deleted":
         return "records deleted"
     start = run.log_start_offset
@@ -153,6 +171,10 @@ _CAUSES: dict[Cause, str] = {
     "log cut": "the log no longer reaches the group's offset (OFFSET_OUT_OF_RANGE): it was cut or made anew",
     "offset gone": "the offset that the group had stored was gone when it was asked for (OffsetFetch answers -1): "
     "expired while the group was empty, or deleted unseen",
+    "partitions added": "{who} added partitions to the topic at {when}, and they were written to before they were read",
+    "never stored": "the group had read the partition but never stored an offset of it (OffsetFetch answers -1)",
+    "asked beyond": "the reader asked for offset {refused} by itself, where neither the stored offset nor its last "
+    "answer ({led_to}) led; the broker refused it (OFFSET_OUT_OF_RANGE)",
     "older offset": "the broker answered OffsetFetch with an offset older than the last one it had accepted",
     "time": "the client asked for the offset of a time (ListOffsets) and began there",
     "seek": "the client was told its group's offset and began elsewhere by itself (seek, or offsets kept elsewhere)",
@@ -164,7 +186,12 @@ def cause_text(jumps: list[Jump]) -> str:
     first = jumps[0]
     run = first.run
     who = client_text(run.change_client_address, run.change_client_id)
-    text = _CAUSES[first.cause].format(who=who, when=clock(run.ts_change or run.ts))
+    text = _CAUSES[first.cause].format(
+        who=who,
+        when=clock(run.ts_change or run.ts),
+        refused=run.out_of_range_offset,
+        led_to=run.next_offset_before,
+    )
     if first.policy and first.cause not in OWN_CHOICE:
         text += f"; the reader then began at the {first.policy} offset (auto.offset.reset={first.policy})"
     return text

@@ -87,6 +87,10 @@ def _next_step(jumps: list[Jump]) -> str:
         return f"{twice}; if not meant, look for a seek in the application."
     if cause == "offset gone":
         return f"{twice}. Raise offsets.retention.minutes above the longest stop of the group."
+    if cause == "asked beyond":
+        return (
+            f"{twice}. Look for a seek in this client, or a fault of its library, that asks for an offset out of range."
+        )
     if cause == "older offset":
         return f"{twice}. Look at the coordinator of the group: what it had accepted was lost, or was not yet there."
     if cause in ("records expired", "log cut"):

@@ -13,7 +13,8 @@ How it decides
     or deleted in between. Only begins behind such an OffsetFetch or refusal count. The cause is the first of these that
     fits: the log does not reach the offset any more (DeleteRecords by whom, retention, a cut log), offsets set by
     somebody who does not read (a commit without member id), OffsetDelete, DeleteGroups, an answer of -1 without either
-    (expired), the client's own choice (seek, or a time asked for).
+    (expired), the client's own choice (seek, or a time asked for). With auto.offset.reset=latest two more count: a
+    partition that the group had read without ever storing an offset, and one that was added while it was written to.
     Records skipped: from the stored offset, or from where the group had read to without a commit, to the first fetch.
     Critical; warning where somebody set the offsets, info where the client itself chose. Confidence is medium, and the
     finding provisional, where bytes of the reader are missing in between.
@@ -110,6 +111,11 @@ def _next_step(jumps: list[Jump]) -> str:
             "What is no longer in the log can only come from its producers or another copy. Raise retention.ms or "
             "retention.bytes of the topic, or look why the group was so far behind or stopped for so long."
         )
+    if cause in ("partitions added", "never stored"):
+        return (
+            "Set auto.offset.reset=earliest (or by_duration, KIP-1106) for this group, so that partitions without a "
+            f"stored offset are read from their begin. {again}"
+        )
     if cause == "offset gone":
         return (
             "Raise offsets.retention.minutes above the longest stop of the group, or set auto.offset.reset=earliest. "
@@ -130,5 +136,6 @@ DETECTOR = Detector(
     detect=detect,
     suspects=f"""
         SELECT cluster_id, group_id FROM r_{RUNS}
-        WHERE first_offset > stored_offset AND (answered_offset IS NOT NULL OR ts_out_of_range IS NOT NULL)""",
+        WHERE first_offset > coalesce(stored_offset, -1)
+            AND (answered_offset IS NOT NULL OR ts_out_of_range IS NOT NULL)""",
 )

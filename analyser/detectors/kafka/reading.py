@@ -20,13 +20,14 @@ from analyser.words import printable
 
 RUNS = "kafka_reading_runs"
 RUN_COLUMNS = (
-    "ts", "ts_last", "exchange_id", "group_id", "topic", "partition", "client_id", "client_address", "member_id",
-    "first_offset", "next_offset", "fetches", "records_count", "log_start_offset", "log_end_offset", "began_by",
-    "ts_before", "fetch_offset_before", "next_offset_before", "group_offset_before", "ts_stored", "stored_offset",
-    "stored_client_id", "stored_client_address", "stored_member_id", "stored_exchange_id", "ts_change", "change",
-    "change_offset", "change_client_id", "change_client_address", "change_exchange_id", "ts_answered",
-    "answered_offset", "ts_out_of_range", "out_of_range_offset", "ts_listed", "listed_timestamp", "client_gap_ts",
-    "file", "request_packet",
+    "ts", "ts_last", "exchange_id", "group_id", "topic", "topic_id", "partition", "client_id", "client_address",
+    "member_id", "first_offset", "next_offset", "fetches", "records_count", "log_start_offset", "log_end_offset",
+    "began_by", "ts_before", "fetch_offset_before", "next_offset_before", "group_offset_before", "ts_stored",
+    "stored_offset", "stored_client_id", "stored_client_address", "stored_member_id", "stored_exchange_id",
+    "ts_change", "change", "change_offset", "change_client_id", "change_client_address", "change_exchange_id",
+    "ts_answered", "answered_offset", "ts_out_of_range", "out_of_range_offset", "ts_listed", "listed_timestamp",
+    "last_log_end_offset", "ts_last_log_end", "transactional", "client_gap_ts", "ts_last_gap", "file",
+    "request_packet",
 )  # fmt: skip
 MAX_NAMED = 5
 MAX_LISTED = 100
@@ -43,6 +44,7 @@ class Run(NamedTuple):
     exchange_id: str | None
     group_id: str | None
     topic: str | None
+    topic_id: str | None
     partition: int
     client_id: str | None
     client_address: str | None
@@ -76,7 +78,11 @@ class Run(NamedTuple):
     out_of_range_offset: int | None
     ts_listed: int | None
     listed_timestamp: int | None
+    last_log_end_offset: int | None
+    ts_last_log_end: int | None
+    transactional: bool | None
     client_gap_ts: int | None
+    ts_last_gap: int | None
     file: str | None
     request_packet: int | None
 
@@ -89,6 +95,11 @@ class Run(NamedTuple):
     def place(self) -> tuple[str | None, int]:
         """Topic and partition."""
         return self.topic, self.partition
+
+    @property
+    def is_named(self) -> bool:
+        """The topic has a name: without it, nothing is known of commits and answers, which go by names."""
+        return self.topic is not None and self.topic != self.topic_id
 
     @property
     def evidence(self) -> Evidence:

@@ -4,7 +4,17 @@ from __future__ import annotations
 
 from typing import Any
 
-from tests.analyser.detectors.scenarios.build import Row, at, commit, fetch, group_event, simple_commit, stored
+from tests.analyser.detectors.scenarios.build import (
+    Row,
+    at,
+    commit,
+    fetch,
+    flow,
+    group_event,
+    remark,
+    simple_commit,
+    stored,
+)
 from tests.analyser.detectors.scenarios.scenario import Scenario, fires, silent
 
 
@@ -57,7 +67,94 @@ def _joined(**rows: list[Row]) -> dict[str, list[Row]]:
     return {"kafka_group_events": JOINS, **rows}
 
 
+def restarted(times: int, below: int, **more: Any) -> dict[str, list[Row]]:
+    """A member that reads 100 records, commits so many records below and is restarted, again and again."""
+    ends = range(100, 100 * (times + 1) + 1, 100)
+    return {
+        "kafka_group_events": [group_event(n * 10, "join", "m1") for n in range(times + 1)],
+        "kafka_offset_commits": [commit(n * 10 + 5, end - below) for n, end in enumerate(ends)],
+        "kafka_offset_fetches": [stored(n * 10 + 11, end - below) for n, end in enumerate(ends)],
+        "kafka_fetch_partitions": [
+            read(1, 0, 100),
+            *(read(n * 10 + 12, end - below, end + 100, flow_id=f"f{n}", **more) for n, end in enumerate(ends)),
+        ],
+    }
+
+
+def taken_over(late: Row, back: float = 20.0) -> dict[str, list[Row]]:
+    """m1 is frozen after it was given 500 records, m2 takes over where the group had stored 300, m1 commits late."""
+    return {
+        "kafka_group_events": JOINS,
+        "kafka_offset_commits": [commit(2, 300), late],
+        "kafka_offset_fetches": [stored(9, 300, "m2")],
+        "kafka_fetch_partitions": [*_READ, read(10, 300, 600, "m2"), read(back + 5, 600, 700, "m2")],
+    }
+
+
 KAFKA_OFFSETS_FIRES: list[Scenario] = [
+    fires(
+        "KAF109", "warning", "commits stop while reading goes on",
+        **_joined(
+            kafka_offset_commits=[commit(n, n * 100) for n in range(1, 9)],
+            kafka_fetch_partitions=[read(n, n * 100, n * 100 + 100) for n in range(40)],
+        ),
+    ),
+    fires(
+        "KAF120", "warning", "the next fetch is far above where the answer led",
+        **_joined(kafka_fetch_partitions=[*_READ, read(4, 900, 950)]),
+    ),
+    fires(
+        "KAF120", "info", "it goes back behind what was stored by itself",
+        **_joined(kafka_offset_commits=_STORED, kafka_fetch_partitions=[*_READ, read(4, 100, 200)]),
+    ),
+    fires(
+        "KAF121", "critical", "a partition is added and read from its end after it was written to",
+        **_joined(
+            kafka_admin_changes=[changed(5, "topic", "payments", "partitions=1")],
+            kafka_offset_fetches=[stored(6, -1)],
+            kafka_list_offsets=[listed(6.1, -1, 40)],
+            kafka_fetch_partitions=[read(7, 40, 50)],
+        ),
+    ),
+    fires(
+        "KAF122", "warning", "1,200 records and no commit",
+        **_joined(kafka_fetch_partitions=[read(n, n * 100, n * 100 + 100) for n in range(12)]),
+    ),
+    fires(
+        "KAF123", "info", "a commit for each record",
+        kafka_offset_commits=[commit(n / 100, 1000 + n) for n in range(400)],
+    ),
+    fires("KAF124", "warning", "three restarts, each one record below", **restarted(3, 1)),
+    fires(
+        "KAF125", "warning", "one partition is left alone while it grows",
+        **_joined(
+            kafka_offset_commits=[commit(n, n * 10, partition=1) for n in range(1, 60)],
+            kafka_fetch_partitions=[
+                read(1, 0, 80), *(read(n, n * 10, n * 10 + 10, partition=1, high_watermark=n * 10) for n in range(60)),
+                read(59, 700, high_watermark=800, client_id="other", client_address="10.1.0.9"),
+            ],
+        ),
+    ),
+    fires(
+        "KAF127", "warning", "a frozen member comes back, and its commit is refused",
+        **taken_over(commit(20, 500, error_code=25)),
+    ),
+    fires(
+        "KAF127", "critical", "a frozen member comes back, and its commit is taken",
+        **taken_over(commit(20, 500)),
+    ),
+    fires(
+        "KAF129", "critical", "a refused commit is stored later over a newer one",
+        kafka_offset_commits=[commit(1, 300, error_code=25), commit(5, 500), commit(6, 300)],
+        kafka_fetch_partitions=[read(4, 490, 500)],
+    ),
+    fires(
+        "KAF129", "warning", "and newer ones follow",
+        kafka_offset_commits=[
+            commit(1, 300, error_code=27), commit(5, 500), commit(6, 300), commit(7, 600),
+        ],
+        kafka_fetch_partitions=[read(4, 490, 500)],
+    ),
     fires(
         "KAF119", "critical", "a record whose handling takes longer than max.poll.interval",
         **poisoned(3, "consumer poll timeout has expired."),
@@ -120,6 +217,123 @@ KAFKA_OFFSETS_FIRES: list[Scenario] = [
 ]  # fmt: skip
 
 KAFKA_OFFSETS_NEAR_MISSES: list[Scenario] = [
+    silent(
+        "KAF109", "commits every few seconds",
+        **_joined(
+            kafka_offset_commits=[commit(n * 5, n * 500) for n in range(1, 9)],
+            kafka_fetch_partitions=[read(n, n * 100, n * 100 + 100) for n in range(42)],
+        ),
+    ),
+    silent(
+        "KAF120", "the answer in between is missing",
+        **_joined(kafka_fetch_partitions=[*_READ, fetch(3, 500, ts_response=None), read(4, 900, 950)]),
+    ),
+    silent(
+        "KAF120", "bytes of the client are missing in between",
+        **_joined(
+            flows=[flow("a")],
+            expert_infos=[remark("a", 3, "tcp", "gap")],
+            kafka_fetch_partitions=[*_READ, read(4, 900, 950)],
+        ),
+    ),
+    silent(
+        "KAF120", "fetched ahead and dropped: it fetches again what was not handled",
+        **_joined(kafka_offset_commits=[commit(1.5, 200)], kafka_fetch_partitions=[*_READ, read(4, 280, 600)]),
+    ),
+    silent(
+        "KAF120", "an answer of which no batch could be read leads nobody knows where",
+        **_joined(kafka_fetch_partitions=[read(1, 0, records_bytes=5000), read(2, 168, 200)]),
+    ),
+    silent(
+        "KAF120", "a topic without a known name may have been told an offset",
+        **_joined(
+            kafka_fetch_partitions=[read(n, o, o + 100, topic=None, topic_id="id") for n, o in ((1, 0), (2, 500))]
+        ),
+    ),
+    silent(
+        "KAF122", "a producer commits in its transactions what the consumer reads",
+        **_joined(
+            kafka_offset_commits=[
+                commit(n, n * 100, api="TxnOffsetCommit", client_id="billing-1-producer") for n in range(1, 12)
+            ],
+            kafka_fetch_partitions=[read(n, n * 100, n * 100 + 100) for n in range(12)],
+        ),
+    ),
+    silent(
+        "KAF122", "a client without group requests in the capture",
+        kafka_fetch_partitions=[read(n, n * 100, n * 100 + 100, client_id="tool") for n in range(12)],
+    ),
+    silent(
+        "KAF122", "a quiet topic",
+        **_joined(kafka_fetch_partitions=[read(n, 100) for n in range(0, 90, 3)]),
+    ),
+    silent("KAF123", "fifty in a second, each of many records",
+           kafka_offset_commits=[commit(n / 100, 1000 + n * 7) for n in range(400)]),
+    silent("KAF123", "one record at a time, once a second",
+           kafka_offset_commits=[commit(n, 1000 + n) for n in range(300)]),
+    silent("KAF124", "restarts go on where reading had ended", **restarted(4, 0)),
+    silent(
+        "KAF124", "one rebalance while a record of each partition is under way",
+        **_joined(
+            kafka_offset_commits=[commit(3, 499, partition=n) for n in range(4)],
+            kafka_offset_fetches=[stored(9, 499, "m2", partition=n) for n in range(4)],
+            kafka_fetch_partitions=[
+                *(row | {"partition": n} for n in range(4) for row in _READ),
+                *(read(10, 499, 600, "m2", partition=n) for n in range(4)),
+            ],
+        ),
+    ),
+    silent("KAF124", "restarts with a few records left", **restarted(4, 3)),
+    silent("KAF124", "markers of transactions take an offset each", **{
+        **restarted(4, 1),
+        "kafka_produce_batches": [
+            {"exchange_id": "p", "ts": at(1), "ts_response": at(1), "cluster_id": "c1", "topic": "payments",
+             "partition": 0, "base_offset": 0, "last_offset": 50, "transactional": True, "error_code": 0},
+        ],
+    }),
+    silent(
+        "KAF125", "a partition that does not grow",
+        **_joined(
+            kafka_offset_commits=[commit(n, n * 10, partition=1) for n in range(1, 60)],
+            kafka_fetch_partitions=[
+                read(1, 0, 80, high_watermark=80),
+                *(read(n, n * 10, n * 10 + 10, partition=1, high_watermark=n * 10) for n in range(60)),
+            ],
+        ),
+    ),
+    silent(
+        "KAF125", "what was fetched is handled slowly: its commits rise",
+        **_joined(
+            kafka_offset_commits=[
+                row for n in range(1, 60) for row in (commit(n, n), commit(n, n * 10, partition=1))
+            ],
+            kafka_fetch_partitions=[
+                read(1, 0, 80), *(read(n, n * 10, n * 10 + 10, partition=1, high_watermark=n * 10) for n in range(60)),
+                read(59, 700, high_watermark=800, client_id="other", client_address="10.1.0.9"),
+            ],
+        ),
+    ),
+    silent(
+        "KAF127", "a commit that was under way in the rebalance",
+        **taken_over(commit(10.5, 500, error_code=25), back=11),
+    ),
+    silent(
+        "KAF127", "the partition comes back to its member",
+        **{
+            **taken_over(commit(20, 650)),
+            "kafka_offset_fetches": [stored(9, 300, "m2"), stored(14, 600)],
+            "kafka_fetch_partitions": [*_READ, read(10, 300, 600, "m2"), read(15, 600, 650)],
+        },
+    ),
+    silent(
+        "KAF129", "a refused commit is sent again at once",
+        kafka_offset_commits=[commit(1, 300, error_code=16), commit(1.2, 300), commit(5, 500)],
+    ),
+    silent(
+        "KAF129", "the client turned back and works up to the same offset again", ("KAF103", "info"),
+        kafka_offset_commits=[commit(1, 300, error_code=25), commit(5, 500), commit(9, 300)],
+        kafka_fetch_partitions=[read(4, 490, 500), read(7, 200, 300)],
+    ),
     silent("KAF119", "a record that took too long once", **poisoned(1, "consumer poll timeout has expired.")),
     silent(
         "KAF119", "a member that is restarted again and again has a new connection each time",

@@ -1,0 +1,126 @@
+"""KAF109 fetched-not-committed: a member committed what it read, and then reads on without committing.
+
+Finds
+    A partition of which a client was given 1,000 records or more since the group's last commit, for longer than three
+    of its usual gaps between commits.
+
+Why it matters
+    What it reads now is delivered again after the next restart, and the lag looks as if nobody read.
+
+How it decides
+    By the last run of reading of a partition (`kafka_reading_runs`) and the accepted commits of its group: the offset
+    that the run had led to is `messages` or more above the last committed one, and it went on for `gaps` times the
+    median gap between commits of that partition after the last commit. A client that never committed is KAF122.
+    Confidence medium: a slow handler with deep buffers looks the same. Provisional: the commit may come.
+
+False alarms
+    A consumer that prefetches many records and handles them slowly: look at the gap itself.
+
+References
+    Kafka's consumer configuration: enable.auto.commit, queued.min.messages of librdkafka.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+from statistics import median
+from typing import Any
+
+from analyser.detectors.detector import Detector, Frames
+from analyser.detectors.findings import Evidence, Finding
+from analyser.detectors.frame_rows import Row, first_value, rows_of
+from analyser.detectors.kafka.commits import COMMITS
+from analyser.detectors.kafka.reading import (
+    RUN_COLUMNS,
+    RUNS,
+    Run,
+    client_numbers,
+    client_text,
+    clock,
+    iso,
+    partition_name,
+    proof_of_runs,
+    runs_of,
+)
+from analyser.words import count, printable
+
+KEYS = ("cluster_id", "group_id", "topic", "partition")
+
+
+def detect(frames: Frames, *, messages: int = 1000, gaps: float = 3.0, least: int = 4) -> Iterator[Finding]:
+    """At most one finding. least: so many commits tell what is usual."""
+    commits = sorted(rows_of(frames[COMMITS]), key=lambda row: row["ts"])
+    if not len(frames[RUNS]) or len(commits) < least:
+        return
+    run = runs_of(frames[RUNS])[-1]
+    last = commits[-1]
+    usual = median(later["ts"] - earlier["ts"] for earlier, later in pairwise(commits))
+    behind = (run.next_offset or 0) - max(row["committed_offset"] for row in commits)
+    waited = run.ts_last - last["ts"]
+    gap = run.ts_last_gap is not None and run.ts_last_gap > last["ts"]
+    if behind >= messages and waited > gaps * usual and not gap:
+        yield _finding(first_value(frames[RUNS], "cluster_id"), run, last, behind, waited / 1e9, usual / 1e9, commits)
+
+
+def _finding(
+    cluster: str | None, run: Run, last: Row, behind: int, waited: float, usual: float, commits: Sequence[Row]
+) -> Finding:
+    key: dict[str, Any] = {
+        "cluster": cluster, "group": run.group_id, "topic": run.topic, "partition": run.partition,
+    }  # fmt: skip
+    return DETECTOR.finding(
+        provisional=True,
+        subject=key,
+        sentence=(
+            f"Group {printable(run.group_id or '?', 160)}: {client_text(*run.client, run.member_id)} reads "
+            f"{partition_name(*run.place)} up to {run.next_offset} and has not committed since {clock(last['ts'])} "
+            f"(offset {last['committed_offset']}): {count(behind, 'record')} in {waited:.1f} s, where it used to "
+            f"commit every {usual:.1f} s. A restart delivers them again."
+        ),
+        next_step=(
+            "Look in the log of this client for commits that fail or are no longer called, and for a handler that is "
+            "stuck behind its buffer."
+        ),
+        proof=proof_of_runs(
+            [run], [Evidence(last["file"], last["request_packet"], last["exchange_id"])], last["ts"]
+        )._replace(ts_last_ns=run.ts_last),
+        numbers={
+            **key,
+            "client_id": run.client_id,
+            "address": run.client_address,
+            "member": run.member_id,
+            "messages_uncommitted": behind,
+            "last_offset": last["committed_offset"],
+            "fetched_to": run.next_offset,
+            "seconds_since_commit": round(waited, 3),
+            "usual_seconds": round(usual, 3),
+            "commits": len(commits),
+            "ts_last_commit": iso(last["ts"]),
+            "clients": [client_numbers(*run.client, run.member_id)],
+        },
+    )
+
+
+DETECTOR = Detector(
+    code="KAF109",
+    name="fetched-not-committed",
+    severity="warning",
+    confidence="medium",
+    reads={
+        RUNS: RUN_COLUMNS,
+        COMMITS: ("ts", "exchange_id", "committed_offset", "file", "request_packet"),
+    },
+    partition_by=KEYS,
+    detect=detect,
+    rows={COMMITS: "error_code = 0 AND committed_offset >= 0"},
+    suspects=f"""
+        SELECT runs.cluster_id, runs.group_id, runs.topic, runs.partition
+        FROM (SELECT cluster_id, group_id, topic, partition, max(next_offset) AS reached, max(ts_last) AS ts_last
+              FROM r_{RUNS} GROUP BY ALL) AS runs
+        JOIN (SELECT cluster_id, group_id, topic, partition, max(committed_offset) AS stored, max(ts) AS ts
+              FROM r_{COMMITS} GROUP BY ALL HAVING count(*) >= 4) AS commits
+            ON runs.cluster_id IS NOT DISTINCT FROM commits.cluster_id AND runs.group_id = commits.group_id
+            AND runs.topic = commits.topic AND runs.partition = commits.partition
+        WHERE reached >= stored + 1000 AND ts_last > commits.ts""",
+)

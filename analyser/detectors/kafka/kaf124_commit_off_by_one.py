@@ -1,0 +1,116 @@
+"""KAF124 commit-off-by-one: a consumer commits the offset of its last record instead of the one behind it.
+
+Finds
+    A group whose restarts begin, again and again, exactly one record below where it had read to.
+
+Why it matters
+    The last record is handled twice after every restart and every rebalance, in each partition, and the lag of a
+    partition that is fully read stays 1, so that alarms on lag lie.
+
+How it decides
+    By the runs of reading (`kafka_reading_runs`): begins at the stored offset behind an OffsetFetch, against the
+    highest offset that fetches of the group had led to. One below counts. It fires when that happened at
+    `restarts` different times, and in at least `share` of all such begins.
+    Partitions that transactions write to are left out: their commit markers take an offset each. Where no producer of
+    the topic is in the capture, confidence is medium.
+
+False alarms
+    A group that leaves just one record unhandled at every restart by chance.
+
+References
+    KafkaConsumer.commitSync: "the committed offset should be the next message your application will consume".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+
+from analyser.detectors.detector import Detector, Frames
+from analyser.detectors.findings import Evidence, Finding
+from analyser.detectors.frame_rows import first_value
+from analyser.detectors.kafka.reading import (
+    RUN_COLUMNS,
+    RUNS,
+    Run,
+    client_numbers,
+    client_text,
+    clock,
+    iso,
+    names_of,
+    proof_of_runs,
+    readers_text,
+    runs_of,
+)
+from analyser.words import count, printable, times
+
+KEYS = ("cluster_id", "group_id")
+# Partitions that a member takes over at one time are one episode: a record that was under way in each proves nothing.
+_EPISODE_NS = 1_000_000_000
+
+
+def detect(frames: Frames, *, restarts: int = 3, share: float = 0.8) -> Iterator[Finding]:
+    """One finding per group."""
+    begun = [run for run in (runs_of(frames[RUNS]) if len(frames[RUNS]) else ()) if _is_restart(run)]
+    short = [run for run in begun if run.group_offset_before == (run.stored_offset or 0) + 1]
+    episodes = 1 + sum(later.ts - earlier.ts > _EPISODE_NS for earlier, later in pairwise(short))
+    if short and episodes >= restarts and len(short) >= share * len(begun):
+        yield _finding(first_value(frames[RUNS], "cluster_id"), short, len(begun))
+
+
+def _is_restart(run: Run) -> bool:
+    stored = run.stored_offset
+    told = stored is not None and run.answered_offset == stored == run.first_offset and run.change is None
+    return told and run.group_offset_before is not None and not run.transactional and (stored or 0) > 0
+
+
+def _finding(cluster: str | None, short: Sequence[Run], begun: int) -> Finding:
+    last = short[-1]
+    key = {"cluster": cluster, "group": last.group_id}
+    committers = dict.fromkeys(
+        (run.stored_client_address, run.stored_client_id) for run in short if run.stored_client_id
+    )
+    who = ", ".join(client_text(*client) for client in committers) or readers_text(short)
+    clients = [*committers, *(run.client for run in short if run.client not in committers)]
+    members = {run.client: run.member_id for run in short}
+    return DETECTOR.finding(
+        confidence="high" if all(run.transactional is False for run in short) else "medium",
+        subject=key,
+        sentence=(
+            f"Group {printable(last.group_id or '?', 160)}: {who} commits the offset of the last record and not the "
+            f"next one: {times(len(short))} of {begun:,} begins of reading came one record below what had been read "
+            f"({', '.join(names_of(short)[:5])}), from {clock(short[0].ts)} to {clock(last.ts)}; "
+            f"{count(len(short), 'record')} came twice."
+        ),
+        next_step=(
+            "Commit the offset of the last handled record plus one (commitSync without arguments does; "
+            "with OffsetAndMetadata(record.offset() + 1))."
+        ),
+        proof=proof_of_runs(
+            short, [Evidence(None, None, run.stored_exchange_id) for run in short if run.stored_exchange_id],
+            min((run.ts_stored for run in short if run.ts_stored is not None), default=None),
+        ),
+        numbers={
+            **key,
+            "partitions": names_of(short),
+            "restarts": len(short),
+            "all_begins": begun,
+            "messages_again": len(short),
+            "ts_first": iso(short[0].ts),
+            "ts_last": iso(last.ts),
+            "clients": [client_numbers(*client, members.get(client)) for client in dict.fromkeys(clients)],
+        },
+    )  # fmt: skip
+
+
+DETECTOR = Detector(
+    code="KAF124",
+    name="commit-off-by-one",
+    severity="warning",
+    confidence="high",
+    reads={RUNS: RUN_COLUMNS},
+    partition_by=KEYS,
+    detect=detect,
+    rows={RUNS: "answered_offset = first_offset AND stored_offset = first_offset"},
+    suspects=f"SELECT cluster_id, group_id FROM r_{RUNS} WHERE group_offset_before = stored_offset + 1",
+)

@@ -1,0 +1,171 @@
+"""KAF125 partition-not-read: a member reads its other partitions, and one of them it leaves alone while that one grows.
+
+Finds
+    A partition that a client of a group read, or began to, and stopped reading for 30 s or more while it went on
+    reading others, while the log of the partition went on.
+
+Why it matters
+    The partition stands still: lag grows without an end, and nothing restarts it, since the member is alive.
+
+How it decides
+    By the runs of reading (`kafka_reading_runs`): the client's last fetch of the partition is `seconds` or more before
+    its last fetch of any other, nobody else of the group read it later, and the log's end that anybody was told (a
+    consumer, or a producer's answer) is above where the reading had led to, and later than it. Offsets of the partition
+    that rise in that time mean that buffered records are handled: then nothing is said. A partition that the last
+    assignment in the capture gives to another member is not looked at. Provisional: reading may go on later. Silent
+    where bytes of the client are missing in that time.
+
+False alarms
+    Partitions that are paused on purpose for longer.
+
+References
+    KafkaConsumer.pause and resume.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import pandas as pd
+
+from analyser.detectors.detector import Detector, Frames
+from analyser.detectors.findings import Finding
+from analyser.detectors.frame_rows import first_value, values
+from analyser.detectors.kafka.commits import COMMITS
+from analyser.detectors.kafka.reading import (
+    RUN_COLUMNS,
+    RUNS,
+    Client,
+    Run,
+    client_numbers,
+    client_text,
+    clock,
+    iso,
+    partition_name,
+    proof_of_runs,
+    runs_of,
+)
+from analyser.words import count, printable
+
+KEYS = ("cluster_id", "group_id")
+ASSIGNMENTS = "kafka_assignments"
+_Place = tuple[str | None, int]
+
+
+def detect(frames: Frames, *, seconds: float = 30.0) -> Iterator[Finding]:
+    """One finding per partition."""
+    runs = runs_of(frames[RUNS]) if len(frames[RUNS]) else []
+    last_read: dict[_Place, Run] = {}
+    last_seen: dict[Client, int] = {}
+    for run in runs:
+        kept = last_read.get(run.place)
+        last_read[run.place] = run if kept is None or run.ts_last >= kept.ts_last else kept
+        last_seen[run.client] = max(last_seen.get(run.client, 0), run.ts_last)
+    committed = _last_times(frames[COMMITS])
+    owners = _owners(frames[ASSIGNMENTS])
+    for run in last_read.values():
+        stood = last_seen[run.client] - run.ts_last
+        if stood >= seconds * 1e9 and _grows(run) and not _is_elsewhere(run, owners):
+            quiet = committed.get(run.place, 0) <= run.ts_last + stood / 2
+            lost = run.ts_last_gap is not None and run.ts_last_gap > run.ts_last
+            if quiet and not lost:
+                yield _finding(first_value(frames[RUNS], "cluster_id"), run, stood / 1e9, runs)
+
+
+def _grows(run: Run) -> bool:
+    end, told = run.last_log_end_offset, run.ts_last_log_end
+    return end is not None and told is not None and end > (run.next_offset or 0) and told > run.ts_last
+
+
+def _last_times(frame: pd.DataFrame) -> Mapping[_Place, int]:
+    """When each partition's stored offset rose last."""
+    highest: dict[_Place, tuple[int, int]] = {}
+    columns = (values(frame[name]) for name in ("ts", "topic", "partition", "committed_offset"))
+    for ts, topic, partition, offset in sorted(zip(*columns, strict=True), key=lambda row: row[0]):
+        if offset > highest.get((topic, partition), (-1, 0))[0]:
+            highest[topic, partition] = (offset, ts)
+    return {place: ts for place, (_, ts) in highest.items()}
+
+
+def _owners(frame: pd.DataFrame) -> Mapping[_Place, tuple[int, str | None]]:
+    """Who was given each partition last, and when."""
+    found: dict[_Place, tuple[int, str | None]] = {}
+    columns = (values(frame[name]) for name in ("topic", "partition", "ts", "member_id"))
+    for topic, partition, ts, member in zip(*columns, strict=True):
+        if partition is not None:
+            found[topic, partition] = max(
+                found.get((topic, partition), (0, None)), (ts, member), key=lambda one: one[0]
+            )
+    return found
+
+
+def _is_elsewhere(run: Run, owners: Mapping[_Place, tuple[int, str | None]]) -> bool:
+    ts, member = owners.get(run.place, (0, None))
+    return ts > run.ts and member is not None and run.member_id is not None and member != run.member_id
+
+
+def _finding(cluster: str | None, run: Run, stood: float, runs: Sequence[Run]) -> Finding:
+    key: dict[str, Any] = {
+        "cluster": cluster, "group": run.group_id, "topic": run.topic, "partition": run.partition,
+    }  # fmt: skip
+    behind = (run.last_log_end_offset or 0) - (run.next_offset or 0)
+    others = sorted({f"{one.topic}-{one.partition}" for one in runs if one.client == run.client} - {_name(run)})
+    return DETECTOR.finding(
+        provisional=True,
+        subject=key,
+        sentence=(
+            f"Group {printable(run.group_id or '?', 160)}: {client_text(*run.client, run.member_id)} does not read "
+            f"{partition_name(*run.place)} since {clock(run.ts_last)} (offset {run.next_offset}), for {stood:.1f} s, "
+            f"while it reads {', '.join(others[:3])}{' and more' if len(others) > 3 else ''}: "
+            f"{count(behind, 'record')} wait up to offset {run.last_log_end_offset}."
+        ),
+        next_step=(
+            "Look in the application for pause() without resume() on this partition, and for a worker of it that is "
+            "stuck; a restart of the member reads on from its stored offset."
+        ),
+        proof=proof_of_runs([run])._replace(ts_last_ns=max(run.ts_last, run.ts_last_log_end or 0)),
+        numbers={
+            **key,
+            "client_id": run.client_id,
+            "address": run.client_address,
+            "member": run.member_id,
+            "offset": run.next_offset,
+            "log_end_offset": run.last_log_end_offset,
+            "messages_waiting": behind,
+            "seconds": round(stood, 3),
+            "ts_last_read": iso(run.ts_last),
+            "clients": [client_numbers(*run.client, run.member_id)],
+        },
+    )
+
+
+def _name(run: Run) -> str:
+    return f"{run.topic}-{run.partition}"
+
+
+DETECTOR = Detector(
+    code="KAF125",
+    name="partition-not-read",
+    severity="warning",
+    confidence="high",
+    reads={
+        RUNS: RUN_COLUMNS,
+        COMMITS: ("ts", "topic", "partition", "committed_offset"),
+        ASSIGNMENTS: ("ts", "member_id", "topic", "partition"),
+    },
+    partition_by=KEYS,
+    detect=detect,
+    rows={COMMITS: "error_code = 0"},
+    suspects=f"""
+        SELECT parts.cluster_id, parts.group_id
+        FROM (SELECT cluster_id, group_id, topic, partition, max(ts_last) AS ts_last, max(next_offset) AS reached,
+                     max(last_log_end_offset) AS log_end, max(ts_last_log_end) AS told,
+                     arg_max(concat(client_address, chr(10), client_id), ts_last) AS client
+              FROM r_{RUNS} GROUP BY ALL) AS parts
+        JOIN (SELECT cluster_id, group_id, concat(client_address, chr(10), client_id) AS client, max(ts_last) AS seen
+              FROM r_{RUNS} GROUP BY ALL) AS clients
+            ON parts.cluster_id IS NOT DISTINCT FROM clients.cluster_id AND parts.group_id = clients.group_id
+            AND parts.client = clients.client
+        WHERE seen - ts_last >= 30000000000 AND log_end > reached AND told > ts_last""",
+)

@@ -1,0 +1,184 @@
+"""KAF127 zombie-overlap: a member comes back after its partitions were given to others, so records are handled twice.
+
+Finds
+    A client that commits a partition, or goes on fetching it, `back_ms` or more after another reader of the group began
+    to read it, and that had been given the partition before.
+
+Why it matters
+    A process that was frozen or paused (SIGSTOP, a long garbage collection, a suspended virtual machine) does not know
+    that it is out of the group: it handles what it had fetched, beside the one that took over.
+
+How it decides
+    By the runs of reading (`kafka_reading_runs`) of one partition and the group's commits: a run that began before
+    another client's run, a commit of that client behind the begin of the other run, above where that began, accepted or
+    refused. Records that two members handled: from where the other began to the late commit, as far as the first
+    client had fetched. A commit that is refused in the moment of a rebalance is everyday, hence `back_ms`.
+    Warning; critical when the late commit was accepted over the other's.
+
+False alarms
+    A group whose members are told apart by nothing (one client id at one address) is not looked at.
+
+References
+    Kafka's error codes 22, 25, 27, 82, 110, 113; max.poll.interval.ms, session.timeout.ms.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+from analyser.detectors.detector import Detector, Frames
+from analyser.detectors.findings import Evidence, Finding
+from analyser.detectors.frame_rows import Row, first_value, rows_of
+from analyser.detectors.kafka.commits import COMMITS
+from analyser.detectors.kafka.reading import (
+    MAX_NAMED,
+    RUN_COLUMNS,
+    RUNS,
+    Run,
+    client_numbers,
+    client_text,
+    clock,
+    iso,
+    partition_name,
+    proof_of_runs,
+    runs_of,
+)
+from analyser.words import count, printable
+
+KEYS = ("cluster_id", "group_id")
+_MS = 1_000_000
+# The broker does not take the sender for a member that may commit.
+FENCED = (22, 25, 27, 82, 110, 113)
+
+
+class _Overlap(NamedTuple):
+    """own: the run of the one that came back; other: the run that took over; late: the commit, or None for fetches."""
+
+    own: Run
+    other: Run
+    late: Row | None
+    records: int
+
+
+def detect(frames: Frames, *, back_ms: float = 2000.0) -> Iterator[Finding]:
+    """One finding per client that came back, and the one that had taken over."""
+    commits: dict[tuple[Any, ...], list[Row]] = {}
+    for row in sorted(rows_of(frames[COMMITS]), key=lambda row: row["ts"]):
+        commits.setdefault((row["topic"], row["partition"], row["client_address"], row["client_id"]), []).append(row)
+    places: dict[tuple[str | None, int], list[Run]] = {}
+    for run in runs_of(frames[RUNS]) if len(frames[RUNS]) else ():
+        places.setdefault(run.place, []).append(run)
+    found: dict[tuple[Any, ...], list[_Overlap]] = {}
+    for runs in places.values():
+        for overlap in _overlaps(runs, commits, int(back_ms * _MS)):
+            found.setdefault((overlap.own.client, overlap.other.client), []).append(overlap)
+    for overlaps in found.values():
+        yield _finding(first_value(frames[RUNS], "cluster_id"), overlaps)
+
+
+def _overlaps(runs: Sequence[Run], commits: dict[tuple[Any, ...], list[Row]], back_ns: int) -> Iterator[_Overlap]:
+    """Each run that took over from another client, with what that one did later, before it began anew itself."""
+    for place, other in enumerate(runs):
+        before = {run.client: run for run in runs[:place] if run.client != other.client}
+        for own in before.values():
+            again = next((run.ts for run in runs[place:] if run.client == own.client), None)
+            late = _late(commits.get((*own.place, *own.client), ()), own, other, again, back_ns)
+            if late is not None:
+                yield late
+
+
+def _late(commits: Sequence[Row], own: Run, other: Run, again: int | None, back_ns: int) -> _Overlap | None:
+    began, reached = other.first_offset, own.next_offset
+    if began is None or reached is None or reached <= began:
+        return None
+    place = bisect_left(commits, other.ts + back_ns, key=lambda row: row["ts"])
+    late = [row for row in commits[place:] if again is None or row["ts"] < again]
+    earlier = bisect_left(commits, other.ts, key=lambda row: row["ts"])
+    in_between = commits[earlier:place]
+    high = [row for row in late[:1] if row["committed_offset"] > began and not in_between]
+    # Who fetched on may have been given the partition back; a refusal says that it was not.
+    fetched_on = own.ts_last > other.ts + back_ns
+    if not high or (fetched_on and high[0]["error_code"] not in FENCED):
+        return None
+    return _Overlap(own, other, high[0], min(high[0]["committed_offset"], reached) - began)
+
+
+def _finding(cluster: str | None, overlaps: Sequence[_Overlap]) -> Finding:
+    own, other, late = overlaps[-1].own, overlaps[-1].other, overlaps[0].late
+    accepted = any(one.late is not None and one.late["error_code"] == 0 for one in overlaps)
+    back = min(one.late["ts"] for one in overlaps if one.late is not None)
+    began = min(one.other.ts for one in overlaps)
+    silent = max((one.own.ts_last for one in overlaps if one.own.ts_last < back), default=began)
+    records = sum(one.records for one in overlaps)
+    key = {"cluster": cluster, "group": own.group_id, "client": own.client_id, "address": own.client_address}
+    where = [
+        f"{partition_name(*one.own.place)} {one.other.first_offset} to "
+        f"{(one.other.first_offset or 0) + one.records - 1}"
+        for one in overlaps[:MAX_NAMED]
+    ]
+    member = late["member_id"] if late else None
+    return DETECTOR.finding(
+        severity="critical" if accepted else "warning",
+        subject={**key, "other": other.client_id, "other_address": other.client_address},
+        sentence=(
+            f"Group {printable(own.group_id or '?', 160)}: {client_text(*own.client, member or own.member_id)} came "
+            f"back at {clock(back)}, after {(back - silent) / 1e9:.1f} s without reading, and committed partitions "
+            f"that {client_text(*other.client, other.member_id)} had read since {clock(began)}: "
+            f"{count(records, 'record')} ({', '.join(where)}) were handled by both; the late commit was "
+            f"{'accepted' if accepted else 'refused'}."
+        ),
+        next_step=(
+            "Look why this process stood still for so long (garbage collection, a stopped container, a suspended host, "
+            "handling longer than max.poll.interval.ms) and make handling idempotent, since Kafka cannot stop it."
+        ),
+        proof=proof_of_runs(
+            [one.own for one in overlaps] + [one.other for one in overlaps],
+            [Evidence(one.late["file"], one.late["request_packet"], one.late["exchange_id"])
+             for one in overlaps if one.late],
+        )._replace(ts_last_ns=max(one.late["ts"] for one in overlaps if one.late)),
+        numbers={
+            **key,
+            "client_id": own.client_id,
+            "member": member or own.member_id,
+            "partitions": sorted({f"{one.own.topic}-{one.own.partition}" for one in overlaps})[:100],
+            "messages_twice": records,
+            "accepted": accepted,
+            "silent_ms": round((back - silent) / _MS),
+            "ts_taken_over": iso(began),
+            "ts_back": iso(back),
+            "clients": [client_numbers(*own.client, member or own.member_id),
+                        client_numbers(*other.client, other.member_id)],
+        },
+    )  # fmt: skip
+
+
+DETECTOR = Detector(
+    code="KAF127",
+    name="zombie-overlap",
+    severity="critical",
+    confidence="high",
+    reads={
+        RUNS: RUN_COLUMNS,
+        COMMITS: (
+            "ts", "exchange_id", "topic", "partition", "client_id", "client_address", "member_id", "committed_offset",
+            "error_code", "file", "request_packet",
+        ),
+    },
+    partition_by=KEYS,
+    detect=detect,
+    suspects=f"""
+        SELECT other.cluster_id, other.group_id
+        FROM (SELECT *, min(ts) OVER (PARTITION BY cluster_id, group_id, topic, partition) AS first_ns FROM r_{RUNS})
+            AS other
+        JOIN (SELECT cluster_id, group_id, topic, partition, client_id, client_address, max(ts) AS ts,
+                     max(committed_offset) AS committed_offset
+              FROM r_{COMMITS} GROUP BY ALL) AS late
+            ON other.cluster_id IS NOT DISTINCT FROM late.cluster_id AND other.group_id = late.group_id
+            AND other.topic = late.topic AND other.partition = late.partition
+        WHERE other.ts > other.first_ns AND late.ts > other.ts + 2000000000
+            AND late.committed_offset > other.first_offset
+            AND (late.client_id IS DISTINCT FROM other.client_id
+                 OR late.client_address IS DISTINCT FROM other.client_address)""",
+)  # fmt: skip

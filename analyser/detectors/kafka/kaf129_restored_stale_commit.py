@@ -1,0 +1,147 @@
+"""KAF129 restored-stale-commit: a commit that had failed is sent again later and stored over a newer one.
+
+Finds
+    An accepted commit of an offset that the same client had sent before without success (refused or unanswered), after
+    a higher offset of the partition had been accepted.
+
+Why it matters
+    The stored offset goes back: whoever takes the partition over next reads again what had been committed.
+
+How it decides
+    Commits of one group and partition in broker order. The failed commit and the later one have the same client
+    (address and client id) and offset; between them a higher offset was accepted. A fetch of that client at or below
+    the offset in between makes it a seek, which is none. Warning; critical where the stored offset is still lower at
+    the end.
+
+False alarms
+    A replay that seeks by OffsetFetch alone while its fetches went to a broker that was not captured.
+
+References
+    spring-projects/spring-kafka#3186 (failed commits are kept and committed again).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from analyser.detectors.detector import Detector, Frames
+from analyser.detectors.findings import Finding
+from analyser.detectors.frame_rows import first_value
+from analyser.detectors.kafka.commits import (
+    COMMIT_COLUMNS,
+    COMMITS,
+    Commit,
+    Identity,
+    commit_proof,
+    committer_numbers,
+    committer_text,
+    group_text,
+    partition_key,
+    partition_text,
+)
+from analyser.detectors.kafka.commits import commits_of as all_commits
+from analyser.detectors.kafka.positions import READ_TABLES, Reads, reads_of
+from analyser.detectors.kafka.reading import clock, iso
+from analyser.words import count
+
+KEYS = ("cluster_id", "topic", "partition")
+
+
+class _Restored(NamedTuple):
+    """failed: the commit without success; newer: the highest accepted after it; late: the same offset, accepted."""
+
+    failed: Commit
+    newer: Commit
+    late: Commit
+
+
+def detect(frames: Frames) -> Iterator[Finding]:
+    """One finding per group and client."""
+    groups: dict[str | None, list[Commit]] = {}
+    for commit in all_commits(frames[COMMITS]):
+        groups.setdefault(commit.group_id, []).append(commit)
+    for commits in groups.values():
+        found: dict[Identity, list[_Restored]] = {}
+        failures = [one for one in commits if not one.accepted]
+        for restored in _restored(commits, reads_of(frames)) if failures else ():
+            found.setdefault(restored.late.client, []).append(restored)
+        for own in found.values():
+            yield _finding(first_value(frames[COMMITS], "cluster_id"), own, commits)
+
+
+def _restored(commits: Sequence[Commit], reads: Reads) -> Iterator[_Restored]:
+    failed: dict[tuple[Identity, int], Commit] = {}
+    highest: Commit | None = None
+    for commit in commits:
+        key = (commit.client, commit.committed_offset)
+        if not commit.accepted:
+            failed[key] = commit
+            continue
+        before = failed.pop(key, None)
+        if before is not None and highest is not None and highest.committed_offset > commit.committed_offset:
+            newer = highest.done_ns > before.ts
+            if newer and not reads.went_back(commit.client, highest.ts, commit.ts, commit.committed_offset):
+                yield _Restored(before, highest, commit)
+        if highest is None or commit.committed_offset >= highest.committed_offset:
+            highest = commit
+
+
+def _finding(cluster: str | None, restored: Sequence[_Restored], commits: Sequence[Commit]) -> Finding:
+    worst = max(restored, key=lambda one: one.newer.committed_offset - one.late.committed_offset)
+    failed, newer, late = worst
+    key = partition_key(cluster, late)
+    back = newer.committed_offset - late.committed_offset
+    stored = [one for one in commits if one.accepted][-1].committed_offset
+    error = "was not answered" if failed.error_code is None else f"was refused with error {failed.error_code}"
+    still = stored < newer.committed_offset
+    return DETECTOR.finding(
+        severity="critical" if still else "warning",
+        subject={**key, "client": late.client_id, "address": late.client_address},
+        sentence=(
+            f"{group_text(late)}: {committer_text(late)} stored offset {late.committed_offset} of "
+            f"{partition_text(late)} at {clock(late.ts)}, which it had sent at {clock(failed.ts)} already and which "
+            f"{error} then, over the newer {newer.committed_offset} of {committer_text(newer)}: "
+            f"{count(back, 'message')} back. "
+            + (f"It still stands at {stored}." if still else "Later commits are higher again.")
+        ),
+        next_step=(
+            "Look in this client for failed commits that are kept and committed again later (a framework that retries "
+            "asynchronous commits, for example spring-kafka#3186): drop them once newer offsets are known."
+        ),
+        proof=commit_proof([failed, newer, late]),
+        numbers={
+            **key,
+            "times": len(restored),
+            "restored_offset": late.committed_offset,
+            "newer_offset": newer.committed_offset,
+            "messages_back": back,
+            "error_code": failed.error_code,
+            "last_offset": stored,
+            "ts_failed": iso(failed.ts),
+            "ts_restored": iso(late.ts),
+            "committers": [
+                committer_numbers([one for one in commits if one.identity == who])
+                for who in dict.fromkeys((late.identity, newer.identity))
+            ],
+        },
+    )
+
+
+DETECTOR = Detector(
+    code="KAF129",
+    name="restored-stale-commit",
+    severity="critical",
+    confidence="high",
+    reads={COMMITS: COMMIT_COLUMNS, **READ_TABLES},
+    partition_by=KEYS,
+    detect=detect,
+    suspects=f"""
+        SELECT failed.cluster_id, failed.topic, failed.partition
+        FROM (FROM r_{COMMITS} WHERE coalesce(error_code, -1) <> 0) AS failed
+        JOIN (FROM r_{COMMITS} WHERE error_code = 0) AS late
+            ON failed.cluster_id IS NOT DISTINCT FROM late.cluster_id AND failed.topic = late.topic
+            AND failed.partition = late.partition AND failed.group_id = late.group_id
+            AND failed.committed_offset = late.committed_offset AND failed.client_id IS NOT DISTINCT FROM late.client_id
+        WHERE late.ts > failed.ts""",
+)
