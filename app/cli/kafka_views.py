@@ -89,14 +89,19 @@ _TOPICS = _Command(
     "Kafka topics and partitions: what moved, who wrote and read.",
     {
         "partitions": "Partitions: leader, replicas, log start and end.",
+        "latency": "How long records took from the producer to each group.",
         _OVER_TIME: "Records and bytes written and read, by time.",
     },
     """Show topics: partitions, records and bytes written and read by clients, writers, readers and groups.
+
+    With --latency a row is a reader of a topic, a group or a client without one: the time from the request that wrote a
+    batch to the answer that brought it, and how many records it had not read when the capture ended.
 
     \b
     Examples:
       wirewitness topics incident.pcapng
       wirewitness topics incident.pcapng --partitions --topic payments
+      wirewitness topics incident.pcapng --latency --topic payments
       wirewitness topics incident.pcapng --over-time --step 1 --format csv""",
     "No topic was seen.",
 )  # fmt: skip
@@ -124,6 +129,7 @@ _CLIENTS = _Command(
     "Kafka clients: library, requests, errors, latency.",
     {
         "versions": "Versions of each API in use.",
+        "transactions": "Transactions: whose, how long open, how they ended.",
         _OVER_TIME: "Requests, errors and latency of each client, by time.",
     },
     """Show Kafka's clients: library and version, connections, requests, errors, latency in ms.
@@ -134,6 +140,7 @@ _CLIENTS = _Command(
     Examples:
       wirewitness clients incident.pcapng
       wirewitness clients incident.pcapng --versions
+      wirewitness clients incident.pcapng --transactions --client payouts-1
       wirewitness clients incident.pcapng --over-time --client billing-a""",
     "No Kafka client sent a request.",
 )  # fmt: skip

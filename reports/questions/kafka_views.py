@@ -15,6 +15,7 @@ from reports.questions.columns import PAGE, TEXT, Column, shown_as
 from reports.questions.group_history import REBALANCES, START_UP
 from reports.questions.group_owners import OWNER_TABLES, PARTITIONS_OF_GROUPS
 from reports.questions.groups import MEMBERS
+from reports.questions.kafka_flow_of_data import READ_LATENCIES, TRANSACTIONS
 from reports.questions.kafka_topics import (
     API_VERSIONS,
     BROKERS,
@@ -218,6 +219,17 @@ _TOPICS = {
         ),
         _TOPIC,
     ),
+    "latency": KafkaView(
+        ("kafka_produce_batches", "kafka_fetch_partitions"), READ_LATENCIES,
+        "cluster_id, topic, p99_ms desc nulls last, group_id, client_id",
+        (
+            Column("group_id", "Group"), Column("client_id", "Client", heading="CLIENT ID"),
+            Column("batches", "Batches", "count"), Column("records", "Records", "count"),
+            Column("median_ms", "Median ms", "ms"), Column("p99_ms", "99 % ms", "ms", heading="P99 MS"),
+            Column("most_ms", "Most ms", "ms", heading="MOST MS"), Column("unread", "Unread", "count"),
+        ),
+        _TOPIC,
+    ),
     OVER_TIME: KafkaView(
         ("kafka_produce_batches", "kafka_fetch_partitions"), _MOVED, "cluster_id, topic, ts",
         (*_TIME, *_WRITTEN, *_READ, *_ERRORS), _TOPIC,
@@ -267,6 +279,17 @@ _CLIENTS = {
             Column("operation", "API"), Column("version", "Version used", "figure", heading="VERSION"),
             Column("exchanges", "Exchanges", "count"), Column("clients", "Clients", "count"), *_ERRORS,
         ),
+    ),
+    "transactions": KafkaView(
+        ("kafka_transaction_spans",), TRANSACTIONS,
+        "cluster_id, transactional_id, client_id, client_address, ts, producer_id, producer_epoch",
+        (
+            *_TIME, Column("producer_id", "Producer", "plain"), Column("producer_epoch", "Epoch", "plain"),
+            Column("outcome", "Outcome"), Column("open_ms", "Open ms", "ms"),
+            Column("partitions_count", "Partitions", "count", heading="PARTS"),
+            Column("records_count", "Records", "count"), Column("group_id", "Group"),
+        ),
+        ("{}: {} at {}", ("transactional_id", "client_id", "client_address")),
     ),
     OVER_TIME: KafkaView(
         ("exchanges",), _REQUESTS.format(who="client_id, client_address"), "client_id, client_address, cluster_id, ts",

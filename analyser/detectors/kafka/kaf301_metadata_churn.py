@@ -12,8 +12,9 @@ Why it matters
 
 How it decides
     Requests are counted in windows; the densest one must have more than `window_s` of them. Where nine of ten are
-    answered with an error the name itself is wrong, which KAF313 says. Leaders are those that this client was told;
-    "none" does not count. Errors of other requests that say the same (5, 6, 74, 75) are counted beside.
+    answered with an error the name itself is wrong, which KAF313 says; where most go on connections of their own KAF314
+    speaks. Leaders are those that this client was told; "none" does not count. Errors of other requests that say the
+    same (5, 6, 74, 75) are counted beside.
     A warning where leaders change or requests fail because they moved; info for a client that only asks often: some are
     set so. Leaders that move once each, as in a rolling restart, are silent.
     Confidence high.
@@ -71,7 +72,7 @@ def detect(
     asked = [row for row in rows if row["operation"] == "Metadata"]
     failed = [row for row in rows if row["error_code"] in MOVED and row["operation"] != "Metadata"]
     densest = _densest(asked, window_s)
-    if sum(row["status"] == "error" for row in densest) > _MOSTLY * len(densest):
+    if sum(row["status"] == "error" for row in densest) > _MOSTLY * len(densest) or _by_connection(densest):
         densest = []
     flaps = list(_flaps(told, changes_least, round(flap_s * NS_PER_S)))
     if densest or flaps:
@@ -85,6 +86,11 @@ def _densest(asked: Sequence[Row], window_s: float) -> list[Row]:
     spans = [(bisect_right(stamps, stamp + length) - first, first) for first, stamp in enumerate(stamps)]
     most, first = max(spans, key=lambda span: (span[0], -span[1]), default=(0, 0))
     return list(asked[first : first + most]) if most > window_s else []
+
+
+def _by_connection(asked: Sequence[Row]) -> bool:
+    """Most of them are the first of a connection: who connects anew for everything has to ask anew."""
+    return 2 * len({row["flow_id"] for row in asked}) > len(asked)
 
 
 def _flaps(told: Sequence[Row], least: int, length: int) -> Iterator[_Flap]:
@@ -160,7 +166,8 @@ DETECTOR = Detector(
     confidence="high",
     reads={
         EXCHANGES: (
-            "ts", "exchange_id", "operation", "status", "error_code", "error_name", "request_file", "request_packet",
+            "ts", "exchange_id", "flow_id", "operation", "status", "error_code", "error_name", "request_file",
+            "request_packet",
         ),
         TOLD: ("ts", "exchange_id", "topic", "partition", "leader_id", "file", "request_packet"),
     },

@@ -68,11 +68,11 @@ def reads(first: float, offset: int, times: int, **more: Any) -> list[Row]:
     ]
 
 
-def asked(seconds: float, operation: str = "Metadata", **more: Any) -> Row:
+def asked(seconds: float, operation: str = "Metadata", flow_id: str = "a", **more: Any) -> Row:
     """One Kafka exchange of billing-1."""
     who = {"client_id": "billing-1", "client_address": "10.1.0.1", "cluster_id": "c1"}
     where = {"protocol": "kafka", "server_address": "10.1.0.100", "server_port": 9092, "error_code": 0}
-    return exchange("a", seconds, operation, **who, **where, **more)
+    return exchange(flow_id, seconds, operation, **who, **where, **more)
 
 
 def version(api: str, used: tuple[int, int] | None, offered: tuple[int, int] = (4, 18), **more: Any) -> Row:
@@ -207,6 +207,10 @@ CHANGES_NEAR_MISSES: list[Scenario] = [
     silent(
         "KAF301", "a topic that does not exist: another rule",
         exchanges=[asked(n / 2, status="error") | {"error_code": 3} for n in range(120)],
+    ),
+    silent(
+        "KAF301", "a connection for each message",
+        exchanges=[asked(n / 2, flow_id=f"f{n}") for n in range(120)],
     ),
     silent(
         "KAF305", "ApiVersions in a newer version: how a client finds its version",
