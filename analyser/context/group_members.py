@@ -33,7 +33,7 @@ _GONE = "event = 'leave' OR (generation < 0 AND event = 'consumer_heartbeat')"
 _REFUSED = "coalesce(error_code, 0) IN (25, 82, 110)"
 
 _NAME = "coalesce(topic, topic_id) || '-' || partition"
-_NAMES = f"list(DISTINCT {_NAME} ORDER BY {_NAME})[:{_MOST_PARTITIONS}]"
+_NAMES = f"coalesce(list(DISTINCT {_NAME} ORDER BY {_NAME}) FILTER ({_NAME} IS NOT NULL), [])[:{_MOST_PARTITIONS}]"
 
 MEMBER_STEPS = {
     "gm_events": f"""
@@ -172,7 +172,7 @@ MEMBER_STEPS = {
         FROM (
             SELECT coalesce(cluster_id, '') AS cluster, group_id, member_id, epoch_ns(max(ts)) AS at_ns,
                    {_NAMES} AS names
-            FROM kafka_assignments WHERE member_id <> '' AND coalesce(topic, topic_id) IS NOT NULL
+            FROM kafka_assignments WHERE member_id <> ''
             GROUP BY cluster_id, group_id, member_id, exchange_id
             UNION ALL
             SELECT coalesce(cluster_id, ''), group_id, member_id, 0,

@@ -65,8 +65,12 @@ REBALANCE_STEPS = {
         GROUP BY ALL""",
     "gr_told": f"""
         SELECT episode, {MEMBER}, min(done_ns) AS told_ns
-        FROM gr_episodes AS one JOIN gm_lives AS other USING ({KEY})
-        WHERE answered AND error_code IN (22, 27) AND done_ns <= began_ns AND done_ns > coalesce(before_ns, 0)
+        FROM gr_episodes AS one JOIN (
+            SELECT {MEMBER}, done_ns FROM gm_lives WHERE answered AND error_code IN (22, 27)
+            UNION ALL
+            SELECT coalesce(cluster_id, ''), group_id, member_id, 0, epoch_ns(ts_response) FROM kafka_offset_commits
+            WHERE error_code IN (22, 27) AND member_id <> '' AND ts_response IS NOT NULL) AS other USING ({KEY})
+        WHERE done_ns <= began_ns AND done_ns > coalesce(before_ns, 0)
         GROUP BY ALL""",
     "gr_synced": f"""
         SELECT episode, {MEMBER}, min(done_ns) AS synced_ns

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from tests.analyser.detectors.scenarios.build import Row, assigned, commit, group_event, remark
-from tests.analyser.detectors.scenarios.build_groups import beat, beats, flows, join, joined
+from tests.analyser.detectors.scenarios.build import Row, assigned, commit, exchange, group_event, remark
+from tests.analyser.detectors.scenarios.build_groups import beat, beats, flows, join, joined, sync
 from tests.analyser.detectors.scenarios.scenario import Scenario, fires, silent
 
 STARTED = joined(5, "m1", "m2", first=1, last=1.5)
@@ -76,7 +76,96 @@ def two_applications(first: str, second: str, until: float = 60) -> list[Row]:
     ]  # fmt: skip
 
 
+def flapping(times: int, every: float = 20, lasts: float = 0.5) -> list[Row]:
+    """m2 joins again by itself so many times, and m1 has to follow; each rebalance takes `lasts` seconds."""
+    rows = [*STARTED]
+    for n in range(times):
+        start, generation = 20 + every * n, 6 + n
+        rows += [
+            join(start, "m2", generation, waits=lasts),
+            *beats("m1", generation - 1, start + 0.1, error_code=27),
+            join(start + lasts - 0.002, "m1", generation),
+            sync(start + lasts, "m2", generation),
+            sync(start + lasts, "m1", generation),
+        ]
+    return [*rows, *beats("m1", 5 + times, 20 + every * times)]
+
+
+def refused_requests(operation: str, code: int, name: str, times: int = 5, **more: Any) -> list[Row]:
+    """A consumer that starts and is refused at one step."""
+    client = {"cluster_id": "c1", "client_id": "billing-1", "client_address": "10.1.0.1", "protocol": "kafka"}
+    first = [exchange("flow1", 1 + n / 10, one, **client) for n, one in enumerate(("Metadata", "FindCoordinator"))]
+    error = {"status": "error", "error_code": code, "error_name": name}
+    return [
+        *first,
+        *(exchange("flow1", 2 + 2 * n, operation, **client, **error) for n in range(times)),
+        *(exchange("flow1", 40, one, **client) for one in more.get("then", ())),
+    ]
+
+
+def rolling(rounds: int) -> list[Row]:
+    """m1, m2 and m3 are restarted one after the other, and each time another one follows into two generations."""
+    ids = {"m1": "m1", "m2": "m2", "m3": "m3"}
+    rows = [row for member in ids for row in (join(1, member, 5), sync(1.1, member, 5))]
+    for n, member in enumerate([*ids] * rounds):
+        start, generation = 20 + 10 * n, 6 + 2 * n
+        stays = "m2" if member == "m1" else "m1"
+        left, ids[member] = ids[member], f"{member}-{n}"
+        rows += [
+            group_event(start, "leave", member, member_id=left),
+            *beats(stays, generation - 1, start + 0.5, member_id=ids[stays], error_code=27),
+            join(start + 1, stays, generation, member_id=ids[stays]),
+            join(start + 4, member, generation + 1, waits=1, member_id=ids[member]),
+            *beats(stays, generation, start + 4.5, member_id=ids[stays], error_code=27),
+            join(start + 4.99, stays, generation + 1, member_id=ids[stays]),
+        ]
+    return rows
+
+
+def dealt(plan: dict[str, list[int]], assignor: str) -> dict[str, list[Row]]:
+    """m1 and m2 with one subscription, and the leader's plan."""
+    return {
+        "kafka_group_events": [
+            *joined(5, "m1", "m2", first=1, last=1.5, protocol_name=assignor), *beats("m1", 5, 10, 30),
+            *beats("m2", 5, 10, 30),
+        ],
+        "kafka_assignments": assigned(1.52, 5, plan),
+        "flows": flows(31),
+    }  # fmt: skip
+
+
 KAFKA_GROUPS_FIRES: list[Scenario] = [
+    fires(
+        "KAF110", "warning", "a member joins again by itself, again and again",
+        kafka_group_events=flapping(6), flows=flows(200),
+    ),
+    fires(
+        "KAF110", "critical", "the group hardly does anything else",
+        kafka_group_events=flapping(6, every=4, lasts=3), flows=flows(200),
+    ),
+    fires(
+        "KAF111", "warning", "a member is silent for five of six seconds",
+        kafka_group_events=[*STARTED, *beats("m1", 5, 4, 9, 12), *beats("m2", 5, 4, 7, 10, 12)], flows=flows(13),
+    ),
+    fires(
+        "KAF111", "warning", "a frozen member comes back after its session",
+        kafka_group_events=[*died(6), *beats("m2", 5, 15, error_code=25)], flows=flows(200),
+    ),
+    fires(
+        "KAF111", "critical", "a member is gone for more than a minute", kafka_group_events=died(90), flows=flows(200),
+    ),
+    fires(
+        "KAF115", "warning", "one member has all partitions",
+        **dealt({"m1": [0, 1, 2, 3], "m2": []}, "range"),
+    ),
+    fires(
+        "KAF115", "warning", "a sticky assignor that is two apart",
+        **dealt({"m1": [0, 1, 2, 3], "m2": [4, 5]}, "cooperative-sticky"),
+    ),
+    fires(
+        "KAF117", "warning", "no right to the group",
+        exchanges=refused_requests("JoinGroup", 30, "GROUP_AUTHORIZATION_FAILED"),
+    ),
     fires(
         "KAF112", "warning", "two applications with other topics use one group id",
         kafka_group_events=two_applications("payments", "refunds,returns"), flows=flows(61),
@@ -133,6 +222,37 @@ KAFKA_GROUPS_FIRES: list[Scenario] = [
 ]  # fmt: skip
 
 KAFKA_GROUPS_NEAR_MISSES: list[Scenario] = [
+    silent(
+        "KAF110", "a rolling restart of three members, twice over: each sets off two",
+        kafka_group_events=rolling(2), flows=flows(200),
+    ),
+    silent("KAF110", "four rebalances", kafka_group_events=flapping(4), flows=flows(200)),
+    silent(
+        "KAF111", "all members are silent at once: the broker stood still",
+        kafka_group_events=[*STARTED, *beats("m1", 5, 4, 9, 12), *beats("m2", 5, 4.1, 9.1, 12)], flows=flows(13),
+    ),
+    silent(
+        "KAF111", "bytes of the member are missing",
+        kafka_group_events=[*STARTED, *beats("m1", 5, 4, 9, 12), *beats("m2", 5, 4, 7, 10, 12)], flows=flows(13),
+        expert_infos=[remark("flow1", 6, "tcp", "gap")],
+    ),
+    silent(
+        "KAF111", "a member that leaves",
+        kafka_group_events=[*STARTED, *beats("m1", 5, 4, 7, 10, 13), group_event(5, "leave", "m2")], flows=flows(30),
+    ),
+    silent("KAF115", "range with a remainder", **dealt({"m1": [0, 1, 2, 3], "m2": [4, 5]}, "range")),
+    silent("KAF115", "an assignor of their own", **dealt({"m1": [0, 1, 2, 3], "m2": []}, "by-load")),
+    silent("KAF115", "one partition for two members", **dealt({"m1": [0], "m2": []}, "cooperative-sticky")),
+    silent(
+        "KAF117", "no coordinator at first",
+        exchanges=refused_requests("OffsetFetch", 14, "COORDINATOR_LOAD_IN_PROGRESS", then=("OffsetFetch", "Fetch")),
+    ),
+    silent(
+        "KAF117", "the broker gives a member its id", exchanges=refused_requests("JoinGroup", 79, "MEMBER_ID_REQUIRED"),
+    ),
+    silent(
+        "KAF117", "two refusals", exchanges=refused_requests("JoinGroup", 30, "GROUP_AUTHORIZATION_FAILED", times=2),
+    ),
     silent(
         "KAF112", "a release that reads one topic more is rolled out",
         kafka_group_events=two_applications("payments", "payments,refunds"), flows=flows(61),

@@ -1,0 +1,161 @@
+"""KAF111 heartbeat-gap: a member of a group was silent for nearly, or longer than, its session timeout.
+
+Finds
+    Members without a request to their coordinator (heartbeat, join, sync, commit) for a large part of the session
+    timeout, and members that were removed because they said nothing for all of it.
+
+Why it matters
+    The coordinator takes a member that is silent for its session timeout for dead and gives its partitions to others.
+    If it lives, records that it holds are handled twice. One that was nearly silent for so long is next.
+
+How it decides
+    Silence runs from one request, or its answer where that came later, to the next one; of a member that never came
+    back, until the group went on without it. Waiting for the answer to a JoinGroup is no silence.
+    warning: from `near` of the session timeout on, while it stayed a member; and when it was removed after a silence of
+        at least `least_s`. critical: when that lasted for a minute or more.
+    The session timeout is that of its JoinGroup, else 45 s, the default (in KIP-848 it is the broker's).
+    Silent: where bytes of the member's address are missing, where the server closed its connection, and where another
+    address of the group was silent at the same time, since then the broker, the network or the capture is the cause;
+    and a silence longer than the session timeout that the member survived, for the same reason.
+
+False alarms
+    Clients without a thread for heartbeats (very old ones) are silent while they handle records.
+
+References
+    KIP-62, KIP-735 (45 s), KIP-848 (group.consumer.session.timeout.ms).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+from analyser.detectors.detector import Detector, Frames
+from analyser.detectors.findings import Finding
+from analyser.detectors.frame_rows import Row, rows_of
+from analyser.detectors.kafka.members import (
+    KEYS,
+    MEMBER_COLUMNS,
+    MEMBERS,
+    NS_PER_MS,
+    NS_PER_S,
+    culprit,
+    group_text,
+    member_text,
+    partitions_of,
+    proof,
+    who,
+)
+from analyser.detectors.kafka.producers import clock_text, seconds_text, time_text
+
+DEFAULT_SESSION_MS = 45_000
+_LONG_NS = 60 * NS_PER_S
+
+
+class _Silence(NamedTuple):
+    """A member's longest silence; removed: the group went on without it meanwhile."""
+
+    member: Row
+    begin_ns: int
+    end_ns: int
+    removed: bool
+
+    @property
+    def lasts_ns(self) -> int:
+        return self.end_ns - self.begin_ns
+
+
+def detect(frames: Frames, *, near: float = 2 / 3, least_s: float = 2.0) -> Iterator[Finding]:
+    """One finding per client: its longest silence."""
+    found = [silence for silence in map(_silence, rows_of(frames[MEMBERS])) if silence is not None]
+    worst: dict[tuple[str | None, str | None], _Silence] = {}
+    for one in found:
+        if one.member["closed_by"] == "server" or _others_too(one, found):
+            continue
+        timeout_ns = _timeout_ms(one.member) * NS_PER_MS
+        counts = one.lasts_ns >= least_s * NS_PER_S if one.removed else near <= one.lasts_ns / timeout_ns < 1
+        client = (one.member["client_address"], one.member["client_id"])
+        if counts and (client not in worst or one.lasts_ns > worst[client].lasts_ns):
+            worst[client] = one
+    for one in worst.values():
+        yield _finding(one)
+
+
+def _timeout_ms(member: Mapping[str, object]) -> int:
+    told = member["session_timeout_ms"]
+    return told if isinstance(told, int) and told > 0 else DEFAULT_SESSION_MS
+
+
+def _silence(member: Row) -> _Silence | None:
+    ended_ns = member["ts_ended"]
+    if member["ended"] == "vanished":
+        return _Silence(member, member["ts_last"], ended_ns, True)
+    if member["ts_silent"] is None or member["longest_silence_ms"] is None:
+        return None
+    end_ns = member["ts_silent"] + round(member["longest_silence_ms"] * NS_PER_MS)
+    removed = member["ended"] == "removed" and ended_ns is not None
+    covers = removed and member["ts_silent"] < ended_ns <= end_ns + NS_PER_S
+    return _Silence(member, member["ts_silent"], end_ns, covers)
+
+
+def _others_too(one: _Silence, others: Sequence[_Silence]) -> bool:
+    """A member at another address was silent about as long, and for half of that time together."""
+    return any(
+        other.lasts_ns >= one.lasts_ns * 2 / 3
+        and min(one.end_ns, other.end_ns) - max(one.begin_ns, other.begin_ns) >= one.lasts_ns / 2
+        for other in others
+        if other.member["client_address"] != one.member["client_address"]
+    )
+
+
+def _finding(silence: _Silence) -> Finding:
+    member = silence.member
+    key = {"cluster": member["cluster_id"], "group": member["group_id"]}
+    timeout_ms = _timeout_ms(member)
+    told = "" if member["session_timeout_ms"] else " (the default: its own is not in the capture)"
+    timeout = f"{seconds_text(timeout_ms * NS_PER_MS)}{told}"
+    if not silence.removed:
+        what = f"Its session timeout is {timeout}: a little longer, and its partitions had gone to others."
+    elif member["ended"] == "removed":
+        what = "The group had gone on without it when it came back: what it held is handled twice."
+    else:
+        what = "It did not come back, and the group went on without it."
+    return DETECTOR.finding(
+        severity="critical" if silence.removed and silence.lasts_ns >= _LONG_NS else "warning",
+        subject={**key, "client": member["client_id"], "address": member["client_address"]},
+        sentence=(
+            f"{group_text(member['group_id'])}: {member_text(member)} sent no heartbeat for "
+            f"{seconds_text(silence.lasts_ns)} from {clock_text(silence.begin_ns)} on. {what}"
+        ),
+        next_step=(
+            f"Look what stopped {member['client_id'] or 'the client'} at {member['client_address'] or 'its address'} "
+            "at that time: a process that died, long garbage collections, a starved or frozen container, a network "
+            "that was cut. session.timeout.ms should be three heartbeat intervals (heartbeat.interval.ms) at least."
+        ),
+        proof=proof(silence.begin_ns, silence.end_ns, [member["last_exchange_id"], member["exchange_id"]]),
+        numbers={
+            **culprit(key, member),
+            "silence_ms": silence.lasts_ns // NS_PER_MS,
+            "session_timeout_ms": timeout_ms if member["session_timeout_ms"] else None,
+            "removed": silence.removed,
+            "partitions": partitions_of(member),
+            "since": time_text(silence.begin_ns),
+            "until": time_text(silence.end_ns),
+            "clients": [who(member)],
+        },
+    )
+
+
+DETECTOR = Detector(
+    code="KAF111",
+    name="heartbeat-gap",
+    severity="critical",
+    confidence="high",
+    reads={MEMBERS: MEMBER_COLUMNS},
+    partition_by=KEYS,
+    detect=detect,
+    suspects=f"""
+        SELECT cluster_id, group_id FROM r_{MEMBERS}
+        WHERE ended IN ('vanished', 'removed')
+            OR longest_silence_ms >= 0.66 * coalesce(nullif(session_timeout_ms, 0), {DEFAULT_SESSION_MS})""",
+)
