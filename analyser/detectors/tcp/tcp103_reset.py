@@ -10,6 +10,7 @@ How it decides
     The first RST of the flow, and requests without a response (requests_least). A client that resets while only long
     polls wait (a Fetch) or questions that change nothing (Metadata, Heartbeat) is shutting down: several clients do so,
     and it is no finding. A reset by the client with other requests waiting is info, one by the server a warning.
+    Requests that the server's TCP confirmed had arrived.
 
 False alarms
     An answer that the capture lost: CAP101 tells about gaps. A load balancer that resets idle connections.
@@ -22,6 +23,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from analyser.detectors.delivery import REQUEST_COLUMNS, counted, request_delivered, which_side
 from analyser.detectors.detector import Detector, Frames
 from analyser.detectors.findings import Finding
 from analyser.detectors.flow_rows import FLOW_COLUMNS, endpoints_text, flow_numbers
@@ -43,6 +45,7 @@ def detect(frames: Frames, *, requests_least: int = 1) -> Iterator[Finding]:
         lost = [e for e in waiting if by_server or e["operation"] not in _MAY_STAY_OPEN]
         if not marks or len(lost) < requests_least or not lost:
             continue
+        states = [request_delivered(e, flow["acked_by_server"]) for e in lost]
         operations = ", ".join(sorted({e["operation"] or "?" for e in lost}))
         yield DETECTOR.finding(
             severity="warning" if by_server else "info",
@@ -51,7 +54,7 @@ def detect(frames: Frames, *, requests_least: int = 1) -> Iterator[Finding]:
             sentence=(
                 f"The {flow['reset_by']} reset the connection between {endpoints_text(flow)} while "
                 f"{count(len(lost), 'request')} had no response ({operations}). Whether "
-                f"{'it was' if len(lost) == 1 else 'they were'} carried out is not known."
+                f"{'it was' if len(lost) == 1 else 'they were'} carried out is not known.{which_side(states)}"
             ),
             next_step=f"Look into the log of the {flow['reset_by']} at that time, and at load balancers on the way.",
             proof=Proof(
@@ -67,6 +70,7 @@ def detect(frames: Frames, *, requests_least: int = 1) -> Iterator[Finding]:
                 "reset_by": flow["reset_by"],
                 "waiting_requests": len(lost),
                 "gap_bytes": flow["gap_bytes"],
+                **counted(states),
             },
         )
 
@@ -79,9 +83,9 @@ DETECTOR = Detector(
     severity="warning",
     confidence="high",
     reads={
-        "flows": (*FLOW_COLUMNS, "reset_by", "gap_bytes"),
+        "flows": (*FLOW_COLUMNS, "reset_by", "gap_bytes", "acked_by_server"),
         "expert_infos": REMARK_COLUMNS,
-        "exchanges": ("ts", "operation", "request_file", "request_packet", "request_message_id"),
+        "exchanges": ("ts", "operation", "request_file", "request_packet", *REQUEST_COLUMNS),
     },
     partition_by=("flow_id",),
     detect=detect,

@@ -68,6 +68,26 @@ def asked(number: int, seconds: float, operation: str = "Metadata", error_code: 
     return exchange("k0", seconds, operation, **{**place, "request_message_id": f"k0-c{number}", **error, **more})
 
 
+def waits(client: int, seconds: float, operation: str, lasts: float | None, **more: Any) -> Row:
+    """An exchange of one of several clients on its own connection; `lasts` seconds, or never answered."""
+    status = "unanswered" if lasts is None else "ok"
+    own = {"client_address": f"10.1.0.{client}", "client_id": f"shop-{client}", "request_bytes": 100}
+    place = {**BOOTSTRAP, "cluster_id": "c1", "protocol": "kafka", "status": status, **own}
+    request = {"request_message_id": f"k{client}-c800", "exchange_id": f"k{client}-c{round(seconds * 1000)}"}
+    return exchange(f"k{client}", seconds, operation, lasts=lasts, **{**place, **request, **more})
+
+
+def stands_still(since: float, until: float, clients: int = 4) -> list[Row]:
+    """A broker that answers each client four times a second, but nobody in between."""
+    rows = []
+    for client in range(1, clients + 1):
+        for number in range(80):
+            seconds = number / 4 + client / 100
+            ends = until + 0.01 * client if since <= seconds < until else seconds + 0.002
+            rows.append(waits(client, seconds, "Heartbeat" if client % 2 else "Produce", ends - seconds))
+    return rows
+
+
 def topic(seconds: float, name: str, error_code: int = 0, flow_id: str = "k0") -> Row:
     """A topic in a Metadata answer."""
     partition = None if error_code else 0
@@ -95,6 +115,17 @@ ASKS = [told(n + 0.5) for n in range(12)]
 SECONDS = range(0, 12, 2)
 
 CONNECTION_FIRES: list[Scenario] = [
+    fires("KAF302", "critical", "a broker that stands still for five seconds", exchanges=stands_still(5.0, 10.0)),
+    fires(
+        "KAF303", "warning", "a client that gives up after ten seconds",
+        exchanges=[waits(1, 5, "Produce", None)],
+        kafka_connections=[connection(1, 0, 15.0, unanswered=1, last_status="unanswered", acked_by_server=900)],
+    ),
+    fires(
+        "KAF303", "warning", "forty seconds without an answer, and not delivered",
+        exchanges=[waits(1, 5, "Produce", None)],
+        kafka_connections=[connection(1, 0, None, unanswered=1, last_status="unanswered", acked_by_server=800)],
+    ),
     fires(
         "KAF306", "warning", "forty connections in one of six minutes",
         kafka_connections=[
@@ -169,6 +200,41 @@ CONNECTION_FIRES: list[Scenario] = [
 ]  # fmt: skip
 
 CONNECTION_NEAR_MISSES: list[Scenario] = [
+    silent("KAF302", "two seconds", exchanges=stands_still(5.0, 7.0)),
+    silent("KAF302", "two clients wait", exchanges=stands_still(5.0, 10.0, 2)),
+    silent(
+        "KAF302", "others are answered meanwhile",
+        exchanges=[*stands_still(5.0, 10.0), *(waits(9, n / 2, "Heartbeat", 0.002) for n in range(40))],
+    ),
+    silent(
+        "KAF302", "fetches of quiet topics that wait for five seconds",
+        exchanges=[waits(n, 5 * k + n / 100, "Fetch", 5.0, awaitable=True) for n in range(1, 5) for k in range(4)],
+    ),
+    silent(
+        "KAF303", "a clean exit while a fetch waits",
+        exchanges=[waits(1, 5, "Fetch", None, awaitable=True)],
+        kafka_connections=[connection(1, 0, 5.4, unanswered=1, last_status="unanswered")],
+    ),
+    silent(
+        "KAF303", "a member that waits for the others",
+        exchanges=[waits(1, 5, "JoinGroup", None, awaitable=True)],
+        kafka_connections=[connection(1, 0, 50.0, unanswered=1, last_status="unanswered")],
+    ),
+    silent(
+        "KAF303", "the answer may be in a gap",
+        exchanges=[waits(1, 5, "Produce", None)],
+        kafka_connections=[connection(1, 0, 50.0, unanswered=1, last_status="unanswered", gap_bytes=400)],
+    ),
+    silent(
+        "KAF303", "nothing of the server was captured",
+        exchanges=[waits(1, 5, "Produce", None)],
+        kafka_connections=[connection(1, 0, 50.0, unanswered=1, bytes_to_client=0, acked_by_server=None)],
+    ),
+    silent(
+        "KAF303", "open for ten seconds when the capture ends",
+        exchanges=[waits(1, 50, "Produce", None)],
+        kafka_connections=[connection(1, 0, None, unanswered=1, last_status="unanswered")],
+    ),
     silent(
         "KAF306", "twenty-nine connections in one minute",
         kafka_connections=[

@@ -1,0 +1,51 @@
+"""Which side: did TCP deliver a message, so that its receiver is to blame, or did it get lost on the way?
+
+In: exchanges and how much of a stream its receiver's TCP confirmed. Out: true, false or not known, and words for it.
+Acknowledged bytes are in the receiver's kernel (RFC 9293, 3.8); whether the process read them is another matter.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+# Columns of exchanges that `delivered` wants for requests.
+REQUEST_COLUMNS = ("request_message_id", "request_bytes")
+
+
+def delivered(message_id: str | None, size: int | None, confirmed: int | None) -> bool | None:
+    """Whether a message's last byte lies before what was confirmed of its stream; None where that is not known.
+
+    message_id: ends with the message's stream offset. confirmed: stream bytes, as `flows.acked_by_server` counts them.
+    """
+    if not message_id or size is None or confirmed is None:
+        return None
+    place = message_id.rpartition("-")[2][1:]
+    return int(place) + size <= confirmed if place.isdigit() else None
+
+
+def request_delivered(exchange: Mapping[str, Any], acked_by_server: int | None) -> bool | None:
+    """The same of an exchange's request."""
+    return delivered(exchange["request_message_id"], exchange["request_bytes"], acked_by_server)
+
+
+def which_side(states: Iterable[bool | None]) -> str:
+    """Of requests without an answer: a sentence on where they are; empty where nothing is known."""
+    known = [*states]
+    if None in known or not known:
+        return ""
+    if all(known):
+        return " The server's TCP confirmed them: they arrived, and the process did not answer."
+    if not any(known):
+        return " The server's TCP never confirmed them: they were lost on the way, or the host was gone."
+    return f" The server's TCP confirmed {sum(map(bool, known))} of them; the others were lost on the way."
+
+
+def counted(states: Iterable[bool | None]) -> dict[str, int]:
+    """The same for a finding's numbers."""
+    known = [*states]
+    return {
+        "requests_delivered": known.count(True),
+        "requests_not_delivered": known.count(False),
+        "requests_delivery_unknown": known.count(None),
+    }

@@ -1,0 +1,161 @@
+"""KAF303 unanswered: requests that got no answer although they waited long enough.
+
+Finds
+    Brokers that left requests without an answer for so long that clients gave up, and whether the requests arrived.
+
+Why it matters
+    The client must assume both: that the request was carried out, and that it was not. What it sends again may count
+    twice. Whether TCP delivered the request tells a process that stands still from a network that loses packets.
+
+How it decides
+    A request without an answer on a connection without gaps: after 30 s (waited_s; requests that ask the broker to
+    wait: twice as long), or after 4.5 s (given_up_s; twice as long likewise) if then the client closed the connection.
+    JoinGroup and SyncGroup may wait for other members and do not count. What is open at the end of the capture for less
+    time is not judged. A request was delivered when the server's TCP confirmed its last byte.
+
+False alarms
+    A capture of one direction only: requests are not judged where nothing of the server was seen.
+
+References
+    request.timeout.ms (30 s), socket.timeout.ms of librdkafka (60 s), RFC 9293.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from analyser.detectors.delivery import REQUEST_COLUMNS, counted, request_delivered, which_side
+from analyser.detectors.detector import Detector, Frames
+from analyser.detectors.findings import Evidence, Finding
+from analyser.detectors.frame_rows import Row, rows_of
+from analyser.detectors.kafka.connections import CONNECTIONS, client_keys, server_text, span_text
+from analyser.detectors.kafka.producers import NS_PER_S, client_numbers, client_text, names_text, seconds_text
+from analyser.detectors.proof import Proof
+from analyser.words import count, sentence_start
+
+_MOST_NAMED = 20
+_FOR_MEMBERS = ("JoinGroup", "SyncGroup")
+
+
+class _Open(NamedTuple):
+    """A request without an answer. waited_ns: until its connection closed or was seen no more."""
+
+    row: Row
+    delivered: bool | None
+    waited_ns: int
+    given_up: bool
+
+
+def detect(frames: Frames, *, waited_s: float = 30.0, given_up_s: float = 4.5) -> Iterator[Finding]:
+    """At most one finding for this broker and each answer to whether requests were delivered."""
+    connections = {row["flow_id"]: row for row in rows_of(frames[CONNECTIONS])}
+    waiting = [
+        one
+        for row in rows_of(frames["exchanges"])
+        if (one := _open(row, connections.get(row["flow_id"]), given_up_s * NS_PER_S)) is not None
+    ]
+    # With one request that was given up, all others on its connection were.
+    given_up = {one.row["flow_id"] for one in waiting if one.given_up}
+    found: dict[bool | None, list[_Open]] = {}
+    for one in waiting:
+        if one.row["flow_id"] in given_up or one.waited_ns >= waited_s * NS_PER_S * _patience(one.row):
+            found.setdefault(one.delivered, []).append(one._replace(given_up=one.row["flow_id"] in given_up))
+    for own in found.values():
+        yield _finding(own)
+
+
+def _open(row: Row, connection: Row | None, given_up_ns: float) -> _Open | None:
+    if connection is None or connection["gap_bytes"] or row["operation"] in _FOR_MEMBERS:
+        return None
+    if not connection["bytes_to_client"] and connection["acked_by_server"] is None:
+        return None
+    until = connection["ts_closed"] or connection["observed_until"]
+    if until is None:
+        return None
+    waited = until - row["ts"]
+    given_up = connection["closed_by"] == "client" and waited >= given_up_ns * _patience(row)
+    return _Open(row, request_delivered(row, connection["acked_by_server"]), waited, given_up)
+
+
+def _patience(row: Row) -> int:
+    return 2 if row["awaitable"] else 1
+
+
+def _finding(own: Sequence[_Open]) -> Finding:
+    rows = [one.row for one in own]
+    first, longest = rows[0], max(own, key=lambda one: one.waited_ns)
+    clients = Counter((row["client_address"], row["client_id"]) for row in rows)
+    named = {(row["client_address"], row["client_id"]): row for row in reversed(rows)}
+    worst = named[clients.most_common(1)[0][0]]
+    operations = Counter(row["operation"] or "?" for row in rows)
+    shown = names_text([f"{number} {name}" for name, number in operations.most_common()], 3)
+    who = client_text(worst) if len(clients) == 1 else f"{len(clients)} clients (most of {client_text(worst)})"
+    given_up = sum(one.given_up for one in own)
+    ended = " until the client closed the connection" if given_up == len(own) else ""
+    states = [one.delivered for one in own]
+    when = span_text(first["ts"], max(row["ts"] for row in rows))
+    return DETECTOR.finding(
+        provisional=not all(one.given_up for one in own),
+        subject={"cluster": first["cluster_id"], "server": server_text(first), "delivered": states[0]},
+        sentence=(
+            f"{sentence_start(server_text(first))} left {count(len(rows), 'request')} of {who} without an answer "
+            f"({shown}), {when}; the longest waited {seconds_text(longest.waited_ns)}{ended}."
+            f"{which_side(states)}"
+        ),
+        next_step=(
+            "Look at the broker at that time: its request handlers (RequestHandlerAvgIdlePercent), garbage collection, "
+            "disk, and whether its process stood still."
+            if states[0]
+            else "Look at the network between the two at that time (links, firewalls, the host itself)."
+            if states[0] is False
+            else "Look at the broker's log and at the network at that time; the capture does not tell which it was."
+        ),
+        proof=Proof(
+            first["ts"],
+            max(one.row["ts"] + one.waited_ns for one in own),
+            (Evidence(row["request_file"], row["request_packet"], row["request_message_id"]) for row in rows),
+        ),
+        numbers={
+            **client_keys(worst),
+            "server": server_text(first),
+            "where": server_text(first),
+            "requests": len(rows),
+            "operations": dict(operations),
+            "longest_ms": round(longest.waited_ns / 1e6, 3),
+            "given_up": given_up,
+            **counted(states),
+            "clients": [
+                client_numbers(named[key], requests=number) for key, number in clients.most_common(_MOST_NAMED)
+            ],
+        },
+    )
+
+
+DETECTOR = Detector(
+    code="KAF303",
+    name="unanswered",
+    severity="warning",
+    confidence="high",
+    reads={
+        "exchanges": (
+            "ts", "flow_id", "operation", "client_id", "client_address", "awaitable", "request_file", "request_packet",
+            *REQUEST_COLUMNS,
+        ),
+        CONNECTIONS: (
+            "ts", "flow_id", "ts_closed", "closed_by", "observed_until", "gap_bytes", "bytes_to_client",
+            "acked_by_server",
+        ),
+    },
+    partition_by=("cluster_id", "server_address", "server_port"),
+    detect=detect,
+    rows={
+        "exchanges": "protocol = 'kafka' AND status = 'unanswered'",
+        CONNECTIONS: "unanswered > 0",
+    },
+    suspects=f"""
+        SELECT cluster_id, server_address, server_port FROM r_exchanges SEMI JOIN (
+            FROM r_{CONNECTIONS} WHERE coalesce(ts_closed, observed_until) - ts >= 4500000000
+        ) USING (flow_id)""",
+)  # fmt: skip
