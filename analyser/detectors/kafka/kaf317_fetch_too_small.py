@@ -14,7 +14,8 @@ How it decides
     records are larger than this limit, or reach a limit below `small_bytes` with more to read behind them. From
     `answers` such answers of a partition on, if these are `share` of those that bring anything, the consumer is told.
     A warning where the consumer is further behind at the last such answer than at the first, by more than ten answers
-    bring; else info.
+    bring; where a limit below `small_bytes` keeps it as far behind all the time, for `stays_s` at least; and where it
+    makes the consumer ask more than `a_second` times a second. Else info.
     Confidence high: limits and sizes are on the wire. Answers that the capture lacks only make it less.
 
 False alarms
@@ -34,6 +35,7 @@ from analyser.detectors.detector import Detector, Frames
 from analyser.detectors.findings import Evidence, Finding
 from analyser.detectors.frame_rows import Row, rows_of
 from analyser.detectors.kafka.producers import (
+    NS_PER_S,
     client_numbers,
     client_text,
     names_text,
@@ -43,6 +45,7 @@ from analyser.detectors.kafka.producers import (
     time_text,
 )
 from analyser.detectors.proof import Proof
+from analyser.severity import Severity
 from analyser.words import count, printable, sentence_start
 
 FETCHES = "kafka_fetch_partitions"
@@ -76,8 +79,34 @@ class _Partition(NamedTuple):
     def falls_behind(self) -> bool:
         return self.behind > 10 * max(1.0, self.per_answer)
 
+    @property
+    def least_behind(self) -> int:
+        """How many records it is behind at every answer; 0 where that is not known."""
+        return min((_lag(row) or 0 for row in self.limited), default=0)
 
-def detect(frames: Frames, *, answers: int = 100, share: float = 0.8, small_bytes: int = 65_536) -> Iterator[Finding]:
+    @property
+    def lasts_ns(self) -> int:
+        took: int = self.limited[-1]["ts"] - self.limited[0]["ts"]
+        return took
+
+    def stays_behind(self, least_ns: int) -> bool:
+        return self.least_behind > 10 * max(1.0, self.per_answer) and self.lasts_ns >= least_ns
+
+    @property
+    def rate(self) -> float:
+        """Limited answers a second."""
+        return len(self.limited) / max(self.lasts_ns / NS_PER_S, 1.0)
+
+
+def detect(
+    frames: Frames,
+    *,
+    answers: int = 100,
+    share: float = 0.8,
+    small_bytes: int = 65_536,
+    stays_s: float = 10.0,
+    a_second: float = 50.0,
+) -> Iterator[Finding]:
     """At most one finding for a consumer: `share` of the answers of a partition, `answers` at least, were limited."""
     held: dict[tuple[str, str, int], list[Row]] = {}
     for row in rows_of(frames[FETCHES]):
@@ -88,7 +117,11 @@ def detect(frames: Frames, *, answers: int = 100, share: float = 0.8, small_byte
         if len(limited) >= max(1, answers) and len(limited) >= share * len(rows):
             found.append(_Partition(_name(rows[0]), rows, limited))
     if found:
-        yield _finding(found)
+        small = any((_limit(row) or small_bytes) < small_bytes for one in found for row in one.limited[:1])
+        suffers = any(one.falls_behind for one in found) or (
+            small and any(one.stays_behind(round(stays_s * NS_PER_S)) or one.rate > a_second for one in found)
+        )
+        yield _finding(found, "warning" if suffers else "info")
 
 
 def _is_limited(row: Row, small_bytes: int) -> bool:
@@ -116,25 +149,25 @@ def _name(row: Row) -> str:
     return place(row) if row["topic"] else f"{row['topic_id'] or '(unknown topic)'}-{row['partition']}"
 
 
-def _finding(found: Sequence[_Partition]) -> Finding:
+def _finding(found: Sequence[_Partition], severity: Severity) -> Finding:
     rows = sorted((row for one in found for row in one.limited), key=lambda row: (row["ts"], row["exchange_id"]))
     first, last = rows[0], rows[-1]
     limit = min(limit for row in rows if (limit := _limit(row)) is not None)
     setting = "fetch.max.bytes" if limit == first["max_bytes"] else "max.partition.fetch.bytes"
     size = median(row["records_bytes"] for row in rows)
-    worst = max(found, key=lambda one: one.behind)
+    worst = max(found, key=lambda one: (one.falls_behind, one.behind, one.least_behind))
     group = next((row["group_id"] for row in rows if row["group_id"]), None)
     key = {"cluster": first["cluster_id"], "address": first["client_address"], "client_id": first["client_id"]}
     places = [one.where for one in found]
     return DETECTOR.finding(
-        severity="warning" if worst.falls_behind else "info",
+        severity=severity,
         subject=key,
         sentence=(
             f"{sentence_start(client_text(first))}{f' of group {printable(group, 120)}' if group else ''} asks for "
             f"{count(limit, 'byte')} at a time ({setting}) of {names_text(places, 3)}, "
             f"{'and one batch has more' if size > limit else 'and every answer is full'}: {len(rows):,} answers "
-            f"brought {worst.per_answer:,.0f} records ({size:,.0f} bytes) each, "
-            f"{period_text(first['ts'], last['ts'])}. {_pace(found, worst)}"
+            f"brought {count(round(worst.per_answer), 'record')} ({size:,.0f} bytes) each, "
+            f"{period_text(first['ts'], last['ts'])}. {_pace(worst)}"
         ),
         next_step=(
             f"Raise {setting} of this consumer (by default max.partition.fetch.bytes is 1 MiB, fetch.max.bytes 50 MiB) "
@@ -156,15 +189,19 @@ def _finding(found: Sequence[_Partition]) -> Finding:
             "records_per_answer": worst.per_answer,
             "records_behind": max(_lag(one.limited[-1]) or 0 for one in found),
             "behind_more_records": worst.behind,
+            "behind_least_records": worst.least_behind,
+            "answers_per_second": round(worst.rate, 1),
         },
     )
 
 
-def _pace(found: Sequence[_Partition], worst: _Partition) -> str:
+def _pace(worst: _Partition) -> str:
     if worst.falls_behind:
-        took = worst.limited[-1]["ts"] - worst.limited[0]["ts"]
-        return f"On {worst.where} it fell {worst.behind:,} records behind in {seconds_text(took)}."
-    return "It kept pace so far, with one round trip for each batch."
+        return f"On {worst.where} it fell {worst.behind:,} records behind in {seconds_text(worst.lasts_ns)}."
+    trips = f"{worst.rate:,.0f} round trips a second" if worst.rate >= 1 else "one round trip for each batch"
+    if worst.stays_behind(0):
+        return f"It never was less than {worst.least_behind:,} records behind, with {trips}."
+    return f"It kept pace so far, with {trips}."
 
 
 def _evidence(row: Row) -> Evidence:

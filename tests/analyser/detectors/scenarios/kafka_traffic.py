@@ -135,6 +135,12 @@ KAFKA_TRAFFIC_FIRES: list[Scenario] = [
     fires("KAF317", "warning", "full answers while the log runs away", kafka_fetch_partitions=[
         read(n / 10, 5 * n, 15 * n + 10, size=1000) for n in range(120)
     ]),
+    fires("KAF317", "warning", "a small limit keeps a consumer behind", kafka_fetch_partitions=[
+        read(n / 10, 5 * n, 5 * n + 900, size=1000) for n in range(120)
+    ]),
+    fires("KAF317", "warning", "a small limit makes a consumer ask all the time", kafka_fetch_partitions=[
+        read(n / 100, 5 * n, 5 * n + 5) for n in range(400)
+    ]),
     fires("KAF204", "info", "nobody asks whether records are stored", kafka_produce_batches=[
         produced(n, 10 * n, acks=0, base_offset=None, error_code=None, error_name=None) for n in range(3)
     ]),
@@ -157,6 +163,9 @@ KAFKA_TRAFFIC_NEAR_MISSES: list[Scenario] = [
            ]),
     silent("KAF317", "a consumer that catches up with the usual limit", kafka_fetch_partitions=[
         read(n / 10, 500 * n, 100_000, records=500, size=1 << 20, partition_max_bytes=1 << 20) for n in range(120)
+    ]),
+    silent("KAF317", "batches above the usual limit are caught up on", ("KAF317", "info"), kafka_fetch_partitions=[
+        read(n / 10, 5 * n, 9000, size=3 << 20, partition_max_bytes=1 << 20) for n in range(120)
     ]),
     silent("KAF317", "some answers with one large record", kafka_fetch_partitions=[
         read(n / 10, 5 * n, 5 * n + 5, partition_max_bytes=1000 if n < 90 else 1 << 20) for n in range(150)
