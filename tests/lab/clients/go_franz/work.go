@@ -53,7 +53,7 @@ func work(ctx context.Context, args []string) error {
 			emit(map[string]any{"event": event, "partitions": names(partitions)})
 		}
 	}
-	options := []kgo.Opt{kgo.SeedBrokers(*broker), kgo.ClientID(*clientID), kgo.ConsumerGroup(*group),
+	options := []kgo.Opt{kgo.SeedBrokers(strings.Split(*broker, ",")...), kgo.ClientID(*clientID), kgo.ConsumerGroup(*group),
 		kgo.ConsumeTopics(strings.Split(*topics, ",")...), kgo.ConsumeResetOffset(start), kgo.HeartbeatInterval(time.Second),
 		kgo.SessionTimeout(*session), kgo.Balancers(balancers[*assignor]), kgo.AutoCommitInterval(time.Second),
 		kgo.FetchMaxPartitionBytes(int32(*fetchBytes)), kgo.OnPartitionsRevoked(gone("revoked")), kgo.OnPartitionsLost(gone("lost")),

@@ -95,7 +95,7 @@ func work(ctx context.Context, args []string) error {
 		"range": sarama.NewBalanceStrategyRange(), "roundrobin": sarama.NewBalanceStrategyRoundRobin(),
 		"sticky": sarama.NewBalanceStrategySticky()}[*assignor]}
 	config.Consumer.Return.Errors = true
-	member, err := sarama.NewConsumerGroup([]string{*broker}, *group, config)
+	member, err := sarama.NewConsumerGroup(strings.Split(*broker, ","), *group, config)
 	if err != nil {
 		return err
 	}
