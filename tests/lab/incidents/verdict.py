@@ -86,6 +86,9 @@ def names(truth: Mapping[str, Any], said: Said) -> bool:
     """Whether a finding names the culprit."""
     culprit = truth["culprit"]
     exact = [culprit[key] for key in ("group", "transactional_id") if culprit.get(key)]
+    exact = [
+        word for word in exact if word != culprit.get("group") or word in truth["member_ids"]
+    ]  # seen by the broker
     people = [ways_to_name(truth, one) for one in culprits(truth)]
     if culprit.get("any"):
         people = [[word for one in culprit["any"] for word in ways_to_name(truth, one)]]

@@ -181,7 +181,9 @@ def connection_per_message(it: Incident) -> None:
         topics=(topic,),
     )
     it.seconds(26, 30)
-    it.is_about("a connection for each message", made.identity(), ["KAF314", "KAF306"], ("KAF301",), [made], topic=topic)
+    it.is_about(
+        "a connection for each message", made.identity(), ["KAF314", "KAF306"], ("KAF301",), [made], topic=topic
+    )
 
 
 @fault()
