@@ -203,7 +203,7 @@ def partitions_added_latest(it: Incident) -> None:
     name = "metadata.max.age.ms=9000" if library == "java" else "topic.metadata.refresh.interval.ms=9000"
     operator = {"client_id": it.world.names.client(), "host": it.new_host()}
     it.begin()
-    feed = it.sender(topic, f"rate={RATE}", "topic.metadata.refresh.interval.ms=500")
+    feed = it.sender(topic, f"rate={RATE}", "topic.metadata.refresh.interval.ms=1500")
     member = it.member(group, [topic], library, protocol="classic", reset="latest", settings=(name,))
     it.seconds(5, 7)
     it.from_now()
