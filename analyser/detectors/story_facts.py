@@ -14,6 +14,8 @@ from typing import Any
 Row = Mapping[str, Any]
 Shared = tuple[str, Any]
 
+# Error codes that whoever meets it gets, where the rule does not say so.
+_MEETS = {"KAF316": [3, 100]}
 # A finding about thousands of clients does not have all of them in common with others.
 _MOST_VALUES = 200
 _NS_PER_MS = 1_000_000
@@ -63,6 +65,7 @@ def facts_of(row: Row, numbers: Mapping[str, Any]) -> Facts:
     shared = {*own, *others, *_addresses((*clients, *victims)), *_plain(numbers), *_places(numbers)}
     shared |= {("target", target) for target in _texts((numbers.get("advertised") or numbers.get("server"),))}
     shared |= {("flow", flow) for who in clients for flow in _texts((who.get("flow_id"), who.get("flows")))}
+    shared |= {("error", code) for code in _texts((numbers.get("error_code"), _MEETS.get(str(row["code"]))))}
     named = (one for one in (*clients, *victims) if one.get("address") and one.get("client_id"))
     shared |= {("named", str(one["address"])) for one in named}
     shared.add(("capture", True))

@@ -48,21 +48,21 @@ _MOVES_OFFSETS = ("OffsetReset", "OffsetDelete", "DeleteGroups", *_CUTS_LOGS)
 _SETTINGS = ("AlterConfigs", "IncrementalAlterConfigs", "CreateAcls", "DeleteAcls")
 
 _CLIENT = ("client",)
-_CLIENT_OR_SERVER = ("client", "server")
 _WAY = ("flow", "client", "address")
 _PLACE = ("partition", "client")
 
 LINKS: tuple[Link, ...] = (
     # Never got in.
     Link("KAF310", (*_CLIENT_RETRIES, "KAF301", "KAF302"), ("client", "target", "address")),
-    Link("KAF311", (*_CLIENT_RETRIES, "KAF301", "KAF312", "CAP106"), ("client", "address")),
+    Link("KAF311", (*_CLIENT_RETRIES, "KAF301", "KAF312"), ("client", "address")),
+    Link("KAF311", ("CAP106",), ("capture",)),
     Link("KAF312", (*_CLIENT_RETRIES, "KAF301"), ("client", "address")),
     Link("KAF305", (*_CLIENT_RETRIES, "KAF302"), _CLIENT),
     Link("KAF313", (*_CLIENT_RETRIES, "KAF301"), ("client", "topic")),
     # An operator did it.
     Link("KAF316", ("KAF309",), ("topic",)),
     Link("KAF316", (*_OFFSETS_SUFFER, "KAF110"), ("topic",), lasts=True),
-    Link("KAF316", ("KAF201", "KAF205", "KAF301", "KAF313", "KAF315"), ("topic", "client")),
+    Link("KAF316", ("KAF201", "KAF205", "KAF301", "KAF313", "KAF315"), ("topic", "client", "error")),
     Link("KAF309", _OFFSETS_SUFFER, ("group",), lasts=True, of=_MOVES_OFFSETS),
     Link("KAF309", ("KAF103", "KAF113", "KAF114", "KAF118", "KAF120", "KAF121"), ("topic",), lasts=True, of=_CUTS_LOGS),
     Link("KAF309", ("KAF201", "KAF205", "KAF301", "KAF313", "KAF315"), ("topic",), of=("DeleteTopics", *_SETTINGS)),
@@ -78,14 +78,15 @@ LINKS: tuple[Link, ...] = (
     Link("KAF119", _COMMITS_SUFFER, _PLACE),
     Link("KAF127", tuple(code for code in _GROUP_SUFFERS if code != "KAF127"), ("client", "group")),
     Link("KAF127", _COMMITS_SUFFER, _PLACE),
-    Link("KAF303", tuple(code for code in _TRAFFIC_SUFFERS if code != "KAF303"), _CLIENT_OR_SERVER),
+    Link("KAF303", tuple(code for code in _TRAFFIC_SUFFERS if code != "KAF303"), ("client", "address")),
     Link("TCP104", ("KAF301", "KAF306", "KAF117", "NET103", "KAF205", "KAF308", "KAF314"), ("server", "client")),
-    Link("KAF301", ("KAF205", "KAF308", "KAF302", "KAF118", "KAF315", "KAF201", "TCP103"),
+    Link("KAF301", ("KAF205", "KAF308", "KAF302", "KAF118", "KAF201", "TCP103"),
          ("server", "client", "topic")),
     Link("KAF308", ("KAF205", "KAF201", "KAF118"), ("partition", "topic")),
     Link("KAF126", tuple(code for code in _GROUP_SUFFERS if code not in ("KAF126", "KAF127", "KAF303")),
          ("client", "group")),
-    Link("KAF126", ("TCP101", "TCP103", "KAF101", "KAF104"), _CLIENT),
+    Link("KAF126", ("TCP101", "TCP103"), ("client", "address")),
+    Link("KAF126", ("KAF101", "KAF104"), _CLIENT),
     Link("KAF111", ("KAF105", "KAF110", "KAF107", "KAF108", "KAF114", "KAF115", "KAF116", "KAF121"),
          ("client", "group")),
     Link("TCP101", ("KAF302", "TCP102", "TCP103", "TCP105", *_BEHIND), ("flow", "client")),

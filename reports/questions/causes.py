@@ -124,9 +124,11 @@ class Cause:
         return found
 
     def fullest(self) -> Finding:
-        """Of the findings on the first one's partition the one that names most committers."""
-        beside = [f for f in self.findings if f.topic_partition == self.first.topic_partition]
-        return max(beside, key=lambda f: len(f.committers))
+        """The first one, or where it names committers of a partition, the finding on it that names most of them."""
+        place = self.first.topic_partition
+        if not self.first.committers or place is None:
+            return self.first
+        return max((f for f in self.findings if f.topic_partition == place), key=lambda f: len(f.committers))
 
     def packets(self) -> dict[str, list[int]]:
         """Evidence packets per file, in order."""
@@ -157,10 +159,12 @@ def severity_reached(source: Source, at_least: str) -> bool:
 
 
 def _packets(found: Iterable[Finding]) -> dict[str, list[int]]:
+    items = [item for finding in found for item in finding.evidence if isinstance(item.get("packet"), int)]
+    files = {str(item["file"]) for item in items if item.get("file")}
+    unnamed = files.copy().pop() if len(files) == 1 else ""
     packets: dict[str, set[int]] = {}
-    for item in (item for finding in found for item in finding.evidence):
-        if isinstance(item.get("packet"), int):
-            packets.setdefault(str(item.get("file") or ""), set()).add(item["packet"])
+    for item in items:
+        packets.setdefault(str(item.get("file") or unnamed), set()).add(item["packet"])
     return {file: sorted(numbers) for file, numbers in sorted(packets.items())}
 
 

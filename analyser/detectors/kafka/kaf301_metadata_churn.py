@@ -15,8 +15,8 @@ How it decides
     answered with an error the name itself is wrong, which KAF313 says; where most go on connections of their own KAF314
     speaks. Leaders are those that this client was told; "none" does not count. Errors of other requests that say the
     same (5, 6, 74, 75) are counted beside.
-    A warning where leaders change or requests fail because they moved; info for a client that only asks often: some are
-    set so. Leaders that move once each, as in a rolling restart, are silent.
+    A warning where leaders change or `failed_least` requests fail because they moved; info for a client that only asks
+    often: some are set so. Leaders that move once each, as in a rolling restart, are silent.
     Confidence high.
 
 False alarms
@@ -65,7 +65,12 @@ class _Flap(NamedTuple):
 
 
 def detect(
-    frames: Frames, *, window_s: float = 30.0, changes_least: int = 3, flap_s: float = 300.0
+    frames: Frames,
+    *,
+    window_s: float = 30.0,
+    changes_least: int = 3,
+    flap_s: float = 300.0,
+    failed_least: int = 3,
 ) -> Iterator[Finding]:
     """At most one finding for the client."""
     rows, told = rows_of(frames[EXCHANGES]), rows_of(frames[TOLD])
@@ -76,7 +81,9 @@ def detect(
         densest = []
     flaps = list(_flaps(told, changes_least, round(flap_s * NS_PER_S)))
     if densest or flaps:
-        yield _finding((densest or [row for flap in flaps for row in flap.rows])[0], densest, flaps, failed)
+        yield _finding(
+            (densest or [row for flap in flaps for row in flap.rows])[0], densest, flaps, failed, failed_least
+        )
 
 
 def _densest(asked: Sequence[Row], window_s: float) -> list[Row]:
@@ -104,7 +111,9 @@ def _flaps(told: Sequence[Row], least: int, length: int) -> Iterator[_Flap]:
             yield _Flap(place(rows[0]), changes)
 
 
-def _finding(first: Row, densest: Sequence[Row], flaps: Sequence[_Flap], failed: Sequence[Row]) -> Finding:
+def _finding(
+    first: Row, densest: Sequence[Row], flaps: Sequence[_Flap], failed: Sequence[Row], failed_least: int
+) -> Finding:
     changes = [row for flap in flaps for row in flap.rows]
     rows = sorted([*densest, *changes], key=lambda row: row["ts"])
     since, until = rows[0]["ts"], rows[-1]["ts"]
@@ -129,7 +138,7 @@ def _finding(first: Row, densest: Sequence[Row], flaps: Sequence[_Flap], failed:
             f"({', '.join(f'{number} {name}' for name, number in errors.most_common(4))})"
         )
     return DETECTOR.finding(
-        severity="warning" if flaps or failed else "info",
+        severity="warning" if flaps or len(failed) >= failed_least else "info",
         subject=key,
         sentence=f"{sentence_start('; '.join(parts))}.",
         next_step=(
