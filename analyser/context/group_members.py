@@ -43,16 +43,19 @@ MEMBER_STEPS = {
                CASE event WHEN 'consumer_heartbeat' THEN 'consumer' ELSE 'classic' END AS group_protocol, error_code,
                exchange_id, flow_id,
                epoch_ns(ts) AS at_ns, coalesce(epoch_ns(ts_response), epoch_ns(ts)) AS done_ns,
-               ts_response IS NOT NULL AS answered, ({_GONE}) AS leaves,
-               CASE event WHEN 'consumer_heartbeat' THEN coalesce(count(*) FILTER (({_GONE}) OR {_REFUSED}) OVER (
-                   PARTITION BY cluster_id, group_id, member_id ORDER BY ts, exchange_id
-                   ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING), 0) ELSE 0 END AS turn
+               ts_response IS NOT NULL AS answered, ({_GONE}) AS leaves
         FROM kafka_group_events WHERE event <> 'describe' AND group_id IS NOT NULL AND ts IS NOT NULL""",
-    # What comes behind a turn, and is refused as well, belongs to the membership before.
+    # Only a member of KIP-848 keeps its id: what comes behind a turn, and is refused as well, belongs to the membership
+    # before.
     "gm_lives": f"""
-        SELECT *, max(CASE WHEN NOT leaves AND coalesce(error_code, 0) = 0 THEN turn ELSE 0 END) OVER (
+        SELECT *, 0::BIGINT AS life FROM gm_events WHERE member_id <> '' AND NOT {_BEATS}
+        UNION ALL
+        SELECT * EXCLUDE (turn), max(CASE WHEN NOT leaves AND coalesce(error_code, 0) = 0 THEN turn ELSE 0 END) OVER (
                    PARTITION BY {KEY}, member_id ORDER BY at_ns, exchange_id ROWS UNBOUNDED PRECEDING) AS life
-        FROM gm_events WHERE member_id <> ''""",
+        FROM (SELECT *, count(*) FILTER (leaves OR {_REFUSED}) OVER (
+                  PARTITION BY {KEY}, member_id ORDER BY at_ns, exchange_id
+                  ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS turn
+              FROM gm_events WHERE member_id <> '' AND {_BEATS})""",
     # Signs of life, one row for each second: commits are many.
     "gm_signs": f"""
         SELECT {MEMBER}, min(at_ns) AS at_ns, max(done_ns) AS done_ns, max(at_ns) AS last_ns

@@ -40,12 +40,12 @@ from analyser.detectors.kafka.members import (
     proof,
     who,
 )
-from analyser.detectors.kafka.producers import MAX_NAME, client_text, names_text, period_text, time_text
+from analyser.detectors.kafka.producers import MAX_NAME, client_text, period_text, time_text
 from analyser.words import printable, times
 
 EVENTS = "kafka_group_events"
 FENCED, UNRELEASED = 82, 111
-_MOST_CLIENTS = 20
+_MOST_CLIENTS, _MOST_NAMED = 20, 3
 
 
 def detect(frames: Frames, *, fenced: int = 2, often: int = 5) -> Iterator[Finding]:
@@ -90,15 +90,15 @@ def _finding(name: str, members: Sequence[Row], errors: Sequence[Row], often: in
         if any(row["error_code"] == code for row in errors)
     )
     names = sorted({one for row in members for one in partitions_of(row)})
+    named = " and ".join(client_text(one) for one in list(clients.values())[-_MOST_NAMED:])
     both = [who(one) for one in clients.values()][::-1]
     return DETECTOR.finding(
         severity="critical" if len(errors) >= often else "warning",
         subject={**key, "instance": name},
         sentence=(
-            f"{group_text(newest['group_id'])}: {names_text([client_text(one) for one in clients.values()])} use the "
-            f"same group.instance.id {printable(name, MAX_NAME)}; {period_text(first_ns, last_ns)} requests of theirs "
-            f"were {codes} {times(len(errors))}. They take {partitions_text(names)} from each other in the middle of "
-            "their work."
+            f"{group_text(newest['group_id'])}: {named} use the "
+            f"same group.instance.id {printable(name, MAX_NAME)}; {period_text(first_ns, last_ns)}, requests of theirs "
+            f"were {codes} {times(len(errors))}. {_cost(errors, names)}"
         ),
         next_step=(
             f"Give each process its own group.instance.id (a StatefulSet's pod name, for example); end "
@@ -118,6 +118,12 @@ def _finding(name: str, members: Sequence[Row], errors: Sequence[Row], often: in
             "clients": both[:_MOST_CLIENTS],
         },
     )
+
+
+def _cost(errors: Sequence[Row], names: Sequence[str]) -> str:
+    if all(row["error_code"] == UNRELEASED for row in errors):
+        return f"While the one is a member the other gets nothing of {partitions_text(names)}."
+    return f"They take {partitions_text(names)} from each other in the middle of their work."
 
 
 DETECTOR = Detector(
