@@ -34,8 +34,8 @@ _CLIENT_RETRIES = (
 )  # fmt: skip
 # What a way or a server that stands still does to the clients on it.
 _TRAFFIC_SUFFERS = (
-    "KAF302", "KAF303", "TCP101", "TCP102", "TCP103", "TCP105", "TCP106", "KAF105", "KAF107", "KAF108", "KAF110",
-    "KAF111", "KAF117", "KAF118", "KAF126", "KAF201", "KAF205", "KAF208", "KAF301", "KAF308", "KAF315",
+    "KAF303", "TCP101", "TCP102", "TCP103", "TCP105", "TCP106", "KAF105", "KAF107", "KAF108", "KAF110", "KAF111",
+    "KAF114", "KAF117", "KAF118", "KAF126", "KAF127", "KAF201", "KAF205", "KAF208", "KAF301", "KAF308", "KAF315",
 )  # fmt: skip
 _OFFSETS_SUFFER = (
     "KAF101", "KAF102", "KAF103", "KAF105", "KAF106", "KAF107", "KAF108", "KAF113", "KAF114", "KAF118", "KAF120",
@@ -53,11 +53,11 @@ _PLACE = ("partition", "client")
 
 LINKS: tuple[Link, ...] = (
     # Never got in.
-    Link("KAF310", (*_CLIENT_RETRIES, "KAF301", "KAF302"), ("client", "target", "address")),
+    Link("KAF310", (*_CLIENT_RETRIES, "KAF301"), ("client", "target", "address")),
     Link("KAF311", (*_CLIENT_RETRIES, "KAF301", "KAF312"), ("client", "address")),
     Link("KAF311", ("CAP106",), ("capture",)),
     Link("KAF312", (*_CLIENT_RETRIES, "KAF301"), ("client", "address")),
-    Link("KAF305", (*_CLIENT_RETRIES, "KAF302"), _CLIENT),
+    Link("KAF305", _CLIENT_RETRIES, _CLIENT),
     Link("KAF313", (*_CLIENT_RETRIES, "KAF301"), ("client", "topic")),
     # An operator did it.
     Link("KAF316", ("KAF309",), ("topic",)),
@@ -69,6 +69,7 @@ LINKS: tuple[Link, ...] = (
     Link("KAF309", ("KAF304",), ("capture",), of=("AlterClientQuotas",)),
     # The way and the servers.
     Link("NET101", _TRAFFIC_SUFFERS, _WAY),
+    Link("KAF302", _TRAFFIC_SUFFERS, ("client", "server", "address")),
     # Who is in the group, and as whom.
     Link("KAF128", (*_GROUP_SUFFERS, *_CLIENT_RETRIES), ("client", "group")),
     Link("KAF128", _COMMITS_SUFFER, _PLACE),
@@ -78,21 +79,21 @@ LINKS: tuple[Link, ...] = (
     Link("KAF119", _COMMITS_SUFFER, _PLACE),
     Link("KAF127", tuple(code for code in _GROUP_SUFFERS if code != "KAF127"), ("client", "group")),
     Link("KAF127", _COMMITS_SUFFER, _PLACE),
-    Link("KAF303", tuple(code for code in _TRAFFIC_SUFFERS if code != "KAF303"), ("client", "address")),
+    Link("KAF303", ("KAF105", "KAF107", "KAF108", "KAF118", "KAF201", "KAF205", "KAF208", "KAF301", "TCP101", "TCP103"),
+         ("client", "address")),
     Link("TCP104", ("KAF301", "KAF306", "KAF117", "NET103", "KAF205", "KAF308", "KAF314"), ("server", "client")),
-    Link("KAF301", ("KAF205", "KAF308", "KAF302", "KAF118", "KAF201", "TCP103"),
+    Link("KAF301", ("KAF205", "KAF308", "KAF118", "KAF201", "TCP103"),
          ("server", "client", "topic")),
     Link("KAF308", ("KAF205", "KAF201", "KAF118"), ("partition", "topic")),
-    Link("KAF126", tuple(code for code in _GROUP_SUFFERS if code not in ("KAF126", "KAF127", "KAF303")),
+    Link("KAF126", tuple(code for code in _GROUP_SUFFERS if code not in ("KAF126", "KAF127")),
          ("client", "group")),
     Link("KAF126", ("TCP101", "TCP103"), ("client", "address")),
     Link("KAF126", ("KAF101", "KAF104"), _CLIENT),
-    Link("KAF111", ("KAF105", "KAF110", "KAF107", "KAF108", "KAF114", "KAF115", "KAF116", "KAF121"),
+    Link("KAF111", ("KAF105", "KAF110", "KAF303", "KAF107", "KAF108", "KAF114", "KAF115", "KAF116", "KAF121"),
          ("client", "group")),
-    Link("TCP101", ("KAF302", "TCP102", "TCP103", "TCP105", *_BEHIND), ("flow", "client")),
-    Link("TCP102", ("KAF302", "TCP106", *_BEHIND), ("flow", "client")),
-    Link("TCP106", ("KAF302", *_BEHIND), ("flow", "client")),
-    Link("TCP105", ("KAF302",), ("flow", "client")),
+    Link("TCP101", ("TCP102", "TCP103", "TCP105", *_BEHIND), ("flow", "client")),
+    Link("TCP102", ("TCP106", *_BEHIND), ("flow", "client")),
+    Link("TCP106", _BEHIND, ("flow", "client")),
     # Producers.
     Link("KAF206", ("KAF201", "KAF203", "KAF205", "KAF207", "KAF208", "KAF105", "KAF118", "KAF315"),
          ("transactional_id", "producer_id", "client")),
@@ -121,11 +122,10 @@ LINKS: tuple[Link, ...] = (
     Link("KAF116", ("KAF110", "KAF107", "KAF108", "KAF114"), ("client", "group")),
     Link("KAF110", ("KAF105", "KAF107", "KAF108", "KAF114", "KAF121"), ("group",)),
     Link("KAF117", ("KAF107", "KAF108", "KAF125", "KAF306", "KAF314", "KAF315", "NET103"), _CLIENT),
-    Link("KAF304", ("KAF302", "KAF202", *_BEHIND), _CLIENT),
+    Link("KAF304", ("KAF202", *_BEHIND), _CLIENT),
     Link("KAF125", ("KAF115", *_BEHIND), _PLACE),
-    Link("KAF317", ("KAF302", *_BEHIND), ("client", "group")),
+    Link("KAF317", _BEHIND, ("client", "group")),
     Link("KAF209", ("KAF115", *_BEHIND), ("partition",)),
-    Link("KAF302", _BEHIND, _CLIENT),
     Link("KAF115", _BEHIND, ("group",)),
     Link("KAF109", _BEHIND, _PLACE),
     Link("KAF107", ("KAF108",), _PLACE),

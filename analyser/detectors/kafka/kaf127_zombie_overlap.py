@@ -143,7 +143,7 @@ def _finding(cluster: str | None, overlaps: Sequence[_Overlap]) -> Finding:
             "client_id": own.client_id,
             "member": member or own.member_id,
             "partitions": sorted({f"{one.own.topic}-{one.own.partition}" for one in overlaps})[:100],
-            "messages_twice": records,
+            "records_again": records,
             "accepted": accepted,
             "silent_ms": round((back - silent) / _MS),
             "ts_taken_over": iso(began),

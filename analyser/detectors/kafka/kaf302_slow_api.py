@@ -121,6 +121,7 @@ def _finding(silence: _Silence) -> Finding:
             "since": time_text(silence.since_ns),
             "until": time_text(silence.until_ns),
             "silent_ms": round(lasted / 1e6, 3),
+            "stood_still_ms": round(lasted / 1e6, 3),
             "requests": len(rows),
             "unanswered": lost,
             "operations": dict(operations),

@@ -122,6 +122,7 @@ def _finding(own: Sequence[_Open]) -> Finding:
             "server": server_text(first),
             "where": server_text(first),
             "requests": len(rows),
+            "requests_refused": len(rows),
             "operations": dict(operations),
             "longest_ms": round(longest.waited_ns / 1e6, 3),
             "given_up": given_up,

@@ -163,7 +163,7 @@ def test_of_two_causes_the_one_with_more_in_common() -> None:
             id="a static id twice, and one is fenced",
         ),
         pytest.param(
-            of("a", "KAF303", server="10.0.0.9:9092", victims=[{"address": "10.0.0.1", "client_id": "c"}]),
+            of("a", "KAF302", server="10.0.0.9:9092", victims=[{"address": "10.0.0.1", "client_id": "c"}]),
             of("b", "TCP101", clients=[{"address": "10.0.0.1", "client_id": "c"}]),
             id="a broker that froze is sent segments again",
         ),
