@@ -107,6 +107,7 @@ def _finding(starts: Sequence[Row], refused: Sequence[Row], spans: Sequence[Row]
         if aborted
         else ""
     )
+    requests = len({row["exchange_id"] for row in refused})
     codes = sorted({(row["error_code"], row["error_name"]) for row in refused})
     named = ", ".join(f"{code} {name or ''}".strip() for code, name in codes)
     return DETECTOR.finding(
@@ -115,7 +116,7 @@ def _finding(starts: Sequence[Row], refused: Sequence[Row], spans: Sequence[Row]
             f"{sentence_start(transactional_text(first['transactional_id']))} is used by several producers at once: "
             f"{who} started with it {times(len(starts))} in turn, from {clock_text(since)} on, for "
             f"{seconds_text(until - since)}. Each start fences the other one: "
-            f"{count(len(refused), 'request was', 'requests were')} refused ({named}).{lost}"
+            f"{count(requests, 'request was', 'requests were')} refused ({named}).{lost}"
         ),
         next_step=(
             "Give every producer that runs at the same time a transactional.id of its own (Spring: "
@@ -131,7 +132,7 @@ def _finding(starts: Sequence[Row], refused: Sequence[Row], spans: Sequence[Row]
             "producer_id": last["answered_producer_id"],
             "starts": len(starts),
             "turns": _changes(starts),
-            "requests_refused": len({row["exchange_id"] for row in refused}),
+            "requests_refused": requests,
             "errors": {str(code): sum(row["error_code"] == code for row in refused) for code, _ in codes},
             "error_code": refused[0]["error_code"],
             "aborted_transactions": len(aborted),

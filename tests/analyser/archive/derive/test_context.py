@@ -59,7 +59,7 @@ def _add_run(analysis: Analysis, root: Path, first: float, last: float) -> dict[
 
 
 @pytest.mark.parametrize(
-    "name", ["kafka_fenced_commit", "mqtt_qos2_stuck", "mqtt_takeover_loop", "mongo_shapes_and_errors"]
+    "name", ["kafka_fenced_commit", "kafka_admin", "mqtt_qos2_stuck", "mqtt_takeover_loop", "mongo_shapes_and_errors"]
 )
 def test_in_three_runs_as_in_one(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("analyser.archive.derive.derived.SORTED_ROWS", 40)
