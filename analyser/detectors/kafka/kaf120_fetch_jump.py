@@ -12,8 +12,9 @@ Why it matters
 How it decides
     By the runs of reading (`kafka_reading_runs`): the first offset of a run against the offset behind the last whole
     batch of the run before, on whatever connection. Records that others of the group had read by then do not count.
-    Up to `least` records forward are silent. Where the answer in between is missing, bytes of the client are lost, or
-    the topic has no known name, nothing is said. Confidence medium: a seek of the application looks the same.
+    Up to `least` records forward are silent. Where the answer in between is missing, bytes of the client's address are
+    missing anywhere in the capture, or the topic has no known name, nothing is said. Confidence medium: a seek of the
+    application looks the same.
 
 False alarms
     An application that means to skip (seek).
@@ -78,7 +79,8 @@ def _jump(run: Run, least: int) -> _Jump | None:
     origin, target = run.next_offset_before, run.first_offset
     if origin is None or target is None or run.answered_offset is not None or not run.is_named:
         return None
-    if run.began_by != "offset" or (run.client_gap_ts or 0) > (run.ts_before or 0):
+    # A gap is noticed late, so that its time does not tell whether a fetch is missing in between.
+    if run.began_by != "offset" or run.ts_last_gap is not None:
         return None
     if run.out_of_range_offset is not None:
         asked = run.out_of_range_offset

@@ -12,7 +12,8 @@ How it decides
     By the runs of reading (`kafka_reading_runs`) of one partition and the group's commits: a run that began before
     another client's run, a commit of that client behind the begin of the other run, above where that began, accepted or
     refused. Records that two members handled: from where the other began to the late commit, as far as the first
-    client had fetched. A commit that is refused in the moment of a rebalance is everyday, hence `back_ms`.
+    client had fetched. Where no fetch of that client is in the capture, a refused commit is enough, with confidence
+    medium. A commit that is refused in the moment of a rebalance is everyday, hence `back_ms`.
     Warning; critical when the late commit was accepted over the other's.
 
 False alarms
@@ -87,6 +88,20 @@ def _overlaps(runs: Sequence[Run], commits: dict[tuple[Any, ...], list[Row]], ba
             late = _late(commits.get((*own.place, *own.client), ()), own, other, again, back_ns)
             if late is not None:
                 yield late
+        seen = {run.client for run in runs}
+        for (*where, address, client_id), rows in commits.items():
+            if (*where,) == other.place and (address, client_id) not in seen and rows[-1]["error_code"] in FENCED:
+                late = _late(rows, _unseen(other, rows[-1]), other, None, back_ns)
+                if late is not None:
+                    yield late
+
+
+def _unseen(other: Run, late: Row) -> Run:
+    """The run of a client whose fetches of the partition are not in the capture, as far as its commit tells."""
+    return other._replace(
+        client_address=late["client_address"], client_id=late["client_id"], member_id=late["member_id"],
+        ts_last=other.ts, next_offset=late["committed_offset"], fetches=0,
+    )  # fmt: skip
 
 
 def _late(commits: Sequence[Row], own: Run, other: Run, again: int | None, back_ns: int) -> _Overlap | None:
@@ -112,6 +127,7 @@ def _finding(cluster: str | None, overlaps: Sequence[_Overlap]) -> Finding:
     began = min(one.other.ts for one in overlaps)
     silent = max((one.own.ts_last for one in overlaps if one.own.ts_last < back), default=began)
     records = sum(one.records for one in overlaps)
+    pause = f", after {(back - silent) / 1e9:.1f} s without reading" if own.fetches else ""
     key = {"cluster": cluster, "group": own.group_id, "client": own.client_id, "address": own.client_address}
     where = [
         f"{partition_name(*one.own.place)} {one.other.first_offset} to "
@@ -121,10 +137,11 @@ def _finding(cluster: str | None, overlaps: Sequence[_Overlap]) -> Finding:
     member = late["member_id"] if late else None
     return DETECTOR.finding(
         severity="critical" if accepted else "warning",
+        confidence="high" if own.fetches else "medium",
         subject={**key, "other": other.client_id, "other_address": other.client_address},
         sentence=(
             f"Group {printable(own.group_id or '?', 160)}: {client_text(*own.client, member or own.member_id)} came "
-            f"back at {clock(back)}, after {(back - silent) / 1e9:.1f} s without reading, and committed partitions "
+            f"back at {clock(back)}{pause}, and committed partitions "
             f"that {client_text(*other.client, other.member_id)} had read since {clock(began)}: "
             f"{count(records, 'record')} ({', '.join(where)}) were handled by both; the late commit was "
             f"{'accepted' if accepted else 'refused'}."
@@ -170,15 +187,13 @@ DETECTOR = Detector(
     detect=detect,
     suspects=f"""
         SELECT other.cluster_id, other.group_id
-        FROM (SELECT *, min(ts) OVER (PARTITION BY cluster_id, group_id, topic, partition) AS first_ns FROM r_{RUNS})
-            AS other
+        FROM r_{RUNS} AS other
         JOIN (SELECT cluster_id, group_id, topic, partition, client_id, client_address, max(ts) AS ts,
                      max(committed_offset) AS committed_offset
               FROM r_{COMMITS} GROUP BY ALL) AS late
             ON other.cluster_id IS NOT DISTINCT FROM late.cluster_id AND other.group_id = late.group_id
             AND other.topic = late.topic AND other.partition = late.partition
-        WHERE other.ts > other.first_ns AND late.ts > other.ts + 2000000000
-            AND late.committed_offset > other.first_offset
+        WHERE late.ts > other.ts + 2000000000 AND late.committed_offset > other.first_offset
             AND (late.client_id IS DISTINCT FROM other.client_id
                  OR late.client_address IS DISTINCT FROM other.client_address)""",
 )  # fmt: skip

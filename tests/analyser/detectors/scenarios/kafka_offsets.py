@@ -140,6 +140,14 @@ KAFKA_OFFSETS_FIRES: list[Scenario] = [
         **taken_over(commit(20, 500, error_code=25)),
     ),
     fires(
+        "KAF127", "warning", "one whose fetches are not in the capture is refused after another took over",
+        **_joined(
+            kafka_offset_commits=[commit(20, 500, error_code=25)],
+            kafka_offset_fetches=[stored(9, 300, "m2")],
+            kafka_fetch_partitions=[read(10, 300, 600, "m2")],
+        ),
+    ),
+    fires(
         "KAF127", "critical", "a frozen member comes back, and its commit is taken",
         **taken_over(commit(20, 500)),
     ),
