@@ -13,7 +13,8 @@ How it decides
     Topics: two clients (address, client id) were members at the same time, and their subscriptions have no topic in
     common. Subscriptions that overlap are left out: a release that adds a topic looks like that while it is rolled out.
     warning.
-    Refused: any 23; the protocol type, or the assignors offered, are compared with those of the members. warning.
+    Refused: 23, `refused_least` times or more; the protocol type, or the assignors offered, are compared with those of
+    the members. warning.
     Two applications that read the same topics under one group id are not to be told from one that grew.
 
 False alarms

@@ -8,8 +8,9 @@ Why it matters
     The group is as fast as its fullest member, and members without partitions do nothing: adding more does not help.
 
 How it decides
-    The newest plan of the group that stood for at least `stands_s` (the leader's SyncGroup; KIP-848: the newest
-    assignment of each member that is still there). Members with equal subscriptions are compared.
+    The newest plan of the group that stood for at least `stands_s` (the leader's SyncGroup, unless a later generation
+    was heard of; KIP-848: the newest assignment of each member that is still there). Members with equal subscriptions
+    are compared.
     range deals each topic on its own, and its remainder to the first members, so that many topics with few partitions
         all go to the first: a finding when a member has none while another has at least two, or when one has more than
         twice as many, and one more, as another.
@@ -65,6 +66,9 @@ def _plan(rows: Sequence[Row], members: Mapping[str, Row]) -> tuple[dict[str, se
     """Partitions of each member, members without any too, and when the newest part was given."""
     leaders = [row for row in rows if row["source"] == "sync_leader"]
     there = [row for row in rows if row["member_id"] in members and members[row["member_id"]]["ended"] == "there"]
+    newest = max((row["last_generation"] or 0 for row in members.values()), default=0)
+    if any((row["generation"] or 0) < newest for row in leaders):
+        return {}, 0  # the plan of a later generation is not in the capture
     chosen = leaders or [row for row in there if row["source"] == "consumer_heartbeat"]
     found: dict[str, set[Place]] = {}
     for row in chosen:
@@ -138,7 +142,7 @@ DETECTOR = Detector(
     severity="warning",
     confidence="high",
     reads={
-        ASSIGNMENTS: ("ts", "exchange_id", "member_id", "topic", "topic_id", "partition", "source"),
+        ASSIGNMENTS: ("ts", "exchange_id", "generation", "member_id", "topic", "topic_id", "partition", "source"),
         MEMBERS: MEMBER_COLUMNS,
     },
     partition_by=KEYS,

@@ -122,12 +122,12 @@ def rolling(rounds: int) -> list[Row]:
     return rows
 
 
-def dealt(plan: dict[str, list[int]], assignor: str) -> dict[str, list[Row]]:
+def dealt(plan: dict[str, list[int]], assignor: str, *later: Row) -> dict[str, list[Row]]:
     """m1 and m2 with one subscription, and the leader's plan."""
     return {
         "kafka_group_events": [
             *joined(5, "m1", "m2", first=1, last=1.5, protocol_name=assignor), *beats("m1", 5, 10, 30),
-            *beats("m2", 5, 10, 30),
+            *beats("m2", 5, 10, 30), *later,
         ],
         "kafka_assignments": assigned(1.52, 5, plan),
         "flows": flows(31),
@@ -241,6 +241,10 @@ KAFKA_GROUPS_NEAR_MISSES: list[Scenario] = [
         kafka_group_events=[*STARTED, *beats("m1", 5, 4, 7, 10, 13), group_event(5, "leave", "m2")], flows=flows(30),
     ),
     silent("KAF115", "range with a remainder", **dealt({"m1": [0, 1, 2, 3], "m2": [4, 5]}, "range")),
+    silent(
+        "KAF115", "the first step of a cooperative rebalance, whose second one was not captured",
+        **dealt({"m1": [0, 1], "m2": []}, "cooperative-sticky", *beats("m1", 6, 20), *beats("m2", 6, 20)),
+    ),
     silent("KAF115", "an assignor of their own", **dealt({"m1": [0, 1, 2, 3], "m2": []}, "by-load")),
     silent("KAF115", "one partition for two members", **dealt({"m1": [0], "m2": []}, "cooperative-sticky")),
     silent(
