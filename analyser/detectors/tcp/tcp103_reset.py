@@ -9,8 +9,8 @@ Why it matters
 How it decides
     The first RST of the flow, and requests without a response (requests_least). A client that resets while only long
     polls wait (a Fetch) or questions that change nothing (Metadata, Heartbeat) is shutting down: several clients do so,
-    and it is no finding. A reset by the client with other requests waiting is info, one by the server a warning.
-    Requests that the server's TCP confirmed had arrived.
+    and it is no finding. A reset by the client with other requests waiting is info, one by the server a warning if more
+    than these waited, else info. Requests that the server's TCP confirmed had arrived.
 
 False alarms
     An answer that the capture lost: CAP101 tells about gaps. A load balancer that resets idle connections.
@@ -46,9 +46,10 @@ def detect(frames: Frames, *, requests_least: int = 1) -> Iterator[Finding]:
         if not marks or len(lost) < requests_least or not lost:
             continue
         states = [request_delivered(e, flow["acked_by_server"]) for e in lost]
+        harmless = all(e["operation"] in _MAY_STAY_OPEN for e in lost)
         operations = ", ".join(sorted({e["operation"] or "?" for e in lost}))
         yield DETECTOR.finding(
-            severity="warning" if by_server else "info",
+            severity="warning" if by_server and not harmless else "info",
             confidence="medium" if flow["gap_bytes"] else "high",
             subject={"flow": flow["flow_id"]},
             sentence=(

@@ -11,7 +11,8 @@ How it decides
     A SYN that is answered by RST; a SYN that was sent at least 3 times (syns_least) without any answer, and no data
     behind it (data proves that the answer is only missing from the capture); more than 1 s (slow_ms_above) from the
     first SYN to the SYN-ACK. One finding for each server. When the server accepts connections after the last refused or
-    unanswered one it was restarted: info.
+    unanswered one it was restarted: info; likewise when it was in use before and the attempts in vain end within 15 s
+    (restart_s), since a server that is restarted looks so at the end of a capture.
 
 False alarms
     A probe that tries which ports are open. Unanswered attempts where only one direction was captured: confidence is
@@ -23,24 +24,28 @@ References
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from analyser.detectors.detector import Detector, Frames
 from analyser.detectors.findings import Evidence, Finding
 from analyser.detectors.flow_rows import MOST_NAMED
-from analyser.detectors.frame_rows import rows_of
+from analyser.detectors.frame_rows import Row, rows_of
 from analyser.detectors.proof import Proof
 from analyser.words import count
 
 
-def detect(frames: Frames, *, slow_ms_above: float = 1000.0, syns_least: int = 3) -> Iterator[Finding]:
+def detect(
+    frames: Frames, *, slow_ms_above: float = 1000.0, syns_least: int = 3, restart_s: float = 15.0
+) -> Iterator[Finding]:
     """At most one finding for this server: refused, `syns_least` SYNs in vain, or slower than `slow_ms_above`."""
     flows = rows_of(frames["flows"])
     refused = [f for f in flows if f["handshake"] == "refused"]
     silent = [f for f in flows if f["handshake"] == "unanswered" and not f["data_segments"]]
     silent = [f for f in silent if f["packets"] >= syns_least]
+    failed = [f["ts_first"] for f in (*refused, *silent)]
     slow = [f for f in flows if f["handshake"] == "complete" and (f["handshake_ms"] or 0) > slow_ms_above]
-    failed_ns = max((f["ts_first"] for f in (*refused, *silent)), default=0)
+    failed_ns = max(failed, default=0)
+    restarting = bool(failed) and failed_ns - min(failed) < restart_s * 1e9 and _in_use(flows, min(failed))
     recovered = any(f["handshake"] == "complete" and f["ts_first"] > failed_ns for f in flows)
     shown = sorted((*refused, *silent, *slow), key=lambda f: (f["ts_first"], f["flow_id"]))
     if not shown:
@@ -55,7 +60,7 @@ def detect(frames: Frames, *, slow_ms_above: float = 1000.0, syns_least: int = 3
     ]
     clients = sorted({f["client_address"] for f in shown})
     yield DETECTOR.finding(
-        severity="info" if recovered and not slow else "warning",
+        severity="info" if (recovered or restarting) and not slow else "warning",
         confidence="high" if refused or slow else "low",
         subject={"server": server},
         sentence=(
@@ -80,6 +85,11 @@ def detect(frames: Frames, *, slow_ms_above: float = 1000.0, syns_least: int = 3
     )
 
 
+def _in_use(flows: Sequence[Row], before_ns: int) -> bool:
+    """Data went to and from this server before that."""
+    return any(f["handshake"] in (None, "complete") and f["data_segments"] and f["ts_first"] < before_ns for f in flows)
+
+
 DETECTOR = Detector(
     code="TCP104",
     name="handshake",
@@ -94,7 +104,7 @@ DETECTOR = Detector(
     partition_by=("server_address", "server_port"),
     detect=detect,
     rows={
-        "flows": "duplicate_of IS NULL AND handshake IS NOT NULL",
+        "flows": "duplicate_of IS NULL",
     },
     suspects="SELECT server_address, server_port FROM r_flows WHERE handshake = 'refused' "
     "OR (handshake = 'unanswered' AND packets >= 3 AND coalesce(data_segments, 0) = 0) OR handshake_ms > 1000",

@@ -179,6 +179,16 @@ TCP_NEAR_MISSES: list[Scenario] = [
         "TCP104", "the answers were not captured: data follows",
         flows=[tcp_flow(handshake="unanswered", handshake_ms=None, packets=40, data_segments=20, **SERVER)],
     ),
+    silent(
+        "TCP104", "a server that is restarted at the end of the capture", ("TCP104", "info"),
+        flows=[tcp_flow("a", handshake=None)]
+        + [tcp_flow(f"r{n}", handshake="refused", data_segments=0, ts_first=at(50 + n)) for n in range(4)],
+    ),
+    silent(
+        "TCP103", "a server that is restarted while a question waits", ("TCP103", "info"),
+        flows=[tcp_flow(reset_by="server", closed_by="server")],
+        expert_infos=[remark("a", 2, "tcp", "reset")], exchanges=[exchange("a", 1.9, "Metadata", lasts=None)],
+    ),
     silent("TCP104", "a far away server", flows=[tcp_flow(handshake_ms=280.0, ts_first=at(1))]),
     silent("TCP105", "four times", flows=[tcp_flow()], **stalled("a", 4)),
     silent(
