@@ -217,6 +217,7 @@ MEMBER_STEPS = {
                 WHEN fenced_ns IS NOT NULL THEN 'fenced'
                 WHEN unknown_ns IS NOT NULL THEN 'removed'
                 WHEN successor_ns IS NOT NULL THEN 'replaced'
+                WHEN last_ns > gone_ns THEN 'removed'
                 WHEN gone_ns IS NOT NULL THEN 'vanished'
                 WHEN last_ns >= ends_ns - greatest({LEAST_TIMEOUT_NS}, coalesce(session_timeout_ms, 0) * 1000000)
                     THEN 'there' END AS ended

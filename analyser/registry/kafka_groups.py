@@ -51,8 +51,8 @@ _MEMBERS = Table(
         _time("ts_last", "its last request but for LeaveGroup", nullable=False),
         _text(
             "ended",
-            "left, vanished (a generation without it, no LeaveGroup), removed (it was told: 25, 110), fenced (82), "
-            "replaced (its static name joined anew), there (at the end of the capture); null: not known",
+            "left, vanished (a generation without it, no LeaveGroup), removed (it came back, or was told: 25, 110), "
+            "fenced (82), replaced (its static name joined anew), there (at the end of the capture); null: not known",
         ),
         _time("ts_ended", "when it left, or when the group went on without it"),
         _text("reason", "why it left, as it said (KIP-800)"),

@@ -17,6 +17,7 @@ How it decides
         that is frozen or cut off.
     late: the JoinGroup answers followed its request at once, everybody had waited for it alone for at least `late_s`,
         and so long ago it had been told (27), or had been due to ask. warning.
+    Members at several addresses that go silent at once are nobody's fault among them: a broker or the network stood.
     Nothing is concluded where bytes of the member's address are missing in that time, nor at the end of the capture.
 
 False alarms
@@ -56,6 +57,8 @@ from analyser.words import count, times
 
 _LONG_NS = 60 * NS_PER_S
 _MOST_VICTIMS = 20
+# Members beat every few seconds: what cuts off several is told by each of them within so long.
+_AT_ONCE_NS = 4 * NS_PER_S
 # A member that is never told asks by itself when its next heartbeat is answered.
 _HEARTBEAT_MS = 3_000
 
@@ -81,7 +84,10 @@ def detect(frames: Frames, *, absent_s: float = 2.0, late_s: float = 5.0) -> Ite
         if until_ns is not None and until_ns - _silent_since_ns(member) >= absent_s * NS_PER_S:
             death = _Death(member, _silent_since_ns(member), until_ns)
             dead.setdefault((member["client_id"], member["client_address"]), []).append(death)
-    for deaths in dead.values():
+    everybody = [death for deaths in dead.values() for death in deaths]
+    for client, found in list(dead.items()):
+        dead[client] = [death for death in found if not _others_too(death, everybody)]
+    for deaths in filter(None, dead.values()):
         yield _dead(deaths, members, rebalances)
     late: dict[tuple[Any, ...], list[Row]] = {}
     for rebalance in rebalances:
@@ -89,6 +95,16 @@ def detect(frames: Frames, *, absent_s: float = 2.0, late_s: float = 5.0) -> Ite
             late.setdefault((rebalance["waited_client_id"], rebalance["waited_address"]), []).append(rebalance)
     for episodes in late.values():
         yield _late(episodes, members)
+
+
+def _others_too(death: _Death, others: Sequence[_Death]) -> bool:
+    """A member at another address went silent for about the same time: not one client, but what is between them."""
+    return any(
+        min(death.until_ns, other.until_ns) - max(death.since_ns, other.since_ns) >= death.stood_ns * 3 / 4
+        and abs(death.since_ns - other.since_ns) <= _AT_ONCE_NS
+        for other in others
+        if other.member["client_address"] != death.member["client_address"]
+    )
 
 
 def _silent_since_ns(member: Mapping[str, Any]) -> int:

@@ -55,6 +55,14 @@ STARTED = joined(5, "m1", "m2", first=1, last=1.5)
             id="it was told later",
         ),
         pytest.param(
+            [
+                *STARTED, *joined(6, "m1", first=11, last=11), *beats("m2", 5, 15, error_code=None, ts_response=None),
+                *beats("m1", 6, 55),
+            ],
+            [("m1", "there", None), ("m2", "removed", 11.0)],
+            id="it came back, and the answer is not in the capture",
+        ),
+        pytest.param(
             [*STARTED, *beats("m1", 5, 4), *beats("m2", 5, 58)],
             [("m1", None, None), ("m2", "there", None)],
             id="silent, and nothing tells why",

@@ -313,6 +313,15 @@ KAFKA_GROUPS_NEAR_MISSES: list[Scenario] = [
         "KAF126", "silent at the end of the capture, and nothing came after",
         kafka_group_events=[*STARTED, *beats("m2", 5, 4), *beats("m1", 5, 4, 30)], flows=flows(31),
     ),
+    silent(
+        "KAF126", "two hosts are silent at once, and both come back: the broker stood still",
+        kafka_group_events=[
+            *joined(5, "m1", "m2", "m3", first=1, last=1.5), *beats("m2", 5, 4), *beats("m3", 5, 4.5),
+            *beats("m2", 5, 20, error_code=25), *beats("m3", 5, 20, error_code=25), *beats("m1", 5, 4, 7, 10),
+            *joined(6, "m1", first=12, last=12), *beats("m1", 6, 15, 18, 21),
+        ],
+        flows=flows(22),
+    ),
     silent("KAF126", "a member that takes two seconds", kafka_group_events=late(2), flows=flows(200)),
     silent(
         "KAF126", "a static member is back before its session times out",
