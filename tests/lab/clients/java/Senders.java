@@ -28,6 +28,9 @@ final class Senders {
 
     private static void session(Lab.Words words) throws InterruptedException {
         Properties settings = words.settings();
+        if (words.values().containsKey("acks")) {  // the one setting without a dot
+            settings.put("acks", words.get("acks"));
+        }
         boolean transactional = settings.containsKey("transactional.id");
         long rate = Math.max(1, number(words, "rate", 50) / ROUNDS_PER_SECOND);
         String filler = "x".repeat((int) number(words, "size", 40));
