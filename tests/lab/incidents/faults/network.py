@@ -47,7 +47,7 @@ def link_down(it: Incident) -> None:
     it.is_about(
         "a client's network was gone",
         members[0],
-        ["KAF126", "KAF111", "KAF303", "TCP101"],
+        ["KAF127", "KAF126", "KAF111", "KAF303", "TCP101"],
         (*TCP, *REBALANCED, *BEHIND, *READ_AGAIN, *REFUSED),
         [feed, *members],
     )

@@ -217,7 +217,7 @@ def isr_flapping(it: Incident) -> None:
     it.is_about(
         "a broker stands still again and again, and the in-sync replicas shrink and grow",
         {"server": node.endpoint, "node": node.number},
-        ["KAF308", "KAF301", "KAF303"],
+        ["KAF308", "KAF302", "KAF301", "KAF303"],
         (
             *REBALANCED,
             *BEHIND,
