@@ -223,10 +223,11 @@ def traffic(draw: st.DrawFn) -> Rows:
             })  # fmt: skip
     ends: dict[str, list[dict[str, Any]]] = {table: [] for table in END_TABLES}
     for number in range(draw(st.integers(0, 8))):
-        place = {"exchange_id": f"e-c{number}", "flow_id": "e", "ts": at(before + draw(st.integers(0, 200))),
+        ts = at(before + draw(st.integers(0, 200)))
+        place = {"exchange_id": f"e-c{number}", "flow_id": "e", "ts": ts,
                  "cluster_id": "c1", "topic": "payments", "partition": 0}  # fmt: skip
         table = draw(st.sampled_from(END_TABLES))
-        ends[table].append(place | _told(draw, table, place["ts"]))
+        ends[table].append(place | _told(draw, table, ts))
     return {"kafka_offset_commits": commits, **ends}
 
 

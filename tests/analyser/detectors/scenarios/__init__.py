@@ -10,6 +10,7 @@ from tests.analyser.detectors.scenarios.fires import FIRES as OTHER_FIRES
 from tests.analyser.detectors.scenarios.kafka_changes import CHANGES_FIRES, CHANGES_NEAR_MISSES
 from tests.analyser.detectors.scenarios.kafka_connections import CONNECTION_FIRES, CONNECTION_NEAR_MISSES
 from tests.analyser.detectors.scenarios.kafka_groups import KAFKA_GROUPS_FIRES, KAFKA_GROUPS_NEAR_MISSES
+from tests.analyser.detectors.scenarios.kafka_lag import KAFKA_LAG_FIRES, KAFKA_LAG_NEAR_MISSES
 from tests.analyser.detectors.scenarios.kafka_offsets import KAFKA_OFFSETS_FIRES, KAFKA_OFFSETS_NEAR_MISSES
 from tests.analyser.detectors.scenarios.kafka_producers import PRODUCER_FIRES, PRODUCER_NEAR_MISSES
 from tests.analyser.detectors.scenarios.kafka_traffic import KAFKA_TRAFFIC_FIRES, KAFKA_TRAFFIC_NEAR_MISSES
@@ -26,6 +27,7 @@ FIRES: list[Scenario] = [
     *CONNECTION_FIRES,
     *KAFKA_GROUPS_FIRES,
     *PRODUCER_FIRES,
+    *KAFKA_LAG_FIRES,
     *KAFKA_OFFSETS_FIRES,
     *KAFKA_TRAFFIC_FIRES,
     *TCP_FIRES,
@@ -39,6 +41,7 @@ NEAR_MISSES: list[Scenario] = [
     *CONNECTION_NEAR_MISSES,
     *KAFKA_GROUPS_NEAR_MISSES,
     *PRODUCER_NEAR_MISSES,
+    *KAFKA_LAG_NEAR_MISSES,
     *KAFKA_OFFSETS_NEAR_MISSES,
     *KAFKA_TRAFFIC_NEAR_MISSES,
     *TCP_NEAR_MISSES,

@@ -1,0 +1,266 @@
+"""KAF108 lag-growing: a group reads a partition more slowly than it is written.
+
+Finds
+    Groups whose lag on a partition grows all the time, in messages and in seconds, although they go on committing.
+
+Why it matters
+    What is read gets older and older, and once retention reaches it, it is lost. Lag tools say how far behind a group
+    is; the wire says why: whether the client asks for nothing, or waits for answers.
+
+How it decides
+    The log end is the greatest that Fetch, ListOffsets (latest) and batches with acks -1 told so far; the lag is from
+    the last accepted commit to it, looked at at `samples` times, over the whole time in which both are known and over
+    its second half. It grows when it never falls by more than a fifth of what it was, gains half of what it began with
+    and `least_lag` messages at least, and the oldest message that was not committed is `least_s` seconds old. A group
+    that fetches to near the log's end only commits late, and one that has read all decided transactions waits for
+    an open one (KAF203): these are none.
+    What holds it back is told from its Fetch requests of this partition in that time: most of the time nothing is
+    asked for (the application handles what it has: slow handler; or the same offset is committed again and again: not
+    read, paused or stuck), most of the time an answer is awaited that brings records (broker or network), or answers
+    are as large as max.partition.fetch.bytes allows (fetch sizes); else it reads without pause, and is too slow for
+    what comes. Without Fetch requests in the capture it is not known.
+
+False alarms
+    A group that is stopped on purpose while producers go on falls behind too, and so does one that waits for a dead
+    member: then other findings, or the rebalances, say it.
+
+References
+    Burrow's rules (WARN); Kafka's max.poll.records, max.poll.interval.ms, max.partition.fetch.bytes.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterator, Sequence
+from itertools import accumulate, pairwise
+from typing import NamedTuple
+
+from analyser.detectors.detector import Detector, Frames
+from analyser.detectors.findings import Finding
+from analyser.detectors.frame_rows import Row, first_value, rows_of
+from analyser.detectors.kafka.commits import (
+    COMMIT_COLUMNS,
+    COMMITS,
+    Commit,
+    commit_proof,
+    commits_of,
+    committer_numbers,
+    committer_text,
+    group_text,
+    partition_key,
+    partition_text,
+)
+from analyser.words import count, sentence_start
+
+FETCHES, LISTS, BATCHES = "kafka_fetch_partitions", "kafka_list_offsets", "kafka_produce_batches"
+KEYS = ("cluster_id", "topic", "partition")
+_S = 1_000_000_000
+
+
+class _Ends(NamedTuple):
+    """When which end of the log was known: both rise."""
+
+    at: list[int]
+    end: list[int]
+
+    def when(self, at: int) -> int:
+        """The end known at a time that is not before the first."""
+        return self.end[bisect_right(self.at, at) - 1]
+
+    def since(self, offset: int) -> int:
+        """When the log was first known to end above the offset."""
+        return self.at[min(bisect_left(self.end, offset + 1), len(self.at) - 1)]
+
+
+class _Growth(NamedTuple):
+    """How the lag grew: from when to when, from how much to how much, and how old the oldest waiting message is."""
+
+    begin: int
+    until: int
+    first: int
+    last: int
+    age_s: float
+
+
+class _Cause(NamedTuple):
+    """What holds the group back: a word for programs, a sentence, what to do; longest_pause_s: without a request."""
+
+    word: str
+    text: str
+    next_step: str
+    longest_pause_s: float | None = None
+
+
+def detect(frames: Frames, *, samples: int = 10, least_lag: int = 100, least_s: float = 10.0) -> Iterator[Finding]:
+    """At most one finding per group of a partition."""
+    fetches = rows_of(frames[FETCHES])
+    ends = _ends(fetches, rows_of(frames[LISTS]), rows_of(frames[BATCHES]))
+    if not ends.at:
+        return
+    groups: dict[str | None, list[Commit]] = {}
+    for commit in commits_of(frames[COMMITS]):
+        if commit.accepted:
+            groups.setdefault(commit.group_id, []).append(commit)
+    for group, commits in groups.items():
+        own = [row for row in fetches if row["group_id"] == group and (row["replica_id"] or -1) < 0]
+        growth = _growth(ends, commits, samples, least_lag, least_s)
+        if growth is not None and not (_reads_to_the_end(own, ends, growth) or _waits_for_a_transaction(own)):
+            cluster = first_value(frames[COMMITS], "cluster_id")
+            yield _finding(cluster, commits, growth, _cause(own, commits, growth))
+
+
+def _ends(fetches: Sequence[Row], lists: Sequence[Row], batches: Sequence[Row]) -> _Ends:
+    """As analyser/context/log_ends.py, but for logs that are cut: these have no growing lag."""
+    told = [(row["ts_response"] or row["ts"], row["high_watermark"]) for row in fetches]
+    told += [
+        (row["ts_response"] or row["ts"], row["offset"])
+        for row in lists
+        if row["timestamp"] == -1 and not row["isolation_level"] and row["replica_id"] in (None, -1)
+    ]
+    told += [
+        (row["ts_response"] or row["ts"], row["base_offset"] + row["records_count"])
+        for row in batches
+        if row["acks"] == -1 and row["error_code"] == 0 and (row["base_offset"] or -1) >= 0 and row["records_count"]
+    ]
+    known = sorted((at, end) for at, end in told if end is not None and end >= 0)
+    return _Ends([at for at, _ in known], list(accumulate((end for _, end in known), max)))
+
+
+def _growth(ends: _Ends, commits: Sequence[Commit], samples: int, least_lag: int, least_s: float) -> _Growth | None:
+    done = [commit.done_ns for commit in commits]
+    begin, until = max(done[0], ends.at[0]), ends.at[-1]
+    stored = commits[-1].committed_offset
+    age_s = (until - max(ends.since(stored), begin)) / _S
+    if until - begin < least_s * _S or age_s < least_s:
+        return None
+    for since in (begin, begin + (until - begin) // 2):
+        times = [since + (until - since) * step // (samples - 1) for step in range(samples)]
+        lags = [max(0, ends.when(at) - commits[max(bisect_right(done, at) - 1, 0)].committed_offset) for at in times]
+        grows = all(after >= before - before // 5 for before, after in pairwise(lags))
+        if grows and lags[-1] >= lags[0] + max(least_lag, lags[0] // 2):
+            return _Growth(since, until, lags[0], lags[-1], age_s)
+    return None
+
+
+def _reads_to_the_end(own: Sequence[Row], ends: _Ends, growth: _Growth) -> bool:
+    """The group has fetched nearly all: it commits late, or not."""
+    read = [row[name] for row in own for name in ("fetch_offset", "next_offset") if row[name] is not None]
+    return bool(read) and ends.end[-1] - max(read) < growth.last / 5
+
+
+def _waits_for_a_transaction(own: Sequence[Row]) -> bool:
+    """It reads decided transactions only, and has read all of them."""
+    told = [row for row in own if row["isolation_level"] == 1 and row["fetch_offset"] is not None
+            and (row["last_stable_offset"] or -1) >= 0]  # fmt: skip
+    last = max(told, key=lambda row: row["ts"], default=None)
+    return last is not None and last["fetch_offset"] >= last["last_stable_offset"] < last["high_watermark"]
+
+
+def _cause(own: Sequence[Row], commits: Sequence[Commit], growth: _Growth) -> _Cause:
+    """Told from where the time between the first request and the end went."""
+    seen = sorted(((row["ts"], row["ts_response"], row) for row in own if row["ts_response"]), key=lambda one: one[:2])
+    seen = seen[max(sum(answered < growth.begin for _, answered, _ in seen) - 1, 0) :]
+    if not seen:
+        return _Cause(
+            "unknown", "Its fetches are not in the capture, so it is not known what holds it back.",
+            "Capture where this consumer fetches, or look at how long it handles a batch of records.",
+        )  # fmt: skip
+    pauses = [after[0] - before[1] for before, after in pairwise(seen)] + [growth.until - seen[-1][1]]
+    idle, longest = sum(max(0, pause) for pause in pauses), max(0, *pauses) / _S
+    waited = sum(answered - max(ts, growth.begin) for ts, answered, row in seen if row["records_bytes"])
+    total = max(growth.until - min(seen[0][0], growth.until), 1)
+    again = [one for one in commits if one.done_ns >= seen[-1][1]]
+    if idle * 2 > total and len(again) > 2 and len({one.committed_offset for one in again}) == 1:
+        return _Cause(
+            "not read",
+            f"The consumer has asked for nothing of this partition for {longest:,.1f} s, and committed the same offset "
+            f"{len(again)} times meanwhile: the partition is paused, or its handling stands.",
+            "Look for pause() of this partition without resume(), and at what handles its records.",
+            longest,
+        )  # fmt: skip
+    if idle * 2 > total:
+        return _Cause(
+            "slow handler",
+            f"It is the handler: in {100 * min(idle, total) // total} % of the time, up to {longest:,.1f} s in a row, "
+            f"the consumer asked for nothing while records were waiting ({count(len(seen), 'fetch', 'fetches')} of "
+            "this partition).",
+            "Make the handling of a record faster or parallel, or add partitions and consumers; with a lower "
+            "max.poll.records commits come oftener.",
+            longest,
+        )  # fmt: skip
+    full = [row for *_, row in seen if row["partition_max_bytes"] and row["records_bytes"] is not None
+            and row["records_bytes"] * 10 >= row["partition_max_bytes"] * 9]  # fmt: skip
+    if len(full) * 2 > len(seen) and len(full) > 4:
+        return _Cause(
+            "fetch sizes",
+            f"{len(full)} of {len(seen)} answers were as large as max.partition.fetch.bytes "
+            f"({full[-1]['partition_max_bytes']:,}) allows.",
+            "Raise max.partition.fetch.bytes and fetch.max.bytes of this consumer.",
+            longest,
+        )  # fmt: skip
+    if waited * 2 > total:
+        return _Cause(
+            "broker or network",
+            f"It waits for answers with records: {waited / len(seen) / 1e6:,.0f} ms each.",
+            "Look at the latency of Fetch at this broker (`wirewitness brokers --over-time`), and at TCP between both: "
+            "retransmissions, full windows, round trip time.",
+            longest,
+        )  # fmt: skip
+    return _Cause(
+        "too much for it", f"It asks without long pauses ({longest:,.1f} s at most): more is written than it reads.",
+        "Add consumers, and partitions where there are as many consumers already; look at how the partition's share of "
+        "records compares with the others.", longest,
+    )  # fmt: skip
+
+
+def _finding(cluster: str | None, commits: Sequence[Commit], growth: _Growth, cause: _Cause) -> Finding:
+    last = commits[-1]
+    key = partition_key(cluster, last)
+    seconds = (growth.until - growth.begin) / _S
+    return DETECTOR.finding(
+        subject=key,
+        confidence="medium" if cause.word == "unknown" else "high",
+        sentence=(
+            f"{group_text(last)} falls behind on {partition_text(last)}: its lag grew from {growth.first:,} to "
+            f"{count(growth.last, 'message')} in {seconds:,.0f} s, and what waits there is {growth.age_s:,.0f} s old. "
+            f"{sentence_start(committer_text(last))} stored {last.committed_offset} last. {cause.text}"
+        ),
+        next_step=cause.next_step,
+        proof=commit_proof(commits),
+        numbers={
+            **key,
+            "client_id": last.client_id,
+            "address": last.client_address,
+            "member": last.member_id,
+            "cause": cause.word,
+            "lag_before": growth.first,
+            "lag": growth.last,
+            "lag_s": round(growth.age_s, 1),
+            "seconds": round(seconds, 1),
+            "longest_pause_s": cause.longest_pause_s,
+            "committers": [committer_numbers(commits)],
+        },
+    )
+
+
+DETECTOR = Detector(
+    code="KAF108",
+    name="lag-growing",
+    severity="warning",
+    confidence="high",
+    reads={
+        COMMITS: COMMIT_COLUMNS,
+        FETCHES: (
+            "ts", "ts_response", "group_id", "replica_id", "fetch_offset", "next_offset", "high_watermark",
+            "records_bytes", "partition_max_bytes", "last_stable_offset", "isolation_level",
+        ),
+        LISTS: ("ts", "ts_response", "timestamp", "offset", "isolation_level", "replica_id"),
+        BATCHES: ("ts", "ts_response", "acks", "error_code", "base_offset", "records_count"),
+    },
+    partition_by=KEYS,
+    detect=detect,
+    suspects=f"""
+        SELECT cluster_id, topic, partition FROM r_{COMMITS} WHERE error_code = 0
+        GROUP BY cluster_id, topic, partition, group_id
+        HAVING arg_max(log_end_offset - committed_offset, ts) >= 20""",
+)  # fmt: skip

@@ -1,0 +1,127 @@
+"""KAF113 commit-out-of-range: a group stored an offset that the log does not have.
+
+Finds
+    Accepted commits of an offset above the end of the partition's log.
+
+Why it matters
+    A broker stores any offset. After the next rebalance or restart the group fetches there, is told
+    OFFSET_OUT_OF_RANGE, and auto.offset.reset decides: everything again (earliest), or nothing of what was written
+    meanwhile (latest). Once the log has grown past it, all records before it are skipped without an error.
+
+How it decides
+    A commit counts when the log's end was known before it (see `log_end_offset`) and is below the committed offset, and
+    a Fetch that was sent after the commit was answered tells a high watermark that is still below it. The end of a
+    log only moves up, so it was below at the time of the commit. A finding for each group of a partition.
+
+False alarms
+    After an unclean election the log is shorter than it was: commits of before are not looked at, since the end was
+    above them then. A topic that is made anew begins without log end.
+
+References
+    Kafka's OffsetCommit: the coordinator does not know the log; KIP-320 on truncation.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from analyser.detectors.detector import Detector, Frames
+from analyser.detectors.findings import Finding
+from analyser.detectors.frame_rows import first_value, values
+from analyser.detectors.kafka.commits import (
+    COMMIT_COLUMNS,
+    COMMITS,
+    Commit,
+    by_identity,
+    commit_proof,
+    commits_of,
+    committer_numbers,
+    committer_text,
+    group_text,
+    partition_key,
+    partition_text,
+)
+from analyser.words import count
+
+FETCHES = "kafka_fetch_partitions"
+KEYS = ("cluster_id", "topic", "partition")
+
+
+class _Above(NamedTuple):
+    """A commit, and the end of the log that was told after it."""
+
+    commit: Commit
+    log_end: int
+
+
+def detect(frames: Frames, *, above: int = 1) -> Iterator[Finding]:
+    """One finding per group with commits that are `above` the end of the log, or more."""
+    fetches = frames[FETCHES]
+    told = sorted(
+        (ts, end)
+        for ts, end in zip(values(fetches["ts"]), values(fetches["high_watermark"]), strict=True)
+        if end is not None and end >= 0
+    )
+    groups: dict[str | None, list[_Above]] = {}
+    for commit in commits_of(frames[COMMITS]):
+        if not commit.accepted or commit.log_end_offset is None:
+            continue
+        if commit.committed_offset < commit.log_end_offset + above:
+            continue
+        after = bisect_left(told, (commit.done_ns, -1))
+        if after < len(told) and told[after][1] + above <= commit.committed_offset:
+            groups.setdefault(commit.group_id, []).append(_Above(commit, int(told[after][1])))
+    if groups:
+        cluster = first_value(frames[COMMITS], "cluster_id")
+        yield from (_finding(cluster, found) for found in groups.values())
+
+
+def _finding(cluster: str | None, found: Sequence[_Above]) -> Finding:
+    commits = [one.commit for one in found]
+    worst = max(found, key=lambda one: one.commit.committed_offset - one.log_end)
+    beyond = worst.commit.committed_offset - worst.log_end
+    committers = by_identity(commits)
+    key = partition_key(cluster, worst.commit)
+    return DETECTOR.finding(
+        subject=key,
+        sentence=(
+            f"{group_text(worst.commit)}: {committer_text(worst.commit)} stored offset "
+            f"{worst.commit.committed_offset} for {partition_text(worst.commit)}, {count(beyond, 'message')} beyond "
+            f"the end of its log ({worst.log_end}); {count(len(commits), 'commit')} of this kind. "
+            "Whoever reads on from there is refused (OFFSET_OUT_OF_RANGE) and begins where auto.offset.reset says; "
+            "once the log has grown past it, the messages before it are never read."
+        ),
+        next_step=(
+            "Look at where this client takes the offsets from that it commits: each must be the offset of the last "
+            "record that it handled, plus one. Before it restarts, set the group to what was handled: "
+            "kafka-consumer-groups --reset-offsets --to-offset."
+        ),
+        proof=commit_proof(commits),
+        numbers={
+            **key,
+            "commits": len(commits),
+            "highest_beyond": beyond,
+            "committed_offset": worst.commit.committed_offset,
+            "log_end_offset": worst.log_end,
+            "client_id": worst.commit.client_id,
+            "address": worst.commit.client_address,
+            "member": worst.commit.member_id,
+            "committers": [committer_numbers(own) for own in committers.values()],
+        },
+    )
+
+
+DETECTOR = Detector(
+    code="KAF113",
+    name="commit-out-of-range",
+    severity="critical",
+    confidence="high",
+    reads={COMMITS: COMMIT_COLUMNS, FETCHES: ("ts", "high_watermark", "exchange_id")},
+    partition_by=KEYS,
+    detect=detect,
+    suspects=f"""
+        SELECT DISTINCT cluster_id, topic, partition FROM r_{COMMITS}
+        WHERE error_code = 0 AND committed_offset > log_end_offset""",
+)

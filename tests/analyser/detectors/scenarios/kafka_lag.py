@@ -1,0 +1,47 @@
+"""Groups that fall behind, or store what the log does not have; and what only looks like it."""
+
+from __future__ import annotations
+
+from tests.analyser.detectors.scenarios.build import Row, at, commit, fetch
+from tests.analyser.detectors.scenarios.kafka_offsets import read
+from tests.analyser.detectors.scenarios.scenario import Scenario, fires, silent
+
+
+def written(seconds: range, per_second: int, begin: int = 0, **more: object) -> list[Row]:
+    """A batch a second that all replicas in sync have."""
+    return [
+        {"exchange_id": f"flow8-c{n}", "ts": at(n), "ts_response": at(n + 0.01), "cluster_id": "c1", "flow_id": "flow8",
+         "client_id": "feed", "client_address": "10.1.0.8", "topic": "payments", "partition": 0, "acks": -1,
+         "base_offset": begin + place * per_second, "records_count": per_second, "error_code": 0,
+         "batch_bytes": 100_000} | more
+        for place, n in enumerate(seconds)
+    ]  # fmt: skip
+
+
+_WRITTEN = written(range(40), 50)
+# It fetches 500 records and stores 100 each five seconds.
+_SLOW = [read(1, 0, 50, high_watermark=50), read(2, 50, 500, high_watermark=500)]
+_STORED = [commit(n, n * 20) for n in range(3, 40, 5)]
+
+KAFKA_LAG_FIRES: list[Scenario] = [
+    fires("KAF108", "warning", "a handler slower than what is written", kafka_produce_batches=_WRITTEN,
+          kafka_fetch_partitions=_SLOW, kafka_offset_commits=_STORED),
+    fires("KAF113", "critical", "stored far beyond the end of the log",
+          kafka_fetch_partitions=[fetch(n, 100, high_watermark=100) for n in (1, 5)],
+          kafka_offset_commits=[commit(3, 5100, log_end_offset=100)]),
+]  # fmt: skip
+KAFKA_LAG_NEAR_MISSES: list[Scenario] = [
+    silent("KAF108", "far behind, and catching up", kafka_produce_batches=_WRITTEN,
+           kafka_fetch_partitions=[read(n, n * 100, n * 100 + 100, high_watermark=9000) for n in range(40)],
+           kafka_offset_commits=[commit(n + 0.5, n * 100 + 100) for n in range(40)]),
+    silent("KAF108", "it reads to the end and commits late", kafka_produce_batches=_WRITTEN,
+           kafka_fetch_partitions=[read(n + 0.1, n * 50, n * 50 + 50, high_watermark=n * 50 + 50) for n in range(40)],
+           kafka_offset_commits=[commit(1, 50)]),
+    silent("KAF108", "a quiet topic that nobody reads", kafka_offset_commits=_STORED,
+           kafka_fetch_partitions=[read(n, 500, high_watermark=500) for n in range(40)]),
+    silent("KAF113", "the end that is known is an old one",
+           kafka_fetch_partitions=[fetch(1, 100, high_watermark=100), fetch(5, 140, high_watermark=140)],
+           kafka_offset_commits=[commit(3, 140, log_end_offset=100)]),
+    silent("KAF113", "nothing was told after it", kafka_fetch_partitions=[fetch(1, 100, high_watermark=100)],
+           kafka_offset_commits=[commit(3, 5100, log_end_offset=100)]),
+]  # fmt: skip
