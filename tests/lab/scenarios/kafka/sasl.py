@@ -23,7 +23,7 @@ CLIENTS = (
     clients.python_pin("confluent-kafka"),
     clients.python_pin("kafka-python"),
 )
-EXPECTED: tuple[str, ...] = ()
+EXPECTED = ("KAF312", "NET103")
 SASL_PORT = 9094
 PLAIN_PASSWORD, SCRAM_PASSWORD, WRONG_PASSWORD = "lab-plain-7Qx2", "lab-scram-9Kd4", "lab-wrong-3Vb8"
 _PLAIN = "org.apache.kafka.common.security.plain.PlainLoginModule required"
