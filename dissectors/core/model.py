@@ -105,7 +105,7 @@ EXCHANGES = Fields(
     Field(
         "throttle_time_ms",
         "int64",
-        "how long a quota of the broker makes this client wait, as the answer says (Kafka); null where none tells",
+        "how long a quota of the server makes this client wait, as the answer says; null where none tells",
         unit="ms",
     ),
 )

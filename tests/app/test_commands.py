@@ -199,6 +199,7 @@ def test_analyse_json_is_the_contract(capture: Path) -> None:
         "groups",
         "mqtt",
         "mongo",
+        "unjudged_errors",
         "findings",
     ]
     assert made["captures"][0]["packets"] == 8

@@ -11,10 +11,11 @@ Why it matters
 How it decides
     Requests of three clients (clients_least) at least that waited 2 s or more, two of them with requests that do not
     ask the broker to wait; the broker gave no answer to anybody for 3 s (silent_s); and the waiting requests were
-    answered within a second of each other after it, or never. JoinGroup and SyncGroup do not count.
+    answered within a second of each other after it, or never. JoinGroup and SyncGroup do not count. Some request must
+    have come in between: without any, the capture itself may have stood still.
 
 False alarms
-    A capture that itself stood still: gaps tell that (CAP101). A broker of which only one direction was captured.
+    A capture that lost the broker's packets only: gaps tell that (CAP101).
 
 References
     The broker's request metrics (RequestQueueTimeMs, LocalTimeMs); JVM safepoint and GC logs; vmstat's steal time.
@@ -46,6 +47,8 @@ from analyser.words import count, sentence_start
 _MOST_NAMED = 20
 _SLOW_NS = 2 * NS_PER_S
 _TOGETHER_NS = NS_PER_S
+# Something must come in between, this far from both ends: else it may be the capture that stood still.
+_EDGE_NS = NS_PER_S // 2
 _FOR_MEMBERS = ("JoinGroup", "SyncGroup")
 
 
@@ -64,6 +67,8 @@ def detect(frames: Frames, *, silent_s: float = 3.0, clients_least: int = 3) -> 
     slow = [row for row in rows if row["operation"] not in _FOR_MEMBERS]
     for since, until in pairwise(answers):
         if until - since < silent_s * NS_PER_S:
+            continue
+        if not any(since + _EDGE_NS < row["ts"] < until - _EDGE_NS for row in rows):
             continue
         waiting = [row for row in slow if _waited(row, since, until)]
         plain = {_client(row) for row in waiting if not row["awaitable"]}

@@ -1,4 +1,4 @@
-"""KAF303 unanswered: requests that got no answer although they waited long enough.
+"""KAF303 request-unanswered: requests that got no answer although they waited long enough.
 
 Finds
     Brokers that left requests without an answer for so long that clients gave up, and whether the requests arrived.
@@ -8,10 +8,12 @@ Why it matters
     twice. Whether TCP delivered the request tells a process that stands still from a network that loses packets.
 
 How it decides
-    A request without an answer on a connection without gaps: after 30 s (waited_s; requests that ask the broker to
-    wait: twice as long), or after 4.5 s (given_up_s; twice as long likewise) if then the client closed the connection.
+    A request without an answer, where no connection of that broker with such a request has gaps: after 30 s (waited_s;
+    requests that ask the broker to wait: twice as long), or after 4.5 s (given_up_s; twice as long likewise) if then
+    the client closed the connection.
     JoinGroup and SyncGroup may wait for other members and do not count. What is open at the end of the capture for less
-    time is not judged. A request was delivered when the server's TCP confirmed its last byte.
+    time is not judged, nor where the client confirmed more than was captured. A request was delivered when the server's
+    TCP confirmed its last byte.
 
 False alarms
     A capture of one direction only: requests are not judged where nothing of the server was seen.
@@ -51,6 +53,8 @@ class _Open(NamedTuple):
 def detect(frames: Frames, *, waited_s: float = 30.0, given_up_s: float = 4.5) -> Iterator[Finding]:
     """At most one finding for this broker and each answer to whether requests were delivered."""
     connections = {row["flow_id"]: row for row in rows_of(frames[CONNECTIONS])}
+    if any(row["gap_bytes"] for row in connections.values()):
+        return  # the capture loses packets of this broker: the answers may be among them
     waiting = [
         one
         for row in rows_of(frames["exchanges"])
@@ -71,6 +75,8 @@ def _open(row: Row, connection: Row | None, given_up_ns: float) -> _Open | None:
         return None
     if not connection["bytes_to_client"] and connection["acked_by_server"] is None:
         return None
+    if (connection["acked_by_client"] or 0) > connection["bytes_to_client"]:
+        return None  # the client got more than the capture holds: the answer may be among it
     until = connection["ts_closed"] or connection["observed_until"]
     if until is None:
         return None
@@ -136,7 +142,7 @@ def _finding(own: Sequence[_Open]) -> Finding:
 
 DETECTOR = Detector(
     code="KAF303",
-    name="unanswered",
+    name="request-unanswered",
     severity="warning",
     confidence="high",
     reads={
@@ -146,7 +152,7 @@ DETECTOR = Detector(
         ),
         CONNECTIONS: (
             "ts", "flow_id", "ts_closed", "closed_by", "observed_until", "gap_bytes", "bytes_to_client",
-            "acked_by_server",
+            "acked_by_server", "acked_by_client",
         ),
     },
     partition_by=("cluster_id", "server_address", "server_port"),

@@ -1,4 +1,4 @@
-"""KAF306 connection-churn: a client opens many times more connections than it usually does.
+"""KAF306 client-connection-churn: a client opens many times more connections than it usually does.
 
 Finds
     Client addresses with a minute in which ten times as many connections to Kafka were opened as in their median one.
@@ -96,7 +96,7 @@ def _finding(fullest: Sequence[Row], connections: int, minutes: int, usual: floa
 
 DETECTOR = Detector(
     code="KAF306",
-    name="connection-churn",
+    name="client-connection-churn",
     severity="warning",
     confidence="medium",
     reads={CONNECTIONS: (*PLACE_COLUMNS, "handshake", "observed_until")},
