@@ -133,7 +133,7 @@ MEMBER_STEPS = {
                min(done_ns) FILTER (error_code IN (25, 110)) AS unknown_ns,
                min(done_ns) FILTER (error_code = 82) AS fenced_ns,
                arg_min(exchange_id, at_ns) AS first_exchange_id, arg_max(exchange_id, at_ns) AS last_exchange_id,
-               arg_max(flow_id, at_ns) FILTER (NOT leaves) AS flow_id
+               coalesce(arg_max(flow_id, at_ns) FILTER (NOT leaves), max(flow_id)) AS flow_id
         FROM gm_lives GROUP BY {MEMBER}""",
     "gm_silences": f"""
         SELECT {MEMBER}, first_ns, last_ns, arg_max(since, silence) AS silent_ns, max(silence) AS silence

@@ -61,19 +61,24 @@ _KEPT = f"ORDER BY at_ns RANGE BETWEEN (at_ns % {SECOND_NS} + {(KEPT_S - 1) * SE
 def with_life(told: str, lives: str) -> str:
     """A SELECT of the rows of `told` (cluster, topic, topic_id, at_ns) with the `life` of their topic: its begin.
 
-    told: a SELECT. lives: the name of TOPIC_LIVES. A topic that had one life only is in its life 0.
+    told: a SELECT. lives: the name of TOPIC_LIVES. A topic that had one life only is in its life 0. An id that no
+    Metadata had told by then says nothing: how things stood at a time must not depend on what was told later.
     """
+    topic = "told.cluster = {0}.cluster AND told.topic = {0}.topic"
     return f"""
-        SELECT told.*, coalesce(lives.began, 0) AS life FROM ({told}) AS told
-        LEFT JOIN {lives} AS lives ON told.cluster = lives.cluster AND told.topic = lives.topic
-            AND coalesce(told.topic_id = lives.topic_id, told.at_ns >= lives.began AND told.at_ns < lives.ended)"""
+        SELECT told.*, coalesce(of_id.began, of_time.began, 0) AS life FROM ({told}) AS told
+        LEFT JOIN {lives} AS of_id ON {topic.format("of_id")} AND told.topic_id = of_id.topic_id
+            AND told.at_ns >= of_id.began
+        LEFT JOIN {lives} AS of_time ON {topic.format("of_time")}
+            AND told.at_ns >= of_time.began AND told.at_ns < of_time.ended"""
 
 
 def ends_of_bins(ends: str) -> str:
     """A SELECT of the log end at the end of each bin, of its life, and the time of the newest answer (`end_ns`).
 
     ends: the name of rows of LOG_ENDS with `life`, the begin of their `bin`, and `here`: false for rows that say how
-    things stood before. Of the many rows only the highest end of each second goes through the window.
+    things stood before. Of the many rows only the highest end of each second goes through the window. An answer about
+    a life that had ended by then is an old one.
     """
     return f"""
         SELECT {PARTITION}, bin, bool_or(here) AS here,
@@ -81,7 +86,8 @@ def ends_of_bins(ends: str) -> str:
         FROM (SELECT *, max(log_end) OVER (PARTITION BY {PARTITION}, life {_KEPT}) AS kept
               FROM (SELECT {PARTITION}, life, bin, {SECOND} AS second, max(at_ns) AS at_ns, max(log_end) AS log_end,
                            bool_or(here) AS here
-                    FROM {ends} GROUP BY ALL))
+                    FROM {ends} GROUP BY {PARTITION}, life, bin, {SECOND}
+                    QUALIFY life >= max(life) OVER (PARTITION BY {PARTITION} ORDER BY max(at_ns))))
         GROUP BY {PARTITION}, bin"""
 
 

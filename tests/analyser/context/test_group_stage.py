@@ -130,6 +130,11 @@ def test_what_a_member_says_of_itself() -> None:
     assert tuple(con.sql("FROM kafka_members").columns) == TABLES["kafka_members"].column_names()
 
 
+def test_a_member_of_whom_only_the_leaving_was_seen_has_the_flow_that_told_it() -> None:
+    con = made([group_event(20, "leave", "m2", flow_id="flow7")])
+    assert select(con, "kafka_members", "member_id", "ended", "flow_id") == [("m2", "left", "flow7")]
+
+
 @pytest.mark.parametrize(("gap", "expected"), [(None, 12_998.0), (9, None), (30, 12_998.0)])
 def test_silence_is_known_where_no_bytes_are_missing(gap: float | None, expected: float | None) -> None:
     gaps = [] if gap is None else [remark("flow1", gap, "tcp", "gap")]

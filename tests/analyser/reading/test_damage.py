@@ -35,6 +35,7 @@ PLACE = (
 )  # fmt: skip
 COUNTERS = (
     "packets", "retransmitted_segments", "retransmitted_bytes", "out_of_order_segments", "duplicate_packets",
+    "spurious_retransmissions",
 )  # fmt: skip
 # Remarks on how packets came, not on what they say.
 ABOUT_PACKETS = ("copy", "retransmission")

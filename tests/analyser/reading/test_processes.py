@@ -16,6 +16,7 @@ import pytest
 import analyser
 from analyser.capture import CaptureStats, EndpointTable, read_batches
 from analyser.capture.sources import Source
+from analyser.context.stages import STAGE_OF
 from analyser.reading.flow_records import FlowRecords
 from analyser.reading.helpers import Helpers
 from analyser.reading.pipeline import Decoded
@@ -65,7 +66,8 @@ def test_the_samples_fill_every_table() -> None:
     filled = {
         name for sample in SAMPLE_NAMES for name, held in rows(SAMPLES / f"{sample}.pcapng", 1).items() if held.num_rows
     }
-    assert filled == set(ALL_BUT_FINDINGS)
+    # What stages of the context make anew, they make of the whole in one process.
+    assert filled >= {name for name in ALL_BUT_FINDINGS if name not in STAGE_OF or name not in STAGE_OF[name].new}
 
 
 @proves_more

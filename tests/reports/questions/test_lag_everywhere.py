@@ -145,16 +145,22 @@ def check(source: Source, tables: Rows, width_ns: int) -> None:
     assert in_dashboard(source, now, width_ns) == {at: lag for at, lag in drawn.items() if lag is not None}
     for key, (_, end, lag, _) in known(now).items():
         ends = log_ends(source, key[0], (key[2], key[3]), width_ns)
-        assert (ends[-1]["log_end"] if ends else None) == end
+        # Committed to a topic made anew whose log end nobody told yet: the chart ends with the one before.
+        assert end in ((ends[-1]["log_end"] if ends else None), None)
         assert lag is None or lag >= 0
     check_minutes(over_time(source, MINUTE_NS), in_dataset(tables))
 
 
 def check_minutes(carried: dict[int, State], made: dict[int, State]) -> None:
-    """A dataset has rows of minutes with traffic; `--over-time` says the same there, and carries it through others."""
+    """A dataset has rows of minutes with traffic; `--over-time` says the same there, and carries it through others.
+
+    A group that lost its stored offset with the topic has no rows until it commits again.
+    """
     now: State = {}
     for begin, state in carried.items():
-        now |= made.get(begin, {})
+        gone = state.keys() - known(state).keys()
+        assert not gone & made.get(begin, {}).keys(), begin
+        now = {key: held for key, held in (now | made.get(begin, {})).items() if key not in gone}
         assert known(state) == known(now), begin
     assert set(made) <= set(carried)
 
