@@ -1,6 +1,6 @@
 """Judge wirewitness by incidents: was the culprit named, was anybody accused who did nothing.
 
-In: folders of incidents (capture.pcapng, truth.json). Out: a line for each incident, a table of rules; --json for
+In: folders of incidents (capture.pcapng, or .pcapng.zst, and truth.json). Out: a line for each incident, a table of rules; --json for
 programs. What counts is said by `verdict.py`.
 """
 
@@ -21,8 +21,12 @@ from tests.lab.incidents.verdict import Said, Verdict, verdict, wrong_with
 
 def incidents(paths: Iterable[Path]) -> list[Path]:
     """Return the folders with a capture and a truth, below PATHS."""
-    return sorted(truth.parent for path in paths for truth in path.rglob("truth.json")
-                  if (truth.parent / "capture.pcapng").exists())  # fmt: skip
+    return sorted(truth.parent for path in paths for truth in path.rglob("truth.json") if capture_of(truth.parent))
+
+
+def capture_of(folder: Path) -> Path | None:
+    """Return an incident's capture, None where it has none."""
+    return next((path for suffix in ("", ".zst") if (path := folder / f"capture.pcapng{suffix}").exists()), None)
 
 
 def said_of(capture: Path) -> list[Said]:
@@ -40,8 +44,10 @@ def whole_text(one: Finding) -> str:
 def judged(folder: Path) -> list[Verdict]:
     """Judge one incident, or the two in one capture; a fault of wirewitness itself is a verdict, too."""
     truth = json.loads((folder / "truth.json").read_text())
+    capture = capture_of(folder)
+    assert capture is not None, f"{folder} has no capture"
     try:
-        said = said_of(folder / "capture.pcapng")
+        said = said_of(capture)
     except Exception as error:  # whatever it is, it is told
         return [
             Verdict(
