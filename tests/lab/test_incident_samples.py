@@ -1,4 +1,4 @@
-"""Incidents of `sample_pcaps/incidents`, real captures: the first finding names the culprit; healthy runs are silent."""
+"""Real incidents in `sample_pcaps/incidents`: the first finding names the culprit; healthy runs are silent."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Judge wirewitness by incidents: was the culprit named, was anybody accused who did nothing.
 
-In: folders of incidents (capture.pcapng, or .pcapng.zst, and truth.json). Out: a line for each incident, a table of rules; --json for
-programs. What counts is said by `verdict.py`.
+In: folders of incidents (capture.pcapng, or .pcapng.zst, and truth.json). Out: a line for each incident, a table of
+rules; --json for programs. What counts is said by `verdict.py`.
 """
 
 from __future__ import annotations
