@@ -9,7 +9,7 @@ from reports.formats.text import render
 from reports.sections.contents import report
 from reports.sections.json_document import json_pieces
 from tests.analyser.detectors.scenarios.build import at
-from tests.analyser.detectors.scenarios.mqtt import connection, publish, to_client
+from tests.analyser.detectors.scenarios.build_mqtt import connection, publish, to_client
 from tests.support.analysis_from_rows import RowsAnalysis
 
 Rows = dict[str, list[dict[str, Any]]]
