@@ -167,17 +167,22 @@ _LED = {
         ASOF JOIN reading_changes AS changes ON begun.part = changes.part AND begun.at_ns >= changes.at_ns
         LEFT JOIN reading_from AS stored USING (row)
         WHERE changes.at_ns > coalesce(stored.at_ns, 0)""",
-    # The last end of the log that anybody was told, and whether transactions write to it.
+    # The last end of the log that anybody was told, one that was told ten seconds before at least, and whether
+    # transactions write to it.
     "reading_ends": """
         SELECT cluster, topic, partition, arg_max(log_end, at_ns) AS log_end, max(at_ns) AS at_ns,
-               bool_or(transactional) AS transactional
-        FROM (SELECT coalesce(cluster_id, '') AS cluster, coalesce(topic, topic_id, '') AS topic, partition,
-                     epoch_ns(coalesce(ts_response, ts)) AS at_ns, high_watermark AS log_end, NULL AS transactional
-              FROM read_kafka_fetch_partitions WHERE high_watermark >= 0
-              UNION ALL
-              SELECT coalesce(cluster_id, ''), coalesce(topic, topic_id, ''), partition,
-                     epoch_ns(coalesce(ts_response, ts)), last_offset + 1, transactional
-              FROM read_kafka_produce_batches WHERE error_code = 0 AND last_offset >= 0)
+               arg_max(log_end, at_ns, 3)[3] AS earlier_end, bool_or(transactional) AS transactional
+        FROM (SELECT cluster, topic, partition, arg_max(log_end, at_ns) AS log_end, max(at_ns) AS at_ns,
+                     bool_or(transactional) AS transactional
+              FROM (SELECT coalesce(cluster_id, '') AS cluster, coalesce(topic, topic_id, '') AS topic, partition,
+                           epoch_ns(coalesce(ts_response, ts)) AS at_ns, high_watermark AS log_end,
+                           NULL AS transactional
+                    FROM read_kafka_fetch_partitions WHERE high_watermark >= 0
+                    UNION ALL
+                    SELECT coalesce(cluster_id, ''), coalesce(topic, topic_id, ''), partition,
+                           epoch_ns(coalesce(ts_response, ts)), last_offset + 1, transactional
+                    FROM read_kafka_produce_batches WHERE error_code = 0 AND last_offset >= 0) AS told
+              GROUP BY cluster, topic, partition, told.at_ns // 10000000000)
         GROUP BY ALL""",
     "reading_places": f"""
         SELECT begun.row, min(fetches.exchange_id) AS exchange_id, min(fetches.id) AS topic_id,

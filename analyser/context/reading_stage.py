@@ -54,7 +54,8 @@ _ROWS = f"""
            {_time("asks.at_ns", "ts_answered")}, asks.answered_offset,
            {_time("refused.at_ns", "ts_out_of_range")}, refused.fetch_offset AS out_of_range_offset,
            {_time("listed.at_ns", "ts_listed")}, listed.listed AS listed_timestamp,
-           ends.log_end AS last_log_end_offset, {_time("ends.at_ns", "ts_last_log_end")},
+           ends.log_end AS last_log_end_offset, ends.earlier_end AS earlier_log_end_offset,
+           {_time("ends.at_ns", "ts_last_log_end")},
            ends.transactional, {_time("gaps.at_ns", "client_gap_ts")},
            {_time("gaps.last_ns", "ts_last_gap")},
            places.flow_id, places.file, places.request_packet

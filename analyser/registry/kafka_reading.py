@@ -73,6 +73,7 @@ READING_RUNS = Table(
         ),
         _number("last_log_end_offset", "the log's end that anybody in the capture was told last"),
         _time("ts_last_log_end", "when that was"),
+        _number("earlier_log_end_offset", "the log's end that anybody was told 10 to 20 s before that, or longer ago"),
         Column(
             "transactional", "bool", "transactions write to the partition; null when no producer is seen", "context"
         ),

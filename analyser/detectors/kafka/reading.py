@@ -26,8 +26,8 @@ RUN_COLUMNS = (
     "stored_offset", "stored_client_id", "stored_client_address", "stored_member_id", "stored_exchange_id",
     "ts_change", "change", "change_offset", "change_client_id", "change_client_address", "change_exchange_id",
     "ts_answered", "answered_offset", "ts_out_of_range", "out_of_range_offset", "ts_listed", "listed_timestamp",
-    "last_log_end_offset", "ts_last_log_end", "transactional", "client_gap_ts", "ts_last_gap", "file",
-    "request_packet",
+    "last_log_end_offset", "ts_last_log_end", "earlier_log_end_offset", "transactional", "client_gap_ts", "ts_last_gap",
+    "file", "request_packet",
 )  # fmt: skip
 MAX_NAMED = 5
 MAX_LISTED = 100
@@ -80,6 +80,7 @@ class Run(NamedTuple):
     listed_timestamp: int | None
     last_log_end_offset: int | None
     ts_last_log_end: int | None
+    earlier_log_end_offset: int | None
     transactional: bool | None
     client_gap_ts: int | None
     ts_last_gap: int | None
