@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import duckdb
+import pyarrow as pa
 
 from analyser.capture.errors import CaptureError
 from analyser.registry.model import SQL_TYPES
@@ -29,6 +30,8 @@ class UnreadableRows(CaptureError):
     """The files of a table are damaged, or gone since they were opened; the text is one line for people."""
 
 
+# What it adds to its message that helps.
+_HINTS = ("Candidate bindings", "Did you mean")
 # What DuckDB says of a Parquet file that is none.
 _OF_A_FILE = re.compile(r"(?i)file '[^']+\.parquet'")
 
@@ -72,14 +75,38 @@ def failed(error: duckdb.Error) -> Exception:
     return QueryError(sentence(error))
 
 
+def needs_microseconds(error: Exception) -> bool:
+    """Is it refused only because DuckDB cannot calculate with times in nanoseconds?"""
+    return SQL_TYPES["time"] in str(error)
+
+
+def in_microseconds(name: str, source: str) -> str:
+    """A SELECT of a table's rows whose times DuckDB can calculate with. source: what stands behind FROM."""
+    times = [quoted(column.name) for column in ALL_TABLES[name].columns if column.kind == "time"]
+    replaced = ", ".join(f"{column}::TIMESTAMPTZ AS {column}" for column in times)
+    return f"SELECT * REPLACE ({replaced}) FROM {source}" if times else f"SELECT * FROM {source}"
+
+
 def tables_in(query: str) -> list[str]:
     """Tables that one SELECT may read: those whose name it holds as a word. QueryError when it cannot be answered.
 
     It is bound to empty tables, so that names and types are checked before any capture is read.
     """
+    try:
+        _bind(query, pa.timestamp("ns", tz="UTC"))
+    except QueryError as error:
+        if not needs_microseconds(error):
+            raise
+        _bind(query, pa.timestamp("us", tz="UTC"))
+    words = set(re.findall(r"\w+", query.lower()))
+    return [name for name in ALL_TABLES if name in words]
+
+
+def _bind(query: str, time: pa.DataType) -> None:
     with duckdb.connect(":memory:") as connection:
         for name in ALL_TABLES:
-            connection.register(name, arrow_schema(name).empty_table())
+            fields = [f.with_type(time) if pa.types.is_timestamp(f.type) else f for f in arrow_schema(name)]
+            connection.register(name, pa.schema(fields).empty_table())
         for setting, value in (
             ("TimeZone", "UTC"),
             ("python_enable_replacements", False),
@@ -88,8 +115,6 @@ def tables_in(query: str) -> list[str]:
         ):
             connection.execute(f"SET {setting} = {literal(value)}")
         _ = select(connection, query).columns
-    words = set(re.findall(r"\w+", query.lower()))
-    return [name for name in ALL_TABLES if name in words]
 
 
 def missing_table(error: QueryError) -> str | None:
@@ -99,8 +124,10 @@ def missing_table(error: QueryError) -> str | None:
 
 
 def sentence(error: duckdb.Error) -> str:
-    """DuckDB's message without the query that it repeats."""
-    return str(error).split("\n\n", maxsplit=1)[0].strip()
+    """DuckDB's message as one line: without the query that it repeats and the functions that do not fit either."""
+    lines = [line.strip() for line in str(error).split("\n\n", maxsplit=1)[0].strip().splitlines()]
+    hints = [line for line in lines[1:] if line.startswith(_HINTS)]
+    return " ".join([*lines[:1], *hints])
 
 
 def name_list(names: Sequence[str]) -> str:

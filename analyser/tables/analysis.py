@@ -6,7 +6,7 @@ a fixed amount of memory.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
@@ -16,7 +16,15 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from analyser.options import ReadOptions
-from analyser.registry.queries import QueryError, failed, name_list, quoted, select
+from analyser.registry.queries import (
+    QueryError,
+    failed,
+    in_microseconds,
+    name_list,
+    needs_microseconds,
+    quoted,
+    select,
+)
 from analyser.registry.selection import conditions
 from analyser.registry.tables import ALL_TABLES, PANDAS_TYPES, UNIQUE_COLUMNS, arrow_schema
 from analyser.tables.table_source import TableSource
@@ -135,23 +143,34 @@ class Analysis:
             raise failed(error) from error
 
     def query(self, query: str) -> Iterator[pa.RecordBatch]:
-        """One SELECT over the selected rows, in batches, the first of which is empty. Raises QueryError."""
+        """One SELECT over the selected rows, in batches, the first of which is empty. Raises QueryError.
+
+        DuckDB compares times in nanoseconds and no more than that: where a query calculates with them, all its times
+        are in microseconds.
+        """
         con = self.connection
-        narrowed = [
-            f"{quoted(name)} AS (SELECT * FROM {self._source.narrowed(name, self.options)} WHERE {condition})"
-            for name in self._source.names
-            if (condition := self._conditions(name, None))
-        ]
-        if narrowed:
-            query = f"WITH {', '.join(narrowed)} SELECT * FROM ({query.rstrip().rstrip(';')}\n)"
         try:
-            reader = select(con, query).to_arrow_reader(BATCH_ROWS)
-            yield pa.RecordBatch.from_pylist([], schema=reader.schema)
+            reader, first = _started(con, _over(query, self._narrowed()))
+        except QueryError as error:
+            if not needs_microseconds(error):
+                raise
+            reader, first = _started(con, _over(query, self._narrowed(microseconds=True)))
+        yield from first
+        try:
             yield from reader
         except duckdb.Error as error:
             raise failed(error) from error
 
     # ------------------------------------------------------------------------------------------------------------------
+
+    def _narrowed(self, microseconds: bool = False) -> Iterator[str]:
+        """Tables that are not as their views, as parts of a WITH."""
+        for name in self._source.names:
+            condition = self._conditions(name, None)
+            if not condition and not microseconds:
+                continue
+            rows = f"(SELECT * FROM {self._source.narrowed(name, self.options)} WHERE {condition or 'true'})"
+            yield f"{quoted(name)} AS ({in_microseconds(name, rows) if microseconds else rows})"
 
     def _output_schema(self, name: str, columns: Sequence[str] | None) -> pa.Schema:
         if name not in self._source.names:
@@ -179,6 +198,22 @@ class Analysis:
                     yield batch.cast(schema)
             except duckdb.Error as error:
                 raise failed(error) from error
+
+
+def _over(query: str, tables: Iterable[str]) -> str:
+    """The query over these parts of a WITH instead of the views."""
+    named = ", ".join(tables)
+    return f"WITH {named} SELECT * FROM ({query.rstrip().rstrip(';')}\n)" if named else query
+
+
+def _started(con: duckdb.DuckDBPyConnection, query: str) -> tuple[pa.RecordBatchReader, list[pa.RecordBatch]]:
+    """A query's batches, and those read already: an empty one for the columns, and the first. Raises QueryError."""
+    try:
+        reader = select(con, query).to_arrow_reader(BATCH_ROWS)
+        first = next(reader, None)
+    except duckdb.Error as error:
+        raise failed(error) from error
+    return reader, [pa.RecordBatch.from_pylist([], schema=reader.schema), *([] if first is None else [first])]
 
 
 def _first_rows(batches: Iterator[pa.RecordBatch], limit: int) -> Iterator[pa.RecordBatch]:

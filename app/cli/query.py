@@ -35,7 +35,8 @@ def query(
     """Answer one SELECT in DuckDB's SQL; `wirewitness tables` lists tables and columns.
 
     Only the tables that SQL names are read; --from, --to and --protocol narrow their rows. The query sees no files and
-    nothing else outside the capture.
+    nothing else outside the capture. Times can be calculated with, then in microseconds; epoch_ns(ts) alone and
+    comparisons are exact.
 
     \b
     Examples:

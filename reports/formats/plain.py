@@ -1,7 +1,8 @@
 """Results of any query as columns that the row formats know. In: a record batch; out: one with plain types.
 
 Strings, integers, floats, bools, times and lists stay. Sums of integers (128 bits in DuckDB) become 64 bit integers
-where they fit, decimals become floats, and everything else (dates, structs, intervals) text: JSON where it has parts.
+where they fit, decimals become floats, and everything else (dates, structs, intervals) text: JSON where it has parts,
+intervals as DuckDB writes them.
 Names that a query gave twice get a number.
 """
 
@@ -62,6 +63,17 @@ def _number(column: ArrowColumn) -> ArrowColumn:
 def _text(value: Any) -> str | None:
     if value is None or isinstance(value, str):
         return value
+    if isinstance(value, pa.MonthDayNano):
+        return _interval(value)
     if isinstance(value, dict | list):
         return json.dumps(value, ensure_ascii=False, default=str)
     return value.hex() if isinstance(value, bytes) else str(value)
+
+
+def _interval(value: pa.MonthDayNano) -> str:
+    """`00:00:01.100000`, `-00:00:00.250000`, `2 days 01:00:00.000000`."""
+    micros = abs(value.nanoseconds) // 1000
+    minutes, seconds = divmod(micros // 1_000_000, 60)
+    clock = f"{'-' if value.nanoseconds < 0 else ''}{minutes // 60:02}:{minutes % 60:02}:{seconds:02}"
+    larger = [f"{n} {unit}" for n, unit in ((value.months, "months"), (value.days, "days")) if n]
+    return " ".join([*larger, f"{clock}.{micros % 1_000_000:06}"])

@@ -57,6 +57,43 @@ def test_values_of_any_type(expression: str, expected: object) -> None:
     assert list(row.values()) == [expected]
 
 
+CALCULATIONS = [
+    pytest.param("max(ts) - min(ts)", "00:00:00.002500", id="a difference"),
+    pytest.param("min(ts) - max(ts)", "-00:00:00.002500", id="a difference below zero"),
+    pytest.param("epoch(max(ts)) > 1e9", True, id="epoch"),
+    pytest.param("epoch_ms(max(ts)) > 1e12", True, id="epoch_ms"),
+    pytest.param("date_trunc('hour', min(ts)) <= min(ts)", True, id="date_trunc"),
+    pytest.param("time_bucket(interval '10 minutes', min(ts)) <= min(ts)", True, id="time_bucket"),
+    pytest.param("min(ts)::timestamp + interval '1 hour' > max(ts)", True, id="a cast"),
+    pytest.param("min(ts)::date > '2020-01-01'", True, id="the date"),
+    pytest.param("extract(year from min(ts)) > 2020", True, id="a part of it"),
+    pytest.param("count(*) filter (ts < now()) > 0", True, id="the time of today"),
+    pytest.param("max(ts) - interval '1 second' > '2020-01-01 02:00:00+02:00'", True, id="text with a time zone"),
+]
+
+
+@pytest.mark.parametrize(("expression", "expected"), CALCULATIONS)
+def test_times_can_be_calculated_with(expression: str, expected: object) -> None:
+    two = "(select ts from exchanges order by ts limit 1)"
+    later = f"(select to_timestamp(epoch(ts) + 0.0025) as ts from {two})"
+    (row,) = rows(f"select {expression} from (from {two} union all from {later})")
+    assert list(row.values()) == [expected]
+
+
+def test_times_that_are_not_calculated_with_keep_their_nanoseconds() -> None:
+    (row,) = rows("select ts::varchar as t, epoch_ns(ts) as ns from exchanges where epoch_ns(ts) % 1000 <> 0 limit 1")
+    assert str(row["ns"])[-9:] in str(row["t"])
+
+
+def test_options_narrow_the_rows_of_calculations() -> None:
+    (whole,) = rows("select min(ts) + interval '50 ms' as cut, count(*) as n from exchanges")
+    (later,) = rows(
+        f"select min(ts - timestamptz '{whole['cut']}') as d, count(*) as n from exchanges", "--from", str(whole["cut"])
+    )
+    assert str(later["d"]) >= "00:00:00.000000"
+    assert int(str(later["n"])) < int(str(whole["n"]))
+
+
 def test_equal_names_get_numbers() -> None:
     assert rows("select 1 as a, 2 as a") == [{"a": 1, "a_2": 2}]
 
@@ -102,6 +139,9 @@ REFUSED = [
     pytest.param("install httpfs", "exactly one SELECT", id="extensions"),
     pytest.param("set memory_limit = '100GB'", "exactly one SELECT", id="settings"),
     pytest.param("select getenv('HOME')", "getenv", id="environment"),
+    pytest.param("select nosuch from exchanges", 'Candidate bindings: "', id="no such column"),
+    pytest.param("select epoch(1, 2)", "No function matches", id="functions that could have been meant"),
+    pytest.param("select ts + client_id from exchanges", "No function matches", id="times and texts"),
 ]
 
 
@@ -111,6 +151,8 @@ def test_what_is_refused_is_one_sentence_and_status_2(sql: str, words: str) -> N
     assert (done.exit_code, done.stdout) == (2, "")
     assert words in done.stderr
     assert "Traceback" not in done.stderr
+    lines = [line for line in done.stderr.splitlines() if not line.startswith("known: ")]  # tables there are
+    assert len(lines) == 1
 
 
 def test_what_fails_while_running_is_a_sentence_too() -> None:
