@@ -67,6 +67,8 @@ _MESSAGES = """
     from messages m join flows f using (flow_id)
     left join exchanges r on r.request_message_id = m.message_id
     left join exchanges a on a.response_message_id = m.message_id and a.request_message_id is not null
+        -- Of the two that a CONNACK may answer, CONNECT and AUTH (MQTT 5.0, 4.12), CONNECT counts.
+        and not (m.operation = 'CONNACK' and coalesce(a.operation = 'AUTH', false))
     left join messages q on q.message_id = a.request_message_id
     {joins}
     where {condition}

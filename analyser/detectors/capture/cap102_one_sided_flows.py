@@ -9,7 +9,8 @@ Why it matters
 
 How it decides
     No stream byte in one direction, and not both SYNs in the capture (with both, the other side was captured and was
-    silent). All such flows are one finding for the whole capture.
+    silent), nor a FIN or RST of the silent side: who answers with a reset was captured, and refused. All such flows are
+    one finding for the whole capture.
 
 False alarms
     An MQTT client that is only published to, or only publishes with QoS 0, and whose connection began before the
@@ -32,7 +33,9 @@ from analyser.words import count
 
 _ONE_SIDED_SQL = (
     "protocol IS NOT NULL AND duplicate_of IS NULL AND NOT coalesce(handshake_seen, false) "
-    "AND (coalesce(bytes_to_server, 0) = 0) <> (coalesce(bytes_to_client, 0) = 0)"
+    "AND (coalesce(bytes_to_server, 0) = 0) <> (coalesce(bytes_to_client, 0) = 0) "
+    "AND coalesce(CASE WHEN coalesce(bytes_to_client, 0) = 0 THEN 'server' ELSE 'client' END "
+    "NOT IN (closed_by, reset_by), true)"
 )
 
 

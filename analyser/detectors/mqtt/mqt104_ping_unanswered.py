@@ -5,27 +5,29 @@ Finds
 
 Why it matters
     The client asks whether the server is still there. Without an answer it must think that the connection is dead,
-    closes it and starts anew: the server was busy or stuck, or the way back is broken.
+    closes it and starts anew: the server was busy or stuck, or the way between them is broken.
 
 How it decides
     No PINGRESP within half the keep alive, 5 s at least (wait_least_s), while the connection was open and seen for
-    that long; or a PINGRESP that came later than that (info). Bytes missing from the flow make it inconclusive:
-    info, low confidence.
+    that long; or a PINGRESP that came later than that (info). What TCP confirmed tells the side: a PINGREQ that the
+    server's TCP never confirmed did not arrive, so the path is dead or the host gone, and the server not to blame; one
+    that it confirmed is in the server's hands. Bytes missing from the flow make it inconclusive: info, low confidence.
 
 False alarms
     A capture that lost packets of the server without a gap in its stream.
 
 References
-    MQTT 3.1.1 and 5.0: section 3.1.2.10 (keep alive), [MQTT-3.12.4-1].
+    MQTT 3.1.1 and 5.0: section 3.1.2.10 (keep alive), [MQTT-3.12.4-1]. RFC 9293, 3.8 (acknowledgements).
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
+from analyser.detectors.delivery import REQUEST_COLUMNS, counted, request_delivered
 from analyser.detectors.detector import Detector, Frames
 from analyser.detectors.findings import Finding
-from analyser.detectors.frame_rows import rows_of
+from analyser.detectors.frame_rows import Row, rows_of
 from analyser.detectors.mqtt.mqtt_rows import (
     CLIENT_COLUMNS,
     client_numbers,
@@ -35,12 +37,13 @@ from analyser.detectors.mqtt.mqtt_rows import (
     server_text,
 )
 from analyser.detectors.proof import proof_of
-from analyser.words import count
+from analyser.words import count, sentence_start
 
 
 def detect(frames: Frames, *, wait_least_s: float = 5.0) -> Iterator[Finding]:
     """At most one finding for this flow."""
     pings = rows_of(frames["exchanges"])
+    confirmed = next((flow["acked_by_server"] for flow in rows_of(frames["flows"])), None)
     for row in rows_of(frames["mqtt_connections"]):
         keep_alive_s = row["server_keep_alive_s"] or row["keep_alive_s"] or 0
         limit_ms = max(wait_least_s, keep_alive_s / 2) * 1000
@@ -54,22 +57,28 @@ def detect(frames: Frames, *, wait_least_s: float = 5.0) -> Iterator[Finding]:
         proof = lost or late
         inconclusive = bool(row["gap_bytes"])
         worst_ms = max([p["latency_ms"] for p in late] + [ms_between(p["ts"], ends) for p in lost if ends is not None])
-        said = "did not answer" if lost else "answered late"
+        arrived = [request_delivered(ping, confirmed) for ping in lost]
+        dead_path = bool(arrived) and not any(state is not False for state in arrived)
         yield DETECTOR.finding(
             severity="warning" if lost and not inconclusive else "info",
             confidence="low" if inconclusive else "high",
             provisional=bool(lost) and row["closed_by"] is None,
             subject={"flow": row["flow_id"]},
-            sentence=(
-                f"The server {server_text(row)} {said} {count(len(proof), 'PINGREQ')} of {client_text(row)}; the "
-                f"longest wait was {seconds_text(worst_ms)}, more than {seconds_text(limit_ms)} is too long."
+            sentence=_sentence(row, len(lost), len(proof), arrived, dead_path)
+            + f" The longest wait was {seconds_text(worst_ms)}; more than {seconds_text(limit_ms)} is too long.",
+            next_step=(
+                "Look at the way between the two: a link that is down, a firewall or NAT that forgot the connection, a "
+                "host that is gone. The server's process had nothing to answer."
+                if dead_path
+                else "Look at the server's load at that time, and at the way from the server to the client."
             ),
-            next_step="Look at the server's load at that time, and at the way from the server to the client.",
             proof=proof_of(proof, ("request_file", "request_packet", "request_message_id")),
             numbers={
                 "flow_id": row["flow_id"],
                 "unanswered": len(lost),
                 "late": len(late),
+                **counted(arrived),
+                "dead_path": dead_path,
                 "pings": len(pings),
                 "worst_ms": worst_ms,
                 "keep_alive_s": keep_alive_s or None,
@@ -78,6 +87,17 @@ def detect(frames: Frames, *, wait_least_s: float = 5.0) -> Iterator[Finding]:
                 "clients": [client_numbers(row)],
             },
         )
+
+
+def _sentence(row: Row, lost: int, pings: int, arrived: list[bool | None], dead_path: bool) -> str:
+    client, server, asked = client_text(row), f"the server {server_text(row)}", count(pings, "PINGREQ")
+    if dead_path:
+        never = f"{asked} of {client} never reached {server}"
+        return f"{never}: its TCP did not confirm them, so the path was dead or the host gone."
+    if not lost:
+        return f"{sentence_start(server)} answered late {asked} of {client}."
+    side = " Its TCP confirmed them: they arrived, and the process did not answer." if all(arrived) else ""
+    return f"{sentence_start(server)} did not answer {asked} of {client}.{side}"
 
 
 DETECTOR = Detector(
@@ -89,7 +109,8 @@ DETECTOR = Detector(
         "mqtt_connections": (
             *CLIENT_COLUMNS, "keep_alive_s", "server_keep_alive_s", "closed_by", "observed_until", "gap_bytes",
         ),
-        "exchanges": ("ts", "ts_response", "latency_ms", "request_file", "request_packet", "request_message_id"),
+        "exchanges": ("ts", "ts_response", "latency_ms", "request_file", "request_packet", *REQUEST_COLUMNS),
+        "flows": ("acked_by_server",),
     },
     partition_by=("flow_id",),
     detect=detect,

@@ -9,8 +9,9 @@ Why it matters
 
 How it decides
     The last step seen is at least 10 s old (wait_s) when the connection ends, another message takes the identifier,
-    or the capture ends. The first missing step is named. Bytes missing from the flow make it inconclusive: info,
-    low confidence. A message that was sent again or refused is not counted.
+    or the capture ends. The first missing step is named. A message that is sent again and again counts once, from the
+    first time that it was sent, on connections of the same client id before this one too. Bytes missing from the flow
+    make it inconclusive: info, low confidence. A message that was refused is not counted.
 
 False alarms
     A subscriber that acknowledges by hand after long work.
@@ -36,7 +37,7 @@ from analyser.detectors.mqtt.mqtt_rows import (
     server_text,
 )
 from analyser.detectors.proof import Proof
-from analyser.words import count, printable, sentence_start
+from analyser.words import count, printable, sentence_start, times
 
 
 class _Step(NamedTuple):
@@ -45,6 +46,14 @@ class _Step(NamedTuple):
     name: str
     by_publisher: bool
     since: tuple[str, ...]
+
+
+class _Chain(NamedTuple):
+    """A message's first and last send, and how often it was sent."""
+
+    first: Row
+    last: Row
+    sends: int
 
 
 _MISSING = {
@@ -57,26 +66,50 @@ _MISSING = {
 
 def detect(frames: Frames, *, wait_s: float = 10.0) -> Iterator[Finding]:
     """One finding for each missing step and direction on this flow."""
+    by_flow: dict[str, list[_Chain]] = {}
+    for chain in _chains(rows_of(frames["mqtt_publishes"])):
+        by_flow.setdefault(chain.last["flow_id"], []).append(chain)
     for connection in rows_of(frames["mqtt_connections"]):
         ends = connection["observed_until"]
-        by_kind: dict[tuple[str, str], list[tuple[float, Row]]] = {}
-        for row in rows_of(frames["mqtt_publishes"]):
+        by_kind: dict[tuple[str, str], list[tuple[float, _Chain]]] = {}
+        for chain in by_flow.get(connection["flow_id"], ()):
+            row = chain.last
             step = _MISSING[row["handshake"]]
             since = next(row[name] for name in step.since if row[name] is not None)
+            since = chain.first["ts"] if len(step.since) == 1 else since
             waited_ms = 0.0 if ends is None else ms_between(since, ends)
             if waited_ms >= wait_s * 1000:
-                by_kind.setdefault((row["handshake"], row["direction"]), []).append((waited_ms, row))
+                by_kind.setdefault((row["handshake"], row["direction"]), []).append((waited_ms, chain))
         for (handshake, direction), stuck in by_kind.items():
             yield _finding(connection, _MISSING[handshake], direction, stuck)
 
 
-def _finding(connection: Row, step: _Step, direction: str, stuck: list[tuple[float, Row]]) -> Finding:
+def _chains(rows: list[Row]) -> list[_Chain]:
+    """Messages whose handshake stopped, each with its first send: on this flow or, with DUP, on the one before."""
+    found: dict[int, _Chain] = {}
+    open_ones: dict[tuple[object, ...], _Chain] = {}
+    for row in rows:
+        key = (row["direction"], row["packet_identifier"], row["topic"], row["payload_crc32"])
+        known = bool(row["client_id"])
+        before = open_ones.get(key) if row["dup"] and (known or row["first_message_id"] is not None) else None
+        if before is not None:
+            found.pop(id(before), None)
+        chain = _Chain(before.first if before else row, row, before.sends + 1 if before else 1)
+        open_ones[key] = chain
+        if row["handshake"] in _MISSING:
+            found[id(chain)] = chain
+    return list(found.values())
+
+
+def _finding(connection: Row, step: _Step, direction: str, stuck: list[tuple[float, _Chain]]) -> Finding:
     inconclusive = bool(connection["gap_bytes"])
     from_client = direction == "client_to_server"
     client, server = client_text(connection), f"server {server_text(connection)}"
     publisher, receiver = (client, server) if from_client else (server, client)
     owes, waits = (publisher, receiver) if step.by_publisher else (receiver, publisher)
-    rows = [row for _, row in stuck]
+    rows = [chain.last for _, chain in stuck]
+    most = max(chain.sends for _, chain in stuck)
+    again = f" One of them was sent {times(most)}." if most > 1 else ""
     worst_ms = max(ms for ms, _ in stuck)
     topics = list(dict.fromkeys(printable(str(row["topic"] or "?"), 60) for row in rows))
     more = f" and {len(topics) - 3} more topics" if len(topics) > 3 else ""
@@ -89,19 +122,24 @@ def _finding(connection: Row, step: _Step, direction: str, stuck: list[tuple[flo
             f"{sentence_start(owes)} never sent {step.name} for {count(len(rows), 'message')} of QoS "
             f"{', '.join(sorted({str(row['qos']) for row in rows}))} on {', '.join(topics[:3])}{more}; {waits} had "
             f"waited {seconds_text(worst_ms)} when "
-            f"{'the connection was closed' if connection['closed_by'] else 'the capture ended'}."
+            f"{'the connection was closed' if connection['closed_by'] else 'the capture ended'}.{again}"
         ),
         next_step=(
             f"Look at the {owes}: it has the message in hand and did not go on"
             + (", for example because its application acknowledges by hand." if (owes == client) else ".")
         ),
-        proof=Proof(min(row["ts"] for row in rows), max(row["ts"] for row in rows), _steps(rows)),
+        proof=Proof(
+            min(chain.first["ts"] for _, chain in stuck),
+            max(row["ts"] for row in rows),
+            _steps([one for _, chain in stuck for one in ((chain.first,) if chain.sends > 1 else ()) + (chain.last,)]),
+        ),
         numbers={
             "flow_id": connection["flow_id"],
             "direction": direction,
             "missing": step.name,
             "owed_by": "client" if owes == client else "server",
             "stuck_messages": len(rows),
+            "sends_most": most,
             "waited_ms": worst_ms,
             "packet_identifiers": [row["packet_identifier"] for row in rows[:40]],
             "gap_bytes": connection["gap_bytes"],
@@ -125,14 +163,15 @@ DETECTOR = Detector(
     severity="warning",
     confidence="high",
     reads={
-        "mqtt_connections": (*CLIENT_COLUMNS, "closed_by", "observed_until", "gap_bytes"),
+        "mqtt_connections": (*CLIENT_COLUMNS, "flow_id", "closed_by", "observed_until", "gap_bytes"),
         "mqtt_publishes": (
-            "ts", "direction", "topic", "qos", "packet_identifier", "handshake", "ts_received", "ts_released",
+            "ts", "flow_id", "direction", "dup", "payload_crc32", "first_message_id",
+            "topic", "qos", "packet_identifier", "handshake", "ts_received", "ts_released",
             "message_id", "file", "packet", "last_step_packet",
         ),
     },
-    partition_by=("flow_id",),
+    partition_by=("server_address", "client_id"),
     detect=detect,
-    rows={"mqtt_publishes": "handshake IN ('no_puback', 'no_pubrec', 'no_pubrel', 'no_pubcomp')"},
-    suspects="SELECT flow_id FROM r_mqtt_publishes",
+    rows={"mqtt_publishes": "handshake IN ('no_puback', 'no_pubrec', 'no_pubrel', 'no_pubcomp', 'resent')"},
+    suspects="SELECT server_address, client_id FROM r_mqtt_publishes WHERE handshake <> 'resent'",
 )  # fmt: skip

@@ -1,15 +1,17 @@
 """MQT107 resend: messages sent again where they must not be, or not sent again where they must.
 
 Finds
-    In 5.0, PUBLISH packets sent again on the connection on which they were sent first; in all versions, messages of
-    QoS 1 and 2 without acknowledgement that the client did not send again after its session went on.
+    PUBLISH packets sent again on the connection on which they were sent first, in 5.0 any, before it those sent again
+    several times; in all versions, messages of QoS 1 and 2 without acknowledgement that the client did not send again
+    after its session went on.
 
 Why it matters
     A message sent again on a live connection doubles load just when the receiver is slow. One that is not sent
     again after a reconnect is lost, although its QoS promises delivery.
 
 How it decides
-    For the first: the same packet identifier with DUP on one connection. For the second: the handshake was open
+    For the first: the same packet identifier with DUP on one connection. 5.0 forbids it; 3.1.1 allows it, so there one
+    message has to be sent again 3 times (often_least). For the second: the handshake was open
     when the connection ended, the next connection of this client id has session present, was seen for 5 s
     (grace_s), and brings no PUBLISH with that identifier. A PUBREL that is not sent again is not judged. Bytes
     missing from either flow make the second one inconclusive, and silent.
@@ -23,6 +25,7 @@ References
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 
 from analyser.detectors.detector import Detector, Frames
@@ -30,12 +33,12 @@ from analyser.detectors.findings import Finding
 from analyser.detectors.frame_rows import Row, rows_of
 from analyser.detectors.mqtt.mqtt_rows import client_numbers, client_text, server_text
 from analyser.detectors.proof import Proof, evidence_of
-from analyser.words import count, printable, sentence_start
+from analyser.words import count, printable, sentence_start, times
 
 _NS = 1_000_000_000
 
 
-def detect(frames: Frames, *, again_least: int = 1, grace_s: float = 5.0) -> Iterator[Finding]:
+def detect(frames: Frames, *, again_least: int = 1, often_least: int = 3, grace_s: float = 5.0) -> Iterator[Finding]:
     """One finding for each connection of this client id with `again_least` messages sent again, or with lost ones."""
     connections = rows_of(frames["mqtt_connections"])
     publishes: dict[str, list[Row]] = {}
@@ -43,7 +46,13 @@ def detect(frames: Frames, *, again_least: int = 1, grace_s: float = 5.0) -> Ite
         publishes.setdefault(row["flow_id"], []).append(row)
     for place, connection in enumerate(connections):
         sent = publishes.get(connection["flow_id"], [])
-        again = [row for row in sent if row["first_message_id"] is not None and row["version"] == "5.0"]
+        repeats = Counter(row["first_message_id"] for row in sent)
+        again = [
+            row
+            for row in sent
+            if row["first_message_id"] is not None
+            and (row["version"] == "5.0" or repeats[row["first_message_id"]] >= often_least)
+        ]
         if len(again) >= again_least and again:
             yield _again(connection, again)
         after = connections[place + 1] if place + 1 < len(connections) else None
@@ -65,14 +74,24 @@ def _comparable(old: Row, new: Row, grace_ns: int) -> bool:
 
 
 def _again(connection: Row, again: list[Row]) -> Finding:
+    messages = len({row["first_message_id"] for row in again})
+    by_server = again[0]["direction"] == "server_to_client"
+    client, server = client_text(connection), f"the server {server_text(connection)}"
+    sender, receiver = (server, client) if by_server else (client, server)
+    is_five = again[0]["version"] == "5.0"
     return DETECTOR.finding(
         subject={"flow": connection["flow_id"], "kind": "again"},
         sentence=(
-            f"On the connection of {client_text(connection)} with {server_text(connection)} "
-            f"{count(len(again), 'message')} went out twice while it was open (first: packet identifier "
-            f"{again[0]['packet_identifier']} on {printable(str(again[0]['topic'] or '?'), 60)}). 5.0 forbids it."
+            f"{sentence_start(sender)} sent {count(messages, 'message')} again to {receiver} on one connection, "
+            f"{times(len(again))} in all (first: packet identifier {again[0]['packet_identifier']} on "
+            f"{printable(str(again[0]['topic'] or '?'), 60)})."
+            f"{' 5.0 forbids it.' if is_five else ' The receiver does not acknowledge it.'}"
         ),
-        next_step="Switch off timers of the sender that repeat messages; 5.0 sends again only after a reconnect.",
+        next_step=(
+            "Switch off timers of the sender that repeat messages; 5.0 sends again only after a reconnect."
+            if is_five
+            else f"Look at why {receiver} does not acknowledge; repeating on a live connection helps nobody."
+        ),
         proof=Proof(again[0]["ts"], again[-1]["ts"], evidence_of(again)),
         numbers=_numbers(connection, sent_again=len(again)),
     )
@@ -127,5 +146,5 @@ DETECTOR = Detector(
     },
     suspects="""
         SELECT server_address, client_id FROM r_mqtt_publishes
-        WHERE (first_message_id IS NOT NULL AND version = '5.0') OR handshake IN ('no_puback', 'no_pubrec')""",
+        WHERE first_message_id IS NOT NULL OR handshake IN ('no_puback', 'no_pubrec')""",
 )  # fmt: skip

@@ -78,8 +78,9 @@ def _finding(flow: Row, direction: str, waits: list[Row], exchanges: list[Row], 
     slowest = max(under_way, key=lambda e: (e["latency_ms"] or 0, e["exchange_id"]), default=None)
     waited = ""
     if slowest is not None:
-        longest = f"{slowest['latency_ms'] or 0:.0f} ms ({slowest['operation'] or '?'})"
-        waited = f" {count(len(under_way), 'exchange')} went on meanwhile, the longest {longest}."
+        known = slowest["latency_ms"] is not None
+        longest = f", the longest {slowest['latency_ms']:.0f} ms ({slowest['operation'] or '?'})" if known else ""
+        waited = f" {count(len(under_way), 'exchange')} went on meanwhile{longest}."
     return DETECTOR.finding(
         confidence="medium" if flow["gap_bytes"] else "high",
         subject={"flow": flow["flow_id"], "side": receiver},

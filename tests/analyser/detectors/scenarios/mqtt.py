@@ -333,7 +333,7 @@ MQTT_NEAR_MISSES: list[Scenario] = [
             connection(
                 "a", 0, 100, will_topic="gone", will_delay_s=30, closed_by="client", version="5.0", keep_alive_s=0
             ),
-            connection("b", 120, 900, keep_alive_s=0, version="5.0"),
+            connection("b", 120, 900, keep_alive_s=0, version="5.0", clean_start=False),
         ],
     ),
     silent("MQT115", "the subscriber left at once", **leaving(4)),
