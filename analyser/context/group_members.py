@@ -144,6 +144,23 @@ MEMBER_STEPS = {
             WINDOW own AS (PARTITION BY {MEMBER}),
                    before AS (PARTITION BY {MEMBER} ORDER BY at_ns ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING))
         GROUP BY {MEMBER}, first_ns, last_ns""",
+    # Silences that end at another server than they began at: the coordinator moved, and had to be found again.
+    "gm_elsewhere": f"""
+        WITH signs AS (
+            SELECT {KEY}, member_id, at_ns, done_ns, flow_id FROM gm_lives WHERE NOT leaves
+            UNION ALL
+            SELECT coalesce(cluster_id, ''), group_id, member_id, epoch_ns(ts),
+                   coalesce(epoch_ns(ts_response), epoch_ns(ts)), flow_id
+            FROM kafka_offset_commits WHERE group_id IS NOT NULL AND member_id <> '' AND ts IS NOT NULL)
+        SELECT DISTINCT {MEMBER}
+        FROM gm_silences AS silences
+        JOIN (SELECT {KEY}, member_id, at_ns AS next_ns, flow_id AS next_flow FROM signs) USING ({KEY}, member_id)
+        JOIN (SELECT {KEY}, member_id, done_ns AS silent_ns, flow_id AS last_flow FROM signs)
+            USING ({KEY}, member_id, silent_ns)
+        JOIN flows AS last ON last.flow_id = last_flow
+        JOIN flows AS next ON next.flow_id = next_flow
+        WHERE next_ns = silent_ns + silence
+            AND (last.server_address, last.server_port) <> (next.server_address, next.server_port)""",
     # Who had a partition before, and who got it then: leader's plans and members' own assignments in their order.
     "gm_moves": f"""
         SELECT {KEY}, topic, partition, member_id, before_id, at_ns
@@ -241,7 +258,7 @@ _JOINED_NS = "coalesce(join_done_ns, CASE WHEN full_ns = begin_ns THEN first_don
 _ENDED_NS = """CASE ended WHEN 'left' THEN left_ns WHEN 'fenced' THEN fenced_ns
                WHEN 'removed' THEN least(unknown_ns, gone_ns)
                WHEN 'replaced' THEN successor_ns WHEN 'vanished' THEN gone_ns END"""
-# Silence is not known where bytes of the address are missing between its two ends.
+# Silence is not known where bytes of the address are missing between its two ends, or its coordinator moved meanwhile.
 MEMBER_ROWS = f"""
     SELECT nullif(cluster, '') AS cluster_id, group_id, member_id, instance_id AS group_instance_id, client_id,
            address AS client_address, protocol, protocol_type, assignor, topics, session_timeout_ms,
@@ -256,7 +273,8 @@ MEMBER_ROWS = f"""
            CASE WHEN NOT missing THEN round(silence / 1e6, 3) END AS longest_silence_ms,
            {time_sql("CASE WHEN NOT missing THEN silent_ns END")} AS ts_silent,
            closed_by, reset_by, ts_closed, first_exchange_id AS exchange_id, last_exchange_id, flow_id
-    FROM (SELECT made.*, coalesce(gap_ns >= silent_ns, false) AS missing
+    FROM (SELECT made.*, coalesce(gap_ns >= silent_ns, false)
+                     OR ({MEMBER}) IN (FROM gm_elsewhere) AS missing
           FROM gm_ended AS made ASOF LEFT JOIN gm_gaps AS gaps
               ON made.address = gaps.address AND silent_ns + silence >= gap_ns) AS made
     LEFT JOIN gm_assigned USING ({KEY}, member_id)"""

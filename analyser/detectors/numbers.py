@@ -7,7 +7,8 @@ Joining
     address, client_id, member, instance_id: of the one client that caused it.
     clients or committers: mappings with address, client_id, member_id and what else is known of each; whom the reader
         should look at, the culprit first. victims: likewise, those who only suffer.
-    transactional_id, producer_id, topic_id; flow_id (flows); server (servers) as `host:port`.
+    transactional_id, producer_id, topic_id; flow_id (flows); server (servers) as `host:port`; missing_servers: those
+        that were not there, where others speak of them.
     error_code, or errors (code -> requests): errors on the wire that the finding judges, of its clients and victims.
     where: a text for people. since, until: ISO 8601 or Unix ms, when the condition held, where evidence is narrower.
 

@@ -32,8 +32,9 @@ _PLAIN = {
 @dataclass(frozen=True, slots=True)
 class Facts:
     """cluster: None where it is not known. shared: (kind, value) pairs; `target` is where connections are to go,
-    `named` an address whose client id is known, `capture` is in all. first_ns, last_ns: when it was the case, Unix
-    time; None is unknown. culprits: the clients it names as those to look at; committers: member ids too."""
+    `host` the address of a server in trouble, `named` an address whose client id is known, `capture` is in all.
+    first_ns, last_ns: when it was the case, Unix time; None is unknown. culprits: the clients it names as those to look
+    at; committers: member ids too."""
 
     cluster: str | None
     shared: frozenset[Shared]
@@ -65,6 +66,7 @@ def facts_of(row: Row, numbers: Mapping[str, Any]) -> Facts:
     shared = {*own, *others, *_addresses((*clients, *victims)), *_plain(numbers), *_places(numbers)}
     shared |= {("target", target) for target in _texts((numbers.get("advertised") or numbers.get("server"),))}
     shared |= {("flow", flow) for who in clients for flow in _texts((who.get("flow_id"), who.get("flows")))}
+    shared |= {("host", server.rpartition(":")[0]) for server in _troubled(numbers)}
     shared |= {("error", code) for code in _texts((numbers.get("error_code"), _MEETS.get(str(row["code"]))))}
     named = (one for one in (*clients, *victims) if one.get("address") and one.get("client_id"))
     shared |= {("named", str(one["address"])) for one in named}
@@ -111,6 +113,12 @@ def _plain(numbers: Mapping[str, Any]) -> Iterator[Shared]:
     for kind, names in _PLAIN.items():
         for value in _texts(numbers.get(name) for name in names):
             yield kind, value
+
+
+def _troubled(numbers: Mapping[str, Any]) -> Iterator[str]:
+    """The servers that have the trouble: those that are gone, where others say so."""
+    names = ("missing_servers",) if "missing_servers" in numbers else _PLAIN["server"]
+    return _texts(numbers.get(name) for name in names)
 
 
 def _texts(found: Iterable[Any]) -> Iterator[str]:

@@ -58,7 +58,10 @@ _MEMBERS = Table(
         _text("reason", "why it left, as it said (KIP-800)"),
         _text("removed_by", "client id of another that sent its LeaveGroup"),
         _text("replaced_by", "member id that has its static name now"),
-        _ms("longest_silence_ms", "longest time without a request; null: only one, or bytes are missing in it"),
+        _ms(
+            "longest_silence_ms",
+            "longest time without a request; null: only one, or bytes are missing or another server took over in it",
+        ),
         _time("ts_silent", "begin of that silence"),
         _text("closed_by", "client, server: who closed the connection of its last request; null while open"),
         _text("reset_by", "client, server: who reset it"),

@@ -14,9 +14,10 @@ How it decides
     warning: from `near` of the session timeout on, while it stayed a member; and when it was removed after a silence of
         at least `least_s`. critical: when that lasted for a minute or more.
     The session timeout is that of its JoinGroup, else 45 s, the default (in KIP-848 it is the broker's).
-    Silent: where bytes of the member's address are missing, where the server closed its connection, and where another
-    address of the group was silent at the same time, since then the broker, the network or the capture is the cause;
-    and a silence longer than the session timeout that the member survived, for the same reason.
+    Silent: where bytes of the member's address are missing, where the server closed its connection, where the silence
+    ends at another server than it began at (the coordinator moved), and where another address of the group was silent
+    at the same time, since then the broker, the network or the capture is the cause; and a silence longer than the
+    session timeout that the member survived, for the same reason.
 
 False alarms
     Clients without a thread for heartbeats (very old ones) are silent while they handle records.

@@ -95,6 +95,7 @@ def _finding(cluster: str | None, short: Sequence[Run], begun: int) -> Finding:
             "partitions": names_of(short),
             "restarts": len(short),
             "all_begins": begun,
+            "records_again": len(short),
             "messages_again": len(short),
             "ts_first": iso(short[0].ts),
             "ts_last": iso(last.ts),

@@ -170,6 +170,7 @@ def _finding(refused: _Refused, severity: Severity) -> Finding:
             "largest_batch_bytes": max(row["batch_bytes"] or 0 for row in rows),
             "stood_still_ms": round(refused.stood_ns / 1e6, 3),
             "missing_replicas": missing,
+            "missing_servers": [one.rpartition(" ")[2] for one in missing if " " in one],
         },
     )
 

@@ -11,10 +11,11 @@ Why it matters
     own.
 
 How it decides
-    Requests are counted in windows; the densest one must have more than `window_s` of them. Where nine of ten are
-    answered with an error the name itself is wrong, which KAF313 says; where most go on connections of their own KAF314
-    speaks. Leaders are those that this client was told; "none" does not count. Errors of other requests that say the
-    same (5, 6, 74, 75) are counted beside.
+    Requests are counted in windows; the densest one must have more than `window_s` of them, in half of its seconds: a
+    burst while a leader moves is over at once. Where nine of ten are answered with an error the name itself is
+    wrong, which KAF313 says; where most go on connections of their own KAF314 speaks. Leaders are those that this
+    client was told; "none" does not count. Errors of other requests that say the same (5, 6, 74, 75) are counted
+    beside.
     A warning where leaders change or `failed_least` requests fail because they moved; info for a client that only asks
     often: some are set so. Leaders that move once each, as in a rolling restart, are silent.
     Confidence high.
@@ -55,6 +56,8 @@ EXCHANGES, TOLD = "exchanges", "kafka_partitions"
 KEYS = ("cluster_id", "client_address", "client_id")
 MOVED = (5, 6, 74, 75)
 _MOSTLY = 0.9
+# All the time: in so large a part of the window's seconds. A burst while one leader moves is over at once.
+_SPREAD = 0.5
 
 
 class _Flap(NamedTuple):
@@ -77,7 +80,8 @@ def detect(
     asked = [row for row in rows if row["operation"] == "Metadata"]
     failed = [row for row in rows if row["error_code"] in MOVED and row["operation"] != "Metadata"]
     densest = _densest(asked, window_s)
-    if sum(row["status"] == "error" for row in densest) > _MOSTLY * len(densest) or _by_connection(densest):
+    failing = sum(row["status"] == "error" for row in densest) > _MOSTLY * len(densest)
+    if failing or _by_connection(densest) or not _is_spread(densest, window_s):
         densest = []
     flaps = list(_flaps(told, changes_least, round(flap_s * NS_PER_S)))
     if densest or flaps:
@@ -93,6 +97,10 @@ def _densest(asked: Sequence[Row], window_s: float) -> list[Row]:
     spans = [(bisect_right(stamps, stamp + length) - first, first) for first, stamp in enumerate(stamps)]
     most, first = max(spans, key=lambda span: (span[0], -span[1]), default=(0, 0))
     return list(asked[first : first + most]) if most > window_s else []
+
+
+def _is_spread(asked: Sequence[Row], window_s: float) -> bool:
+    return len({row["ts"] // NS_PER_S for row in asked}) >= _SPREAD * window_s
 
 
 def _by_connection(asked: Sequence[Row]) -> bool:

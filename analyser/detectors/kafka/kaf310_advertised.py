@@ -10,12 +10,13 @@ Why it matters
 
 How it decides
     Three attempts (tries) at the address that clients were told, all refused or never answered, while no connection of
-    anybody is served there, and the address is told again after the first failure (a broker that is down is not). Or
-    the address is loopback or link-local, and the client is elsewhere. Or the client never tries the address, as when
-    the name does not resolve, and asks again and again for brokers or coordinators, three times and for ten seconds
-    (tries, patience_s). The last two only where the client asks for nothing but versions, addresses, logins and
-    producer ids on any connection; a name with the port of the bootstrap server may be that server, so medium
-    confidence.
+    anybody is served there, and the address is told again after the first failure (a broker that is down is not).
+    Or the address is loopback or link-local, and the client is elsewhere. Or the client never tries the address, as
+    when the name does not resolve, and asks again and again for brokers or coordinators, three times and for ten
+    seconds (tries, patience_s); or it is told once where its coordinator is, keeps its connection and does nothing
+    for ten seconds, while the only broker that it is told of can be no other than the one that tells it. The last
+    two only where the client asks for nothing but versions, addresses, logins and producer ids on any connection; a
+    name with the port of the bootstrap server may be that server, so medium confidence.
 
 False alarms
     A program that only asks for metadata and connects to nothing else. Behind a load balancer the told address differs
@@ -63,12 +64,14 @@ _HOW = {
 
 
 class _Told(NamedTuple):
-    """An address that one client was told of. rows: of kafka_brokers; own: connections of this client id."""
+    """An address that one client was told of. rows: of kafka_brokers; own: connections of this client id; brokers: how
+    many it was told of in all."""
 
     host: str
     port: int
     rows: Sequence[Row]
     own: Sequence[Row]
+    brokers: int
 
     @property
     def works(self) -> bool:
@@ -112,7 +115,8 @@ def _addresses(brokers: Sequence[Row], connections: Sequence[Row]) -> Iterator[_
         if asked is not None and row["host"] and row["port"] is not None:
             told.setdefault((asked["client_id"], row["host"], row["port"]), []).append(row)
     for (client_id, host, port), rows in told.items():
-        yield _Told(host, port, rows, [row for row in connections if row["client_id"] == client_id])
+        known = sum(other == client_id for other, _, _ in told)
+        yield _Told(host, port, rows, [row for row in connections if row["client_id"] == client_id], known)
 
 
 def _way(told: _Told, connections: Sequence[Row], tries: int, patience_ns: int) -> _Way | None:
@@ -126,14 +130,15 @@ def _way(told: _Told, connections: Sequence[Row], tries: int, patience_ns: int) 
         words = f"but none of its {count(len(failed), 'attempt')} to connect there succeeds ({how})"
         return _Way(min(kinds), words, failed, "high")
     again = len(asked) >= tries and asked[-1] - asked[0] >= patience_ns
-    if told.works or not again or any(row["handshake"] == "complete" for row in attempts):
+    waits = _waits_for_its_coordinator(told, patience_ns)
+    if told.works or not (again or waits) or any(row["handshake"] == "complete" for row in attempts):
         return None
     if _is_local(told):
         return _Way("loopback", "which is the client's own host, where no broker is", failed, "high")
     if attempts or any(row["server_port"] == told.port and row["server_address"] == told.host for row in told.own):
         return None
     same_port = any(row["server_port"] == told.port for row in told.own)
-    if same_port and (_is_address(told.host) or not _asks_in_vain(told, tries)):
+    if same_port and not waits and (_is_address(told.host) or not _asks_in_vain(told, tries)):
         return None
     words = "to which it opens no connection (does the name resolve there?)"
     if _is_address(told.host):
@@ -149,6 +154,20 @@ def _may_be(told: _Told, row: Row) -> bool:
 def _asks_in_vain(told: _Told, tries: int) -> bool:
     """The client asks for its coordinator again and again, is told, and goes nowhere."""
     return len({row["ts"] for row in told.rows if row["source"] == "FindCoordinator"}) >= tries
+
+
+def _waits_for_its_coordinator(told: _Told, patience_ns: int) -> bool:
+    """Told of one broker, which must be the one that tells it, and of its coordinator there: it stays and does nothing.
+
+    A client that ends, or whose other brokers may be out of sight, proves nothing.
+    """
+    found = [row["ts"] for row in told.rows if row["source"] == "FindCoordinator"]
+    if not found or told.brokers > 1 or any(row["server_address"] == told.host for row in told.rows):
+        return False
+    flows = {row["flow_id"] for row in told.rows}
+    held = [row["ts_closed"] or row["observed_until"] or 0 for row in told.own if row["flow_id"] in flows]
+    whole = not any(row["gap_bytes"] for row in told.own)
+    return whole and max(held, default=0) - min(found) >= patience_ns
 
 
 def _is_address(host: str) -> bool:
@@ -227,7 +246,9 @@ DETECTOR = Detector(
     severity="critical",
     confidence="high",
     reads={
-        CONNECTIONS: (*PLACE_COLUMNS, "handshake", "requests", "work", "others", "served"),
+        CONNECTIONS: (
+            *PLACE_COLUMNS, "observed_until", "gap_bytes", "handshake", "requests", "work", "others", "served",
+        ),
         BROKERS: (
             "ts", "exchange_id", "flow_id", "node_id", "host", "port", "source", "group_id", "server_address",
             "server_port",

@@ -142,6 +142,15 @@ def test_silence_is_known_where_no_bytes_are_missing(gap: float | None, expected
     assert select(con, "kafka_members", "member_id", "longest_silence_ms")[0] == ("m1", expected)
 
 
+@pytest.mark.parametrize(("server", "expected"), [("10.1.0.100", 12_998.0), ("10.1.0.101", None)])
+def test_a_coordinator_that_moves_is_no_silence_of_its_members(server: str, expected: float | None) -> None:
+    con = made(
+        [*STARTED, *beats("m1", 5, 4, 7), *beats("m1", 5, 20, flow_id="flow7")],
+        flows=[flow("flow1"), flow("flow7", server_address=server)],
+    )
+    assert select(con, "kafka_members", "member_id", "longest_silence_ms")[0] == ("m1", expected)
+
+
 REBALANCE = ("generation_before", "generation", "trigger", "trigger_member_id", "waited_for", "waited_member_id")
 
 

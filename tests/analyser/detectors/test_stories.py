@@ -172,6 +172,23 @@ def test_of_two_causes_the_one_with_more_in_common() -> None:
             of("b", "KAF108", group="g", topic="t", partition=0),
             id="a hanging transaction holds a group up",
         ),
+        pytest.param(
+            of(
+                "a",
+                "KAF205",
+                address="10.0.0.1",
+                client_id="c",
+                servers=["10.0.0.8:9092"],
+                missing_servers=["10.0.0.9:9092"],
+            ),
+            of("b", "TCP104", server="10.0.0.9:9093"),
+            id="a broker is gone, and a batch is refused for want of its replica",
+        ),
+        pytest.param(
+            of("a", "KAF205", address="10.0.0.1", client_id="c", missing_servers=["10.0.0.9:9092"]),
+            of("b", "KAF301", address="10.0.0.1", client_id="c"),
+            id="who is refused asks for metadata again and again",
+        ),
         pytest.param(of("a", "CAP105"), of("b", "CAP101"), id="the capture lost packets, and so has gaps"),
     ],
 )
@@ -186,6 +203,11 @@ def test_incidents(cause: Row, consequence: Row) -> None:
             of("a", "KAF309", address="10.0.0.5", client_id="admin", operation="CreateTopics", topics=["t"]),
             of("b", "KAF118", group="g", topic="t", address="10.0.0.1", client_id="c"),
             id="an operator who made a topic took nothing from its readers",
+        ),
+        pytest.param(
+            of("a", "KAF205", address="10.0.0.1", client_id="c", servers=["10.0.0.9:9092"], missing_servers=[]),
+            of("b", "TCP104", server="10.0.0.9:9092"),
+            id="a broker that refuses batches that are too large is there",
         ),
         pytest.param(
             of("a", "KAF312", address="10.0.0.1", client_id="c"),

@@ -205,6 +205,10 @@ CHANGES_NEAR_MISSES: list[Scenario] = [
         exchanges=[asked(n) for n in range(29)],
     ),
     silent(
+        "KAF301", "a client that asks without a pause for the second in which a leader moves",
+        exchanges=[*(asked(n / 40) for n in range(40)), *(asked(n, "Fetch") | {"error_code": 74} for n in range(1, 5))],
+    ),
+    silent(
         "KAF301", "a topic that does not exist: another rule",
         exchanges=[asked(n / 2, status="error") | {"error_code": 3} for n in range(120)],
     ),

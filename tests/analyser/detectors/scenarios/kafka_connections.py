@@ -156,6 +156,11 @@ CONNECTION_FIRES: list[Scenario] = [
         kafka_brokers=[told(n + 0.5, "kafka-0.internal", 9092, "FindCoordinator", group_id="g") for n in range(12)],
     ),
     fires(
+        "KAF310", "critical", "told once where its coordinator is, it waits and does nothing",
+        kafka_connections=[idle(0, 0, observed_until=at(30))],
+        kafka_brokers=[told(0.5, "10.1.0.250", 9092, "FindCoordinator", group_id="g")],
+    ),
+    fires(
         "KAF311", "critical", "TLS to a clear-text port",
         kafka_connections=[connection(0, 0, client_address="10.1.0.1"), first_bytes(1, 1, client_opening="tls")],
     ),
@@ -268,6 +273,16 @@ CONNECTION_NEAR_MISSES: list[Scenario] = [
     silent(
         "KAF310", "a listing of topics every two seconds, by a name that is this server",
         kafka_connections=[idle(0, 0)], kafka_brokers=[told(n + 0.5, "kafka-0.internal", 9092) for n in SECONDS],
+    ),
+    silent(
+        "KAF310", "one of several brokers, and only its bootstrap server is captured",
+        kafka_connections=[idle(0, 0, observed_until=at(30))],
+        kafka_brokers=[told(0.4, "10.1.0.251", 9092), told(0.5, "10.1.0.250", 9092, "FindCoordinator", group_id="g")],
+    ),
+    silent(
+        "KAF310", "a tool that asks for a coordinator and ends",
+        kafka_connections=[idle(0, 0, lasts=1)],
+        kafka_brokers=[told(0.5, "10.1.0.250", 9092, "FindCoordinator", group_id="g")],
     ),
     silent(
         "KAF310", "a broker on this very host",
