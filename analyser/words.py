@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 
 def count(number: int, one: str, many: str | None = None) -> str:
     """`1 packet`, `2,500 packets`."""
@@ -11,6 +13,13 @@ def count(number: int, one: str, many: str | None = None) -> str:
 def times(number: int) -> str:
     """`once`, `twice`, `7 times`."""
     return {1: "once", 2: "twice"}.get(number, count(number, "time"))
+
+
+def names_text(names: Sequence[str], most: int = 5) -> str:
+    """`a, b and 3 more`; all of them where there are at most so many."""
+    if len(names) > most:
+        return f"{', '.join(names[:most])} and {len(names) - most} more"
+    return ", ".join(names)
 
 
 def sentence_start(text: str) -> str:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+from analyser.addresses import client_endpoint_text, server_of, server_text
 from analyser.detectors.detector import Detector
 from analyser.detectors.findings import Evidence, Finding
 from analyser.detectors.frame_rows import Row
@@ -33,8 +34,8 @@ def _ends(waits: Iterable[Row]) -> Iterator[Evidence]:
 
 def endpoints_text(flow: Mapping[str, Any]) -> str:
     """`10.0.0.1:50000 and 10.0.0.9:9092 (kafka)`."""
-    client, server = (f"{flow[f'{side}_address']}:{flow[f'{side}_port']}" for side in ("client", "server"))
-    return f"{client} and {server} ({flow['protocol'] or 'unknown protocol'})"
+    protocol = flow["protocol"] or "unknown protocol"
+    return f"{client_endpoint_text(flow)} and {server_text(flow)} ({protocol})"
 
 
 def flow_numbers(flow: Mapping[str, Any]) -> dict[str, Any]:
@@ -42,7 +43,7 @@ def flow_numbers(flow: Mapping[str, Any]) -> dict[str, Any]:
     return {
         "flow_id": flow["flow_id"],
         "address": flow["client_address"],
-        "server": f"{flow['server_address']}:{flow['server_port']}",
+        "server": server_of(flow),
     }
 
 

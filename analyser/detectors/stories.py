@@ -20,14 +20,14 @@ from analyser.detectors.numbers import cost
 from analyser.detectors.story_facts import Facts, Shared, facts_of, numbers_of
 from analyser.detectors.story_links import LINKS, Link
 from analyser.severity import confidence_rank, severity_rank
+from analyser.times import NS_PER_S
 
 Row = Mapping[str, Any]
 
-_NS_PER_S = 1_000_000_000
 # Rules see causes and consequences at their own pace: evidence of a cause may come so much later.
-_EARLIER_NS = 15 * _NS_PER_S
+_EARLIER_NS = 15 * NS_PER_S
 # So long after a cause is over something may still follow from it, unless the link lasts.
-_LATER_NS = 90 * _NS_PER_S
+_LATER_NS = 90 * NS_PER_S
 # Candidates looked at for one consequence: more are alike in everything that is compared.
 _MOST_CANDIDATES = 64
 # Rules whose findings accuse one client: so many clients are told one by one, more of them are one story.

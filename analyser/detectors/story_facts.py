@@ -8,8 +8,9 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
 from typing import Any
+
+from analyser.times import NS_PER_MS, ns_of
 
 Row = Mapping[str, Any]
 Shared = tuple[str, Any]
@@ -18,7 +19,6 @@ Shared = tuple[str, Any]
 _MEETS = {"KAF316": [3, 100]}
 # A finding about thousands of clients does not have all of them in common with others.
 _MOST_VALUES = 200
-_NS_PER_MS = 1_000_000
 # Kinds of values whose names say the same thing in one or in many.
 _PLAIN = {
     "group": ("group", "groups"),
@@ -146,8 +146,8 @@ def _places(numbers: Mapping[str, Any]) -> Iterator[Shared]:
 def _time(value: Any) -> int | None:
     """ISO 8601 or Unix ms as Unix ns."""
     if isinstance(value, int | float) and not isinstance(value, bool):
-        return int(value * _NS_PER_MS)
+        return int(value * NS_PER_MS)
     try:
-        return int(datetime.fromisoformat(str(value)).timestamp() * 1e9) if value else None
+        return ns_of(str(value)) if value else None
     except ValueError:
         return None

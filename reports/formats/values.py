@@ -9,10 +9,10 @@ null too.
 from __future__ import annotations
 
 import json
-from datetime import UTC, datetime
 
 import pyarrow as pa
 
+from analyser import times
 from analyser.registry.tables import ALL_TABLES
 from reports.formats.arrow import ArrowColumn, compute
 
@@ -42,13 +42,7 @@ def text_column(column: ArrowColumn, name: str) -> ArrowColumn:
 
 def time_text(ts_ns: int) -> str:
     """Unix time in ns as ISO 8601 UTC with 9 digits and Z."""
-    seconds, fraction = divmod(ts_ns, 1_000_000_000)
-    return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%dT%H:%M:%S}.{fraction:09d}Z"
-
-
-def clock_text(ts_ns: int) -> str:
-    """Unix time in ns as the time of day in UTC, to the second: `11:22:33`."""
-    return f"{datetime.fromtimestamp(ts_ns // 1_000_000_000, UTC):%H:%M:%S}"
+    return times.time_text(ts_ns, digits=9)
 
 
 def ms_text(value: float | None) -> str:

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from analyser.addresses import client_endpoint_text, server_text
 from analyser.words import count, sentence_start
 from reports.formats.document import Block, Cells, Copy, Heading, Paragraph, Section, severity_tone, without_empty
 from reports.formats.values import ms_text
@@ -303,14 +304,4 @@ def _connections(source: Source, flow_ids: Iterable[str]) -> dict[str, Connectio
         "select flow_id, client_address, client_port, server_address, server_port from flows "
         f"where flow_id in ({listed})",
     )
-    return {
-        row["flow_id"]: Connection(
-            _endpoint(row["client_address"], row["client_port"]), _endpoint(row["server_address"], row["server_port"])
-        )
-        for row in found
-    }
-
-
-def _endpoint(address: str | None, port: int | None) -> str:
-    host = f"[{address}]" if address and ":" in address else address or "?"
-    return f"{host}:{port if port is not None else '?'}"
+    return {row["flow_id"]: Connection(client_endpoint_text(row), server_text(row)) for row in found}

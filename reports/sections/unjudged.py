@@ -6,10 +6,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from typing import Any
 
+from analyser.times import moment_text
 from analyser.words import count
 from reports.formats.document import Paragraph
 from reports.formats.rows import with_times
-from reports.formats.values import clock_text
 from reports.questions.unjudged import UnjudgedErrors
 
 _SHOWN = 6
@@ -53,7 +53,7 @@ def _line(group: Sequence[UnjudgedErrors]) -> str:
     first, total = group[0], sum(one.exchanges for one in group)
     what = f"{total:,} {first.operation or 'undecoded requests'} {_error(first)}"
     begin, end = min(one.first_ns for one in group), max(one.last_ns for one in group)
-    times = clock_text(begin) if total == 1 else f"{clock_text(begin)} to {clock_text(end)}"
+    times = moment_text(begin) if total == 1 else f"{moment_text(begin)} to {moment_text(end)}"
     return f"{what} of {_who(group)}, {times}: no rule"
 
 

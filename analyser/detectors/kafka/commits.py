@@ -18,8 +18,9 @@ import pandas as pd
 
 from analyser.detectors.findings import Evidence
 from analyser.detectors.frame_rows import values
+from analyser.detectors.kafka import names
 from analyser.detectors.proof import Proof
-from analyser.words import printable
+from analyser.words import names_text, printable
 
 COMMITS = "kafka_offset_commits"
 COMMIT_COLUMNS = (
@@ -28,9 +29,6 @@ COMMIT_COLUMNS = (
     "ownership_confidence", "log_end_offset", "client_gap_ts", "flow_id", "file", "request_packet",
 )  # fmt: skip
 MAX_OFFSETS = 40
-MAX_PARTITIONS = 100
-# Longer names are cut in sentences; a member id is a client id and a UUID.
-MAX_NAME = 160
 
 # The same identity in SQL, for `suspects`: member id, else client.
 IDENTITY_SQL = (
@@ -142,19 +140,17 @@ def requests_of(commits: Iterable[Commit]) -> dict[str | None, list[Commit]]:
 
 def partitions_text(commits: Iterable[Commit], most: int = 5) -> str:
     """`t-0, t-1 and 7 more`: the partitions of these commits."""
-    names = sorted({(c.topic or "", c.partition) for c in commits})
-    text = ", ".join(f"{topic or '(unknown topic)'}-{partition}" for topic, partition in names[:most])
-    return text if len(names) <= most else f"{text} and {len(names) - most} more"
+    places = sorted({(c.topic or "", c.partition) for c in commits})
+    return names_text([names.partition_text(*place) for place in places], most)
 
 
 def committer_text(commit: Commit) -> str:
     """Who: client id, address, member id, generation, in words."""
-    client = printable(commit.client_id, MAX_NAME) if commit.client_id else "(no client id)"
-    who = f"client {client} at {commit.client_address or '(unknown address)'}"
+    who = names.who_text(commit.client_address, commit.client_id)
     if not commit.member_id:
         return f"{who} (no member id)"
     generation = "unknown" if commit.generation is None else commit.generation
-    return f"{who} (member {printable(commit.member_id, MAX_NAME)}, generation {generation})"
+    return f"{who} (member {printable(commit.member_id, names.MAX_NAME)}, generation {generation})"
 
 
 def partition_key(cluster: str | None, commit: Commit) -> dict[str, Any]:
@@ -191,7 +187,7 @@ def committer_numbers(commits: Sequence[Commit]) -> dict[str, Any]:
 def commits_numbers(commits: Sequence[Commit]) -> dict[str, Any]:
     """`partitions` and `committers` of a finding about one committer's commits; at least one."""
     partitions = sorted({f"{c.topic}-{c.partition}" for c in commits})
-    return {"partitions": partitions[:MAX_PARTITIONS], "committers": [committer_numbers(commits)]}
+    return {"partitions": partitions[: names.MAX_LISTED], "committers": [committer_numbers(commits)]}
 
 
 def numbers_of_committer(
@@ -215,12 +211,12 @@ def numbers_of_committer(
 
 def partition_text(commit: Commit) -> str:
     """topic-partition, as Kafka's own tools write it."""
-    return f"{printable(commit.topic, MAX_NAME) if commit.topic else '(unknown topic)'}-{commit.partition}"
+    return names.partition_text(commit.topic, commit.partition)
 
 
 def group_text(commit: Commit) -> str:
     """`Group billing`, to begin a sentence."""
-    return f"Group {printable(commit.group_id, MAX_NAME) if commit.group_id else '?'}"
+    return names.group_text(commit.group_id)
 
 
 def offsets_text(commits: Sequence[Commit]) -> str:

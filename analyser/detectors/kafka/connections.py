@@ -11,9 +11,8 @@ from typing import Any
 
 from analyser.detectors.findings import Evidence
 from analyser.detectors.frame_rows import Row
-from analyser.detectors.kafka.producers import client_numbers, clock_text, seconds_text
+from analyser.detectors.kafka.names import client_numbers
 from analyser.detectors.proof import Proof
-from analyser.words import printable
 
 CONNECTIONS = "kafka_connections"
 # Columns by which a connection is named and proven.
@@ -22,22 +21,6 @@ PLACE_COLUMNS = (
     "first_packet", "ts_last", "ts_closed", "first_exchange_id",
 )  # fmt: skip
 MOST_NAMED = 20
-
-
-def server_text(row: Mapping[str, Any]) -> str:
-    """`10.0.0.9:9092`, with brackets around an IPv6 address."""
-    return address_text(row["server_address"], row["server_port"])
-
-
-def address_text(host: str | None, port: int | None) -> str:
-    """A host or address with its port, as it stands in settings."""
-    name = printable(host, 120) if host else "(unknown host)"
-    return f"[{name}]:{port}" if ":" in name else f"{name}:{port}"
-
-
-def span_text(first_ns: int, last_ns: int) -> str:
-    """`from 2026-11-20 12:28:24 UTC on, for 30.1 s`."""
-    return f"from {clock_text(first_ns)} on, for {seconds_text(max(last_ns - first_ns, 0))}"
 
 
 def ended(row: Mapping[str, Any]) -> int:

@@ -13,17 +13,9 @@ from collections.abc import Iterable, Iterator
 from typing import Any, Literal, NamedTuple
 
 from analyser.detectors.findings import Evidence
-from analyser.detectors.kafka.reading import (
-    MAX_LISTED,
-    MAX_NAMED,
-    Run,
-    client_numbers,
-    client_text,
-    clock,
-    iso,
-    partition_name,
-    reader_numbers,
-)
+from analyser.detectors.kafka.names import MAX_LISTED, partition_text, who_numbers, who_text
+from analyser.detectors.kafka.reading import MAX_NAMED, Run, reader_numbers
+from analyser.times import moment_text, time_text
 
 Cause = Literal[
     "reset", "offsets deleted", "group deleted", "records deleted", "partitions added", "records expired", "log cut",
@@ -78,7 +70,7 @@ class Jump(NamedTuple):
         return {
             "topic": self.run.topic, "partition": self.run.partition, "stored_offset": self.stored,
             "begins_at": self.begins, "skipped": self.skipped, "again": self.again, "no_longer_in_log": self.gone,
-            "client_id": self.run.client_id, "address": self.run.client_address, "ts": iso(self.run.ts),
+            "client_id": self.run.client_id, "address": self.run.client_address, "ts": time_text(self.run.ts),
         }  # fmt: skip
 
 
@@ -185,10 +177,10 @@ def cause_text(jumps: list[Jump]) -> str:
     """Why, and who did it; jumps of one key."""
     first = jumps[0]
     run = first.run
-    who = client_text(run.change_client_address, run.change_client_id)
+    who = who_text(run.change_client_address, run.change_client_id)
     text = _CAUSES[first.cause].format(
         who=who,
-        when=clock(run.ts_change or run.ts),
+        when=moment_text(run.ts_change or run.ts),
         refused=run.out_of_range_offset,
         led_to=run.next_offset_before,
     )
@@ -201,7 +193,7 @@ def partitions_text(jumps: list[Jump]) -> str:
     """`t-0 from 500 to 900, t-1 ... and 7 more`: stored offsets and where reading began, the worst first."""
     worst = sorted(jumps, key=lambda jump: -(jump.skipped + jump.again))
     named = [
-        f"{partition_name(*jump.run.place)} stored {jump.stored}, read from {jump.begins}" for jump in worst[:MAX_NAMED]
+        f"{partition_text(*jump.run.place)} stored {jump.stored}, read from {jump.begins}" for jump in worst[:MAX_NAMED]
     ]
     return "; ".join(named) + (f"; and {len(jumps) - MAX_NAMED} more" if len(jumps) > MAX_NAMED else "")
 
@@ -210,14 +202,14 @@ def numbers_of(jumps: list[Jump]) -> dict[str, Any]:
     """What findings about jumps of one key share: cause, who, by partition, clients."""
     first, runs = jumps[0], [jump.run for jump in jumps]
     changed = first.cause in _BY_SOMEBODY
-    by = [client_numbers(first.run.change_client_address, first.run.change_client_id)] if changed else []
+    by = [who_numbers(first.run.change_client_address, first.run.change_client_id)] if changed else []
     return {
         "cause": first.cause,
         "auto_offset_reset": first.policy,
         "changed_by": by[0] if by else None,
-        "ts_change": iso(first.run.ts_change) if changed else None,
-        "ts_first": iso(min(run.ts for run in runs)),
-        "ts_last": iso(max(run.ts for run in runs)),
+        "ts_change": time_text(first.run.ts_change) if changed else None,
+        "ts_first": time_text(min(run.ts for run in runs)),
+        "ts_last": time_text(max(run.ts for run in runs)),
         "partitions": sorted({f"{run.topic}-{run.partition}" for run in runs})[:MAX_LISTED],
         "by_partition": [jump.numbers for jump in jumps[:MAX_LISTED]],
         "clients": [*by, *(one for one in reader_numbers(runs) if one not in by)],

@@ -61,9 +61,9 @@ from analyser.detectors.kafka.commits import (
     partition_text,
 )
 from analyser.severity import Confidence, Severity
+from analyser.times import NS_PER_S
 from analyser.words import count
 
-SECOND_NS = 1_000_000_000
 KEYS = ("cluster_id", "group_id", "topic", "partition")
 # A member gets a new id with every restart: a sentence that names hundreds tells nothing.
 _MOST_NAMED = 5
@@ -103,7 +103,7 @@ def _without_single_resets(commits: Sequence[Commit]) -> list[Commit]:
 
 def _window_ns(committers: Committers, gaps: float, least_s: float) -> float:
     between = [later.ts - earlier.ts for own in committers.values() for earlier, later in pairwise(own)]
-    return max(gaps * median(between) if between else 0.0, least_s * SECOND_NS)
+    return max(gaps * median(between) if between else 0.0, least_s * NS_PER_S)
 
 
 def _turns(commits: Sequence[Commit], window_ns: float) -> tuple[list[_Turn], list[_Turn]]:

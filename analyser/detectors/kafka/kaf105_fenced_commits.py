@@ -39,7 +39,6 @@ from analyser.detectors.frame_rows import first_value, values
 from analyser.detectors.kafka.commits import (
     COMMIT_COLUMNS,
     COMMITS,
-    MAX_PARTITIONS,
     Commit,
     by_identity,
     commit_proof,
@@ -52,6 +51,8 @@ from analyser.detectors.kafka.commits import (
     requests_of,
     sent_together,
 )
+from analyser.detectors.kafka.names import MAX_LISTED
+from analyser.times import NS_PER_S
 from analyser.words import count
 
 KEYS = ("cluster_id", "group_id", "client_address", "client_id")
@@ -67,7 +68,6 @@ MEANINGS = {
 }
 # What a client meets that was restarted or takes part in a rebalance.
 EVERYDAY = (22, 25, REBALANCE_IN_PROGRESS)
-_SECOND_NS = 1_000_000_000
 _MOST_COMMITTERS = 20
 
 
@@ -96,7 +96,7 @@ def detect(frames: Frames, *, zombie: int = 3, rebalance_s: float = 30.0) -> Ite
     for (_, code), own in refused.items():
         refusals = _refusals(own, code, latest)
         few = code in EVERYDAY and refusals.standing < zombie
-        if few and (not refusals.standing or _around(own, moves, rebalance_s * _SECOND_NS)):
+        if few and (not refusals.standing or _around(own, moves, rebalance_s * NS_PER_S)):
             continue
         yield _finding(cluster, refusals, zombie)
 
@@ -172,7 +172,7 @@ def _finding(cluster: str | None, refusals: _Refusals, zombie: int) -> Finding:
             "refused_requests": refusals.requests,
             "not_healed": refusals.standing,
             "members": refusals.members,
-            "partitions": sorted({f"{c.topic}-{c.partition}" for c in refused})[:MAX_PARTITIONS],
+            "partitions": sorted({f"{c.topic}-{c.partition}" for c in refused})[:MAX_LISTED],
             "committers": [committer_numbers(own) for own in by_member],
         },
     )

@@ -47,11 +47,12 @@ from analyser.detectors.kafka.commits import (
     partitions_text,
 )
 from analyser.detectors.kafka.members import MEMBER_COLUMNS, MEMBERS
-from analyser.detectors.kafka.reading import RUN_COLUMNS, RUNS, Run, client_numbers, client_text, clock, iso, runs_of
+from analyser.detectors.kafka.names import who_numbers, who_text
+from analyser.detectors.kafka.reading import RUN_COLUMNS, RUNS, Run, runs_of
+from analyser.times import NS_PER_S, moment_text, time_text
 from analyser.words import count, sentence_start
 
 KEYS = ("cluster_id", "group_id")
-_S = 1_000_000_000
 _GONE = ("vanished", "removed", "fenced")
 _Place = tuple[str | None, int]
 
@@ -111,7 +112,7 @@ def _stop(ring: Sequence[Commit], runs: Sequence[Run], members: Sequence[Row], s
     until, end, earlier = told.ts_last_log_end or 0, told.last_log_end_offset, told.earlier_log_end_offset
     stood = until - last.done_ns
     known = max(last.committed_offset, last.log_end_offset or 0)
-    if end is None or earlier is None or min(end, earlier) <= known or stood < seconds * _S:
+    if end is None or earlier is None or min(end, earlier) <= known or stood < seconds * NS_PER_S:
         return None
     if stood <= last.done_ns - ring[0].done_ns or _lost(last, runs):
         return None
@@ -146,8 +147,8 @@ def _is_gone(member: Row) -> bool:
 def _finding(cluster: str | None, stops: Sequence[_Stop]) -> Finding:
     worst = max(stops, key=lambda stop: stop.behind)
     last = worst.last
-    stood = (worst.until - last.done_ns) / _S
-    usual = median(later.done_ns - earlier.done_ns for earlier, later in pairwise(worst.ring)) / _S
+    stood = (worst.until - last.done_ns) / NS_PER_S
+    usual = median(later.done_ns - earlier.done_ns for earlier, later in pairwise(worst.ring)) / NS_PER_S
     text, next_step = _words(worst)
     lasts = [stop.last for stop in stops]
     waiting = sum(stop.behind for stop in stops)
@@ -155,8 +156,8 @@ def _finding(cluster: str | None, stops: Sequence[_Stop]) -> Finding:
         provisional=True,
         subject={"cluster": cluster, "group": last.group_id, "client": last.client_id, "kind": worst.kind},
         sentence=(
-            f"{group_text(last)} has committed nothing on {partitions_text(lasts)} since {clock(last.done_ns)}, for "
-            f"{stood:.1f} s, where commits came every {usual:.1f} s: {sentence_start(committer_text(last))} stored "
+            f"{group_text(last)} has committed nothing on {partitions_text(lasts)} since {moment_text(last.done_ns)}, "
+            f"for {stood:.1f} s, where commits came every {usual:.1f} s: {sentence_start(committer_text(last))} stored "
             f"{last.committed_offset} of {partitions_text([last])} last, and {count(worst.behind, 'record')} wait "
             f"there. {text}"
         ),
@@ -174,10 +175,10 @@ def _finding(cluster: str | None, stops: Sequence[_Stop]) -> Finding:
             "records_behind": waiting,
             "seconds": round(stood, 3),
             "usual_seconds": round(usual, 3),
-            "ts_last_commit": iso(last.done_ns),
-            "since": iso(last.done_ns),
-            "until": iso(worst.until),
-            "clients": [client_numbers(last.client_address, last.client_id, last.member_id)],
+            "ts_last_commit": time_text(last.done_ns),
+            "since": time_text(last.done_ns),
+            "until": time_text(worst.until),
+            "clients": [who_numbers(last.client_address, last.client_id, last.member_id)],
         },
     )
 
@@ -186,13 +187,13 @@ def _words(stop: _Stop) -> tuple[str, str]:
     if stop.reader is not None:
         reader = stop.reader
         return (
-            f"{sentence_start(client_text(*reader.client, reader.member_id))} still reads, up to "
+            f"{sentence_start(who_text(*reader.client, reader.member_id))} still reads, up to "
             f"{reader.next_offset}.",
             "Look in the log of this client for commits that are no longer called, and for a handler that is stuck "
             "behind what was fetched; a restart reads again from the last commit.",
         )  # fmt: skip
     member = stop.member or {}
-    seen = clock(member["ts_last"])
+    seen = moment_text(member["ts_last"])
     if stop.kind == "gone":
         return (
             f"It was last heard of at {seen}, did not leave the group, and nobody reads in its place.",

@@ -50,11 +50,11 @@ from analyser.detectors.kafka.commits import (
     partition_key,
     partition_text,
 )
+from analyser.times import NS_PER_MS, NS_PER_S
 from analyser.words import count, sentence_start
 
 FETCHES, LISTS, BATCHES = "kafka_fetch_partitions", "kafka_list_offsets", "kafka_produce_batches"
 KEYS = ("cluster_id", "topic", "partition")
-_S = 1_000_000_000
 
 
 class _Ends(NamedTuple):
@@ -130,8 +130,8 @@ def _growth(ends: _Ends, commits: Sequence[Commit], samples: int, least_lag: int
     done = [commit.done_ns for commit in commits]
     begin, until = max(done[0], ends.at[0]), ends.at[-1]
     stored = commits[-1].committed_offset
-    age_s = (until - max(ends.since(stored), begin)) / _S
-    if until - begin < least_s * _S or age_s < least_s:
+    age_s = (until - max(ends.since(stored), begin)) / NS_PER_S
+    if until - begin < least_s * NS_PER_S or age_s < least_s:
         return None
     for since in (begin, begin + (until - begin) // 2):
         times = [since + (until - since) * step // (samples - 1) for step in range(samples)]
@@ -166,7 +166,7 @@ def _cause(own: Sequence[Row], commits: Sequence[Commit], growth: _Growth) -> _C
             "Capture where this consumer fetches, or look at how long it handles a batch of records.",
         )  # fmt: skip
     pauses = [after[0] - before[1] for before, after in pairwise(seen)] + [growth.until - seen[-1][1]]
-    idle, longest = sum(max(0, pause) for pause in pauses), max(0, *pauses) / _S
+    idle, longest = sum(max(0, pause) for pause in pauses), max(0, *pauses) / NS_PER_S
     waited = sum(answered - max(ts, growth.begin) for ts, answered, row in seen if row["records_bytes"])
     total = max(growth.until - min(seen[0][0], growth.until), 1)
     again = [one for one in commits if one.done_ns >= seen[-1][1]]
@@ -201,7 +201,7 @@ def _cause(own: Sequence[Row], commits: Sequence[Commit], growth: _Growth) -> _C
     if waited * 2 > total:
         return _Cause(
             "broker or network",
-            f"It waits for answers with records: {waited / len(seen) / 1e6:,.0f} ms each.",
+            f"It waits for answers with records: {waited / len(seen) / NS_PER_MS:,.0f} ms each.",
             "Look at the latency of Fetch at this broker (`wirewitness brokers --over-time`), and at TCP between both: "
             "retransmissions, full windows, round trip time.",
             longest,
@@ -216,7 +216,7 @@ def _cause(own: Sequence[Row], commits: Sequence[Commit], growth: _Growth) -> _C
 def _finding(cluster: str | None, commits: Sequence[Commit], growth: _Growth, cause: _Cause) -> Finding:
     last = commits[-1]
     key = partition_key(cluster, last)
-    seconds = (growth.until - growth.begin) / _S
+    seconds = (growth.until - growth.begin) / NS_PER_S
     return DETECTOR.finding(
         subject=key,
         confidence="medium" if cause.word == "unknown" else "high",

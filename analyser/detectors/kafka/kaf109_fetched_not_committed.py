@@ -31,19 +31,10 @@ from analyser.detectors.detector import Detector, Frames
 from analyser.detectors.findings import Evidence, Finding
 from analyser.detectors.frame_rows import Row, first_value, rows_of
 from analyser.detectors.kafka.commits import COMMITS
-from analyser.detectors.kafka.reading import (
-    RUN_COLUMNS,
-    RUNS,
-    Run,
-    client_numbers,
-    client_text,
-    clock,
-    iso,
-    partition_name,
-    proof_of_runs,
-    runs_of,
-)
-from analyser.words import count, printable
+from analyser.detectors.kafka.names import group_text, partition_text, who_numbers, who_text
+from analyser.detectors.kafka.reading import RUN_COLUMNS, RUNS, Run, proof_of_runs, runs_of
+from analyser.times import NS_PER_S, moment_text, seconds_text, time_text
+from analyser.words import count
 
 KEYS = ("cluster_id", "group_id", "topic", "partition")
 
@@ -60,11 +51,11 @@ def detect(frames: Frames, *, messages: int = 1000, gaps: float = 3.0, least: in
     waited = run.ts_last - last["ts"]
     gap = run.ts_last_gap is not None and run.ts_last_gap > last["ts"]
     if behind >= messages and waited > gaps * usual and not gap:
-        yield _finding(first_value(frames[RUNS], "cluster_id"), run, last, behind, waited / 1e9, usual / 1e9, commits)
+        yield _finding(first_value(frames[RUNS], "cluster_id"), run, last, behind, waited, round(usual), commits)
 
 
 def _finding(
-    cluster: str | None, run: Run, last: Row, behind: int, waited: float, usual: float, commits: Sequence[Row]
+    cluster: str | None, run: Run, last: Row, behind: int, waited: int, usual: int, commits: Sequence[Row]
 ) -> Finding:
     key: dict[str, Any] = {
         "cluster": cluster, "group": run.group_id, "topic": run.topic, "partition": run.partition,
@@ -73,10 +64,11 @@ def _finding(
         provisional=True,
         subject=key,
         sentence=(
-            f"Group {printable(run.group_id or '?', 160)}: {client_text(*run.client, run.member_id)} reads "
-            f"{partition_name(*run.place)} up to {run.next_offset} and has not committed since {clock(last['ts'])} "
-            f"(offset {last['committed_offset']}): {count(behind, 'record')} in {waited:.1f} s, where it used to "
-            f"commit every {usual:.1f} s. A restart delivers them again."
+            f"{group_text(run.group_id)}: {who_text(*run.client, run.member_id)} reads "
+            f"{partition_text(*run.place)} up to {run.next_offset} and has not committed since "
+            f"{moment_text(last['ts'])} (offset {last['committed_offset']}): {count(behind, 'record')} in "
+            f"{seconds_text(waited)}, where it used to commit every {seconds_text(usual)}. A restart "
+            "delivers them again."
         ),
         next_step=(
             "Look in the log of this client for commits that fail or are no longer called, and for a handler that is "
@@ -93,11 +85,11 @@ def _finding(
             "messages_uncommitted": behind,
             "last_offset": last["committed_offset"],
             "fetched_to": run.next_offset,
-            "seconds_since_commit": round(waited, 3),
-            "usual_seconds": round(usual, 3),
+            "seconds_since_commit": round(waited / NS_PER_S, 3),
+            "usual_seconds": round(usual / NS_PER_S, 3),
             "commits": len(commits),
-            "ts_last_commit": iso(last["ts"]),
-            "clients": [client_numbers(*run.client, run.member_id)],
+            "ts_last_commit": time_text(last["ts"]),
+            "clients": [who_numbers(*run.client, run.member_id)],
         },
     )
 

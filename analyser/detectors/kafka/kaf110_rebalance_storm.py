@@ -29,17 +29,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from analyser.detectors.detector import Detector, Frames
 from analyser.detectors.findings import Finding
 from analyser.detectors.frame_rows import Row, rows_of
-from analyser.detectors.kafka.members import (
-    KEYS,
-    NS_PER_MS,
-    NS_PER_S,
-    REBALANCE_COLUMNS,
-    REBALANCES,
-    group_text,
-    pauses_of,
-    proof,
-)
-from analyser.detectors.kafka.producers import MAX_NAME, client_text, seconds_text, time_text
+from analyser.detectors.kafka.members import KEYS, REBALANCE_COLUMNS, REBALANCES, pauses_of, proof
+from analyser.detectors.kafka.names import MAX_NAME, client_text, group_text
+from analyser.times import NS_PER_MS, NS_PER_S, seconds_text, time_text
 from analyser.words import count, printable, times
 
 _COUNTED = ("joined", "left", "vanished", "subscription changed", "leader", "member")

@@ -38,16 +38,14 @@ from analyser.detectors.kafka.members import (
     KEYS,
     MEMBER_COLUMNS,
     MEMBERS,
-    NS_PER_MS,
-    NS_PER_S,
     culprit,
-    group_text,
     member_text,
     partitions_of,
     proof,
     who,
 )
-from analyser.detectors.kafka.producers import clock_text, seconds_text, time_text
+from analyser.detectors.kafka.names import group_text
+from analyser.times import NS_PER_MS, NS_PER_S, clock_text, seconds_text, time_text
 
 DEFAULT_SESSION_MS = 45_000
 _LONG_NS = 60 * NS_PER_S

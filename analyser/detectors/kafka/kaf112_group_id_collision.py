@@ -33,18 +33,10 @@ from typing import Any
 from analyser.detectors.detector import Detector, Frames
 from analyser.detectors.findings import Finding
 from analyser.detectors.frame_rows import Row, rows_of
-from analyser.detectors.kafka.members import (
-    KEYS,
-    MEMBER_COLUMNS,
-    MEMBERS,
-    REBALANCES,
-    culprit,
-    group_text,
-    proof,
-    who,
-)
-from analyser.detectors.kafka.producers import MAX_NAME, client_text, names_text, period_text, time_text
-from analyser.words import count, printable, times
+from analyser.detectors.kafka.members import KEYS, MEMBER_COLUMNS, MEMBERS, REBALANCES, culprit, proof, who
+from analyser.detectors.kafka.names import MAX_NAME, client_text, group_text
+from analyser.times import period_text, time_text
+from analyser.words import count, names_text, printable, times
 
 EVENTS = "kafka_group_events"
 INCONSISTENT_GROUP_PROTOCOL = 23

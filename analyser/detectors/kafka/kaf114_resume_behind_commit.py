@@ -41,8 +41,10 @@ from analyser.detectors.kafka.jumps import (
     numbers_of,
     partitions_text,
 )
-from analyser.detectors.kafka.reading import RUN_COLUMNS, RUNS, clock, proof_of_runs, readers_text, runs_of
-from analyser.words import count, printable
+from analyser.detectors.kafka.names import group_text
+from analyser.detectors.kafka.reading import RUN_COLUMNS, RUNS, proof_of_runs, readers_text, runs_of
+from analyser.times import moment_text
+from analyser.words import count
 
 KEYS = ("cluster_id", "group_id")
 
@@ -69,9 +71,9 @@ def _finding(cluster: str | None, jumps: list[Jump]) -> Finding:
         provisional=doubt,
         subject={**key, "cause": cause, "change": runs[0].change_exchange_id if jumps[0].key[1] else jumps[0].policy},
         sentence=(
-            f"Group {printable(group or '?', 160)} reads {count(again, 'record')} of "
+            f"{group_text(group)} reads {count(again, 'record')} of "
             f"{count(len({run.place for run in runs}), 'partition')} again ({partitions_text(jumps)}): "
-            f"{cause_text(jumps)}. They were delivered a second time from {clock(runs[0].ts)} on to "
+            f"{cause_text(jumps)}. They were delivered a second time from {moment_text(runs[0].ts)} on to "
             f"{readers_text(runs)}."
         ),
         next_step=_next_step(jumps),

@@ -31,9 +31,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from analyser.detectors.detector import Detector, Frames
 from analyser.detectors.findings import Finding
 from analyser.detectors.frame_rows import Row, rows_of
-from analyser.detectors.kafka.members import KEYS, MEMBER_COLUMNS, MEMBERS, NS_PER_S, group_text, proof, who
-from analyser.detectors.kafka.producers import MAX_NAME, client_text, names_text, time_text
-from analyser.words import count, printable
+from analyser.detectors.kafka.members import KEYS, MEMBER_COLUMNS, MEMBERS, proof, who
+from analyser.detectors.kafka.names import MAX_NAME, client_text, group_text
+from analyser.times import NS_PER_S, time_text
+from analyser.words import count, names_text, printable
 
 ASSIGNMENTS = "kafka_assignments"
 RANGE = "range"

@@ -33,15 +33,14 @@ from analyser.detectors.kafka.members import (
     KEYS,
     MEMBER_COLUMNS,
     MEMBERS,
-    NS_PER_S,
     REBALANCE_COLUMNS,
     REBALANCES,
     culprit,
-    group_text,
     proof,
     who,
 )
-from analyser.detectors.kafka.producers import MAX_NAME, client_text, seconds_text, time_text
+from analyser.detectors.kafka.names import MAX_NAME, client_text, group_text
+from analyser.times import NS_PER_S, seconds_text, time_text
 from analyser.words import printable, times
 
 _ENDED = ("left", "vanished", "removed", "fenced")

@@ -29,9 +29,9 @@ from collections.abc import Iterator, Sequence
 from analyser.detectors.detector import Detector, Frames
 from analyser.detectors.findings import Finding
 from analyser.detectors.frame_rows import Row, rows_of
-from analyser.detectors.kafka.members import NS_PER_MS, NS_PER_S
-from analyser.detectors.kafka.producers import client_text, period_text, time_text
+from analyser.detectors.kafka.names import client_text
 from analyser.detectors.proof import Proof, evidence_of
+from analyser.times import NS_PER_MS, NS_PER_S, period_text, time_text
 from analyser.words import times
 
 KEYS = ("cluster_id", "client_address", "client_id")

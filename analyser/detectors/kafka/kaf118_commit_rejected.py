@@ -36,7 +36,6 @@ from analyser.detectors.frame_rows import first_value
 from analyser.detectors.kafka.commits import (
     COMMIT_COLUMNS,
     COMMITS,
-    MAX_PARTITIONS,
     Commit,
     Identity,
     by_identity,
@@ -50,6 +49,7 @@ from analyser.detectors.kafka.commits import (
     partitions_text,
     requests_of,
 )
+from analyser.detectors.kafka.names import MAX_LISTED
 from analyser.words import count
 
 KEYS = ("cluster_id", "group_id")
@@ -183,7 +183,7 @@ def _finding(
             "all_requests": total,
             "rejected_share": round(requests / total, 6),
             "healed": healed,
-            "not_stored": [one.numbers for one in outcomes if not one.again][:MAX_PARTITIONS],
+            "not_stored": [one.numbers for one in outcomes if not one.again][:MAX_LISTED],
             **commits_numbers(rejected),
         },
     )

@@ -36,20 +36,10 @@ import pandas as pd
 from analyser.detectors.detector import Detector, Frames
 from analyser.detectors.findings import Evidence, Finding
 from analyser.detectors.frame_rows import Row, first_value, rows_of
-from analyser.detectors.kafka.reading import (
-    MAX_NAMED,
-    RUN_COLUMNS,
-    RUNS,
-    Run,
-    client_numbers,
-    client_text,
-    clock,
-    iso,
-    partition_name,
-    proof_of_runs,
-    runs_of,
-)
-from analyser.words import count, printable, times
+from analyser.detectors.kafka.names import group_text, partition_text, who_numbers, who_text
+from analyser.detectors.kafka.reading import MAX_NAMED, RUN_COLUMNS, RUNS, Run, proof_of_runs, runs_of
+from analyser.times import moment_text, time_text
+from analyser.words import count, times
 
 KEYS = ("cluster_id", "group_id")
 EVENTS = "kafka_group_events"
@@ -181,9 +171,9 @@ def _finding(
                 f"{one.again[-1].topic}-{one.again[-1].partition}" for one in stuck if one not in worst
             ),
             "records_again": sum(_given_again(one) for one in worst),
-            "ts_first": iso(runs[0].ts),
-            "ts_last": iso(max(run.ts_last for run in runs)),
-            "clients": [client_numbers(*client, members[client]) for client, _ in clients.most_common()],
+            "ts_first": time_text(runs[0].ts),
+            "ts_last": time_text(max(run.ts_last for run in runs)),
+            "clients": [who_numbers(*client, members[client]) for client, _ in clients.most_common()],
         },
     )
 
@@ -201,8 +191,8 @@ def _sentence(
     members: dict[tuple[str | None, str | None], str | None],
 ) -> str:
     last = worst[0].again[-1]
-    where = [f"{partition_name(*one.again[-1].place)} offset {one.again[-1].first_offset}" for one in worst[:MAX_NAMED]]
-    who = [f"{client_text(*c, members[c])} ({times(number)})" for c, number in clients.most_common(MAX_NAMED)]
+    where = [f"{partition_text(*one.again[-1].place)} offset {one.again[-1].first_offset}" for one in worst[:MAX_NAMED]]
+    who = [f"{who_text(*c, members[c])} ({times(number)})" for c, number in clients.most_common(MAX_NAMED)]
     timeouts = sum(one.by_timeout for one in thrown)
     reason = (
         f"left with the reason that it did not poll in time (max.poll.interval.ms) {times(timeouts)}"
@@ -211,10 +201,10 @@ def _sentence(
     )
     one_of = " (one poll held records of each: the wire does not tell which is the culprit)" if len(worst) > 1 else ""
     return (
-        f"Group {printable(last.group_id or '?', 160)} does not get past {', '.join(where)}{one_of}: from "
-        f"{clock(runs[0].ts)} to {clock(max(run.ts_last for run in runs))} the records from there on were delivered "
-        f"{times(worst[0].deliveries)}, to {', '.join(who)}. A member {reason} while it handled them, and no commit "
-        f"passed that offset ({count(sum(_given_again(one) for one in worst), 'record')} fetched again)."
+        f"{group_text(last.group_id)} does not get past {', '.join(where)}{one_of}: from "
+        f"{moment_text(runs[0].ts)} to {moment_text(max(run.ts_last for run in runs))} the records from there on were "
+        f"delivered {times(worst[0].deliveries)}, to {', '.join(who)}. A member {reason} while it handled them, and no "
+        f"commit passed that offset ({count(sum(_given_again(one) for one in worst), 'record')} fetched again)."
     )
 
 

@@ -31,22 +31,20 @@ from typing import Any, NamedTuple
 from analyser.detectors.detector import Detector, Frames
 from analyser.detectors.findings import Finding
 from analyser.detectors.frame_rows import first_value
+from analyser.detectors.kafka.names import group_text, partition_text, who_text
 from analyser.detectors.kafka.reading import (
     MAX_NAMED,
     RUN_COLUMNS,
     RUNS,
     Client,
     Run,
-    client_text,
-    clock,
-    iso,
     names_of,
-    partition_name,
     proof_of_runs,
     reader_numbers,
     runs_of,
 )
-from analyser.words import count, printable
+from analyser.times import moment_text, time_text
+from analyser.words import count
 
 KEYS = ("cluster_id", "group_id")
 
@@ -113,8 +111,8 @@ def _finding(cluster: str | None, jumps: Sequence[_Jump]) -> Finding:
             "by_partition": [_numbers(jump) for jump in jumps[:100]],
             "messages_skipped": sum(_records(jump) for jump in jumps if forward and not jump.refused),
             "messages_again": sum(_records(jump) for jump in jumps if not forward),
-            "ts_first": iso(runs[0].ts),
-            "ts_last": iso(runs[-1].ts),
+            "ts_first": time_text(runs[0].ts),
+            "ts_last": time_text(runs[-1].ts),
             "clients": reader_numbers(runs),
         },
     )
@@ -135,10 +133,10 @@ def _numbers(jump: _Jump) -> dict[str, Any]:
 
 def _sentence(jumps: Sequence[_Jump]) -> str:
     run = jumps[-1].run
-    head = f"Group {printable(run.group_id or '?', 160)}: {client_text(*run.client, run.member_id)}"
+    head = f"{group_text(run.group_id)}: {who_text(*run.client, run.member_id)}"
     named = []
     for jump in jumps[:MAX_NAMED]:
-        where = f"{partition_name(*jump.run.place)} from {jump.origin} to {jump.target} at {clock(jump.run.ts)}"
+        where = f"{partition_text(*jump.run.place)} from {jump.origin} to {jump.target} at {moment_text(jump.run.ts)}"
         refused = f" (refused with OFFSET_OUT_OF_RANGE; it began again at {jump.run.first_offset})"
         named.append(where + (refused if jump.refused else f" ({count(abs(_records(jump)), 'record')})"))
     more = f" and {count(len(jumps) - MAX_NAMED, 'time')} more" if len(jumps) > MAX_NAMED else ""

@@ -44,9 +44,11 @@ from analyser.detectors.kafka.jumps import (
     numbers_of,
     partitions_text,
 )
-from analyser.detectors.kafka.reading import RUN_COLUMNS, RUNS, clock, proof_of_runs, readers_text, runs_of
+from analyser.detectors.kafka.names import group_text
+from analyser.detectors.kafka.reading import RUN_COLUMNS, RUNS, proof_of_runs, readers_text, runs_of
 from analyser.severity import Severity
-from analyser.words import count, printable
+from analyser.times import moment_text
+from analyser.words import count
 
 KEYS = ("cluster_id", "group_id")
 
@@ -74,9 +76,9 @@ def _finding(cluster: str | None, jumps: list[Jump]) -> Finding:
         provisional=doubt,
         subject={**key, "cause": cause, "change": runs[0].change_exchange_id if jumps[0].key[1] else jumps[0].policy},
         sentence=(
-            f"Group {printable(group or '?', 160)} never read {count(skipped, 'record')} of "
+            f"{group_text(group)} never read {count(skipped, 'record')} of "
             f"{count(len({run.place for run in runs}), 'partition')} ({partitions_text(jumps)}): {cause_text(jumps)}. "
-            f"From {clock(runs[0].ts)} on {readers_text(runs)} read behind them.{_gone(jumps)}"
+            f"From {moment_text(runs[0].ts)} on {readers_text(runs)} read behind them.{_gone(jumps)}"
         ),
         next_step=_next_step(jumps),
         proof=proof_of_runs(runs, before, first_ns),

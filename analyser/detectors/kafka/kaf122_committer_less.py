@@ -29,20 +29,19 @@ from analyser.detectors.detector import Detector, Frames
 from analyser.detectors.findings import Finding
 from analyser.detectors.frame_rows import first_value, values
 from analyser.detectors.kafka.commits import COMMITS
+from analyser.detectors.kafka.names import group_text, who_text
 from analyser.detectors.kafka.reading import (
     RUN_COLUMNS,
     RUNS,
     Client,
     Run,
-    client_text,
-    clock,
-    iso,
     names_of,
     proof_of_runs,
     reader_numbers,
     runs_of,
 )
-from analyser.words import count, printable
+from analyser.times import NS_PER_S, moment_text, seconds_text, time_text
+from analyser.words import count
 
 KEYS = ("cluster_id", "group_id")
 
@@ -57,15 +56,15 @@ def detect(frames: Frames, *, records: int = 1000, seconds: float = 60.0) -> Ite
         clients.setdefault(run.client, []).append(run)
     for client, runs in clients.items():
         given = sum(run.records_count or 0 for run in runs)
-        lasts = (max(run.ts_last for run in runs) - runs[0].ts) / 1e9
+        lasts = max(run.ts_last for run in runs) - runs[0].ts
         seen = any(run.member_id for run in runs)
         others = any(run.place in committed for run in runs) or (committed and not all(run.is_named for run in runs))
         silent = client not in committers and not others
-        if seen and silent and given and (given >= records or lasts >= seconds):
+        if seen and silent and given and (given >= records or lasts >= seconds * NS_PER_S):
             yield _finding(first_value(frames[RUNS], "cluster_id"), runs, given, lasts)
 
 
-def _finding(cluster: str | None, runs: Sequence[Run], given: int, lasts: float) -> Finding:
+def _finding(cluster: str | None, runs: Sequence[Run], given: int, lasts: int) -> Finding:
     last = runs[-1]
     gap = any((run.ts_last_gap or 0) > runs[0].ts for run in runs)
     key = {"cluster": cluster, "group": last.group_id, "client": last.client_id, "address": last.client_address}
@@ -76,10 +75,10 @@ def _finding(cluster: str | None, runs: Sequence[Run], given: int, lasts: float)
         confidence="medium" if gap else "high",
         subject=key,
         sentence=(
-            f"Group {printable(last.group_id or '?', 160)}: {client_text(*last.client, last.member_id)} was given "
-            f"{count(given, 'record')} of {', '.join(names_of(runs)[:5])} in {lasts:.1f} s (from {clock(runs[0].ts)}), "
-            f"and nobody commits them. {start}A restart delivers them again, or skips to the end with "
-            "auto.offset.reset=latest."
+            f"{group_text(last.group_id)}: {who_text(*last.client, last.member_id)} was given "
+            f"{count(given, 'record')} of {', '.join(names_of(runs)[:5])} in {seconds_text(lasts)} (from "
+            f"{moment_text(runs[0].ts)}), and nobody commits them. {start}A restart delivers them again, or skips to "
+            "the end with auto.offset.reset=latest."
         ),
         next_step=(
             "Look whether enable.auto.commit is off and the application forgets to commit. If it keeps its offsets "
@@ -92,9 +91,9 @@ def _finding(cluster: str | None, runs: Sequence[Run], given: int, lasts: float)
             "member": last.member_id,
             "partitions": names_of(runs),
             "messages_uncommitted": given,
-            "seconds": round(lasts, 3),
-            "ts_first": iso(runs[0].ts),
-            "ts_last": iso(max(run.ts_last for run in runs)),
+            "seconds": round(lasts / NS_PER_S, 3),
+            "ts_first": time_text(runs[0].ts),
+            "ts_last": time_text(max(run.ts_last for run in runs)),
             "clients": reader_numbers(runs),
         },
     )

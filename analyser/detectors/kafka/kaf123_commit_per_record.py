@@ -30,6 +30,7 @@ from analyser.detectors.frame_rows import first_value
 from analyser.detectors.kafka.commit_columns import CommitColumns, Integers, commit_columns
 from analyser.detectors.kafka.commits import COMMIT_COLUMNS, COMMITS, committer_key, committer_text, group_text
 from analyser.detectors.proof import Proof
+from analyser.times import NS_PER_S
 
 KEYS = ("cluster_id", "group_id", "client_address", "client_id")
 
@@ -42,7 +43,7 @@ def detect(frames: Frames, *, rate: float = 50.0, least: int = 200, share: float
         rows = np.flatnonzero(committers == number)
         own = commits.take(rows)
         requests = len(np.unique(own.texts["exchange_id"].codes))
-        seconds = float(own.ts.max() - own.ts.min()) / 1e9
+        seconds = float(own.ts.max() - own.ts.min()) / NS_PER_S
         steps = _steps(own)
         single = float((steps == 1).mean()) if len(steps) else 0.0
         if requests >= least and requests >= rate * seconds and single >= share:

@@ -29,20 +29,10 @@ from itertools import pairwise
 from analyser.detectors.detector import Detector, Frames
 from analyser.detectors.findings import Evidence, Finding
 from analyser.detectors.frame_rows import first_value
-from analyser.detectors.kafka.reading import (
-    RUN_COLUMNS,
-    RUNS,
-    Run,
-    client_numbers,
-    client_text,
-    clock,
-    iso,
-    names_of,
-    proof_of_runs,
-    readers_text,
-    runs_of,
-)
-from analyser.words import count, printable, times
+from analyser.detectors.kafka.names import group_text, who_numbers, who_text
+from analyser.detectors.kafka.reading import RUN_COLUMNS, RUNS, Run, names_of, proof_of_runs, readers_text, runs_of
+from analyser.times import moment_text, time_text
+from analyser.words import count, times
 
 KEYS = ("cluster_id", "group_id")
 # Partitions that a member takes over at one time are one episode: a record that was under way in each proves nothing.
@@ -70,16 +60,16 @@ def _finding(cluster: str | None, short: Sequence[Run], begun: int) -> Finding:
     committers = dict.fromkeys(
         (run.stored_client_address, run.stored_client_id) for run in short if run.stored_client_id
     )
-    who = ", ".join(client_text(*client) for client in committers) or readers_text(short)
+    who = ", ".join(who_text(*client) for client in committers) or readers_text(short)
     clients = [*committers, *(run.client for run in short if run.client not in committers)]
     members = {run.client: run.member_id for run in short}
     return DETECTOR.finding(
         confidence="high" if all(run.transactional is False for run in short) else "medium",
         subject=key,
         sentence=(
-            f"Group {printable(last.group_id or '?', 160)}: {who} commits the offset of the last record and not the "
+            f"{group_text(last.group_id)}: {who} commits the offset of the last record and not the "
             f"next one: {times(len(short))} of {begun:,} begins of reading came one record below what had been read "
-            f"({', '.join(names_of(short)[:5])}), from {clock(short[0].ts)} to {clock(last.ts)}; "
+            f"({', '.join(names_of(short)[:5])}), from {moment_text(short[0].ts)} to {moment_text(last.ts)}; "
             f"{count(len(short), 'record')} came twice."
         ),
         next_step=(
@@ -97,9 +87,9 @@ def _finding(cluster: str | None, short: Sequence[Run], begun: int) -> Finding:
             "all_begins": begun,
             "records_again": len(short),
             "messages_again": len(short),
-            "ts_first": iso(short[0].ts),
-            "ts_last": iso(last.ts),
-            "clients": [client_numbers(*client, members.get(client)) for client in dict.fromkeys(clients)],
+            "ts_first": time_text(short[0].ts),
+            "ts_last": time_text(last.ts),
+            "clients": [who_numbers(*client, members.get(client)) for client in dict.fromkeys(clients)],
         },
     )  # fmt: skip
 

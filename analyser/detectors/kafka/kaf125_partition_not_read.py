@@ -33,20 +33,10 @@ from analyser.detectors.detector import Detector, Frames
 from analyser.detectors.findings import Finding
 from analyser.detectors.frame_rows import first_value, values
 from analyser.detectors.kafka.commits import COMMITS
-from analyser.detectors.kafka.reading import (
-    RUN_COLUMNS,
-    RUNS,
-    Client,
-    Run,
-    client_numbers,
-    client_text,
-    clock,
-    iso,
-    partition_name,
-    proof_of_runs,
-    runs_of,
-)
-from analyser.words import count, printable
+from analyser.detectors.kafka.names import group_text, partition_text, who_numbers, who_text
+from analyser.detectors.kafka.reading import RUN_COLUMNS, RUNS, Client, Run, proof_of_runs, runs_of
+from analyser.times import NS_PER_S, moment_text, seconds_text, time_text
+from analyser.words import count
 
 KEYS = ("cluster_id", "group_id")
 ASSIGNMENTS = "kafka_assignments"
@@ -66,11 +56,11 @@ def detect(frames: Frames, *, seconds: float = 30.0) -> Iterator[Finding]:
     owners = _owners(frames[ASSIGNMENTS])
     for run in last_read.values():
         stood = last_seen[run.client] - run.ts_last
-        if stood >= seconds * 1e9 and _grows(run) and not _is_elsewhere(run, owners):
+        if stood >= seconds * NS_PER_S and _grows(run) and not _is_elsewhere(run, owners):
             quiet = committed.get(run.place, 0) <= run.ts_last + stood / 2
             lost = run.ts_last_gap is not None and run.ts_last_gap > run.ts_last
             if quiet and not lost:
-                yield _finding(first_value(frames[RUNS], "cluster_id"), run, stood / 1e9, runs)
+                yield _finding(first_value(frames[RUNS], "cluster_id"), run, stood, runs)
 
 
 def _grows(run: Run) -> bool:
@@ -105,7 +95,7 @@ def _is_elsewhere(run: Run, owners: Mapping[_Place, tuple[int, str | None]]) -> 
     return ts > run.ts and member is not None and run.member_id is not None and member != run.member_id
 
 
-def _finding(cluster: str | None, run: Run, stood: float, runs: Sequence[Run]) -> Finding:
+def _finding(cluster: str | None, run: Run, stood: int, runs: Sequence[Run]) -> Finding:
     key: dict[str, Any] = {
         "cluster": cluster, "group": run.group_id, "topic": run.topic, "partition": run.partition,
     }  # fmt: skip
@@ -115,9 +105,9 @@ def _finding(cluster: str | None, run: Run, stood: float, runs: Sequence[Run]) -
         provisional=True,
         subject=key,
         sentence=(
-            f"Group {printable(run.group_id or '?', 160)}: {client_text(*run.client, run.member_id)} does not read "
-            f"{partition_name(*run.place)} since {clock(run.ts_last)} (offset {run.next_offset}), for {stood:.1f} s, "
-            f"while it reads {', '.join(others[:3])}{' and more' if len(others) > 3 else ''}: "
+            f"{group_text(run.group_id)}: {who_text(*run.client, run.member_id)} does not read "
+            f"{partition_text(*run.place)} since {moment_text(run.ts_last)} (offset {run.next_offset}), for "
+            f"{seconds_text(stood)}, while it reads {', '.join(others[:3])}{' and more' if len(others) > 3 else ''}: "
             f"{count(behind, 'record')} wait up to offset {run.last_log_end_offset}."
         ),
         next_step=(
@@ -133,9 +123,9 @@ def _finding(cluster: str | None, run: Run, stood: float, runs: Sequence[Run]) -
             "offset": run.next_offset,
             "log_end_offset": run.last_log_end_offset,
             "messages_waiting": behind,
-            "seconds": round(stood, 3),
-            "ts_last_read": iso(run.ts_last),
-            "clients": [client_numbers(*run.client, run.member_id)],
+            "seconds": round(stood / NS_PER_S, 3),
+            "ts_last_read": time_text(run.ts_last),
+            "clients": [who_numbers(*run.client, run.member_id)],
         },
     )
 

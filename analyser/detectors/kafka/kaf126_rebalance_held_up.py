@@ -39,12 +39,9 @@ from analyser.detectors.kafka.members import (
     KEYS,
     MEMBER_COLUMNS,
     MEMBERS,
-    NS_PER_MS,
-    NS_PER_S,
     REBALANCE_COLUMNS,
     REBALANCES,
     culprit,
-    group_text,
     member_text,
     partitions_of,
     partitions_text,
@@ -52,7 +49,8 @@ from analyser.detectors.kafka.members import (
     proof,
     who,
 )
-from analyser.detectors.kafka.producers import clock_text, seconds_text, time_text
+from analyser.detectors.kafka.names import group_text
+from analyser.times import NS_PER_MS, NS_PER_S, clock_text, seconds_text, time_text
 from analyser.words import count, times
 
 _LONG_NS = 60 * NS_PER_S

@@ -33,23 +33,12 @@ from analyser.detectors.detector import Detector, Frames
 from analyser.detectors.findings import Evidence, Finding
 from analyser.detectors.frame_rows import Row, first_value, rows_of
 from analyser.detectors.kafka.commits import COMMITS
-from analyser.detectors.kafka.reading import (
-    MAX_NAMED,
-    RUN_COLUMNS,
-    RUNS,
-    Run,
-    client_numbers,
-    client_text,
-    clock,
-    iso,
-    partition_name,
-    proof_of_runs,
-    runs_of,
-)
-from analyser.words import count, printable
+from analyser.detectors.kafka.names import group_text, partition_text, who_numbers, who_text
+from analyser.detectors.kafka.reading import MAX_NAMED, RUN_COLUMNS, RUNS, Run, proof_of_runs, runs_of
+from analyser.times import NS_PER_MS, moment_text, seconds_text, time_text
+from analyser.words import count
 
 KEYS = ("cluster_id", "group_id")
-_MS = 1_000_000
 # The broker does not take the sender for a member that may commit.
 FENCED = (22, 25, 27, 82, 110, 113)
 
@@ -73,7 +62,7 @@ def detect(frames: Frames, *, back_ms: float = 2000.0) -> Iterator[Finding]:
         places.setdefault(run.place, []).append(run)
     found: dict[tuple[Any, ...], list[_Overlap]] = {}
     for runs in places.values():
-        for overlap in _overlaps(runs, commits, int(back_ms * _MS)):
+        for overlap in _overlaps(runs, commits, int(back_ms * NS_PER_MS)):
             found.setdefault((overlap.own.client, overlap.other.client), []).append(overlap)
     for overlaps in found.values():
         yield _finding(first_value(frames[RUNS], "cluster_id"), overlaps)
@@ -127,10 +116,10 @@ def _finding(cluster: str | None, overlaps: Sequence[_Overlap]) -> Finding:
     began = min(one.other.ts for one in overlaps)
     silent = max((one.own.ts_last for one in overlaps if one.own.ts_last < back), default=began)
     records = sum(one.records for one in overlaps)
-    pause = f", after {(back - silent) / 1e9:.1f} s without reading" if own.fetches else ""
+    pause = f", after {seconds_text(back - silent)} without reading" if own.fetches else ""
     key = {"cluster": cluster, "group": own.group_id, "client": own.client_id, "address": own.client_address}
     where = [
-        f"{partition_name(*one.own.place)} {one.other.first_offset} to "
+        f"{partition_text(*one.own.place)} {one.other.first_offset} to "
         f"{(one.other.first_offset or 0) + one.records - 1}"
         for one in overlaps[:MAX_NAMED]
     ]
@@ -140,9 +129,9 @@ def _finding(cluster: str | None, overlaps: Sequence[_Overlap]) -> Finding:
         confidence="high" if own.fetches else "medium",
         subject={**key, "other": other.client_id, "other_address": other.client_address},
         sentence=(
-            f"Group {printable(own.group_id or '?', 160)}: {client_text(*own.client, member or own.member_id)} came "
-            f"back at {clock(back)}{pause}, and committed partitions "
-            f"that {client_text(*other.client, other.member_id)} had read since {clock(began)}: "
+            f"{group_text(own.group_id)}: {who_text(*own.client, member or own.member_id)} came "
+            f"back at {moment_text(back)}{pause}, and committed partitions "
+            f"that {who_text(*other.client, other.member_id)} had read since {moment_text(began)}: "
             f"{count(records, 'record')} ({', '.join(where)}) were handled by both; the late commit was "
             f"{'accepted' if accepted else 'refused'}."
         ),
@@ -162,11 +151,11 @@ def _finding(cluster: str | None, overlaps: Sequence[_Overlap]) -> Finding:
             "partitions": sorted({f"{one.own.topic}-{one.own.partition}" for one in overlaps})[:100],
             "records_again": records,
             "accepted": accepted,
-            "silent_ms": round((back - silent) / _MS),
-            "ts_taken_over": iso(began),
-            "ts_back": iso(back),
-            "clients": [client_numbers(*own.client, member or own.member_id),
-                        client_numbers(*other.client, other.member_id)],
+            "silent_ms": round((back - silent) / NS_PER_MS),
+            "ts_taken_over": time_text(began),
+            "ts_back": time_text(back),
+            "clients": [who_numbers(*own.client, member or own.member_id),
+                        who_numbers(*other.client, other.member_id)],
         },
     )  # fmt: skip
 

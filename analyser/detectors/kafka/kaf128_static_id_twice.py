@@ -34,13 +34,13 @@ from analyser.detectors.kafka.members import (
     MEMBER_COLUMNS,
     MEMBERS,
     culprit,
-    group_text,
     partitions_of,
     partitions_text,
     proof,
     who,
 )
-from analyser.detectors.kafka.producers import MAX_NAME, client_text, period_text, time_text
+from analyser.detectors.kafka.names import MAX_NAME, client_text, group_text
+from analyser.times import period_text, time_text
 from analyser.words import printable, times
 
 EVENTS = "kafka_group_events"

@@ -42,7 +42,7 @@ from analyser.detectors.kafka.commits import (
 )
 from analyser.detectors.kafka.commits import commits_of as all_commits
 from analyser.detectors.kafka.positions import READ_TABLES, Reads, reads_of
-from analyser.detectors.kafka.reading import clock, iso
+from analyser.times import moment_text, time_text
 from analyser.words import count
 
 KEYS = ("cluster_id", "topic", "partition")
@@ -100,8 +100,8 @@ def _finding(cluster: str | None, restored: Sequence[_Restored], commits: Sequen
         subject={**key, "client": late.client_id, "address": late.client_address},
         sentence=(
             f"{group_text(late)}: {committer_text(late)} stored offset {late.committed_offset} of "
-            f"{partition_text(late)} at {clock(late.ts)}, which it had sent at {clock(failed.ts)} already and which "
-            f"{error} then, over the newer {newer.committed_offset} of {committer_text(newer)}: "
+            f"{partition_text(late)} at {moment_text(late.ts)}, which it had sent at {moment_text(failed.ts)} already "
+            f"and which {error} then, over the newer {newer.committed_offset} of {committer_text(newer)}: "
             f"{count(back, 'message')} back. "
             + (f"It still stands at {stored}." if still else "Later commits are higher again.")
         ),
@@ -118,8 +118,8 @@ def _finding(cluster: str | None, restored: Sequence[_Restored], commits: Sequen
             "messages_back": back,
             "error_code": failed.error_code,
             "last_offset": stored,
-            "ts_failed": iso(failed.ts),
-            "ts_restored": iso(late.ts),
+            "ts_failed": time_text(failed.ts),
+            "ts_restored": time_text(late.ts),
             "committers": [
                 committer_numbers([one for one in commits if one.identity == who])
                 for who in dict.fromkeys((late.identity, newer.identity))

@@ -37,26 +37,20 @@ from typing import Any
 from analyser.detectors.detector import Detector, Frames
 from analyser.detectors.findings import Finding
 from analyser.detectors.frame_rows import Row, rows_of
+from analyser.detectors.kafka.names import client_numbers, client_text, partitions_of, place, places_text
 from analyser.detectors.kafka.producers import (
     REFUSED,
     REFUSED_COLUMNS,
     SEQUENCE_ERRORS,
     batches_of,
-    client_numbers,
-    client_text,
     evidence_of,
-    names_text,
-    partitions_of,
-    period_text,
-    place,
-    places_text,
     records_in,
-    time_text,
     transactional_text,
 )
 from analyser.detectors.proof import Proof
 from analyser.severity import Severity
-from analyser.words import count, sentence_start
+from analyser.times import period_text, time_text
+from analyser.words import count, names_text, sentence_start
 
 EVENTS = "kafka_transactions"
 KEYS = ("cluster_id", "client_address", "client_id")

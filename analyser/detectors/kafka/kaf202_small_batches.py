@@ -28,17 +28,11 @@ import pandas as pd
 from analyser.detectors.detector import Detector, Frames
 from analyser.detectors.findings import Finding
 from analyser.detectors.frame_rows import first_value, rows_of
-from analyser.detectors.kafka.producers import (
-    NS_PER_S,
-    client_numbers,
-    client_text,
-    evidence_of,
-    names_text,
-    period_text,
-    time_text,
-)
+from analyser.detectors.kafka.names import client_numbers, client_text
+from analyser.detectors.kafka.producers import evidence_of
 from analyser.detectors.proof import Proof
-from analyser.words import sentence_start
+from analyser.times import NS_PER_S, period_text, time_text
+from analyser.words import names_text, sentence_start
 
 BATCHES = "kafka_produce_batches"
 KEYS = ("cluster_id", "client_address", "client_id")

@@ -34,22 +34,12 @@ from typing import Any, NamedTuple
 from analyser.detectors.detector import Detector, Frames
 from analyser.detectors.findings import Finding
 from analyser.detectors.frame_rows import Row, first_value, rows_of
-from analyser.detectors.kafka.producers import (
-    NS_PER_S,
-    client_numbers,
-    client_text,
-    clock_text,
-    evidence_of,
-    names_text,
-    partitions_of,
-    place,
-    seconds_text,
-    time_text,
-    transactional_text,
-)
+from analyser.detectors.kafka.names import client_numbers, client_text, partitions_of, place
+from analyser.detectors.kafka.producers import evidence_of, transactional_text
 from analyser.detectors.proof import Proof
 from analyser.severity import Confidence, Severity
-from analyser.words import count
+from analyser.times import NS_PER_MS, NS_PER_S, clock_text, seconds_text, time_text
+from analyser.words import count, names_text
 
 KEYS = ("cluster_id", "producer_id", "producer_epoch")
 WAITS, SPANS = "kafka_stable_offset_waits", "kafka_transaction_spans"
@@ -174,7 +164,7 @@ def _finding(cluster: str | None, stuck: _Stuck, severity: Severity) -> Finding:
             "outcome": span["outcome"] if span else None,
             "since": time_text(stuck.since_ns),
             "until": time_text(stuck.until_ns),
-            "stood_still_ms": round(stuck.stood_ns / 1e6, 3),
+            "stood_still_ms": round(stuck.stood_ns / NS_PER_MS, 3),
             "records_behind": behind,
             "transaction_timeout_ms": span["transaction_timeout_ms"] if span else None,
         },

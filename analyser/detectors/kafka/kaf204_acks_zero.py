@@ -25,18 +25,11 @@ from collections.abc import Iterator
 from analyser.detectors.detector import Detector, Frames
 from analyser.detectors.findings import Finding
 from analyser.detectors.frame_rows import rows_of
-from analyser.detectors.kafka.producers import (
-    client_numbers,
-    client_text,
-    evidence_of,
-    names_text,
-    partitions_of,
-    period_text,
-    records_in,
-    time_text,
-)
+from analyser.detectors.kafka.names import client_numbers, client_text, partitions_of
+from analyser.detectors.kafka.producers import evidence_of, records_in
 from analyser.detectors.proof import Proof
-from analyser.words import count, sentence_start
+from analyser.times import period_text, time_text
+from analyser.words import count, names_text, sentence_start
 
 BATCHES = "kafka_produce_batches"
 KEYS = ("cluster_id", "client_address", "client_id")

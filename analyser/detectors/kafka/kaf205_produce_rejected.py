@@ -36,32 +36,25 @@ from collections.abc import Iterator, Sequence
 from itertools import groupby
 from typing import Any, NamedTuple
 
+from analyser.addresses import server_of
 from analyser.detectors.detector import Detector, Frames
 from analyser.detectors.findings import Finding
 from analyser.detectors.frame_rows import Row, rows_of
+from analyser.detectors.kafka.names import client_numbers, client_text, partitions_of, places_text
 from analyser.detectors.kafka.produce_errors import OTHER, REFUSALS
 from analyser.detectors.kafka.producers import (
-    NS_PER_S,
     REFUSED,
     REFUSED_COLUMNS,
     SEQUENCE_ERRORS,
     TOO_LARGE,
     batches_of,
-    client_numbers,
-    client_text,
     evidence_of,
-    names_text,
-    partitions_of,
-    period_text,
-    places_text,
     records_in,
-    seconds_text,
-    server_text,
-    time_text,
 )
 from analyser.detectors.proof import Proof
 from analyser.severity import Severity
-from analyser.words import count, sentence_start
+from analyser.times import NS_PER_MS, NS_PER_S, period_text, seconds_text, time_text
+from analyser.words import count, names_text, sentence_start
 
 KEYS = ("cluster_id", "client_address", "client_id")
 # Rights that are given while a client starts are nothing to talk about.
@@ -135,7 +128,7 @@ def _finding(refused: _Refused, severity: Severity) -> Finding:
     first, rows = refused.rows[0], refused.rows
     known = REFUSALS.get(refused.code, OTHER)
     name = known.name or first["error_name"] or "?"
-    servers = sorted({text for text in map(server_text, rows) if text})
+    servers = sorted({text for text in map(server_of, rows) if text})
     missing = sorted({one for row in rows for one in (row["missing"] or "").split(", ") if one})
     key = {
         "cluster": first["cluster_id"],
@@ -168,7 +161,7 @@ def _finding(refused: _Refused, severity: Severity) -> Finding:
             "records_waiting": records_in(refused.waiting),
             "records_stored_later": records_in(row for row in refused.batches if row["ts_stored"] is not None),
             "largest_batch_bytes": max(row["batch_bytes"] or 0 for row in rows),
-            "stood_still_ms": round(refused.stood_ns / 1e6, 3),
+            "stood_still_ms": round(refused.stood_ns / NS_PER_MS, 3),
             "missing_replicas": missing,
             "missing_servers": [one.rpartition(" ")[2] for one in missing if " " in one],
         },

@@ -32,19 +32,11 @@ from typing import Any
 from analyser.detectors.detector import Detector, Frames
 from analyser.detectors.findings import Finding
 from analyser.detectors.frame_rows import Row, rows_of
-from analyser.detectors.kafka.producers import (
-    REFUSED,
-    client_numbers,
-    client_text,
-    clock_text,
-    evidence_of,
-    names_text,
-    seconds_text,
-    time_text,
-    transactional_text,
-)
+from analyser.detectors.kafka.names import client_numbers, client_text
+from analyser.detectors.kafka.producers import REFUSED, evidence_of, transactional_text
 from analyser.detectors.proof import Proof
-from analyser.words import count, sentence_start, times
+from analyser.times import clock_text, seconds_text, time_text
+from analyser.words import count, names_text, sentence_start, times
 
 EVENTS, SPANS = "kafka_transactions", "kafka_transaction_spans"
 KEYS = ("cluster_id", "transactional_id")

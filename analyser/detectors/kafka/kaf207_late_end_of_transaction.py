@@ -31,18 +31,11 @@ from collections.abc import Iterator, Sequence
 from analyser.detectors.detector import Detector, Frames
 from analyser.detectors.findings import Finding
 from analyser.detectors.frame_rows import Row, rows_of
-from analyser.detectors.kafka.producers import (
-    client_numbers,
-    client_text,
-    clock_text,
-    evidence_of,
-    names_text,
-    seconds_text,
-    time_text,
-    transactional_text,
-)
+from analyser.detectors.kafka.names import client_numbers, client_text
+from analyser.detectors.kafka.producers import evidence_of, transactional_text
 from analyser.detectors.proof import Proof
-from analyser.words import count, sentence_start
+from analyser.times import clock_text, seconds_text, time_text
+from analyser.words import count, names_text, sentence_start
 
 EVENTS, SPANS = "kafka_transactions", "kafka_transaction_spans"
 KEYS = ("cluster_id", "producer_id", "producer_epoch")

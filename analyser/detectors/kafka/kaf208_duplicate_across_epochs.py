@@ -29,18 +29,10 @@ from collections.abc import Iterator, Sequence
 from analyser.detectors.detector import Detector, Frames
 from analyser.detectors.findings import Evidence, Finding
 from analyser.detectors.frame_rows import Row, rows_of
-from analyser.detectors.kafka.producers import (
-    client_numbers,
-    client_text,
-    clock_text,
-    partitions_of,
-    place,
-    places_text,
-    records_in,
-    seconds_text,
-    time_text,
-)
+from analyser.detectors.kafka.names import client_numbers, client_text, partitions_of, place, places_text
+from analyser.detectors.kafka.producers import records_in
 from analyser.detectors.proof import Proof
+from analyser.times import clock_text, seconds_text, time_text
 from analyser.words import count, sentence_start
 
 REPEATED = "kafka_repeated_batches"

@@ -37,9 +37,10 @@ import pandas as pd
 from analyser.detectors.detector import Detector, Frames
 from analyser.detectors.findings import Evidence, Finding
 from analyser.detectors.frame_rows import first_value, rows_of, values
-from analyser.detectors.kafka.producers import client_text, names_text, period_text, time_text
+from analyser.detectors.kafka.names import client_text
 from analyser.detectors.proof import Proof
-from analyser.words import printable
+from analyser.times import period_text, time_text
+from analyser.words import names_text, printable
 
 BATCHES, FETCHES, PARTITIONS = "kafka_produce_batches", "kafka_fetch_partitions", "kafka_partitions"
 KEYS = ("cluster_id", "topic")

@@ -38,19 +38,11 @@ from typing import NamedTuple
 from analyser.detectors.detector import Detector, Frames
 from analyser.detectors.findings import Evidence, Finding
 from analyser.detectors.frame_rows import Row, rows_of
-from analyser.detectors.kafka.producers import (
-    NS_PER_S,
-    client_numbers,
-    client_text,
-    clock_text,
-    evidence_of,
-    names_text,
-    place,
-    seconds_text,
-    time_text,
-)
+from analyser.detectors.kafka.names import client_numbers, client_text, place
+from analyser.detectors.kafka.producers import evidence_of
 from analyser.detectors.proof import Proof
-from analyser.words import count, sentence_start, times
+from analyser.times import NS_PER_S, clock_text, seconds_text, time_text
+from analyser.words import count, names_text, sentence_start, times
 
 EXCHANGES, TOLD = "exchanges", "kafka_partitions"
 KEYS = ("cluster_id", "client_address", "client_id")

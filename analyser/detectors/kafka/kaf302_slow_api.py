@@ -28,21 +28,14 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
+from analyser.addresses import server_text
 from analyser.detectors.detector import Detector, Frames
 from analyser.detectors.findings import Evidence, Finding
 from analyser.detectors.frame_rows import Row, rows_of
-from analyser.detectors.kafka.connections import server_text
-from analyser.detectors.kafka.producers import (
-    NS_PER_S,
-    client_numbers,
-    client_text,
-    clock_text,
-    names_text,
-    seconds_text,
-    time_text,
-)
+from analyser.detectors.kafka.names import client_numbers, client_text
 from analyser.detectors.proof import Proof
-from analyser.words import count, sentence_start
+from analyser.times import NS_PER_S, clock_text, seconds_text, time_text
+from analyser.words import count, names_text, sentence_start
 
 _MOST_NAMED = 20
 _SLOW_NS = 2 * NS_PER_S

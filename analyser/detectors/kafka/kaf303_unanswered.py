@@ -28,14 +28,16 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
+from analyser.addresses import server_of, server_text
 from analyser.detectors.delivery import REQUEST_COLUMNS, counted, request_delivered, which_side
 from analyser.detectors.detector import Detector, Frames
 from analyser.detectors.findings import Evidence, Finding
 from analyser.detectors.frame_rows import Row, rows_of
-from analyser.detectors.kafka.connections import CONNECTIONS, client_keys, server_text, span_text
-from analyser.detectors.kafka.producers import NS_PER_S, client_numbers, client_text, names_text, seconds_text
+from analyser.detectors.kafka.connections import CONNECTIONS, client_keys
+from analyser.detectors.kafka.names import client_numbers, client_text
 from analyser.detectors.proof import Proof
-from analyser.words import count, sentence_start
+from analyser.times import NS_PER_MS, NS_PER_S, period_text, seconds_text
+from analyser.words import count, names_text, sentence_start
 
 _MOST_NAMED = 20
 _FOR_MEMBERS = ("JoinGroup", "SyncGroup")
@@ -101,7 +103,7 @@ def _finding(own: Sequence[_Open]) -> Finding:
     given_up = sum(one.given_up for one in own)
     ended = " until the client closed the connection" if given_up == len(own) else ""
     states = [one.delivered for one in own]
-    when = span_text(first["ts"], max(row["ts"] for row in rows))
+    when = period_text(first["ts"], max(row["ts"] for row in rows))
     return DETECTOR.finding(
         provisional=not all(one.given_up for one in own),
         subject={"cluster": first["cluster_id"], "server": server_text(first), "delivered": states[0]},
@@ -125,12 +127,12 @@ def _finding(own: Sequence[_Open]) -> Finding:
         ),
         numbers={
             **client_keys(worst),
-            "server": server_text(first),
+            "server": server_of(first),
             "where": server_text(first),
             "requests": len(rows),
             "requests_refused": len(rows),
             "operations": dict(operations),
-            "longest_ms": round(longest.waited_ns / 1e6, 3),
+            "longest_ms": round(longest.waited_ns / NS_PER_MS, 3),
             "given_up": given_up,
             **counted(states),
             "clients": [

@@ -24,21 +24,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
+from analyser.addresses import server_of
 from analyser.detectors.detector import Detector, Frames
 from analyser.detectors.findings import Evidence, Finding
 from analyser.detectors.frame_rows import Row, rows_of
-from analyser.detectors.kafka.producers import (
-    NS_PER_MS,
-    client_numbers,
-    client_text,
-    names_text,
-    period_text,
-    seconds_text,
-    server_text,
-    time_text,
-)
+from analyser.detectors.kafka.names import client_numbers, client_text
 from analyser.detectors.proof import Proof
-from analyser.words import count, sentence_start
+from analyser.times import NS_PER_MS, period_text, seconds_text, time_text
+from analyser.words import count, names_text, sentence_start
 
 EXCHANGES = "exchanges"
 KEYS = ("cluster_id", "client_address", "client_id")
@@ -61,7 +54,7 @@ def detect(frames: Frames, *, warning_ms: int = 1000) -> Iterator[Finding]:
     apis: dict[str, int] = {}
     for row in rows:
         apis[row["operation"] or "?"] = apis.get(row["operation"] or "?", 0) + 1
-    servers = sorted({text for text in map(server_text, rows) if text})
+    servers = sorted({text for text in map(server_of, rows) if text})
     quotas = sorted({_QUOTAS.get(api, _OTHER_QUOTA) for api in apis})
     key = {"cluster": first["cluster_id"], "address": first["client_address"], "client_id": first["client_id"]}
     brokers = f"the broker at {names_text(servers, 3)}" if servers else "the broker"

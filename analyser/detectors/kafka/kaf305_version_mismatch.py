@@ -31,13 +31,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from analyser.addresses import server_of
 from analyser.detectors.detector import Detector, Frames
 from analyser.detectors.findings import Evidence, Finding
 from analyser.detectors.frame_rows import Row, rows_of
-from analyser.detectors.kafka.producers import client_numbers, client_text, clock_text, names_text, time_text
+from analyser.detectors.kafka.names import client_numbers, client_text
 from analyser.detectors.proof import Proof
 from analyser.severity import Confidence, Severity
-from analyser.words import count, printable, sentence_start
+from analyser.times import clock_text, time_text
+from analyser.words import count, names_text, printable, sentence_start
 
 USED, EXCHANGES = "kafka_api_versions", "exchanges"
 KEYS = ("cluster_id", "client_address", "client_id")
@@ -119,7 +121,7 @@ def _requests_text(rows: Sequence[Row]) -> str:
 def _finding(cause: str, severity: Severity, confidence: Confidence, rows: Sequence[Row], text: str) -> Finding:
     first = rows[0]
     software = " ".join(str(first.get(name) or "") for name in ("software_name", "software_version")).strip()
-    server = f"{first['server_address']}:{first['server_port']}" if first["server_address"] else None
+    server = server_of(first)
     key = {"cluster": first["cluster_id"], "address": first["client_address"], "client_id": first["client_id"]}
     library = f" ({printable(software, 80)})" if software else ""
     return DETECTOR.finding(

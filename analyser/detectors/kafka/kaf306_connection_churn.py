@@ -24,6 +24,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from statistics import median
 
+from analyser.addresses import server_text
 from analyser.detectors.detector import Detector, Frames
 from analyser.detectors.findings import Finding
 from analyser.detectors.frame_rows import Row, rows_of
@@ -34,11 +35,9 @@ from analyser.detectors.kafka.connections import (
     clients_of,
     connections_proof,
     ended,
-    server_text,
-    span_text,
 )
-from analyser.detectors.kafka.producers import NS_PER_S, names_text
-from analyser.words import count
+from analyser.times import NS_PER_S, period_text
+from analyser.words import count, names_text
 
 _MINUTE_NS = 60 * NS_PER_S
 
@@ -73,7 +72,7 @@ def _finding(fullest: Sequence[Row], connections: int, minutes: int, usual: floa
         subject={"cluster": first["cluster_id"], "address": first["client_address"]},
         sentence=(
             f"{who} opened {len(fullest)} connections{how} to {names_text(servers, 3)} within a minute, "
-            f"{span_text(first['ts'], last['ts'])}; its median is {usual:g} a minute "
+            f"{period_text(first['ts'], last['ts'])}; its median is {usual:g} a minute "
             f"({count(connections, 'connection')} in {minutes} minutes)."
         ),
         next_step=(

@@ -31,17 +31,11 @@ from typing import NamedTuple
 from analyser.detectors.detector import Detector, Frames
 from analyser.detectors.findings import Finding
 from analyser.detectors.frame_rows import Row, rows_of
-from analyser.detectors.kafka.producers import (
-    NS_PER_S,
-    clock_text,
-    evidence_of,
-    names_text,
-    partitions_of,
-    seconds_text,
-    time_text,
-)
+from analyser.detectors.kafka.names import partitions_of
+from analyser.detectors.kafka.producers import evidence_of
 from analyser.detectors.proof import Proof
-from analyser.words import count, times
+from analyser.times import NS_PER_S, clock_text, seconds_text, time_text
+from analyser.words import count, names_text, times
 
 TOLD, BROKERS = "kafka_partitions", "kafka_brokers"
 KEYS = ("cluster_id",)

@@ -32,21 +32,12 @@ from analyser.detectors.detector import Detector, Frames
 from analyser.detectors.findings import Finding
 from analyser.detectors.frame_rows import Row, rows_of
 from analyser.detectors.kafka.admin_words import ADMIN_KINDS, OTHER_KIND
-from analyser.detectors.kafka.producers import (
-    MAX_NAME,
-    REFUSED,
-    batches_of,
-    client_numbers,
-    client_text,
-    evidence_of,
-    names_text,
-    period_text,
-    records_in,
-    time_text,
-)
+from analyser.detectors.kafka.names import MAX_NAME, client_numbers, client_text
+from analyser.detectors.kafka.producers import REFUSED, batches_of, evidence_of, records_in
 from analyser.detectors.proof import Proof
 from analyser.severity import Severity
-from analyser.words import count, printable, sentence_start
+from analyser.times import period_text, time_text
+from analyser.words import count, names_text, printable, sentence_start
 
 CHANGES, COMMITS, RUNS = "kafka_admin_changes", "kafka_offset_commits", "kafka_reading_runs"
 KEYS = ("cluster_id",)

@@ -32,27 +32,25 @@ from collections.abc import Iterator, Sequence
 from ipaddress import ip_address
 from typing import NamedTuple
 
+from analyser.addresses import endpoint_text, server_of, server_text
 from analyser.detectors.detector import Detector, Frames
 from analyser.detectors.findings import Evidence, Finding
 from analyser.detectors.frame_rows import Row, rows_of
 from analyser.detectors.kafka.connections import (
     CONNECTIONS,
     PLACE_COLUMNS,
-    address_text,
     client_keys,
     client_subject,
     clients_of,
     connections_proof,
-    server_text,
-    span_text,
 )
-from analyser.detectors.kafka.producers import client_text
+from analyser.detectors.kafka.names import client_text
 from analyser.detectors.proof import Proof
 from analyser.severity import Confidence
+from analyser.times import NS_PER_S, period_text
 from analyser.words import count, sentence_start
 
 BROKERS = "kafka_brokers"
-_NS_PER_S = 1_000_000_000
 _LOOPBACK_NAMES = ("localhost", "localhost.localdomain", "ip6-localhost")
 _FAILED = ("refused", "unanswered")
 # By whether attempts failed in both ways, and the first of these.
@@ -83,7 +81,7 @@ class _Told(NamedTuple):
 
     @property
     def text(self) -> str:
-        return address_text(self.host, self.port)
+        return endpoint_text(self.host, self.port)
 
 
 class _Way(NamedTuple):
@@ -101,7 +99,7 @@ def detect(frames: Frames, *, tries: int = 3, patience_s: float = 10.0) -> Itera
     found = [
         (told, way)
         for told in _addresses(rows_of(frames[BROKERS]), connections)
-        if (way := _way(told, connections, tries, round(patience_s * _NS_PER_S))) is not None
+        if (way := _way(told, connections, tries, round(patience_s * NS_PER_S))) is not None
     ]
     for told, way in found:
         yield _finding(told, way)
@@ -204,7 +202,7 @@ def _finding(told: _Told, way: _Way) -> Finding:
         subject={**client_subject(client), "advertised": told.text},
         sentence=(
             f"{sentence_start(client_text(client))} is sent by {server_text(first)} to {told.text}{node}, {way.words}. "
-            f"It was told so {count(len(asked), 'time')}, {span_text(asked[0], last)}. {outcome}."
+            f"It was told so {count(len(asked), 'time')}, {period_text(asked[0], last)}. {outcome}."
         ),
         next_step=(
             f"Give the listener behind {server_text(first)} an address in advertised.listeners that this client "
@@ -214,7 +212,7 @@ def _finding(told: _Told, way: _Way) -> Finding:
         numbers={
             **client_keys(client),
             "advertised": told.text,
-            "server": server_text(first),
+            "server": server_of(first),
             "where": told.text,
             "why": way.kind,
             "times_told": len(asked),

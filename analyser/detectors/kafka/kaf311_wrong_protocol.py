@@ -29,6 +29,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
+from analyser.addresses import server_of, server_text
 from analyser.detectors.detector import Detector, Frames
 from analyser.detectors.findings import Evidence, Finding
 from analyser.detectors.frame_rows import Row, rows_of
@@ -39,12 +40,11 @@ from analyser.detectors.kafka.connections import (
     client_subject,
     clients_of,
     connections_proof,
-    server_text,
-    span_text,
 )
-from analyser.detectors.kafka.producers import client_text
+from analyser.detectors.kafka.names import client_text
 from analyser.detectors.proof import Proof
 from analyser.severity import Confidence
+from analyser.times import period_text
 from analyser.words import sentence_start, times
 
 LOGINS = "kafka_authentications"
@@ -179,7 +179,7 @@ def _finding(kind: str, own: Sequence[Row], proof: Proof, confidence: Confidence
         operation=first.get("last_operation") or "first request",
         alert=alert,
     )
-    often = f" This happens {times(len(own))}, {span_text(first['ts'], last['ts'])}." if len(own) > 1 else ""
+    often = f" This happens {times(len(own))}, {period_text(first['ts'], last['ts'])}." if len(own) > 1 else ""
     return DETECTOR.finding(
         confidence=confidence,
         provisional=True,
@@ -189,7 +189,7 @@ def _finding(kind: str, own: Sequence[Row], proof: Proof, confidence: Confidence
         proof=proof,
         numbers={
             **client_keys(first),
-            "server": server_text(first),
+            "server": server_of(first),
             "where": server_text(first),
             "port": first["server_port"],
             "kind": kind,

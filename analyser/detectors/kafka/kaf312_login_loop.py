@@ -22,12 +22,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from analyser.addresses import server_of, server_text
 from analyser.detectors.detector import Detector, Frames
 from analyser.detectors.findings import Evidence, Finding
 from analyser.detectors.frame_rows import Row, rows_of
-from analyser.detectors.kafka.connections import client_keys, client_subject, server_text, span_text
-from analyser.detectors.kafka.producers import MAX_NAME, client_numbers, client_text, seconds_text
+from analyser.detectors.kafka.connections import client_keys, client_subject
+from analyser.detectors.kafka.names import MAX_NAME, client_numbers, client_text
 from analyser.detectors.proof import Proof
+from analyser.times import NS_PER_S, period_text, seconds_text
 from analyser.words import count, printable, sentence_start
 
 LOGINS = "kafka_authentications"
@@ -56,7 +58,7 @@ def _finding(refused: Sequence[Row]) -> Finding:
     first, last = refused[0], refused[-1]
     user = f"user {printable(first['user_name'], MAX_NAME)}" if first["user_name"] else "a user that is not shown"
     mechanism = printable(first["mechanism"] or "unknown mechanism", MAX_NAME)
-    often = f"{count(len(refused), 'time')}, {span_text(first['ts'], last['ts'])}"
+    often = f"{count(len(refused), 'time')}, {period_text(first['ts'], last['ts'])}"
     gap_ns = (last["ts"] - first["ts"]) // (len(refused) - 1) if len(refused) > 1 else 0
     words = {row["error_message"] for row in refused if row["error_message"]}
     said = f' ("{printable(min(words), MAX_NAME)}")' if words else ""
@@ -82,11 +84,11 @@ def _finding(refused: Sequence[Row]) -> Finding:
             **client_keys(first),
             "user": first["user_name"],
             "mechanism": first["mechanism"],
-            "server": server_text(first),
+            "server": server_of(first),
             "where": server_text(first),
             "error_code": first["error_code"],
             "refusals": len(refused),
-            "seconds_between": round(gap_ns / 1e9, 3),
+            "seconds_between": round(gap_ns / NS_PER_S, 3),
             "clients": [client_numbers(first, refusals=len(refused))],
         },
     )  # fmt: skip

@@ -24,13 +24,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from difflib import get_close_matches
 
+from analyser.addresses import server_of, server_text
 from analyser.detectors.detector import Detector, Frames
 from analyser.detectors.findings import Evidence, Finding
 from analyser.detectors.frame_rows import Row, rows_of
-from analyser.detectors.kafka.connections import client_keys, client_subject, server_text, span_text
-from analyser.detectors.kafka.producers import MAX_NAME, client_numbers, client_text, names_text
+from analyser.detectors.kafka.connections import client_keys, client_subject
+from analyser.detectors.kafka.names import MAX_NAME, client_numbers, client_text
 from analyser.detectors.proof import Proof
-from analyser.words import count, printable, sentence_start
+from analyser.times import period_text
+from analyser.words import count, names_text, printable, sentence_start
 
 PARTITIONS = "kafka_partitions"
 # Tables that name topics; of those with many rows, one row for each topic.
@@ -74,7 +76,7 @@ def _finding(own: Sequence[Row], names: Sequence[str], known: set[str]) -> Findi
         subject={**client_subject(first), "topic": names[0]},
         sentence=(
             f"{sentence_start(client_text(first))} asks {server_text(first)} for {topics} not exist: "
-            f"{count(len(own), 'answer')} with error {error}, {span_text(first['ts'], last['ts'])}.{hint}"
+            f"{count(len(own), 'answer')} with error {error}, {period_text(first['ts'], last['ts'])}.{hint}"
         ),
         next_step=(
             "Correct the name in the application's settings, or make the topic (kafka-topics.sh --create); look also "
@@ -91,7 +93,7 @@ def _finding(own: Sequence[Row], names: Sequence[str], known: set[str]) -> Findi
             "nearest": {name: other[0] for name, other in near.items() if other},
             "answers": len(own),
             "error_code": first["error_code"],
-            "server": server_text(first),
+            "server": server_of(first),
             "clients": [client_numbers(first, answers=len(own))],
         },
     )  # fmt: skip

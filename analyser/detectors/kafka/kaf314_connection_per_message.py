@@ -24,6 +24,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from analyser.addresses import server_text
 from analyser.detectors.detector import Detector, Frames
 from analyser.detectors.findings import Finding
 from analyser.detectors.frame_rows import Row, rows_of
@@ -35,11 +36,10 @@ from analyser.detectors.kafka.connections import (
     client_subject,
     clients_of,
     connections_proof,
-    server_text,
-    span_text,
 )
-from analyser.detectors.kafka.producers import NS_PER_S, client_text, names_text
-from analyser.words import count, sentence_start
+from analyser.detectors.kafka.names import client_text
+from analyser.times import NS_PER_S, period_text
+from analyser.words import count, names_text, sentence_start
 
 
 def detect(
@@ -73,7 +73,7 @@ def _finding(short: Sequence[Row]) -> Finding:
     first, last = short[0], short[-1]
     work, requests = (sum(row[name] for row in short) for name in ("work", "requests"))
     servers = sorted({server_text(row) for row in short})
-    when = span_text(first["ts"], last["ts"])
+    when = period_text(first["ts"], last["ts"])
     return DETECTOR.finding(
         subject=client_subject(first),
         sentence=(

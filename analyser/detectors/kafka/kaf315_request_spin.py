@@ -21,12 +21,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from analyser.addresses import server_of, server_text
 from analyser.detectors.detector import Detector, Frames
 from analyser.detectors.findings import Evidence, Finding
 from analyser.detectors.frame_rows import Row, rows_of
-from analyser.detectors.kafka.connections import client_keys, client_subject, server_text, span_text
-from analyser.detectors.kafka.producers import NS_PER_S, client_numbers, client_text
+from analyser.detectors.kafka.connections import client_keys, client_subject
+from analyser.detectors.kafka.names import client_numbers, client_text
 from analyser.detectors.proof import Proof
+from analyser.times import NS_PER_S, period_text
 from analyser.words import count, sentence_start
 
 
@@ -58,7 +60,7 @@ def _finding(own: Sequence[Row], rate: float) -> Finding:
         sentence=(
             f"{sentence_start(client_text(first))} sent {count(len(own), 'request')} {first['operation']} to "
             f"{server_text(first)} that were all answered with error {error}, up to {rate:,.0f} a second, "
-            f"{span_text(first['ts'], last['ts'])}."
+            f"{period_text(first['ts'], last['ts'])}."
         ),
         next_step=(
             f"Find out what error {error} means for this client; set retry.backoff.ms and retry.backoff.max.ms (or the "
@@ -75,7 +77,7 @@ def _finding(own: Sequence[Row], rate: float) -> Finding:
             "error_code": first["error_code"],
             "requests": len(own),
             "a_second": round(rate, 1),
-            "server": server_text(first),
+            "server": server_of(first),
             "where": server_text(first),
             "clients": [client_numbers(first, requests=len(own))],
         },

@@ -34,21 +34,12 @@ from typing import NamedTuple
 from analyser.detectors.detector import Detector, Frames
 from analyser.detectors.findings import Finding
 from analyser.detectors.frame_rows import Row, rows_of
-from analyser.detectors.kafka.producers import (
-    REFUSED,
-    batches_of,
-    client_numbers,
-    client_text,
-    clock_text,
-    evidence_of,
-    names_text,
-    records_in,
-    seconds_text,
-    time_text,
-)
+from analyser.detectors.kafka.names import client_numbers, client_text, group_text
+from analyser.detectors.kafka.producers import REFUSED, batches_of, evidence_of, records_in
 from analyser.detectors.proof import Proof
 from analyser.severity import Severity
-from analyser.words import count, printable
+from analyser.times import clock_text, seconds_text, time_text
+from analyser.words import count, names_text, printable
 
 TOLD, RUNS = "kafka_partitions", "kafka_reading_runs"
 KEYS = ("cluster_id", "topic")
@@ -184,7 +175,7 @@ def _cost(readers: _Readers, refused: Sequence[Row]) -> str:
     for run in readers.runs[:3]:
         had = run["next_offset_before"] if run["next_offset_before"] is not None else run["fetch_offset_before"]
         text += (
-            f" Group {run['group_id'] or '?'} ({client_text(run)}) goes on at offset {run['first_offset']} of "
+            f" {group_text(run['group_id'])} ({client_text(run)}) goes on at offset {run['first_offset']} of "
             f"partition {run['partition']}, where it had come to {had} before."
         )
     if len(readers.runs) > 3:

@@ -34,19 +34,11 @@ from typing import NamedTuple
 from analyser.detectors.detector import Detector, Frames
 from analyser.detectors.findings import Evidence, Finding
 from analyser.detectors.frame_rows import Row, rows_of
-from analyser.detectors.kafka.producers import (
-    NS_PER_S,
-    client_numbers,
-    client_text,
-    names_text,
-    period_text,
-    place,
-    seconds_text,
-    time_text,
-)
+from analyser.detectors.kafka.names import client_numbers, client_text, place
 from analyser.detectors.proof import Proof
 from analyser.severity import Severity
-from analyser.words import count, printable, sentence_start
+from analyser.times import NS_PER_S, period_text, seconds_text, time_text
+from analyser.words import count, names_text, printable, sentence_start
 
 FETCHES = "kafka_fetch_partitions"
 KEYS = ("cluster_id", "client_address", "client_id")

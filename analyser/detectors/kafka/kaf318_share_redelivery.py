@@ -37,10 +37,11 @@ from typing import NamedTuple
 from analyser.detectors.detector import Detector, Frames
 from analyser.detectors.findings import Evidence, Finding
 from analyser.detectors.frame_rows import Row, rows_of
-from analyser.detectors.kafka.producers import NS_PER_MS, client_text, names_text, period_text, time_text
+from analyser.detectors.kafka.names import client_text
 from analyser.detectors.proof import Proof
 from analyser.severity import Severity
-from analyser.words import count, printable, times
+from analyser.times import NS_PER_MS, period_text, time_text
+from analyser.words import count, names_text, printable, times
 
 FETCHES, ACKNOWLEDGES = "kafka_share_fetches", "kafka_share_acknowledges"
 KEYS = ("cluster_id", "group_id", "topic_id", "partition")

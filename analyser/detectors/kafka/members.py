@@ -11,9 +11,9 @@ from typing import Any
 
 from analyser.detectors.findings import Evidence
 from analyser.detectors.frame_rows import Row
-from analyser.detectors.kafka.producers import MAX_NAME, MAX_PARTITIONS, client_text, names_text
+from analyser.detectors.kafka.names import MAX_LISTED, MAX_NAME, client_numbers, client_text
 from analyser.detectors.proof import Proof
-from analyser.words import printable
+from analyser.words import names_text, printable
 
 KEYS = ("cluster_id", "group_id")
 MEMBERS, REBALANCES = "kafka_members", "kafka_rebalances"
@@ -29,19 +29,11 @@ REBALANCE_COLUMNS = (
     "waited_member_id", "waited_client_id", "waited_address", "waited_ms", "ts_waited_last", "partitions_moved",
     "pauses", "exchange_id", "last_exchange_id",
 )  # fmt: skip
-NS_PER_MS, NS_PER_S = 1_000_000, 1_000_000_000
-
-_MEMBER_ID = 160
-
-
-def group_text(group_id: str | None) -> str:
-    """`Group billing`, to begin a sentence."""
-    return f"Group {printable(group_id, MAX_NAME) if group_id else '?'}"
 
 
 def member_text(member: Mapping[str, Any]) -> str:
     """`client shop-1 at 10.0.0.3 (member shop-1-c27f, static name pod-0)`."""
-    named = f"member {printable(member['member_id'] or '?', _MEMBER_ID)}"
+    named = f"member {printable(member['member_id'] or '?', MAX_NAME)}"
     if member.get("group_instance_id"):
         named += f", group.instance.id {printable(member['group_instance_id'], MAX_NAME)}"
     return f"{client_text(member)} ({named})"
@@ -49,7 +41,7 @@ def member_text(member: Mapping[str, Any]) -> str:
 
 def partitions_of(member: Mapping[str, Any]) -> list[str]:
     """`topic-0`: what it was assigned last, or committed."""
-    return _list(member["partitions"])[:MAX_PARTITIONS]
+    return _list(member["partitions"])[:MAX_LISTED]
 
 
 def partitions_text(names: Sequence[str]) -> str:
@@ -64,7 +56,7 @@ def pauses_of(rebalance: Mapping[str, Any]) -> list[Row]:
 
 def who(member: Mapping[str, Any]) -> Row:
     """An element of `clients` or `victims` in a finding's numbers."""
-    found = {"address": member["client_address"], "client_id": member["client_id"], "member_id": member["member_id"]}
+    found = client_numbers(member, member_id=member["member_id"])
     return found | ({"instance_id": member["group_instance_id"]} if member.get("group_instance_id") else {})
 
 

@@ -7,16 +7,14 @@ about readers that findings share.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
 import pandas as pd
 
 from analyser.detectors.findings import Evidence
 from analyser.detectors.frame_rows import values
-from analyser.detectors.kafka.commits import MAX_NAME
+from analyser.detectors.kafka.names import MAX_LISTED, who_numbers, who_text
 from analyser.detectors.proof import Proof
-from analyser.words import printable
 
 RUNS = "kafka_reading_runs"
 RUN_COLUMNS = (
@@ -30,7 +28,6 @@ RUN_COLUMNS = (
     "file", "request_packet",
 )  # fmt: skip
 MAX_NAMED = 5
-MAX_LISTED = 100
 
 # Address and client id.
 Client = tuple[str | None, str | None]
@@ -116,17 +113,10 @@ def runs_of(frame: pd.DataFrame) -> list[Run]:
     )
 
 
-def client_text(address: str | None, client_id: str | None, member_id: str | None = None) -> str:
-    """Who: client id and address, and the member id where it is known."""
-    client = printable(client_id, MAX_NAME) if client_id else "(no client id)"
-    member = f" (member {printable(member_id, MAX_NAME)})" if member_id else ""
-    return f"client {client} at {address or '(unknown address)'}{member}"
-
-
 def readers_text(runs: Sequence[Run]) -> str:
     """Who read, each client once with its last member id; `and 3 more` where they are many."""
     last = {run.client: run for run in runs}
-    named = [client_text(*client, run.member_id) for client, run in [*last.items()][:MAX_NAMED]]
+    named = [who_text(*client, run.member_id) for client, run in [*last.items()][:MAX_NAMED]]
     more = f" and {len(last) - MAX_NAMED} more" if len(last) > MAX_NAMED else ""
     return ", ".join(named) + more
 
@@ -134,32 +124,12 @@ def readers_text(runs: Sequence[Run]) -> str:
 def reader_numbers(runs: Iterable[Run]) -> list[dict[str, Any]]:
     """`clients` of a finding: each reader once, with its last member id."""
     last = {run.client: run for run in runs}
-    return [client_numbers(*client, run.member_id) for client, run in last.items()][:MAX_LISTED]
-
-
-def client_numbers(address: str | None, client_id: str | None, member_id: str | None = None) -> dict[str, Any]:
-    """One of `clients`."""
-    return {"address": address, "client_id": client_id, "member_id": member_id}
-
-
-def partition_name(topic: str | None, partition: int) -> str:
-    """topic-partition, as Kafka's own tools write it."""
-    return f"{printable(topic, MAX_NAME) if topic else '(unknown topic)'}-{partition}"
+    return [who_numbers(*client, run.member_id) for client, run in last.items()][:MAX_LISTED]
 
 
 def names_of(runs: Iterable[Run]) -> list[str]:
     """`partitions` of a finding."""
     return sorted({f"{run.topic}-{run.partition}" for run in runs})[:MAX_LISTED]
-
-
-def clock(time_ns: int) -> str:
-    """`17:21:12.781 UTC`."""
-    return f"{datetime.fromtimestamp(time_ns / 1e9, UTC):%H:%M:%S.%f}"[:-3] + " UTC"
-
-
-def iso(time_ns: int | None) -> str | None:
-    """The time as ISO 8601 with ms, for `numbers`."""
-    return None if time_ns is None else datetime.fromtimestamp(time_ns / 1e9, UTC).isoformat(timespec="milliseconds")
 
 
 def proof_of_runs(runs: Sequence[Run], more: Iterable[Evidence] = (), first_ns: int | None = None) -> Proof:

@@ -31,6 +31,7 @@ from typing import Any
 
 import numpy as np
 
+from analyser.addresses import server_text
 from analyser.detectors.detector import Detector, Frames
 from analyser.detectors.findings import Finding
 from analyser.detectors.frame_rows import Row, rows_of
@@ -44,11 +45,10 @@ from analyser.detectors.mongo.mongo_rows import (
     client_text,
     command_finding,
     command_text,
-    ms_text,
     namespace,
-    server_text,
     shape_text,
 )
+from analyser.times import ms_text
 
 _NEXT = {
     "getMore": "Look at the size of the batches and at the query that opened the cursor.",

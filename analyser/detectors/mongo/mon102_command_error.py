@@ -33,6 +33,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
+from analyser.addresses import server_text
 from analyser.detectors.detector import Detector, Frames
 from analyser.detectors.findings import Finding
 from analyser.detectors.frame_rows import Row, rows_of
@@ -40,7 +41,6 @@ from analyser.detectors.mongo.mongo_errors import EVERYDAY, OTHER, PROBES, TRANS
 from analyser.detectors.mongo.mongo_rows import (
     CLIENT_KEY,
     COMMAND_COLUMNS,
-    NS_PER_S,
     client_key,
     client_numbers,
     client_text,
@@ -48,9 +48,9 @@ from analyser.detectors.mongo.mongo_rows import (
     command_text,
     listed,
     namespace,
-    server_text,
 )
 from analyser.severity import Severity
+from analyser.times import NS_PER_S
 from analyser.words import count, printable, sentence_start, times
 
 _CommitsOf = dict[str, list[int]]
@@ -75,7 +75,9 @@ def detect(frames: Frames, *, several: int = 5, retried_within_s: float = 120.0)
     for error in _errors(rows_of(frames["mongo_commands"])):
         kinds.setdefault((error.what, error.code, error.group), []).append(error)
     for (_, _, group), errors in kinds.items():
-        retried = [e for e in errors if group is TRANSACTION and _retried(e.row, commits, int(retried_within_s * 1e9))]
+        retried = [
+            e for e in errors if group is TRANSACTION and _retried(e.row, commits, int(retried_within_s * NS_PER_S))
+        ]
         severity: Severity = group.often if len(errors) >= several else group.severity
         yield _finding(errors, "info" if len(retried) == len(errors) else severity, len(retried))
 

@@ -28,6 +28,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from analyser.addresses import server_text
 from analyser.detectors.detector import Detector, Frames
 from analyser.detectors.findings import Finding
 from analyser.detectors.frame_rows import Row, rows_of
@@ -35,7 +36,6 @@ from analyser.detectors.mongo.mongo_rows import (
     COMMAND_COLUMNS,
     MONGO_FLOWS,
     MOST_LISTED,
-    NS_PER_MS,
     WAITING,
     by_client,
     client_numbers,
@@ -43,11 +43,10 @@ from analyser.detectors.mongo.mongo_rows import (
     command_finding,
     command_text,
     listed,
-    ms_text,
     namespace,
-    server_text,
 )
 from analyser.severity import Severity
+from analyser.times import NS_PER_MS, ms_text
 from analyser.words import count
 
 

@@ -29,25 +29,24 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from analyser.addresses import server_text
 from analyser.detectors.detector import Detector, Frames
 from analyser.detectors.findings import Finding
 from analyser.detectors.frame_rows import Row, rows_of
 from analyser.detectors.mongo.mongo_rows import (
     COMMAND_COLUMNS,
     MONGO_FLOWS,
-    NS_PER_MS,
     application_key,
     client_numbers,
     client_text,
     command_finding,
     command_text,
-    ms_text,
     namespace,
     seen_of,
-    server_text,
     shape_text,
 )
 from analyser.severity import Severity
+from analyser.times import NS_PER_MS, ms_text
 from analyser.words import count, sentence_start
 
 _MOST_IDS = 20

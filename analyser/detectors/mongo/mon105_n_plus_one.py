@@ -32,6 +32,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from analyser.addresses import server_text
 from analyser.detectors.detector import Detector, Frames
 from analyser.detectors.findings import Finding
 from analyser.detectors.frame_rows import Row, rows_of
@@ -39,18 +40,16 @@ from analyser.detectors.mongo.mongo_rows import (
     CLIENT_KEY,
     COMMAND_COLUMNS,
     HELLOS,
-    NS_PER_S,
     WAITING,
     application_key,
     client_numbers,
     client_text,
     command_finding,
     command_text,
-    ms_text,
     namespace,
-    server_text,
     shape_text,
 )
+from analyser.times import NS_PER_MS, NS_PER_S, ms_text
 from analyser.words import count, sentence_start
 
 _QUERIES = ("find", "aggregate", "count", "distinct")
@@ -150,7 +149,7 @@ def _small_batches(rows: list[Row], least: int, small: float) -> Iterator[tuple[
 def _one_by_one(runs: list[_Run]) -> Finding:
     worst = max(runs, key=lambda run: run.different)
     first, rows = worst.rows[0], worst.rows
-    took_ms = (rows[-1]["ts"] - first["ts"]) / 1e6
+    took_ms = (rows[-1]["ts"] - first["ts"]) / NS_PER_MS
     waited_ms = sum(row["latency_ms"] or 0 for row in rows)
     return command_finding(
         DETECTOR,

@@ -27,6 +27,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from analyser.addresses import server_text
 from analyser.detectors.detector import Detector, Frames
 from analyser.detectors.findings import Finding
 from analyser.detectors.frame_rows import Row, rows_of
@@ -34,13 +35,11 @@ from analyser.detectors.mongo.mongo_rows import (
     COMMAND_COLUMNS,
     HELLOS,
     MONGO_FLOWS,
-    NS_PER_MS,
     client_numbers,
     client_text,
     command_finding,
-    ms_text,
-    server_text,
 )
+from analyser.times import NS_PER_MS, ms_text
 from analyser.words import printable, sentence_start, times
 
 

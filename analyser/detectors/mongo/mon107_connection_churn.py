@@ -27,6 +27,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from statistics import median
 
+from analyser.addresses import server_text
 from analyser.detectors.detector import Detector, Frames
 from analyser.detectors.findings import Finding
 from analyser.detectors.frame_rows import Row, rows_of
@@ -35,14 +36,13 @@ from analyser.detectors.mongo.mongo_rows import (
     HELLOS,
     MONGO_FLOWS,
     MOST_LISTED,
-    NS_PER_S,
     by_client,
     client_numbers,
     client_text,
     command_finding,
     listed,
-    server_text,
 )
+from analyser.times import NS_PER_S
 from analyser.words import count, sentence_start
 
 _MINUTE_NS = 60 * NS_PER_S

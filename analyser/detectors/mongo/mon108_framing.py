@@ -24,10 +24,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from analyser.addresses import server_text
 from analyser.detectors.detector import Detector, Frames
 from analyser.detectors.findings import Finding
 from analyser.detectors.frame_rows import Row, rows_of
-from analyser.detectors.mongo.mongo_rows import COMMAND_COLUMNS, client_numbers, client_text, server_text
+from analyser.detectors.mongo.mongo_rows import COMMAND_COLUMNS, client_numbers, client_text
 from analyser.detectors.proof import REMARK_COLUMNS, proof_of
 from analyser.severity import Severity
 from analyser.words import sentence_start, times

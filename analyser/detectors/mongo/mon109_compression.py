@@ -25,6 +25,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from analyser.addresses import server_text
 from analyser.detectors.detector import Detector, Frames
 from analyser.detectors.findings import Finding
 from analyser.detectors.frame_rows import Row, rows_of
@@ -37,7 +38,6 @@ from analyser.detectors.mongo.mongo_rows import (
     client_text,
     command_finding,
     listed,
-    server_text,
 )
 from analyser.words import printable, sentence_start
 

@@ -24,6 +24,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 
+from analyser.addresses import server_text
 from analyser.detectors.detector import Detector, Frames
 from analyser.detectors.findings import Finding
 from analyser.detectors.frame_rows import rows_of
@@ -39,7 +40,6 @@ from analyser.detectors.mongo.mongo_rows import (
     driver_text,
     listed,
     namespace,
-    server_text,
 )
 from analyser.words import sentence_start
 

@@ -27,21 +27,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from analyser.addresses import server_text
 from analyser.detectors.detector import Detector, Frames
 from analyser.detectors.findings import Finding
 from analyser.detectors.frame_rows import Row, rows_of
 from analyser.detectors.mongo.mongo_rows import (
     COMMAND_COLUMNS,
     MONGO_FLOWS,
-    NS_PER_MS,
     client_numbers,
     client_text,
     command_finding,
-    ms_text,
     seen_of,
-    server_text,
 )
 from analyser.severity import Severity
+from analyser.times import NS_PER_MS, ms_text
 from analyser.words import count, printable, sentence_start
 
 

@@ -23,6 +23,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from analyser.addresses import server_text
 from analyser.detectors.detector import Detector, Frames
 from analyser.detectors.findings import Finding
 from analyser.detectors.frame_rows import Row, rows_of
@@ -34,7 +35,6 @@ from analyser.detectors.mongo.mongo_rows import (
     command_text,
     listed,
     namespace,
-    server_text,
 )
 from analyser.words import count, sentence_start
 

@@ -23,6 +23,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from analyser.addresses import server_of, server_text
 from analyser.detectors.detector import Detector, Frames
 from analyser.detectors.findings import Finding
 from analyser.detectors.frame_rows import Row, rows_of
@@ -35,7 +36,6 @@ from analyser.detectors.mongo.mongo_rows import (
     command_finding,
     command_text,
     namespace,
-    server_text,
     shape_text,
 )
 from analyser.words import times
@@ -66,7 +66,7 @@ def _finding(rows: list[Row], limit: int) -> Finding:
         rows,
         severity="info",
         subject={
-            "server": server_text(largest),
+            "server": server_of(largest),
             "command": command_text(largest),
             "shape_id": largest["shape_id"],
         },

@@ -8,17 +8,17 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from analyser.addresses import server_of
 from analyser.detectors.detector import Detector
 from analyser.detectors.findings import Evidence, Finding
 from analyser.detectors.frame_rows import Row
 from analyser.detectors.proof import Proof
 from analyser.severity import Confidence, Severity
-from analyser.words import printable
+from analyser.words import names_text, printable
 
 MAX_NAME, MAX_SHAPE = 80, 160
 # So many clients and namespaces are listed in the numbers of one finding.
 MOST_LISTED = 20
-NS_PER_MS, NS_PER_S = 1_000_000, 1_000_000_000
 
 # Who talks to whom: the key of rules about a client. An application is told from others at its address by its name.
 CLIENT_KEY = ("server_address", "server_port", "client_address", "app_name", "driver")
@@ -41,7 +41,7 @@ MONGO_FLOWS = "protocol = 'mongo' AND duplicate_of IS NULL"
 
 def client_text(row: Mapping[str, Any]) -> str:
     """`application billing at 10.0.0.3 (PyMongo 4.20.0)`, as far as it is known."""
-    address = str(row["client_address"] or "?")
+    address = row["client_address"] or "(unknown address)"
     driver = driver_text(row)
     if not row["app_name"]:
         return f"the client at {address}" + (f" ({driver})" if driver else "")
@@ -52,11 +52,6 @@ def driver_text(row: Mapping[str, Any]) -> str:
     """`PyMongo 4.20.0`; empty where the handshake is not in the capture."""
     words = (str(row.get(name) or "").strip("|") for name in ("driver", "driver_version"))
     return printable(" ".join(word for word in words if word), MAX_NAME)
-
-
-def server_text(row: Mapping[str, Any]) -> str:
-    """`10.0.0.9:27017`."""
-    return f"{row['server_address'] or '?'}:{row['server_port'] or '?'}"
 
 
 def namespace(row: Mapping[str, Any]) -> str | None:
@@ -75,16 +70,10 @@ def shape_text(shape: str | None) -> str:
     return f", shape {printable(shape, MAX_SHAPE)}" if shape else ""
 
 
-def ms_text(ms: float) -> str:
-    """`0.4 ms`, `150.4 ms`, `1.5 s`, `600 s`."""
-    return f"{ms:.1f} ms" if ms < 1000 else f"{ms / 1000:.3g} s" if ms < 100_000 else f"{ms / 1000:,.0f} s"
-
-
 def listed(names: Iterable[str | None], most: int = 4) -> str:
     """Names, each once, with commas; what is too much is counted."""
     known = [printable(name, MAX_NAME) for name in dict.fromkeys(names) if name]
-    more = [f"{len(known) - most} more"] if len(known) > most else []
-    return ", ".join(known[:most] + more)
+    return names_text(known, most)
 
 
 def client_numbers(row: Mapping[str, Any], **more: Any) -> Row:
@@ -99,7 +88,7 @@ def client_numbers(row: Mapping[str, Any], **more: Any) -> Row:
 
 def application_key(row: Mapping[str, Any]) -> Row:
     """What a finding about one application at one server is about."""
-    return {"server": server_text(row), "address": row["client_address"], "application": row["app_name"]}
+    return {"server": server_of(row), "address": row["client_address"], "application": row["app_name"]}
 
 
 def client_key(row: Mapping[str, Any]) -> Row:

@@ -28,14 +28,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from analyser.addresses import client_endpoint_text, server_text
 from analyser.detectors.detector import Detector, Frames
 from analyser.detectors.findings import Evidence, Finding
 from analyser.detectors.frame_rows import Row, rows_of
-from analyser.detectors.mqtt.mqtt_rows import client_text, ms_between, seconds_text, server_text
+from analyser.detectors.mqtt.mqtt_rows import client_text, ms_between
 from analyser.detectors.proof import Proof
+from analyser.times import NS_PER_S, ms_text
 from analyser.words import printable
 
-_NS = 1_000_000_000
 TAKEN_OVER = 0x8E
 
 
@@ -49,13 +50,13 @@ def detect(
 ) -> Iterator[Finding]:
     """One finding for this client id when `takeovers_least` take-overs lie within `window_s`."""
     connections = [row for row in rows_of(frames["mqtt_connections"]) if row["client_id"]]
-    found = list(_take_overs(connections, int(closed_within_s * _NS)))
-    most = _most_within(found, int(window_s * _NS))
+    found = list(_take_overs(connections, int(closed_within_s * NS_PER_S)))
+    most = _most_within(found, int(window_s * NS_PER_S))
     if not found or most < takeovers_least:
         return
     addresses = sorted({str(c["client_address"]) for t in found for c in (t.old, t.new)})
     name = printable(found[0].new["client_id"], 80)
-    took = seconds_text(ms_between(found[0].new["ts"], found[-1].new["ts"]))
+    took = ms_text(ms_between(found[0].new["ts"], found[-1].new["ts"]))
     who = (
         f"from {len(addresses)} addresses ({', '.join(addresses[:6])})"
         if len(addresses) > 1
@@ -68,7 +69,7 @@ def detect(
         sentence=(
             f"Client id {name} took over its own connection at {server_text(found[0].new)} {len(found)} times in "
             f"{took}, {who}: each CONNECT ended the connection before. Last: {client_text(found[-1].new)} ended that "
-            f"of {found[-1].old['client_address']}:{found[-1].old['client_port']}."
+            f"of {client_endpoint_text(found[-1].old)}."
         ),
         next_step=(
             "Give each program a client id of its own; look at these addresses for copies of one program."

@@ -27,19 +27,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from analyser.addresses import server_text
 from analyser.detectors.detector import Detector, Frames
 from analyser.detectors.findings import Evidence, Finding
 from analyser.detectors.frame_rows import Row, rows_of
-from analyser.detectors.mqtt.mqtt_rows import (
-    CLIENT_COLUMNS,
-    client_numbers,
-    client_text,
-    ms_between,
-    seconds_text,
-    server_text,
-)
+from analyser.detectors.mqtt.mqtt_rows import CLIENT_COLUMNS, client_numbers, client_text, ms_between
 from analyser.detectors.proof import Proof
 from analyser.severity import Confidence, Severity
+from analyser.times import NS_PER_MS, ms_text
 from analyser.words import sentence_start
 
 WAITED = " It was waiting for the answer to a PINGREQ."
@@ -67,14 +62,14 @@ def detect(
             subject={"flow": row["flow_id"]},
             sentence=(
                 f"{sentence_start(client_text(row))} sent nothing to "
-                f"{server_text(row)} for {seconds_text(silence_ms)}, although it promised a packet every "
+                f"{server_text(row)} for {ms_text(silence_ms)}, although it promised a packet every "
                 f"{keep_alive_s} s.{_outcome(row, is_last)}{WAITED if waits else ''}"
             ),
             next_step=(
                 "Look at the client at that time: was it stopped, out of memory, without network? Its next packet, if "
                 "any, shows when it came back."
             ),
-            proof=Proof(from_ns, from_ns + int(silence_ms * 1e6), [Evidence(row["file"], packet, None)]),
+            proof=Proof(from_ns, from_ns + int(silence_ms * NS_PER_MS), [Evidence(row["file"], packet, None)]),
             numbers={
                 "flow_id": row["flow_id"],
                 "silence_ms": silence_ms,

@@ -24,19 +24,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from analyser.addresses import server_text
 from analyser.detectors.delivery import REQUEST_COLUMNS, counted, request_delivered
 from analyser.detectors.detector import Detector, Frames
 from analyser.detectors.findings import Finding
 from analyser.detectors.frame_rows import Row, rows_of
-from analyser.detectors.mqtt.mqtt_rows import (
-    CLIENT_COLUMNS,
-    client_numbers,
-    client_text,
-    ms_between,
-    seconds_text,
-    server_text,
-)
+from analyser.detectors.mqtt.mqtt_rows import CLIENT_COLUMNS, client_numbers, client_text, ms_between
 from analyser.detectors.proof import proof_of
+from analyser.times import ms_text
 from analyser.words import count, sentence_start
 
 
@@ -65,7 +60,7 @@ def detect(frames: Frames, *, wait_least_s: float = 5.0) -> Iterator[Finding]:
             provisional=bool(lost) and row["closed_by"] is None,
             subject={"flow": row["flow_id"]},
             sentence=_sentence(row, len(lost), len(proof), arrived, dead_path)
-            + f" The longest wait was {seconds_text(worst_ms)}; more than {seconds_text(limit_ms)} is too long.",
+            + f" The longest wait was {ms_text(worst_ms)}; more than {ms_text(limit_ms)} is too long.",
             next_step=(
                 "Look at the way between the two: a link that is down, a firewall or NAT that forgot the connection, a "
                 "host that is gone. The server's process had nothing to answer."

@@ -25,18 +25,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
+from analyser.addresses import server_text
 from analyser.detectors.detector import Detector, Frames
 from analyser.detectors.findings import Evidence, Finding
 from analyser.detectors.frame_rows import Row, rows_of
-from analyser.detectors.mqtt.mqtt_rows import (
-    CLIENT_COLUMNS,
-    client_numbers,
-    client_text,
-    ms_between,
-    seconds_text,
-    server_text,
-)
+from analyser.detectors.mqtt.mqtt_rows import CLIENT_COLUMNS, client_numbers, client_text, ms_between
 from analyser.detectors.proof import Proof
+from analyser.times import ms_text
 from analyser.words import count, printable, sentence_start, times
 
 
@@ -121,7 +116,7 @@ def _finding(connection: Row, step: _Step, direction: str, stuck: list[tuple[flo
         sentence=(
             f"{sentence_start(owes)} never sent {step.name} for {count(len(rows), 'message')} of QoS "
             f"{', '.join(sorted({str(row['qos']) for row in rows}))} on {', '.join(topics[:3])}{more}; {waits} had "
-            f"waited {seconds_text(worst_ms)} when "
+            f"waited {ms_text(worst_ms)} when "
             f"{'the connection was closed' if connection['closed_by'] else 'the capture ended'}.{again}"
         ),
         next_step=(

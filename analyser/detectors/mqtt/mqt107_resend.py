@@ -28,14 +28,14 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 
+from analyser.addresses import server_text
 from analyser.detectors.detector import Detector, Frames
 from analyser.detectors.findings import Finding
 from analyser.detectors.frame_rows import Row, rows_of
-from analyser.detectors.mqtt.mqtt_rows import client_numbers, client_text, server_text
+from analyser.detectors.mqtt.mqtt_rows import client_numbers, client_text
 from analyser.detectors.proof import Proof, evidence_of
+from analyser.times import NS_PER_S
 from analyser.words import count, printable, sentence_start, times
-
-_NS = 1_000_000_000
 
 
 def detect(frames: Frames, *, again_least: int = 1, often_least: int = 3, grace_s: float = 5.0) -> Iterator[Finding]:
@@ -56,7 +56,7 @@ def detect(frames: Frames, *, again_least: int = 1, often_least: int = 3, grace_
         if len(again) >= again_least and again:
             yield _again(connection, again)
         after = connections[place + 1] if place + 1 < len(connections) else None
-        if after is not None and after["session_present"] and _comparable(connection, after, int(grace_s * _NS)):
+        if after is not None and after["session_present"] and _comparable(connection, after, int(grace_s * NS_PER_S)):
             there = {row["packet_identifier"] for row in publishes.get(after["flow_id"], [])}
             open_ones = [
                 row

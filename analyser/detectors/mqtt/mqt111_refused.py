@@ -24,10 +24,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from analyser.addresses import server_text
 from analyser.detectors.detector import Detector, Frames
 from analyser.detectors.findings import Evidence, Finding
 from analyser.detectors.frame_rows import Row, rows_of
-from analyser.detectors.mqtt.mqtt_rows import client_numbers, client_text, server_text
+from analyser.detectors.mqtt.mqtt_rows import client_numbers, client_text
 from analyser.detectors.proof import Proof
 from analyser.severity import Severity
 from analyser.words import count, printable, sentence_start

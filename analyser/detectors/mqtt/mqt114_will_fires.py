@@ -25,14 +25,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from analyser.addresses import server_text
 from analyser.detectors.detector import Detector, Frames
 from analyser.detectors.findings import Evidence, Finding
 from analyser.detectors.frame_rows import Row, rows_of
-from analyser.detectors.mqtt.mqtt_rows import client_numbers, client_text, server_text
+from analyser.detectors.mqtt.mqtt_rows import client_numbers, client_text
 from analyser.detectors.proof import Proof
+from analyser.times import NS_PER_S
 from analyser.words import printable, sentence_start, times
 
-_NS = 1_000_000_000
 DISCONNECT_WITH_WILL = 0x04
 
 
@@ -42,7 +43,7 @@ def detect(frames: Frames, *, often_least: int = 3, window_s: float = 300.0) -> 
     fired = [row for row in rows if _fires(row) and not _back_in_time(row, rows)]
     if not fired:
         return
-    most = _most_within([row["ts_closed"] for row in fired], int(window_s * _NS))
+    most = _most_within([row["ts_closed"] for row in fired], int(window_s * NS_PER_S))
     often = most >= often_least
     last = fired[-1]
     asked = sum(_asks_for_will(row) for row in fired)
@@ -99,7 +100,7 @@ def _sentence(last: Row, fired: int, asked: int, topics: list[str]) -> str:
 
 def _back_in_time(row: Row, rows: list[Row]) -> bool:
     """Did the session go on before the will delay was over, by a return or a take-over?"""
-    delay_ns = (row["will_delay_s"] or 0) * _NS
+    delay_ns = (row["will_delay_s"] or 0) * NS_PER_S
     return any(
         row["ts"] < other["ts"] < row["ts_closed"] + delay_ns and other["error_code"] == 0 and not other["clean_start"]
         for other in rows

@@ -27,8 +27,8 @@ from collections.abc import Iterator
 from analyser.detectors.detector import Detector, Frames
 from analyser.detectors.findings import Evidence, Finding
 from analyser.detectors.frame_rows import rows_of
-from analyser.detectors.mqtt.mqtt_rows import seconds_text
 from analyser.detectors.proof import Proof
+from analyser.times import ms_text
 from analyser.words import count, printable
 
 
@@ -58,7 +58,7 @@ def detect(frames: Frames, *, wait_s: float = 10.0, missing_least: int = 1) -> I
         sentence=(
             f"{count(len(missing), 'message')} on {', '.join(topics[:3])}{more} did not reach {subscriber}, which "
             f"subscribes to {printable(first['topic_filter'] or '?', 60)}; {delivered:,} others did. Published by "
-            f"{', '.join(publishers[:4])}, and waited for {seconds_text(max(r['waited_ms'] for r in missing))} at most."
+            f"{', '.join(publishers[:4])}, and waited for {ms_text(max(r['waited_ms'] for r in missing))} at most."
         ),
         next_step=(
             "Look at the server's access rules for the publisher and the subscriber, at its queue limits, and at its "

@@ -23,11 +23,13 @@ from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterator
 
+from analyser.addresses import server_text
 from analyser.detectors.detector import Detector, Frames
 from analyser.detectors.findings import Evidence, Finding
 from analyser.detectors.frame_rows import Row, rows_of
-from analyser.detectors.mqtt.mqtt_rows import client_numbers, client_text, ms_between, seconds_text, server_text
+from analyser.detectors.mqtt.mqtt_rows import client_numbers, client_text, ms_between
 from analyser.detectors.proof import Proof
+from analyser.times import ms_text
 from analyser.words import printable
 
 
@@ -55,7 +57,7 @@ def detect(frames: Frames, *, retained_above: int = 1000) -> Iterator[Finding]:
             subject={"flow": row["flow_id"], "exchange": row["exchange_id"]},
             sentence=(
                 f"A SUBSCRIBE of {client_text(row)} to {', '.join(names[:4])} made the server {server_text(row)} send "
-                f"{retained:,} retained messages within {seconds_text(took_ms)}."
+                f"{retained:,} retained messages within {ms_text(took_ms)}."
             ),
             next_step="Subscribe to less, ask for them only once (5.0: Retain Handling 1), or clear old ones.",
             proof=Proof(row["ts"], last[place], (Evidence(row["file"], row["request_packet"], row["exchange_id"]),)),

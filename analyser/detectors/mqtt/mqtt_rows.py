@@ -8,15 +8,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+from analyser.addresses import client_endpoint_text, server_text
 from analyser.detectors.detector import Detector, Frames
 from analyser.detectors.findings import Evidence, Finding
 from analyser.detectors.frame_rows import Row, rows_of
 from analyser.detectors.proof import REMARK_COLUMNS, Proof, proof_of
 from analyser.severity import Severity
+from analyser.times import NS_PER_MS
 from analyser.words import printable, sentence_start, times
 
 MAX_NAME = 80
-_NS_PER_MS = 1_000_000
 # Columns of mqtt_connections by which a client is named.
 CLIENT_COLUMNS = ("ts", "client_id", "client_address", "client_port", "server_address", "server_port", "version")
 _DISCONNECT_COLUMNS = ("file", "disconnect_packet", "disconnected_by", "ts_disconnect", "disconnect_reason_code")
@@ -26,12 +27,7 @@ TOLD_COLUMNS = (*REMARK_COLUMNS, "direction", "severity", "code", "text")
 def client_text(row: Mapping[str, Any]) -> str:
     """`client sensor-7 at 10.0.0.3:40001`."""
     name = printable(row["client_id"] or "(no client id)", MAX_NAME)
-    return f"client {name} at {row['client_address'] or '?'}:{row['client_port'] or '?'}"
-
-
-def server_text(row: Mapping[str, Any]) -> str:
-    """`10.0.0.9:1883`."""
-    return f"{row['server_address'] or '?'}:{row['server_port'] or '?'}"
+    return f"client {name} at {client_endpoint_text(row)}"
 
 
 def client_numbers(row: Mapping[str, Any], **more: Any) -> Row:
@@ -47,12 +43,7 @@ def client_numbers(row: Mapping[str, Any], **more: Any) -> Row:
 
 def ms_between(earlier_ns: int, later_ns: int) -> float:
     """Milliseconds."""
-    return (later_ns - earlier_ns) / _NS_PER_MS
-
-
-def seconds_text(ms: float) -> str:
-    """`1.5 s`, `90 s`, `200 ms`."""
-    return f"{ms:.0f} ms" if ms < 1000 else f"{ms / 1000:.3g} s" if ms < 100_000 else f"{ms / 1000:,.0f} s"
+    return (later_ns - earlier_ns) / NS_PER_MS
 
 
 def remark_findings(

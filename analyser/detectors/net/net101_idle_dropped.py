@@ -27,14 +27,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
+from analyser.addresses import client_endpoint_text, server_text
 from analyser.detectors.detector import Detector, Frames
 from analyser.detectors.findings import Evidence, Finding
 from analyser.detectors.flow_rows import MOST_NAMED
 from analyser.detectors.frame_rows import Row, rows_of
 from analyser.detectors.proof import Proof
+from analyser.times import NS_PER_S, seconds_text
 from analyser.words import count
 
-_NS_PER_S = 1_000_000_000
 _OTHER = {"client": "server", "server": "client"}
 
 
@@ -56,7 +57,7 @@ def detect(frames: Frames, *, idle_s: float = 15.0, sent_least: int = 4) -> Iter
         one
         for flow in flows
         for one in (_reset(flow), *_unheard(flow, flows, sent_least))
-        if one is not None and one.idle_ns >= idle_s * _NS_PER_S
+        if one is not None and one.idle_ns >= idle_s * NS_PER_S
     ]
     if dropped:
         yield _finding(dropped)
@@ -87,8 +88,8 @@ def _unheard(flow: Row, flows: Sequence[Row], sent_least: int) -> Iterator[_Drop
 def _finding(dropped: Sequence[_Dropped]) -> Finding:
     worst = max(dropped, key=lambda one: (one.idle_ns, one.flow["flow_id"]))
     flow = worst.flow
-    server = f"{flow['server_address']}:{flow['server_port']}"
-    own = f"{flow['client_address']}:{flow['client_port']}"
+    server = server_text(flow)
+    own = client_endpoint_text(flow)
     if worst.kind == "reset":
         how = (
             f"a reset came in the name of the {worst.sender} with hop limit {flow['reset_ttl']}, where its own packets "
@@ -104,7 +105,7 @@ def _finding(dropped: Sequence[_Dropped]) -> Finding:
         subject={"client": flow["client_address"], "server": flow["server_address"]},
         sentence=(
             f"The connection {own} to {server} ({flow['protocol'] or 'unknown protocol'}) was dropped in between while "
-            f"idle: after {worst.idle_ns / _NS_PER_S:.0f} s of silence {how}.{more}"
+            f"idle: after {seconds_text(worst.idle_ns)} of silence {how}.{more}"
         ),
         next_step=(
             "Find the firewall, NAT or load balancer between the two and raise its idle timeout above that of client "
@@ -118,7 +119,7 @@ def _finding(dropped: Sequence[_Dropped]) -> Finding:
             "protocol": flow["protocol"],
             "kind": worst.kind,
             "connections": len(dropped),
-            "idle_s": [round(one.idle_ns / _NS_PER_S, 1) for one in dropped[:MOST_NAMED]],
+            "idle_s": [round(one.idle_ns / NS_PER_S, 1) for one in dropped[:MOST_NAMED]],
             "flows": [one.flow["flow_id"] for one in dropped[:MOST_NAMED]],
             "clients": [{"address": flow["client_address"], "client_id": None}],
         },

@@ -27,12 +27,13 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from statistics import median
 
+from analyser.addresses import server_text
 from analyser.detectors.detector import Detector, Frames
 from analyser.detectors.findings import Evidence, Finding
 from analyser.detectors.frame_rows import Row, rows_of
 from analyser.detectors.proof import Proof
+from analyser.times import NS_PER_S, seconds_text
 
-_NS_PER_S = 1_000_000_000
 LOGINS = "kafka_authentications"
 
 
@@ -45,7 +46,7 @@ def detect(
         if len(rows) < attempts_least:
             continue
         pauses = [
-            (second["ts_begin"] - first["ts_begin"]) / _NS_PER_S for first, second in pairwise(_begun(rows, table))
+            (second["ts_begin"] - first["ts_begin"]) / NS_PER_S for first, second in pairwise(_begun(rows, table))
         ]
         third = max(len(pauses) // 3, 1)
         first, last = median(pauses[:third]), median(pauses[-third:])
@@ -62,14 +63,14 @@ def _begun(rows: Sequence[Row], table: str) -> list[Row]:
 
 def _finding(rows: Sequence[Row], what: str, pause: float) -> Finding:
     first, last = rows[0], rows[-1]
-    server = f"{first['server_address']}:{first['server_port']}"
-    lasted = (last["ts_begin"] - first["ts_begin"]) / _NS_PER_S
+    server = server_text(first)
+    lasted = last["ts_begin"] - first["ts_begin"]
     name = next((row["client_id"] for row in rows if row.get("client_id")), None)
     return DETECTOR.finding(
         subject={"client": first["client_address"], "server": server},
         sentence=(
-            f"{first['client_address']} tries {len(rows)} times in {lasted:.1f} s to get into {server} although its "
-            f"{what}: the median pause is {pause * 1000:,.0f} ms, and it does not grow."
+            f"{first['client_address']} tries {len(rows)} times in {seconds_text(lasted)} to get into {server} "
+            f"although its {what}: the median pause is {pause * 1000:,.0f} ms, and it does not grow."
         ),
         next_step=(
             "Mend what is refused (TCP104 for connections, KAF312 for logins); then let the client wait longer after "

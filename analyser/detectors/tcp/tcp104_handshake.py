@@ -26,11 +26,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from analyser.addresses import server_text
 from analyser.detectors.detector import Detector, Frames
 from analyser.detectors.findings import Evidence, Finding
 from analyser.detectors.flow_rows import MOST_NAMED
 from analyser.detectors.frame_rows import Row, rows_of
 from analyser.detectors.proof import Proof
+from analyser.times import NS_PER_S
 from analyser.words import count
 
 
@@ -45,12 +47,12 @@ def detect(
     failed = [f["ts_first"] for f in (*refused, *silent)]
     slow = [f for f in flows if f["handshake"] == "complete" and (f["handshake_ms"] or 0) > slow_ms_above]
     failed_ns = max(failed, default=0)
-    restarting = bool(failed) and failed_ns - min(failed) < restart_s * 1e9 and _in_use(flows, min(failed))
+    restarting = bool(failed) and failed_ns - min(failed) < restart_s * NS_PER_S and _in_use(flows, min(failed))
     recovered = any(f["handshake"] == "complete" and f["ts_first"] > failed_ns for f in flows)
     shown = sorted((*refused, *silent, *slow), key=lambda f: (f["ts_first"], f["flow_id"]))
     if not shown:
         return
-    server = f"{shown[0]['server_address']}:{shown[0]['server_port']}"
+    server = server_text(shown[0])
     parts = [
         f"{count(len(refused), 'connection')} refused" if refused else "",
         f"{count(len(silent), 'connection')} never answered" if silent else "",

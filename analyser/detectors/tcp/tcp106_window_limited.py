@@ -35,11 +35,11 @@ from analyser.detectors.detector import Detector, Frames
 from analyser.detectors.findings import Finding
 from analyser.detectors.flow_rows import FLOW_COLUMNS, MOST_NAMED, endpoints_text, flow_numbers, wait_proof
 from analyser.detectors.frame_rows import Row, rows_of
+from analyser.times import NS_PER_MS
 from analyser.words import count
 from dissectors.registry import dissector_of
 
 _SIDES = {"client_to_server": ("client", "server"), "server_to_client": ("server", "client")}
-_NS_PER_MS = 1e6
 
 
 def detect(
@@ -55,7 +55,7 @@ def detect(
         wait
         for wait in rows_of(frames["tcp_waits"])
         if wait["wait_ms"] > ms_above
-        and wait["wait_ms"] >= share_least * (wait["ts_last"] - wait["ts"]) / _NS_PER_MS
+        and wait["wait_ms"] >= share_least * (wait["ts_last"] - wait["ts"]) / NS_PER_MS
         and wait["sent_bytes"] >= windows_least * wait["window_most_bytes"]
     ]
     exchanges = rows_of(frames["exchanges"])
@@ -71,7 +71,7 @@ def _finding(flow: Row, direction: str, waits: list[Row], exchanges: list[Row], 
     least, most = min(w["window_least_bytes"] for w in waits), max(w["window_most_bytes"] for w in waits)
     slow = least < shrinks_below * most
     full_ms, sent = sum(w["wait_ms"] for w in waits), sum(w["sent_bytes"] for w in waits)
-    lasted_ms = sum((w["ts_last"] - w["ts"]) / _NS_PER_MS for w in waits)
+    lasted_ms = sum((w["ts_last"] - w["ts"]) / NS_PER_MS for w in waits)
     under_way = [e for e in exchanges if any(_overlap(e, wait) for wait in waits)]
     window = f"shrank to {least:,} bytes: it reads slowly" if slow else f"stayed at {most:,} bytes: it is too small"
     speed = f"{sent / max(lasted_ms, 1):,.0f} kB/s"

@@ -131,7 +131,7 @@ def test_the_head_says_so() -> None:
     assert text.startswith(
         "No findings, but 5 errors that no rule judges. errors 5 Produce NOT_ENOUGH_REPLICAS of client"
     )
-    assert "client feed at 10.0.0.1, 11:06:40 to 11:06:44: no rule" in text
+    assert "client feed at 10.0.0.1, 11:06:40.000 UTC to 11:06:44.000 UTC: no rule" in text
 
 
 def test_clients_of_one_error_share_a_line() -> None:

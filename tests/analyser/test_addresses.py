@@ -1,0 +1,30 @@
+"""Addresses with ports have one form."""
+
+from __future__ import annotations
+
+import pytest
+
+from analyser.addresses import client_endpoint_text, endpoint_text, server_of, server_text
+
+
+@pytest.mark.parametrize(
+    ("host", "port", "expected"),
+    [
+        ("10.0.0.9", 9092, "10.0.0.9:9092"),
+        ("fd00::9", 9092, "[fd00::9]:9092"),
+        ("broker-1.internal", 9092, "broker-1.internal:9092"),
+        ("a\x1b[2Jb", 1, "a\\x1b[2Jb:1"),
+        ("fd00::9", None, "[fd00::9]"),
+        (None, 9092, "(unknown address):9092"),
+        (None, None, "(unknown address)"),
+    ],
+)
+def test_an_endpoint(host: str | None, port: int | None, expected: str) -> None:
+    assert endpoint_text(host, port) == expected
+
+
+def test_both_ends_of_a_row() -> None:
+    row = {"client_address": "fd00::1", "client_port": 40_001, "server_address": "10.0.0.9", "server_port": 9092}
+    assert client_endpoint_text(row) == "[fd00::1]:40001"
+    assert server_text(row) == server_of(row) == "10.0.0.9:9092"
+    assert server_of(row | {"server_address": None}) is None
