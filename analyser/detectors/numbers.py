@@ -18,6 +18,9 @@ Cost, each at least 0
     stood_still_ms: wall time in which a partition, group or client made no progress because of it.
     records_behind: records that wait at the end, or at worst.
     requests_refused: requests answered with an error or not at all, connections refused.
+    wasted_ms: time that requests took beyond what was needed, all of them together.
+    left_behind: cursors, sessions and connections opened and not used or not closed.
+    bytes: what was sent without need, or at once.
 """
 
 from __future__ import annotations
@@ -26,13 +29,17 @@ from collections.abc import Mapping
 from typing import Any
 
 # What each unit costs, in records that are handled twice: a record lost is worse than some handled twice; a second in
-# which something stands still compares with some records; what only waits is small.
+# which something stands still compares with some records, one in which single requests wait with less; what only waits
+# is small.
 COSTS: Mapping[str, float] = {
     "records_lost": 5.0,
     "records_again": 1.0,
     "stood_still_ms": 0.005,
     "records_behind": 0.05,
     "requests_refused": 0.2,
+    "wasted_ms": 0.001,
+    "left_behind": 0.1,
+    "bytes": 0.000_000_1,
 }
 # What rules from before these keys call records delivered again or skipped.
 _FORMER = ("replay_now", "replay", "worst_delta", "delta", "messages")

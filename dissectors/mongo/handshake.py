@@ -49,7 +49,7 @@ def hello_facts(data: bytes, fields: Fields) -> dict[str, Any]:
     if client:
         facts = {
             "driver": text(data, path(data, client, b"driver", b"name")),
-            "driver_version": text(data, path(data, client, b"driver", b"version")),
+            "driver_version": _version(text(data, path(data, client, b"driver", b"version"))),
             "app_name": text(data, path(data, client, b"application", b"name")),
             "client_os": _os(data, client),
             "client_platform": text(data, client.get(b"platform")),
@@ -61,6 +61,11 @@ def hello_facts(data: bytes, fields: Fields) -> dict[str, Any]:
         name = next(iter(speculative)).decode("utf-8", "replace")
         facts.update(sasl_facts(name, data, speculative))
     return facts
+
+
+def _version(version: str | None) -> str | None:
+    """Libraries around a driver add `|` and theirs, those without one an empty one."""
+    return None if version is None else version.rstrip("|") or None
 
 
 def _os(data: bytes, client: Fields) -> str | None:

@@ -14,7 +14,8 @@ How it decides
     the 95th percentile of at least 20 commands (commands_least) is above the limit, or when a single one took a
     second (very_slow_ms). Count, min, max, mean, 95th percentile and sum are those of all commands of the shape, as
     mloginfo --queries counts them. Commands that wait on purpose are left out: awaitable hellos, getMores on
-    tailable cursors and change streams; hello and authentication, too.
+    tailable cursors and change streams; hello, authentication and goodbyes (endSessions, killCursors), too. An index
+    is advised only where a filter asks for more than _id, which always has one.
 
 False alarms
     Reports and index builds that are meant to take long. A capture far from the server: the way counts, and so do
@@ -26,6 +27,7 @@ References
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from typing import Any
 
@@ -50,14 +52,24 @@ from analyser.detectors.mongo.mongo_rows import (
 )
 from analyser.times import ms_text
 
+_WRITTEN = "Look at the write concern, at the members that confirm it, and at the server's disk at that time."
 _NEXT = {
     "getMore": "Look at the size of the batches and at the query that opened the cursor.",
-    "insert": "Look at the write concern, at the members that confirm it, and at the server's disk at that time.",
+    "insert": _WRITTEN,
+    "commitTransaction": _WRITTEN,
+    "abortTransaction": _WRITTEN,
 }
-_NEXT_OTHERS = (
+_NEXT_QUERIES = (
     "Run explain() on this shape and look for an index; the server's log has the plan (planSummary) of commands slower "
     "than its slowms."
 )
+_NEXT_BY_ID = (
+    "The index on _id finds these at once: look at what they waited for instead, the load, locks and disk of the "
+    "server at that time (db.currentOp(), its log), or the way to it (TCP101)."
+)
+_NEXT_OTHERS = "Look at what the server did at that time: db.currentOp(), its log, its load."
+# What a query shape's filter is called, of each kind of command.
+_FILTERS = ("filter", "query", "q")
 
 
 def detect(
@@ -92,6 +104,36 @@ def _numbers(latencies: Any, slow: int) -> dict[str, float]:
     }
 
 
+def _next_step(command: str, shape: str | None) -> str:
+    if command in _NEXT or not shape:
+        return _NEXT.get(command, _NEXT_OTHERS)
+    return _NEXT_BY_ID if _only_by_id(shape) else _NEXT_QUERIES
+
+
+def _only_by_id(shape: str) -> bool:
+    """Do all its filters ask for _id and nothing else?"""
+    try:
+        filters = list(_filters(json.loads(shape)))
+    except (ValueError, RecursionError):
+        return False
+    return bool(filters) and all(isinstance(one, dict) and list(one) == ["_id"] for one in filters)
+
+
+def _filters(shape: Any) -> Iterator[Any]:
+    """The filters of a find, of the statements of a write, of the first stage of a pipeline."""
+    for part in shape if isinstance(shape, list) else [shape]:
+        if not isinstance(part, dict):
+            continue
+        for name in _FILTERS:
+            if name in part:
+                yield part[name]
+        for name in ("updates", "deletes"):
+            yield from _filters(part.get(name, []))
+        stages = part.get("pipeline")
+        if isinstance(stages, list) and stages and isinstance(stages[0], dict):
+            yield stages[0].get("$match")
+
+
 def _finding(slow: list[Row], numbers: dict[str, float], slow_ms: float, is_warning: bool) -> Finding:
     worst = max(slow, key=lambda row: row["latency_ms"])
     spread = ", ".join(f"{name} {ms_text(numbers[f'{name}_ms'])}" for name in ("min", "mean", "p95", "max"))
@@ -107,9 +149,10 @@ def _finding(slow: list[Row], numbers: dict[str, float], slow_ms: float, is_warn
             f"At {server_text(worst)}, {command_text(worst)} took longer than {slow_ms:g} ms {how_often}: {how_long}"
             f"{shape_text(worst['query_shape'])}. {'The slowest' if many else 'It'} was sent by {client_text(worst)}."
         ),
-        next_step=_NEXT.get(worst["command"], _NEXT_OTHERS),
+        next_step=_next_step(worst["command"], worst["query_shape"]),
         numbers={
             **numbers,
+            "wasted_ms": round(sum(row["latency_ms"] - slow_ms for row in slow), 3),
             "slow_ms": slow_ms,
             "query_shape": worst["query_shape"],
             "where": namespace(worst),
@@ -131,7 +174,7 @@ DETECTOR = Detector(
     detect=detect,
     rows={
         "mongo_commands": f"latency_ms IS NOT NULL AND command NOT IN {HELLOS} AND command NOT IN ('saslStart', "
-        f"'saslContinue', 'authenticate', 'getnonce') AND NOT {WAITING}",
+        f"'saslContinue', 'authenticate', 'getnonce', 'endSessions', 'killCursors') AND NOT {WAITING}",
         "mongo_cursors": "tailable",
     },
     suspects=(

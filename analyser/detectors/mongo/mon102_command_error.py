@@ -130,7 +130,7 @@ def _finding(errors: list[_Error], severity: Severity, retried: int) -> Finding:
     over = f" within {last_s:,.0f} s" if len(rows) > 1 and last_s >= 1 else ""
     writes = _refused_writes(errors)
     refused = f" ({count(writes, 'write')})" if writes else ""
-    healed = f" The session then committed {times(retried)}." if retried else ""
+    healed = _HEALED.format("It was" if len(rows) == 1 else f"{retried} of them were") if retried else ""
     return command_finding(
         DETECTOR,
         rows,
@@ -150,6 +150,7 @@ def _finding(errors: list[_Error], severity: Severity, retried: int) -> Finding:
             "code_name": first.name,
             "group": first.group.name,
             "count": len(rows),
+            "requests_refused": len(rows) - retried,
             "refused_writes": writes,
             "retried": retried,
             "where": namespace(first.row),
@@ -159,6 +160,7 @@ def _finding(errors: list[_Error], severity: Severity, retried: int) -> Finding:
     )
 
 
+_HEALED = " {} tried again in a transaction that was committed."
 _TO = {"command": ", for", "write": ", for single writes of", "write concern": ", for the write concern of"}
 
 DETECTOR = Detector(

@@ -142,6 +142,8 @@ def _finding(end: _End, rows: list[Row]) -> Finding:
             "commands": len(rows),
             "connections": flows,
             "longest_ms": longest_ms,
+            "requests_refused": len(rows),
+            "wasted_ms": round(sum(row["waited_ms"] for row in rows), 3),
             "where": namespace(first),
             "clients": [client_numbers(held[0], commands=len(held)) for held in clients[:MOST_LISTED]],
         },

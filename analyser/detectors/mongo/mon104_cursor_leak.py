@@ -123,6 +123,7 @@ def _finding(how: _Left, cursors: list[Row], commands: list[Row]) -> Finding:
         ),
         numbers={
             "cursors": len(cursors),
+            "left_behind": len(cursors),
             "cursor_ids": [cursor["cursor_id"] for cursor in cursors[:_MOST_IDS]],
             "idle_ms": idle_ms,
             "where": namespace(first),

@@ -84,6 +84,7 @@ def _finding(rows: list[Row], limit: int) -> Finding:
         numbers={
             "replies": len(rows),
             "largest_bytes": round(size),
+            "bytes": round(sum(map(_size, rows))),
             "documents": documents,
             "has_projection": largest["has_projection"],
             "query_shape": largest["query_shape"],

@@ -163,6 +163,13 @@ def test_the_hello_names_client_and_server_of_later_commands() -> None:
     assert wire.rows("exchanges", "client_id") == [("billing",)] * 2
 
 
+@pytest.mark.parametrize(("sent", "told"), [("4.20|", "4.20"), ("7.8|2.12", "7.8|2.12"), ("|", None), ("", None)])
+def test_versions_of_libraries_around_a_driver(sent: str, told: str | None) -> None:
+    hello = HELLO | {"client": HELLO["client"] | {"driver": {"name": "PyMongo|x", "version": sent}}}
+    wire = Wire().client(op_msg(hello, 1)).server(op_msg(HELLO_REPLY, 100, 1))
+    assert wire.command("driver_version") == (told or None)
+
+
 @pytest.mark.parametrize(
     ("reply", "role"),
     [

@@ -289,6 +289,7 @@ MONGO_NEAR_MISSES: list[Scenario] = [
     silent("MON101", "waits as long as it is told", **alone(get_more(2, 500, await_time_ms=500))),
     silent("MON101", "has waited in vain", **alone(get_more(2, 1000, documents_returned=0))),
     silent("MON101", "authentication is slow on purpose", **alone(command(1, "saslContinue", 300, collection=None))),
+    silent("MON101", "goodbye", **alone(command(1, "endSessions", 4000), command(2, "killCursors", 4000))),
     silent("MON101", "an awaitable hello", **alone(awaited(1, 9000), end=12)),
     silent(
         "MON102",

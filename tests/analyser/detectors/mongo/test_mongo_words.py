@@ -1,0 +1,67 @@
+"""What findings about MongoDB advise, and which of them stands first."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import pytest
+
+from analyser.detectors import DETECTORS
+from analyser.detectors.findings import Finding, findings_table
+from analyser.detectors.running import run
+from analyser.detectors.stories import with_stories
+from tests.analyser.detectors.concerned import connected
+from tests.analyser.detectors.scenarios.build import Row
+from tests.analyser.detectors.scenarios.mongo import TRANSACTION, alone, begun, command, failed, in_transaction
+from tests.analyser.detectors.scenarios.scenario import silent
+
+
+def found(code: str, rows: dict[str, list[Row]]) -> list[Finding]:
+    return run(connected(silent(code, "", **rows)), [DETECTORS[code]])
+
+
+def told(findings: Iterable[Finding]) -> list[str]:
+    """Subjects of findings in the order of a report."""
+    rows = findings_table(findings).to_pylist()
+    for row in rows:
+        row["ts_first"], row["ts_last"] = (int(row[name].value) for name in ("ts_first", "ts_last"))
+    return [row["subject"] for row in with_stories(rows)]
+
+
+ADVICE = [
+    pytest.param("find", '{"filter":{"_id":"?number"}}', "The index on _id", id="by _id"),
+    pytest.param("find", '{"filter":{"_id":{"$in":["?number"]}}}', "The index on _id", id="by some _id"),
+    pytest.param("update", '{"updates":[{"q":{"_id":"?oid"},"u":{"$set":{"a":"?"}}}]}', "The index on _id", id="write"),
+    pytest.param("aggregate", '{"pipeline":[{"$match":{"_id":"?oid"}}]}', "The index on _id", id="a stage"),
+    pytest.param("find", '{"filter":{"_id":"?oid","a":"?number"}}', "explain()", id="more than _id"),
+    pytest.param("find", '{"filter":{}}', "explain()", id="everything"),
+    pytest.param("delete", '{"deletes":[{"q":{"_id":1}},{"q":{"a":1}}]}', "explain()", id="one of them is not by _id"),
+    pytest.param("find", '{"filter":{"_id":"?oid"', "explain()", id="cut"),
+    pytest.param("ping", None, "db.currentOp()", id="no query"),
+    pytest.param("commitTransaction", None, "write concern", id="a commit"),
+]
+
+
+@pytest.mark.parametrize(("name", "shape", "words"), ADVICE)
+def test_an_index_is_advised_where_one_could_help(name: str, shape: str | None, words: str) -> None:
+    (one,) = found("MON101", alone(command(1, name, 1200, query_shape=shape)))
+    assert words in one.next_step
+
+
+def test_conflicts_that_are_retried_are_counted_by_themselves() -> None:
+    commit = in_transaction(4, 4, "commitTransaction", collection=None)
+    tries = [failed(n, 112, **(TRANSACTION | {"txn_number": n})) for n in (1, 2, 3)]
+    (one,) = found("MON102", alone(*tries, begun(3.5, 4), commit))
+    assert "3 of them were tried again in a transaction that was committed." in one.sentence
+    assert "committed 3 times" not in one.sentence
+
+
+def test_the_shape_that_costs_most_time_stands_first() -> None:
+    shapes = {"a": 1100, "b": 9000, "c": 1200}
+    rows = [command(n, took_ms=ms, shape_id=name) for n, (name, ms) in enumerate(shapes.items())]
+    assert [subject[-1] for subject in told(found("MON101", alone(*rows)))] == ["b", "c", "a"]
+
+
+def test_the_error_that_refused_most_stands_first() -> None:
+    rows = [failed(1, 13), *(failed(2 + n, 50) for n in range(9)), *(failed(20 + n, 43) for n in range(3))]
+    assert [subject.rsplit("=")[-1] for subject in told(found("MON102", alone(*rows)))] == ["50", "43", "13"]
