@@ -88,6 +88,13 @@ def stands_still(since: float, until: float, clients: int = 4) -> list[Row]:
     return rows
 
 
+def slows_down(since: int, until: int, late: float = 0.4, last: int = 80) -> list[Row]:
+    """A producer that asks eight times a second; between two seconds every fourth answer is late."""
+    return [
+        waits(1, n / 8, "Produce", late if since <= n / 8 < until and n % 4 == 0 else 0.004) for n in range(last * 8)
+    ]
+
+
 def topic(seconds: float, name: str, error_code: int = 0, flow_id: str = "k0") -> Row:
     """A topic in a Metadata answer."""
     partition = None if error_code else 0
@@ -116,6 +123,8 @@ SECONDS = range(0, 12, 2)
 
 CONNECTION_FIRES: list[Scenario] = [
     fires("KAF302", "critical", "a broker that stands still for five seconds", exchanges=stands_still(5.0, 10.0)),
+    fires("KAF302", "warning", "an API that is slow for half a minute", exchanges=slows_down(30, 60)),
+    fires("KAF302", "info", "for ten seconds", exchanges=slows_down(30, 40)),
     fires(
         "KAF303", "warning", "a client that gives up after ten seconds",
         exchanges=[waits(1, 5, "Produce", None)],
@@ -206,6 +215,9 @@ CONNECTION_FIRES: list[Scenario] = [
 
 CONNECTION_NEAR_MISSES: list[Scenario] = [
     silent("KAF302", "two seconds", exchanges=stands_still(5.0, 7.0)),
+    silent("KAF302", "an API that is always so slow", exchanges=slows_down(0, 80)),
+    silent("KAF302", "a little slower", exchanges=slows_down(30, 60, 0.04)),
+    silent("KAF302", "no more than four windows", exchanges=slows_down(20, 40, last=40)),
     silent("KAF302", "two clients wait", exchanges=stands_still(5.0, 10.0, 2)),
     silent(
         "KAF302", "others are answered meanwhile",
