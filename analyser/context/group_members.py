@@ -27,8 +27,10 @@ _MISSED, _INTERVAL_MS = 3, 5000
 KEY = "cluster, group_id"
 MEMBER = f"{KEY}, member_id, life"
 
-_BEATS = "event = 'consumer_heartbeat'"
-_GONE = "event = 'leave' OR (generation < 0 AND event = 'consumer_heartbeat')"
+# Heartbeats of members that have epochs (KIP-848, KIP-932, KIP-1071).
+_BEATS = "event IN ('consumer_heartbeat', 'share_heartbeat', 'streams_heartbeat')"
+_PROTOCOL = f"CASE WHEN {_BEATS} THEN replace(event, '_heartbeat', '') ELSE 'classic' END"
+_GONE = f"event = 'leave' OR (generation < 0 AND {_BEATS})"
 # After these a member id of KIP-848 begins anew.
 _REFUSED = "coalesce(error_code, 0) IN (25, 82, 110)"
 
@@ -40,8 +42,7 @@ MEMBER_STEPS = {
         SELECT coalesce(cluster_id, '') AS cluster, group_id, member_id, nullif(group_instance_id, '') AS instance_id,
                client_id, client_address AS address, event, generation, protocol_type, protocol_name, leader_id,
                session_timeout_ms, rebalance_timeout_ms, heartbeat_interval_ms, topics, reason,
-               CASE event WHEN 'consumer_heartbeat' THEN 'consumer' ELSE 'classic' END AS group_protocol, error_code,
-               exchange_id, flow_id,
+               {_PROTOCOL} AS group_protocol, error_code, exchange_id, flow_id,
                epoch_ns(ts) AS at_ns, coalesce(epoch_ns(ts_response), epoch_ns(ts)) AS done_ns,
                ts_response IS NOT NULL AS answered, ({_GONE}) AS leaves
         FROM kafka_group_events WHERE event <> 'describe' AND group_id IS NOT NULL AND ts IS NOT NULL""",

@@ -6,6 +6,7 @@ Each command has views (reports/questions/kafka_views.py): one without an option
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
@@ -24,10 +25,14 @@ if TYPE_CHECKING:
 # Few enough bins for a terminal; programs choose their own with --step.
 _BINS = 20
 _OVER_TIME = "over-time"
+_STATE = "state"
 
 
 class _Command(NamedTuple):
-    """One command. option: selects rows by `column`. flags: what each view shows. nothing: said without rows."""
+    """One command. option: selects rows by `column`. flags: what each view shows. nothing: said without rows.
+
+    headed: flags of views in which a line of the view `state` stands over the rows of each group.
+    """
 
     name: str
     noun: str
@@ -37,6 +42,7 @@ class _Command(NamedTuple):
     flags: Mapping[str, str]
     help: str
     nothing: str
+    headed: tuple[str, ...] = ()
 
 
 class _Wanted(NamedTuple):
@@ -53,9 +59,11 @@ class _Wanted(NamedTuple):
 
 _GROUPS = _Command(
     "groups", "group", "--group", "group_id",
-    "Kafka consumer groups: stored offsets, lag, who committed last.",
+    "Kafka groups: state, members, stored offsets, lag, who committed last.",
     {
-        "members": "Members instead of partitions: client, address, generations.",
+        "state": "How each group stands: state, protocol, assignor, generation, coordinator.",
+        "changes": "When the state, the generation or the number of members changed.",
+        "members": "Members instead of partitions: client, address, generations, what each has.",
         "rebalances": "What set each rebalance off, whom it waited for, what moved.",
         "start-up": "The way of each consumer to its first commit, and where it stopped.",
         _OVER_TIME: "Offsets, lag and committers by time.",
@@ -65,6 +73,14 @@ _GROUPS = _Command(
     A row is a partition of a group: the offset that stands in the broker after the last accepted commit (- where none
     was seen), the end of the log as answers told it, the consumer that the partition is assigned to, and BY, how many
     committers (address, client id, member id) wrote it. LAST COMMITTER is told of groups in which it is another one.
+    Above stands how the group is, as --state tells it.
+
+    With --state a row is a group, as kafka-consumer-groups --describe --state: its state as the broker names it,
+    classic, consumer (KIP-848), share or streams, the protocol of its members (consumer, connect, ...), assignor,
+    generation or epoch, members, coordinator. With --changes a row is a state that a group was in, and how long. What
+    no packet tells is empty in csv and null in jsonl.
+
+    With --members a row is a member, as --describe --members --verbose, with what it has and how its membership ended.
 
     With --rebalances a row is a rebalance: what set it off, the member that all waited for and how long, how many
     partitions moved, and the longest pause of a member from its JoinGroup to its part. csv and jsonl have the
@@ -79,10 +95,13 @@ _GROUPS = _Command(
       wirewitness groups incident.pcapng --group payments --at 2026-03-01T03:12:00
       wirewitness groups incident.pcapng --over-time --step 10 --format csv --output lag.csv
       wirewitness groups incident.pcapng --members
+      wirewitness groups incident.pcapng --state --at 2026-03-01T03:12:00 --format csv
+      wirewitness groups incident.pcapng --changes --group payments
       wirewitness groups incident.pcapng --rebalances --group payments
       wirewitness groups incident.pcapng --rebalances --format jsonl --output rebalances.jsonl
       wirewitness groups incident.pcapng --start-up""",
     "No consumer group was seen to do that.",
+    ("", "members"),
 )  # fmt: skip
 _TOPICS = _Command(
     "topics", "topic", "--topic", "topic",
@@ -197,20 +216,17 @@ def _run(made: _Command, captures: tuple[str, ...], wanted: _Wanted, reading: di
     if wanted.at_ns is not None:
         reading["to_ns"] = wanted.at_ns + 1
     over_time = wanted.flag == _OVER_TIME
-    with open_analysis(captures, [*view.tables, *(["exchanges"] if over_time else [])], reading) as analysis:
-        sql = view_sql(
-            view,
-            column=made.column,
-            names=wanted.names,
-            until_ns=wanted.at_ns,
-            width_ns=_width_ns(analysis, wanted.step_s) if over_time else 1,
-            limit=wanted.limit,
-        )
+    head = VIEWS[made.name].get(_STATE) if wanted.form == "table" and wanted.flag in made.headed else None
+    tables = {*view.tables, *(["exchanges"] if over_time else []), *(head.tables if head else ())}
+    with open_analysis(captures, sorted(tables), reading) as analysis:
+        chosen = partial(view_sql, column=made.column, names=wanted.names, until_ns=wanted.at_ns, limit=wanted.limit)
+        sql = chosen(view, width_ns=_width_ns(analysis, wanted.step_s) if over_time else 1)
         if wanted.form == "table":
             from reports.questions.source import rows
             from reports.sections.kafka_view import view_blocks
 
-            write_blocks(view_blocks(rows(analysis, sql), view, _nothing(made, wanted.names)), wanted.output)
+            stand = rows(analysis, chosen(head)) if head else []
+            write_blocks(view_blocks(rows(analysis, sql), view, _nothing(made, wanted.names), stand), wanted.output)
         else:
             write_query(analysis, sql, wanted.form, wanted.output)
         return status_of(analysis)

@@ -11,23 +11,24 @@ from typing import Any
 from reports.questions.group_owners import PARTITIONS_OF_GROUPS
 from reports.questions.source import Source, rows
 
-# What a member said is put together first: there are a million commits, and some tens of members.
+# What a member said is put together first: there are a million commits, and some tens of members. Who it is stands in
+# its own requests: offsets of transactions are sent by its producer, and others may send its LeaveGroup.
 MEMBERS = """
     with seen as (
         select cluster_id, group_id, member_id, group_instance_id, client_id, client_address,
                min(generation) filter (generation >= 0) as first_generation,
                max(generation) filter (generation >= 0) as last_generation,
-               0 as commits, min(ts) as first_ts, max(ts) as last_ts
+               event <> 'leave' as itself, 0 as commits, min(ts) as first_ts, max(ts) as last_ts
         from kafka_group_events group by all
         union all
         select cluster_id, group_id, member_id, group_instance_id, client_id, client_address,
                min(generation) filter (generation >= 0), max(generation) filter (generation >= 0),
-               count(*), min(ts), max(ts)
+               false, count(*), min(ts), max(ts)
         from kafka_offset_commits group by all)
     select cluster_id, group_id, member_id,
            arg_max(group_instance_id, last_ts) as group_instance_id,
-           arg_max(client_id, last_ts) as client_id,
-           arg_max(client_address, last_ts) as client_address,
+           arg_max(client_id, row(itself, last_ts)) as client_id,
+           arg_max(client_address, row(itself, last_ts)) as client_address,
            min(first_generation) as first_generation,
            max(last_generation) as last_generation,
            sum(commits)::bigint as committed_partitions,

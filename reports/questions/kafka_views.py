@@ -13,8 +13,9 @@ from analyser.context.log_ends import END_TABLES
 from analyser.registry.queries import UNAWAITED_MS, literal
 from reports.questions.columns import PAGE, TEXT, Column, shown_as
 from reports.questions.group_history import REBALANCES, START_UP
+from reports.questions.group_members import MEMBER_TABLES, MEMBERS_AT
 from reports.questions.group_owners import OWNER_TABLES, PARTITIONS_OF_GROUPS
-from reports.questions.groups import MEMBERS
+from reports.questions.group_states import CHANGES, STATE_TABLES, STATES
 from reports.questions.kafka_flow_of_data import READ_LATENCIES, TRANSACTIONS
 from reports.questions.kafka_topics import (
     API_VERSIONS,
@@ -64,6 +65,15 @@ _OFFSETS = (
 _COMMITTER = (Column("client_id", "Last committer"), Column("client_address", "Address"))
 _GROUP = ("group {}", ("group_id",))
 _TOPIC = ("{}", ("topic",))
+_GROUP_COLUMN = Column("group_id", "Group")
+_STATE = (
+    Column("state", "State"),
+    Column("type", "Type"),
+    Column("protocol_type", "Protocol"),
+    Column("assignor", "Assignor"),
+    Column("generation", "Generation", "plain", 90, "GEN"),
+    Column("members", "Members", "offset"),
+)
 _COMMITS = (
     Column("accepted", "Commits", "count"),
     Column("refused", "Refused", "count"),
@@ -75,11 +85,6 @@ _STORED = f"""
            member_id, generation, owner_member_id, accepted, refused, committers, ts_commit, ts_log_end, consumer_id,
            consumer_host, consumer_client_id, consumer_instance_id, last_committer
     from ({PARTITIONS_OF_GROUPS})"""
-_MEMBERS = f"""
-    select cluster_id, group_id, member_id, group_instance_id, client_id, client_address, first_generation,
-           last_generation, committed_partitions, make_timestamp_ns(first_ns)::timestamptz_ns as ts_first,
-           make_timestamp_ns(last_ns)::timestamptz_ns as ts_last
-    from ({MEMBERS})"""
 _LAG = f"""
     select make_timestamp_ns(bin)::timestamptz_ns as ts, cluster_id, group_id, topic, partition, committed_offset,
            log_end_offset, lag, client_id, client_address, member_id, generation, accepted, refused, committers,
@@ -153,15 +158,28 @@ _GROUPS = {
         ),
         _GROUP,
     ),
+    "state": KafkaView(
+        STATE_TABLES, STATES, "cluster_id, group_id",
+        (
+            _GROUP_COLUMN, *_STATE, Column("leader_id", "Leader", only=PAGE), Column("coordinator", "Coordinator"),
+            Column("ts_since", "Since", "time", only=PAGE),
+        ),
+    ),
+    "changes": KafkaView(
+        STATE_TABLES, CHANGES, "cluster_id, group_id, ts",
+        (*_TIME, Column("lasted_ms", "Lasted ms", "ms"), *_STATE, Column("leader_id", "Leader")),
+        _GROUP,
+    ),
     "members": KafkaView(
-        ("kafka_offset_commits", "kafka_group_events"), _MEMBERS, "cluster_id, group_id, ts_first, member_id",
+        MEMBER_TABLES, MEMBERS_AT, "cluster_id, group_id, ts_ended is not null, ts_first, member_id",
         (
             Column("member_id", "Member", "text", "large", "MEMBER ID"), *_CLIENT,
+            Column("group_instance_id", "Static id", heading="STATIC NAME"),
             Column("first_generation", "First generation", "plain", heading="FIRST GEN"),
             Column("last_generation", "Last generation", "plain", heading="LAST GEN"),
             Column("committed_partitions", "Partitions committed", "count", heading="COMMITS"),
-            Column("group_instance_id", "Static id", heading="STATIC NAME"),
-            Column("foreign", "For others", "count", only=PAGE),
+            Column("foreign", "For others", "count", only=PAGE), Column("ended", "Ended"),
+            Column("assigned", "Partitions", "count", heading="HAS"), Column("assignment", "Assignment"),
         ),
         _GROUP,
     ),

@@ -12,26 +12,51 @@ from reports.questions.columns import Column
 from reports.questions.kafka_views import KafkaView
 
 
-def view_blocks(rows: Sequence[Mapping[str, Any]], view: KafkaView, nothing: str) -> list[Block]:
+def view_blocks(
+    rows: Sequence[Mapping[str, Any]], view: KafkaView, nothing: str, stand: Sequence[Mapping[str, Any]] = ()
+) -> list[Block]:
     """The rows under their headings, without columns that are empty throughout. nothing: said instead of no rows.
 
-    Where rows are of several clusters, these are told apart: what is in them may have the same names.
+    Where rows are of several clusters, these are told apart: what is in them may have the same names. stand: rows of
+    the view of states, for a line under the heading of each group; groups without other rows have this line alone.
     """
-    if not rows:
+    if not rows and not stand:
         return [Paragraph(nothing)]
     text, names = view.heading
     shown = view.shown
-    if _CLUSTER not in shown and len({row.get(_CLUSTER.name) for row in rows}) > 1:
+    if _CLUSTER not in shown and len({row.get(_CLUSTER.name) for row in (*rows, *stand)}) > 1:
         if names:
             text, names = f"{text}, cluster {{}}", (*names, _CLUSTER.name)
         else:
             shown = (*shown, _CLUSTER)
+    lines = {tuple(row[name] for name in names): state_line(row) for row in stand}
+    found = {key: list(group) for key, group in groupby(rows, key=lambda row: tuple(row[name] for name in names))}
     blocks: list[Block] = []
-    for values, group in groupby(rows, key=lambda row: tuple(row[name] for name in names)):
+    for key in (*found, *(one for one in lines if one not in found)):
         if names:
-            blocks.append(Heading(text.format(*("?" if value is None else value for value in values))))
-        blocks.append(_cells(list(group), shown))
+            blocks.append(Heading(text.format(*("?" if value is None else value for value in key))))
+        if key in lines:
+            blocks.append(Paragraph(lines[key]))
+        if key in found:
+            blocks.append(_cells(found[key], shown))
     return blocks
+
+
+def state_line(row: Mapping[str, Any]) -> str:
+    """How a group stands, in a line. row: of the view of states."""
+    state = f"{row['state']} since {_time(row['ts_since'])}" if row["state"] else "State not known"
+    kind = {"consumer": "KIP-848 consumer group", "classic": f"classic {row['protocol_type'] or ''} group"}
+    members = row["members"]
+    told = (
+        None if members is None else "1 member" if members == 1 else f"{members:,} members",
+        " ".join(kind.get(row["type"], f"{row['type']} group").split()) if row["type"] else None,
+        f"assignor {row['assignor']}" if row["assignor"] else None,
+        None if row["generation"] is None else
+        f"{'generation' if row['type'] == 'classic' else 'epoch'} {row['generation']}",
+        f"leader {row['leader_id']}" if row["leader_id"] else None,
+        f"coordinator {row['coordinator']}" if row["coordinator"] else None,
+    )  # fmt: skip
+    return ", ".join([state, *(text for text in told if text)]) + "."
 
 
 def _cells(rows: Sequence[Mapping[str, Any]], shown: Sequence[Column]) -> Cells:
@@ -76,4 +101,4 @@ _WRITTEN: Mapping[str, Callable[[Any], str]] = {
 }
 _NUMBERS = ("figure", "plain", "offset", "count", "bytes", "ms")
 _CLUSTER = Column("cluster_id", "Cluster")
-_LONG = ("topic", "member_id", "consumer_id", "client_id", "consumer_client_id", "cluster_id", "group_id")
+_LONG = ("topic", "member_id", "leader_id", "consumer_id", "client_id", "consumer_client_id", "cluster_id", "group_id")

@@ -16,7 +16,7 @@ from tests.support.shares import every, pairs
 
 CAPTURE = str(SAMPLES / "kafka_stale_commit.pcapng")
 EVERYTHING = [
-    ("groups", ""), ("groups", "--members"), ("groups", "--over-time"),
+    ("groups", ""), ("groups", "--members"), ("groups", "--over-time"), ("groups", "--state"), ("groups", "--changes"),
     ("groups", "--rebalances"), ("groups", "--start-up"),
     ("topics", ""), ("topics", "--partitions"), ("topics", "--over-time"),
     ("brokers", ""), ("brokers", "--endpoints"), ("brokers", "--changes"), ("brokers", "--over-time"),
@@ -184,3 +184,32 @@ def test_a_capture_without_kafka_says_so() -> None:
 def test_a_name_that_is_not_there_is_said() -> None:
     done = run("groups", "--group", "payment")
     assert (done.exit_code, done.stdout.strip()) == (0, "Nothing was seen of group payment.")
+
+
+DESCRIBED = """
+    select group_id, group_protocol, state, members, ts::varchar as asked from kafka_group_events
+    where event = 'describe' and error_code = 0 and state is not null order by ts"""
+
+
+@pytest.mark.parametrize(("sample", "answers"), [("kafka_healthy", 6), ("kafka_share_streams", 2)])
+def test_the_state_is_the_one_that_the_broker_answered_when_it_was_asked(sample: str, answers: int) -> None:
+    """The samples hold a few answers of the broker itself: each group was in that state just before the question."""
+    capture = str(SAMPLES / f"{sample}.pcapng")
+    done = CliRunner().invoke(cli, ["query", capture, DESCRIBED, "--format", "jsonl", "--quiet"])
+    described = [json.loads(line) for line in done.stdout.splitlines()]
+    assert len(described) == answers, done.stderr
+    told_changes = run("groups", "--changes", "--format", "jsonl", capture=capture).stdout.splitlines()
+    changes = [json.loads(line) for line in told_changes]
+    for answer in described:
+        asked = answer["asked"].replace(" ", "T")
+        *_, told = (row for row in changes if row["group_id"] == answer["group_id"] and row["ts"] < asked)
+        assert [told["state"], told["members"], told["type"]] == [
+            answer["state"], answer["members"], answer["group_protocol"],
+        ], answer  # fmt: skip
+
+
+def test_a_line_says_how_each_group_stands() -> None:
+    shown = run("groups", capture=str(SAMPLES / "kafka_share_streams.pcapng")).stdout
+    assert "group task-counter-classic" in shown
+    assert "Stable since 2026-11-20T12:48:52.685207082Z, 1 member, classic consumer group" in shown
+    assert "group task-workers" in shown  # a share group, which has no stored offsets

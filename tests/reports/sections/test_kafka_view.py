@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from reports.formats.document import Cells, Heading
+from reports.formats.document import Cells, Heading, Paragraph
 from reports.questions.kafka_views import VIEWS, KafkaView
-from reports.sections.kafka_view import view_blocks
+from reports.sections.kafka_view import state_line, view_blocks
 
 
 def row_of(view: KafkaView, cluster_id: str | None) -> dict[str, Any]:
@@ -42,3 +42,38 @@ def test_topics_of_one_name_in_several_clusters(clusters: tuple[str, ...], colum
     (table,) = view_blocks([row_of(view, cluster) for cluster in clusters], view, "")
     assert isinstance(table, Cells)
     assert table.header == columns
+
+
+STANDS: dict[str, Any] = {
+    "cluster_id": "A", "group_id": "g", "state": "Stable", "type": "classic", "protocol_type": "connect",
+    "assignor": None, "generation": 4, "members": 1, "leader_id": "w-1", "coordinator": "b1:9092 (1)", "ts_since": None,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("changed", "line"),
+    [
+        ({}, "Stable since , 1 member, classic connect group, generation 4, leader w-1, coordinator b1:9092 (1)."),
+        (
+            {"state": None, "type": "share", "members": None, "generation": None, "leader_id": None},
+            "State not known, share group, coordinator b1:9092 (1).",
+        ),
+        (
+            dict.fromkeys(("state", "type", "members", "generation", "leader_id", "coordinator"), None),
+            "State not known.",
+        ),
+        (
+            {"type": "consumer", "assignor": "uniform", "leader_id": None, "members": 1200, "coordinator": None},
+            "Stable since , 1,200 members, KIP-848 consumer group, assignor uniform, epoch 4.",
+        ),
+    ],
+)
+def test_how_a_group_stands_in_a_line(changed: dict[str, Any], line: str) -> None:
+    assert state_line({**STANDS, **changed}) == line
+
+
+def test_groups_without_rows_have_their_line_alone() -> None:
+    view = VIEWS["groups"][""]
+    blocks = view_blocks([row_of(view, "A")], view, "", [STANDS, {**STANDS, "group_id": "other"}])
+    assert [type(block) for block in blocks] == [Heading, Paragraph, Cells, Heading, Paragraph]
+    assert [block.text for block in blocks if isinstance(block, Heading)] == ["group g", "group other"]

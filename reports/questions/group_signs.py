@@ -1,0 +1,158 @@
+"""What the capture tells of the state of groups, sign by sign. In: nothing. Out: SELECTs for `group_states.py`.
+
+A sign has the time at which something happened in the broker (order_ns), when the capture told it (at_ns), and what it
+says: a member asks to join, is answered, has its part, beats, is told to join again, is there, left, is gone; a member
+of KIP-848 gives up partitions; somebody commits without a member; the group is described or deleted.
+"""
+
+from __future__ import annotations
+
+KEY = "cluster, group_id"
+_SECOND_NS = 1_000_000_000
+# A member of unknown session timeout that was silent for so long may be gone: the least timeout that clients use.
+_SURE_NS = 10 * _SECOND_NS
+# Partitions given up are given again once that is known and who is to have them asks: some heartbeats of 5 s.
+GIVEN_NS = 15 * _SECOND_NS
+_HEARTBEATS = "('heartbeat', 'consumer_heartbeat', 'share_heartbeat', 'streams_heartbeat')"
+# Streams groups whose topics are missing or wrong (StreamsGroupHeartbeatResponse.Status).
+_NOT_READY = """coalesce(list_has_any(
+    try_cast(json_extract(protocol_metadata, '$.status[*][0]') as integer[]), [1, 2, 3]), false)"""
+
+EVENTS = f"""
+    select coalesce(cluster_id, '') as cluster, group_id, member_id, event, protocol_type, protocol_name, generation,
+           case when event like '%\\_heartbeat' escape '\\' then replace(event, '_heartbeat', '')
+                when event = 'describe' then group_protocol else 'classic' end as protocol, leader_id, members,
+           state as told, error_code,
+           case when event = 'streams_heartbeat' then {_NOT_READY} end as not_ready,
+           epoch_ns(ts) as asked_ns, epoch_ns(ts_response) as done_ns,
+           bool_or(ts_response is not null) over (partition by cluster_id, group_id) as heard
+    from kafka_group_events where group_id is not null and ts is not null"""
+
+# From when to when each member was there: left, gone in another way, or silent for so long that it is not known.
+MEMBERS = f"""
+    select members.*,
+           coalesce(case members.protocol when 'classic' then asked_ns else done_ns end, begin_ns) as from_ns,
+           asked_ns is not null as counted, least(ended_ns, expired_ns) as until_ns,
+           ended = 'left' and group_instance_id is null as left_group,
+           case when ended is null and least(ended_ns, expired_ns) is null and not waits
+                then last_ns + {_SURE_NS} end as unsure_ns
+    from (
+        select coalesce(kafka_members.cluster_id, '') as cluster, kafka_members.group_id, kafka_members.member_id,
+               group_instance_id, protocol, ended, epoch_ns(ts) as begin_ns, epoch_ns(ts_last) as last_ns,
+               epoch_ns(ts_ended) as ended_ns,
+               coalesce(waits_ns >= epoch_ns(ts_last), false) as waits,
+               case when protocol <> 'classic' then null
+                    when longest_silence_ms > session_timeout_ms
+                        then epoch_ns(ts_silent) + session_timeout_ms * 1000000
+                    when ended is null and coalesce(gap_ns < epoch_ns(ts_last) - {_SECOND_NS}, true)
+                        and not waits
+                        then epoch_ns(ts_last) + session_timeout_ms * 1000000 end as expired_ns
+        from kafka_members left join (
+            select nullif(cluster, '') as cluster_id, group_id, member_id, max(asked_ns) as waits_ns from gs_events
+            where event = 'join' and done_ns is null and heard group by all) as waiting
+            on kafka_members.cluster_id is not distinct from waiting.cluster_id
+            and kafka_members.group_id = waiting.group_id and kafka_members.member_id = waiting.member_id
+        left join (
+            select flows.client_address, max(epoch_ns(gaps.ts)) as gap_ns
+            from expert_infos as gaps join flows using (flow_id)
+            where gaps."group" = 'tcp' and gaps.code = 'gap' group by all) using (client_address)) as members
+    asof left join (
+        select cluster, group_id, member_id, asked_ns, done_ns from gs_events
+        where coalesce(error_code, 0) = 0 and event not in ('describe', 'leave')) as first
+        on members.cluster = first.cluster and members.group_id = first.group_id
+        and members.member_id = first.member_id and members.begin_ns <= first.asked_ns"""
+
+# Partitions that nobody has: +1 when the last one gives one up, -1 when it is given again.
+FREED = f"""
+    with told as (
+        select distinct coalesce(cluster_id, '') as cluster, group_id, member_id, exchange_id, epoch_ns(ts) as at_ns
+        from kafka_assignments where source = 'consumer_heartbeat' and member_id is not null),
+    spans as (
+        select told.*, least(lead(at_ns) over (partition by {KEY}, member_id order by at_ns), (
+                   select min(until_ns) from gs_members as m
+                   where m.cluster = told.cluster and m.group_id = told.group_id and m.member_id = told.member_id
+                       and m.until_ns > told.at_ns)) as end_ns
+        from told),
+    held as (
+        select {KEY}, coalesce(topic, topic_id) as topic, partition, at_ns, end_ns
+        from spans join (
+            select coalesce(cluster_id, '') as cluster, group_id, exchange_id, topic, topic_id, partition
+            from kafka_assignments where partition is not null) using ({KEY}, exchange_id)),
+    changes as (
+        select {KEY}, topic, partition, order_ns, sum(d) as d from (
+            select {KEY}, topic, partition, at_ns as order_ns, 1 as d from held
+            union all select {KEY}, topic, partition, end_ns, -1 from held where end_ns is not null)
+        group by all having sum(d) <> 0),
+    holders as (
+        select *, sum(d) over (partition by {KEY}, topic, partition order by order_ns) as n from changes)
+    select {KEY}, order_ns, (sum(case when n = 0 then 1 when n = d then -1 else 0 end)
+               + count(*) filter (n = d and first))::bigint as freed
+    from (select *, row_number() over (partition by {KEY}, topic, partition order by order_ns) = 1 as first
+          from holders)
+    group by all"""
+
+
+def _sign(
+    name: str, where: str, *, source: str = "gs_events", order: str = "done_ns", known: str = "done_ns", **columns: str
+) -> str:
+    """A SELECT of signs: `order` when it happened in the broker, `known` when the capture told."""
+    given = {
+        "member_id": "member_id", "protocol": "protocol", "generation": "generation", "alive": "0", "freed": "0",
+        "epoch": "null", "count": "null", "told": "null", "assignor": "null", "leader": "null", "kind": "null",
+        "not_ready": "null", **columns,
+    }  # fmt: skip
+    shown = ", ".join(f"{value} as {column}" for column, value in given.items())
+    return f"""
+        select {KEY}, '{name}' as sign, {order} as order_ns, {known} as at_ns, {shown}
+        from {source} where {order} is not null and {known} is not null and ({where})"""
+
+
+_GIVEN = f"order_ns + {GIVEN_NS}"
+_DONE = "error_code = 0 and done_ns is not null"
+_NONE = {"member_id": "null", "protocol": "null", "generation": "null"}
+SIGNS = " union all by name ".join(
+    (
+        _sign("asks", "event = 'join' and coalesce(error_code, 0) = 0 and heard", order="asked_ns", known="asked_ns",
+              generation="null", kind="protocol_type"),
+        _sign("joined", f"event = 'join' and {_DONE}", count="members", assignor="protocol_name", leader="leader_id",
+              kind="protocol_type"),
+        _sign("synced", f"event = 'sync' and {_DONE}",
+              assignor="case when protocol_name not like '%,%' then protocol_name end", kind="protocol_type"),
+        _sign("told", "event in ('heartbeat', 'sync') and error_code = 27", order="asked_ns"),
+        _sign("beat", f"event in {_HEARTBEATS} and {_DONE} and generation >= 0",
+              order="case when event = 'heartbeat' then asked_ns else done_ns end", kind="protocol_type",
+              not_ready="not_ready",
+              assignor="case when event = 'consumer_heartbeat' then protocol_name end"),
+        _sign("described", f"event = 'describe' and {_DONE} and told is not null", told="told", kind="protocol_type",
+              assignor="protocol_name", generation="null", count="members", member_id="null"),
+        _sign("alive", "counted", source="gs_members", order="from_ns", known="from_ns", alive="1", generation="null"),
+        *(_sign(name, where, source="gs_members", order=when, known=when, alive="-counted::integer",
+                generation="null")
+          for name, where, when in (
+              ("left", "left_group", "until_ns"), ("gone", "not coalesce(left_group, false)", "until_ns"),
+              ("unsure", "true", "unsure_ns"))),
+        _sign("freed", "freed <> 0", source="gs_freed", order="order_ns", known="order_ns", freed="freed", **_NONE),
+        _sign("given", "freed > 0", source="gs_freed", order=_GIVEN, known=_GIVEN, **_NONE),
+        _sign("alone", "true", source="""(
+            select coalesce(cluster_id, '') as cluster, group_id, epoch_ns(ts_response) as done_ns
+            from kafka_offset_commits
+            where api = 'OffsetCommit' and error_code = 0 and coalesce(member_id, '') = ''
+                and coalesce(generation, -1) < 0 and group_id is not null)""", **_NONE),
+        _sign("seen", "true", source="""(
+            select coalesce(cluster_id, '') as cluster, group_id, min(epoch_ns(coalesce(ts_response, ts))) as done_ns
+            from kafka_offset_commits where group_id is not null group by all)""", **_NONE),
+        _sign("deleted", "true", source="""(
+            select coalesce(cluster_id, '') as cluster, resource_name as group_id, epoch_ns(ts_response) as done_ns
+            from kafka_admin_changes where operation = 'DeleteGroups' and error_code = 0)""", **_NONE),
+    )
+)  # fmt: skip
+
+# Partitions are told in the topics that members were given: whether all of them are in the capture.
+COVERED = """
+    select cluster, group_id, bool_and(coalesce(given >= partitions, false)) as covered
+    from (select coalesce(cluster_id, '') as cluster, group_id, coalesce(topic, topic_id) as topic,
+                 count(distinct partition) as given
+          from kafka_assignments where source = 'consumer_heartbeat' and partition is not null group by all)
+    left join (select coalesce(cluster_id, '') as cluster, topic, max(partition) + 1 as partitions
+               from kafka_partitions group by all) using (cluster, topic)
+    group by all"""
