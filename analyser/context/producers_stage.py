@@ -8,10 +8,13 @@ it may spill.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import NamedTuple
+
 import duckdb
 
 from analyser.context.refused_batches import REFUSED_ROWS, REFUSED_STEPS
-from analyser.context.repeated_batches import REPEATED_ROWS, REPEATED_STEPS
+from analyser.context.repeated_batches import REPEATED_PRODUCERS, REPEATED_ROWS, REPEATED_STEPS
 from analyser.context.stable_offsets import STABLE_ROWS, STABLE_STEPS
 from analyser.context.stage import Stage
 from analyser.context.topics import views
@@ -22,34 +25,56 @@ from analyser.registry.tables import TABLES
 _READS = (
     "kafka_produce_batches", "kafka_transactions", "kafka_fetch_partitions", "kafka_partitions", "kafka_brokers",
 )  # fmt: skip
+_BATCHES, _FETCHED = "FROM kafka_produce_batches WHERE", "FROM kafka_fetch_partitions WHERE"
+
+
+class _Made(NamedTuple):
+    """How a table is made. asks: conditions without any of which it is empty; steps: temporary tables before its rows.
+
+    Planning the statements of a table takes longer than they do on a small capture, so most captures spare them.
+    """
+
+    asks: str
+    steps: Mapping[str, str]
+    rows: str
+
+
 _MADE = {
-    "kafka_transaction_spans": (SPAN_STEPS, SPAN_ROWS),
-    "kafka_refused_batches": (REFUSED_STEPS, REFUSED_ROWS),
-    "kafka_repeated_batches": (REPEATED_STEPS, REPEATED_ROWS),
-    "kafka_stable_offset_waits": (STABLE_STEPS, STABLE_ROWS),
+    "kafka_transaction_spans": _Made(
+        f"EXISTS (FROM kafka_transactions) OR EXISTS ({_BATCHES} transactional)", SPAN_STEPS, SPAN_ROWS
+    ),
+    "kafka_refused_batches": _Made(f"EXISTS ({_BATCHES} error_code <> 0)", REFUSED_STEPS, REFUSED_ROWS),
+    "kafka_repeated_batches": _Made(f"EXISTS ({REPEATED_PRODUCERS})", REPEATED_STEPS, REPEATED_ROWS),
+    "kafka_stable_offset_waits": _Made(
+        f"EXISTS ({_FETCHED} last_stable_offset >= 0 AND last_stable_offset < high_watermark)",
+        {**SPAN_STEPS, **STABLE_STEPS},
+        STABLE_ROWS,
+    ),
 }
 
 
 def add_producers(con: duckdb.DuckDBPyConnection) -> None:
     """Make the views; tables that they are made of may be missing. Call it once."""
     there = views(con)
-    for table in (*_READS, "flows"):
-        if table not in there:
-            con.execute(f"CREATE TEMP VIEW {table} AS SELECT {null_columns(table)} LIMIT 0")
-    for steps, _ in _MADE.values():
-        for name, query in steps.items():
-            con.execute(f"CREATE TEMP TABLE {name} AS {query}")
-    for table, (_, query) in _MADE.items():
+    missing = [table for table in (*_READS, "flows") if table not in there]
+    for table in missing:
+        con.execute(f"CREATE TEMP VIEW {table} AS SELECT {null_columns(table)} LIMIT 0")
+    asked = con.sql(f"SELECT {', '.join(made.asks for made in _MADE.values())}").fetchall()[0]
+    wanted = {table: made for (table, made), needed in zip(_MADE.items(), asked, strict=True) if needed}
+    steps = {name: query for made in wanted.values() for name, query in made.steps.items()}
+    for name, query in steps.items():
+        con.execute(f"CREATE TEMP TABLE {name} AS {query}")
+    for table, made in wanted.items():
         columns = ", ".join(map(quoted, TABLES[table].column_names()))
-        con.execute(f"CREATE TEMP TABLE made_{table} AS SELECT {columns} FROM ({query})")
+        con.execute(f"CREATE TEMP TABLE made_{table} AS SELECT {columns} FROM ({made.rows})")
         con.execute(f"DROP VIEW IF EXISTS {table}")
         con.execute(f"CREATE TEMP VIEW {table} AS FROM made_{table}")
-    for steps, _ in _MADE.values():
-        for name in steps:
-            con.execute(f"DROP TABLE {name}")
-    for table in (*_READS, "flows"):
-        if table not in there:
-            con.execute(f"DROP VIEW {table}")
+    for name in steps:
+        con.execute(f"DROP TABLE {name}")
+    for table in missing:
+        con.execute(f"DROP VIEW {table}")
+    for table in _MADE.keys() - wanted.keys() - there:
+        con.execute(f"CREATE TEMP VIEW {table} AS SELECT {null_columns(table)} LIMIT 0")
 
 
 PRODUCERS_STAGE = Stage(

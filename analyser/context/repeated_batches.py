@@ -17,11 +17,12 @@ _KEY = """
 _SAME = """
     {0}.cluster = {1}.cluster AND {0}.topic = {1}.topic AND {0}.partition = {1}.partition"""
 
+REPEATED_PRODUCERS = """
+    SELECT coalesce(cluster_id, '') AS cluster, producer_id
+    FROM kafka_produce_batches WHERE producer_id >= 0 AND NOT transactional
+    GROUP BY ALL HAVING min(producer_epoch) <> max(producer_epoch)"""
 REPEATED_STEPS = {
-    "repeated_producers": """
-        SELECT coalesce(cluster_id, '') AS cluster, producer_id
-        FROM kafka_produce_batches WHERE producer_id >= 0 AND NOT transactional
-        GROUP BY ALL HAVING min(producer_epoch) <> max(producer_epoch)""",
+    "repeated_producers": REPEATED_PRODUCERS,
     "repeated_base": f"""
         SELECT * FROM (
             SELECT {_KEY}, producer_epoch, base_sequence, base_timestamp, records_count, batch_bytes, error_code,

@@ -1,14 +1,16 @@
 """The one statement that gives a detector its rows: its tables under each other, sorted by key and time.
 
-In: a declared detector. Out: SQL over views named like the registered tables, for DuckDB or for Spark.
+In: a declared detector. Out: SQL over views named like the registered tables, for DuckDB or for Spark. The suspects may
+be asked for first (`suspects_sql`): where there are none, planning the wide statement would be most of the work.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 from analyser.detectors.detector import Detector
-from analyser.registry.queries import quoted
+from analyser.registry.queries import name_list, quoted
 from analyser.registry.tables import TABLES
 
 # The column that tells of which table a row is.
@@ -25,10 +27,21 @@ def column_of(table: str, column: str) -> str:
     return f"{table}@{column}"
 
 
-def partitions_sql(detector: Detector, buckets: Sequence[int] = ALL_BUCKETS) -> str:
-    """All rows wanted, sorted by key, table and time; `cut` makes partitions of them."""
+def partitions_sql(detector: Detector, buckets: Sequence[int] = ALL_BUCKETS, suspects: str | None = None) -> str:
+    """All rows wanted, sorted by key, table and time; `cut` makes partitions of them. suspects: as below."""
     order = ", ".join(f"{quoted(column)} NULLS FIRST" for column in sorted_by(detector))
-    return f"{selection_sql(detector, buckets)} ORDER BY {order}"
+    return f"{selection_sql(detector, buckets, suspects)} ORDER BY {order}"
+
+
+def suspects_sql(detector: Detector, buckets: Sequence[int] = ALL_BUCKETS) -> str:
+    """The keys of the partitions to look at, of a detector that says so. Only columns that it speaks of are planned."""
+    text = detector.suspects or ""
+    words = {*re.findall(r"\w+", text)}
+    tables = [table for table in detector.reads if f"r_{table}" in words]
+    steps = [
+        _step(detector, table, [c for c in detector.own_columns(table) if c in words], buckets) for table in tables
+    ]
+    return f"WITH {', '.join(steps)} SELECT DISTINCT {name_list(detector.partition_by)} FROM ({text})"
 
 
 def bucket_sql(detector: Detector) -> str:
@@ -42,19 +55,20 @@ def sorted_by(detector: Detector) -> list[str]:
     return [*detector.partition_by, TABLE_TAG, *own]
 
 
-def selection_sql(detector: Detector, buckets: Sequence[int] = ALL_BUCKETS) -> str:
+def selection_sql(detector: Detector, buckets: Sequence[int] = ALL_BUCKETS, suspects: str | None = None) -> str:
     """All rows wanted of the partitions that `suspects` names, the tables under each other, times as int64 of ns.
 
-    buckets: only partitions that are in one of them.
+    buckets: only partitions that are in one of them. suspects: the table that holds the result of `suspects_sql`, where
+    it was asked for before.
     """
     keys = [quoted(column) for column in detector.partition_by]
-    # Each use reads only the columns that it needs; kept whole they would be written to disk first.
-    steps = [f"r_{table} AS NOT MATERIALIZED ({_rows_sql(detector, table, buckets)})" for table in detector.reads]
+    steps = [_step(detector, table, detector.own_columns(table), buckets) for table in detector.reads]
     semi_join = ""
     if detector.suspects is not None:
-        steps.append(f"suspects AS MATERIALIZED (SELECT DISTINCT {', '.join(keys)} FROM ({detector.suspects}))")
+        if suspects is None:
+            steps.append(f"suspects AS MATERIALIZED (SELECT DISTINCT {', '.join(keys)} FROM ({detector.suspects}))")
         same = " AND ".join(f"r.{key} IS NOT DISTINCT FROM suspects.{key}" for key in keys)
-        semi_join = f" SEMI JOIN suspects ON {same}"
+        semi_join = f" SEMI JOIN {suspects or 'suspects'} AS suspects ON {same}"
     parts: list[str] = []
     for table in detector.reads:
         own = (f"{quoted(c)} AS {quoted(column_of(table, c))}" for c in detector.own_columns(table))
@@ -63,12 +77,17 @@ def selection_sql(detector: Detector, buckets: Sequence[int] = ALL_BUCKETS) -> s
     return f"WITH {', '.join(steps)} {' UNION ALL BY NAME '.join(parts)}"
 
 
-def _rows_sql(detector: Detector, table: str, buckets: Sequence[int]) -> str:
+def _step(detector: Detector, table: str, own: Sequence[str], buckets: Sequence[int]) -> str:
+    # Each use reads only the columns that it needs; kept whole they would be written to disk first.
+    return f"r_{table} AS NOT MATERIALIZED ({_rows_sql(detector, table, own, buckets)})"
+
+
+def _rows_sql(detector: Detector, table: str, own: Sequence[str], buckets: Sequence[int]) -> str:
     has_id = "topic_id" in TABLES[table].column_names()
     columns = [
         f"{_KEY_SQL[c] if c in _KEY_SQL and has_id else quoted(c)} AS {quoted(c)}" for c in detector.partition_by
     ]
-    for name in detector.own_columns(table):
+    for name in own:
         is_time = TABLES[table].column(name).kind == "time"
         columns.append(f"epoch_ns({quoted(name)}) AS {quoted(name)}" if is_time else quoted(name))
     where = f" WHERE {detector.rows[table]}" if table in detector.rows else ""

@@ -3,7 +3,7 @@
 In: a DuckDB connection with a view for every registered table. Out: findings, and what could not be looked at.
 
 One statement per detector (`partition_sql.py`), which DuckDB sorts (and spills); the Arrow stream is cut where the key
-changes (`cut.py`). Memory holds one partition and one batch.
+changes (`cut.py`). Memory holds one partition and one batch. A detector that names suspects is asked for them first.
 """
 
 from __future__ import annotations
@@ -17,13 +17,14 @@ import pyarrow as pa
 from analyser.detectors.cut import Key, cut
 from analyser.detectors.detector import Detector, Frames
 from analyser.detectors.findings import Finding
-from analyser.detectors.partition_sql import ALL_BUCKETS, BUCKETS, partitions_sql
+from analyser.detectors.partition_sql import ALL_BUCKETS, BUCKETS, partitions_sql, suspects_sql
 
 BATCH_ROWS = 16_384
 # Rows of one partition take up to half a KiB each in pandas, twice while they are put together.
 MOST_PARTITION_ROWS = 1_000_000
 # Where memory does not suffice for a 32nd of them, it is short for other reasons; each attempt reads all parts.
 _FEWEST_BUCKETS = BUCKETS // 32
+_SUSPECTS = "wirewitness_suspects"
 _UNREADABLE = (duckdb.Error, pa.ArrowException, OSError)
 
 
@@ -72,8 +73,7 @@ def found_in(
     """Findings of the partitions in these buckets; when memory does not suffice for all, of one half and the other."""
     failed: list[Failure] | None = None if failures is None else []
     try:
-        batches = con.sql(partitions_sql(detector, buckets)).to_arrow_reader(BATCH_ROWS)
-        found = list(detect_sorted(batches, detector, failed, most_rows))
+        found = _looked_at(con, detector, buckets, failed, most_rows)
     except _UNREADABLE as error:
         if not _is_out_of_memory(error):
             _failed(failures, Failure(detector.code, (), error))
@@ -87,6 +87,33 @@ def found_in(
     if failures is not None:
         failures.extend(failed or ())
     return found
+
+
+def _looked_at(
+    con: duckdb.DuckDBPyConnection,
+    detector: Detector,
+    buckets: Sequence[int],
+    failures: list[Failure] | None,
+    most_rows: int,
+) -> list[Finding]:
+    """Findings of partitions whose rows one statement gives; it is spared where no partition is suspected."""
+    if detector.suspects is None:
+        return _sorted_and_looked_at(con, partitions_sql(detector, buckets), detector, failures, most_rows)
+    try:
+        made = con.execute(f"CREATE TEMP TABLE {_SUSPECTS} AS {suspects_sql(detector, buckets)}").fetchone()
+        if made == (0,):
+            return []
+        query = partitions_sql(detector, buckets, _SUSPECTS)
+        return _sorted_and_looked_at(con, query, detector, failures, most_rows)
+    finally:
+        con.execute(f"DROP TABLE IF EXISTS {_SUSPECTS}")
+
+
+def _sorted_and_looked_at(
+    con: duckdb.DuckDBPyConnection, query: str, detector: Detector, failures: list[Failure] | None, most_rows: int
+) -> list[Finding]:
+    batches = con.sql(query).to_arrow_reader(BATCH_ROWS)
+    return list(detect_sorted(batches, detector, failures, most_rows))
 
 
 def _is_out_of_memory(error: Exception) -> bool:

@@ -13,7 +13,11 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 
+from analyser.context.stages import STAGES
 from analyser.registry.tables import ALL_TABLES, arrow_schema
+
+# Stages of the context put their own views in the place of these.
+_MADE_OF_OTHERS = {name for stage in STAGES for name in stage.makes}
 
 Rows = Mapping[str, Iterable[Mapping[str, Any]]]
 
@@ -32,19 +36,19 @@ def arrow_from_rows(table: str, rows: Iterable[Mapping[str, Any]]) -> pa.Table:
     )
 
 
-def connection_from_rows(rows: Rows) -> duckdb.DuckDBPyConnection:
+def connection_from_rows(rows: Rows, own: bool = False) -> duckdb.DuckDBPyConnection:
     """A connection in memory with a view of every registered table. KeyError for an unknown table or column.
 
-    Connections share a database, and so its settings. Those with rows of MQTT have one of their own: that stage of the
-    context makes tables which all connections of a database see.
+    Connections share a database, and so its settings and the views of tables that no stage of the context replaces.
+    own: it has a database of its own, for tests that drop views. So have those with rows of MQTT: that stage makes
+    tables which all connections of a database see.
     """
     for name in rows:
         if name not in ALL_TABLES:
             raise KeyError(f"no table {name}")
-    con = _empty_tables() if any(name.startswith("mqtt_") for name in rows) else _shared().cursor()
-    con.execute(
-        "; ".join(f"CREATE TEMP VIEW {name} AS FROM memory.main.empty_{name}" for name in {*ALL_TABLES} - {*rows})
-    )
+    con = _empty_tables() if own or any(name.startswith("mqtt_") for name in rows) else _shared().cursor()
+    replaced = _MADE_OF_OTHERS - {*rows}
+    con.execute("; ".join(f"CREATE TEMP VIEW {name} AS FROM memory.main.empty_{name}" for name in replaced))
     for name, held in rows.items():
         data = arrow_from_rows(name, held)  # noqa: F841 - DuckDB finds it by name
         con.execute(f"CREATE TEMP TABLE data_{name} AS FROM data; CREATE TEMP VIEW {name} AS FROM data_{name}")
@@ -72,4 +76,6 @@ def _empty_tables_sql() -> str:
         columns = con.execute("DESCRIBE data").fetchall()
         described = ", ".join(f'"{column}" {kind}' for column, kind, *_ in columns)
         statements.append(f"CREATE TABLE empty_{name} ({described})")
+        if name not in _MADE_OF_OTHERS:
+            statements.append(f"CREATE VIEW {name} AS FROM empty_{name}")
     return "; ".join(statements)

@@ -231,7 +231,7 @@ def test_columns_types_and_rows_stay() -> None:
 
 
 def test_missing_tables_are_empty_ones() -> None:
-    con = connection_from_rows({"kafka_offset_commits": [commit(1, 10)]})
+    con = connection_from_rows({"kafka_offset_commits": [commit(1, 10)]}, own=True)
     for name in ("kafka_assignments", "kafka_group_events", "kafka_list_offsets", "kafka_fetch_partitions", "flows"):
         con.execute(f"DROP VIEW {name}")
     enrich(con)

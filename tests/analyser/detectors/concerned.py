@@ -6,7 +6,7 @@ In: a scenario. Out: detectors, or a connection with the scenario's tables.
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 import duckdb
 import pandas as pd
@@ -36,15 +36,26 @@ def looked_at(scenario: Scenario) -> list[Detector]:
     return [detector for detector in concerned(scenario) if RUNS_THE_REST or detector.code in codes]
 
 
-def connected(scenario: Scenario) -> duckdb.DuckDBPyConnection:
-    """The tables with their context; a stage that reads empty tables only would change nothing and is left out, and so
-    is one whose own rows the scenario gives."""
+def connected(scenario: Scenario, detectors: Iterable[Detector] | None = None) -> duckdb.DuckDBPyConnection:
+    """The tables with their context, as these detectors read it, else those looked at. A stage that reads empty tables
+    only would change nothing and is left out, and so is one whose own rows the scenario gives."""
     con = connection_from_rows(scenario.rows)
-    for stage in STAGES:
-        given = _filled(scenario)
+    given = _filled(scenario)
+    for stage in _wanted(looked_at(scenario) if detectors is None else detectors):
         if given & _of_protocol(stage) and not given & {*stage.new}:
             stage.run(con)
     return con
+
+
+def _wanted(detectors: Iterable[Detector]) -> list[Stage]:
+    """Stages that make what these read, and those that make what such stages read, in their order."""
+    names = {table for detector in detectors for table in detector.reads}
+    wanted: list[Stage] = []
+    for stage in reversed(STAGES):
+        if names & {*stage.makes}:
+            names |= {*stage.reads, *stage.uses}
+            wanted.insert(0, stage)
+    return wanted
 
 
 def partitions(con: duckdb.DuckDBPyConnection, detector: Detector) -> Iterator[tuple[Key, dict[str, pd.DataFrame]]]:

@@ -76,8 +76,8 @@ def examined(rows: list[Row], reads: Sequence[Row] = (), told: Sequence[Row] = (
     """What all of them find, or the detector of one code."""
     tables = {COMMITS: rows, "kafka_fetch_partitions": reads, "kafka_offset_fetches": told}
     scenario = Scenario("random", "", tables, frozenset())
-    con = connected(scenario)
     detectors = [DETECTORS[code]] if code else concerned(scenario)
+    con = connected(scenario, detectors)
     return Examined(con, detectors, run(con, detectors))
 
 

@@ -12,7 +12,7 @@ from tests.analyser.detectors.scenarios import FIRES
 def found(code: str, name: str) -> Finding:
     """The finding of that scenario."""
     scenario = next(one for one in FIRES if one.code == code and one.name.startswith(name))
-    (finding,) = run(connected(scenario), [DETECTORS[code]])
+    (finding,) = run(connected(scenario, [DETECTORS[code]]), [DETECTORS[code]])
     return finding
 
 
