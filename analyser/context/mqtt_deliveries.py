@@ -1,21 +1,24 @@
 """Which published messages reached which subscribers.
 
 In: what happened at the MQTT servers, in the order of time (a method of `Server` for each kind). Out: rows of
-`mqtt_deliveries` and counts for each publish.
+`mqtt_deliveries` and `mqtt_absences`, and counts for each publish.
 
 A publish is expected at every subscription that is live when it is sent: granted in the capture, or carried over with
 a session that the server says it has, and its connection still open. Of a shared subscription one member is expected.
 The server's own PUBLISH is the same message when topic, payload size and payload checksum agree; the earliest one not
 delivered yet is taken, since servers keep the order of a topic [MQTT-4.6.0-5]. Servers are told apart by address; two
-ports of one address count as one server once a message passed between them.
+ports of one address count as one server once a message passed between them. When a client comes back, what was
+published meanwhile for its subscriptions of QoS 1 and 2 is expected on the new connection if its session went on, and
+lost if it did not (`mqtt_absences.py`).
 """
 
 from __future__ import annotations
 
-from collections import Counter, deque
+from collections import deque
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from analyser.context.mqtt_absences import MOST_TOPICS, Absence, Recent
 from analyser.context.mqtt_topics import FilterTrie, matches
 
 # After this time a message is not waited for any more.
@@ -30,8 +33,9 @@ class Delivery(NamedTuple):
     message_id, flow_id, ts, topic: of the publish. subscriber_flow_id: null for a group of a shared subscription that
     nobody of got it. share_name, topic_filter: the subscription, null where the capture does not hold it.
     status: delivered; missing (waited for until WINDOW_NS or the capture's end); left (the subscriber left before);
-    unknown (too many messages wait). waited_ns: from the publish to its delivery, or as long as it was waited for.
-    ports: server ports of the publish and of the delivery where they differ.
+    lost, expired (see `Absence`); unknown (too many messages wait). waited_ns: from the publish to its delivery, or as
+    long as it was waited for. ports: server ports of the publish and of the delivery where they differ. members: flows
+    of the group of a shared subscription that nobody of got it.
     """
 
     message_id: str
@@ -46,10 +50,11 @@ class Delivery(NamedTuple):
     ts_delivered: int | None
     waited_ns: int
     ports: tuple[int, int] | None
+    members: tuple[str, ...] | None = None
 
 
 class Message(NamedTuple):
-    """A PUBLISH of either direction. Two with the same `content` carry the same."""
+    """A PUBLISH of either direction. Two with the same `content` carry the same. expiry_ns: message expiry interval."""
 
     message_id: str
     flow: str
@@ -59,6 +64,8 @@ class Message(NamedTuple):
     content: tuple[str, int | None, int | None]
     retain: bool
     dup: bool
+    qos: int = 0
+    expiry_ns: int | None = None
 
 
 class Counts(NamedTuple):
@@ -75,6 +82,7 @@ class _Subscription:
     share_name: str | None
     no_local: bool
     retain_as_published: bool
+    qos: int = 0
 
 
 # Who is waited for: a flow, or the group of a shared subscription.
@@ -83,12 +91,17 @@ _Target = str | tuple[str, str]
 
 @dataclass(slots=True)
 class _Waiting:
-    """A publish, those who have not got it yet with the filter that matched, and what was counted."""
+    """A publish, those who have not got it yet with the filter that matched, and what was counted.
+
+    since_ns: later than the publish where it waited for a client that came back; such a one is not counted again.
+    """
 
     message: Message
     number: int
     targets: dict[_Target, str]
     expected: int
+    since_ns: int
+    again: bool = False
     delivered: int = 0
 
 
@@ -122,6 +135,14 @@ class _Flow:
         return found
 
 
+class _Away(NamedTuple):
+    """A client without a connection: its last flow, since when, and what it was subscribed to."""
+
+    flow: str
+    since_ns: int
+    subscriptions: dict[tuple[str, str | None], _Subscription]
+
+
 class Server:
     """The sessions, live subscriptions and waiting messages of one server address."""
 
@@ -131,8 +152,9 @@ class Server:
         self._trie: FilterTrie[tuple[str, str | None]] = FilterTrie()
         self._flows: dict[str, _Flow] = {}
         self._flow_of_client: dict[str, str] = {}
-        self._members: Counter[tuple[str, str]] = Counter()
-        self._sessions: dict[str, dict[tuple[str, str | None], _Subscription]] = {}
+        self._members: dict[tuple[str, str], dict[str, None]] = {}
+        self._sessions: dict[str, _Away] = {}
+        self._recent: Recent[Message] = Recent()
         self._same: dict[tuple[str, int | None, int | None], _Same] = {}
         self._order: deque[_Waiting] = deque()
         self._of_target: dict[_Target, dict[int, _Waiting]] = {}
@@ -140,8 +162,9 @@ class Server:
         self.joined_ports: set[tuple[int, int]] = set()
         self.rows: list[Delivery] = []
         self.counts: list[Counts] = []
+        self.absences: list[Absence] = []
 
-    def connected(self, flow: str, port: int, client: str | None, session_present: bool, now_ns: int) -> None:
+    def connected(self, flow: str, port: int, client: str | None, session_present: bool | None, now_ns: int) -> None:
         """A CONNACK that accepts, or the first message of a connection that was open before the capture."""
         if client is not None:
             earlier = self._flow_of_client.get(client, flow)
@@ -149,15 +172,25 @@ class Server:
                 self.ended(earlier, now_ns)
             self._flow_of_client[client] = flow
         self._flows.setdefault(flow, _Flow(client, port))
-        kept = {} if client is None else self._sessions.pop(client, {})
-        for subscription in kept.values() if session_present else ():
+        away = None if client is None else self._sessions.pop(client, None)
+        if away is None or away.flow == flow:
+            return
+        for subscription in away.subscriptions.values() if session_present else ():
             self._subscribe(flow, subscription)
+        if session_present is not None:
+            self._came_back(away, flow, client or "", session_present, now_ns)
 
     def subscribed(
-        self, flow: str, topic_filter: str, share_name: str | None, no_local: bool, retain_as_published: bool
+        self,
+        flow: str,
+        topic_filter: str,
+        share_name: str | None,
+        no_local: bool,
+        retain_as_published: bool,
+        qos: int = 0,
     ) -> None:
-        """A filter was granted."""
-        self._subscribe(flow, _Subscription(topic_filter, share_name, no_local, retain_as_published))
+        """A filter was granted with that QoS."""
+        self._subscribe(flow, _Subscription(topic_filter, share_name, no_local, retain_as_published, qos))
 
     def unsubscribed(self, flow: str, topic_filter: str, share_name: str | None, now_ns: int) -> None:
         """A filter is being given up: nothing more is sure to come."""
@@ -175,7 +208,7 @@ class Server:
             self._leave(flow, topic_filter, share_name, now_ns)
         if known.client is not None and self._flow_of_client.get(known.client) == flow:
             del self._flow_of_client[known.client]
-            self._sessions[known.client] = known.subscriptions
+            self._sessions[known.client] = _Away(flow, now_ns, known.subscriptions)
 
     def published(self, message: Message) -> None:
         """A client sent a message to the server."""
@@ -186,14 +219,10 @@ class Server:
                 targets[(share_name, topic_filter)] = topic_filter
             elif flow != message.flow or not self._flows[flow].subscriptions[(topic_filter, None)].no_local:
                 targets.setdefault(flow, topic_filter)
+        if message.qos:
+            self._recent.add(message)
         self._numbers += 1
-        waiting = _Waiting(message, self._numbers, targets, len(targets))
-        for target in targets:
-            self._of_target.setdefault(target, {})[waiting.number] = waiting
-        self._order.append(waiting)
-        same = self._same.setdefault(message.content, _Same())
-        same.publishes[same.after] = waiting
-        same.after += 1
+        self._await(_Waiting(message, self._numbers, targets, len(targets), message.ts_ns))
 
     def delivered(self, message: Message) -> None:
         """The server sent a message to a client."""
@@ -218,6 +247,56 @@ class Server:
         while self._order:
             self._close(self._order.popleft(), now_ns, "missing")
 
+    def _await(self, waiting: _Waiting) -> None:
+        for target in waiting.targets:
+            self._of_target.setdefault(target, {})[waiting.number] = waiting
+        self._order.append(waiting)
+        same = self._same.setdefault(waiting.message.content, _Same())
+        same.publishes[same.after] = waiting
+        same.after += 1
+
+    def _came_back(self, away: _Away, flow: str, client: str, session_present: bool, now_ns: int) -> None:
+        """Await what its session kept for it, or say what is lost."""
+        wanted = [s for s in away.subscriptions.values() if s.qos and s.share_name is None]
+        if not wanted:
+            return
+        own = {away.flow, flow}
+        found, complete = self._recent.matching(
+            away.since_ns,
+            lambda topic: next((s.topic_filter for s in wanted if matches(s.topic_filter, topic)), None),
+        )
+        missed = [(message, name) for message, name in found if message.flow not in own]
+        if not missed:
+            return
+        expired = 0
+        for message, topic_filter in missed:
+            over = message.expiry_ns is not None and now_ns - message.ts_ns > message.expiry_ns
+            expired += over
+            if session_present and not over:
+                self._forget(now_ns)
+                self._numbers += 1
+                self._await(_Waiting(message, self._numbers, {flow: topic_filter}, 0, now_ns, again=True))
+                continue
+            status = "lost" if not session_present else "expired"
+            waiting = _Waiting(message, 0, {}, 0, message.ts_ns)
+            self._missing(waiting, away.flow, topic_filter, now_ns, status)
+        self.absences.append(
+            Absence(
+                flow_id=away.flow,
+                next_flow_id=flow,
+                client_id=client,
+                ts=away.since_ns,
+                ts_back=now_ns,
+                session_present=session_present,
+                messages=len(missed),
+                expired=expired if session_present else 0,
+                complete=complete,
+                first_message_id=missed[0][0].message_id,
+                last_message_id=missed[-1][0].message_id,
+                topics=tuple(dict.fromkeys(message.topic for message, _ in missed))[:MOST_TOPICS],
+            )
+        )
+
     def _subscribe(self, flow: str, subscription: _Subscription) -> None:
         known = self._flows.get(flow)
         if known is None:
@@ -225,8 +304,8 @@ class Server:
         topic_filter, share_name = subscription.topic_filter, subscription.share_name
         if not self._trie.add(topic_filter, (flow, share_name)):
             return
-        if share_name is not None and (topic_filter, share_name) not in known.subscriptions:
-            self._members[(share_name, topic_filter)] += 1
+        if share_name is not None:
+            self._members.setdefault((share_name, topic_filter), {})[flow] = None
         known.subscriptions[(topic_filter, share_name)] = subscription
         known.by_topic.clear()
 
@@ -237,9 +316,10 @@ class Server:
             self._give_up(flow, topic_filter, now_ns)
             return
         group = (share_name, topic_filter)
-        self._members[group] -= 1
-        if self._members[group] <= 0:
-            del self._members[group]
+        members = self._members.get(group, {})
+        members.pop(flow, None)
+        if not members:
+            self._members.pop(group, None)
             self._give_up(group, topic_filter, now_ns)
 
     def _earliest(self, same: _Same, flow: str, targets: list[_Target]) -> _Waiting | None:
@@ -317,13 +397,14 @@ class Server:
                 ts_delivered=None,
                 waited_ns=now_ns - sent.ts_ns,
                 ports=None if there is None or there.port == sent.port else (sent.port, there.port),
+                members=tuple(self._members.get(target, ())) or None if isinstance(target, tuple) else None,
             )
         )
 
     def _forget(self, now_ns: int) -> None:
         """Let go of messages that waited long enough, and of the oldest where too many wait."""
         order = self._order
-        while order and order[0].message.ts_ns < now_ns - self._window_ns:
+        while order and order[0].since_ns < now_ns - self._window_ns:
             self._close(order.popleft(), now_ns, "missing")
         while len(order) >= self._max_waiting:
             self._close(order.popleft(), now_ns, "unknown")
@@ -332,7 +413,8 @@ class Server:
         for target, topic_filter in waiting.targets.items():
             self._settled(target, waiting)
             self._missing(waiting, target, topic_filter, now_ns, status)
-        self.counts.append(Counts(waiting.message.message_id, waiting.expected, waiting.delivered))
+        if not waiting.again:
+            self.counts.append(Counts(waiting.message.message_id, waiting.expected, waiting.delivered))
         same = self._same[waiting.message.content]
         del same.publishes[same.first]
         same.first += 1

@@ -1,8 +1,9 @@
 """The context of MQTT: deliveries.
 
-In: a connection with views of the MQTT tables and of `flows`. Out: the view `mqtt_deliveries`, and `mqtt_publishes`
-with the columns `expected_deliveries` and `deliveries`. What happened at all servers passes once, sorted by time,
-through `mqtt_deliveries.Server`, one for each address; rows leave as they become certain, so memory holds what waits.
+In: a connection with views of the MQTT tables and of `flows`. Out: the views `mqtt_deliveries` and `mqtt_absences`, and
+`mqtt_publishes` with the columns `expected_deliveries` and `deliveries`. What happened at all servers passes once,
+sorted by time, through `mqtt_deliveries.Server`, one for each address; rows leave as they become certain, so memory
+holds what waits.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import duckdb
 import pyarrow as pa
 
 from analyser.context.mqtt_deliveries import Delivery, Message, Server
+from analyser.context.mqtt_delivery_sql import ABSENCES, DELIVERIES
 from analyser.context.stage import Stage
 from analyser.context.topics import views
 
@@ -24,26 +26,27 @@ _NEEDS = {"mqtt_connections", "mqtt_publishes", "mqtt_subscriptions", "flows"}
 _CONNECTED, _SUBSCRIBED, _PUBLISHED, _DELIVERED, _UNSUBSCRIBED, _ENDED = range(6)
 
 # One shape for all events: time, kind, server address, port, flow; a: client id, filter or topic; b: share name or
-# message id; x, y: flags; sizes of a payload. A subscription counts from the answer that grants it until it is
-# given up; a connection until it was closed. A message of QoS 2 may be held back until it is released. Messages of one
-# packet come in the order of their offsets, with which their ids end.
+# message id; x, y: flags; sizes of a payload; QoS granted or sent; message expiry in ns. A subscription counts from the
+# answer that grants it until it is given up; a connection until it was closed. A message of QoS 2 may be held back
+# until it is released. Messages of one packet come in the order of their offsets, with which their ids end.
 _EVENTS = f"""
     SELECT epoch_ns(coalesce(ts_response, ts)) AS at_ns, {_CONNECTED} AS kind, server_address, server_port, flow_id,
-           client_id AS a, NULL AS b, coalesce(session_present, false) AS x, NULL AS y,
-           NULL::BIGINT AS size, NULL::BIGINT AS crc, packet
+           client_id AS a, NULL AS b, session_present AS x, NULL AS y,
+           NULL::BIGINT AS size, NULL::BIGINT AS crc, NULL::BIGINT AS qos, NULL::BIGINT AS expiry, packet
     FROM in_connections WHERE coalesce(error_code, 0) = 0
     UNION ALL
     SELECT epoch_ns(ts_response), {_SUBSCRIBED}, server_address, server_port, flow_id, matching_filter, share_name,
-           no_local, retain_as_published, NULL, NULL, response_packet
+           no_local, retain_as_published, NULL, NULL, granted_qos, NULL, response_packet
     FROM mqtt_subscriptions
     WHERE event = 'subscribe' AND granted_qos IS NOT NULL AND matching_filter IS NOT NULL AND ts_response IS NOT NULL
     UNION ALL
     SELECT epoch_ns(ts), {_UNSUBSCRIBED}, server_address, server_port, flow_id, matching_filter, share_name,
-           NULL, NULL, NULL, NULL, request_packet
+           NULL, NULL, NULL, NULL, NULL, NULL, request_packet
     FROM mqtt_subscriptions WHERE event = 'unsubscribe' AND matching_filter IS NOT NULL
     UNION ALL
     SELECT epoch_ns(ts), CASE direction WHEN 'client_to_server' THEN {_PUBLISHED} ELSE {_DELIVERED} END,
-           server_address, server_port, flow_id, topic, message_id, retain, dup, payload_bytes, payload_crc32, packet
+           server_address, server_port, flow_id, topic, message_id, retain, dup, payload_bytes, payload_crc32,
+           qos, message_expiry_s * 1_000_000_000, packet
     FROM in_publishes
     WHERE topic IS NOT NULL AND qos < 3 AND coalesce(reason_code, 0) < 128
         AND NOT (direction = 'client_to_server' AND first_message_id IS NOT NULL)
@@ -51,7 +54,7 @@ _EVENTS = f"""
                  AND coalesce(handshake IN ('no_pubrec', 'no_pubrel'), false))
     UNION ALL
     SELECT epoch_ns(coalesce(flows.ts_closed, flows.ts_last)), {_ENDED}, flows.server_address, flows.server_port,
-           flow_id, NULL, NULL, NULL, NULL, NULL, NULL, NULL
+           flow_id, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL
     FROM flows WHERE protocol = 'mqtt' AND (closed_by IS NOT NULL OR flow_id IN (
         SELECT flow_id FROM in_connections WHERE disconnected_by IS NOT NULL))
     ORDER BY at_ns, kind, packet, flow_id, length(b), b, a"""
@@ -69,32 +72,28 @@ _RAW = pa.schema(
         ("near_port", pa.int64()),
         ("far_port", pa.int64()),
         ("server", pa.string()),
+        ("members", pa.list_(pa.string())),
+    ]
+)
+_ABSENT = pa.schema(
+    [
+        ("flow_id", pa.string()),
+        ("next_flow_id", pa.string()),
+        ("client_id", pa.string()),
+        ("left_ns", pa.int64()),
+        ("back_ns", pa.int64()),
+        ("session_present", pa.bool_()),
+        ("messages", pa.int64()),
+        ("expired", pa.int64()),
+        ("complete", pa.bool_()),
+        ("first_message_id", pa.string()),
+        ("last_message_id", pa.string()),
+        ("topics", pa.list_(pa.string())),
+        ("server", pa.string()),
     ]
 )
 _COUNTS = pa.schema([("message_id", pa.string()), ("expected", pa.int64()), ("delivered", pa.int64())])
 _JOINED = pa.schema([("server", pa.string()), ("near_port", pa.int64()), ("far_port", pa.int64())])
-
-# A message that is missing on another port means something only where the two ports are of one server. Where bytes of
-# the subscriber's flow are missing, so may be the delivery.
-_DELIVERIES = """
-    SELECT sent.message_id, sent.flow_id, sent.ts, sent.topic, sent.client_id, sent.client_address,
-           made.subscriber_flow_id, there.client_id AS subscriber_client_id,
-           flows.client_address AS subscriber_address, made.share_name, made.topic_filter,
-           CASE WHEN made.status IN ('missing', 'left')
-                     AND coalesce(flows.gap_bytes, 0) + coalesce(flows.truncated_packets, 0) > 0
-                THEN 'unknown' ELSE made.status END AS status,
-           made.delivered_message_id, make_timestamp_ns(made.delivered_ns)::TIMESTAMPTZ_NS AS ts_delivered,
-           CASE WHEN made.status = 'delivered' THEN made.waited_ns / 1e6 END AS latency_ms,
-           CASE WHEN made.status <> 'delivered' THEN made.waited_ns / 1e6 END AS waited_ms,
-           sent.server_address, sent.server_port
-    FROM context_deliveries AS made
-    JOIN in_publishes AS sent USING (message_id)
-    LEFT JOIN flows ON flows.flow_id = made.subscriber_flow_id
-    LEFT JOIN (SELECT flow_id, any_value(client_id) AS client_id FROM in_connections GROUP BY flow_id) AS there
-        ON there.flow_id = made.subscriber_flow_id
-    WHERE made.status = 'delivered' OR made.near_port IS NULL OR EXISTS (
-        FROM context_joined AS joined
-        WHERE joined.server = made.server AND joined.near_port = made.near_port AND joined.far_port = made.far_port)"""
 
 _PUBLISHES = """
     SELECT sent.* REPLACE (counts.expected AS expected_deliveries, counts.delivered AS deliveries)
@@ -112,6 +111,7 @@ def add_deliveries(con: duckdb.DuckDBPyConnection) -> None:
         "context_deliveries": _Rows(con, "context_deliveries", _RAW),
         "context_counts": _Rows(con, "context_counts", _COUNTS),
         "context_joined": _Rows(con, "context_joined", _JOINED),
+        "context_absences": _Rows(con, "context_absences", _ABSENT),
     }
     servers: dict[str, Server] = {}
     now_ns = 0
@@ -127,7 +127,8 @@ def add_deliveries(con: duckdb.DuckDBPyConnection) -> None:
         tables["context_joined"].add([(address, *ports) for ports in server.joined_ports])
     for rows in tables.values():
         rows.flush()
-    con.execute(f"CREATE OR REPLACE TEMP VIEW mqtt_deliveries AS {_DELIVERIES}")
+    con.execute(f"CREATE OR REPLACE TEMP VIEW mqtt_deliveries AS {DELIVERIES}")
+    con.execute(f"CREATE OR REPLACE TEMP VIEW mqtt_absences AS {ABSENCES}")
     con.execute(f"CREATE TEMP VIEW mqtt_publishes AS {_PUBLISHES}")
 
 
@@ -167,7 +168,8 @@ def _events(con: duckdb.DuckDBPyConnection) -> Iterator[tuple[Any, ...]]:
 def _hand_over(address: str, server: Server, tables: dict[str, _Rows]) -> None:
     tables["context_deliveries"].add([_raw(row, address) for row in server.rows])
     tables["context_counts"].add([tuple(counts) for counts in server.counts])
-    server.rows, server.counts = [], []
+    tables["context_absences"].add([(*absence, address) for absence in server.absences])
+    server.rows, server.counts, server.absences = [], [], []
 
 
 def _raw(row: Delivery, address: str) -> tuple[Any, ...]:
@@ -184,20 +186,23 @@ def _raw(row: Delivery, address: str) -> tuple[Any, ...]:
         near,
         far,
         address,
+        row.members,
     )
 
 
 _Take = Callable[..., None]
 
 
-def _connected(server: Server, now: int, port: int, flow: str, client: str | None, _: Any, x: bool, *__: Any) -> None:
-    server.connected(flow, port, client, bool(x), now)
+def _connected(
+    server: Server, now: int, port: int, flow: str, client: str | None, _: Any, x: bool | None, *__: Any
+) -> None:
+    server.connected(flow, port, client, x, now)
 
 
 def _subscribed(
-    server: Server, _: int, __: int, flow: str, name: str, share: str | None, x: Any, y: Any, *___: Any
+    server: Server, _: int, __: int, flow: str, name: str, share: str | None, x: Any, y: Any, *more: Any
 ) -> None:
-    server.subscribed(flow, name, share, bool(x), bool(y))
+    server.subscribed(flow, name, share, bool(x), bool(y), int(more[2] or 0))
 
 
 def _unsubscribed(server: Server, now: int, _: int, flow: str, name: str, share: str | None, *__: Any) -> None:
@@ -205,9 +210,19 @@ def _unsubscribed(server: Server, now: int, _: int, flow: str, name: str, share:
 
 
 def _message(
-    now: int, port: int, flow: str, topic: str, name: str, retain: bool, dup: bool, size: int | None, crc: int | None
+    now: int,
+    port: int,
+    flow: str,
+    topic: str,
+    name: str,
+    retain: bool,
+    dup: bool,
+    size: int | None,
+    crc: int | None,
+    qos: int,
+    expiry: int | None,
 ) -> Message:
-    return Message(name, flow, port, now, topic, (topic, size, crc), bool(retain), bool(dup))
+    return Message(name, flow, port, now, topic, (topic, size, crc), bool(retain), bool(dup), qos, expiry)
 
 
 def _published(server: Server, *event: Any) -> None:
@@ -233,9 +248,9 @@ _TAKE: dict[int, _Take] = {
 
 
 MQTT_STAGE = Stage(
-    makes=("mqtt_publishes", "mqtt_deliveries"),
+    makes=("mqtt_publishes", "mqtt_deliveries", "mqtt_absences"),
     reads=("mqtt_connections", "mqtt_subscriptions"),
     uses=(),
     run=add_deliveries,
-    new=("mqtt_deliveries",),
+    new=("mqtt_deliveries", "mqtt_absences"),
 )

@@ -108,8 +108,18 @@ _DELIVERIES = Table(
         Column("topic", "string", "topic name", "context", nullable=False),
         Column("client_id", "string", "client id of the publisher", "context"),
         Column("client_address", "string", "IP address of the publisher", "context"),
+        Column("qos", "int64", "QoS of the publish", "context"),
         Column(
-            "subscriber_flow_id", "string", "flow of the subscriber; null: no member of the group got it", "context"
+            "subscriber",
+            "string",
+            "whom it had to reach: subscriber_flow_id, or $share/NAME/FILTER of a shared subscription",
+            "context",
+        ),
+        Column(
+            "subscriber_flow_id",
+            "string",
+            "flow of the subscriber; of a group that did not get it the member that stands still, if one does",
+            "context",
         ),
         Column("subscriber_client_id", "string", "client id of the subscriber", "context"),
         Column("subscriber_address", "string", "IP address of the subscriber", "context"),
@@ -118,20 +128,71 @@ _DELIVERIES = Table(
         Column(
             "status",
             "string",
-            "delivered; missing (not within a minute, or not before the capture ends); left (the subscriber left "
-            "before); unknown (the subscriber's flow has gaps, or too many messages wait)",
+            "delivered (acknowledged; QoS 0: confirmed by TCP); sent (not acknowledged); missing (not within 10 s or "
+            "more); left (the subscriber left before); lost (its session was gone when it came back); expired (while "
+            "it was away); refused (the server did not take it); unknown (gaps, the capture ends, too many wait)",
             "context",
             nullable=False,
         ),
+        Column(
+            "cause",
+            "string",
+            "why it is missing, as far as that shows: packet_too_large, zero_window, unfinished_qos2, unacknowledged, "
+            "expired",
+            "context",
+        ),
+        Column("open_messages", "int64", "messages that its subscriber did not acknowledge, or late", "context"),
         Column("delivered_message_id", "string", "messages.message_id of the server's PUBLISH", "context"),
         Column("ts_delivered", "time", "its time", "context", unit="UTC"),
         Column("latency_ms", "float64", "from the publisher's PUBLISH to the server's", "context", unit="ms"),
         Column("waited_ms", "float64", "how long a delivery that is missing was waited for", "context", unit="ms"),
         SERVER_ADDRESS,
         SERVER_PORT,
+        Column("file", "string", "capture file of `packet`", "context"),
+        Column("packet", "int64", "packet of the publish: number in its file", "context"),
     ),
     ("ts", "message_id", "subscriber_flow_id", "topic_filter"),
     "mqtt",
 )
 
-MQTT_TABLES = (_CONNECTIONS, _PUBLISHES, _SUBSCRIPTIONS, _DELIVERIES)
+_ABSENCES = Table(
+    "mqtt_absences",
+    "one row per return of a client for whose subscriptions messages of QoS 1 and 2 were published while it was away",
+    (
+        Column("flow_id", "string", "its connection before", "context", nullable=False),
+        ts_column("time at which it left", "context"),
+        Column("client_id", "string", "client id", "context"),
+        Column("client_address", "string", "IP address of the connection before", "context"),
+        Column("client_port", "int64", "its port", "context"),
+        Column("version", "string", "3.1, 3.1.1 or 5.0", "context"),
+        Column("clean_start", "bool", "clean session or clean start of the connection before", "context"),
+        Column("session_expiry_s", "int64", "session expiry interval that held then (5.0)", "context", unit="s"),
+        Column("disconnected_by", "string", "client, server: who sent DISCONNECT; null for neither", "context"),
+        Column("closed_by", "string", "client, server: who closed the connection before", "context"),
+        Column("gap_bytes", "int64", "bytes of both connections missing from the capture", "context", unit="bytes"),
+        Column("next_flow_id", "string", "its connection after", "context", nullable=False),
+        Column("ts_back", "time", "time of the CONNACK of the connection after", "context", unit="UTC"),
+        Column("next_client_address", "string", "IP address of the connection after", "context"),
+        Column("next_client_port", "int64", "its port", "context"),
+        Column("next_clean_start", "bool", "clean session or clean start of the connection after", "context"),
+        Column("session_present", "bool", "the server still had its session", "context", nullable=False),
+        Column("messages", "int64", "messages published for it meanwhile; lost where the session was", "context"),
+        Column("expired", "int64", "of them, those whose message expiry interval was over (5.0)", "context"),
+        Column("unacknowledged", "int64", "messages that it had got before and not acknowledged", "context"),
+        Column("complete", "bool", "false: there may have been more messages", "context"),
+        Column("topics", "string", "JSON list of up to 20 topics of the messages", "context", json=True),
+        Column("first_message_id", "string", "mqtt_publishes.message_id of the first of them", "context"),
+        Column("last_message_id", "string", "likewise of the last", "context"),
+        Column("publisher_client_id", "string", "client id of who published the first", "context"),
+        Column("publisher_address", "string", "its IP address", "context"),
+        SERVER_ADDRESS,
+        SERVER_PORT,
+        Column("next_exchange_id", "string", "exchange of CONNECT and CONNACK of the connection after", "context"),
+        Column("file", "string", "capture file of `packet`", "context"),
+        Column("packet", "int64", "packet of the CONNECT of the connection after: number in its file", "context"),
+    ),
+    ("ts", "client_id", "flow_id"),
+    "mqtt",
+)
+
+MQTT_TABLES = (_CONNECTIONS, _PUBLISHES, _SUBSCRIPTIONS, _DELIVERIES, _ABSENCES)

@@ -64,7 +64,7 @@ UNFINISHED = f"""
 MISSING = """
     select message_id, ts, topic, client_id, client_address, subscriber_client_id, subscriber_address, topic_filter,
            status, waited_ms
-    from mqtt_deliveries where status <> 'delivered'"""
+    from mqtt_deliveries where status not in ('delivered', 'sent')"""
 
 
 def connection_lanes(source: Source) -> list[dict[str, Any]]:

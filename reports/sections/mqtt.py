@@ -49,7 +49,8 @@ _DELIVERIES = """
     select coalesce(topic_filter, '(subscribed before the capture)') as topic_filter, share_name,
            count(distinct subscriber_flow_id) as subscribers,
            count(*) filter (status = 'delivered') as delivered, count(*) filter (status = 'missing') as missing,
-           count(*) filter (status in ('left', 'unknown')) as not_known,
+           count(*) filter (status = 'sent') as sent, count(*) filter (status in ('lost', 'expired')) as lost,
+           count(*) filter (status in ('left', 'unknown', 'refused')) as not_known,
            median(latency_ms) as median_ms, quantile_cont(latency_ms, 0.99) as p99_ms, max(latency_ms) as max_ms
     from mqtt_deliveries group by all order by missing desc, delivered desc, topic_filter, share_name"""
 
@@ -84,7 +85,8 @@ DELIVERIES = Summary(
     (
         Column("topic_filter", "Filter"), Column("share_name", "Shared as"),
         Column("subscribers", "Subscribers", "count"), Column("delivered", "Delivered", "count"),
-        Column("missing", "Missing", "count"), Column("not_known", "Not known", "count"),
+        Column("sent", "Not acknowledged", "count"), Column("missing", "Missing", "count"),
+        Column("lost", "Lost", "count"), Column("not_known", "Not known", "count"),
         Column("median_ms", "Median ms", "ms"), Column("p99_ms", "99 % ms", "ms", heading="P99 MS"),
         Column("max_ms", "Max ms", "ms"),
     ),

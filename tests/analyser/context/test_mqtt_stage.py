@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from analyser.context.mqtt_stage import add_deliveries
 from analyser.context.stages import STAGE_OF
 from analyser.registry.tables import TABLES
@@ -65,6 +67,7 @@ class Capture:
     def result(self) -> tuple[list[dict[str, Any]], dict[str, tuple[int | None, int | None]]]:
         con = connection_from_rows(self.rows)
         con.execute("DROP VIEW mqtt_deliveries")
+        con.execute("DROP VIEW mqtt_absences")
         add_deliveries(con)
         order = ", ".join(TABLES["mqtt_deliveries"].order)
         made = con.sql(f"FROM mqtt_deliveries ORDER BY {order}").to_arrow_table()
@@ -85,7 +88,7 @@ def test_a_delivery_says_from_whom_to_whom_and_how_long_it_took() -> None:
         "message_id": sent, "flow_id": "1", "topic": "a/b", "client_id": "c1", "client_address": "10.0.0.1",
         "subscriber_flow_id": "2", "subscriber_client_id": "c2", "subscriber_address": "10.0.0.2", "share_name": None,
         "topic_filter": "a/#", "status": "delivered", "delivered_message_id": got, "latency_ms": 2.0, "waited_ms": None,
-        **SERVER,
+        "qos": 1, "subscriber": "2", "cause": None, "open_messages": None, "file": "a.pcap", "packet": 4, **SERVER,
     }  # fmt: skip
     assert (row["ts"].value, row["ts_delivered"].value) == (START + 10 * MS, START + 12 * MS)
     assert counts == {sent: (1, 1), got: (None, None)}
@@ -188,3 +191,127 @@ def test_no_mqtt_gives_empty_tables() -> None:
 def test_the_stage_declares_what_it_reads() -> None:
     stage = STAGE_OF["mqtt_deliveries"]
     assert set(stage.makes) | set(stage.reads) == {name for name in TABLES if name.startswith("mqtt_")}
+
+
+def test_what_the_subscriber_did_not_acknowledge_was_only_sent() -> None:
+    capture = Capture()
+    capture.connect("1")
+    capture.connect("2")
+    capture.subscribe("2", 1, "a")
+    for crc, handshake in ((1, "complete"), (2, "no_puback")):
+        capture.publish("1", 10 * crc, "a", crc)
+        capture.publish("2", 10 * crc + 1, "a", crc, to_client=True, handshake=handshake)
+    assert [row["status"] for row in capture.result()[0]] == ["delivered", "sent"]
+
+
+@pytest.mark.parametrize(
+    ("publisher", "message"),
+    [
+        ({"server_maximum_packet_size_bytes": 10}, {"length_bytes": 20}),
+        ({"closed": "server"}, {"handshake": "no_puback"}),
+        ({"disconnected_by": "server", "ts_disconnect": START + 11 * MS}, {"qos": 0}),
+    ],
+    ids=["larger than the server takes", "closed without PUBACK", "thrown out for it"],
+)
+def test_what_the_server_never_took_is_refused(publisher: dict[str, Any], message: dict[str, Any]) -> None:
+    capture = Capture()
+    capture.connect("1", **publisher)
+    capture.connect("2")
+    capture.subscribe("2", 1, "a")
+    capture.publish("1", 10, "a", 1, **message)
+    assert [row["status"] for row in capture.result()[0]] == ["refused"]
+
+
+@pytest.mark.parametrize(
+    ("subscriber", "unfinished", "cause"),
+    [
+        ({"maximum_packet_size_bytes": 5}, {}, "packet_too_large"),
+        ({}, {"handshake": "no_puback"}, "unacknowledged"),
+        ({}, {"handshake": "no_pubcomp", "qos": 2}, "unfinished_qos2"),
+        ({}, {"handshake": "complete"}, None),
+    ],
+)
+def test_why_a_message_is_missing(subscriber: dict[str, Any], unfinished: dict[str, Any], cause: str | None) -> None:
+    capture = Capture()
+    capture.connect("1")
+    capture.connect("2", **subscriber)
+    capture.subscribe("2", 1, "a")
+    capture.publish("1", 5, "a", 1)
+    capture.publish("2", 6, "a", 1, to_client=True, **unfinished)
+    capture.publish("1", 10, "a", 2)
+    assert capture.result()[0][1]["cause"] == cause
+
+
+def test_of_a_group_the_member_that_stands_still_is_named() -> None:
+    capture = Capture()
+    for flow in ("1", "2", "3"):
+        capture.connect(flow)
+    for flow in ("2", "3"):
+        capture.subscribe(flow, 1, "a", share_name="g")
+        capture.publish("1", 2 * int(flow), "a", int(flow))
+        capture.publish(
+            flow, 2 * int(flow) + 1, "a", int(flow), to_client=True,
+            handshake="no_puback" if flow == "3" else "complete",
+        )  # fmt: skip
+    capture.publish("1", 20, "a", 9)
+    rows, _ = capture.result()
+    assert [(row["subscriber"], row["subscriber_flow_id"], row["status"]) for row in rows] == [
+        ("$share/g/a", "2", "delivered"),
+        ("$share/g/a", "3", "sent"),
+        ("$share/g/a", "3", "missing"),
+    ]
+
+
+def absences(capture: Capture) -> list[dict[str, Any]]:
+    con = connection_from_rows(capture.rows)
+    con.execute("DROP VIEW mqtt_absences")
+    add_deliveries(con)
+    made = con.sql("FROM mqtt_absences").to_arrow_table()
+    assert tuple(made.schema.names) == TABLES["mqtt_absences"].column_names()
+    return made.to_pylist()
+
+
+def away(session_present: bool, **back: Any) -> Capture:
+    """A subscriber that is away while three messages of QoS 1 and one of QoS 0 come, and one of QoS 1 for another."""
+    capture = Capture()
+    capture.connect("1")
+    capture.connect("2", ends=100, closed="client", clean_start=False)
+    capture.subscribe("2", 1, "a/#")
+    for number in range(3):
+        capture.publish("1", 200 + number, "a/b", number)
+    capture.publish("1", 210, "a/b", 9, qos=0)
+    capture.publish("1", 211, "b", 10)
+    capture.connect("3", at=300, session_present=session_present, client_id="c2", **back)
+    return capture
+
+
+def test_a_session_that_is_gone_loses_what_came_meanwhile() -> None:
+    (row,) = absences(away(False))
+    assert (row["messages"], row["session_present"], row["flow_id"], row["next_flow_id"]) == (3, False, "2", "3")
+    assert (row["client_address"], row["next_client_address"], row["topics"]) == ("10.0.0.2", "10.0.0.3", '["a/b"]')
+    assert row["ts_back"].value - row["ts"].value == 200 * MS
+    assert [one["status"] for one in away(False).result()[0]] == ["lost"] * 3
+
+
+def test_a_session_that_went_on_brings_what_came_meanwhile() -> None:
+    capture = away(True)
+    for number in range(2):
+        capture.publish("3", 301 + number, "a/b", number, to_client=True, handshake="complete")
+    rows, counts = capture.result()
+    assert [row["status"] for row in rows] == ["delivered", "delivered", "missing"]
+    assert [row["latency_ms"] for row in rows[:2]] == [101.0, 101.0]
+    assert [row["messages"] for row in absences(capture)] == [3]
+    assert [reached for _, reached in counts.values()].count(0) == 5
+
+
+def test_a_message_may_expire_while_its_subscriber_is_away() -> None:
+    capture = away(True)
+    for row in capture.rows["mqtt_publishes"]:
+        row["message_expiry_s"] = 0
+    (row,) = absences(capture)
+    assert (row["messages"], row["expired"]) == (3, 3)
+    assert [one["status"] for one in capture.result()[0]] == ["expired"] * 3
+
+
+def test_where_nobody_says_whether_the_session_was_there_nothing_is_said() -> None:
+    assert absences(away(None)) == []  # type: ignore[arg-type]

@@ -1,0 +1,131 @@
+"""What became of deliveries, as SQL: acknowledged or only sent, not the server's to send, and why they are missing.
+
+In: the tables that `mqtt_stage.py` fills (`context_*`), the views `in_publishes` and `in_connections`, and `flows`.
+Out: SELECTs of the views `mqtt_deliveries` and `mqtt_absences`.
+"""
+
+from __future__ import annotations
+
+# So long a message is waited for before it counts as missing, and an acknowledgement before it holds others up.
+WAIT_MS = 10_000
+_WAIT_NS = WAIT_MS * 1_000_000
+
+# How far each subscriber is behind with acknowledgements: what it never acknowledged, or only after long.
+_OPEN = f"""
+    SELECT flow_id, count(*) AS open_messages, min(ts) AS open_since, arg_min(qos, ts) AS open_qos
+    FROM in_publishes
+    WHERE direction = 'server_to_client' AND qos IN (1, 2)
+        AND (handshake IN ('no_puback', 'no_pubrec', 'no_pubcomp', 'resent') OR completed_ms >= {WAIT_MS})
+    GROUP BY flow_id"""
+
+# Of the members of a group that nobody of got a message: the one that stands still, or the only one.
+_MEMBERS = """
+    SELECT message_id, share_name, topic_filter,
+           CASE WHEN count(*) = 1 OR max(stands) > 0 THEN arg_max(member, stands) END AS flow_id
+    FROM (SELECT each.*, coalesce(open.open_messages, 0)
+                 + CASE WHEN flows.client_zero_window_ms >= 1000 THEN 1000000 ELSE 0 END AS stands
+          FROM (SELECT message_id, share_name, topic_filter, unnest(members) AS member FROM context_deliveries
+                WHERE members IS NOT NULL) AS each
+          LEFT JOIN open ON open.flow_id = each.member LEFT JOIN flows ON flows.flow_id = each.member)
+    GROUP BY ALL"""
+
+# The server never took it: refused, larger than it takes, or the connection ended before it said so.
+_REFUSED = """(
+    sent.length_bytes > publisher.server_maximum_packet_size_bytes
+    OR (sent.qos > 0 AND sent.handshake IN ('no_puback', 'no_pubrec') AND its_flow.closed_by IS NOT NULL)
+    OR (sent.qos = 0 AND publisher.disconnected_by = 'server'
+        AND epoch_ns(sent.ts) >= epoch_ns(publisher.ts_disconnect) - 1000000000)
+    OR (sent.qos = 0 AND publisher.disconnected_by IS NULL AND its_flow.closed_by = 'server'
+        AND epoch_ns(sent.ts) >= epoch_ns(its_flow.ts_closed) - 1000000000))"""
+
+# Acknowledged by the subscriber, or with QoS 0 by its TCP, as far as that would have been seen.
+_ACKNOWLEDGED = """CASE
+    WHEN got.qos > 0 THEN got.handshake NOT IN ('no_puback', 'no_pubrec')
+        AND (got.handshake <> 'resent' OR later.first_message_id IS NOT NULL)
+    ELSE coalesce(try_cast(regexp_extract(got.message_id, '([0-9]+)$', 1) AS BIGINT) + got.length_bytes
+                  <= flows.acked_by_client, true)
+         OR epoch_ns(got.ts) + 1000000000 > epoch_ns(flows.observed_until) END"""
+
+_CAUSE = f"""CASE
+    WHEN there.maximum_packet_size_bytes < coalesce(sent.payload_bytes, 0) + strlen(sent.topic) + 4
+        THEN 'packet_too_large'
+    WHEN flows.client_zero_window_ms >= 1000 THEN 'zero_window'
+    WHEN epoch_ns(open.open_since) <= epoch_ns(sent.ts) + {_WAIT_NS} AND open.open_qos = 2
+        THEN 'unfinished_qos2'
+    WHEN epoch_ns(open.open_since) <= epoch_ns(sent.ts) + {_WAIT_NS} THEN 'unacknowledged'
+    WHEN sent.message_expiry_s * 1000 < made.waited_ns / 1e6 THEN 'expired' END"""
+
+# A message that is missing on another port means something only where the two ports are of one server. Where bytes of
+# the subscriber's flow are missing, so may be the delivery.
+DELIVERIES = f"""
+    WITH open AS ({_OPEN}), guilty AS ({_MEMBERS}),
+    connections AS (
+        SELECT flow_id, any_value(client_id) AS client_id, any_value(maximum_packet_size_bytes) AS
+               maximum_packet_size_bytes, any_value(server_maximum_packet_size_bytes) AS
+               server_maximum_packet_size_bytes, any_value(disconnected_by) AS disconnected_by,
+               any_value(ts_disconnect) AS ts_disconnect
+        FROM in_connections GROUP BY flow_id),
+    later AS (
+        SELECT DISTINCT first_message_id FROM in_publishes
+        WHERE first_message_id IS NOT NULL AND coalesce(ts_acknowledged, ts_received) IS NOT NULL),
+    judged AS (
+        SELECT made.* REPLACE (
+                   coalesce(made.subscriber_flow_id, guilty.flow_id) AS subscriber_flow_id,
+                   CASE WHEN made.status = 'left' AND made.waited_ns >= {_WAIT_NS} THEN 'missing'
+                        WHEN made.status = 'missing' AND made.waited_ns < {_WAIT_NS} THEN 'unknown'
+                        ELSE made.status END AS status)
+        FROM context_deliveries AS made LEFT JOIN guilty
+            ON made.members IS NOT NULL AND guilty.message_id = made.message_id
+            AND guilty.share_name = made.share_name AND guilty.topic_filter = made.topic_filter)
+    SELECT sent.message_id, sent.flow_id, sent.ts, sent.topic, sent.client_id, sent.client_address, sent.qos,
+           CASE WHEN made.share_name IS NULL THEN made.subscriber_flow_id
+                ELSE '$share/' || made.share_name || '/' || made.topic_filter END AS subscriber,
+           made.subscriber_flow_id, there.client_id AS subscriber_client_id,
+           flows.client_address AS subscriber_address, made.share_name, made.topic_filter,
+           CASE WHEN made.status IN ('missing', 'left', 'lost', 'expired')
+                     AND coalesce(flows.gap_bytes, 0) + coalesce(flows.truncated_packets, 0) > 0 THEN 'unknown'
+                WHEN made.status IN ('missing', 'left', 'lost', 'unknown') AND coalesce({_REFUSED}, false)
+                THEN 'refused'
+                WHEN made.status = 'delivered' AND NOT coalesce({_ACKNOWLEDGED}, true) THEN 'sent'
+                ELSE made.status END AS status,
+           CASE WHEN made.status = 'missing' THEN {_CAUSE} END AS cause,
+           CASE WHEN made.status = 'missing' THEN open.open_messages END AS open_messages,
+           made.delivered_message_id, make_timestamp_ns(made.delivered_ns)::TIMESTAMPTZ_NS AS ts_delivered,
+           CASE WHEN made.status = 'delivered' THEN made.waited_ns / 1e6 END AS latency_ms,
+           CASE WHEN made.status <> 'delivered' THEN made.waited_ns / 1e6 END AS waited_ms,
+           sent.server_address, sent.server_port, sent.file, sent.packet
+    FROM judged AS made
+    JOIN in_publishes AS sent USING (message_id)
+    LEFT JOIN in_publishes AS got ON got.message_id = made.delivered_message_id
+    LEFT JOIN later ON later.first_message_id = got.message_id
+    LEFT JOIN flows ON flows.flow_id = made.subscriber_flow_id
+    LEFT JOIN flows AS its_flow ON its_flow.flow_id = sent.flow_id
+    LEFT JOIN connections AS there ON there.flow_id = made.subscriber_flow_id
+    LEFT JOIN connections AS publisher ON publisher.flow_id = sent.flow_id
+    LEFT JOIN open ON open.flow_id = made.subscriber_flow_id
+    WHERE made.status = 'delivered' OR made.near_port IS NULL OR EXISTS (
+        FROM context_joined AS joined
+        WHERE joined.server = made.server AND joined.near_port = made.near_port AND joined.far_port = made.far_port)"""
+
+ABSENCES = """
+    WITH unfinished AS (
+        SELECT flow_id, count(*) AS messages FROM in_publishes
+        WHERE direction = 'server_to_client' AND handshake IN ('no_puback', 'no_pubrec') GROUP BY flow_id)
+    SELECT made.flow_id, make_timestamp_ns(made.left_ns)::TIMESTAMPTZ_NS AS ts, made.client_id,
+           before.client_address, before.client_port, before.version, before.clean_start,
+           coalesce(before.server_session_expiry_s, before.session_expiry_s) AS session_expiry_s,
+           before.disconnected_by, before.closed_by, coalesce(before.gap_bytes, 0) + coalesce(after.gap_bytes, 0)
+               AS gap_bytes,
+           made.next_flow_id, make_timestamp_ns(made.back_ns)::TIMESTAMPTZ_NS AS ts_back,
+           after.client_address AS next_client_address, after.client_port AS next_client_port,
+           after.clean_start AS next_clean_start, made.session_present,
+           made.messages, made.expired, coalesce(unfinished.messages, 0) AS unacknowledged, made.complete,
+           to_json(made.topics)::VARCHAR AS topics, made.first_message_id, made.last_message_id,
+           sent.client_id AS publisher_client_id,
+           sent.client_address AS publisher_address, before.server_address, before.server_port,
+           after.exchange_id AS next_exchange_id, after.file, after.packet
+    FROM context_absences AS made
+    JOIN in_connections AS before ON before.flow_id = made.flow_id
+    JOIN in_connections AS after ON after.flow_id = made.next_flow_id
+    LEFT JOIN unfinished ON unfinished.flow_id = made.flow_id
+    LEFT JOIN in_publishes AS sent ON sent.message_id = made.first_message_id"""
