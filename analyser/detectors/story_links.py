@@ -47,6 +47,9 @@ _CUTS_LOGS = ("DeleteTopics", "DeleteRecords")
 _MOVES_OFFSETS = ("OffsetReset", "OffsetDelete", "DeleteGroups", *_CUTS_LOGS)
 _SETTINGS = ("AlterConfigs", "IncrementalAlterConfigs", "CreateAcls", "DeleteAcls")
 
+# What a client that reads or answers no more does to its handshakes and to what is on its way to it.
+_MQTT_SUFFERS = ("MQT105", "MQT107", "MQT114", "MQT115", "MQT119")
+
 _CLIENT = ("client",)
 _WAY = ("flow", "client", "address")
 _PLACE = ("partition", "client")
@@ -136,9 +139,13 @@ LINKS: tuple[Link, ...] = (
     Link("NET103", ("KAF306", "TCP103"), _CLIENT),
     # Other protocols.
     Link("TCP103", ("MON103", "MQT105"), ("flow",)),
+    Link("TCP102", (*_MQTT_SUFFERS, "MQT103", "MQT104", "MQT108"), ("flow", "client")),
     Link("TCP104", ("MON107",), ("server",)),
-    Link("MQT102", ("MQT103", "MQT105", "MQT107", "MQT114"), _CLIENT),
-    Link("MQT103", ("MQT114",), _CLIENT),
+    Link("MQT102", (*_MQTT_SUFFERS, "MQT103", "MQT104"), _CLIENT),
+    Link("MQT104", (*_MQTT_SUFFERS, "MQT103"), ("flow", "client")),
+    Link("MQT103", _MQTT_SUFFERS, ("flow", "client")),
+    Link("MQT105", ("MQT107", "MQT108", "MQT115", "MQT119"), ("flow", "client")),
+    Link("MQT109", ("MQT111", "MQT114", "MQT115"), ("flow", "client")),
     # The capture itself.
     Link("CAP105", ("CAP101", "CAP102"), ("capture",)),
     Link("CAP103", ("CAP107",), ("capture",)),

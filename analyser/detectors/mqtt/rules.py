@@ -21,6 +21,7 @@ from analyser.detectors.mqtt import (
     mqt115_undelivered,
     mqt116_retained_storm,
     mqt117_malformed,
+    mqt119_session_lost,
 )
 
 RULES: tuple[Detector, ...] = (
@@ -41,4 +42,5 @@ RULES: tuple[Detector, ...] = (
     mqt115_undelivered.DETECTOR,
     mqt116_retained_storm.DETECTOR,
     mqt117_malformed.DETECTOR,
+    mqt119_session_lost.DETECTOR,
 )

@@ -16,6 +16,7 @@ from tests.analyser.detectors.scenarios.kafka_producers import PRODUCER_FIRES, P
 from tests.analyser.detectors.scenarios.kafka_traffic import KAFKA_TRAFFIC_FIRES, KAFKA_TRAFFIC_NEAR_MISSES
 from tests.analyser.detectors.scenarios.mongo import MONGO_FIRES, MONGO_NEAR_MISSES
 from tests.analyser.detectors.scenarios.mqtt import MQTT_FIRES, MQTT_NEAR_MISSES
+from tests.analyser.detectors.scenarios.mqtt_sessions import MQTT_SESSIONS_FIRES, MQTT_SESSIONS_NEAR_MISSES
 from tests.analyser.detectors.scenarios.mqtt_waiting import MQTT_WAITING_FIRES, MQTT_WAITING_NEAR_MISSES
 from tests.analyser.detectors.scenarios.near_misses import NEAR_MISSES as OTHER_NEAR_MISSES
 from tests.analyser.detectors.scenarios.net import NET_FIRES, NET_NEAR_MISSES
@@ -34,6 +35,7 @@ FIRES: list[Scenario] = [
     *TCP_FIRES,
     *NET_FIRES,
     *MQTT_FIRES,
+    *MQTT_SESSIONS_FIRES,
     *MQTT_WAITING_FIRES,
     *MONGO_FIRES,
 ]
@@ -49,6 +51,7 @@ NEAR_MISSES: list[Scenario] = [
     *TCP_NEAR_MISSES,
     *NET_NEAR_MISSES,
     *MQTT_NEAR_MISSES,
+    *MQTT_SESSIONS_NEAR_MISSES,
     *MQTT_WAITING_NEAR_MISSES,
     *MONGO_NEAR_MISSES,
 ]
