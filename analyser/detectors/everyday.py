@@ -40,5 +40,7 @@ EVERYDAY: tuple[Everyday, ...] = (
     Everyday("mongo", ("endSessions", "hello", "isMaster", "ismaster", "buildInfo", "getParameter", "atlasVersion",
                        "getLog", "getCmdLineOpts", "top", "connectionStatus", "serverStatus"),
              (13, 59, 72, 115), None, "drivers and shells try what not every server knows or allows"),
+    Everyday("mongo", ("create", "createIndexes", "drop", "dropIndexes", "dropDatabase"), (26, 27, 48, 68), None,
+             "programs that start make and drop what is there, or gone, already"),
     Everyday("mongo", (), (112, 251, 10107, 11602, 189, 91, 13435, 13436), 15, "drivers repeat it by themselves"),
 )  # fmt: skip

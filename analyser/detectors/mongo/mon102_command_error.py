@@ -16,8 +16,10 @@ How it decides
     transactions (112 and their like) are info when the session then committed a transaction within 120 s
     (retried_within_s), as withTransaction does, else a warning. Duplicate keys (11000) and codes without a group
     are info, a warning from 5 on (several). Always info: everyday answers (a command or option that this server
-    does not know, 59 and 72, a collection that is not there) and whatever was answered to questions about the
-    server (endSessions, getParameter, atlasVersion). Failed awaitable hellos are left to MON106.
+    does not know, 59 and 72, a collection that is not there). No finding, only counted among the errors of a report:
+    whatever was answered to questions about the server and goodbyes (getParameter, atlasVersion, endSessions), and
+    collections and indexes that are there, or gone, already when a program makes or drops them. Of a member that is not
+    the primary the finding says what its hello had said. Failed awaitable hellos are left to MON106.
 
 False alarms
     An application that inserts and takes the duplicate key for an answer. Errors that the driver heals by trying
@@ -37,7 +39,16 @@ from analyser.addresses import server_text
 from analyser.detectors.detector import Detector, Frames
 from analyser.detectors.findings import Finding
 from analyser.detectors.frame_rows import Row, rows_of
-from analyser.detectors.mongo.mongo_errors import EVERYDAY, OTHER, PROBES, TRANSACTION, WRITE_CONCERN, Group, group_of
+from analyser.detectors.mongo.mongo_errors import (
+    EVERYDAY,
+    NOT_PRIMARY,
+    OTHER,
+    TRANSACTION,
+    WRITE_CONCERN,
+    Group,
+    group_of,
+    needs_nobody,
+)
 from analyser.detectors.mongo.mongo_rows import (
     CLIENT_KEY,
     COMMAND_COLUMNS,
@@ -89,9 +100,9 @@ def _errors(rows: Iterable[Row]) -> Iterator[_Error]:
         names = (row["write_error_names"] or "").split(",")
         of_writes = bool(writes or row["write_errors"])
         concern = row["write_concern_error_code"]
-        if row["status"] == "error" and not (row["ok"] and (of_writes or concern is not None)):
-            group = EVERYDAY if row["command"] in PROBES else group_of(row["error_code"])
-            yield _Error("command", row["error_code"], row["error_name"], group, row)
+        of_command = row["status"] == "error" and not (row["ok"] and (of_writes or concern is not None))
+        if of_command and not needs_nobody(row["command"], row["error_code"]):
+            yield _Error("command", row["error_code"], row["error_name"], group_of(row["error_code"]), row)
         for place, code in enumerate(writes):
             yield _Error("write", code, names[place] if place < len(names) else None, group_of(code), row)
         if of_writes and not writes:
@@ -143,7 +154,7 @@ def _finding(errors: list[_Error], severity: Severity, retried: int) -> Finding:
         sentence=(
             f"{sentence_start(client_text(first.row))} got {code}{f' ({name})' if name else ''} from "
             f"{server_text(first.row)} {times(len(rows))}{over}{_TO[first.what]} "
-            f"{listed(command_text(row) for row in rows)}{refused}: {first.group.words}.{healed}"
+            f"{listed(command_text(row) for row in rows)}{refused}: {first.group.words}.{_said(first)}{healed}"
         ),
         next_step=first.group.next_step,
         numbers={
@@ -153,6 +164,8 @@ def _finding(errors: list[_Error], severity: Severity, retried: int) -> Finding:
             "requests_refused": len(rows) - retried,
             "refused_writes": writes,
             "retried": retried,
+            "server_role": first.row["server_role"],
+            "set": first.row["set_name"],
             "where": namespace(first.row),
             "commands": sorted({row["command"] or "?" for row in rows}),
             "clients": [client_numbers(first.row, count=len(rows))],
@@ -160,6 +173,18 @@ def _finding(errors: list[_Error], severity: Severity, retried: int) -> Finding:
     )
 
 
+def _said(error: _Error) -> str:
+    """What the member's last hello on this connection had told the client, where it matters."""
+    role, of = error.row["server_role"], error.row["set_name"]
+    if error.group is not NOT_PRIMARY or role is None:
+        return ""
+    where = f" of the replica set {printable(of, 80)}" if of else ""
+    if role == "primary":
+        return f" Its hello had called it primary{where}: it stepped down since."
+    return f" Its hello had said before that it is {_ROLES.get(role, f'a {printable(role, 80)}')}{where}."
+
+
+_ROLES = {"arbiter": "an arbiter", "other": "neither primary nor secondary"}
 _HEALED = " {} tried again in a transaction that was committed."
 _TO = {"command": ", for", "write": ", for single writes of", "write concern": ", for the write concern of"}
 
@@ -171,7 +196,8 @@ DETECTOR = Detector(
     reads={
         "mongo_commands": (
             *COMMAND_COLUMNS, "status", "ok", "error_code", "error_name", "write_errors", "write_error_codes",
-            "write_error_names", "write_concern_error_code", "write_concern_error_name", "lsid",
+            "write_error_names", "write_concern_error_code", "write_concern_error_name", "lsid", "server_role",
+            "set_name",
         ),
         "mongo_transactions": ("ts", "lsid"),
     },

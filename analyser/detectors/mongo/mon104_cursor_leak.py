@@ -12,7 +12,9 @@ How it decides
     A cursor that no answer exhausted, no killCursors named and no getMore lost. A warning when nothing happened to
     it for 10 minutes (idle_s, the server's cursorTimeoutMillis) until the end of what was seen of its client, and
     when it was opened with noCursorTimeout and its connection was closed. Info when its connection was closed in
-    other cases, as the application ended without closing the cursor. A cursor used on several connections of a pool
+    other cases, as the application ended without closing the cursor. A warning, too, when an application that is
+    still connected has at least 20 (growing_least) of one shape open that were not touched for 10 s (growing_idle_s),
+    and opened them over 5 s or more (growing_over_s): they grow. A cursor used on several connections of a pool
     is judged by its idle time only. Bytes missing from the client's connections, which may have held the end, make
     it inconclusive (info, low confidence). A connection whose answers are not captured is left to CAP102.
 
@@ -46,7 +48,7 @@ from analyser.detectors.mongo.mongo_rows import (
     shape_text,
 )
 from analyser.severity import Severity
-from analyser.times import NS_PER_MS, ms_text
+from analyser.times import NS_PER_MS, NS_PER_S, ms_text
 from analyser.words import count, sentence_start
 
 _MOST_IDS = 20
@@ -63,23 +65,42 @@ class _Left(NamedTuple):
 _IDLE = _Left("idle", "warning", "open and unused")
 _FOR_EVER = _Left("no timeout", "warning", "open with noCursorTimeout when its connection was closed")
 _CLOSED = _Left("closed", "info", "open when its connection was closed")
+_GROWING = _Left("growing", "warning", "open and unused, more and more of them")
 _UNSURE = _Left("inconclusive", "info", "open as far as this capture shows, which lacks bytes of the client")
 
 
-def detect(frames: Frames, *, idle_s: float = 600.0) -> Iterator[Finding]:
+def detect(
+    frames: Frames,
+    *,
+    idle_s: float = 600.0,
+    growing_least: int = 20,
+    growing_idle_s: float = 10.0,
+    growing_over_s: float = 5.0,
+) -> Iterator[Finding]:
     """One finding for each way in which this client left cursors of one shape."""
     flows = {flow["flow_id"]: flow for flow in rows_of(frames["flows"])}
     ends = [flow["observed_until"] for flow in flows.values() if flow["observed_until"] is not None]
     lossy = any(flow["gap_bytes"] for flow in flows.values())
     commands = {row["exchange_id"]: row for row in rows_of(frames["mongo_commands"])}
     left: dict[tuple[_Left, str | None, str | None], list[Row]] = {}
+    alive: dict[tuple[str | None, str | None], list[Row]] = {}
     for cursor in rows_of(frames["mongo_cursors"]):
         cursor["idle_ms"] = (max(ends, default=cursor["ts_last"]) - cursor["ts_last"]) / NS_PER_MS
         how = _how(cursor, flows.get(cursor["flow_id"]), idle_s * 1000)
         if how is not None:
             left.setdefault((_UNSURE if lossy else how, cursor["shape_id"], cursor["app_name"]), []).append(cursor)
+        elif cursor["idle_ms"] >= growing_idle_s * 1000 and _answered(flows.get(cursor["flow_id"])):
+            alive.setdefault((cursor["shape_id"], cursor["app_name"]), []).append(cursor)
+    for (shape, name), cursors in alive.items():
+        if len(cursors) >= growing_least and cursors[-1]["ts"] - cursors[0]["ts"] >= growing_over_s * NS_PER_S:
+            left[_UNSURE if lossy else _GROWING, shape, name] = cursors
     for (how, _, _), cursors in left.items():
         yield _finding(how, cursors, [row for c in cursors for row in seen_of(c, commands)])
+
+
+def _answered(flow: Row | None) -> bool:
+    """Are the answers to it captured, as far as is known?"""
+    return flow is None or bool(flow["bytes_to_client"])
 
 
 def _how(cursor: Row, flow: Row | None, idle_ms: float) -> _Left | None:
@@ -101,12 +122,17 @@ def _finding(how: _Left, cursors: list[Row], commands: list[Row]) -> Finding:
     more = sum(cursor["get_mores"] for cursor in cursors)
     get_mores = count(more, "getMore")
     idle = f" for {ms_text(idle_ms)}" if how is _IDLE else ""
+    if how is _GROWING:
+        middle = (cursors[0]["ts"] + cursors[-1]["ts"]) // 2
+        half = sum(cursor["ts"] <= middle for cursor in cursors)
+        over = ms_text((cursors[-1]["ts"] - cursors[0]["ts"]) / NS_PER_MS)
+        idle = f" ({half:,} at half time, {len(cursors):,} after {over})"
     return command_finding(
         DETECTOR,
         commands,
         severity=how.severity,
         confidence="low" if how is _UNSURE else "high",
-        provisional=how is _IDLE,
+        provisional=how in (_IDLE, _GROWING),
         subject={
             **application_key(first),
             "shape_id": first["shape_id"],

@@ -1,22 +1,26 @@
 """MON105 n-plus-one: one query for each row instead of one for all, or one batch for each document.
 
 Finds
-    Runs of the same query with other values, one after the other on a connection; cursors that are read in very
-    small batches.
+    Runs of the same query with other values, one after the other or as a burst; cursors that are read in very small
+    batches.
 
 Why it matters
     Each query is quick and no slow-query log shows it, but twenty ways to the server take twenty times as long as
     one. It grows with the data: what is fine with 20 rows takes a page down with 2000.
 
 How it decides
-    At least 20 (queries_least) find, aggregate, count or distinct commands of one shape with values that differ,
-    within 1 s (window_s) on one connection, which make at least half (share_least) of what the connection did in
-    that time. For batches: at least 20 getMores for each query that opened a cursor (get_mores_least) on one
-    connection and collection, which brought at most 10 documents (small_batch) each on average. Cursors that wait
-    for news (tailable, change streams) are left out.
+    At least 20 (queries_least) find, aggregate, count or distinct commands of one application and one shape, with
+    values that differ, that bring at most 10 documents each on average. Behind a list that returned about as many
+    documents, they may come in any way, one by one or as a burst over a pool. Otherwise one after the other, over
+    whatever connections, each begun within some ms of the answer before it, or within a round trip where the way is
+    long, and never two at once: so much so that users who come by themselves would do it with a chance of less than
+    one in 100,000 (chance) at this rate. Then they make at least half (share_least) of what the application did in that
+    time. For batches: at least 20 getMores for each query that opened a cursor (get_mores_least) on one connection and
+    collection, which brought at most 10 documents (small_batch) each on average. Cursors that wait for news (tailable,
+    change streams) are left out.
 
 False alarms
-    A service whose only work is to look up one document at a time for many users over few connections.
+    A service with one connection whose only work is to look up one document at a time, always busy.
 
 References
     Heuristic. MongoDB manual: $in, $lookup; batchSize of find (101 documents in the first batch, then up to 16
@@ -26,16 +30,16 @@ References
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from collections.abc import Iterator
 
 import numpy as np
-import numpy.typing as npt
+import pandas as pd
 
 from analyser.addresses import server_text
 from analyser.detectors.detector import Detector, Frames
 from analyser.detectors.findings import Finding
 from analyser.detectors.frame_rows import Row, rows_of
+from analyser.detectors.mongo.lookups import Limits, LookupRun, columns_of, lookup_runs
 from analyser.detectors.mongo.mongo_rows import (
     CLIENT_KEY,
     COMMAND_COLUMNS,
@@ -49,85 +53,35 @@ from analyser.detectors.mongo.mongo_rows import (
     namespace,
     shape_text,
 )
-from analyser.times import NS_PER_MS, NS_PER_S, ms_text
+from analyser.times import ms_text
 from analyser.words import count, sentence_start
-
-_QUERIES = ("find", "aggregate", "count", "distinct")
-_Times = npt.NDArray[np.int64]
-
-
-class _Run(NamedTuple):
-    """The fullest window of one shape on one connection; `rows` are the commands in it."""
-
-    rows: list[Row]
-    different: int
 
 
 def detect(
     frames: Frames,
     *,
     queries_least: int = 20,
-    window_s: float = 1.0,
     share_least: float = 0.5,
+    chance: float = 0.00001,
     get_mores_least: int = 20,
     small_batch: float = 10.0,
 ) -> Iterator[Finding]:
     """At most one finding for each shape, and for each collection read in small batches, of this application."""
-    commands = rows_of(frames["mongo_commands"])
-    by_flow: dict[str, list[Row]] = {}
-    for row in commands:
-        by_flow.setdefault(row["flow_id"], []).append(row)
-    runs: dict[str, list[_Run]] = {}
-    for rows in by_flow.values():
-        for run in _runs(rows, queries_least, int(window_s * NS_PER_S), share_least):
-            runs.setdefault(run.rows[0]["shape_id"], []).append(run)
+    frame = frames["mongo_commands"]
+    runs: dict[str, list[LookupRun]] = {}
+    for run in lookup_runs(columns_of(frame), Limits(queries_least, share_least, chance)):
+        runs.setdefault(frame["shape_id"].iloc[run.places[0]], []).append(run)
     for found in runs.values():
-        yield _one_by_one(found)
+        yield _one_by_one(frame, found)
+    by_flow: dict[str, list[Row]] = {}
+    for row in rows_of(frame[frame["command"].eq("getMore") | frame["cursor_id"].notna()]):
+        by_flow.setdefault(row["flow_id"], []).append(row)
     batches: dict[str | None, list[list[Row]]] = {}
     for rows in by_flow.values():
         for place, get_mores in _small_batches(rows, get_mores_least, small_batch):
             batches.setdefault(place, []).append(get_mores)
     for storms in batches.values():
         yield _storm(storms)
-
-
-def _runs(rows: list[Row], least: int, window_ns: int, share: float) -> Iterator[_Run]:
-    """The fullest window of each shape on one connection, where it is full enough."""
-    times = np.array([row["ts"] for row in rows], dtype=np.int64)
-    shapes: dict[str, list[Row]] = {}
-    for row in rows:
-        if row["command"] in _QUERIES and row["shape_id"] and row["literals_id"]:
-            shapes.setdefault(row["shape_id"], []).append(row)
-    for same in shapes.values():
-        if len(same) < least:
-            continue
-        first, last, different = _fullest(same, window_ns)
-        inside = same[first : last + 1]
-        if different >= least and len(inside) >= share * _between(times, inside):
-            yield _Run(inside, different)
-
-
-def _fullest(rows: Sequence[Row], window_ns: int) -> tuple[int, int, int]:
-    """First and last place of the window with most different values, and how many these are."""
-    held: Counter[str] = Counter()
-    best, first = (0, 0, 0), 0
-    for last, row in enumerate(rows):
-        held[row["literals_id"]] += 1
-        while row["ts"] - rows[first]["ts"] > window_ns:
-            gone = rows[first]["literals_id"]
-            held[gone] -= 1
-            if not held[gone]:
-                del held[gone]
-            first += 1
-        if len(held) > best[2]:
-            best = (first, last, len(held))
-    return best
-
-
-def _between(times: _Times, rows: Sequence[Row]) -> int:
-    """How many commands the connection carried from the first of these to the last."""
-    first, behind = np.searchsorted(times, [rows[0]["ts"], rows[-1]["ts"] + 1])
-    return int(behind - first)
 
 
 def _small_batches(rows: list[Row], least: int, small: float) -> Iterator[tuple[str | None, list[Row]]]:
@@ -146,11 +100,18 @@ def _small_batches(rows: list[Row], least: int, small: float) -> Iterator[tuple[
             yield place, get_mores
 
 
-def _one_by_one(runs: list[_Run]) -> Finding:
+def _one_by_one(frame: pd.DataFrame, runs: list[LookupRun]) -> Finding:
     worst = max(runs, key=lambda run: run.different)
-    first, rows = worst.rows[0], worst.rows
-    took_ms = (rows[-1]["ts"] - first["ts"]) / NS_PER_MS
-    waited_ms = sum(row["latency_ms"] or 0 for row in rows)
+    rows = rows_of(frame.iloc[worst.places])
+    first = rows[0]
+    latencies = [frame["latency_ms"].iloc[run.places].to_numpy(dtype=float, na_value=0.0) for run in runs]
+    took = [_took_ms(frame, run) for run in runs]
+    worst_ms = took[runs.index(worst)]
+    # One query for each run takes about as long as one of its lookups.
+    wasted_ms = sum(took) - sum(float(np.median(some)) for some in latencies)
+    lookups = sum(len(run.places) for run in runs)
+    connections = frame["flow_id"].iloc[worst.places].nunique()
+    in_all = f" This happened {count(len(runs), 'time')}, with {lookups:,} commands in all." if len(runs) > 1 else ""
     return command_finding(
         DETECTOR,
         rows,
@@ -159,9 +120,9 @@ def _one_by_one(runs: list[_Run]) -> Finding:
         subject={**application_key(first), "shape_id": first["shape_id"]},
         sentence=(
             f"{sentence_start(client_text(first))} sent {command_text(first)} {len(rows)} times within "
-            f"{ms_text(took_ms)} to {server_text(first)} on one connection, one after the other with "
-            f"{worst.different} different values{shape_text(first['query_shape'])}. It waited "
-            f"{ms_text(waited_ms)} for the answers.{_more(len(runs))}"
+            f"{ms_text(worst_ms)} to {server_text(first)}, {_way(worst, connections)} with {worst.different} different "
+            f"values{_listed(frame, worst)}{shape_text(first['query_shape'])}.{in_all} It waited "
+            f"{ms_text(sum(took))}, {ms_text(max(wasted_ms, 0))} longer than one query for all would take."
         ),
         next_step=(
             "Look in the application for a query inside a loop (a lazy reference of an object mapper): ask once with "
@@ -171,14 +132,38 @@ def _one_by_one(runs: list[_Run]) -> Finding:
             "kind": "one by one",
             "commands": len(rows),
             "different_values": worst.different,
-            "took_ms": took_ms,
-            "waited_ms": round(waited_ms, 3),
-            "connections": len(runs),
+            "at_once": worst.at_once,
+            "runs": len(runs),
+            "lookups": lookups,
+            "took_ms": round(worst_ms, 3),
+            "waited_ms": round(sum(took), 3),
+            "wasted_ms": round(max(wasted_ms, 0.0), 3),
+            "connections": connections,
             "query_shape": first["query_shape"],
             "where": namespace(first),
-            "clients": [client_numbers(first, commands=len(rows), connections=len(runs))],
+            "clients": [client_numbers(first, commands=lookups, connections=connections)],
         },
     )
+
+
+def _took_ms(frame: pd.DataFrame, run: LookupRun) -> float:
+    """From its first request to its last answer."""
+    some = frame.iloc[run.places]
+    ended = max(some["ts"].max(), some["ts_response"].max())
+    return float((ended - some["ts"].iloc[0]) / pd.Timedelta(milliseconds=1))
+
+
+def _way(run: LookupRun, connections: int) -> str:
+    over = "on one connection" if connections == 1 else f"over {connections} connections"
+    return f"as one burst {over}" if run.at_once else f"one after the other {over}"
+
+
+def _listed(frame: pd.DataFrame, run: LookupRun) -> str:
+    """The list that it asks about."""
+    if run.listed is None:
+        return ""
+    (row,) = rows_of(frame.iloc[[run.listed]])
+    return f", behind a {command_text(row)} that returned {count(row['documents_returned'], 'document')}"
 
 
 def _storm(storms: list[list[Row]]) -> Finding:
@@ -230,7 +215,7 @@ DETECTOR = Detector(
     },
     suspects=(
         "SELECT server_address, server_port, client_address, app_name, driver FROM r_mongo_commands GROUP BY "
-        "server_address, server_port, client_address, app_name, driver, flow_id, command, "
-        "CASE command WHEN 'getMore' THEN collection ELSE shape_id END HAVING count(*) >= 20"
+        "server_address, server_port, client_address, app_name, driver, CASE command WHEN 'getMore' THEN flow_id END, "
+        "command, CASE command WHEN 'getMore' THEN collection ELSE shape_id END HAVING count(*) >= 20"
     ),
 )  # fmt: skip

@@ -10,7 +10,8 @@ Why it matters
 How it decides
     The same lsid and txnNumber again, outside transactions of several statements, from one application; to another
     server only when the first attempt failed, as a router passes one write on to several shards. Info, with how
-    many of them succeeded in the end (retries_least of them).
+    many of them succeeded in the end (retries_least of them), and what they cost: the time from the first attempt to
+    the last answer.
 
 False alarms
     None known; the number is never used for another write of the session.
@@ -33,9 +34,11 @@ from analyser.detectors.mongo.mongo_rows import (
     client_text,
     command_finding,
     command_text,
+    last_seen,
     listed,
     namespace,
 )
+from analyser.times import NS_PER_MS, ms_text
 from analyser.words import count, sentence_start
 
 
@@ -62,6 +65,11 @@ def _failed(row: Row) -> bool:
     return row["status"] in ("error", "unanswered") or row["write_concern_error_code"] is not None
 
 
+def _cost_ms(attempts: list[Row]) -> float:
+    """What the application waited for one write, in ms, as far as the capture shows it."""
+    return float((max(map(last_seen, attempts)) - attempts[0]["ts"]) / NS_PER_MS)
+
+
 def _why(row: Row) -> str:
     if row["status"] == "unanswered":
         return "no answer"
@@ -74,6 +82,9 @@ def _finding(retried: list[list[Row]]) -> Finding:
     first, rows = firsts[0], [row for attempts in retried for row in attempts]
     done = sum(not _failed(attempts[-1]) for attempts in retried)
     what = f"{count(len(retried), 'write')}"
+    costs = [_cost_ms(attempts) for attempts in retried]
+    cost = f" From the first attempt to the last answer it took {ms_text(max(costs))}"
+    cost += f" at most, {ms_text(sum(costs))} in all." if len(costs) > 1 else "."
     result = f"{done} of {len(retried)} succeeded then" if len(retried) > 1 else "It succeeded" if done else "It failed"
     return command_finding(
         DETECTOR,
@@ -83,7 +94,7 @@ def _finding(retried: list[list[Row]]) -> Finding:
         sentence=(
             f"{sentence_start(client_text(first))} sent {what} again: {listed(command_text(row) for row in firsts)}. "
             f"The first attempt ended with: {listed(map(_why, firsts))}. "
-            f"{result}{'' if len(retried) > 1 else (' then' if done else ' again')}."
+            f"{result}{'' if len(retried) > 1 else (' then' if done else ' again')}.{cost}"
         ),
         next_step=(
             "Look at what happened to the first attempts: MON102 for errors, MON103 and TCP103 for connections that "
@@ -94,6 +105,8 @@ def _finding(retried: list[list[Row]]) -> Finding:
             "succeeded": done,
             "failed": len(retried) - done,
             "attempts": len(rows),
+            "longest_ms": round(max(costs), 3),
+            "wasted_ms": round(sum(costs), 3),
             "where": namespace(first),
             "clients": [client_numbers(first, writes=len(retried), succeeded=done)],
         },

@@ -132,6 +132,10 @@ OTHER = Group(
     "Look at the command: show the message with wirewitness show, or the server's log.",
 )
 
+# What programs make and drop when they start, there or gone already: NamespaceNotFound, IndexNotFound, NamespaceExists,
+# IndexAlreadyExists. It is counted among the errors of a report, and nobody has to act.
+_MAKING = frozenset({"create", "createIndexes", "drop", "dropIndexes", "dropDatabase"})
+_MADE_ALREADY = frozenset({26, 27, 48, 68})
 _CODES: dict[Group, tuple[int, ...]] = {
     NOT_PRIMARY: (10107, 13435, 10058),
     RECOVERING: (189, 91, 11600, 11602, 13436),
@@ -170,6 +174,11 @@ PROBES = frozenset(
         "whatsmyuri",
     }
 )
+
+
+def needs_nobody(command: str | None, code: int | None) -> bool:
+    """Is it an answer that nobody needs to act on?"""
+    return command in PROBES or (command in _MAKING and code in _MADE_ALREADY)
 
 
 def group_of(code: int | None) -> Group:

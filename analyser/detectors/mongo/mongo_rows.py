@@ -27,8 +27,8 @@ COMMAND_COLUMNS = (
     "ts", "ts_response", "exchange_id", "flow_id", "file", "request_packet", "command", "database", "collection",
     "client_address", "app_name", "driver", "driver_version", "server_address", "server_port",
 )  # fmt: skip
-_HELLO_NAMES = ("hello", "isMaster", "ismaster")
-HELLOS = "(" + ", ".join(f"'{name}'" for name in _HELLO_NAMES) + ")"
+HELLO_NAMES = ("hello", "isMaster", "ismaster")
+HELLOS = "(" + ", ".join(f"'{name}'" for name in HELLO_NAMES) + ")"
 # SQL on mongo_commands: the server was to wait for news. A getMore that leaves its cursor open and brings nothing has
 # waited, too; so do those on a tailable cursor, whose opening says so (the detector reads mongo_cursors for it).
 WAITING = (

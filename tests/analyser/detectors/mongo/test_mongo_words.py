@@ -12,7 +12,15 @@ from analyser.detectors.running import run
 from analyser.detectors.stories import with_stories
 from tests.analyser.detectors.concerned import connected
 from tests.analyser.detectors.scenarios.build import Row
-from tests.analyser.detectors.scenarios.mongo import TRANSACTION, alone, begun, command, failed, in_transaction
+from tests.analyser.detectors.scenarios.mongo import (
+    TRANSACTION,
+    alone,
+    begun,
+    command,
+    failed,
+    in_transaction,
+    short_lives,
+)
 from tests.analyser.detectors.scenarios.scenario import silent
 
 
@@ -54,6 +62,41 @@ def test_conflicts_that_are_retried_are_counted_by_themselves() -> None:
     (one,) = found("MON102", alone(*tries, begun(3.5, 4), commit))
     assert "3 of them were tried again in a transaction that was committed." in one.sentence
     assert "committed 3 times" not in one.sentence
+
+
+ROLES = [
+    pytest.param("secondary", "rs0", "said before that it is a secondary of the replica set rs0", id="secondary"),
+    pytest.param(
+        "primary", "rs0", "called it primary of the replica set rs0: it stepped down since", id="stepped down"
+    ),
+    pytest.param("arbiter", None, "said before that it is an arbiter", id="arbiter"),
+]
+
+
+@pytest.mark.parametrize(("role", "name", "words"), ROLES)
+def test_what_the_hello_of_a_member_said_stands_by_a_write_that_it_refused(role: str, name: str, words: str) -> None:
+    (one,) = found("MON102", alone(failed(1, 10107, "insert", server_role=role, set_name=name)))
+    assert words in one.sentence
+
+
+def test_without_a_hello_in_the_capture_nothing_is_said_of_it() -> None:
+    (one,) = found("MON102", alone(failed(1, 10107, "insert")))
+    assert "hello" not in one.sentence
+
+
+def test_a_write_that_was_sent_again_says_what_that_cost() -> None:
+    twice = [command(1, "update", None, lsid="s", txn_number=1), command(6, "update", 20, "b", lsid="s", txn_number=1)]
+    (one,) = found("MON112", alone(*twice))
+    assert "took 5.0 s." in one.sentence
+    assert one.numbers["wasted_ms"] == 5020
+
+
+def test_a_client_for_each_request_names_the_application_and_what_it_costs() -> None:
+    (one,) = found("MON107", short_lives(25, 0.2))
+    assert one.sentence.startswith("Application billing at 10.3.0.1 (PyMongo 4.20.0) makes a client for each request")
+    assert "25 connections" in one.sentence
+    assert one.numbers["clients"][0]["client_id"] == "billing"
+    assert one.numbers["wasted_ms"] == 250
 
 
 def test_the_shape_that_costs_most_time_stands_first() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from random import Random
 from typing import Any
 
 from tests.analyser.detectors.scenarios.build import Row, at
@@ -137,6 +138,39 @@ def run(count: int, every: float = 0.01, start: float = 1, **more: Any) -> list[
     return [command(start + n * every, **{"literals_id": f"{n:08x}", **more}) for n in range(count)]
 
 
+BY_SOME_IDS = '{"filter":{"_id":{"$in":["?number"]}}}'
+
+
+def listing(seconds: float, documents: int, **more: Any) -> Row:
+    """A find that returns so many documents."""
+    shape = {"collection": "pages", "query_shape": '{"filter":{}}', "shape_id": "shape-list", "literals_id": "1"}
+    return command(seconds, **(shape | {"documents_returned": documents, "cursor_exhausted": True} | more))
+
+
+def loop(count: int, took_ms: float, pause_ms: float, start: float = 1, flows: str = "a", **more: Any) -> list[Row]:
+    """Finds of which each begins so long after the answer to the last one, over these connections in turn."""
+    step = (took_ms + pause_ms) / 1000
+    known = {"documents_returned": 1, "cursor_exhausted": True}
+    return [
+        command(
+            start + n * step, "find", took_ms, flows[n % len(flows)], **(known | {"literals_id": f"{n:08x}"} | more)
+        )
+        for n in range(count)
+    ]
+
+
+def users(count: int, per_second: float, took_ms: float, **more: Any) -> list[Row]:
+    """Finds of users who come by themselves, over the first connection of a pool that is free."""
+    draw, seconds, busy, found = Random(count), 1.0, [0.0] * 20, []
+    for n in range(count):
+        seconds += draw.expovariate(per_second)
+        free = next((place for place, until in enumerate(busy) if until <= seconds), 0)
+        busy[free] = seconds + took_ms / 1000
+        known = {"documents_returned": 1, "cursor_exhausted": True, "literals_id": f"{n:08x}"}
+        found.append(command(seconds, "find", took_ms, f"u{free}", **(known | more)))
+    return found
+
+
 def small_batches(count: int, **more: Any) -> list[Row]:
     """A cursor that is read one document at a time, to its end."""
     gets = [get_more(1.1 + n / 10, **{"documents_returned": 1, **more}) for n in range(count)]
@@ -151,6 +185,31 @@ def connections(per_minute: list[int], **more: Any) -> dict[str, list[Row]]:
         "mongo_commands": [hello(start, flow=f"n{start}", **more) for start in starts],
         "flows": [flow_row(f"n{start}", start + 1, start, closed_by="client") for start in starts],
     }
+
+
+def short_lives(count: int, every: float, lasts: float = 0.05, work: int = 1, **more: Any) -> dict[str, list[Row]]:
+    """Connections of one application, each with hello, some finds and its end."""
+    starts = [1 + n * every for n in range(count)]
+    return {
+        "mongo_commands": [
+            row
+            for n, start in enumerate(starts)
+            for row in (
+                hello(start + 0.001, flow=f"n{n}", **more),
+                *(command(start + 0.01 + place / 100, flow=f"n{n}", **more) for place in range(work)),
+                command(start + lasts - 0.005, "endSessions", 1, flow=f"n{n}", **more),
+            )
+        ],
+        "flows": [
+            flow_row(f"n{n}", start + lasts, start, closed_by="client", ts_closed=at(start + lasts))
+            for n, start in enumerate(starts)
+        ],
+    }
+
+
+def left_alone(count: int, every: float, end: float = 60, **more: Any) -> dict[str, list[Row]]:
+    """Cursors of one shape that are opened and not read on."""
+    return alone(*(opened(1 + n * every, cursor_id=100 + n, **more) for n in range(count)), end=end)
 
 
 def remarked(code: str, severity: str = "error", **more: Any) -> dict[str, list[Row]]:
@@ -186,6 +245,7 @@ MONGO_FIRES: list[Scenario] = [
         **alone(*(command(n, took_ms=300 if n % 10 == 0 else 2) for n in range(30))),
     ),
     fires("MON102", "warning", "not primary", **alone(failed(1, 10107))),
+    fires("MON102", "info", "a collection that is looked for", **alone(failed(1, 26, "collStats"))),
     fires("MON102", "info", "a single duplicate key", **alone(failed_write(1, 11000))),
     fires("MON102", "warning", "many duplicate keys", **alone(*(failed_write(n, 11000) for n in range(6)))),
     fires(
@@ -229,6 +289,13 @@ MONGO_FIRES: list[Scenario] = [
     fires("MON104", "warning", "for ever", **alone(opened(1, no_cursor_timeout=True), end=3, closed_by="client")),
     fires("MON104", "info", "open at the close", **alone(opened(1), get_more(2), end=3, closed_by="client")),
     fires("MON104", "info", "idle, but bytes are missing", **alone(opened(1), end=700, gap_bytes=9)),
+    fires("MON104", "warning", "more and more of them", **left_alone(25, 1.5)),
+    fires(
+        "MON104",
+        "info",
+        "more and more, but bytes are missing",
+        **(left_alone(25, 1.5) | {"flows": [flow_row(end=60, gap_bytes=9)]}),
+    ),
     fires("MON105", "warning", "one by one", **alone(*run(25))),
     fires(
         "MON105",
@@ -239,11 +306,34 @@ MONGO_FIRES: list[Scenario] = [
             *(command(1.005 + n / 100, collection="items", shape_id="other", literals_id="1") for n in range(24)),
         ),
     ),
+    fires("MON105", "warning", "far from the server", **alone(*loop(25, 120, 3))),
+    fires("MON105", "warning", "a pool that takes turns", **alone(*loop(40, 0.4, 0.3, flows="abcde"))),
+    fires("MON105", "warning", "one value in each $in", **alone(*loop(40, 0.4, 0.3, query_shape=BY_SOME_IDS))),
+    fires(
+        "MON105",
+        "warning",
+        "slow work with each row of a list",
+        **alone(listing(0.98, 101), *loop(90, 0.4, 15)),
+    ),
+    fires(
+        "MON105",
+        "warning",
+        "a burst over the pool, behind a list",
+        **alone(
+            listing(0.99, 30),
+            *(
+                command(1 + n / 5000, "find", 20, f"p{n % 10}", literals_id=f"{n:08x}", documents_returned=1)
+                for n in range(30)
+            ),
+        ),
+    ),
     fires("MON105", "warning", "small batches", **alone(*small_batches(25))),
     fires("MON106", "warning", "an error", **alone(awaited(1, status="error", ok=False, error_code=91))),
     fires("MON106", "warning", "no answer", **alone(hello(0), awaited(1, None), end=40)),
     fires("MON106", "warning", "no further answer", **alone(hello(0), awaited(1), end=40)),
     fires("MON107", "warning", "a storm", **connections([3, 2, 3, 2, 3, 40, 2])),
+    fires("MON107", "warning", "a client for each request", **short_lives(25, 0.2)),
+    fires("MON107", "warning", "a client for each request, some at once", **short_lives(40, 0.02, 0.1, work=2)),
     fires("MON108", "warning", "checksum", **remarked("checksum_wrong")),
     fires("MON108", "warning", "a bomb", **remarked("decompression_limit", group="limit")),
     fires("MON108", "info", "our limit", **remarked("decompression_limit", "warn", group="limit")),
@@ -291,12 +381,10 @@ MONGO_NEAR_MISSES: list[Scenario] = [
     silent("MON101", "authentication is slow on purpose", **alone(command(1, "saslContinue", 300, collection=None))),
     silent("MON101", "goodbye", **alone(command(1, "endSessions", 4000), command(2, "killCursors", 4000))),
     silent("MON101", "an awaitable hello", **alone(awaited(1, 9000), end=12)),
-    silent(
-        "MON102",
-        "questions about the server",
-        ("MON102", "info"),
-        **alone(*(failed(n, 59, "atlasVersion") for n in range(9))),
-    ),
+    silent("MON102", "questions about the server", **alone(*(failed(n, 59, "atlasVersion") for n in range(9)))),
+    silent("MON102", "a goodbye that the server does not know", **alone(failed(1, 59, "endSessions"))),
+    silent("MON102", "what is there already", **alone(failed(1, 48, "create"), failed(2, 68, "createIndexes"))),
+    silent("MON102", "what is gone already", **alone(*(failed(n, 26, "drop") for n in range(9)))),
     silent("MON102", "success", **alone(command(1), command(2, "insert", n=1))),
     silent("MON103", "the capture ends", **alone(command(80, took_ms=None))),
     silent("MON103", "longer is allowed", **alone(command(1, took_ms=None, max_time_ms=120_000))),
@@ -315,7 +403,54 @@ MONGO_NEAR_MISSES: list[Scenario] = [
     silent(
         "MON104", "used on another connection", **alone(opened(1), get_more(2, flow="b"), end=5, closed_by="client")
     ),
+    silent("MON104", "19 of them", **left_alone(19, 1.5)),
+    silent("MON104", "opened at once", **left_alone(40, 0.01)),
+    silent("MON104", "in use a moment ago", **left_alone(25, 0.3, end=15)),
     silent("MON105", "19 in a second", **alone(*run(19), *run(19, start=3))),
+    silent("MON105", "many users", **alone(*users(3000, 100, 2))),
+    silent("MON105", "many users of a fast server", **alone(*users(3000, 500, 0.4))),
+    silent("MON105", "very many users", **alone(*users(3000, 3000, 0.8))),
+    silent("MON105", "many users far away", **alone(*users(1000, 20, 60))),
+    silent(
+        "MON105",
+        "each page of a list, and one of its rows",
+        **alone(
+            *(
+                row
+                for n in range(30)
+                for row in (listing(1 + n, 25), command(1.01 + n, literals_id=f"{n:08x}", documents_returned=1))
+            )
+        ),
+    ),
+    silent(
+        "MON105",
+        "lists put together with one $in for each",
+        **alone(
+            *(
+                row
+                for n in range(30)
+                for row in (
+                    listing(1 + n / 100, 50),
+                    command(1.003 + n / 100, query_shape=BY_SOME_IDS, literals_id=f"{n:08x}", documents_returned=50),
+                )
+            )
+        ),
+    ),
+    silent(
+        "MON105",
+        "page after page of a collection",
+        **alone(*loop(60, 3, 0.5, documents_returned=500)),
+    ),
+    silent(
+        "MON105",
+        "many that begin at once",
+        **alone(
+            *(
+                command(1 + n / 5000, "find", 20, f"p{n}", literals_id=f"{n:08x}", documents_returned=1)
+                for n in range(60)
+            )
+        ),
+    ),
     silent("MON105", "the same value", **alone(*run(40, literals_id="0000000a"))),
     silent("MON105", "spread over a minute", **alone(*run(40, every=1.5))),
     silent(
@@ -335,6 +470,12 @@ MONGO_NEAR_MISSES: list[Scenario] = [
     silent("MON107", "a pool fills at the start", **connections([50, 2, 3, 2, 3, 2])),
     silent("MON107", "busy all the time", **connections([30, 30, 60, 30, 30, 90])),
     silent("MON107", "too short to know", **connections([2, 40, 1])),
+    silent("MON107", "nineteen short ones", **short_lives(19, 0.2)),
+    silent("MON107", "each does some work", **short_lives(40, 0.2, work=3)),
+    silent("MON107", "they live for longer", **short_lives(40, 0.2, lasts=6)),
+    silent("MON107", "a tool that asks every five seconds", **short_lives(40, 5)),
+    silent("MON107", "a pool that ends with its program", **short_lives(60, 0.001, lasts=2)),
+    silent("MON107", "watching the server", **short_lives(40, 0.2, work=0)),
     silent("MON108", "a bit that may be ignored", **remarked("unknown_optional_flag", "note")),
     silent("MON108", "the remark on another protocol", expert_infos=remarked("checksum_wrong")["expert_infos"]),
     silent("MON109", "wants none", **alone(hello(1, compressors_offered="none"))),

@@ -1,0 +1,174 @@
+"""Runs of lookups: the same question with other values, asked for one row after the other.
+
+In: the commands of one application as columns. Out: runs of one shape, as places of rows.
+
+A loop sends each question when the answer to the last one is there, so that never two are under way at once and hardly
+any time lies between them, whatever the way to the server takes. Users who come by themselves do that by chance: how
+likely is said by the rate of the run itself (Poisson arrivals). A run that follows a list of about as many documents
+needs no such proof: it may also go out as one burst over a pool.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from analyser.times import NS_PER_MS
+
+Places = npt.NDArray[np.intp]
+_Times = npt.NDArray[np.int64]
+
+QUERIES = ("find", "aggregate", "count", "distinct")
+# Between an answer and the next question of a loop: what the application does with each row.
+_PAUSES_MS = (2.0, 5.0, 10.0)
+_PAUSE_BEHIND_LIST_MS = 20.0
+# A way that is so far allows pauses as long as its round trip, up to this.
+_LONGEST_ROUND_MS = 100.0
+# So soon behind its list a run begins.
+_BEHIND_LIST_MS = 100.0
+_LIST_LEAST = 10
+# A lookup brings one row or what belongs to it; what brings more is a list, or a batch of lookups ($in).
+_MOST_DOCUMENTS, _MOST_OF_IN = 10.0, 1.5
+
+
+class Columns(NamedTuple):
+    """Commands of an application in the order of time. end: of the answer, of the request without one. most_documents:
+    that a lookup of this shape brings."""
+
+    ts: _Times
+    end: _Times
+    shape: npt.NDArray[np.int64]
+    literals: npt.NDArray[np.int64]
+    documents: npt.NDArray[np.float64]
+    most_documents: npt.NDArray[np.float64]
+    is_query: npt.NDArray[np.bool_]
+    is_list: npt.NDArray[np.bool_]
+
+
+class LookupRun(NamedTuple):
+    """places: of its commands. listed: the place of the list it follows, None where none is known."""
+
+    places: Places
+    different: int
+    listed: int | None
+    at_once: bool
+
+
+class Limits(NamedTuple):
+    """Thresholds of MON105."""
+
+    queries_least: int
+    share_least: float
+    chance: float
+
+
+def columns_of(frame: pd.DataFrame) -> Columns:
+    """The columns that runs are found by."""
+    ts = _nanoseconds(frame["ts"])
+    answered = _nanoseconds(frame["ts_response"])
+    documents = frame["documents_returned"].to_numpy(dtype=float, na_value=np.nan)
+    command = frame["command"].fillna("").to_numpy()
+    in_ = frame["query_shape"].fillna("").str.contains('"$in"', regex=False).to_numpy(dtype=bool)
+    known = (frame["shape_id"].notna() & frame["literals_id"].notna()).to_numpy(dtype=bool)
+    return Columns(
+        ts,
+        np.maximum(answered, ts),  # without an answer it is the lowest number
+        pd.factorize(frame["shape_id"])[0].astype(np.int64),
+        pd.factorize(frame["literals_id"])[0].astype(np.int64),
+        documents,
+        np.where(in_, _MOST_OF_IN, _MOST_DOCUMENTS),
+        known & np.isin(command, QUERIES),
+        np.isin(command, (*QUERIES, "getMore")) & (documents >= _LIST_LEAST),
+    )
+
+
+def _nanoseconds(column: pd.Series[pd.Timestamp]) -> _Times:
+    return column.dt.tz_convert(None).to_numpy(dtype="datetime64[ns]").astype(np.int64)
+
+
+def lookup_runs(columns: Columns, limits: Limits) -> Iterator[LookupRun]:
+    """Runs of each shape, in the order of shapes and time; runs of one shape do not overlap."""
+    everything = np.arange(len(columns.ts))
+    for shape in np.unique(columns.shape[columns.is_query]):
+        same = np.flatnonzero(columns.is_query & (columns.shape == shape))
+        if len(same) < limits.queries_least or not _brings_little(columns, same):
+            continue
+        found: list[LookupRun] = []
+        for run in (
+            *_behind_lists(columns, same, limits),
+            *_one_by_one(columns, same, same, limits),
+            *_one_by_one(columns, everything, same, limits),
+        ):
+            if not any(_overlap(run.places, other.places) for other in found):
+                found.append(run)
+        yield from sorted(found, key=lambda run: int(run.places[0]))
+
+
+def _brings_little(columns: Columns, same: Places) -> bool:
+    documents = columns.documents[same]
+    if np.all(np.isnan(documents)):
+        return True
+    return bool(np.nanmean(documents) <= columns.most_documents[same[0]])
+
+
+def _overlap(one: Places, other: Places) -> bool:
+    return bool(one[0] <= other[-1] and other[0] <= one[-1])
+
+
+def _pieces(columns: Columns, places: Places, pause_ms: float, one_at_a_time: bool) -> Iterator[Places]:
+    """Stretches in which each begins soon behind the answers before it; one at a time: and never before them."""
+    ts, end = columns.ts[places], columns.end[places]
+    gaps = ts[1:] - np.maximum.accumulate(end)[:-1]
+    round_trips = np.minimum((end - ts)[:-1], _LONGEST_ROUND_MS * NS_PER_MS)
+    breaks = gaps > np.maximum(pause_ms * NS_PER_MS, round_trips)
+    if one_at_a_time:
+        breaks |= gaps < 0
+    yield from np.split(places, np.flatnonzero(breaks) + 1)
+
+
+def _behind_lists(columns: Columns, same: Places, limits: Limits) -> Iterator[LookupRun]:
+    """Runs that follow lists of about as many documents, one by one or at once."""
+    lists = np.flatnonzero(columns.is_list & (columns.shape != columns.shape[same[0]]))
+    if not len(lists):
+        return
+    for piece in _pieces(columns, same, _PAUSE_BEHIND_LIST_MS, one_at_a_time=False):
+        different = len(np.unique(columns.literals[piece]))
+        if different < limits.queries_least:
+            continue
+        begun, ended = columns.ts[piece[0]], columns.ts[piece[-1]]
+        near = lists[(columns.end[lists] >= begun - _BEHIND_LIST_MS * NS_PER_MS) & (columns.end[lists] <= ended)]
+        documents = float(columns.documents[near].sum())
+        if len(near) and documents / 3 <= len(piece) <= documents * 1.2:
+            overlaps = columns.ts[piece][1:] < np.maximum.accumulate(columns.end[piece])[:-1]
+            yield LookupRun(piece, different, int(near[0]), bool(overlaps.mean() > 0.5))
+
+
+def _one_by_one(columns: Columns, among: Places, same: Places, limits: Limits) -> Iterator[LookupRun]:
+    """Runs without two under way at once that users who come by themselves do not make.
+
+    among: the places that the run is made of: of the shape alone, or of all commands of the application.
+    """
+    shape = columns.shape[same[0]]
+    for pause_ms in _PAUSES_MS:
+        for piece in _pieces(columns, among, pause_ms, one_at_a_time=True):
+            own = piece[columns.is_query[piece] & (columns.shape[piece] == shape)]
+            different = len(np.unique(columns.literals[own]))
+            if different < limits.queries_least or len(own) < limits.share_least * (own[-1] - own[0] + 1):
+                continue
+            if _chance(columns, piece, pause_ms) <= math.log(limits.chance):
+                yield LookupRun(own, different, None, at_once=False)
+
+
+def _chance(columns: Columns, piece: Places, pause_ms: float) -> float:
+    """Logarithm of the chance that so many Poisson arrivals at this rate come one by one and this soon."""
+    took = (columns.end[piece] - columns.ts[piece]) / NS_PER_MS
+    whole = (columns.end[piece[-1]] - columns.ts[piece[0]]) / NS_PER_MS
+    rate = len(piece) / max(float(whole), 1e-6)
+    pause = max(pause_ms, min(float(np.median(took)), _LONGEST_ROUND_MS))
+    soon = -math.expm1(-rate * pause)
+    return (len(piece) - 1) * (-rate * float(took.mean()) + math.log(max(soon, 1e-300)))
