@@ -12,10 +12,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any, Literal, NamedTuple
 
-from analyser.detectors.findings import Evidence
-from analyser.detectors.kafka.names import MAX_LISTED, partition_text, who_numbers, who_text
-from analyser.detectors.kafka.reading import MAX_NAMED, Run, reader_numbers
-from analyser.times import moment_text, time_text
+from analyser.detectors.kafka.reading import Run
+from analyser.times import time_text
 
 Cause = Literal[
     "reset", "offsets deleted", "group deleted", "records deleted", "partitions added", "records expired", "log cut",
@@ -55,7 +53,7 @@ class Jump(NamedTuple):
     @property
     def key(self) -> tuple[Any, ...]:
         """Jumps of one key have one cause."""
-        changed = self.cause in _BY_SOMEBODY
+        changed = self.cause in BY_SOMEBODY
         return self.cause, self.run.change_exchange_id if changed else None, self.policy
 
     @property
@@ -74,7 +72,8 @@ class Jump(NamedTuple):
         }  # fmt: skip
 
 
-_BY_SOMEBODY: tuple[Cause, ...] = ("reset", "offsets deleted", "group deleted", "records deleted", "partitions added")
+# What somebody did.
+BY_SOMEBODY: tuple[Cause, ...] = ("reset", "offsets deleted", "group deleted", "records deleted", "partitions added")
 
 
 def jumps_of(runs: Iterable[Run]) -> Iterator[Jump]:
@@ -152,83 +151,3 @@ def _cause_of_refusal(run: Run, refused: int) -> Cause:
         return "records deleted"
     start = run.log_start_offset
     return "records expired" if start is not None and refused < start else "log cut"
-
-
-_CAUSES: dict[Cause, str] = {
-    "reset": "{who} set the group's offsets at {when}",
-    "offsets deleted": "{who} deleted the group's stored offsets (OffsetDelete) at {when}",
-    "group deleted": "{who} deleted the group (DeleteGroups) at {when}, and its stored offsets with it",
-    "records deleted": "{who} deleted the records that it had not read yet (DeleteRecords) at {when}",
-    "records expired": "retention removed the records at the group's offset before it read them (OFFSET_OUT_OF_RANGE)",
-    "log cut": "the log no longer reaches the group's offset (OFFSET_OUT_OF_RANGE): it was cut or made anew",
-    "offset gone": "the offset that the group had stored was gone when it was asked for (OffsetFetch answers -1): "
-    "expired while the group was empty, or deleted unseen",
-    "partitions added": "{who} added partitions to the topic at {when}, and they were written to before they were read",
-    "never stored": "the group had read the partition but never stored an offset of it (OffsetFetch answers -1)",
-    "asked beyond": "the reader asked for offset {refused} by itself, where neither the stored offset nor its last "
-    "answer ({led_to}) led; the broker refused it (OFFSET_OUT_OF_RANGE)",
-    "older offset": "the broker answered OffsetFetch with an offset older than the last one it had accepted",
-    "time": "the client asked for the offset of a time (ListOffsets) and began there",
-    "seek": "the client was told its group's offset and began elsewhere by itself (seek, or offsets kept elsewhere)",
-}
-
-
-def cause_text(jumps: list[Jump]) -> str:
-    """Why, and who did it; jumps of one key."""
-    first = jumps[0]
-    run = first.run
-    who = who_text(run.change_client_address, run.change_client_id)
-    text = _CAUSES[first.cause].format(
-        who=who,
-        when=moment_text(run.ts_change or run.ts),
-        refused=run.out_of_range_offset,
-        led_to=run.next_offset_before,
-    )
-    if first.policy and first.cause not in OWN_CHOICE:
-        text += f"; the reader then began at the {first.policy} offset (auto.offset.reset={first.policy})"
-    return text
-
-
-def partitions_text(jumps: list[Jump]) -> str:
-    """`t-0 from 500 to 900, t-1 ... and 7 more`: stored offsets and where reading began, the worst first."""
-    worst = sorted(jumps, key=lambda jump: -(jump.skipped + jump.again))
-    named = [
-        f"{partition_text(*jump.run.place)} stored {jump.stored}, read from {jump.begins}" for jump in worst[:MAX_NAMED]
-    ]
-    return "; ".join(named) + (f"; and {len(jumps) - MAX_NAMED} more" if len(jumps) > MAX_NAMED else "")
-
-
-def numbers_of(jumps: list[Jump]) -> dict[str, Any]:
-    """What findings about jumps of one key share: cause, who, by partition, clients."""
-    first, runs = jumps[0], [jump.run for jump in jumps]
-    changed = first.cause in _BY_SOMEBODY
-    by = [who_numbers(first.run.change_client_address, first.run.change_client_id)] if changed else []
-    return {
-        "cause": first.cause,
-        "auto_offset_reset": first.policy,
-        "changed_by": by[0] if by else None,
-        "ts_change": time_text(first.run.ts_change) if changed else None,
-        "ts_first": time_text(min(run.ts for run in runs)),
-        "ts_last": time_text(max(run.ts for run in runs)),
-        "partitions": sorted({f"{run.topic}-{run.partition}" for run in runs})[:MAX_LISTED],
-        "by_partition": [jump.numbers for jump in jumps[:MAX_LISTED]],
-        "clients": [*by, *(one for one in reader_numbers(runs) if one not in by)],
-    }
-
-
-def evidence_before(jumps: list[Jump]) -> tuple[list[Evidence], int | None]:
-    """What led to the jumps, and when: the change, else the last commits."""
-    first = jumps[0].run
-    if jumps[0].cause in _BY_SOMEBODY and first.change_exchange_id is not None:
-        return [Evidence(None, None, first.change_exchange_id)], first.ts_change
-    stored = [jump.run for jump in jumps if jump.run.stored_exchange_id is not None]
-    times = [run.ts_stored for run in stored if run.ts_stored is not None]
-    return [Evidence(None, None, run.stored_exchange_id) for run in stored], min(times, default=None)
-
-
-def by_cause(jumps: Iterable[Jump]) -> list[list[Jump]]:
-    """Jumps of one cause together, causes in order of their first."""
-    found: dict[tuple[Any, ...], list[Jump]] = {}
-    for jump in jumps:
-        found.setdefault(jump.key, []).append(jump)
-    return [*found.values()]

@@ -59,15 +59,8 @@ from analyser.detectors.kafka.commits import (
     racing,
     sent_together,
 )
-from analyser.detectors.kafka.jumps import (
-    MOVED_SQL,
-    OWN_CHOICE,
-    Jump,
-    cause_text,
-    is_made_anew,
-    jump_of,
-    numbers_of,
-)
+from analyser.detectors.kafka.jump_findings import cause_text, numbers_of
+from analyser.detectors.kafka.jumps import MOVED_SQL, OWN_CHOICE, Jump, is_made_anew, jump_of
 from analyser.detectors.kafka.positions import READ_TABLES, Reads, explained_by_reading, reads_of
 from analyser.detectors.kafka.reading import RUN_COLUMNS, RUNS, Run, runs_of
 from analyser.detectors.proof import Proof

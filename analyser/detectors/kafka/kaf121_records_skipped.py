@@ -33,20 +33,10 @@ from collections.abc import Iterator
 
 from analyser.detectors.detector import Detector, Frames
 from analyser.detectors.findings import Finding
-from analyser.detectors.frame_rows import first_value
-from analyser.detectors.kafka.jumps import (
-    OWN_CHOICE,
-    Jump,
-    by_cause,
-    cause_text,
-    evidence_before,
-    jumps_of,
-    numbers_of,
-    partitions_text,
-)
+from analyser.detectors.kafka.jump_findings import Told, amount_text, cause_text, jump_findings, partitions_text
+from analyser.detectors.kafka.jumps import OWN_CHOICE, Jump
 from analyser.detectors.kafka.names import group_text
-from analyser.detectors.kafka.reading import RUN_COLUMNS, RUNS, proof_of_runs, readers_text, runs_of
-from analyser.severity import Severity
+from analyser.detectors.kafka.reading import RUN_COLUMNS, RUNS, readers_text
 from analyser.times import moment_text
 from analyser.words import count
 
@@ -55,39 +45,21 @@ KEYS = ("cluster_id", "group_id")
 
 def detect(frames: Frames, *, least: int = 1) -> Iterator[Finding]:
     """One finding per cause. least: so many records skipped."""
-    frame = frames[RUNS]
-    cluster = first_value(frame, "cluster_id") if len(frame) else None
-    for jumps in by_cause(jump for jump in jumps_of(runs_of(frame)) if jump.skipped):
-        if sum(jump.skipped for jump in jumps) >= least:
-            yield _finding(cluster, jumps)
+    return jump_findings(DETECTOR, frames, lambda jump: jump.skipped, least, _told)
 
 
-def _finding(cluster: str | None, jumps: list[Jump]) -> Finding:
-    runs = [jump.run for jump in jumps]
-    group, cause = runs[0].group_id, jumps[0].cause
-    severity: Severity = "info" if cause in OWN_CHOICE else "warning" if cause == "reset" else "critical"
+def _told(jumps: list[Jump]) -> Told:
+    runs, cause = [jump.run for jump in jumps], jumps[0].cause
     skipped = sum(jump.skipped for jump in jumps)
-    doubt = any(jump.in_doubt for jump in jumps)
-    before, first_ns = evidence_before(jumps)
-    key = {"cluster": cluster, "group": group}
-    return DETECTOR.finding(
-        severity=severity,
-        confidence="medium" if doubt else "high",
-        provisional=doubt,
-        subject={**key, "cause": cause, "change": runs[0].change_exchange_id if jumps[0].key[1] else jumps[0].policy},
+    return Told(
+        severity="info" if cause in OWN_CHOICE else "warning" if cause == "reset" else "critical",
         sentence=(
-            f"{group_text(group)} never read {count(skipped, 'record')} of "
-            f"{count(len({run.place for run in runs}), 'partition')} ({partitions_text(jumps)}): {cause_text(jumps)}. "
-            f"From {moment_text(runs[0].ts)} on {readers_text(runs)} read behind them.{_gone(jumps)}"
+            f"{group_text(runs[0].group_id)} never read {amount_text(jumps, skipped)} ({partitions_text(jumps)}): "
+            f"{cause_text(jumps)}. From {moment_text(runs[0].ts)} on {readers_text(runs)} read behind them."
+            f"{_gone(jumps)}"
         ),
         next_step=_next_step(jumps),
-        proof=proof_of_runs(runs, before, first_ns),
-        numbers={
-            **key,
-            **numbers_of(jumps),
-            "records_lost": skipped,
-            "records_no_longer_in_log": _all_gone(jumps),
-        },
+        numbers={"records_lost": skipped, "records_no_longer_in_log": _all_gone(jumps)},
     )
 
 
