@@ -11,7 +11,8 @@ from tests.analyser.detectors.scenarios.kafka_changes import CHANGES_FIRES, CHAN
 from tests.analyser.detectors.scenarios.kafka_connections import CONNECTION_FIRES, CONNECTION_NEAR_MISSES
 from tests.analyser.detectors.scenarios.kafka_groups import KAFKA_GROUPS_FIRES, KAFKA_GROUPS_NEAR_MISSES
 from tests.analyser.detectors.scenarios.kafka_lag import KAFKA_LAG_FIRES, KAFKA_LAG_NEAR_MISSES
-from tests.analyser.detectors.scenarios.kafka_offsets import KAFKA_OFFSETS_FIRES, KAFKA_OFFSETS_NEAR_MISSES
+from tests.analyser.detectors.scenarios.kafka_offsets import KAFKA_OFFSETS_FIRES
+from tests.analyser.detectors.scenarios.kafka_offsets_near_misses import KAFKA_OFFSETS_NEAR_MISSES
 from tests.analyser.detectors.scenarios.kafka_producers import PRODUCER_FIRES, PRODUCER_NEAR_MISSES
 from tests.analyser.detectors.scenarios.kafka_traffic import KAFKA_TRAFFIC_FIRES, KAFKA_TRAFFIC_NEAR_MISSES
 from tests.analyser.detectors.scenarios.mongo import MONGO_FIRES, MONGO_NEAR_MISSES

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tests.analyser.detectors.scenarios.build import Row, at, commit, fetch, flow, group_event
 from tests.analyser.detectors.scenarios.build_groups import beats, join
-from tests.analyser.detectors.scenarios.kafka_offsets import read
+from tests.analyser.detectors.scenarios.build_offsets import read
 from tests.analyser.detectors.scenarios.scenario import Scenario, fires, silent
 
 
