@@ -59,6 +59,14 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> LoadFil
     return ByFile(config, log)
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """The longest files first, where files are shared out to several processes."""
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        from tests.support.scheduling import rank
+
+        items.sort(key=lambda item: rank(item.nodeid.partition("::")[0]))
+
+
 @pytest.fixture(scope="session")
 def tshark() -> str:
     """Path of tshark."""

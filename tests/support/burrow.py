@@ -57,9 +57,9 @@ def _rewound_and_not_recovered(ring: Sequence[Commit]) -> bool:
     return False
 
 
-def ring_of(commits: pd.DataFrame, intervals: int = INTERVALS) -> list[Commit]:
-    """The newest accepted commits as Burrow stores them: the offsets topic holds no refused ones, and no committer."""
-    accepted = commits[commits["error_code"] == 0].sort_values(["ts_response", "ts"], kind="stable").tail(intervals)
+def entries(commits: pd.DataFrame) -> list[Commit]:
+    """The accepted commits in Burrow's order: the offsets topic holds no refused ones, and no committer."""
+    accepted = commits[commits["error_code"] == 0].sort_values(["ts_response", "ts"], kind="stable")
     return [
         Commit(
             int(row.ts.value // 1_000_000),
@@ -70,20 +70,25 @@ def ring_of(commits: pd.DataFrame, intervals: int = INTERVALS) -> list[Commit]:
     ]
 
 
+def ring_of(commits: pd.DataFrame, intervals: int = INTERVALS) -> list[Commit]:
+    """The newest of them, as many as Burrow stores."""
+    return entries(commits)[-intervals:]
+
+
 def verdict_of(commits: pd.DataFrame, log_end: int, intervals: int = INTERVALS) -> str:
     """Burrow's status right after the last of these commits, with the log ending at `log_end`."""
-    ring = ring_of(commits, intervals)
-    if not ring:
-        return "OK"
-    return verdict(ring, max(0, log_end - ring[-1].offset), ring[-1].ts_ms)
+    return _verdict_at(ring_of(commits, intervals), log_end)
+
+
+def _verdict_at(ring: Sequence[Commit], log_end: int) -> str:
+    return verdict(ring, max(0, log_end - ring[-1].offset), ring[-1].ts_ms) if ring else "OK"
 
 
 def verdicts_over_time(commits: pd.DataFrame, intervals: int = INTERVALS) -> list[str]:
     """Burrow's status after every accepted commit from the first full ring on, at the log end known then."""
     ordered = commits[commits["error_code"] == 0].sort_values(["ts_response", "ts"], kind="stable")
-    found = []
-    for count in range(intervals, len(ordered) + 1):
-        seen = ordered.iloc[:count]
-        log_ends = seen["log_end_offset"].dropna()
-        found.append(verdict_of(seen, int(log_ends.iloc[-1]) if len(log_ends) else 0, intervals))
-    return found
+    known, all_of_them = ordered["log_end_offset"].ffill().fillna(0), entries(commits)
+    return [
+        _verdict_at(all_of_them[count - intervals : count], int(known.iloc[count - 1]))
+        for count in range(intervals, len(all_of_them) + 1)
+    ]
