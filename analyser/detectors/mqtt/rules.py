@@ -21,7 +21,12 @@ from analyser.detectors.mqtt import (
     mqt115_undelivered,
     mqt116_retained_storm,
     mqt117_malformed,
+    mqt118_no_messages,
     mqt119_session_lost,
+    mqt120_message_loop,
+    mqt121_stale_retained,
+    mqt122_session_waste,
+    mqt123_bloat,
 )
 
 RULES: tuple[Detector, ...] = (
@@ -42,5 +47,10 @@ RULES: tuple[Detector, ...] = (
     mqt115_undelivered.DETECTOR,
     mqt116_retained_storm.DETECTOR,
     mqt117_malformed.DETECTOR,
+    mqt118_no_messages.DETECTOR,
     mqt119_session_lost.DETECTOR,
+    mqt120_message_loop.DETECTOR,
+    mqt121_stale_retained.DETECTOR,
+    mqt122_session_waste.DETECTOR,
+    mqt123_bloat.DETECTOR,
 )

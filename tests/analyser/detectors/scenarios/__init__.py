@@ -18,6 +18,7 @@ from tests.analyser.detectors.scenarios.kafka_traffic import KAFKA_TRAFFIC_FIRES
 from tests.analyser.detectors.scenarios.mongo import MONGO_FIRES, MONGO_NEAR_MISSES
 from tests.analyser.detectors.scenarios.mqtt import MQTT_FIRES, MQTT_NEAR_MISSES
 from tests.analyser.detectors.scenarios.mqtt_sessions import MQTT_SESSIONS_FIRES, MQTT_SESSIONS_NEAR_MISSES
+from tests.analyser.detectors.scenarios.mqtt_topics import MQTT_TOPICS_FIRES, MQTT_TOPICS_NEAR_MISSES
 from tests.analyser.detectors.scenarios.mqtt_waiting import MQTT_WAITING_FIRES, MQTT_WAITING_NEAR_MISSES
 from tests.analyser.detectors.scenarios.near_misses import NEAR_MISSES as OTHER_NEAR_MISSES
 from tests.analyser.detectors.scenarios.net import NET_FIRES, NET_NEAR_MISSES
@@ -37,6 +38,7 @@ FIRES: list[Scenario] = [
     *NET_FIRES,
     *MQTT_FIRES,
     *MQTT_SESSIONS_FIRES,
+    *MQTT_TOPICS_FIRES,
     *MQTT_WAITING_FIRES,
     *MONGO_FIRES,
 ]
@@ -53,6 +55,7 @@ NEAR_MISSES: list[Scenario] = [
     *NET_NEAR_MISSES,
     *MQTT_NEAR_MISSES,
     *MQTT_SESSIONS_NEAR_MISSES,
+    *MQTT_TOPICS_NEAR_MISSES,
     *MQTT_WAITING_NEAR_MISSES,
     *MONGO_NEAR_MISSES,
 ]
