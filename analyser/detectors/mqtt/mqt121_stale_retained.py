@@ -13,7 +13,8 @@ How it decides
     RETAIN, of other content, the last of them 10 s (stale_s) or more after the retained one was set; a topic whose
     publisher sets a retained message now and then is left alone. Command: a level of the topic is a word like cmd,
     command, set, action, reboot, and one client id gets the same retained message on three connections
-    (connects_least). Cleared: an empty retained message from another client than the one that had set it in the capture; info.
+    (connects_least). Cleared: an empty retained message from another client than the one that had set it in the
+    capture; info.
 
 False alarms
     A topic whose retained message is a default and whose live messages mean something else.
