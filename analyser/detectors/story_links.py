@@ -146,6 +146,8 @@ LINKS: tuple[Link, ...] = (
     Link("MQT103", _MQTT_SUFFERS, ("flow", "client")),
     Link("MQT105", ("MQT107", "MQT108", "MQT115", "MQT119"), ("flow", "client")),
     Link("MQT109", ("MQT111", "MQT114", "MQT115"), ("flow", "client")),
+    Link("MQT120", ("MQT115", "MQT123"), ("topic", "client")),
+    Link("MQT122", ("MQT114", "NET103"), _CLIENT),
     # The capture itself.
     Link("CAP105", ("CAP101", "CAP102"), ("capture",)),
     Link("CAP103", ("CAP107",), ("capture",)),

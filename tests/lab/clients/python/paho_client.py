@@ -2,6 +2,7 @@
 
 In: a plan (JSON, made by clients/mqtt.py) as the only word. Out: JSON lines on standard output. All work is done in one
 thread: between the steps and in a `hang` nothing is read from the network. SIGTERM ends a `stay` or `keep_coming`.
+With `echo` in the plan it publishes back whatever it gets.
 """
 
 from __future__ import annotations
@@ -102,6 +103,8 @@ class Actor:
         self.received += 1
         emit("received", topic=message.topic, qos=message.qos, retain=message.retain, mid=message.mid,
              size=len(message.payload))  # fmt: skip
+        if self.plan.get("echo"):
+            self.client.publish(message.topic, message.payload, message.qos)
 
     def on_answer(self, _client: Any, _data: Any, mid: int, codes: Any, _properties: Any) -> None:
         """Note what the server said to a publish, subscribe or unsubscribe."""
