@@ -18,9 +18,10 @@ How it decides
     Slow: requests of one client and API that were answered without an error, in windows of `window_s`, those with
     `samples` at least (of a window with more than 100, a sample of so many), five such windows (windows_least). A
     window is slow when its 90th and its 99th percentile are both more than `ratio` times the median of those of all
-    windows, and the 90th is above `slow_ms`: the 99th alone rises so at every busy healthy broker. A warning from
-    the second slow window on, else info. Requests that ask the broker to wait (Fetch, JoinGroup, SyncGroup) and
-    those among brokers are left out, and windows in which the broker stood still.
+    windows, the 90th is above `slow_ms`, and late requests come in three different seconds of it: the 99th alone
+    rises so at every busy healthy broker. A warning from the second slow window on, else info. Requests that ask
+    the broker to wait (Fetch, JoinGroup, SyncGroup) and those among brokers are left out, and windows in which the
+    broker stood still.
 
 False alarms
     A capture that lost the broker's packets only: gaps tell that (CAP101). A producer whose batches grow, or whose
@@ -55,6 +56,8 @@ _EDGE_NS = NS_PER_S // 2
 _FOR_MEMBERS = ("JoinGroup", "SyncGroup")
 # So many requests of a window are looked at.
 _SAMPLE = 100
+# A pause of a moment delays many requests at once: late ones must come in so many different seconds of a window.
+_SECONDS = 3
 # Client ids of brokers: what they ask each other.
 _AMONG_BROKERS = ("broker-", "raft-client-", "node-")
 
@@ -108,6 +111,7 @@ def detect(
         windows = [one for one in _windows(own, round(window_s * NS_PER_S)) if len(one.rows) >= samples]
         usual = (median(w.p90 for w in windows), median(w.p99 for w in windows)) if windows else (0.0, 0.0)
         bad = [w for w in windows if w.p90 > max(slow_ms, ratio * usual[0]) and w.p99 > ratio * usual[1]]
+        bad = [w for w in bad if len({r["ts"] // NS_PER_S for r in w.rows if r["latency_ms"] > slow_ms}) >= _SECONDS]
         bad = [w for w in bad if not any(a < w.rows[-1]["ts"] and w.rows[0]["ts"] < b for a, b in still)]
         if bad and len(windows) >= windows_least:
             slow.append(_Slow(bad, usual[0]))

@@ -216,6 +216,10 @@ CONNECTION_FIRES: list[Scenario] = [
 CONNECTION_NEAR_MISSES: list[Scenario] = [
     silent("KAF302", "two seconds", exchanges=stands_still(5.0, 7.0)),
     silent("KAF302", "an API that is always so slow", exchanges=slows_down(0, 80)),
+    silent(
+        "KAF302", "a pause of a second, late in the capture",
+        exchanges=[*slows_down(0, 0), *(waits(1, 70 + n / 40, "Produce", 0.4) for n in range(40))],
+    ),
     silent("KAF302", "a little slower", exchanges=slows_down(30, 60, 0.04)),
     silent("KAF302", "no more than four windows", exchanges=slows_down(20, 40, last=40)),
     silent("KAF302", "two clients wait", exchanges=stands_still(5.0, 10.0, 2)),
