@@ -17,7 +17,8 @@ How it decides
     application looks the same.
 
 False alarms
-    An application that means to skip (seek).
+    An application that means to skip (seek). Not found: a jump within what the reader had fetched ahead, since a
+    partition that was paused and goes on begins anew there as well.
 
 References
     confluentinc/librdkafka#1720.

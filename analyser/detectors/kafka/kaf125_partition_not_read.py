@@ -16,7 +16,7 @@ How it decides
     where bytes of the client are missing in that time.
 
 False alarms
-    Partitions that are paused on purpose for longer.
+    Partitions that are paused on purpose for longer. Not found: one that was left alone before the capture began.
 
 References
     KafkaConsumer.pause and resume.
