@@ -17,6 +17,7 @@ from analyser.detectors.mongo import (
     mon111_transaction_open,
     mon112_retried_write,
     mon113_large_reply,
+    mon114_pool_saturated,
 )
 
 RULES: tuple[Detector, ...] = (
@@ -33,4 +34,5 @@ RULES: tuple[Detector, ...] = (
     mon111_transaction_open.DETECTOR,
     mon112_retried_write.DETECTOR,
     mon113_large_reply.DETECTOR,
+    mon114_pool_saturated.DETECTOR,
 )

@@ -171,6 +171,16 @@ def users(count: int, per_second: float, took_ms: float, **more: Any) -> list[Ro
     return found
 
 
+def pool(connections: int, took_ms: float, pause_ms: float, seconds: float, **more: Any) -> list[Row]:
+    """Connections that are used without a pause, each with requests of its own."""
+    step = (took_ms + pause_ms) / 1000
+    return [
+        command(1 + place / 1000 + n * step, "aggregate", took_ms, f"p{place}", query_shape='{"pipeline":[]}', **more)
+        for place in range(connections)
+        for n in range(int(seconds / step))
+    ]
+
+
 def small_batches(count: int, **more: Any) -> list[Row]:
     """A cursor that is read one document at a time, to its end."""
     gets = [get_more(1.1 + n / 10, **{"documents_returned": 1, **more}) for n in range(count)]
@@ -365,6 +375,7 @@ MONGO_FIRES: list[Scenario] = [
             command(2, "update", lsid="s1", txn_number=3, flow="b"),
         ],
     ),
+    fires("MON114", "warning", "four connections for many callers", **alone(*pool(4, 90, 0.4, 14))),
     fires(
         "MON113",
         "info",
@@ -505,5 +516,20 @@ MONGO_NEAR_MISSES: list[Scenario] = [
         ],
     ),
     silent("MON113", "one MiB", **alone(command(1, response_bytes=MIB))),
+    silent("MON114", "one connection", **alone(*pool(1, 90, 0.4, 14))),
+    silent("MON114", "nine seconds", **alone(*pool(4, 90, 0.4, 9))),
+    silent("MON114", "a pause after each answer", **alone(*pool(4, 95, 6, 30))),
+    silent(
+        "MON114",
+        "one connection more that rests",
+        **alone(*pool(4, 90, 0.4, 14), *(command(n, "ping", flow="z") for n in range(1, 16))),
+    ),
+    silent(
+        "MON114",
+        "an export",
+        **alone(
+            *(row | {"command": "getMore", "cursor_id": 7, "documents_returned": 900} for row in pool(4, 90, 0.4, 14))
+        ),
+    ),
     silent("MON113", "many answers", **alone(command(1, response_bytes=4 * MIB, replies=8, exhaust=True))),
 ]
