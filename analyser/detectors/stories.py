@@ -31,7 +31,7 @@ _LATER_NS = 90 * NS_PER_S
 # Candidates looked at for one consequence: more are alike in everything that is compared.
 _MOST_CANDIDATES = 64
 # Rules whose findings accuse one client: so many clients are told one by one, more of them are one story.
-_TOLD_BY_CLIENT = ("KAF", "NET")
+_TOLD_BY_CLIENT = ("KAF", "NET", "MON")
 _MOST_CULPRITS = 3
 # What rules of a protocol say goes before what TCP says of it, and this before what the capture lacks.
 _FAMILIES = {"NET": 1, "TCP": 2, "CAP": 3}

@@ -54,6 +54,9 @@ _CLIENT = ("client",)
 _WAY = ("flow", "client", "address")
 _PLACE = ("partition", "client")
 
+# What any trouble of a server of MongoDB or of the way to it does to an application.
+_MONGO_SUFFERS = ("MON101", "MON103", "MON107", "MON112", "MON114")
+
 LINKS: tuple[Link, ...] = (
     # Never got in.
     Link("KAF310", (*_CLIENT_RETRIES, "KAF301"), ("client", "target", "address")),
@@ -139,8 +142,11 @@ LINKS: tuple[Link, ...] = (
     Link("NET103", ("KAF306", "TCP103"), _CLIENT),
     # Other protocols.
     Link("TCP103", ("MON103", "MQT105"), ("flow",)),
+    Link("NET101", _MONGO_SUFFERS, _WAY),
+    Link("TCP101", ("MON101", "MON103", "MON112"), _WAY),
+    Link("TCP104", ("MON103", "MON107", "MON112"), ("server",)),
+    Link("TCP103", ("MON107", "MON112"), ("server", "client", "address")),
     Link("TCP102", (*_MQTT_SUFFERS, "MQT103", "MQT104", "MQT108"), ("flow", "client")),
-    Link("TCP104", ("MON107",), ("server",)),
     Link("MQT102", (*_MQTT_SUFFERS, "MQT103", "MQT104"), _CLIENT),
     Link("MQT104", (*_MQTT_SUFFERS, "MQT103"), ("flow", "client")),
     Link("MQT103", _MQTT_SUFFERS, ("flow", "client")),
@@ -148,6 +154,12 @@ LINKS: tuple[Link, ...] = (
     Link("MQT109", ("MQT111", "MQT114", "MQT115"), ("flow", "client")),
     Link("MQT120", ("MQT115", "MQT123"), ("topic", "client")),
     Link("MQT122", ("MQT114", "NET103"), _CLIENT),
+    # An application of MongoDB: how it asks comes before what that costs.
+    Link("MON102", ("MON103", "MON107", "MON112"), ("client",)),
+    Link("MON105", ("MON101", "MON114"), ("client",)),
+    Link("MON101", ("MON103", "MON114"), ("client",)),
+    Link("MON103", ("MON107", "MON112"), ("client",)),
+    Link("MON107", ("MON109",), ("client",)),
     # The capture itself.
     Link("CAP105", ("CAP101", "CAP102"), ("capture",)),
     Link("CAP103", ("CAP107",), ("capture",)),

@@ -26,7 +26,12 @@ _Times = npt.NDArray[np.int64]
 QUERIES = ("find", "aggregate", "count", "distinct")
 # Between an answer and the next question of a loop: what the application does with each row.
 _PAUSES_MS = (2.0, 5.0, 10.0)
-_PAUSE_BEHIND_LIST_MS = 20.0
+# Longer ones, as on a host without time to spare, in runs that wait for answers most of their time: a program that
+# sleeps between its questions does not.
+_LONG_PAUSES_MS = (25.0, 50.0, 100.0)
+_WAITING_LEAST = 1 / 3
+_PAUSE_IN_BURST_MS = 50.0
+_CHANCE_BEHIND_LIST = 0.001
 # A way that is so far allows pauses as long as its round trip, up to this.
 _LONGEST_ROUND_MS = 100.0
 # So soon behind its list a run begins.
@@ -132,20 +137,40 @@ def _pieces(columns: Columns, places: Places, pause_ms: float, one_at_a_time: bo
 
 
 def _behind_lists(columns: Columns, same: Places, limits: Limits) -> Iterator[LookupRun]:
-    """Runs that follow lists of about as many documents, one by one or at once."""
+    """Runs that follow lists of about as many documents, one by one or, behind one list, at once."""
     lists = np.flatnonzero(columns.is_list & (columns.shape != columns.shape[same[0]]))
     if not len(lists):
         return
-    for piece in _pieces(columns, same, _PAUSE_BEHIND_LIST_MS, one_at_a_time=False):
-        different = len(np.unique(columns.literals[piece]))
-        if different < limits.queries_least:
-            continue
-        begun, ended = columns.ts[piece[0]], columns.ts[piece[-1]]
-        near = lists[(columns.end[lists] >= begun - _BEHIND_LIST_MS * NS_PER_MS) & (columns.end[lists] <= ended)]
-        documents = float(columns.documents[near].sum())
-        if len(near) and documents / 3 <= len(piece) <= documents * 1.2:
-            overlaps = columns.ts[piece][1:] < np.maximum.accumulate(columns.end[piece])[:-1]
-            yield LookupRun(piece, different, int(near[0]), bool(overlaps.mean() > 0.5))
+    for pause_ms in (*_PAUSES_MS, *_LONG_PAUSES_MS):
+        for piece in _pieces(columns, same, pause_ms, one_at_a_time=True):
+            near = _near(columns, lists, piece)
+            if not _many(columns, piece, limits) or not len(near):
+                continue
+            share = len(piece) / float(columns.documents[near].sum())
+            if 1 / 3 <= share <= 1.2 and _chance(columns, piece, pause_ms) <= math.log(_CHANCE_BEHIND_LIST):
+                yield LookupRun(piece, _different(columns, piece), int(near[0]), at_once=False)
+    for piece in _pieces(columns, same, _PAUSE_IN_BURST_MS, one_at_a_time=False):
+        near = _near(columns, lists, piece)
+        if _many(columns, piece, limits) and len(near) == 1:
+            share = len(piece) / float(columns.documents[near[0]])
+            if 0.8 <= share <= 1.05:
+                yield LookupRun(piece, _different(columns, piece), int(near[0]), at_once=True)
+
+
+def _near(columns: Columns, lists: Places, piece: Places) -> Places:
+    """Lists that were answered shortly before these or while they went on."""
+    begun, ended = columns.ts[piece[0]], columns.ts[piece[-1]]
+    answered = columns.end[lists]
+    near: Places = lists[(answered >= begun - _BEHIND_LIST_MS * NS_PER_MS) & (answered <= ended)]
+    return near
+
+
+def _different(columns: Columns, piece: Places) -> int:
+    return len(np.unique(columns.literals[piece]))
+
+
+def _many(columns: Columns, piece: Places, limits: Limits) -> bool:
+    return len(piece) >= limits.queries_least and _different(columns, piece) >= limits.queries_least
 
 
 def _one_by_one(columns: Columns, among: Places, same: Places, limits: Limits) -> Iterator[LookupRun]:
@@ -154,14 +179,21 @@ def _one_by_one(columns: Columns, among: Places, same: Places, limits: Limits) -
     among: the places that the run is made of: of the shape alone, or of all commands of the application.
     """
     shape = columns.shape[same[0]]
-    for pause_ms in _PAUSES_MS:
+    for pause_ms in (*_PAUSES_MS, *_LONG_PAUSES_MS):
         for piece in _pieces(columns, among, pause_ms, one_at_a_time=True):
             own = piece[columns.is_query[piece] & (columns.shape[piece] == shape)]
-            different = len(np.unique(columns.literals[own]))
-            if different < limits.queries_least or len(own) < limits.share_least * (own[-1] - own[0] + 1):
+            if not _many(columns, own, limits) or len(own) < limits.share_least * (own[-1] - own[0] + 1):
+                continue
+            if pause_ms in _LONG_PAUSES_MS and _waiting(columns, piece) < _WAITING_LEAST:
                 continue
             if _chance(columns, piece, pause_ms) <= math.log(limits.chance):
-                yield LookupRun(own, different, None, at_once=False)
+                yield LookupRun(own, _different(columns, own), None, at_once=False)
+
+
+def _waiting(columns: Columns, piece: Places) -> float:
+    """The part of its time in which it waits for answers."""
+    whole = columns.end[piece[-1]] - columns.ts[piece[0]]
+    return float((columns.end[piece] - columns.ts[piece]).sum() / max(whole, 1))
 
 
 def _chance(columns: Columns, piece: Places, pause_ms: float) -> float:

@@ -10,14 +10,14 @@ Why it matters
 
 How it decides
     At least 20 (queries_least) find, aggregate, count or distinct commands of one application and one shape, with
-    values that differ, that bring at most 10 documents each on average. Behind a list that returned about as many
-    documents, they may come in any way, one by one or as a burst over a pool. Otherwise one after the other, over
-    whatever connections, each begun within some ms of the answer before it, or within a round trip where the way is
-    long, and never two at once: so much so that users who come by themselves would do it with a chance of less than
-    one in 100,000 (chance) at this rate. Then they make at least half (share_least) of what the application did in that
-    time. For batches: at least 20 getMores for each query that opened a cursor (get_mores_least) on one connection and
-    collection, which brought at most 10 documents (small_batch) each on average. Cursors that wait for news (tailable,
-    change streams) are left out.
+    values that differ, that bring at most 10 documents each on average. One after the other, over whatever
+    connections, each begun within some ms of the answer before it, or within a round trip where the way is long, and
+    never two at once: so much so that users who come by themselves would do it with a chance of less than one in
+    100,000 (chance) at this rate, one in 1,000 behind a list of about as many documents. Without such a list they
+    make at least half (share_least) of what the application did in that time. Or as a burst over a pool, behind one
+    list of as many documents. For batches: at least 20 getMores for each query that opened a cursor (get_mores_least)
+    on one connection and collection, which brought at most 10 documents (small_batch) each on average. Cursors that
+    wait for news (tailable, change streams) are left out.
 
 False alarms
     A service with one connection whose only work is to look up one document at a time, always busy.
@@ -101,12 +101,12 @@ def _small_batches(rows: list[Row], least: int, small: float) -> Iterator[tuple[
 
 
 def _one_by_one(frame: pd.DataFrame, runs: list[LookupRun]) -> Finding:
-    worst = max(runs, key=lambda run: run.different)
+    place, worst = max(enumerate(runs), key=lambda one: one[1].different)
     rows = rows_of(frame.iloc[worst.places])
     first = rows[0]
     latencies = [frame["latency_ms"].iloc[run.places].to_numpy(dtype=float, na_value=0.0) for run in runs]
     took = [_took_ms(frame, run) for run in runs]
-    worst_ms = took[runs.index(worst)]
+    worst_ms = took[place]
     # One query for each run takes about as long as one of its lookups.
     wasted_ms = sum(took) - sum(float(np.median(some)) for some in latencies)
     lookups = sum(len(run.places) for run in runs)

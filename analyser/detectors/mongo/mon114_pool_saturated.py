@@ -165,8 +165,8 @@ def _finding(answered: pd.DataFrame, busy: _Busy) -> Finding:
             f"{ms_text(float(np.median(latency)))} each at the median)."
         ),
         next_step=(
-            "Look at what takes the time first (MON101, MON105); if each request is quick, raise maxPoolSize. Nothing is "
-            "wrong where the program has only as many threads as connections."
+            "Look at what takes the time first (MON101, MON105); if each request is quick, raise maxPoolSize. Nothing "
+            "is wrong where the program has only as many threads as connections."
         ),
         numbers={
             "connections": busy.connections,

@@ -159,6 +159,16 @@ def loop(count: int, took_ms: float, pause_ms: float, start: float = 1, flows: s
     ]
 
 
+def uneven(count: int) -> list[Row]:
+    """A loop on a host that gives it no time now and then."""
+    draw, seconds, found = Random(count), 1.0, []
+    for n in range(count):
+        took_ms = draw.uniform(2, 16)
+        found.append(command(seconds, "find", took_ms, literals_id=f"{n:08x}", documents_returned=1))
+        seconds += (took_ms + draw.choice((0.5, 1, 8, 20, 45))) / 1000
+    return found
+
+
 def users(count: int, per_second: float, took_ms: float, **more: Any) -> list[Row]:
     """Finds of users who come by themselves, over the first connection of a pool that is free."""
     draw, seconds, busy, found = Random(count), 1.0, [0.0] * 20, []
@@ -316,6 +326,15 @@ MONGO_FIRES: list[Scenario] = [
             *(command(1.005 + n / 100, collection="items", shape_id="other", literals_id="1") for n in range(24)),
         ),
     ),
+    fires(
+        "MON105",
+        "warning",
+        "twice, behind lists of other lengths",
+        **alone(
+            listing(0.98, 40), *loop(40, 0.4, 2), listing(8.98, 22), *loop(22, 0.4, 2, start=9, app_name="billing")
+        ),
+    ),
+    fires("MON105", "warning", "on a busy host", **alone(*uneven(60))),
     fires("MON105", "warning", "far from the server", **alone(*loop(25, 120, 3))),
     fires("MON105", "warning", "a pool that takes turns", **alone(*loop(40, 0.4, 0.3, flows="abcde"))),
     fires("MON105", "warning", "one value in each $in", **alone(*loop(40, 0.4, 0.3, query_shape=BY_SOME_IDS))),
@@ -418,6 +437,14 @@ MONGO_NEAR_MISSES: list[Scenario] = [
     silent("MON104", "opened at once", **left_alone(40, 0.01)),
     silent("MON104", "in use a moment ago", **left_alone(25, 0.3, end=15)),
     silent("MON105", "19 in a second", **alone(*run(19), *run(19, start=3))),
+    silent("MON105", "a program that sleeps in between", **alone(*loop(900, 1, 20))),
+    silent(
+        "MON105",
+        "many users, and lists of rows now and then",
+        **alone(
+            *sorted((*users(3000, 100, 2), *(listing(1 + n * 0.97, 50) for n in range(30))), key=lambda row: row["ts"])
+        ),
+    ),
     silent("MON105", "many users", **alone(*users(3000, 100, 2))),
     silent("MON105", "many users of a fast server", **alone(*users(3000, 500, 0.4))),
     silent("MON105", "very many users", **alone(*users(3000, 3000, 0.8))),
