@@ -19,7 +19,8 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from analyser.context.mqtt_absences import MOST_TOPICS, Absence, Recent
-from analyser.context.mqtt_topics import FilterTrie, matches
+from analyser.context.mqtt_topics import FilterTrie
+from dissectors.mqtt.filters import matches
 
 # After this time a message is not waited for any more.
 WINDOW_NS = 60_000_000_000

@@ -19,19 +19,6 @@ Key = TypeVar("Key", bound=Hashable)
 MAX_NODES = 500_000
 
 
-def matches(topic_filter: str, topic: str) -> bool:
-    """Does one filter (without a share name) match a topic?"""
-    if topic.startswith("$") and topic_filter[:1] in ("+", "#"):
-        return False
-    levels, wanted = topic.split("/"), topic_filter.split("/")
-    for place, part in enumerate(wanted):
-        if part == "#":
-            return True
-        if place >= len(levels) or part not in ("+", levels[place]):
-            return False
-    return len(wanted) == len(levels)
-
-
 @dataclass(slots=True)
 class _Node(Generic[Key]):
     """A level: its children by text, and the keys whose filter ends here. `filter` is set where there are keys."""

@@ -27,7 +27,6 @@ from collections import Counter
 from collections.abc import Iterator
 
 from analyser.addresses import server_of, server_text
-from analyser.context.mqtt_topics import matches
 from analyser.detectors.detector import Detector, Frames
 from analyser.detectors.findings import Finding
 from analyser.detectors.frame_rows import Row, rows_of
@@ -35,6 +34,7 @@ from analyser.detectors.mqtt.mqtt_rows import client_numbers, client_text
 from analyser.detectors.proof import Proof, evidence_of
 from analyser.times import period_text
 from analyser.words import count, names_text, printable, sentence_start
+from dissectors.mqtt.filters import matches
 
 _NS = 1_000_000_000
 _NS_PER_MS = 1_000_000

@@ -246,7 +246,9 @@ def make(fault: Callable[[Incident], None], output: Path, rng: random.Random) ->
                             until = time.time()
                     it.truth |= {"name": name, "when": [iso(since), iso(until)], "member_ids": {},
                                  "affected": {"clients": it.clients, "groups": [], "topics": []},
-                                 "capture": [iso(began), iso(until)]}  # fmt: skip
+                                 "capture": [iso(began), iso(until)],
+                                 "facts": {"broker": {"clients": [f"{one['client_id']}@{one['address']}"
+                                                                  for one in it.clients], "groups": {}}}}  # fmt: skip
         except LabError as error:
             print(f"{name}: {error}", file=sys.stderr, flush=True)
             return False
