@@ -11,6 +11,8 @@ from dissectors.mqtt.filters import matches
 _LONG_LEVEL = 5
 _MOST_LETTERS = 2
 _MOST_LEVEL_CHARS = 64
+# Nobody counts more levels by hand, and comparing them takes their square.
+_MOST_LEVELS = 32
 
 
 def plain_difference(topic_filter: str, topic: str) -> str | None:
@@ -31,7 +33,9 @@ def level_difference(topic_filter: str, topic: str) -> str | None:
     """One level more or less, or one spelled in another way; ids of devices are no other way to spell."""
     if topic.startswith("$") or matches(topic_filter, topic):
         return None
-    wanted, levels = topic_filter.split("/"), topic.split("/")
+    wanted, levels = topic_filter.split("/", _MOST_LEVELS), topic.split("/", _MOST_LEVELS)
+    if max(len(wanted), len(levels)) > _MOST_LEVELS:
+        return None
     if len(wanted) == len(levels):
         apart = [(w, t) for w, t in zip(wanted, levels, strict=True) if w not in ("+", t)]
         if len(apart) == 1 and "#" not in wanted and _misspelled(*apart[0]):

@@ -241,11 +241,12 @@ def make(fault: Callable[[Incident], None], output: Path, rng: random.Random) ->
                         began = time.time()
                         with capture.capturing(hosts["broker"], directory / "capture.pcapng", directory):
                             healthy_traffic(it)
+                            beside = len(it.clients)
                             since = time.time()
                             fault(it)
                             until = time.time()
                     it.truth |= {"name": name, "when": [iso(since), iso(until)], "member_ids": {},
-                                 "affected": {"clients": it.clients, "groups": [], "topics": []},
+                                 "affected": {"clients": it.clients[beside:], "groups": [], "topics": []},
                                  "capture": [iso(began), iso(until)],
                                  "facts": {"broker": {"clients": [f"{one['client_id']}@{one['address']}"
                                                                   for one in it.clients], "groups": {}}}}  # fmt: skip
