@@ -22,7 +22,8 @@ How it decides
 
 False alarms
     A group that is stopped on purpose while producers go on falls behind too, and so does one that waits for a dead
-    member: then other findings, or the rebalances, say it.
+    member: then other findings, or the rebalances, say it. Not found: a group of whose topic the capture shows the id
+    and no name, since what producers say of its log's end goes by name.
 
 References
     Burrow's rules (WARN); Kafka's max.poll.records, max.poll.interval.ms, max.partition.fetch.bytes.

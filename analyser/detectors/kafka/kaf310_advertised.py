@@ -20,7 +20,8 @@ How it decides
 
 False alarms
     A program that only asks for metadata and connects to nothing else. Behind a load balancer the told address differs
-    from that of the server, but clients work: silent.
+    from that of the server, but clients work: silent. Not found: a client that gives up at once where the name does not
+    resolve, since it looks like such a program.
 
 References
     Kafka's advertised.listeners; KIP-103 and KIP-235; Robin Moffatt, "Kafka Listeners - Explained".
