@@ -22,8 +22,9 @@ How it decides
 
 False alarms
     A group that is stopped on purpose while producers go on falls behind too, and so does one that waits for a dead
-    member: then other findings, or the rebalances, say it. Not found: a group of whose topic the capture shows the id
-    and no name, since what producers say of its log's end goes by name.
+    member: then other findings, or the rebalances, say it. Not found: a group of whose topic the capture shows the
+    id and no name, since what producers say of its log's end goes by name. Of the lab's incidents (docs/lab.md) it
+    names 3 of 4.
 
 References
     Burrow's rules (WARN); Kafka's max.poll.records, max.poll.interval.ms, max.partition.fetch.bytes.

@@ -18,7 +18,8 @@ How it decides
 
 False alarms
     An application that means to skip (seek). Not found: a jump within what the reader had fetched ahead, since a
-    partition that was paused and goes on begins anew there as well.
+    partition that was paused and goes on begins anew there as well. Of the lab's incidents (docs/lab.md) it names 1
+    of 3.
 
 References
     confluentinc/librdkafka#1720.

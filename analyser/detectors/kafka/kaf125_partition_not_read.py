@@ -17,6 +17,7 @@ How it decides
 
 False alarms
     Partitions that are paused on purpose for longer. Not found: one that was left alone before the capture began.
+    Of the lab's incidents (docs/lab.md) it names 2 of 3.
 
 References
     KafkaConsumer.pause and resume.

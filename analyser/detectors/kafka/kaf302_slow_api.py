@@ -25,7 +25,9 @@ How it decides
 
 False alarms
     A capture that lost the broker's packets only: gaps tell that (CAP101). A producer whose batches grow, or whose
-    acks wait for a slow replica: the broker answers late, another one is slow.
+    acks wait for a slow replica: the broker answers late, another one is slow. A machine that has too little time
+    for the broker makes it stand still without any fault of its own: so it did in one healthy run of the lab
+    (docs/lab.md).
 
 References
     The broker's request metrics (RequestQueueTimeMs, LocalTimeMs); JVM safepoint and GC logs; vmstat's steal time.

@@ -19,9 +19,10 @@ How it decides
     name with the port of the bootstrap server may be that server, so medium confidence.
 
 False alarms
-    A program that only asks for metadata and connects to nothing else. Behind a load balancer the told address differs
-    from that of the server, but clients work: silent. Not found: a client that gives up at once where the name does not
-    resolve, since it looks like such a program.
+    A program that only asks for metadata and connects to nothing else. Behind a load balancer the told address
+    differs from that of the server, but clients work: silent. Not found: a client that gives up at once where the
+    name does not resolve, since it looks like such a program. Of the lab's incidents (docs/lab.md) it names 9 of
+    10.
 
 References
     Kafka's advertised.listeners; KIP-103 and KIP-235; Robin Moffatt, "Kafka Listeners - Explained".
