@@ -155,7 +155,7 @@ LINKS: tuple[Link, ...] = (
     Link("MQT120", ("MQT115", "MQT123"), ("topic", "client")),
     Link("MQT122", ("MQT114", "NET103"), _CLIENT),
     # An application of MongoDB: how it asks comes before what that costs.
-    Link("MON102", ("MON103", "MON107", "MON112"), ("client",)),
+    Link("MON102", ("MON103", "MON107", "MON112", "NET103"), ("client",)),
     Link("MON105", ("MON101", "MON114"), ("client",)),
     Link("MON101", ("MON103", "MON114"), ("client",)),
     Link("MON103", ("MON107", "MON112"), ("client",)),

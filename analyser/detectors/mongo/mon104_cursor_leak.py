@@ -9,14 +9,14 @@ Why it matters
     each request fills the server with them.
 
 How it decides
-    A cursor that no answer exhausted, no killCursors named and no getMore lost. A warning when nothing happened to
-    it for 10 minutes (idle_s, the server's cursorTimeoutMillis) until the end of what was seen of its client, and
-    when it was opened with noCursorTimeout and its connection was closed. Info when its connection was closed in
-    other cases, as the application ended without closing the cursor. A warning, too, when an application that is
-    still connected has at least 20 (growing_least) of one shape open that were not touched for 10 s (growing_idle_s),
-    and opened them over 5 s or more (growing_over_s): they grow. A cursor used on several connections of a pool
-    is judged by its idle time only. Bytes missing from the client's connections, which may have held the end, make
-    it inconclusive (info, low confidence). A connection whose answers are not captured is left to CAP102.
+    A cursor that no answer exhausted, no killCursors named and no getMore lost. A warning when nothing happened
+    to it for 10 minutes (idle_s, the server's cursorTimeoutMillis) until the end of what was seen of its client,
+    and when it was opened with noCursorTimeout and its connection was closed. Info when its connection was closed
+    in other cases, as the application ended without closing the cursor. A warning, too, when an application had
+    at least 20 (growing_least) of one shape open that were not touched for 10 s (growing_idle_s), and opened them
+    over 5 s or more (growing_over_s): they grow. A cursor used on several connections of a pool is judged by its
+    idle time only. Bytes missing from the client's connections, which may have held the end, make it inconclusive
+    (info, low confidence). A connection whose answers are not captured is left to CAP102.
 
 False alarms
     A cursor that is used further on connections that the capture does not show.
@@ -83,17 +83,22 @@ def detect(
     lossy = any(flow["gap_bytes"] for flow in flows.values())
     commands = {row["exchange_id"]: row for row in rows_of(frames["mongo_commands"])}
     left: dict[tuple[_Left, str | None, str | None], list[Row]] = {}
-    alive: dict[tuple[str | None, str | None], list[Row]] = {}
+    waiting: dict[tuple[str | None, str | None], list[tuple[_Left | None, Row]]] = {}
     for cursor in rows_of(frames["mongo_cursors"]):
         cursor["idle_ms"] = (max(ends, default=cursor["ts_last"]) - cursor["ts_last"]) / NS_PER_MS
         how = _how(cursor, flows.get(cursor["flow_id"]), idle_s * 1000)
-        if how is not None:
-            left.setdefault((_UNSURE if lossy else how, cursor["shape_id"], cursor["app_name"]), []).append(cursor)
-        elif cursor["idle_ms"] >= growing_idle_s * 1000 and _answered(flows.get(cursor["flow_id"])):
-            alive.setdefault((cursor["shape_id"], cursor["app_name"]), []).append(cursor)
-    for (shape, name), cursors in alive.items():
-        if len(cursors) >= growing_least and cursors[-1]["ts"] - cursors[0]["ts"] >= growing_over_s * NS_PER_S:
-            left[_UNSURE if lossy else _GROWING, shape, name] = cursors
+        which = (cursor["shape_id"], cursor["app_name"])
+        if how in (None, _CLOSED) and cursor["idle_ms"] >= growing_idle_s * 1000:
+            waiting.setdefault(which, []).append((how, cursor))
+        elif how is not None:
+            left.setdefault((_UNSURE if lossy else how, *which), []).append(cursor)
+    for which, held in waiting.items():
+        over = held[-1][1]["ts"] - held[0][1]["ts"]
+        growing = len(held) >= growing_least and over >= growing_over_s * NS_PER_S
+        for how, cursor in held:
+            told = _GROWING if growing and _answered(flows.get(cursor["flow_id"])) else how
+            if told is not None:
+                left.setdefault((_UNSURE if lossy else told, *which), []).append(cursor)
     for (how, _, _), cursors in left.items():
         yield _finding(how, cursors, [row for c in cursors for row in seen_of(c, commands)])
 

@@ -312,6 +312,12 @@ MONGO_FIRES: list[Scenario] = [
     fires("MON104", "warning", "more and more of them", **left_alone(25, 1.5)),
     fires(
         "MON104",
+        "warning",
+        "more and more of them, until the program ended",
+        **(left_alone(25, 1.5) | {"flows": [flow_row(end=60, closed_by="client")]}),
+    ),
+    fires(
+        "MON104",
         "info",
         "more and more, but bytes are missing",
         **(left_alone(25, 1.5) | {"flows": [flow_row(end=60, gap_bytes=9)]}),

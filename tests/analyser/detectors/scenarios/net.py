@@ -5,7 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from tests.analyser.detectors.scenarios.build import Row, at, tcp_flow
+from tests.analyser.detectors.scenarios.build_mqtt import connection
 from tests.analyser.detectors.scenarios.kafka_connections import login
+from tests.analyser.detectors.scenarios.mongo import command, failed
 from tests.analyser.detectors.scenarios.scenario import Scenario, fires, silent
 
 
@@ -42,7 +44,27 @@ def refusals(count: int, pause_s: float, growth: float = 1.0) -> list[Row]:
     return found
 
 
+def refused_connects(count: int, pause_s: float, client_id: str = "sensor-1", start: float = 0) -> list[Row]:
+    """CONNECTs that are answered with "not authorised"."""
+    return [
+        connection(f"{client_id}-{n}", start + n * pause_s, client_id=client_id, error_code=5, user_name="fleet")
+        for n in range(count)
+    ]
+
+
+def wrong_passwords(count: int, pause_s: float, growth: float = 1.0) -> list[Row]:
+    """SCRAM logins that fail in their second step."""
+    found, seconds = [], 1.0
+    for n in range(count):
+        found.append(command(seconds, "saslStart", flow=f"w{n}", user_name="report"))
+        found.append(failed(seconds + 0.01, 18, "saslContinue", flow=f"w{n}"))
+        seconds += pause_s * growth**n
+    return found
+
+
 NET_FIRES: list[Scenario] = [
+    fires("NET103", "warning", "a device that may not connect", mqtt_connections=refused_connects(40, 0.2)),
+    fires("NET103", "warning", "a wrong password of MongoDB", mongo_commands=wrong_passwords(25, 0.3)),
     fires("NET101", "warning", "sent eight times after twenty seconds", flows=[alive(), dead()]),
     fires("NET101", "warning", "a reset from nearer than the server", flows=[alive(), reset(60, 310)]),
     fires(
@@ -52,6 +74,9 @@ NET_FIRES: list[Scenario] = [
 ]  # fmt: skip
 
 NET_NEAR_MISSES: list[Scenario] = [
+    silent("NET103", "devices behind one address, each with pauses", mqtt_connections=[
+        row for n in range(20) for row in refused_connects(4, 10, f"sensor-{n}", n * 0.1)]),
+    silent("NET103", "an application that waits longer each time", mongo_commands=wrong_passwords(25, 0.05, 1.2)),
     silent("NET101", "a pause of ten seconds", flows=[alive(), dead(10.0)]),
     silent("NET101", "sent three times", flows=[alive(), dead(sends=3)]),
     silent("NET101", "the server is heard nowhere else either", flows=[alive(ts_last_from_server=at(12)), dead()]),
