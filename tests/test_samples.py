@@ -28,7 +28,9 @@ STALE = "kafka_stale_commit.pcapng"
 def tables(name: str) -> dict[str, pd.DataFrame]:
     """Findings and commits of a sample."""
     with analyser.read(SAMPLES / name) as analysis:
-        return {table: analysis.table(table) for table in ("findings", "kafka_offset_commits", "exchanges", "flows")}
+        held = {table: analysis.table(table) for table in ("findings", "kafka_offset_commits", "exchanges", "flows")}
+        assert analysis.failures == [], "a rule broke: its findings are missing"
+    return held
 
 
 def findings(name: str) -> list[dict[str, Any]]:

@@ -33,6 +33,8 @@ def said_of(capture: Path) -> list[Said]:
     """Return what the report says of a capture, in its order: worst cause first."""
     with analyser.read(capture) as analysis:
         found = [finding for cause in causes(findings(analysis)) for finding in cause.findings]
+        if analysis.failures:
+            raise analysis.failures[0].error
     return [Said(one.code, one.severity, whole_text(one), one.sentence) for one in found]
 
 
