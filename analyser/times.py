@@ -42,7 +42,7 @@ def ns_of(text: str) -> int:
 def seconds_text(ns: int) -> str:
     """`0.4 ms`, `40 ms`, `30.1 s`, `1,260 s`: how long something lasted."""
     seconds = ns / NS_PER_S
-    if seconds < 0.9995:
+    if abs(seconds) < 0.9995:
         return f"{round(ns / NS_PER_MS, 3):.3g} ms"
     return f"{seconds:.1f} s" if seconds < 100 else f"{seconds:,.0f} s"
 

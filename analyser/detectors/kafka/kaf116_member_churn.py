@@ -97,7 +97,8 @@ def _at_once(own: Sequence[Row]) -> int:
 def _finding(own: Sequence[Row], ended: Sequence[Row], rebalances: Sequence[Row]) -> Finding:
     last, stays = own[-1], sorted(_end_ns(row) - (row["ts_joined"] or row["ts"]) for row in ended)
     key = {"cluster": last["cluster_id"], "group": last["group_id"]}
-    first_ns, until_ns = ended[0]["ts"], _end_ns(ended[-1])
+    first_ns = min(row["ts"] for row in ended)
+    until_ns = max(first_ns, _end_ns(ended[-1]))
     how = Counter(str(row["ended"]) for row in ended)
     reasons = [str(row["reason"]) for row in ended if row["reason"]]
     reason = f', saying "{printable(reasons[-1], MAX_NAME)}"' if reasons else ""

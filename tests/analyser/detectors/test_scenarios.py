@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 import pytest
@@ -25,6 +26,9 @@ def test_scenario_gives_exactly_these_findings(scenario: Scenario) -> None:
     found = findings_of(scenario)
     expected = scenario.expected | (BESIDE.get(str(scenario), set()) if RUNS_THE_REST else set())
     assert {(f.code, f.severity) for f in found} == expected, [f.sentence for f in found]
+    assert [f.sentence for f in found if re.search(r" -[\d.,]+ m?s\b", f.sentence)] == [], (
+        "a length of time is negative"
+    )
 
 
 @pytest.mark.parametrize("code", DETECTORS)

@@ -1,44 +1,52 @@
-"""What other rules say of a scenario that is about one of them, as the exhaustive run sees it; not each is judged yet.
-
+"""What other rules say of a scenario that is about one of them, as the exhaustive run sees it, and why they are right.
 
 Scenario -> (code, severity) of findings beside those that the scenario expects.
 """
 
 from __future__ import annotations
 
-BESIDE: dict[str, set[tuple[str, str]]] = {
-    "KAF101-a former owner keeps committing its old offset": {("KAF120", "warning")},
-    "KAF102-a replay in a loop: every return is a seek": {("KAF120", "info"), ("KAF120", "warning")},
-    "KAF102-a slow worker waits on what was prefetched": {("KAF120", "warning")},
-    "KAF102-fetches go on, the commit does not": {("KAF120", "warning")},
-    "KAF103-a seek: the lower offset is fetched before it is committed": {("KAF120", "info")},
+# Somebody sets offsets back or forward, deletes a group or topic, adds partitions: KAF309 tells who.
+_ADMIN = {
     "KAF103-an admin tool sets offsets back while the group is empty": {("KAF309", "info")},
-    "KAF105-the old offset is refused": {("KAF120", "warning")},
-    "KAF105-who joins again has a new member id and stores the refused offset": {("KAF101", "info")},
     "KAF106-an admin tool resets once, a member comes later": {("KAF309", "info")},
-    "KAF108-a quiet topic that nobody reads": {("KAF113", "critical")},
-    "KAF110-a rolling restart of three members, twice over: each sets off two": {
-        ("KAF116", "warning"),
-        ("KAF126", "warning"),
-    },
-    "KAF111-a frozen member comes back after its session": {("KAF126", "warning")},
-    "KAF111-a member is gone for more than a minute": {("KAF126", "critical")},
-    "KAF113-the end that is known is an old one": {("KAF120", "warning")},
     "KAF114-a topic made anew has other offsets": {("KAF309", "warning")},
     "KAF114-the offsets of another group were deleted": {("KAF309", "info")},
-    "KAF119-a client that gives no reason joins again on its connection": {("KAF116", "warning")},
-    "KAF119-a record whose handling takes longer than max.poll.interval": {("KAF116", "warning")},
-    "KAF119-thrown out while nothing new is there: no record comes again": {("KAF116", "warning")},
     "KAF121-a partition is added and read from its end after it was written to": {("KAF309", "info")},
     "KAF121-a tool sets a stopped group forward, to a member that is new": {("KAF106", "info"), ("KAF309", "warning")},
     "KAF121-the group was deleted, and begins again at latest": {("KAF309", "warning")},
+}
+# The client turns back by itself, which KAF120 tells as info.
+_SEEKS = {
+    "KAF102-a replay in a loop: every return is a seek": {("KAF120", "info")},
+    "KAF103-a seek: the lower offset is fetched before it is committed": {("KAF120", "info")},
+    "KAF129-the client turned back and works up to the same offset again": {("KAF120", "info")},
+}
+# A member that is silent holds its group up: KAF111 tells the silence, KAF126 what the others waited for.
+_SILENT = {
+    "KAF111-a frozen member comes back after its session": {("KAF126", "warning")},
+    "KAF111-a member is gone for more than a minute": {("KAF126", "critical")},
     "KAF126-a frozen member comes back and is told that it is none any more": {("KAF111", "warning")},
     "KAF126-a frozen member holds its partitions for more than a minute": {("KAF111", "critical")},
     "KAF126-a killed member's session times out": {("KAF111", "warning")},
+}
+# Thrown out for its polls three times in five minutes: a churn, whatever record it is.
+_THROWN_OUT = {
+    "KAF119-a client that gives no reason joins again on its connection": {("KAF116", "warning")},
+    "KAF119-a record whose handling takes longer than max.poll.interval": {("KAF116", "warning")},
+    "KAF119-thrown out while nothing new is there: no record comes again": {("KAF116", "warning")},
+}
+BESIDE: dict[str, set[tuple[str, str]]] = {
+    **_ADMIN,
+    **_SEEKS,
+    **_SILENT,
+    **_THROWN_OUT,
+    # A hand-over, once each time that it comes back.
+    "KAF105-who joins again has a new member id and stores the refused offset": {("KAF101", "info")},
+    # The stored offset went back, which KAF103 tells of any client.
     "KAF129-a refused commit is stored later over a newer one": {("KAF103", "warning")},
     "KAF129-and newer ones follow": {("KAF103", "warning")},
-    "KAF129-the client turned back and works up to the same offset again": {("KAF120", "info")},
-    "KAF201-a sequence begins anew behind a new epoch": {("KAF208", "critical")},
+    # Refused for 16 s at the same step of its way in.
     "KAF315-ten a second": {("KAF117", "warning")},
+    # That the logins are refused is the cause of the storm.
     "NET103-logins ten times a second": {("KAF312", "critical")},
 }

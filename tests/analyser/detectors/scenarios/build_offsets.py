@@ -27,11 +27,16 @@ def listed(seconds: float, timestamp: int, offset: int, member: str = "m1", **mo
     return {**kept, "timestamp": timestamp, "offset": offset}
 
 
+# What changes a resource: by its type and the text of the change.
+_OPERATIONS = {("topic", "delete"): "DeleteTopics", ("group", "delete"): "DeleteGroups"}
+
+
 def changed(seconds: float, resource: str, name: str, text: str, **more: Any) -> Row:
     """Something that an operator changed."""
+    operation = _OPERATIONS.get((resource, text), "CreatePartitions")
     row = {
         "exchange_id": f"flow9-c{round(seconds * 1000)}", "ts": at(seconds), "ts_response": at(seconds + 0.002),
-        "cluster_id": "c1", "client_id": "ops", "client_address": "10.1.0.77", "operation": "DeleteGroups",
+        "cluster_id": "c1", "client_id": "ops", "client_address": "10.1.0.77", "operation": operation,
         "validate_only": False, "resource_type": resource, "resource_name": name, "change": text, "error_code": 0,
         "flow_id": "flow9",
     }  # fmt: skip

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tests.analyser.detectors.scenarios.build import ANSWER, Row, assigned, at, commit, fetch, group_event
+from tests.analyser.detectors.scenarios.build_offsets import read
 from tests.analyser.detectors.scenarios.scenario import Scenario
 
 
@@ -37,7 +38,7 @@ def stale_store() -> dict[str, list[Row]]:
         "kafka_assignments": [*assigned(0, 5, {"m1": [0, 1]}), *assigned(11, 6, {"m1": [1], "m2": [0]})],
         "kafka_group_events": [group_event(10.5, "join", "m1", generation=6)],
         "kafka_offset_commits": rows,
-        "kafka_fetch_partitions": [fetch(n, 400 + 10 * n, "m2") for n in range(12, 40)],
+        "kafka_fetch_partitions": [read(n, 400 + 10 * n, 410 + 10 * n, "m2") for n in range(12, 40)],
     }
 
 

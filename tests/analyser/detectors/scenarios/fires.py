@@ -13,6 +13,7 @@ from tests.analyser.detectors.scenarios.build import (
     simple_commit,
     stored,
 )
+from tests.analyser.detectors.scenarios.build_offsets import read
 from tests.analyser.detectors.scenarios.scenario import Scenario, fires
 
 UNDECODED = "API key 97 is not known"
@@ -64,7 +65,7 @@ FIRES: list[Scenario] = [
     fires(
         "KAF102", "warning", "fetches go on, the commit does not",
         kafka_offset_commits=[commit(n * 5, 500) for n in range(8)],
-        kafka_fetch_partitions=[fetch(n * 5 - 1, 500 + n * 100) for n in range(8)],
+        kafka_fetch_partitions=[read(n * 5 - 1, 500 + n * 100, 600 + n * 100) for n in range(8)],
     ),
     fires(
         "KAF103", "critical", "one member, older offsets after newer ones, twice",
@@ -78,7 +79,7 @@ FIRES: list[Scenario] = [
     fires(
         "KAF103", "info", "a seek: the lower offset is fetched before it is committed",
         kafka_offset_commits=[commit(1, 1000), commit(9, 400)],
-        kafka_fetch_partitions=[fetch(0, 990), fetch(5, 300)],
+        kafka_fetch_partitions=[read(0, 990, 1000), read(5, 300, 400)],
     ),
     fires(
         "KAF103", "info", "a seek: OffsetFetch told the lower offset, fetches are not in the capture",

@@ -104,21 +104,27 @@ def refused_requests(operation: str, code: int, name: str, times: int = 5, **mor
 
 
 def rolling(rounds: int) -> list[Row]:
-    """m1, m2 and m3 are restarted one after the other, and each time another one follows into two generations."""
+    """m1, m2 and m3 are restarted one after the other, and each time the others follow into two generations."""
     ids = {"m1": "m1", "m2": "m2", "m3": "m3"}
-    rows = [row for member in ids for row in (join(1, member, 5), sync(1.1, member, 5))]
+    rows = [
+        row for member in ids for row in (join(1, member, 5), sync(1.1, member, 5), *beats(member, 5, *range(4, 20, 3)))
+    ]
     for n, member in enumerate([*ids] * rounds):
         start, generation = 20 + 10 * n, 6 + 2 * n
-        stays = "m2" if member == "m1" else "m1"
         left, ids[member] = ids[member], f"{member}-{n}"
         rows += [
             group_event(start, "leave", member, member_id=left),
-            *beats(stays, generation - 1, start + 0.5, member_id=ids[stays], error_code=27),
-            join(start + 1, stays, generation, member_id=ids[stays]),
             join(start + 4, member, generation + 1, waits=1, member_id=ids[member]),
-            *beats(stays, generation, start + 4.5, member_id=ids[stays], error_code=27),
-            join(start + 4.99, stays, generation + 1, member_id=ids[stays]),
         ]
+        for stays in (one for one in ids if one != member):
+            rows += [
+                *beats(stays, generation - 1, start + 0.5, member_id=ids[stays], error_code=27),
+                join(start + 1, stays, generation, member_id=ids[stays]),
+                *beats(stays, generation, start + 4.5, member_id=ids[stays], error_code=27),
+                join(start + 4.99, stays, generation + 1, member_id=ids[stays]),
+            ]
+        for one, member_id in ids.items():
+            rows += beats(one, generation + 1, start + 7, start + 9, member_id=member_id)
     return rows
 
 

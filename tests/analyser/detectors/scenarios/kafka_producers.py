@@ -322,7 +322,10 @@ PRODUCER_NEAR_MISSES: list[Scenario] = [
     ),
     silent(
         "KAF201", "a sequence begins anew behind a new epoch",
-        kafka_produce_batches=[produced(1, 0), produced(2, 10), produced(3, 0, producer_epoch=1)],
+        kafka_produce_batches=[
+            produced(1, 0), produced(2, 10),
+            produced(3, 0, producer_epoch=1, base_offset=1020, base_timestamp=1_790_000_000_020),
+        ],
         flows=SERVER,
     ),
     silent(

@@ -15,6 +15,7 @@ from tests.analyser.detectors.scenarios.build import (
     simple_commit,
     stored,
 )
+from tests.analyser.detectors.scenarios.build_offsets import read
 from tests.analyser.detectors.scenarios.scenario import Scenario, silent
 
 NEAR_MISSES: list[Scenario] = [
@@ -94,7 +95,7 @@ NEAR_MISSES: list[Scenario] = [
     silent(
         "KAF102", "a slow worker waits on what was prefetched",
         kafka_offset_commits=[commit(n * 5, 500) for n in range(20)],
-        kafka_fetch_partitions=[fetch(-2, 500), fetch(-1, 1000)],
+        kafka_fetch_partitions=[read(-2, 500, 1000), read(-1, 1000, 1500)],
     ),
     silent(
         "KAF102", "idle after another owner: its offsets are older, not ahead",
@@ -107,7 +108,9 @@ NEAR_MISSES: list[Scenario] = [
         kafka_offset_commits=[
             row for n in range(8) for row in (commit(n * 10 + 2, 500), commit(n * 10 + 6, 1000))
         ],
-        kafka_fetch_partitions=[row for n in range(8) for row in (fetch(n * 10 + 1, 400), fetch(n * 10 + 4, 900))],
+        kafka_fetch_partitions=[
+            row for n in range(8) for row in (read(n * 10 + 1, 400, 500), read(n * 10 + 4, 500, 1000))
+        ],
     ),
     silent(
         "KAF103", "two connections race: nobody knows which commit was stored last",
