@@ -157,7 +157,7 @@ def _finding(cluster: str | None, stops: Sequence[_Stop]) -> Finding:
         subject={"cluster": cluster, "group": last.group_id, "client": last.client_id, "kind": worst.kind},
         sentence=(
             f"{group_text(last)} has committed nothing on {partitions_text(lasts)} since {moment_text(last.done_ns)}, "
-            f"for {stood:.1f} s, where commits came every {usual:.1f} s: {sentence_start(committer_text(last))} stored "
+            f"for {stood:.1f} s, where commits came every {usual:.1f} s: {committer_text(last)} stored "
             f"{last.committed_offset} of {partitions_text([last])} last, and {count(worst.behind, 'record')} wait "
             f"there. {text}"
         ),
