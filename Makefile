@@ -8,7 +8,7 @@ INPUTS := pyproject.toml constraints.txt
 # Tests start hundreds of programs; without bytecode on disk each would compile all files again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test test-exhaustive quick lint lab lab-test bench bench-dashboard soak fuzz clean help
+.PHONY: demo test test-exhaustive quick lint lab lab-test bench bench-rules bench-dashboard soak fuzz clean help
 
 help:
 	@echo "make demo      install the command and analyse a sample capture"
@@ -19,6 +19,7 @@ help:
 	@echo "make lab       remake the sample captures with real servers and clients (root, Java, Maven, Go, Node, Mosquitto)"
 	@echo "make lab-test  run the tests that need the real servers"
 	@echo "make bench     measure speed and memory against tshark"
+	@echo "make bench-rules  measure context and rules beside decoding, on a million messages"
 	@echo "make soak      live decoding for ten minutes: flat memory (root); SOAK_SECONDS (600)"
 	@echo "make bench-dashboard  measure the dashboard in a browser, on a million messages"
 	@echo "make fuzz      feed broken captures and messages to the readers, FUZZ_SECONDS (120) for each program"
@@ -71,6 +72,9 @@ lab-test: $(VENV)/.installed-lab
 bench: $(VENV)/.installed-test
 	@$(BIN)/python -m tests.support.programs captors
 	$(BIN)/python -m tests.bench.run
+
+bench-rules: $(VENV)/.installed-test
+	$(BIN)/python -m tests.bench.rules
 
 soak: $(VENV)/.installed-test
 	$(BIN)/python -m tests.bench.soak --seconds $(or $(SOAK_SECONDS),600)

@@ -16,7 +16,7 @@ from tests.support.replay_mqtt import write_publishes
 from tests.support.shares import every, share
 
 DECODE = ("-d", "tcp.port==9092,kafka", "-o", "tcp.check_checksum:TRUE", "-o", "ip.check_checksum:TRUE")
-PROFILES = ("small", "bulk", "flows", "tunnelled")
+PROFILES = ("small", "bulk", "flows", "tunnelled", "hot_group", "groups")
 WRONG = (
     "_ws.malformed || kafka.unsupported_api_version || kafka.request_missing || tcp.checksum.status == 0"
     " || ip.checksum.status == 0 || tcp.analysis.flags || frame.time_delta < 0"
@@ -27,7 +27,7 @@ WRONG = (
 def made(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Replayed]:
     """A capture of each profile and what the generator says about it."""
     path = tmp_path_factory.mktemp("replay") / f"{request.param}.pcap"
-    return path, replay(path, request.param, packets=5000, flows=400 if request.param == "flows" else 6)
+    return path, replay(path, request.param, packets=5000, flows=400 if request.param in ("flows", "groups") else 6)
 
 
 def test_mqtt_messages_are_as_told(tshark: str, tmp_path: Path) -> None:

@@ -7,7 +7,9 @@
 correlation ids, in the lab's order on each connection and in the lab's mix. `bulk`: see replay_bulk.py.
 `flows`: small messages on many connections of four exchanges each, some tens of them open at a time.
 `lossy`: small, but the capture misses 1 % of the packets, taken at random. `tunnelled`: small, each packet in VXLAN.
-`mongo`, `mongo_compressed`: see replay_mongo.py. `half_open`: SYN packets without an answer, one for each flow.
+`mongo`, `mongo_compressed`: see replay_mongo.py. `hot_group`: one consumer group; `groups`: a group of one member for
+every two connections, which end after 25 exchanges; see replay_groups.py.
+`half_open`: SYN packets without an answer, one for each flow.
 Only versions that tshark 4.0 decodes too are taken: both programs of a comparison have to decode the bodies.
 Standard output gets one JSON line, see Replayed.
 """
@@ -20,11 +22,13 @@ import json
 import random
 import struct
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
 from tests.support.lab_exchanges import Exchange, lab_connections
 from tests.support.replay_bulk import bulk_clients
+from tests.support.replay_groups import group_clients
 from tests.support.replay_mongo import SAMPLE_NAMES as MONGO_SAMPLE_NAMES
 from tests.support.replay_mongo import mongo_clients
 from tests.support.replay_wire import Change, Client, PcapWriter, write_connections, write_half_open
@@ -43,9 +47,12 @@ FLOWS = {
     "tunnelled": 64,
     "mongo": 64,
     "mongo_compressed": 64,
+    "hot_group": 16,
+    "groups": 20_000,
     "half_open": 1_000_000,
 }
 FLOW_EXCHANGES = 4
+GROUP_EXCHANGES = 25
 LOST_SHARE, LOSS_SEED = 0.01, 20
 CLIENT_PORTS = 25_000
 VXLAN_PORT, VXLAN_NUMBER = 4789, 770
@@ -117,7 +124,7 @@ def replay(
 ) -> Replayed:
     """Write a capture of at least PACKETS packets and SIZE_BYTES bytes; see the module's docstring.
 
-    `flows` and `half_open` are sized by FLOWS alone.
+    `flows`, `groups` and `half_open` are sized by FLOWS alone.
     """
     count = flows or FLOWS[profile]
     with out.open("wb", buffering=1 << 20) as file:
@@ -125,7 +132,7 @@ def replay(
             writer, exchanges = write_half_open(file, START_NS, count), 0
         else:
             clients, change = _clients(profile, count, samples), _change(profile)
-            enough = _limit(packets, size_bytes) if profile != "flows" else lambda _: False
+            enough = _limit(packets, size_bytes) if profile not in ("flows", "groups") else lambda _: False
             writer, exchanges = write_connections(clients, file, START_NS, enough, change)
     whole = writer.whole_requests, writer.whole_responses
     return Replayed(writer.packets, writer.size_bytes, exchanges, count, *whole)
@@ -134,6 +141,11 @@ def replay(
 def _clients(profile: str, count: int, samples: Path) -> list[Client]:
     if profile in MONGO_SAMPLE_NAMES:
         return mongo_clients([samples / name for name in MONGO_SAMPLE_NAMES[profile]], count, client_at)
+    if profile == "hot_group":
+        return group_clients(1, count // 2)
+    if profile == "groups":
+        clients = group_clients(count // 2, 1)
+        return [replace(one, exchanges=itertools.islice(one.exchanges, GROUP_EXCHANGES)) for one in clients]
     found = [samples / name for name in SAMPLE_NAMES if (samples / name).exists()]
     if profile == "bulk":
         return [client_at(index, exchanges) for index, exchanges in enumerate(bulk_clients(found, count))]

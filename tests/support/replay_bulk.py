@@ -71,7 +71,7 @@ def find_batches(message: bytes) -> Iterator[bytes]:
 def make_batches(values: list[tuple[bytes, bytes]]) -> list[tuple[bytes, int]]:
     """Batches with base offset 0, and the number of records in each."""
     source = itertools.cycle(values)
-    return [_batch(source) for _ in range(DIFFERENT_BATCHES)]
+    return [make_batch(source) for _ in range(DIFFERENT_BATCHES)]
 
 
 def produce_exchanges(client_id: bytes, batches: list[tuple[bytes, int]]) -> Iterator[Exchange]:
@@ -118,12 +118,15 @@ def _numbered(batches: list[tuple[bytes, int]], offset: int) -> bytes:
     return b"".join(parts)
 
 
-def _batch(source: Iterator[tuple[bytes, bytes]]) -> tuple[bytes, int]:
+def make_batch(
+    source: Iterator[tuple[bytes, bytes]], batch_bytes: int = BATCH_BYTES, value_bytes: int = VALUE_BYTES
+) -> tuple[bytes, int]:
+    """A batch of that size with base offset 0, and the number of its records."""
     records = bytearray()
     count = 0
-    while len(records) < BATCH_BYTES - _BATCH_HEADER_BYTES - VALUE_BYTES:
+    while len(records) < batch_bytes - _BATCH_HEADER_BYTES - value_bytes:
         key, value = next(source)
-        value = (value * (VALUE_BYTES // max(len(value), 1) + 1))[:VALUE_BYTES]
+        value = (value * (value_bytes // max(len(value), 1) + 1))[:value_bytes]
         record = b"\0\0" + _varint(count) + _varint(len(key)) + key + _varint(len(value)) + value + _varint(0)
         records += _varint(len(record)) + record
         count += 1
