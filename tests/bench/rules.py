@@ -55,7 +55,7 @@ def make(profile: str, messages: int, out: Path) -> None:
     if profile == "groups":
         replay(out, profile, flows=max(messages // (2 * GROUP_EXCHANGES), 2))
     else:
-        replay(out, profile, packets=messages * 3 // 2)
+        replay(out, profile, packets=messages * 9 // 4)
 
 
 def runs_of(capture: Path, runs: int) -> list[dict[str, float]]:

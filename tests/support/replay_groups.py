@@ -52,12 +52,13 @@ def group_clients(groups: int, members: int) -> list[Client]:
 
 
 def requests_of(member: Member, everybody: list[Member]) -> Iterator[Exchange]:
-    """JoinGroup 5, SyncGroup 3, then OffsetCommit 7 and Heartbeat 3 without end."""
-    who = _text(member.group) + struct.pack(">i", GENERATION) + _text(member.id) + _text(None)
+    """JoinGroup 4, SyncGroup 2, then OffsetCommit 7 and Heartbeat 3 without end."""
+    joined = _text(member.group) + struct.pack(">i", GENERATION) + _text(member.id)
+    who = joined + _text(None)
     is_leader = member is everybody[0]
     yield _join(member, everybody, is_leader)
     plan = [_text(one.id) + _bytes(_assignment(one)) for one in everybody] if is_leader else []
-    yield _exchange(member, 14, 3, who + _list(plan), struct.pack(">ih", 0, 0) + _bytes(_assignment(member)))
+    yield _exchange(member, 14, 2, joined + _list(plan), struct.pack(">ih", 0, 0) + _bytes(_assignment(member)))
     for number in count(1):
         offsets = [struct.pack(">iqi", one, member.position, -1) + _text("") for one in member.partitions]
         taken = [struct.pack(">ih", one, 0) for one in member.partitions]
@@ -85,27 +86,27 @@ def fetches_of(member: Member, batch: bytes, records: int) -> Iterator[Exchange]
 
 
 def _join(member: Member, everybody: list[Member], is_leader: bool) -> Exchange:
-    about = struct.pack(">h", 0) + _list([_text(member.topic)]) + _bytes(None)
+    about = struct.pack(">h", 0) + _list([_text(member.topic)]) + _bytes(b"")
     asked = (
-        _text(member.group) + struct.pack(">ii", 45_000, 300_000) + _text(member.id) + _text(None)
+        _text(member.group) + struct.pack(">ii", 45_000, 300_000) + _text(member.id)
         + _text("consumer") + _list([_text("range") + _bytes(about)])
     )  # fmt: skip
-    told = [_text(one.id) + _text(None) + _bytes(about) for one in everybody] if is_leader else []
+    told = [_text(one.id) + _bytes(about) for one in everybody] if is_leader else []
     names = _text("range") + _text(everybody[0].id) + _text(member.id)
-    return _exchange(member, 11, 5, asked, struct.pack(">ihi", 0, 0, GENERATION) + names + _list(told))
+    return _exchange(member, 11, 4, asked, struct.pack(">ihi", 0, 0, GENERATION) + names + _list(told))
 
 
 def _assignment(member: Member) -> bytes:
     partitions = _list([struct.pack(">i", one) for one in member.partitions])
-    return struct.pack(">h", 0) + _list([_text(member.topic) + partitions]) + _bytes(None)
+    return struct.pack(">h", 0) + _list([_text(member.topic) + partitions]) + _bytes(b"")
 
 
 def _text(value: str | None) -> bytes:
     return struct.pack(">h", -1) if value is None else struct.pack(">h", len(value)) + value.encode()
 
 
-def _bytes(value: bytes | None) -> bytes:
-    return struct.pack(">i", -1) if value is None else struct.pack(">i", len(value)) + value
+def _bytes(value: bytes) -> bytes:
+    return struct.pack(">i", len(value)) + value
 
 
 def _list(items: list[bytes]) -> bytes:
