@@ -36,10 +36,9 @@ from analyser.detectors.frame_rows import Row, rows_of
 from analyser.detectors.mqtt.mqtt_rows import client_numbers, client_text
 from analyser.detectors.mqtt.similar_topics import level_difference, plain_difference
 from analyser.detectors.proof import Proof
-from analyser.times import period_text
+from analyser.times import NS_PER_S, period_text
 from analyser.words import count, printable, sentence_start
 
-_NS = 1_000_000_000
 NO_MATCHING_SUBSCRIBERS = 0x10
 MOST_FILTERS, MOST_TOPICS = 100, 2000
 
@@ -90,7 +89,7 @@ def _meant(wanted: Row, topics: list[_Topic], seen: dict[str, Row], wait_s: floa
     granted = wanted["ts_response"] or wanted["ts"]
     if connection is None or connection["gap_bytes"] or connection["observed_until"] is None:
         return None
-    if connection["observed_until"] - granted < wait_s * _NS:
+    if connection["observed_until"] - granted < wait_s * NS_PER_S:
         return None
     others = [
         topic for topic in topics

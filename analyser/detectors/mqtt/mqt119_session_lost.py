@@ -36,10 +36,9 @@ from analyser.detectors.findings import Evidence, Finding
 from analyser.detectors.frame_rows import Row, rows_of
 from analyser.detectors.mqtt.mqtt_rows import client_numbers, client_text
 from analyser.detectors.proof import Proof
-from analyser.times import period_text, seconds_text
+from analyser.times import NS_PER_S, period_text, seconds_text
 from analyser.words import count, names_text, printable, sentence_start, times
 
-_NS_PER_S = 1_000_000_000
 NEVER = 0xFFFFFFFF
 
 
@@ -101,7 +100,7 @@ def _why(row: Row) -> _Why:
         return _CLEAN_BEFORE if row["clean_start"] else _NO_EXPIRY
     if not is_five and row["clean_start"]:
         return _CLEAN_BEFORE
-    if is_five and expiry_s != NEVER and row["ts_back"] - row["ts"] >= expiry_s * _NS_PER_S:
+    if is_five and expiry_s != NEVER and row["ts_back"] - row["ts"] >= expiry_s * NS_PER_S:
         return _TOO_SHORT
     return _CLEAN_AFTER if row["next_clean_start"] else _FORGOT
 

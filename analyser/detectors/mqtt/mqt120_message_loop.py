@@ -33,10 +33,9 @@ from analyser.detectors.findings import Finding
 from analyser.detectors.frame_rows import Row, rows_of
 from analyser.detectors.mqtt.mqtt_rows import client_numbers, client_text
 from analyser.detectors.proof import Proof, evidence_of
-from analyser.times import ms_text, period_text
+from analyser.times import NS_PER_MS, NS_PER_S, ms_text, period_text
 from analyser.words import count, printable
 
-_NS = 1_000_000_000
 RATIO_LEAST, RATIO_MOST = 0.7, 1.5
 
 
@@ -59,7 +58,7 @@ def detect(
     loops = [
         loop
         for rows in by_client.values()
-        if (loop := _loop(rows, int(window_s * _NS))) is not None
+        if (loop := _loop(rows, int(window_s * NS_PER_S))) is not None
         and loop.most >= rounds_least
         and loop.gap_ms <= back_within_s * 1000
     ]
@@ -79,7 +78,7 @@ def _loop(rows: list[Row], window_ns: int) -> _Loop | None:
             got.append(row["ts"])
         elif got:
             back.append(row)
-            gaps.append((row["ts"] - got[min(len(back), len(got)) - 1]) / 1e6)
+            gaps.append((row["ts"] - got[min(len(back), len(got)) - 1]) / NS_PER_MS)
     if not back or not RATIO_LEAST <= len(back) / len(got) <= RATIO_MOST:
         return None
     times = [row["ts"] for row in back]

@@ -34,10 +34,9 @@ from analyser.detectors.frame_rows import Row, rows_of
 from analyser.detectors.mqtt.mqtt_rows import client_numbers, client_text
 from analyser.detectors.proof import Proof, evidence_of
 from analyser.severity import Severity
-from analyser.times import moment_text, seconds_text
+from analyser.times import NS_PER_S, moment_text, seconds_text
 from analyser.words import count, printable, sentence_start, times
 
-_NS = 1_000_000_000
 COMMANDS = frozenset({
     "action", "cmd", "cmds", "cmnd", "command", "commands", "control", "do", "execute", "ota", "reboot", "reset",
     "restart", "set", "trigger",
@@ -47,7 +46,7 @@ COMMANDS = frozenset({
 def detect(frames: Frames, *, live_least: int = 3, stale_s: float = 10.0, connects_least: int = 3) -> Iterator[Finding]:
     """At most one finding of each kind for this topic."""
     rows = rows_of(frames["mqtt_publishes"])
-    yield from _stale(rows, live_least, int(stale_s * _NS))
+    yield from _stale(rows, live_least, int(stale_s * NS_PER_S))
     yield from _commands(rows, connects_least)
     yield from _cleared(rows)
 

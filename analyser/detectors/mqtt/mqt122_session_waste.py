@@ -33,10 +33,9 @@ from analyser.detectors.findings import Finding
 from analyser.detectors.frame_rows import Row, rows_of
 from analyser.detectors.mqtt.mqtt_rows import client_numbers, client_text
 from analyser.detectors.proof import Proof, evidence_of
-from analyser.times import period_text
+from analyser.times import NS_PER_S, period_text
 from analyser.words import names_text, printable, sentence_start, times
 
-_NS = 1_000_000_000
 _PROOF = ("file", "packet", "exchange_id")
 
 
@@ -54,7 +53,7 @@ def detect(
         by_id.setdefault(row["client_id"], []).append(row)
     for rows in by_id.values():
         short = [row for row in rows if _is_short(row, messages_most)]
-        if 2 * len(short) >= len(rows) and _most_within(short, int(window_s * _NS)) >= connects_least:
+        if 2 * len(short) >= len(rows) and _most_within(short, int(window_s * NS_PER_S)) >= connects_least:
             yield _churn(short)
     left: dict[str, list[Row]] = {}
     for name, rows in by_id.items():

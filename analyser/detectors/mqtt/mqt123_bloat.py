@@ -32,12 +32,9 @@ from analyser.detectors.findings import Finding
 from analyser.detectors.frame_rows import Row, rows_of
 from analyser.detectors.mqtt.mqtt_rows import client_numbers, client_text
 from analyser.detectors.proof import Proof, evidence_of
-from analyser.times import period_text
+from analyser.times import NS_PER_MS, NS_PER_S, period_text
 from analyser.words import count, names_text, printable, sentence_start
 from dissectors.mqtt.filters import matches
-
-_NS = 1_000_000_000
-_NS_PER_MS = 1_000_000
 
 
 def detect(
@@ -59,10 +56,10 @@ def detect(
             sent.setdefault((row["topic"], row["payload_crc32"], row["payload_bytes"]), []).append(row)
     for same in sent.values():
         lasted_ns = same[-1]["ts"] - same[0]["ts"]
-        if lasted_ns >= window_s * _NS and len(same) * _NS >= rate_least * lasted_ns:
+        if lasted_ns >= window_s * NS_PER_S and len(same) * NS_PER_S >= rate_least * lasted_ns:
             yield _unchanged(same)
     filters = sorted({row["matching_filter"] for row in rows_of(frames["mqtt_subscriptions"])})
-    copies = list(_copies(got, filters, int(again_within_ms * _NS_PER_MS)))
+    copies = list(_copies(got, filters, int(again_within_ms * NS_PER_MS)))
     if len(copies) >= copies_least and 10 * len(copies) >= len(got):
         yield _overlapping(copies, filters, len(got))
 
@@ -86,7 +83,7 @@ def _copies(got: list[Row], filters: list[str], within_ns: int) -> Iterator[Row]
 
 def _unchanged(same: list[Row]) -> Finding:
     first, last = same[0], same[-1]
-    rate = len(same) * _NS / (last["ts"] - first["ts"])
+    rate = len(same) * NS_PER_S / (last["ts"] - first["ts"])
     topic, size = printable(first["topic"], 80), sum(row["length_bytes"] for row in same)
     return DETECTOR.finding(
         subject={"flow": first["flow_id"], "topic": first["topic"], "payload": first["payload_crc32"]},
