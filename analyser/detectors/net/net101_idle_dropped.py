@@ -39,6 +39,15 @@ from analyser.words import count
 _OTHER = {"client": "server", "server": "client"}
 
 
+_KEPT_ALIVE = "have connections kept alive (TCP keep-alive)"
+# What closes or uses an idle connection in time.
+_BEFORE_IT = {
+    "kafka": "have connections closed (connections.max.idle.ms) or kept alive (TCP keep-alive)",
+    "mqtt": "have the client ping more often (a shorter keep alive, which must be below that timeout)",
+    "mongo": "have connections closed (maxIdleTimeMS) or kept alive (TCP keep-alive, tcp_keepalive_time)",
+}
+
+
 class _Dropped(NamedTuple):
     """A connection that was dead after a pause. sender: whose bytes, or reset, showed it."""
 
@@ -109,7 +118,7 @@ def _finding(dropped: Sequence[_Dropped]) -> Finding:
         ),
         next_step=(
             "Find the firewall, NAT or load balancer between the two and raise its idle timeout above that of client "
-            "and server, or have connections closed (connections.max.idle.ms) or kept alive (TCP keep-alive) before it."
+            f"and server, or {_BEFORE_IT.get(flow['protocol'], _KEPT_ALIVE)} before it."
         ),
         proof=_proof(dropped),
         numbers={
