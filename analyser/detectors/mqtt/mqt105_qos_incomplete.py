@@ -11,7 +11,8 @@ How it decides
     The last step seen is at least 10 s old (wait_s) when the connection ends, another message takes the identifier,
     or the capture ends. The first missing step is named. A message that is sent again and again counts once, from the
     first time that it was sent, on connections of the same client id before this one too. Bytes missing from the flow
-    make it inconclusive: info, low confidence. A message that was refused is not counted.
+    make it inconclusive: info, low confidence. A message that was refused is not counted, nor one
+    on a connection of which the capture has nothing from the side that owes the step.
 
 False alarms
     A subscriber that acknowledges by hand after long work.
@@ -70,6 +71,10 @@ def detect(frames: Frames, *, wait_s: float = 10.0) -> Iterator[Finding]:
         for chain in by_flow.get(connection["flow_id"], ()):
             row = chain.last
             step = _MISSING[row["handshake"]]
+            # Of a side that is not in the capture at all nobody knows what it sent.
+            by_client = (row["direction"] == "client_to_server") == step.by_publisher
+            if connection["client_messages" if by_client else "server_messages"] == 0:
+                continue
             since = next(row[name] for name in step.since if row[name] is not None)
             since = chain.first["ts"] if len(step.since) == 1 else since
             waited_ms = 0.0 if ends is None else ms_between(since, ends)
@@ -158,7 +163,10 @@ DETECTOR = Detector(
     severity="warning",
     confidence="high",
     reads={
-        "mqtt_connections": (*CLIENT_COLUMNS, "flow_id", "closed_by", "observed_until", "gap_bytes"),
+        "mqtt_connections": (
+            *CLIENT_COLUMNS, "flow_id", "closed_by", "observed_until", "gap_bytes",
+            "client_messages", "server_messages",
+        ),
         "mqtt_publishes": (
             "ts", "flow_id", "direction", "dup", "payload_crc32", "first_message_id",
             "topic", "qos", "packet_identifier", "handshake", "ts_received", "ts_released",

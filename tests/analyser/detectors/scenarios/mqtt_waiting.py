@@ -89,6 +89,8 @@ MQTT_WAITING_NEAR_MISSES: list[Scenario] = [
             publish(995, qos=1, packet_identifier=7, handshake="no_puback"),
         ],
     ),
+    silent("MQT105", "the server's direction is not in the capture", mqtt_connections=[connection(server_messages=0)],
+           mqtt_publishes=[publish(5, qos=1, packet_identifier=7, handshake="no_puback")]),
     silent("MQT107", "3.1.1 sends a message again once", mqtt_connections=[connection()],
            mqtt_publishes=repeated(2, 20, "complete")),
     silent("MQT114", "taken over before the delay is over", mqtt_connections=taken_over()),
