@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import pyarrow as pa
 import streamlit as st
@@ -27,9 +28,11 @@ from reports.questions.commits import (
     partitions_by_suspicion,
 )
 from reports.questions.groups import Group, groups
-from reports.questions.kafka_views import VIEWS
+from reports.questions.kafka_views import VIEWS, view_sql
 from reports.questions.quality import quality
+from reports.questions.source import rows as rows_of
 from reports.questions.timelines import width_of
+from reports.sections.kafka_view import state_line
 
 _THINNED = " Of many commits, the lowest and the highest of each moment are drawn."
 _CHARTS_SHOWN = 12
@@ -39,6 +42,7 @@ _LANES_SHOWN = 40
 _LAG_LINES = 10
 _PARTITIONS = VIEWS["groups"][""].on_page
 _MEMBERS = VIEWS["groups"]["members"].on_page
+_CHANGES = VIEWS["groups"]["changes"].on_page
 
 
 def show(view: View) -> None:
@@ -55,6 +59,7 @@ def show(view: View) -> None:
     by_key = {_key(group): group for group in ordered}
     group = by_key[state.choice("Group", "group", list(by_key))]
     who = committers(view.source, group.cluster_id, group.group_id)
+    line(" ".join(state_line(row) for row in _of_group(view, group, "state")), "quiet")
     _facts(group, who)
     own = [f for f in found if str(f.numbers.get("group")) == group.group_id]
     _commits(view, group, who)
@@ -63,13 +68,19 @@ def show(view: View) -> None:
         finding_cards(view, causes(own)[:3])
     _lanes(view, group, who)
     _lag(view, group)
-    _tables(group, who)
+    _tables(view, group, who)
 
 
 def _key(group: Group) -> str:
     return (
         f"{group.group_id or '(no name)'} @ {group.cluster_id}" if group.cluster_id else group.group_id or "(no name)"
     )
+
+
+def _of_group(view: View, group: Group, flag: str) -> list[dict[str, Any]]:
+    """The rows of a view of `groups` that are about this one."""
+    found = rows_of(view.source, view_sql(VIEWS["groups"][flag], column="group_id", names=(group.group_id or "",)))
+    return [row for row in found if row["cluster_id"] == group.cluster_id]
 
 
 def _facts(group: Group, who: Sequence[Committer]) -> None:
@@ -145,7 +156,7 @@ def _lag(view: View, group: Group) -> None:
         line(f"The {len(kept)} partitions that fell furthest behind of {len(worst)}.", "quiet")
 
 
-def _tables(group: Group, who: Sequence[Committer]) -> None:
+def _tables(view: View, group: Group, who: Sequence[Committer]) -> None:
     names = {m.member_id or "": m.client_id for m in group.members}
     if group.partitions:
         st.subheader("Partitions", anchor=False)
@@ -159,9 +170,9 @@ def _tables(group: Group, who: Sequence[Committer]) -> None:
     if group.members:
         st.subheader("Members", anchor=False)
         foreign = {one.member_id: one.foreign_commits for one in who}
-        rows = [
-            {column.name: getattr(m, column.name, None) for column in _MEMBERS}
-            | {"foreign": foreign.get(m.member_id, 0)}
-            for m in group.members
-        ]
+        rows = [row | {"foreign": foreign.get(row["member_id"], 0)} for row in _of_group(view, group, "members")]
         grid("members", pa.Table.from_pylist(rows), _MEMBERS)
+    changes = _of_group(view, group, "changes")
+    if changes:
+        st.subheader("States", anchor=False)
+        grid("states", pa.Table.from_pylist(changes), _CHANGES)
