@@ -30,9 +30,10 @@ EVENTS = f"""
 
 # From when to when each member was there: left, gone in another way, or silent for so long that it is not known.
 MEMBERS = f"""
-    select members.*,
-           coalesce(case members.protocol when 'classic' then asked_ns else done_ns end, begin_ns) as from_ns,
-           asked_ns is not null as counted, least(ended_ns, expired_ns) as until_ns,
+    select members.*, leaving.done_ns as gone_done_ns,
+           coalesce(case members.protocol when 'classic' then first.asked_ns else first.done_ns end, begin_ns)
+               as from_ns,
+           first.asked_ns is not null as counted, least(ended_ns, expired_ns) as until_ns,
            ended = 'left' and group_instance_id is null as left_group,
            case when ended is null and least(ended_ns, expired_ns) is null and not waits
                 then last_ns + {_SURE_NS} end as unsure_ns
@@ -60,7 +61,12 @@ MEMBERS = f"""
         select cluster, group_id, member_id, asked_ns, done_ns from gs_events
         where coalesce(error_code, 0) = 0 and event not in ('describe', 'leave')) as first
         on members.cluster = first.cluster and members.group_id = first.group_id
-        and members.member_id = first.member_id and members.begin_ns <= first.asked_ns"""
+        and members.member_id = first.member_id and members.begin_ns <= first.asked_ns
+    left join (
+        select cluster, group_id, member_id, asked_ns, max(done_ns) as done_ns from gs_events
+        where generation < 0 and event like '%heartbeat' group by all) as leaving
+        on members.cluster = leaving.cluster and members.group_id = leaving.group_id
+        and members.member_id = leaving.member_id and members.ended_ns = leaving.asked_ns"""
 
 # Partitions that nobody has: +1 when the last one gives one up, -1 when it is given again.
 FREED = f"""
@@ -99,7 +105,7 @@ def _sign(
     given = {
         "member_id": "member_id", "protocol": "protocol", "generation": "generation", "alive": "0", "freed": "0",
         "epoch": "null", "count": "null", "told": "null", "assignor": "null", "leader": "null", "kind": "null",
-        "not_ready": "null", **columns,
+        "not_ready": "null", "asked_ns": "null", **columns,
     }  # fmt: skip
     shown = ", ".join(f"{value} as {column}" for column, value in given.items())
     return f"""
@@ -121,13 +127,13 @@ SIGNS = " union all by name ".join(
         _sign("told", "event in ('heartbeat', 'sync') and error_code = 27", order="asked_ns"),
         _sign("beat", f"event in {_HEARTBEATS} and {_DONE} and generation >= 0",
               order="case when event = 'heartbeat' then asked_ns else done_ns end", kind="protocol_type",
-              not_ready="not_ready",
+              not_ready="not_ready", asked_ns="asked_ns",
               assignor="case when event = 'consumer_heartbeat' then protocol_name end"),
         _sign("described", f"event = 'describe' and {_DONE} and told is not null", told="told", kind="protocol_type",
               assignor="protocol_name", generation="null", count="members", member_id="null"),
         _sign("alive", "counted", source="gs_members", order="from_ns", known="from_ns", alive="1", generation="null"),
         *(_sign(name, where, source="gs_members", order=when, known=when, alive="-counted::integer",
-                generation="null")
+                generation="null", asked_ns="gone_done_ns")
           for name, where, when in (
               ("left", "left_group", "until_ns"), ("gone", "not coalesce(left_group, false)", "until_ns"),
               ("unsure", "true", "unsure_ns"))),

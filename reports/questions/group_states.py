@@ -59,12 +59,15 @@ _STEPS = {
         select *, case when sign in {_ENDS} then before
                        when generation is distinct from before then generation end as moved
         from (
-            select *, lag(sign) over ({_ORDER}) as sign_before, lag(not_ready) over ({_ORDER}) as ready_before,
+            select *, lag(asked_ns) over ({_ORDER}) as asked_before,
+                   max(case when sign = 'left' then asked_ns end) over ({_ORDER} rows unbounded preceding)
+                       as left_done_ns,
+                   lag(sign) over ({_ORDER}) as sign_before, lag(not_ready) over ({_ORDER}) as ready_before,
                    last_value(generation ignore nulls) over (
                        partition by {KEY}, member_id, stay order by order_ns, {_RANK} {_BEFORE}) as before
             from gs_signs)
         where sign <> 'beat' or sign_before is distinct from 'beat' or generation is distinct from before
-            or not_ready is distinct from ready_before""",
+            or not_ready is distinct from ready_before or asked_before <= left_done_ns""",
     # era: since the group had no member.
     "gs_eras": f"""
         select *, count(*) filter (alive < 0 and there = 0) over (partition by {KEY} order by place {_BEFORE}) as era
@@ -84,7 +87,7 @@ _STEPS = {
                {_last(_COMPLETE)} as complete,
                max(moved) over era_so_far as newest,
                max(case when sign = 'left' then place end) over so_far as left_place,
-               max(case when sign = 'beat' then place end) over so_far as beat_place,
+               max(case when sign = 'beat' then asked_ns end) over so_far as beat_asked_ns,
                max(case when freed > 0 then order_ns end) over so_far as freed_ns,
                count(*) filter (sign = 'unsure') over era_so_far as unsure
         from gs_eras left join gs_covered using ({KEY})
@@ -108,7 +111,7 @@ _STEPS = {
                 when last_protocol = 'share' then 'Stable'
                 when newest is null then case when last_sign = 'described' then told_state end
                 when last_protocol = 'streams' and unready then 'NotReady'
-                when left_place > raised_place and coalesce(beat_place < left_place, true) then 'Assigning'
+                when left_place > raised_place and coalesce(beat_asked_ns < left_done_ns, true) then 'Assigning'
                 when left_place > raised_place or reached < there then 'Reconciling'
                 when free > 0 and order_ns < freed_ns + {GIVEN_NS} then 'Reconciling'
                 else 'Stable' end as state

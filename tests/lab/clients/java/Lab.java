@@ -8,7 +8,7 @@ import java.util.concurrent.TimeUnit;
 
 /**
  * The lab's clients on the Java client of the broker's own version: topics, produce, consume,
- * transact, describe, administer, share.
+ * transact, describe, administer, share, watch.
  *
  * In: a command, then NAME=VALUE words; every name with a dot is a client setting. Out: JSON lines on standard output.
  * SIGTERM ends a command in order.
@@ -75,6 +75,7 @@ public final class Lab {
         commands.put("send", Senders::send);
         commands.put("shareWork", Shares::work);
         commands.put("quota", AdminRights::quota);
+        commands.put("watch", Watch::watch);
         Thread worker = Thread.currentThread();
         boolean[] failed = {false};
         Runtime.getRuntime().addShutdownHook(new Thread(() -> {
