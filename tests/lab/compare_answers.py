@@ -74,8 +74,8 @@ class Told:
         members = [_members(view_at(self._analysis, "groups", "members", when)) for when in _ends(begin, end)]
         for group, answer in answers.items():
             told = self._between(group, begin, end)
-            if answer["state"] == "Dead" and not told:
-                continue  # the broker's word for a group that it does not know yet
+            if answer["state"] in ("Dead", "Empty") and self._begins(group) >= begin - SLACK_NS:
+                continue  # the broker answered before the group's first request
             yield "state", group, answer["state"], tuple(one["state"] for one in told)
             yield "members", group, len(answer["members"]), tuple(one["members"] for one in told)
             yield "type", group, answer["type"], tuple((one["type"] or "").title() for one in told)
@@ -89,6 +89,10 @@ class Told:
                     who = (said["client_id"], said["host"])
                     yield "who", f"{group} {member}", who, tuple(one and one[:2] for one in seen)
                 yield "assignment", f"{group} {member}", said["has"], tuple(one and one[2] for one in seen)
+
+    def _begins(self, group: str) -> int:
+        """When the group is first heard of; the end of time where never."""
+        return min((row["ts"] for row in self._changes if row["group_id"] == group), default=2**63 - 1)
 
     def _between(self, group: str, begin: int, end: int) -> list[dict[str, Any]]:
         own = [row for row in self._changes if row["group_id"] == group]
