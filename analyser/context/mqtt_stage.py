@@ -14,8 +14,9 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 
-from analyser.context.mqtt_deliveries import Delivery, Message, Server
+from analyser.context.mqtt_deliveries import Server
 from analyser.context.mqtt_delivery_sql import ABSENCES, DELIVERIES
+from analyser.context.mqtt_told import Delivery, Message
 from analyser.context.stage import Stage
 from analyser.context.topics import views
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from analyser.context.mqtt_deliveries import WINDOW_NS, Message, Server
+from analyser.context.mqtt_deliveries import WINDOW_NS, Server
+from analyser.context.mqtt_told import Message
 
 S = 1_000_000_000
 PORT = 1883

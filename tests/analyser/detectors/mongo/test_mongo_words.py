@@ -12,7 +12,7 @@ from analyser.detectors.running import run
 from analyser.detectors.stories import with_stories
 from tests.analyser.detectors.concerned import connected
 from tests.analyser.detectors.scenarios.build import Row
-from tests.analyser.detectors.scenarios.mongo import (
+from tests.analyser.detectors.scenarios.build_mongo import (
     TRANSACTION,
     alone,
     begun,

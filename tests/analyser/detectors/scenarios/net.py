@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from tests.analyser.detectors.scenarios.build import Row, at, tcp_flow
+from tests.analyser.detectors.scenarios.build_mongo import command, failed
 from tests.analyser.detectors.scenarios.build_mqtt import connection
 from tests.analyser.detectors.scenarios.kafka_connections import login
-from tests.analyser.detectors.scenarios.mongo import command, failed
 from tests.analyser.detectors.scenarios.scenario import Scenario, fires, silent
 
 

@@ -1,4 +1,7 @@
-"""Records of Kafka's own topics: bytes that the coordinators' own serialisers wrote (Apache Kafka 4.3.0)."""
+"""Records of Kafka's own topics: bytes that the coordinators' own serialisers wrote (Apache Kafka 4.3.0).
+
+Long, since CASES is one table.
+"""
 
 from __future__ import annotations
 
