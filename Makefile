@@ -67,7 +67,7 @@ lab: $(VENV)/.installed-lab
 
 lab-test: $(VENV)/.installed-lab
 	@$(BIN)/python -m tests.support.programs lab
-	$(BIN)/python -m pytest -m lab
+	$(BIN)/python -m pytest -m lab --numprocesses 2 --dist loadfile --no-loadscope-reorder
 
 bench: $(VENV)/.installed-test
 	@$(BIN)/python -m tests.support.programs captors
