@@ -47,6 +47,12 @@ BESIDE: dict[str, set[tuple[str, str]]] = {
     "KAF129-and newer ones follow": {("KAF103", "warning")},
     # Refused for 16 s at the same step of its way in.
     "KAF315-ten a second": {("KAF117", "warning")},
-    # That the logins are refused is the cause of the storm.
+    # Each find waits for the way there and back, which MON101 measures.
+    "MON105-far from the server": {("MON101", "warning")},
+    # That logins and CONNECTs are refused is the cause of a storm, and told where there is none.
+    "NET103-a device that may not connect": {("MQT111", "warning")},
+    "NET103-a wrong password of MongoDB": {("MON102", "warning")},
+    "NET103-an application that waits longer each time": {("MON102", "warning")},
+    "NET103-devices behind one address, each with pauses": {("MQT111", "warning")},
     "NET103-logins ten times a second": {("KAF312", "critical")},
 }
