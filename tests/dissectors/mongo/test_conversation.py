@@ -1,4 +1,7 @@
-"""One MongoDB connection: what becomes of requests and replies."""
+"""One MongoDB connection: what becomes of requests and replies.
+
+Long, since all tests speak with one connection by the helpers of this file.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""One MQTT connection, told as packets: exchanges, handshakes, subscriptions, the facts of the connection."""
+"""One MQTT connection, told as packets: exchanges, handshakes, subscriptions, the facts of the connection.
+
+Long, since all tests speak with one connection by the helpers of this file.
+"""
 
 from __future__ import annotations
 
