@@ -18,6 +18,7 @@ from dissectors.core.model import SERVER_TO_CLIENT
 
 # A frame header at most: two bytes, eight of length, four of mask.
 MAX_HEADER_BYTES = 14
+LEAST_HEADER_BYTES = 2
 # What is kept while it is looked for a boundary, in bytes and segments.
 MAX_SEARCH_BYTES, MAX_SEARCH_SEGMENTS = 1 << 16, 64
 # So many frames that follow each other are proof.
@@ -27,7 +28,7 @@ MAX_DIFFERENT_TEXTS = 20
 
 
 class WebSocketUnwrapper:
-    """One direction. `_decoder` is None while a frame boundary is looked for."""
+    """One direction. `_decoder` is None while a frame boundary is looked for, which is so since `searched_from`."""
 
     def __init__(self, direction: int, opened: Opening | None, limits: Limits) -> None:
         self._direction = direction
@@ -37,12 +38,13 @@ class WebSocketUnwrapper:
         self._decoder: FrameDecoder | None = self._new_decoder() if opened is not None else None
         self._waiting: list[tuple[int, bytes]] = []
         self._waiting_bytes = 0
-        self._payload_start = 0
+        self._frame_start = self._payload_start = 0
         self._in_message = False
+        self._interrupted = False
         self._found: list[Item] = []
         self._told: set[str] = set()
         self._remarks = 0
-        self._searched_from: int | None = None
+        self.searched_from: int | None = None
 
     @property
     def held_bytes(self) -> int:
@@ -77,6 +79,7 @@ class WebSocketUnwrapper:
                 if decoder.header is None:
                     self._in_message = not header.fin
                 self._found.append(Interrupted(size))
+                self._interrupted = False
                 return self._take()
         self._lose(offset)
         self._waiting, self._waiting_bytes = [], 0
@@ -97,7 +100,7 @@ class WebSocketUnwrapper:
         """Look for a boundary from here on."""
         if self._decoder is not None:
             self._decoder = None
-            self._found.append(Interrupted(0))
+            self._interrupt()
         self._in_message = False
         if self._inflate is not None:
             self._inflate.lost()
@@ -116,14 +119,14 @@ class WebSocketUnwrapper:
                     return
                 self._payload(header, frame, before, end - len(decoder.buffer))
         except ParseFailed as error:
-            start = end - len(decoder.buffer)
-            self._tell(Told("error", "malformed", "malformed_frame", f"WebSocket frame: {error}", start, end))
-            self._searched_from = end
+            start, behind = self._frame_start, self._frame_start + LEAST_HEADER_BYTES
+            self._tell(Told("error", "malformed", "malformed_frame", f"WebSocket frame: {error}", start, behind))
+            self.searched_from = behind
             self._lose(end)
 
     def _header(self, decoder: FrameDecoder, end: int) -> bool:
         """Read the next frame's header; False while it is not all there."""
-        start = end - len(decoder.buffer)
+        start = self._frame_start = end - len(decoder.buffer)
         if not decoder.parse_header() or decoder.header is None:
             return False
         header = decoder.header
@@ -149,16 +152,25 @@ class WebSocketUnwrapper:
         if frame.frame_finished:
             self._in_message = not header.fin
         if not self._is_compressed:
-            if payload:
-                self._found.append(Carried(payload, start, end))
+            self._carry(payload, start, end)
             return
-        if payload:
-            self._found.append(Carried(payload, self._payload_start, end))
+        self._carry(payload, self._payload_start, end)
         if frame.frame_finished and self._inflate is not None and self._inflate.failure:
             group = "limit" if "gives more" in self._inflate.failure else "undecoded"
             text = f"WebSocket message left out: {self._inflate.failure}"
             self._tell_once("warn", group, "compressed_message", text, self._payload_start, end)
+            self._interrupt()
+
+    def _carry(self, payload: bytes, start: int, end: int) -> None:
+        if payload:
+            self._found.append(Carried(payload, start, end))
+            self._interrupted = False
+
+    def _interrupt(self) -> None:
+        """Inner bytes are missing, nobody knows how many: once, however many frames in a row are lost."""
+        if not self._interrupted:
             self._found.append(Interrupted(0))
+            self._interrupted = True
 
     def _tell_once(self, severity: str, group: str, code: str, text: str, start: int, end: int) -> None:
         if text not in self._told and len(self._told) < MAX_DIFFERENT_TEXTS:
@@ -175,8 +187,8 @@ class WebSocketUnwrapper:
 
     def _search(self, offset: int, data: bytes) -> list[tuple[int, bytes]]:
         """Keep a segment that may begin with a frame; give back the segments to decode once that is certain."""
-        if self._searched_from is None:
-            self._searched_from = offset
+        if self.searched_from is None:
+            self.searched_from = offset
         if self._waiting or self._may_start(data):
             self._waiting.append((offset, data))
             self._waiting_bytes += len(data)
@@ -196,11 +208,11 @@ class WebSocketUnwrapper:
     def _begin(self) -> list[tuple[int, bytes]]:
         """A frame starts with the first segment that waits."""
         segments, self._waiting, self._waiting_bytes = self._waiting, [], 0
-        start, skipped_from = segments[0][0], self._searched_from
+        start, skipped_from = segments[0][0], self.searched_from
         if skipped_from is not None and start > skipped_from:
             text = f"{start - skipped_from} bytes skipped: no WebSocket frame boundary"
             self._tell(Told("warn", "framing", "skipped_bytes", text, skipped_from, start))
-        self._searched_from = None
+        self.searched_from = None
         self._decoder = self._new_decoder()
         return segments
 

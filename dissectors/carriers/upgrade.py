@@ -19,10 +19,11 @@ MAX_HEAD_BYTES = 16 * 1024
 # The name of a protocol is short; some clients put a token where it belongs.
 MAX_NAME_BYTES = 40
 MAX_VALUE_CHARACTERS = 600
-# Header fields whose values prove who somebody is, and the query of the request's target.
+# Header fields whose values prove who somebody is, and the query of the request's target. What is looked ahead for is
+# not looked for again where a value is missing, so that the time follows the length of the head.
 _CREDENTIALS = re.compile(
-    rb"^(?!sec-websocket-(?:key|accept))[^:\s]*(?:auth|cookie|token|secret|key|password|credential)[^:\s]*:"
-    rb"[ \t]*([^\r\n]+)"
+    rb"^(?!sec-websocket-(?:key|accept))(?=[^:\s]*(?:auth|cookie|token|secret|key|password|credential))[^:\s]*:"
+    rb"[ \t]*+(?:\r?\n[ \t]++)*+([^\r\n]+(?:\r?\n[ \t][^\r\n]*)*)"
     rb"|^sec-websocket-protocol:[ \t]*([^\r\n]*[^\s,]{%d}[^\r\n]*)"
     rb"|\AGET [^\s?]*\?([^\s]+)" % (MAX_NAME_BYTES + 1),
     re.MULTILINE | re.IGNORECASE,

@@ -78,6 +78,11 @@ class Unwrapper(Protocol):
         """Outer bytes up to the latest that were not given out yet and still may be."""
         ...
 
+    @property
+    def searched_from(self) -> int | None:
+        """Outer offset since which no frame was found; None while frames are read."""
+        ...
+
     def feed(self, data: bytes, offset: int) -> list[Item]:
         """One segment's bytes, which begin at this offset of the outer stream and follow those fed before."""
         ...

@@ -76,11 +76,13 @@ class Stream(NamedTuple):
 
     new: makes an object with decompress(data, most bytes wanted), eof and unused_data (bytes or None).
     step_bytes: limit -> most input for one step.
+    takes_all: the object keeps none of its input back, however much it gives; its limit is step_bytes.
     """
 
     new: Callable[[], Any]
     errors: tuple[type[Exception], ...]
     step_bytes: Callable[[int], int]
+    takes_all: bool = False
 
 
 class _ZstdStream:
@@ -117,6 +119,7 @@ ZSTD = Stream(
     _ZstdStream,
     (zstandard.ZstdError,),
     lambda limit: max(CAREFUL_BYTES, limit // _ZSTD_BYTES_PER_INPUT_BYTE),
+    takes_all=True,
 )
 
 
@@ -158,7 +161,9 @@ def _streamed(stream: Stream, data: bytes, limit: int, step_bytes: int) -> Decom
         at += len(step)
         pieces.append(piece[:room])
         given += len(piece)
-        if len(piece) > room or (len(piece) == room and not current.eof):
+        # The end of a frame, its checksum for one, may come with the next step and gives nothing.
+        ended = current.eof or (stream.takes_all and at < len(data))
+        if len(piece) > room or (len(piece) == room and not ended):
             return Decompressed(b"".join(pieces), LIMIT_REACHED, limited=True)
         room -= len(piece)
         if current.eof:

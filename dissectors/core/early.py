@@ -7,6 +7,7 @@ read; those for which there is no room, or no request.
 
 from __future__ import annotations
 
+from dissectors.core.budget import FRAME_BYTES
 from dissectors.core.limits import Limits
 from dissectors.core.model import Frame
 
@@ -28,6 +29,11 @@ class EarlyFrames:
         self._limits = limits
         self.waiting: dict[int, Frame] = {}
         self._bytes = 0
+
+    @property
+    def held_bytes(self) -> int:
+        """Memory of what waits, roughly."""
+        return self._bytes + FRAME_BYTES * len(self.waiting)
 
     def hold(self, key: int, frame: Frame) -> list[Frame]:
         """Keep a frame under an id that no frame has. Gives the oldest ones when there are too many."""

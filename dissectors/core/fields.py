@@ -21,7 +21,8 @@ FieldSource = Literal["row", "derived", "context"]
 class Field:
     """One field. raw: its kind in raw rows, where that is another one than its column's.
 
-    unit: empty for names and codes. secret: masked where it is decoded. json: its text is JSON.
+    unit: empty for names and codes. secret: masked where it is decoded. json: its text is JSON. content: its text is
+    what one message holds, and is kept whole; other texts are names, which stand in many rows and have a limit.
     """
 
     name: str
@@ -31,6 +32,7 @@ class Field:
     nullable: bool = True
     secret: bool = False
     json: bool = False
+    content: bool = False
     source: FieldSource = "row"
     raw: Kind | None = None
 
@@ -38,6 +40,11 @@ class Field:
     def raw_kind(self) -> Kind:
         """The kind of its values in raw rows."""
         return self.raw or self.kind
+
+    @property
+    def is_name(self) -> bool:
+        """It may stand in many rows of one message."""
+        return self.raw_kind == "string" and not (self.json or self.content)
 
     @property
     def helps(self) -> bool:

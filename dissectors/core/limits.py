@@ -24,6 +24,7 @@ class CaptureLimits:
     fragment_timeout_s: fragments of one IP packet come within this time of the capture's clock.
     max_fragment_bytes, max_datagrams: unfinished IP packets kept, in memory and in number; the oldest are given up.
     clock_back_s, clock_forward_s: steps of the capture's clock that get a remark; max_clock_remarks of them.
+    usual_packing_ratio, packing_slack_bytes: a compressed capture is read up to so many times its size and the slack.
     max_remarks, max_interfaces, max_comments, max_names, max_secrets, max_secrets_bytes: what is kept in the
         statistics; what is beyond is counted.
     """
@@ -36,6 +37,8 @@ class CaptureLimits:
     fragment_timeout_s: int = 30
     max_fragment_bytes: int = 16 * MIB
     max_datagrams: int = 10_000
+    usual_packing_ratio: int = 100
+    packing_slack_bytes: int = 32 * MIB
     max_remarks: int = 200
     max_interfaces: int = 10_000
     max_comments: int = 1000
@@ -56,8 +59,9 @@ class Limits:
         default, socket.request.max.bytes).
     max_pending_bytes: out-of-order bytes held per direction while a gap may still close.
     max_pending_packets: packets of a flow that may pass before an acknowledged gap is given up.
-    max_held_bytes: bytes that all flows together wait with (out of order, incomplete frames, protocol not known yet);
-        beyond it those that hold most are made to let go.
+    max_held_bytes: memory that all open flows together take, with the overhead of objects: themselves, bytes out of
+        order, incomplete frames, protocols not known yet, messages without an answer, held records (`core/budget.py`).
+        Beyond it those that wait with most let go; where that is not enough, those idle longest end.
     max_open_flows: flows kept open at a time; beyond it those that were idle longest are ended.
     max_half_open: connection attempts without an answer that are remembered, and that get a row; the rest is counted.
         Each of several processes counts its own share, for none sees the attempts of the others.
@@ -69,7 +73,8 @@ class Limits:
     max_outstanding: requests without a response held per flow.
     max_unheard: the same for a flow of which no response was ever captured; its requests need not wait for one.
     max_outstanding_tokens: the same for bare SASL tokens of Kafka; clients send one at a time.
-    max_early, max_early_bytes: responses held per flow because their requests may come later.
+    max_early, max_early_bytes: responses held per flow because their requests may come later; as many requests of
+        Kafka go on waiting that the answer to a newer one overtook.
     max_fetch_sessions, max_fetch_session_partitions: Kafka fetch sessions remembered per flow, partitions of each.
     max_api_versions: APIs per flow of which is remembered what the broker offers and the client uses; Kafka has fewer
         than 100, a hostile answer could name 65,536.
@@ -81,6 +86,8 @@ class Limits:
     max_held_records_bytes: record data of Produce requests held per flow until their answers tell the offsets; with
         payload, documents of MongoDB requests that wait for a reply.
     max_payload_bytes: shown of one key, value or header.
+    max_name_characters: of a name (client id, topic, group and the like) in tables; of a longer one its beginning, its
+        length and a digest, since it may stand in every row.
     max_properties, max_filters: read of one MQTT packet; what is beyond is left out.
     max_topic_bytes: MQTT topics remembered per flow for their aliases.
     max_undecided_frames, max_undecided_bytes: MQTT packets of a flow held until its protocol level shows.
@@ -93,7 +100,7 @@ class Limits:
     max_frame_bytes: int = 110 * MIB
     max_pending_bytes: int = 4 * MIB
     max_pending_packets: int = 64
-    max_held_bytes: int = 256 * MIB
+    max_held_bytes: int = 1024 * MIB
     max_open_flows: int = 100_000
     max_half_open: int = 10_000
     max_compared_pairs: int = 20_000
@@ -115,6 +122,7 @@ class Limits:
     max_records_per_batch: int = 500_000
     max_held_records_bytes: int = 32 * MIB
     max_payload_bytes: int = MIB
+    max_name_characters: int = 1024
     max_properties: int = 1000
     max_filters: int = 10_000
     max_topic_bytes: int = 4 * MIB

@@ -89,8 +89,8 @@ EXCHANGES = Fields(
     Field(
         "status",
         "string",
-        "ok (answered; an answer not decoded has no error_code), error, unanswered, orphan, one_way",
-        nullable=False,
+        "ok (answered; an answer not decoded has no error_code), error, unanswered, orphan, one_way; null: not "
+        "known, since a limit ended the wait",
     ),
     Field("error_code", "int64", "first error code that is not 0, else 0; null when unanswered or undecoded"),
     Field("error_name", "string", "the code's name in the protocol's documents", source="derived"),
@@ -118,7 +118,7 @@ EXPERT_INFOS = Fields(
     Field("severity", "string", "chat, note, warn or error", nullable=False),
     Field("group", "string", "capture, tcp, framing, malformed, undecoded, limit, protocol, bug", nullable=False),
     Field("code", "string", "stable name of the remark", nullable=False),
-    Field("text", "string", "the remark for people", nullable=False),
+    Field("text", "string", "the remark for people", nullable=False, content=True),
     Field("span", "string", "stream offsets first-last it is about"),
 )
 

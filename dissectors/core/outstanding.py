@@ -7,7 +7,7 @@ response that was read early has its request after all.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Generic, Protocol, TypeVar
 
 from dissectors.core.early import EARLY_NS, EarlyFrames
@@ -28,6 +28,10 @@ class Pairing(Protocol[Request_contra, Out_contra]):
         """This request waits no longer."""
         ...
 
+    def given_up(self, request: Request_contra, out: Out_contra) -> None:
+        """Nobody waits for the response to this request any more, which may come."""
+        ...
+
     def respond(self, frame: Frame, out: Out_contra) -> None:
         """This response was read before its request, which waits now."""
         ...
@@ -45,15 +49,18 @@ class Outstanding(Generic[Request, Out]):
     """requests: those that wait, by id, the oldest first. heard: was any response captured? Picklable.
 
     certain: the id of a request whose response was read early for certain, however much later it was sent.
+    lost: bytes of the flow are missing from the capture, so a response that does not come may be among them.
     """
 
-    __slots__ = ("_early", "_limits", "certain", "heard", "requests")
+    __slots__ = ("_early", "_limits", "_overtaken", "certain", "heard", "lost", "requests")
 
     def __init__(self, limits: Limits) -> None:
         self._limits = limits
         self._early = EarlyFrames(limits)
         self.requests: dict[int, Request] = {}
+        self._overtaken: dict[int, Request] = {}
         self.heard = False
+        self.lost = False
         self.certain: int | None = None
 
     @property
@@ -61,31 +68,53 @@ class Outstanding(Generic[Request, Out]):
         """Responses that were read before their request, by id."""
         return self._early.waiting
 
+    @property
+    def early_bytes(self) -> int:
+        """Memory of the responses that were read before their request, roughly."""
+        return self._early.held_bytes
+
     def wait(self, key: int, request: Request, frame: Frame, pairing: Pairing[Request, Out], out: Out) -> None:
         """Hold a request, read in this frame; one with the same id goes, and the oldest when there are too many."""
         requests = self.requests
+        if key in self._overtaken:
+            pairing.unanswered(self._overtaken.pop(key), out)
         if key in requests:
             pairing.unanswered(requests.pop(key), out)
         elif not self.heard and len(requests) >= self._limits.max_unheard:
             pairing.unanswered(requests.pop(next(iter(requests))), out)
             pairing.limit(frame, out, "unheard_requests")
         elif len(requests) >= self._limits.max_outstanding:
-            pairing.unanswered(requests.pop(next(iter(requests))), out)
+            pairing.given_up(requests.pop(next(iter(requests))), out)
             pairing.limit(frame, out, "outstanding_requests")
         requests[key] = request
         if self._early.waiting:
             self._answer_early(key, frame.ts_ns, pairing, out)
 
     def take_in_order(self, key: int, pairing: Pairing[Request, Out], out: Out) -> None:
-        """The response to a request that waits came, where responses come in the order of the requests.
+        """The response to a request that waits came, where responses should come in the order of the requests.
 
-        Those to older requests are lost: another request may take their id.
+        Those to older requests are lost where the capture lost bytes: another request may take their id. Else some of
+        the older ones, the latest, go on waiting apart: `take_overtaken`.
         """
         requests = self.requests
         while (oldest := next(iter(requests))) != key:
-            pairing.unanswered(requests.pop(oldest), out)
+            request = requests.pop(oldest)
+            if self.lost:
+                pairing.unanswered(request, out)
+                continue
+            self._overtaken[oldest] = request
+            if len(self._overtaken) > self._limits.max_early:
+                pairing.given_up(self._overtaken.pop(next(iter(self._overtaken))), out)
         del requests[key]
         self.heard = True
+
+    def overtaken(self, key: int) -> Request | None:
+        """The request with this id, if a newer one was answered before it and no byte was lost."""
+        return None if self.lost else self._overtaken.get(key)
+
+    def take_overtaken(self, key: int) -> None:
+        """The response to such a request came."""
+        del self._overtaken[key]
 
     def hold_early(self, key: int, frame: Frame, pairing: Pairing[Request, Out], out: Out) -> None:
         """Keep a response without request: a capture may hold it before its request (several receive queues)."""
@@ -98,11 +127,18 @@ class Outstanding(Generic[Request, Out]):
 
     def finish(self, pairing: Pairing[Request, Out], out: Out) -> None:
         """The flow ended: nothing that waits is answered any more."""
+        self._end(pairing.unanswered, pairing, out)
+
+    def let_go(self, pairing: Pairing[Request, Out], out: Out) -> None:
+        """Hold nothing any more, although the flow goes on."""
+        self._end(pairing.given_up, pairing, out)
+
+    def _end(self, tell: Callable[[Request, Out], None], pairing: Pairing[Request, Out], out: Out) -> None:
         for frame in self._early.rest():
             pairing.orphan(frame, out)
-        for request in self.requests.values():
-            pairing.unanswered(request, out)
-        self.requests = {}
+        for request in (*self._overtaken.values(), *self.requests.values()):
+            tell(request, out)
+        self.requests, self._overtaken = {}, {}
 
     def _answer_early(self, key: int, ts_ns: int, pairing: Pairing[Request, Out], out: Out) -> None:
         """The request with this id and time, whose response may have come before it."""

@@ -23,6 +23,7 @@ from typing import NamedTuple, Protocol, runtime_checkable
 
 from dissectors.core.fields import Fields
 from dissectors.core.inspect import Inspect, MayHide, anything, undecoded
+from dissectors.core.judged import Judged
 from dissectors.core.limits import Limits
 from dissectors.core.model import Frame, Row
 from dissectors.core.options import DecodeOptions
@@ -152,6 +153,27 @@ class PairsByOrder(Protocol):
     def lost(self, direction: int, out: Sink) -> None:
         """Bytes of this direction are missing between the frames fed so far and the next one."""
         ...
+
+
+@runtime_checkable
+class HoldsRequests(Protocol):
+    """What a conversation also has in which messages wait for their answers."""
+
+    @property
+    def held_bytes(self) -> int:
+        """Memory of what waits, with the overhead of objects, roughly; see `core/budget.py`."""
+        ...
+
+    def let_go(self, out: Sink) -> None:
+        """Give the rows of what waits, with no status since an answer may come, and hold it no longer."""
+        ...
+
+
+@runtime_checkable
+class CountsJudged(Protocol):
+    """What a conversation also has whose `boundary` may read far: how many bytes all its judgements have read."""
+
+    judged: Judged
 
 
 @dataclass(frozen=True, slots=True)

@@ -48,7 +48,7 @@ def message_row(
 def exchange_row(
     *,
     ts: int,
-    status: str,
+    status: str | None,
     operation: str | None = None,
     version: str | None = None,
     client_id: str | None = None,

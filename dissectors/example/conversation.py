@@ -49,11 +49,12 @@ NOBODY = Nobody()
 class ExampleConversation:
     """Pairs the messages of one flow. Picklable; holds no input or output."""
 
-    __slots__ = ("_limits", "_outstanding", "_pipelines", "_remarks", "_versions")
+    __slots__ = ("_given_up", "_limits", "_outstanding", "_pipelines", "_remarks", "_versions")
 
     def __init__(self, limits: Limits) -> None:
         self._limits = limits
         self._outstanding: deque[Half] = deque()
+        self._given_up = 0
         self._versions = {KNOWN_VERSION}
         self._pipelines = False
         self._remarks = 0
@@ -74,6 +75,7 @@ class ExampleConversation:
         next from the server answers its newest request.
         """
         keep = 1 if direction == SERVER_TO_CLIENT and not self._pipelines else 0
+        self._given_up = 0
         while len(self._outstanding) > keep:
             _add_exchange(self._outstanding.popleft(), None, "unanswered", out)
 
@@ -90,7 +92,7 @@ class ExampleConversation:
             _add_message(frame, None, str(problem) if frame.complete else CUT, out)
             return
         in_place = known.frame_type == SENT[direction]
-        is_orphan = in_place and known.frame_type == RESPONSE and not self._outstanding
+        is_orphan = in_place and known.frame_type == RESPONSE and (self._given_up or not self._outstanding)
         _add_message(frame, known, CUT if not frame.complete else ORPHAN if is_orphan else None, out)
         self._remark_unknown(frame, known, out)
         if known.role is not None and not in_place:
@@ -103,14 +105,18 @@ class ExampleConversation:
 
     def _request(self, frame: Frame, known: Header, out: Sink) -> None:
         if len(self._outstanding) >= self._limits.max_outstanding:
-            _add_exchange(self._outstanding.popleft(), None, "unanswered", out)
+            _add_exchange(self._outstanding.popleft(), None, None, out)
+            self._given_up += 1
             text = "too many requests wait for a response"
             self._remark(frame, "note", "limit", "outstanding_requests", text, out)
         self._outstanding.append(_half(frame, known))
 
     def _response(self, frame: Frame, known: Header, out: Sink) -> None:
         self._pipelines = self._pipelines or len(self._outstanding) > 1
-        if self._outstanding:
+        if self._given_up:
+            self._given_up -= 1
+            _add_exchange(None, _half(frame, known), "orphan", out)
+        elif self._outstanding:
             _add_exchange(self._outstanding.popleft(), _half(frame, known), "ok", out)
         else:
             _add_exchange(None, _half(frame, known), "orphan", out)
@@ -170,7 +176,7 @@ def _half(frame: Frame, known: Header) -> Half:
     return Half(frame.stream_offset, frame.size, frame.packet_last, frame.ts_ns, str(known.version))
 
 
-def _add_exchange(request: Half | None, response: Half | None, status: str, out: Sink) -> None:
+def _add_exchange(request: Half | None, response: Half | None, status: str | None, out: Sink) -> None:
     """A row of `exchanges`. An orphan's time and version are those of the response."""
     rows = out.rows("exchanges")
     known = request or response

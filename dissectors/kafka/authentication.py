@@ -42,7 +42,7 @@ class Authentication:
         place = (frame.stream_offset, frame.size, frame.packet_last, frame.ts_ns)
         request = Request(-1, -1, -1, talk.client_id, *place, None)
         if len(talk.waiting) >= self._limits.max_outstanding_tokens:
-            self._add_exchange(talk.waiting.pop(0), "unanswered", out)
+            self._add_exchange(talk.waiting.pop(0), None, out)
             self._remarks.limit(frame, out.sink, "outstanding_tokens")
         talk.token(request, frame.data[start + 4 : end])
         self._add_message(frame, out, "request")
@@ -82,6 +82,6 @@ class Authentication:
             line = " ".join(f"{name}={value}" for name, value in words if value is not None) or None
             add_message(out.messages, frame, role, TOKEN, client_id=self.talk.client_id, summary=line)
 
-    def _add_exchange(self, request: Request, status: str, out: Output, answer: Frame | None = None) -> None:
+    def _add_exchange(self, request: Request, status: str | None, out: Output, answer: Frame | None = None) -> None:
         if out.exchanges is not None:
             add_exchange(out.exchanges, request, TOKEN, status, answer)

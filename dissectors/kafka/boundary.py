@@ -9,7 +9,8 @@ from __future__ import annotations
 import struct
 
 from dissectors.core.errors import DecodeError
-from dissectors.core.model import CLIENT_TO_SERVER
+from dissectors.core.judged import Judged
+from dissectors.core.model import CLIENT_TO_SERVER, Frame
 from dissectors.core.outstanding import Outstanding
 from dissectors.kafka.first_request import Asked, FirstRequests
 from dissectors.kafka.framing import (
@@ -38,13 +39,14 @@ def plausible(
     hinted: bool,
     outstanding: Outstanding[Request, Output],
     first: FirstRequests,
+    judged: Judged,
 ) -> bool | None:
     """See `Conversation.boundary`. A response is believed only if the request it names waits and it decodes.
 
-    first: what the first request may have been; asked until there is one.
+    judged: counts what is read. first: what the first request may have been; asked until there is one.
     """
     if direction == CLIENT_TO_SERVER:
-        verdict = plausible_request(data, position, hinted)
+        verdict = plausible_request(data, position, hinted, judged)
         if verdict or not hinted or outstanding.requests or outstanding.heard:
             return verdict
         answered = first.verdict(data, position, outstanding.early, _decodes)
@@ -59,9 +61,15 @@ def plausible(
     if request is None:
         return rising_responses(data, position, hinted)
     end = position + 4 + size
+    judged.size += min(end, len(data)) - position
     if end > len(data):
         return _begins(request, data, position + 4, end) if hinted else None
     return _decodes(request, data, position + 4, end)
+
+
+def answers(request: Request, frame: Frame) -> bool:
+    """Is this whole frame, to its last byte, a response to the request?"""
+    return frame.complete and _decodes(request, frame.data, frame.start + 4, frame.end)
 
 
 def _decodes(request: Request | Asked, data: bytes, position: int, end: int) -> bool:

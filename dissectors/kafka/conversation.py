@@ -1,7 +1,8 @@
 """One Kafka connection: frames of both directions in, messages, exchanges and table rows out.
 
 A response cannot be decoded without its request's API and version, so requests wait until it comes. Brokers answer the
-requests of one connection in order, so a correlation id that stands twice means the older request.
+requests of one connection in order (Kafka's protocol guide, "Network"), so a correlation id that stands twice means the
+older request, and an answer in another order is remarked on.
 """
 
 from __future__ import annotations
@@ -9,7 +10,9 @@ from __future__ import annotations
 import struct
 from collections.abc import Sequence
 
+from dissectors.core.budget import BODY_TIMES, REQUEST_BYTES
 from dissectors.core.errors import DecodeError
+from dissectors.core.judged import Judged
 from dissectors.core.limits import Limits
 from dissectors.core.model import CLIENT_TO_SERVER, Frame
 from dissectors.core.options import DecodeOptions
@@ -17,13 +20,14 @@ from dissectors.core.outstanding import Outstanding
 from dissectors.core.protocol import Sink
 from dissectors.core.rows import CUT, ORPHAN, orphan_row
 from dissectors.kafka.authentication import Authentication
-from dissectors.kafka.boundary import plausible
+from dissectors.kafka.boundary import answers, plausible
 from dissectors.kafka.first_request import FirstRequests
 from dissectors.kafka.headers import API_VERSIONS, decode_response, request_header, response_header
 from dissectors.kafka.operation import Operation, operation
 from dissectors.kafka.output import Output, add_exchange, add_message, output
 from dissectors.kafka.remarks import FrameRemarks
 from dissectors.kafka.rows.api_rows import PRODUCE, ExchangeRows
+from dissectors.kafka.rows.data_rows import ProducedPartition
 from dissectors.kafka.rows.errors_in import error_finder
 from dissectors.kafka.rows.fields import Request, Response
 from dissectors.kafka.rows.version_rows import ConnectionVersions
@@ -34,18 +38,21 @@ from dissectors.kafka.summary import summary
 # Text or a bare SASL token read as a header shows versions far above this; then its client id is none either.
 MAX_VERSION = 1000
 
+# A partition of a Produce that waits: its value, and what was read of its batch.
+PARTITION_BYTES = 1000
 _read_correlation_id = struct.Struct(">i").unpack_from
 
 
 class KafkaConversation:
     """Pairs and decodes the messages of one flow. Picklable; holds no input or output."""
 
-    __slots__ = ("_authentication", "_first", "_outstanding", "_remarks", "_rows", "_versions")
+    __slots__ = ("_authentication", "_first", "_outstanding", "_remarks", "_rows", "_versions", "judged")
 
     def __init__(self, limits: Limits, options: DecodeOptions | None = None) -> None:
         self._remarks = FrameRemarks(limits)
         self._outstanding: Outstanding[Request, Output] = Outstanding(limits)
         self._first = FirstRequests()
+        self.judged = Judged()
         self._authentication = Authentication(limits, self._remarks)
         self._rows = ExchangeRows(limits, options or DecodeOptions(), self._remarks.remarks)
         self._versions = ConnectionVersions(limits)
@@ -62,7 +69,20 @@ class KafkaConversation:
 
     def boundary(self, direction: int, data: bytes, position: int, hinted: bool) -> bool | None:
         """See `Conversation.boundary`."""
-        return plausible(direction, data, position, hinted, self._outstanding, self._first)
+        outstanding = self._outstanding
+        if outstanding.heard or (direction == CLIENT_TO_SERVER and outstanding.requests):
+            outstanding.lost = True  # the stream was read before, and goes on behind bytes that are missing
+        return plausible(direction, data, position, hinted, self._outstanding, self._first, self.judged)
+
+    @property
+    def held_bytes(self) -> int:
+        """See `HoldsRequests`."""
+        outstanding = self._outstanding
+        return sum(map(_held_by, outstanding.requests.values())) + outstanding.early_bytes
+
+    def let_go(self, out: Sink) -> None:
+        """See `HoldsRequests`."""
+        self._outstanding.let_go(self, output(out))
 
     def finish(self, out: Sink) -> None:
         """Give the requests that were never answered."""
@@ -132,10 +152,21 @@ class KafkaConversation:
         elif end - start < 8:
             self._unreadable(frame, out, "response", "the frame ends inside the response header")
         elif request is None:
-            outstanding.hold_early(correlation_id, frame, self, out)
+            self._not_waited_for(correlation_id, frame, out)
         else:
             outstanding.take_in_order(correlation_id, self, out)
             self._answered(request, frame, out)
+
+    def _not_waited_for(self, correlation_id: int, frame: Frame, out: Output) -> None:
+        """A response to none of the requests that wait: one that a newer one overtook, else it may come later."""
+        outstanding = self._outstanding
+        request = outstanding.overtaken(correlation_id)
+        if request is None or not answers(request, frame):
+            outstanding.hold_early(correlation_id, frame, self, out)
+            return
+        outstanding.take_overtaken(correlation_id)
+        self._remarks.out_of_order(frame, out.sink, operation(request.api_key, request.version), correlation_id)
+        self._answered(request, frame, out)
 
     def _answered(self, request: Request, frame: Frame, out: Output) -> None:
         """The response to this request."""
@@ -193,6 +224,10 @@ class KafkaConversation:
         """A request that waits no longer."""
         self._no_response(request, "unanswered", out)
 
+    def given_up(self, request: Request, out: Output) -> None:
+        """A request whose response may still come."""
+        self._no_response(request, None, out)
+
     def orphan(self, frame: Frame, out: Output) -> None:
         """A response whose request is not in the capture."""
         if out.messages is not None:
@@ -205,8 +240,8 @@ class KafkaConversation:
         """A limit was reached: said once."""
         self._remarks.limit(frame, out.sink, code)
 
-    def _no_response(self, request: Request, status: str, out: Output) -> None:
-        """The exchange of a request that has no response: unanswered, or one_way by design."""
+    def _no_response(self, request: Request, status: str | None, out: Output) -> None:
+        """The exchange of a request that has no response: unanswered, one_way by design, None where nobody knows."""
         if out.exchanges is not None:
             add_exchange(out.exchanges, request, operation(request.api_key, request.version), status)
         if request.api_key in out.apis:
@@ -223,6 +258,15 @@ class KafkaConversation:
     def _malformed(self, frame: Frame, out: Output, known: Operation, role: str, error: DecodeError) -> str:
         """What `messages` says of a body that could not be decoded; no remark where it is cut."""
         return self._remarks.malformed(frame, out.sink, known, role, error) if frame.complete else CUT
+
+
+def _held_by(request: Request) -> int:
+    """Memory of a request that waits. The records of a Produce are held apart from its value, or not at all."""
+    if request.api_key != PRODUCE:
+        return REQUEST_BYTES + BODY_TIMES * request.length
+    partitions: Sequence[ProducedPartition] = request.extra or ()
+    held = sum(partition.size for partition in partitions if partition.held is not None)
+    return REQUEST_BYTES + held + PARTITION_BYTES * len(partitions)
 
 
 def _response(frame: Frame, value: Value | None) -> Response:

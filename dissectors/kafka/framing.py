@@ -13,9 +13,10 @@ from collections.abc import Iterable
 
 from dissectors.core.errors import DecodeError
 from dissectors.core.framer import LengthFramer, Ordinary
+from dissectors.core.judged import Judged
 from dissectors.core.limits import Limits
 from dissectors.core.model import CLIENT_TO_SERVER
-from dissectors.kafka.headers import request_header
+from dissectors.kafka.headers import CONTROLLED_SHUTDOWN, request_header
 from dissectors.kafka.sasl_tokens import gssapi_token
 from dissectors.kafka.schema.api_keys import API_KEYS
 from dissectors.kafka.schema.compile import decoder
@@ -35,11 +36,14 @@ NEWER_VERSIONS = 10
 NEWER_KEYS = 40
 _LAST_KEY = max(API_KEYS) + NEWER_KEYS
 MAX_CLIENT_ID_BYTES = 1000
+_MOST_BYTES_PER_CHARACTER = 4  # of UTF-8
 # After a loss only frames below this are believed at first sight.
 RESYNC_MAX_FRAME_BYTES = 1 << 26
 RESYNC_MAX_FIRST_BYTE = RESYNC_MAX_FRAME_BYTES >> 24
 # Mid-stream, a probe looks at this many places that could be a header; Kafka shows itself long before.
 MAX_PROBED_STARTS = 2000
+# And reads so much of their bodies.
+MAX_PROBED_BYTES = 1 << 18
 _SURE, _LIKELY, _WEAK = 100, 60, 30
 # A size below 16 MiB, small API key and version, a correlation id that is not negative.
 _HEADER_LIKE = re.compile(rb"(?=\0[\s\S]{3}\0[\s\S]\0[\s\S][\0-\x7f])")
@@ -87,7 +91,7 @@ def _zero_bytes(data: bytes, position: int, end: int) -> Iterable[int]:
         found = data.find(b"\0", found + 1, end)
 
 
-def plausible_request(data: bytes, position: int, hinted: bool) -> bool | None:
+def plausible_request(data: bytes, position: int, hinted: bool, judged: Judged) -> bool | None:
     """Does a request start here? Proof is one that decodes to its last byte, or two that follow each other.
 
     Less is believed where a segment starts (`hinted`); elsewhere what is not all there waits for more bytes.
@@ -95,13 +99,13 @@ def plausible_request(data: bytes, position: int, hinted: bool) -> bool | None:
     end = len(data)
     if end - position < MIN_HEADER_BYTES:
         return None if data[position] <= RESYNC_MAX_FIRST_BYTE else False
-    score, cut = _requests_score(data, position, end)
+    score, cut = _requests_score(data, position, end, judged)
     if score >= _LIKELY and (hinted or score == _SURE):
         return True
     return None if score and cut else False
 
 
-def _requests_score(data: bytes, position: int, end: int) -> tuple[int, bool]:
+def _requests_score(data: bytes, position: int, end: int, judged: Judged) -> tuple[int, bool]:
     """How sure it is that requests follow each other from `position`, and whether more bytes could tell more.
 
     Those that are cut by `end` count as well. 100: the first one is proven, or two are likely; else the best one's
@@ -112,7 +116,7 @@ def _requests_score(data: bytes, position: int, end: int) -> tuple[int, bool]:
         if end - position < MIN_HEADER_BYTES:
             return best, True
         size = _size(data, position)[0]
-        score = _request_score(data, position, end, size)
+        score = _request_score(data, position, end, size, judged)
         if score == 0:
             return min(best, _WEAK), False
         likely += score >= _LIKELY
@@ -125,14 +129,16 @@ def _requests_score(data: bytes, position: int, end: int) -> tuple[int, bool]:
 
 def is_request(data: bytes, position: int, end: int) -> bool:
     """Is the frame at `position` (its size first) likely a request? So bare SASL tokens and requests are told apart."""
-    return _request_score(data, position, end, end - position - 4) >= _LIKELY
+    return _request_score(data, position, end, end - position - 4, Judged()) >= _LIKELY
 
 
-def _request_score(data: bytes, position: int, end: int, size: int) -> int:
+def _request_score(data: bytes, position: int, end: int, size: int, judged: Judged) -> int:
     """100: it has a client id and the body decodes to its last byte; 60: one of both; 30: a header at least; 0: no."""
     if not MIN_REQUEST_BYTES <= size <= RESYNC_MAX_FRAME_BYTES:
         return 0
     frame_end = position + 4 + size
+    if end - position >= MIN_HEADER_BYTES and not _may_be_header(*_header(data, position + 4)):
+        return 0
     try:
         api_key, version, correlation_id, client_id, body = request_header(data, position + 4, min(frame_end, end))
     except DecodeError:
@@ -144,6 +150,7 @@ def _request_score(data: bytes, position: int, end: int, size: int) -> int:
     decode = decoder(api_key, version, "request")
     if decode is None or frame_end > end:
         return _LIKELY if client_id else _WEAK
+    judged.size += size
     try:
         whole = decode(data, body, frame_end)[1] == frame_end
     except DecodeError:
@@ -170,6 +177,14 @@ def _is_believable(api_key: int, version: int, correlation_id: int) -> bool:
     known = API_KEYS.get(api_key)
     newest = known.newest if known else 0
     return 0 <= api_key <= _LAST_KEY and 0 <= version <= newest + NEWER_VERSIONS and correlation_id >= 0
+
+
+def _may_be_header(api_key: int, version: int, correlation_id: int, id_bytes: int) -> bool:
+    """Is the client id worth reading? At a chance place it seems to be tens of kB long."""
+    if not _is_believable(api_key, version, correlation_id):
+        return False
+    has_none = api_key == CONTROLLED_SHUTDOWN and version == 0
+    return has_none or id_bytes <= MAX_CLIENT_ID_BYTES * _MOST_BYTES_PER_CHARACTER
 
 
 def _looks_like_id(client_id: str) -> bool:
@@ -206,19 +221,21 @@ def probe(client: bytes, server: bytes, whole: bool) -> int:
     if client:
         if whole and len(client) >= 4 and gssapi_token(client, 4, 4 + _size(client, 0)[0]):
             return _LIKELY
-        at_start, _ = _requests_score(client, 0, len(client))
+        at_start, _ = _requests_score(client, 0, len(client), Judged())
         return at_start if whole or at_start >= _LIKELY else max(at_start, _score_inside(client))
     return _WEAK if server and rising_responses(server, 0, True) else 0
 
 
 def _score_inside(client: bytes) -> int:
     """100 when requests certainly start somewhere in a stream that began mid-stream, 30 when they may, else 0."""
-    best = 0
+    best, judged = 0, Judged()
     starts = (match.start() for match in _HEADER_LIKE.finditer(client, 1))
     for position in itertools.islice(starts, MAX_PROBED_STARTS):
-        score, _ = _requests_score(client, position, len(client))
+        score, _ = _requests_score(client, position, len(client), judged)
         if score == _SURE:
             return _SURE
         if score:
             best = _WEAK
+        if judged.size > MAX_PROBED_BYTES:
+            break
     return best

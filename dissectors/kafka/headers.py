@@ -47,7 +47,7 @@ def request_header(buf: bytes, pos: int, end: int) -> tuple[int, int, int, str |
         if version >= _FLEXIBLE.get(api_key, _NEVER):
             count = buf[body]
             body += 1
-            if count:
+            if count and body <= end:
                 body = skip_tags(buf, body, count, end)
     except (IndexError, struct.error):
         raise DecodeError("the frame ends inside the request header") from None
@@ -68,7 +68,7 @@ def response_header(api_key: int, version: int, buf: bytes, pos: int, end: int) 
         if version >= _FLEXIBLE_RESPONSE.get(api_key, _NEVER):
             count = buf[body]
             body += 1
-            if count:
+            if count and body <= end:
                 body = skip_tags(buf, body, count, end)
     except (IndexError, struct.error):
         raise DecodeError("the frame ends inside the response header") from None

@@ -60,7 +60,7 @@ def add_exchange(
     rows: list[Row],
     request: Request,
     known: Operation,
-    status: str,
+    status: str | None,
     answer: Frame | None = None,
     error_code: int | None = None,
     throttle_time_ms: int | None = None,

@@ -13,9 +13,9 @@ from dissectors.kafka.operation import Operation
 
 # What is said once for each connection when a limit was reached.
 LIMIT_TEXTS: Mapping[str, str] = {
-    "outstanding_requests": "too many requests wait for a response; the oldest are given as unanswered",
+    "outstanding_requests": "too many requests wait for a response; the oldest are given up, with no status",
     "unheard_requests": "no response was captured so far; only the newest requests go on waiting for one",
-    "outstanding_tokens": "too many bare SASL tokens wait for an answer; the oldest are given as unanswered",
+    "outstanding_tokens": "too many bare SASL tokens wait for an answer; the oldest are given up, with no status",
     "early_responses": "too many responses wait for a request that may come later; the oldest are given as orphans",
     "fetch_sessions": "fetch sessions are too many or too large to remember; some offsets asked for stay unknown",
     "api_versions": "APIs are too many to remember; kafka_api_versions leaves some out",
@@ -60,6 +60,11 @@ class FrameRemarks:
         what = f"{known.name} v{known.version} {role}: {text}"
         self.add(frame, out, ("error", "malformed", "malformed_message", what))
         return text
+
+    def out_of_order(self, frame: Frame, out: Sink, known: Operation, correlation_id: int) -> None:
+        """An answer that comes after that to a newer request."""
+        what = f"{known.name} (correlation id {correlation_id}) is answered after a request that was sent later"
+        self.add(frame, out, ("warn", "protocol", "answer_out_of_order", what))
 
     def trailing(self, frame: Frame, out: Sink, known: Operation, role: str, count: int) -> None:
         """Bytes behind the last field."""

@@ -11,13 +11,31 @@ from functools import lru_cache
 from hashlib import blake2b
 
 from dissectors.mongo import shapes
-from dissectors.mongo.bson_fields import ARRAY, Fields, Span, boolean, document, element_spans, inner, integer, text
+from dissectors.mongo.bson_fields import (
+    ARRAY,
+    DOCUMENT,
+    MIN_DOCUMENT_BYTES,
+    REGEX,
+    Fields,
+    Span,
+    boolean,
+    document,
+    element_spans,
+    inner,
+    integer,
+    text,
+    value_size,
+)
 from dissectors.mongo.command_names import command_name
 from dissectors.mongo.messages import Message
 from dissectors.mongo.rows import Facts
 
 # Statements of one update, delete or bulkWrite that take part in its shape; they are counted whatever their number.
 MAX_STATEMENTS = 50
+# Documents of an insert whose ids are told.
+MAX_IDS = 100
+# What an _id in a filter may be without asking for that very value.
+_NOT_EQUAL = (DOCUMENT, REGEX)
 # Characters of a text whose digest is remembered.
 MAX_CACHED = 2048
 # Characters of a shape that is shown; longer ones are told apart by their digest only.
@@ -43,9 +61,22 @@ def literals_id(data: bytes, start: int, end: int) -> str:
     return f"{zlib.crc32(memoryview(data)[start:end]):08x}"
 
 
+def id_digest(data: bytes, start: int, end: int) -> tuple[int, int, int] | None:
+    """Of a document that begins with _id: the type of it, 32 bits of its bytes, and where it ends; None of others."""
+    value = start + 9
+    if data[start + 5 : value] != b"_id\0" or value > end:
+        return None
+    size = value_size(data, data[start + 4], value, end)
+    behind = value + size
+    if size < 0 or behind >= end:
+        return None
+    return data[start + 4], zlib.crc32(memoryview(data)[value:behind], data[start + 4]), behind
+
+
 def add_shape(facts: Facts, name: str, fields: Fields, message: Message) -> None:
     """query_shape, shape_id, literals_id and documents_sent."""
     data = message.data
+    span = None
     statements = _STATEMENTS.get(name)
     if statements is not None:
         _add_statements(facts, name, statements, fields, message)
@@ -61,6 +92,10 @@ def add_shape(facts: Facts, name: str, fields: Fields, message: Message) -> None
         span = fields.get(_LITERALS.get(name, b""))
         if span is not None:
             facts["literals_id"] = literals_id(data, span[1], span[2])
+    if name == "find" and span is not None and span[0] == DOCUMENT:
+        asked = id_digest(data, span[1], span[2])
+        if asked is not None and asked[0] not in _NOT_EQUAL and asked[2] == span[2] - 1:
+            facts["document_ids"] = [asked[1]]
     shape = facts.get("query_shape")
     if name == "aggregate":
         facts["tailable"] = shape is not None and shape.startswith('{"pipeline":[{"$changeStream"')
@@ -101,6 +136,9 @@ def _add_statements(facts: Facts, name: str, key: bytes, fields: Fields, message
         facts["documents_sent"] = sequence.documents
         start, end = sequence.start, sequence.end
     if name == "insert":
+        places = [(one[1], one[2]) for one in spans[:MAX_IDS]] if spans else _document_places(data, start, end)
+        found = [one for place in places if (one := id_digest(data, *place)) is not None]
+        facts["document_ids"] = [digest for _, digest, _ in found] or None
         return
     facts["literals_id"] = literals_id(data, start, end)
     if spans:
@@ -109,6 +147,18 @@ def _add_statements(facts: Facts, name: str, key: bytes, fields: Fields, message
         documents = _sequence_documents(data, start, end)
     shaped = dict.fromkeys(_statement_shape(name, data, statement) for statement in documents)
     facts["query_shape"] = f'{{"{key.decode()}":[{",".join(shaped)}]}}'
+
+
+def _document_places(data: bytes, start: int, end: int) -> list[tuple[int, int]]:
+    """Where the first documents of a sequence lie."""
+    found: list[tuple[int, int]] = []
+    while end - start >= MIN_DOCUMENT_BYTES and len(found) < MAX_IDS:
+        size = int.from_bytes(data[start : start + 4], "little", signed=True)
+        if not MIN_DOCUMENT_BYTES <= size <= end - start:
+            break
+        found.append((start, start + size))
+        start += size
+    return found
 
 
 def _sequence_documents(data: bytes, start: int, end: int) -> list[Fields]:

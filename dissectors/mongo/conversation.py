@@ -29,6 +29,8 @@ from dissectors.mongo.replies import Outcome, outcome
 # Requests that want no reply, remembered in case that one comes nevertheless: at once, if ever. A reply to an older one
 # is given as an orphan.
 MAX_ONE_WAY = 64
+# A request that waits, with its facts; its document and texts take some times its length.
+PENDING_BYTES = 4_000
 
 
 class MongoConversation:
@@ -63,14 +65,29 @@ class MongoConversation:
             return plausible(data, position, hinted, None)
         return plausible(data, position, hinted, self._outstanding.requests.keys() | self._chains.keys())
 
+    @property
+    def held_bytes(self) -> int:
+        """See `HoldsRequests`."""
+        waiting = (*self._outstanding.requests.values(), *self._chains.values())
+        return sum(PENDING_BYTES + 2 * pending.length for pending in waiting) + self._outstanding.early_bytes
+
+    def let_go(self, out: Sink) -> None:
+        """See `HoldsRequests`."""
+        rows = output(out)
+        self._outstanding.let_go(self, rows)
+        self._end_chains(rows)
+
     def finish(self, out: Sink) -> None:
         """Give the requests that were never answered, and the exhaust streams that go on."""
         rows = output(out)
         self._outstanding.finish(self, rows)
-        for pending in self._chains.values():
-            self._over(pending, pending.outcome.status, rows)
-        self._chains = {}
+        self._end_chains(rows)
         self._remarks.finish(out)
+
+    def _end_chains(self, out: Output) -> None:
+        for pending in self._chains.values():
+            self._over(pending, pending.outcome.status, out)
+        self._chains = {}
 
     # Requests.
 
@@ -163,7 +180,7 @@ class MongoConversation:
         if out.messages is not None:
             add_message(out.messages, received, "response", pending.operation, pending.client_id, line)
 
-    def _over(self, pending: Pending, status: str, out: Output) -> None:
+    def _over(self, pending: Pending, status: str | None, out: Output) -> None:
         """The rows of an exchange that is over."""
         if out.exchanges is not None:
             add_exchange(out.exchanges, pending, status)
@@ -176,6 +193,10 @@ class MongoConversation:
     def unanswered(self, request: Pending, out: Output) -> None:
         """A request that waits no longer."""
         self._over(request, "one_way" if request.quiet else "unanswered", out)
+
+    def given_up(self, request: Pending, out: Output) -> None:
+        """A request whose reply may still come."""
+        self._over(request, "one_way" if request.quiet else None, out)
 
     def orphan(self, frame: Frame, out: Output) -> None:
         """A reply whose request is not in the capture."""

@@ -15,7 +15,7 @@ from dissectors.mongo.legacy import legacy_facts
 from dissectors.mongo.opcodes import OP_REPLY, opcode_name
 from dissectors.mongo.pending import Pending
 from dissectors.mongo.receiving import Received
-from dissectors.mongo.replies import Outcome, error_message, outcome, reply_facts
+from dissectors.mongo.replies import Outcome, duplicate_key, error_message, outcome, reply_facts
 from dissectors.mongo.rows import Facts
 
 
@@ -82,6 +82,8 @@ class ConnectionFacts:
                 limit = self._limits.max_payload_bytes
                 facts["response_document"] = document_json(message, pending.name, limit)
             facts["error_message"] = error_message(message)
+        elif facts.get("error_code") or facts.get("write_error_codes"):
+            facts["error_message"] = duplicate_key(error_message(message))
 
     def of_orphan(self, received: Received) -> Facts:
         """The facts of a reply whose request is not in the capture."""

@@ -57,7 +57,7 @@ def add_message(
     )
 
 
-def add_exchange(rows: list[Row], pending: Pending, status: str) -> None:
+def add_exchange(rows: list[Row], pending: Pending, status: str | None) -> None:
     """A row of `exchanges`."""
     found = pending.outcome
     offset, packet, ts_ns = pending.answer or (None, None, None)
@@ -82,7 +82,7 @@ def add_exchange(rows: list[Row], pending: Pending, status: str) -> None:
     )
 
 
-def add_command(rows: list[Row], pending: Pending, status: str, facts: Facts) -> None:
+def add_command(rows: list[Row], pending: Pending, status: str | None, facts: Facts) -> None:
     """A row of `mongo_commands`. facts: of connection, request and replies."""
     offset, packet, ts_ns = pending.answer or (None, None, None)
     latency = None if ts_ns is None or pending.awaitable else round((ts_ns - pending.ts_ns) / _NS_PER_MS, 6)

@@ -14,7 +14,7 @@ from dissectors.mongo.receiving import Received
 
 # What is said once for each connection when a limit was reached.
 LIMIT_TEXTS: Mapping[str, str] = {
-    "outstanding_requests": "too many requests wait for a reply; the oldest are given as unanswered",
+    "outstanding_requests": "too many requests wait for a reply; the oldest are given up, with no status",
     "unheard_requests": "no reply was captured so far; only the newest requests go on waiting for one",
     "early_responses": "too many replies wait for a request that may come later; the oldest are given as orphans",
     "exhaust_streams": "too many exhaust streams are open; the oldest are given as if they had ended",

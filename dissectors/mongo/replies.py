@@ -6,10 +6,12 @@ retryable writes and transactions specifications (errorLabels), bulkWrite comman
 
 from __future__ import annotations
 
+import re
 import struct
 from collections.abc import Callable
 from typing import NamedTuple
 
+from dissectors.core.secrets import MASK
 from dissectors.mongo.bson_fields import (
     ARRAY,
     DOCUMENT,
@@ -116,6 +118,20 @@ def reply_facts(command: str | None, message: Message, found: Outcome, to_comman
         counts = [integer(data, fields.get(key)) for key in (b"nInserted", b"nMatched", b"nDeleted")]
         facts["n"] = sum(count for count in counts if count is not None)
     return facts
+
+
+# `E11000 duplicate key error collection: shop.users index: email_1 dup key: { email: "a@b.org" }`, since MongoDB 4.2.
+_DUPLICATE = re.compile(r"(E11\d{3} duplicate key error[^{]{0,512}dup key: )\{(.{0,4096})\}", re.DOTALL)
+_KEY = re.compile(r"(?:^|, )([\w.$-]{0,128}): ")
+
+
+def duplicate_key(text: str | None) -> str | None:
+    """What may be said of such an error without payload: collection, index and the names of its keys; else None."""
+    found = _DUPLICATE.match(text or "")
+    if found is None:
+        return None
+    unquoted = re.sub(r'"(?:[^"\\]|\\.){0,4096}"', "", found[2].strip())
+    return f"{found[1]}{{ {', '.join(f'{key}: {MASK}' for key in _KEY.findall(unquoted)) or MASK} }}"
 
 
 def error_message(message: Message) -> str | None:

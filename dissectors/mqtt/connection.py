@@ -9,6 +9,7 @@ import json
 from typing import Any
 
 from dissectors.core.model import CLIENT_TO_SERVER, SERVER_TO_CLIENT, Row
+from dissectors.core.secrets import masked_value
 from dissectors.mqtt.levels import BRIDGE_BIT, LEVEL_31, LEVEL_50, VERSIONS
 from dissectors.mqtt.packet_types import CONNACK, DISCONNECT
 from dissectors.mqtt.reason_codes import reason_name
@@ -46,7 +47,8 @@ _AVAILABLE = {
 def user_properties(properties: dict[str, Any]) -> str | None:
     """User properties as JSON; None without any."""
     pairs = properties.get("user_property")
-    return json.dumps(pairs, ensure_ascii=False) if pairs else None
+    shown = [[name, masked_value(name, value)] for name, value in pairs or ()]
+    return json.dumps(shown, ensure_ascii=False) if shown else None
 
 
 class Connection:

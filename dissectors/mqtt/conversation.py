@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from dissectors.core.budget import FRAME_BYTES
+from dissectors.core.judged import Judged
 from dissectors.core.limits import Limits
 from dissectors.core.model import CLIENT_TO_SERVER, SERVER_TO_CLIENT, Frame
 from dissectors.core.options import DecodeOptions
@@ -68,6 +70,7 @@ class MqttConversation:
         "_remarks",
         "_requests",
         "_waiting",
+        "judged",
     )
 
     def __init__(self, limits: Limits, options: DecodeOptions | None = None) -> None:
@@ -78,6 +81,7 @@ class MqttConversation:
         self._publishing = Publishing(limits, options, self._connection, self._remarks)
         self._flights = self._publishing.flights
         self._requests = Requests(limits, self._connection, self._remarks, self._flights)
+        self.judged = Judged()
         self._held: list[Frame] = []
         self._held_bytes = 0
         self._waiting = True
@@ -99,12 +103,27 @@ class MqttConversation:
 
     def boundary(self, direction: int, data: bytes, position: int, hinted: bool) -> bool | None:
         """See `Conversation.boundary`."""
-        return plausible(data, position, direction, self._connection.level, hinted)
+        return plausible(data, position, direction, self._connection.level, hinted, self.judged)
 
     def lost(self, direction: int, out: Sink) -> None:
         """See `PairsByOrder.lost`: pings have nothing but their order, and what is missing from now on may be lost."""
         self._connection.lossy = True
         self._requests.lost(direction, output(out))
+
+    @property
+    def held_bytes(self) -> int:
+        """See `HoldsRequests`."""
+        undecided = self._held_bytes + FRAME_BYTES * len(self._held)
+        return undecided + self._flights.held_bytes + self._requests.held_bytes
+
+    def let_go(self, out: Sink) -> None:
+        """See `HoldsRequests`. The level is not waited for any more, either."""
+        rows = output(out)
+        if self._held:
+            self._remarks.limit(self._held[-1], rows, "unknown_level")
+            self._release(rows)
+        self._flights.let_go(rows)
+        self._requests.let_go(rows)
 
     def finish(self, out: Sink) -> None:
         """Give what is still open, and the row of the connection."""
@@ -158,6 +177,7 @@ class MqttConversation:
     def _release(self, out: Output) -> None:
         """Waiting is over."""
         held, self._held, self._waiting = self._held, [], False
+        self._held_bytes = 0
         for frame in held:
             self._message(frame, out)
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from dissectors.core.budget import FRAME_BYTES
 from dissectors.core.early import own_bytes
 from dissectors.core.limits import Limits
 from dissectors.core.model import Frame
@@ -38,6 +39,11 @@ class Early:
 
     def __len__(self) -> int:
         return len(self._held)
+
+    @property
+    def held_bytes(self) -> int:
+        """Memory of what waits, roughly."""
+        return self._bytes + 2 * FRAME_BYTES * len(self._held)
 
     def hold(self, key: Key, frame: Frame, found: Walked | None, error: str | None) -> list[EarlyAnswer]:
         """Keep an answer. Gives the oldest ones when there are too many: they answer nothing that was captured."""

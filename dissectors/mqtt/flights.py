@@ -24,7 +24,7 @@ from dissectors.mqtt.handshake import (
     Flight,
 )
 from dissectors.mqtt.levels import LEVEL_50
-from dissectors.mqtt.output import ORPHAN, Output, add_message, answered, orphan, unanswered
+from dissectors.mqtt.output import ORPHAN, Output, add_message, answered, given_up, orphan, unanswered
 from dissectors.mqtt.packet_types import PUBACK, PUBCOMP, PUBREC, PUBREL, operation_name
 from dissectors.mqtt.publish_rows import add_landed
 from dissectors.mqtt.reason_codes import FAILURE, reason_name
@@ -32,6 +32,8 @@ from dissectors.mqtt.remarks import Remarks
 from dissectors.mqtt.subscriptions import Asked, answered_by, asked_by
 from dissectors.mqtt.walk import Walked
 
+# A message in flight, beside its topic, properties and payload where that is shown.
+FLIGHT_BYTES = 1_500
 ACKNOWLEDGEMENTS = frozenset({PUBACK, PUBCOMP, PUBREC, PUBREL})
 
 
@@ -50,6 +52,12 @@ class Flights:
         # PUBREL without a PUBLISH on this connection, which wait for PUBCOMP.
         self._released: tuple[dict[int, Asked], dict[int, Asked]] = ({}, {})
         self.early = Early(limits)
+
+    @property
+    def held_bytes(self) -> int:
+        """Memory of what is in flight, roughly."""
+        flights = (flight for side in self.of for flight in side.values())
+        return sum(FLIGHT_BYTES + 2 * flight.length for flight in flights) + self.early.held_bytes
 
     def uses(self, direction: int, identifier: int) -> bool:
         """Is a message of this direction in flight with this packet identifier?"""
@@ -155,6 +163,17 @@ class Flights:
             flights.clear()
             for asked in released.values():
                 unanswered(out, self._connection, direction, asked)
+            released.clear()
+
+    def let_go(self, out: Output) -> None:
+        """Give what is in flight without saying how far it came: its acknowledgements may be on their way."""
+        self._lost(self.early.rest(), out)
+        for direction, (flights, released) in enumerate(zip(self.of, self._released, strict=True)):
+            for flight in flights.values():
+                add_landed(out, self._connection, direction, flight, None, None)
+            flights.clear()
+            for asked in released.values():
+                given_up(out, self._connection, direction, asked)
             released.clear()
 
     def _is_expected(self, packet_type: int, publisher: int, identifier: int) -> bool:

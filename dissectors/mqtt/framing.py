@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 
 from dissectors.core.errors import DecodeError
 from dissectors.core.framer import LARGE_FRAME_BYTES, LengthFramer
+from dissectors.core.judged import Judged
 from dissectors.core.limits import Limits
 from dissectors.core.protocol import Cut, Plausible
 from dissectors.mqtt.layout import LAYOUT
@@ -183,7 +184,9 @@ def _sensible(found: Walked, direction: int) -> bool:
     return may_travel(found.type, direction, found.level)
 
 
-def chain(data: bytes, position: int, direction: int, level: int | None, most: int) -> tuple[int, bool | None]:
+def chain(
+    data: bytes, position: int, direction: int, level: int | None, most: int, judged: Judged
+) -> tuple[int, bool | None]:
     """(packets that follow each other from here, whether the last one fits): at most `most` are looked at.
 
     The second value is True when the data ended with a whole packet or enough were found, None when it ended inside
@@ -194,6 +197,7 @@ def chain(data: bytes, position: int, direction: int, level: int | None, most: i
         end = header(data, position, direction, level)
         if end is None or (end != -1 and end > len(data)):
             return count, None
+        judged.size += max(end - position, 0)
         if end == -1 or strict(data, position, end, direction, level) is None:
             return count, False
         count += 1
@@ -201,12 +205,14 @@ def chain(data: bytes, position: int, direction: int, level: int | None, most: i
     return count, True
 
 
-def plausible(data: bytes, position: int, direction: int, level: int | None, hinted: bool) -> bool | None:
+def plausible(
+    data: bytes, position: int, direction: int, level: int | None, hinted: bool, judged: Judged
+) -> bool | None:
     """Does a packet start here? Several whole ones must follow each other, or one where a segment starts (`hinted`).
 
     None: more bytes may tell.
     """
-    count, fits = chain(data, position, direction, level, CHAIN)
+    count, fits = chain(data, position, direction, level, CHAIN, judged)
     if fits is False:
         return False
     if count >= CHAIN or (hinted and count):

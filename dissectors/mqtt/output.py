@@ -77,6 +77,12 @@ def unanswered(out: Output, of: Connection, direction: int, asked: Asked | None)
         _add_subscriptions(out, of, asked, None)
 
 
+def given_up(out: Output, of: Connection, direction: int, asked: Asked) -> None:
+    """The exchange of a request whose answer may still come, though nobody waits for it."""
+    _add_exchange(out, of, direction, asked, None)
+    _add_subscriptions(out, of, asked, None)
+
+
 def one_way(out: Output, of: Connection, direction: int, asked: Asked, code: int | None) -> None:
     """The exchange of a packet that wants no answer. code: its own."""
     error = code is not None and is_error(asked.type, code, of.level)
@@ -110,7 +116,7 @@ def _add_exchange(
     of: Connection,
     direction: int,
     asked: Asked,
-    status: str,
+    status: str | None,
     answer: Answered | None = None,
     error_code: int | None = None,
     error_name: str | None = None,

@@ -8,6 +8,7 @@ from __future__ import annotations
 import itertools
 import re
 
+from dissectors.core.judged import Judged
 from dissectors.core.model import CLIENT_TO_SERVER, SERVER_TO_CLIENT
 from dissectors.mqtt.framing import CHAIN, chain
 
@@ -21,6 +22,8 @@ _SURE, _CHAINED, _PAIRED, _WEAK = 100, 80, 60, 30
 _CONNECT_BYTES = 13
 # A capture may begin inside a packet: so many later places are tried.
 MAX_PROBED_STARTS = 500
+# And reads so much of the packets that may begin there.
+MAX_PROBED_BYTES = 1 << 18
 _INSIDE_CHAIN = CHAIN + 1
 _STARTS = re.compile(rb"(?=[\x30-\x35\x3a-\x3d\x40\x50\x62\x70\x82\x90\xa2\xb0\xc0\xd0])")
 
@@ -46,7 +49,7 @@ def probe(client: bytes, server: bytes, whole: bool) -> int:
 
 def _count(data: bytes, direction: int) -> tuple[int, bool]:
     """Packets at the start, and False when something else follows them."""
-    count, fits = chain(data, 0, direction, None, CHAIN)
+    count, fits = chain(data, 0, direction, None, CHAIN, Judged())
     return count, fits is not False
 
 
@@ -54,7 +57,10 @@ def _inside(client: bytes, server: bytes) -> int:
     """The same for streams that may begin inside a packet: a longer chain is wanted."""
     for data, direction in ((client, CLIENT_TO_SERVER), (server, SERVER_TO_CLIENT)):
         starts = (match.start() for match in _STARTS.finditer(data))
+        judged = Judged()
         for position in itertools.islice(starts, MAX_PROBED_STARTS):
-            if chain(data, position, direction, None, _INSIDE_CHAIN)[0] >= _INSIDE_CHAIN:
+            if chain(data, position, direction, None, _INSIDE_CHAIN, judged)[0] >= _INSIDE_CHAIN:
                 return _CHAINED
+            if judged.size > MAX_PROBED_BYTES:
+                break
     return 0

@@ -72,13 +72,12 @@ def add_at_once(
 
 
 def add_landed(
-    out: Output, of: Connection, direction: int, flight: Flight, handshake: str, answer: Frame | None
+    out: Output, of: Connection, direction: int, flight: Flight, handshake: str | None, answer: Frame | None
 ) -> None:
-    """A PUBLISH of QoS 1 or 2 is over. answer: what ended it."""
+    """A PUBLISH of QoS 1 or 2 is over. handshake: None where nobody knows. answer: what ended it."""
     reason = None if flight.code is None else reason_name(flight.code_of, flight.code, of.level)
     if out.exchanges is not None:
-        refused = handshake == "refused"
-        out.exchanges.append(_landed_exchange(of, direction, flight, answer, refused, reason))
+        out.exchanges.append(_landed_exchange(of, direction, flight, answer, handshake, reason))
     if out.publishes is not None:
         out.publishes.append(
             (
@@ -107,14 +106,14 @@ def add_landed(
 
 
 def _landed_exchange(
-    of: Connection, direction: int, flight: Flight, answer: Frame | None, refused: bool, reason: str | None
+    of: Connection, direction: int, flight: Flight, answer: Frame | None, handshake: str | None, reason: str | None
 ) -> Row:
-    status, error_code = "unanswered", None
+    status, error_code = None if handshake is None else "unanswered", None
     offset = packet = size = ts_ns = None
     if answer is not None:
         _, _, _, start, end, offset, _, packet, ts_ns, _ = answer
         size = end - start
-        status, error_code = ("error", flight.code) if refused else ("ok", 0)
+        status, error_code = ("error", flight.code) if handshake == "refused" else ("ok", 0)
     return exchange_row(
         direction=direction,
         request_offset=flight.offset,

@@ -5,6 +5,7 @@ In: packets that were read. Out: rows of messages, exchanges and subscriptions; 
 
 from __future__ import annotations
 
+from dissectors.core.budget import BODY_TIMES, REQUEST_BYTES
 from dissectors.core.limits import Limits
 from dissectors.core.model import CLIENT_TO_SERVER, SERVER_TO_CLIENT, Frame
 from dissectors.mqtt.checks import connack_problems, connect_problems, filter_list_problems
@@ -12,7 +13,7 @@ from dissectors.mqtt.connection import Connection
 from dissectors.mqtt.early import Early, EarlyAnswer
 from dissectors.mqtt.flights import Flights
 from dissectors.mqtt.levels import LEVEL_50
-from dissectors.mqtt.output import ORPHAN, Output, add_message, answered, one_way, orphan, unanswered
+from dissectors.mqtt.output import ORPHAN, Output, add_message, answered, given_up, one_way, orphan, unanswered
 from dissectors.mqtt.packet_types import (
     AUTH,
     CONNACK,
@@ -76,13 +77,27 @@ class Requests:
         """Does a SUBSCRIBE or UNSUBSCRIBE with this packet identifier wait for its answer?"""
         return (SUBACK, identifier) in self._asked or (UNSUBACK, identifier) in self._asked
 
+    @property
+    def held_bytes(self) -> int:
+        """Memory of what waits, roughly."""
+        asked = sum(REQUEST_BYTES + BODY_TIMES * asked.length for asked in self._asked.values())
+        return asked + REQUEST_BYTES * len(self._pings) + self._early.held_bytes
+
+    def let_go(self, out: Output) -> None:
+        """Give the requests whose answers nobody waits for; CONNECT and pings, which are few, wait on."""
+        self._lost(self._early.rest(), out)
+        for asked in self._asked.values():
+            given_up(out, self._connection, CLIENT_TO_SERVER, asked)
+        self._asked.clear()
+
     def finish(self, out: Output) -> None:
         """Give what is still open."""
         self._lost(self._early.rest(), out)
-        self._remark_on_pings(out)
-        for asked in (*self._asked.values(), *self._pings, self.connect, self._auth):
-            unanswered(out, self._connection, CLIENT_TO_SERVER, asked)
+        waiting = [*self._asked.values()]
         self._asked.clear()
+        self._remark_on_pings(out)
+        for asked in (*waiting, *self._pings, self.connect, self._auth):
+            unanswered(out, self._connection, CLIENT_TO_SERVER, asked)
         self._pings.clear()
         self.connect = self._auth = None
 
@@ -92,6 +107,9 @@ class Requests:
         asked = asked_by(frame, CONNECT, None, found)
         if direction == SERVER_TO_CLIENT:
             unanswered(out, self._connection, direction, asked)
+        elif self.connected and frame.stream_offset == 0:
+            # The capture has its answer before it: nothing else waits for one.
+            self._connection.connect(found, frame.stream_offset, frame.ts_ns, frame.packet_last)
         elif self.connect is not None or self.connected:
             self._remarks.add(frame, out, "second_connect", "CONNECT on a connection that has one")
             unanswered(out, self._connection, direction, self.connect)
@@ -150,7 +168,7 @@ class Requests:
             self._remarks.add(frame, out, "packet_identifier_in_use", text)
         unanswered(out, connection, direction, self._asked.pop(key, None))
         if len(self._asked) >= self._limits.max_outstanding:
-            unanswered(out, connection, direction, self._asked.pop(next(iter(self._asked))))
+            given_up(out, connection, direction, self._asked.pop(next(iter(self._asked))))
             self._remarks.limit(frame, out, "outstanding_requests")
         self._asked[key] = asked
         self._answer_early(_ANSWER_OF[found.type], identifier, frame.ts_ns, out)

@@ -117,7 +117,7 @@ RULES: dict[str, Rule] = {
 
 # What is said once for each connection when a limit was reached.
 LIMIT_TEXTS: dict[str, str] = {
-    "outstanding_requests": "too many messages wait for an answer; the oldest are given as unanswered",
+    "outstanding_requests": "too many messages wait for an answer; the oldest are given up, with no status",
     "unheard_requests": "no answer was captured so far; only the newest messages go on waiting for one",
     "early_responses": "too many answers wait for what they answer; the oldest are given as orphans",
     "topic_aliases": "topics of aliases are too long to remember; what an alias means may stay unknown",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dissectors.core.secrets import masked_user
 from dissectors.mqtt.packet_types import SUBACK, UNSUBACK
 from dissectors.mqtt.reason_codes import reason_name
 from dissectors.mqtt.walk import Walked
@@ -14,6 +15,7 @@ _MOST = 3
 def summary(found: Walked) -> str | None:
     """What a reader wants to know first."""
     value = found.value
+    value = {**value, "user_name": masked_user(value.get("user_name") or "")}
     words = [f"{name}={value[name]}" for name in _WORDS if value.get(name) not in (None, "")]
     flags = value.get("connect_flags")
     if flags is not None and flags["clean_start"]:

@@ -21,6 +21,9 @@ class Told:
     def unanswered(self, request: str, out: None) -> None:
         self.all.append(("unanswered", request))
 
+    def given_up(self, request: str, out: None) -> None:
+        self.all.append(("given up", request))
+
     def respond(self, frame: Frame, out: None) -> None:
         self.all.append(("respond", frame.stream_offset))
 
@@ -61,18 +64,50 @@ def test_an_id_that_is_used_again_ends_the_older_request() -> None:
 
 
 @pytest.mark.parametrize(
-    ("heard", "asked", "code"), [(True, 4, "outstanding_requests"), (False, 3, "unheard_requests")]
+    ("heard", "asked", "what", "code"),
+    [(True, 4, "given up", "outstanding_requests"), (False, 3, "unanswered", "unheard_requests")],
 )
-def test_the_oldest_goes_when_too_many_wait(heard: bool, asked: int, code: str) -> None:
+def test_the_oldest_goes_when_too_many_wait(heard: bool, asked: int, what: str, code: str) -> None:
+    """Its answer may come, where any does."""
     flow = Flow(heard).ask(*range(asked))
-    assert flow.told.all == [("unanswered", "request 0"), ("limit", code)]
+    assert flow.told.all == [(what, "request 0"), ("limit", code)]
 
 
-def test_a_response_in_order_ends_the_requests_before_it() -> None:
+def test_what_is_let_go_is_given_up_and_not_unanswered() -> None:
+    flow = Flow().early(9).ask(1, 2)
+    flow.outstanding.let_go(flow.told, None)
+    assert flow.told.all == [("orphan", 90), ("given up", "request 1"), ("given up", "request 2")]
+    flow.outstanding.finish(flow.told, None)
+    assert len(flow.told.all) == 3
+
+
+def test_a_response_in_order_ends_the_requests_before_it_where_bytes_are_missing() -> None:
     flow = Flow(heard=False).ask(1, 2)
+    flow.outstanding.lost = True
     flow.outstanding.take_in_order(2, flow.told, None)
     assert flow.told.all == [("unanswered", "request 1")]
     assert (flow.outstanding.requests, flow.outstanding.heard) == ({}, True)
+    assert flow.outstanding.overtaken(1) is None
+
+
+def test_where_nothing_is_missing_a_request_that_was_overtaken_waits_apart() -> None:
+    flow = Flow().ask(1, 2)
+    flow.outstanding.take_in_order(2, flow.told, None)
+    assert (flow.told.all, flow.outstanding.requests) == ([], {})
+    assert (flow.outstanding.overtaken(1), flow.outstanding.overtaken(2)) == ("request 1", None)
+    flow.outstanding.take_overtaken(1)
+    flow.outstanding.finish(flow.told, None)
+    assert flow.told.all == []
+
+
+def test_requests_that_were_overtaken_are_bounded_and_go_with_their_id_and_at_the_end() -> None:
+    flow = Flow()
+    for key in (1, 3, 5):
+        flow.ask(key, key + 1)
+        flow.outstanding.take_in_order(key + 1, flow.told, None)
+    assert flow.told.all == [("given up", "request 1")], "two may wait"
+    flow.ask(3).outstanding.finish(flow.told, None)
+    assert flow.told.all[1:] == [("unanswered", f"request {key}") for key in (3, 5, 3)]
 
 
 @pytest.mark.parametrize(("later_ns", "told"), [(EARLY_NS, "respond"), (EARLY_NS + 1, "orphan")])

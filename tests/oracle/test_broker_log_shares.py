@@ -12,6 +12,7 @@ SAMPLE = "kafka_share_streams"
 WHO = ("client_address", "client_port", "client_id", "group_id", "member_id", "topic", "partition")
 TYPES = ("gap", "accept", "release", "reject", "renew")
 SHARE_FETCH, SHARE_ACKNOWLEDGE = 78, 79
+WRITE_STATE, DESCRIBE_OFFSETS, ALTER_OFFSETS = 85, 90, 91
 
 
 def test_acquired_records() -> None:
@@ -24,6 +25,19 @@ def test_acknowledged_records() -> None:
     ours = Counter(each(our_rows(SAMPLE, "kafka_share_acknowledges"), "acknowledge_type", "error_code", "api"))
     assert ours == Counter(acknowledged(log_of(SAMPLE)))
     assert {row[-3] for row in ours} == {"accept", "release", "reject"}
+
+
+def test_where_share_partitions_start() -> None:
+    columns = ("group_id", "topic", "partition", "start_offset", "leader_epoch", "state_epoch")
+    rows = our_rows(SAMPLE, "kafka_share_offsets")
+    told = ("delivery_complete_count", "batches_count", "lag", "error_code", "api")
+    ours = Counter(tuple(row[name] for name in (*columns, *told)) for row in rows)
+    theirs = Counter(starts(log_of(SAMPLE)))
+    assert {row[-1] for row in theirs} == {
+        "WriteShareGroupState", "DescribeShareGroupOffsets", "AlterShareGroupOffsets"
+    }  # fmt: skip
+    assert {row: n for row, n in ours.items() if row[-1] in {their[-1] for their in theirs}} == theirs
+    assert theirs.total() > 100
 
 
 def each(rows: list[dict[str, Any]], *columns: str) -> Iterator[Row]:
@@ -64,3 +78,31 @@ def acknowledged(log: Log) -> Iterator[Row]:
                     for at, kind in enumerate(types):
                         told = (TYPES[kind], code, "ShareFetch" if fetch else "ShareAcknowledge")
                         yield (*who, *where, batch["firstOffset"] + at, *told)
+
+
+def starts(log: Log) -> Iterator[Row]:
+    for entry, _ in log.of(WRITE_STATE):
+        for topic in entry.request["topics"]:
+            for part in topic["partitions"]:
+                (code,) = (
+                    one["errorCode"]
+                    for answered in (entry.response or {})["results"]
+                    for one in answered["partitions"]
+                    if (answered["topicId"], one["partition"]) == (topic["topicId"], part["partition"])
+                )
+                where = (entry.request["groupId"], log.topic(topic), part["partition"])
+                epochs = (part["leaderEpoch"], part["stateEpoch"], part.get("deliveryCompleteCount"))
+                yield (*where, part["startOffset"], *epochs, len(part["stateBatches"]), None, code,
+                       "WriteShareGroupState")  # fmt: skip
+    for entry, _ in log.of(DESCRIBE_OFFSETS):
+        for group in (entry.response or {})["groups"]:
+            for topic in group["topics"]:
+                for part in topic["partitions"]:
+                    where = (group["groupId"], topic["topicName"], part["partitionIndex"])
+                    yield (*where, part["startOffset"], part["leaderEpoch"], None, None, None, part.get("lag"),
+                           part["errorCode"], "DescribeShareGroupOffsets")  # fmt: skip
+    for entry, _ in log.of(ALTER_OFFSETS):
+        for topic in entry.request["topics"]:
+            for part in topic["partitions"]:
+                where = (entry.request["groupId"], topic["topicName"], part["partitionIndex"])
+                yield (*where, part["startOffset"], *[None] * 5, 0, "AlterShareGroupOffsets")

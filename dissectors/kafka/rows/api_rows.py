@@ -22,6 +22,7 @@ from dissectors.kafka.rows import (
     data_rows,
     epoch_groups,
     group_rows,
+    share_offsets,
     share_rows,
     transaction_rows,
 )
@@ -58,7 +59,10 @@ _EVENTS = ("kafka_group_events", "kafka_assignments")
 _CLUSTER = ("kafka_brokers", "kafka_partitions")
 _TRANSACTIONS = ("kafka_transactions",)
 
-_ADMIN = {key: Rows(admin_rows.change_rows, ("kafka_admin_changes",)) for key in admin_rows.CHANGES}
+_SHARE_STATE = Rows(share_offsets.offset_rows, (share_offsets.OFFSETS,))
+
+_CHANGES = ("kafka_admin_changes",)
+_ADMIN = {key: Rows(admin_rows.change_rows, _CHANGES) for key in admin_rows.CHANGES}
 
 API_ROWS: Mapping[int, Rows] = {
     **_ADMIN,
@@ -94,6 +98,10 @@ API_ROWS: Mapping[int, Rows] = {
     77: Rows(epoch_groups.share_describe_rows, _EVENTS),
     78: Rows(share_rows.fetch_rows, (share_rows.FETCHES, share_rows.ACKNOWLEDGES)),
     79: Rows(share_rows.acknowledge_rows, (share_rows.ACKNOWLEDGES,)),
+    **dict.fromkeys((83, 84, 85, 86, 87, 90), _SHARE_STATE),
+    **dict.fromkeys(
+        (91, 92), Rows(_both(share_offsets.offset_rows, admin_rows.change_rows), (share_offsets.OFFSETS, *_CHANGES))
+    ),
     88: Rows(epoch_groups.streams_heartbeat_rows, _EVENTS),
     89: Rows(epoch_groups.streams_describe_rows, _EVENTS),
 }

@@ -74,7 +74,7 @@ ADMIN_CHANGES = Fields(
     Field("validate_only", "bool", "only tried, nothing changes", nullable=False),
     Field("resource_type", "string", "topic, group, broker, user, quota, delegation_token, ...", nullable=False),
     Field("resource_name", "string", "name of it; null for any, for all, or where only a secret names it"),
-    Field("change", "string", "what was to change; values of secret settings masked", nullable=False),
+    Field("change", "string", "what was to change; values of secret settings masked", nullable=False, content=True),
     ERROR_CODE,
     ERROR_MESSAGE,
 )

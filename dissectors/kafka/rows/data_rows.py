@@ -16,6 +16,7 @@ from dissectors.kafka.rows.data_fields import LIST_OFFSETS
 from dissectors.kafka.rows.fetch_sessions import Asked, PartitionKey
 from dissectors.kafka.rows.fields import Request, Response, exchange_key, placed_exchange_of
 from dissectors.kafka.rows.group_rows import topic_key
+from dissectors.kafka.rows.int64 import or_none
 from dissectors.kafka.schema.primitives import Value
 
 _NO_BATCH = (None,) * 8
@@ -94,7 +95,7 @@ def produce_rows(request: Request, response: Response | None, out: Sink) -> None
         for batch, crc_ok, size in zip(produced_partition.batches, produced_partition.crc_ok, sizes, strict=True):
             last_offset = None
             if base_offset is not None and base_offset >= 0 and batch.last_offset_delta is not None:
-                last_offset = base_offset + batch.last_offset_delta
+                last_offset = or_none(base_offset + batch.last_offset_delta)
             rows.append(
                 (
                     *head,
@@ -119,7 +120,7 @@ def produce_rows(request: Request, response: Response | None, out: Sink) -> None
                 )
             )
             if last_offset is not None:
-                base_offset = last_offset + 1
+                base_offset = or_none(last_offset + 1)
 
 
 def fetch_rows(request: Request, response: Response | None, out: Sink) -> None:
@@ -176,7 +177,7 @@ def _fetched(key: PartitionKey, partition: Value, response: Response) -> tuple[i
     last = batches[-1] if batches else None
     after = None
     if last is not None and last.last_offset_delta is not None:
-        after = last.base_offset + last.last_offset_delta + 1
+        after = or_none(last.base_offset + last.last_offset_delta + 1)
     return (
         partition["high_watermark"],
         partition.get("last_stable_offset"),

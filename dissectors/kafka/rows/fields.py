@@ -10,7 +10,7 @@ from dissectors.kafka.rows.change_fields import ADMIN_CHANGES, AUTHENTICATIONS, 
 from dissectors.kafka.rows.cluster_fields import API_VERSIONS, BROKERS, PARTITIONS
 from dissectors.kafka.rows.data_fields import FETCH_PARTITIONS, LIST_OFFSETS, PRODUCE_BATCHES, RECORDS
 from dissectors.kafka.rows.group_fields import ASSIGNMENTS, GROUP_EVENTS, OFFSET_COMMITS, OFFSET_FETCHES
-from dissectors.kafka.rows.share_fields import SHARE_ACKNOWLEDGES, SHARE_FETCHES
+from dissectors.kafka.rows.share_fields import SHARE_ACKNOWLEDGES, SHARE_FETCHES, SHARE_OFFSETS
 from dissectors.kafka.schema.primitives import Value
 
 KAFKA_ROWS: dict[str, Fields] = {
@@ -23,6 +23,7 @@ KAFKA_ROWS: dict[str, Fields] = {
     "kafka_assignments": ASSIGNMENTS,
     "kafka_share_fetches": SHARE_FETCHES,
     "kafka_share_acknowledges": SHARE_ACKNOWLEDGES,
+    "kafka_share_offsets": SHARE_OFFSETS,
     "kafka_brokers": BROKERS,
     "kafka_partitions": PARTITIONS,
     "kafka_list_offsets": LIST_OFFSETS,

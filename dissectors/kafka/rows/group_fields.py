@@ -95,7 +95,7 @@ GROUP_EVENTS = Fields(
     Field("session_timeout_ms", "int64", "session timeout of JoinGroup", unit="ms"),
     Field("rebalance_timeout_ms", "int64", "rebalance timeout of JoinGroup or heartbeat", unit="ms"),
     Field("heartbeat_interval_ms", "int64", "how often the broker wants heartbeats (KIP-848)", unit="ms"),
-    Field("topics", "string", "subscribed topics, comma separated"),
+    Field("topics", "string", "subscribed topics, comma separated", content=True),
     Field("topic_regex", "string", "subscribed topics as an expression (KIP-848)"),
     Field(
         "owned_partitions",

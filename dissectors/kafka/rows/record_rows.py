@@ -19,6 +19,7 @@ from dissectors.kafka.rows.data_rows import ProducedPartition, produce_answers
 from dissectors.kafka.rows.fetch_sessions import PartitionKey
 from dissectors.kafka.rows.fields import Request, Response, exchange_key
 from dissectors.kafka.rows.group_rows import topic_key
+from dissectors.kafka.rows.int64 import or_none
 
 TABLE = "kafka_records"
 PAYLOAD = ("key", "value", "headers")
@@ -82,7 +83,7 @@ class RecordRows:
             for batch in opened_batches(partition.held, 0, partition.size, self._allowance):
                 sizes.append(batch.uncompressed_bytes)
                 first = batch.records[0][0] if batch.records else batch.header.base_offset
-                offsets = (base_offset if base_offset >= 0 else None, first)
+                offsets = (or_none(base_offset) if base_offset >= 0 else None, first)
                 self._add(rows, head, partition.key, batch, offsets, out, remarks.append)
                 if base_offset >= 0:
                     base_offset += _offsets_taken(batch)

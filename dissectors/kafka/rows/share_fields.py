@@ -12,6 +12,7 @@ from dissectors.kafka.rows.common_fields import (
     REQUEST_PACKET,
     RESPONSE_OFFSET,
     RESPONSE_PACKET,
+    TOPIC,
     TOPIC_ID,
     TS,
     TS_RESPONSE,
@@ -67,6 +68,33 @@ SHARE_ACKNOWLEDGES = Fields(
         "accept (done), release (deliver again), reject (never again), renew (more time), gap (no record there); a "
         "number that has no name; mixed: too many runs for a row each",
     ),
+    ERROR_CODE,
+    ERROR_MESSAGE,
+)
+
+SHARE_OFFSETS = Fields(
+    REQUEST_OFFSET,
+    RESPONSE_OFFSET,
+    TS,
+    TS_RESPONSE,
+    REQUEST_PACKET,
+    RESPONSE_PACKET,
+    Field("api", "string", "name of the request, as WriteShareGroupState or DescribeShareGroupOffsets", nullable=False),
+    CLIENT_ID,
+    _SHARE_GROUP,
+    TOPIC,
+    TOPIC_ID,
+    Field("partition", "int64", "partition index; null where a whole topic is meant"),
+    Field(
+        "start_offset",
+        "int64",
+        "where the share partition starts: records before it are done; -1 not known yet, null where none is told",
+    ),
+    Field("lag", "int64", "records that are still to be delivered, as the broker says; -1 where it does not know"),
+    Field("leader_epoch", "int64", "leader epoch of the partition"),
+    Field("state_epoch", "int64", "number of times that the state was begun anew"),
+    Field("delivery_complete_count", "int64", "records behind the start that are done (KIP-1226); -1 not known"),
+    Field("batches_count", "int64", "ranges of records behind the start whose delivery is told; null without"),
     ERROR_CODE,
     ERROR_MESSAGE,
 )

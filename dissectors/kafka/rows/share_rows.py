@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping
 from dissectors.core.protocol import Sink
 from dissectors.kafka.rows.fields import Request, Response, placed_exchange_of
 from dissectors.kafka.rows.group_rows import topic_key
+from dissectors.kafka.rows.int64 import MOST
 from dissectors.kafka.rows.share_fields import SHARE_ACKNOWLEDGES, SHARE_FETCHES
 from dissectors.kafka.schema.api_keys import api_name
 from dissectors.kafka.schema.primitives import Value
@@ -57,7 +58,7 @@ def _acquired(request: Request, response: Response | None, out: Sink) -> None:
                         **told,
                         first_offset=first,
                         last_offset=last,
-                        records_count=last - first + 1 if first <= last else None,
+                        records_count=last - first + 1 if 0 <= first <= last < MOST else None,
                         delivery_count=acquired["delivery_count"],
                     )
                 )
@@ -119,7 +120,7 @@ def _runs(batch: Value) -> Iterator[tuple[int, int, str | None]]:
     """First offset, last offset and type of neighbours of one type. One type alone stands for the whole batch."""
     first, last, types = batch["first_offset"], batch["last_offset"], batch["acknowledge_types"]
     begins = [at for at, kind in enumerate(types) if at == 0 or kind != types[at - 1]]
-    if len(begins) > MAX_RUNS:
+    if len(begins) > MAX_RUNS or first + len(types) - 1 > MOST:
         yield first, last, "mixed"
         return
     if len(begins) < 2:

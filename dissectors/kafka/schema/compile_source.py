@@ -43,9 +43,16 @@ class FunctionSource:
             self.line("if p > end:")
             self.line("    raise DecodeError('the message ends inside a field')")
             self.line(f"return {value}, p")
+        # Reads may have gone on into what follows the message: what is wrong is told from its own bytes alone.
+        self.line("    except DecodeError:")
+        self.line("        if end < len(buf):")
+        self.line("            decode(buf[pos:end], 0, end - pos)")
+        self.line("        raise")
         self.line("    except UnicodeDecodeError:")
         self.line("        return lenient(buf, pos, end)")
         self.line("    except (IndexError, StructError):")
+        self.line("        if end < len(buf):")
+        self.line("            decode(buf[pos:end], 0, end - pos)")
         self.line("        raise DecodeError('the message ends inside a field') from None")
         return "\n".join(self.lines) + "\n"
 

@@ -14,6 +14,8 @@ from dissectors.core.errors import DecodeError
 # A decoded struct: field names to values.
 Value = dict[str, Any]
 
+# An unsigned varint has so many bytes behind its first one at most.
+MORE_VARINT_BYTES = 4
 NO_TOPIC_ID = bytes(16)  # the uuid field of a topic without an id
 # The controllers' own log has the same topic id everywhere (Uuid.METADATA_TOPIC_ID), and no answer tells its name.
 METADATA_TOPIC_ID = bytes(15) + b"\x01"
@@ -46,6 +48,10 @@ def read_uvarint(buf: bytes, pos: int, end: int) -> tuple[int, int]:
             value, pos = continue_uvarint(buf, pos, value)
     except IndexError:
         raise DecodeError("varint runs past the end") from None
+    except DecodeError:
+        if pos + MORE_VARINT_BYTES <= end:
+            raise
+        raise DecodeError("varint runs past the end") from None  # what is wrong with it lies behind the end
     if pos > end:
         raise DecodeError("varint runs past the end")
     return value, pos
@@ -63,7 +69,7 @@ def tag_head(buf: bytes, pos: int, end: int) -> tuple[int, int, int]:
 def skip_tags(buf: bytes, pos: int, count: int, end: int) -> int:
     """Position behind the tagged fields whose count began with the byte `count` just before `pos`."""
     if count > 0x7F:
-        count, pos = continue_uvarint(buf, pos, count)
+        count, pos = read_uvarint(buf, pos - 1, end)
     for _ in range(count):
         _, _, pos = tag_head(buf, pos, end)
     return pos

@@ -65,7 +65,7 @@ def walk(
         if end > len(buf):
             raise DecodeError("the message is longer than the buffer")
     except DecodeError as error:
-        return Walked(value, nodes, walker.pos, str(error), walker.pos, walker.secret)
+        return Walked(value, nodes, walker.pos, str(error), walker.known_until, walker.secret)
     return Walked(value, nodes, walker.pos, None, None, walker.secret)
 
 
@@ -82,7 +82,7 @@ def begins(api_key: int, version: int, direction: Direction, buf: bytes, pos: in
     try:
         walker.struct(api.fields(direction), {}, [])
     except DecodeError:
-        return walker.pos - pos if len(buf) < walker.wanted_end <= frame_end else None
+        return walker.known_until - pos if len(buf) < walker.wanted_end <= frame_end else None
     return None
 
 
@@ -90,6 +90,7 @@ class _Walker:
     """The reading position in one message. Its methods read one thing each, fill what they are given, or raise.
 
     frame_end: where the frame ends, which may be behind the buffer. wanted_end: where the last field that was cut ends.
+    doubtful_from: where a count stands that is larger than the bytes behind it; what was read as its elements is shown.
     """
 
     def __init__(self, buf: bytes, pos: int, end: int, version: int, flexible: bool, max_nodes: int | None) -> None:
@@ -101,7 +102,13 @@ class _Walker:
         self.room = max_nodes
         self.frame_end = end
         self.wanted_end = 0
+        self.doubtful_from: int | None = None
         self.secret: list[tuple[int, int]] = []
+
+    @property
+    def known_until(self) -> int:
+        """How far the bytes mean what the schema says."""
+        return self.pos if self.doubtful_from is None else self.doubtful_from
 
     def struct(self, fields: Sequence[Field], value: dict[str, Any], nodes: list[Node]) -> None:
         present = [one for one in fields if one.versions.has(self.version)]
@@ -171,7 +178,7 @@ class _Walker:
             with self.node(f"[{index}]", node.children) as element:
                 self.element(one, element, elements)
         if count > room:
-            self.pos, self.wanted_end = start, self.end + 1
+            self.doubtful_from, self.wanted_end = start, self.end + 1
             raise DecodeError(f"{one.name} has more elements than bytes left")
 
     def element(self, one: Field, node: Node, elements: list[Any]) -> None:

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from dissectors.carriers.frames import may_open
 from dissectors.carriers.upgrade import MAX_HEAD_BYTES, opening
 from tests.support.shares import examples
+from tests.support.timing import takes_less_than
 
 REQUEST = (
     b"GET /chat HTTP/1.1\r\nHost: broker\r\nUpgrade: websocket\r\nConnection: keep-alive, Upgrade\r\n"
@@ -71,6 +72,8 @@ def test_only_a_get_may_open_it(data: bytes, expected: bool) -> None:
         (b"Cookie: session=1; other=2", b"session=1; other=2"),
         (b"X-Api-Key: 42", b"42"),
         (b"X-Amz-Security-Token: zz", b"zz"),
+        (b"X-Api-Key:\r\n\t42", b"42"),
+        (b"X-Api-Key: 4\r\n 2", b"4\r\n 2"),
         (b"Sec-WebSocket-Protocol: mqtt, bearer." + b"k" * 40, b"mqtt, bearer." + b"k" * 40),
     ],
     ids=lambda value: value.decode()[:12] if isinstance(value, bytes) else None,
@@ -81,6 +84,11 @@ def test_credentials_in_heads(line: bytes, secret: bytes) -> None:
     assert found is not None
     sides = (head, RESPONSE + b"Set-Cookie: id=7\r\n" + END)
     assert [sides[side][start:end] for side, start, end in found.hidden] == [b"token=tt", secret, b"id=7"]
+
+
+@pytest.mark.parametrize("line", [b"auth" * 3_900 + b":", b"key" * 5_200 + b":", b"auth:" + b"\r\n " * 5_000])
+def test_heads_made_to_be_slow(line: bytes) -> None:
+    assert takes_less_than(0.05, lambda: opening(REQUEST + line + END + END, RESPONSE + END))
 
 
 def test_a_token_in_place_of_a_name_is_not_told() -> None:

@@ -143,6 +143,18 @@ def test_a_gap_over_a_boundary_ends_at_the_next_segment_with_frames() -> None:
     assert (found[0][2], found[0][4:]) == ("skipped_bytes", (52, 69))
 
 
+def test_frames_that_cannot_be_inflated_are_one_interruption() -> None:
+    """Two bytes each, of which every one was looked into as a loss of its own."""
+    with_deflate = RESPONSE + b"Sec-WebSocket-Extensions: permessage-deflate\r\n" + END
+    made = WEBSOCKET.unwrapper(SERVER_TO_CLIENT, opening(REQUEST + END, with_deflate), Limits())
+    broken = bytes([0x42, 1, 0xFF]) + frame(b"", opcode=0, fin=False) * 1000
+    assert [item for item in made.feed(broken, 0) if isinstance(item, Interrupted)] == [Interrupted(0)]
+    again = made.feed(frame(b"", opcode=0, fin=False) + frame(b"", opcode=0) + frame(b"plain"), len(broken))
+    assert [type(item) for item in again] == [Carried]
+    behind = made.feed(frame(b"", opcode=0x42), len(broken) + 11)
+    assert [item for item in behind if isinstance(item, Interrupted)] == [Interrupted(0)]
+
+
 def test_a_frame_that_is_not_all_there_is_waited_for() -> None:
     whole = frame(b"x" * 500)
     pieces = [b"\xff\xff", whole[:200], whole[200:400], whole[400:] + frame(b"y")]

@@ -139,6 +139,14 @@ def test_waiting_requests_are_bounded() -> None:
     assert len(rows["exchanges"]) == 25
 
 
+def test_answers_to_requests_that_a_limit_gave_up_are_not_taken_for_answers_to_others() -> None:
+    turns = [*(sent(request()) for _ in range(3)), *(answered(response()) for _ in range(3))]
+    case = EXAMPLE_CASE.__class__(EXAMPLE_CASE.dissector, EXAMPLE_CASE.talk, [], limits=Limits(max_outstanding=2))
+    names = [CORE_ROWS["exchanges"].names.index(name) for name in ("request_packet", "response_packet", "status")]
+    pairs = [tuple(row[name] for name in names) for row in decoded(case, turns)["exchanges"]]
+    assert pairs == [(1, None, None), (None, 4, "orphan"), (2, 5, "ok"), (3, 6, "ok")]
+
+
 def test_an_embedded_frame_is_not_taken_for_a_message_after_a_loss() -> None:
     inner = request(b"not a message")
     turns = [sent(request()), lost(0, 30), sent(b"rest of a payload " + inner + b" and more"), sent(request())]

@@ -180,9 +180,56 @@ def test_outstanding_requests_are_bounded() -> None:
 def test_answers_come_in_order_so_what_is_older_was_lost() -> None:
     """A correlation id may come again, as in re-authentication; the request that had it before is not meant."""
     wire = Wire().request(18, 0, 5, b"").request(12, 0, 6, HEARTBEAT_V0).response(6, HEARTBEAT_OK)
-    assert [row[:3] for row in wire.exchanges()] == [("ApiVersions", "0", "unanswered"), ("Heartbeat", "0", "ok")]
     wire.response(5, HEARTBEAT_OK).finish()
-    assert wire.rows("exchanges", "status")[2:] == [("orphan",)]
+    told = sorted((row[0], row[2]) for row in wire.exchanges() if row[0] is not None)
+    assert told == [("ApiVersions", "unanswered"), ("Heartbeat", "ok")]
+    assert ("orphan",) in wire.rows("exchanges", "status")
+    assert wire.remarks() == []
+
+
+def overtaken(wire: Wire) -> Wire:
+    """A commit and a heartbeat; the heartbeat is answered first."""
+    return wire.request(8, 2, 1, COMMIT_V2).request(12, 0, 2, HEARTBEAT_V0).response(2, HEARTBEAT_OK)
+
+
+def test_an_answer_out_of_order_belongs_to_its_request_and_is_remarked_on() -> None:
+    wire = overtaken(Wire()).response(1, COMMIT_OK).finish()
+    assert [row[:3] for row in wire.exchanges()] == [("Heartbeat", "0", "ok"), ("OffsetCommit", "2", "ok")]
+    assert wire.remarks() == ["answer_out_of_order"]
+    (text, packet), *_ = wire.rows("expert_infos", "text", "packet")
+    assert (text, packet) == ("OffsetCommit (correlation id 1) is answered after a request that was sent later", 4)
+    wire.request(12, 0, 3, HEARTBEAT_V0).response(3, HEARTBEAT_OK)
+    assert wire.remarks() == ["answer_out_of_order"], "what comes in order is in order"
+
+
+def test_after_the_capture_lost_bytes_nobody_knows_the_order() -> None:
+    wire = Wire().request(12, 0, 9, HEARTBEAT_V0).response(9, HEARTBEAT_OK)
+    wire.conversation.boundary(SERVER_TO_CLIENT, b"\0\0\0\6", 0, False)
+    overtaken(wire).response(1, COMMIT_OK).finish()
+    assert [row[2] for row in wire.exchanges()] == ["ok", "unanswered", "ok", "orphan"]
+    assert wire.remarks() == []
+
+
+def test_a_connection_joined_in_the_middle_lost_nothing() -> None:
+    wire = Wire()
+    for direction in (CLIENT_TO_SERVER, SERVER_TO_CLIENT):
+        wire.conversation.boundary(direction, b"\0\0\0\6", 0, False)
+    wire.response(0, HEARTBEAT_OK)
+    assert overtaken(wire).response(1, COMMIT_OK).remarks() == ["answer_out_of_order"]
+
+
+def test_answers_or_requests_alone_are_in_no_order() -> None:
+    answers, requests = Wire(), Wire()
+    for correlation in (2, 1, 4, 3):
+        answers.response(correlation, HEARTBEAT_OK)
+        requests.request(12, 0, correlation, HEARTBEAT_V0)
+    assert (answers.finish().remarks(), requests.finish().remarks()) == ([], [])
+
+
+def test_a_response_of_another_form_answers_no_request_that_was_overtaken() -> None:
+    wire = overtaken(Wire()).response(1, HEARTBEAT_OK).finish()
+    assert sorted(row[2] for row in wire.exchanges()) == ["ok", "orphan", "unanswered"]
+    assert wire.remarks() == []
 
 
 def test_without_any_response_requests_need_not_wait() -> None:

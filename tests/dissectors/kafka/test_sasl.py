@@ -212,7 +212,9 @@ def test_a_bare_token_whose_handshake_is_not_in_the_capture_shows_nothing() -> N
 
 def test_waiting_tokens_are_bounded() -> None:
     wire = _bare("PLAIN", [PLAIN] * 100, []).finish()
-    assert wire.rows("exchanges", *EXCHANGES).count(("SaslToken", None, "unanswered", None)) == 100
+    found = wire.rows("exchanges", *EXCHANGES)
+    assert found.count(("SaslToken", None, None, None)) == 84
+    assert found.count(("SaslToken", None, "unanswered", None)) == 16
 
 
 @pytest.mark.parametrize("direction", [CLIENT_TO_SERVER, SERVER_TO_CLIENT])

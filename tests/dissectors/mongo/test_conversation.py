@@ -423,7 +423,7 @@ def test_a_cut_message_keeps_what_was_there() -> None:
 def test_limits_of_what_waits() -> None:
     wire = Wire(Limits(max_outstanding=3)).client(op_msg(FIND, 1)).server(op_msg(BATCH, 9, 1))
     wire.client(*(op_msg(FIND, number) for number in range(2, 7)))
-    assert wire.commands("status") == [("ok",), ("unanswered",), ("unanswered",)]
+    assert wire.commands("status") == [("ok",), (None,), (None,)], "replies may come"
     assert wire.remarks() == ["outstanding_requests"], "said once"
 
 

@@ -8,6 +8,7 @@ from typing import Any
 import bson
 import bson.json_util
 import pytest
+from bson import ObjectId
 from bson.int64 import Int64
 from hypothesis import given
 from hypothesis import strategies as st
@@ -173,6 +174,33 @@ def test_literals_ids_tell_values_apart() -> None:
     one, again, other = ids(*({"find": "a", "filter": {"x": value}} for value in (1, 1, 2)))
     assert one == again != other
     assert one[0] == other[0]
+
+
+def document_ids(command: dict[str, Any], **sequences: list[dict[str, Any]]) -> Any:
+    wire = Wire().client(op_msg({**command, "$db": "d"}, 1, sequences=list(sequences.items()))).finish()
+    return wire.command("document_ids")
+
+
+@pytest.mark.parametrize("value", [7, "seven", ObjectId(bytes(12)), 7.5, True, Int64(7)])
+def test_an_insert_and_a_find_by_id_have_the_same_digest(value: Any) -> None:
+    documents = [{"_id": value, "x": 1}, {"_id": "other"}]
+    found = document_ids({"find": "a", "filter": {"_id": value}})
+    assert len(found) == 1
+    for made in (document_ids({"insert": "a", "documents": documents}),
+                 document_ids({"insert": "a"}, documents=documents)):  # fmt: skip
+        assert made[0] == found[0] != made[1]
+
+
+@pytest.mark.parametrize("filter_", [{}, {"x": 1}, {"_id": {"$in": [7]}}, {"_id": 7, "x": 1}, {"x": 1, "_id": 7}])
+def test_a_find_for_more_or_less_than_one_id_has_none(filter_: dict[str, Any]) -> None:
+    assert document_ids({"find": "a", "filter": filter_}) is None
+
+
+def test_the_digests_of_an_insert_are_bounded_and_never_the_value() -> None:
+    found = document_ids({"insert": "a"}, documents=[{"_id": number} for number in range(1000)])
+    assert len(found) == 100
+    assert all(0 <= one < 2**32 and one > 1000 for one in found)
+    assert document_ids({"insert": "a"}, documents=[{"x": 1}]) is None
 
 
 def test_statements_of_one_shape_are_one() -> None:

@@ -362,6 +362,16 @@ def test_a_second_connect_is_no_second_connection() -> None:
     assert "second_connect" in wire.codes()
 
 
+def test_a_connect_whose_answer_was_captured_before_it_is_the_first() -> None:
+    wire = (
+        Wire().server(connack(0)).client(connect(4, "sensor")).client(publish("t", b"1", 1, 7)).server(ack(PUBACK, 7))
+    )
+    wire.finish()
+    assert "second_connect" not in wire.codes()
+    assert wire.only("mqtt_connections", "client_id", "connect_seen", "error_code") == ("sensor", True, 0)
+    assert "unanswered" not in {row[4] for row in exchanges(wire)}
+
+
 # Packets of a connection that began before the capture: what proves the level.
 LEVELS: dict[str, tuple[list[tuple[int, bytes]], str | None, str | None]] = {
     "an answer without properties": ([(1, unsuback(1))], None, "3.1 or 3.1.1: UNSUBACK that does not fit 5.0"),

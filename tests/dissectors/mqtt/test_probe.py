@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from dissectors.core.judged import Judged
 from dissectors.core.limits import Limits
 from dissectors.core.model import CLIENT_TO_SERVER, SERVER_TO_CLIENT
 from dissectors.mqtt.framing import framer, plausible
@@ -96,7 +97,7 @@ BOUNDARIES: dict[str, tuple[int, bytes, int, int | None, bool, bool | None]] = {
 def test_where_a_packet_may_start(
     direction: int, data: bytes, at: int, level: int | None, hinted: bool, verdict: bool | None
 ) -> None:
-    assert plausible(data, at, direction, level, hinted) is verdict
+    assert plausible(data, at, direction, level, hinted, Judged()) is verdict
 
 
 def test_frames_are_packets() -> None:

@@ -9,7 +9,7 @@ import pytest
 from dissectors.kafka.rows.share_rows import MAX_RUNS
 from tests.dissectors.kafka.test_conversation import Wire
 
-FETCH, ACKNOWLEDGE = 78, 79
+FETCH, ACKNOWLEDGE, WRITE_STATE, DESCRIBE, DELETE = 78, 79, 85, 90, 92
 TOPIC = bytes(range(16))
 ACKNOWLEDGED = (
     "api",
@@ -101,3 +101,43 @@ def test_a_fetch_acquires_and_acknowledges() -> None:
         ("g", 4, None, None, None, None, 30_000, 6),
     ]
     assert wire.rows("kafka_share_acknowledges", *ACKNOWLEDGED) == [("ShareFetch", "g", "m", 3, 0, 4, "accept", 121)]
+
+
+STARTS = ("api", "group_id", "topic", "partition", "start_offset", "lag", "batches_count", "error_code")
+
+
+def write_state() -> bytes:
+    """The body of a WriteShareGroupState v0 for partition 3, from offset 40, with a range of two records."""
+    body = text("g") + b"\2" + TOPIC + b"\2" + struct.pack(">iiiq", 3, 2, 7, 40)
+    return b"\0" + body + b"\2" + struct.pack(">qqbh", 41, 42, 0, 2) + b"\0" + b"\0\0\0"
+
+
+def test_a_write_of_state_says_where_the_partition_starts_and_an_open_one_has_no_error() -> None:
+    answer = b"\0" + b"\2" + TOPIC + b"\2" + struct.pack(">ih", 3, 124) + text("fenced") + b"\0\0\0"
+    wire = Wire().request(WRITE_STATE, 0, 1, write_state()).response(1, answer)
+    same = ("WriteShareGroupState", "g", None, 3, 40, None, 1)
+    assert wire.rows("kafka_share_offsets", *STARTS) == [(*same, 124)]
+    assert wire.rows("kafka_share_offsets", "state_epoch", "leader_epoch", "error_message") == [(2, 7, "fenced")]
+    wire = Wire().request(WRITE_STATE, 0, 1, write_state()).finish()
+    assert wire.rows("kafka_share_offsets", *STARTS) == [(*same, None)]
+
+
+def test_a_description_without_topics_has_those_that_are_answered_and_a_refused_group_none() -> None:
+    asked = b"\0" + b"\3" + text("g") + b"\0\0" + text("h") + b"\0\0" + b"\0"
+    part = struct.pack(">iqiqh", 3, 40, 7, 12, 0) + b"\0\0"
+    told = text("g") + b"\2" + text("t") + TOPIC + b"\2" + part + b"\0" + struct.pack(">h", 0) + b"\0\0"
+    refused = text("h") + b"\1" + struct.pack(">h", 69) + b"\0\0"
+    wire = Wire().request(DESCRIBE, 1, 1, asked).response(1, b"\0" + bytes(4) + b"\3" + told + refused + b"\0")
+    assert wire.remarks() == []
+    assert wire.rows("kafka_share_offsets", *STARTS) == [("DescribeShareGroupOffsets", "g", "t", 3, 40, 12, None, 0)]
+
+
+@pytest.mark.parametrize(("outer", "inner", "code"), [(0, 0, 0), (0, 3, 3), (69, 0, 69)])
+def test_deleted_offsets_are_those_of_whole_topics(outer: int, inner: int, code: int) -> None:
+    asked = b"\0" + text("g") + b"\2" + text("t") + b"\0" + b"\0"
+    answer = b"\0" + struct.pack(">ih", 0, outer) + b"\0" + b"\2" + text("t") + TOPIC + struct.pack(">h", inner)
+    wire = Wire().request(DELETE, 0, 1, asked).response(1, answer + b"\0\0\0")
+    assert wire.remarks() == []
+    assert wire.rows("kafka_share_offsets", *STARTS) == [
+        ("DeleteShareGroupOffsets", "g", "t", None, None, None, None, code)
+    ]

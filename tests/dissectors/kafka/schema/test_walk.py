@@ -25,6 +25,7 @@ def check_equal(message: tuple[int, int, Direction], buf: bytes, pos: int, end: 
     decode = decoder(*message)
     assert decode is not None
     walked = walk(*message, buf, pos, end)
+    check_inside(walked.nodes, pos, walked.pos)
     try:
         decoded = decode(buf, pos, end)
     except DecodeError:
@@ -34,6 +35,14 @@ def check_equal(message: tuple[int, int, Direction], buf: bytes, pos: int, end: 
     else:
         assert walked.error is None, walked.error
         assert repr(decoded) == repr_in_order(walked.value, walked.pos, decoded)
+
+
+def check_inside(nodes: list[Node], start: int, end: int) -> None:
+    """Fields follow each other inside their parent."""
+    for node in nodes:
+        assert start <= node.start <= node.end <= end, node.name
+        check_inside(node.children, node.start, node.end)
+        start = node.end
 
 
 def repr_in_order(value: dict[str, Any], pos: int, like: tuple[dict[str, Any], int]) -> str:
@@ -162,6 +171,20 @@ def test_tree_of_a_heartbeat() -> None:
 def test_broken_message_keeps_what_was_readable(body: bytes, value: dict[str, Any], error: str, at: int) -> None:
     walked = walk(12, 0, "request", body, 0, len(body))
     assert (walked.value, walked.error, walked.error_at) == (value, error, at)
+
+
+# ShareAcknowledge v1: a batch of a partition whose list of types says that it has more elements than there are bytes.
+SHARE_ACKNOWLEDGE = bytes.fromhex(
+    "02 67 02 6d 00000001 02" + "00" * 16 + "02 00000000 02 0000000000000000 0000000000000005 09 010203"
+)
+
+
+def test_elements_of_a_list_that_claims_too_many_lie_inside_it() -> None:
+    walked = walk(79, 1, "request", SHARE_ACKNOWLEDGE, 0, len(SHARE_ACKNOWLEDGE))
+    assert walked.error == "acknowledge_types has more elements than bytes left"
+    assert walked.error_at == len(SHARE_ACKNOWLEDGE) - 4
+    check_inside(walked.nodes, 0, walked.pos)
+    assert walked.value["topics"][0]["partitions"][0]["acknowledgement_batches"][0]["acknowledge_types"] == [1, 2, 3]
 
 
 SASL_PLAIN = bytes.fromhex("00000012 00") + b"alice\0open-sesame"
