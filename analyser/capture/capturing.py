@@ -15,9 +15,11 @@ import sys
 import time
 from contextlib import suppress
 from dataclasses import asdict, dataclass
+from pathlib import Path
 
 from analyser.capture.outlet import CAPTURE, LINE, PACKETS, STATE, Outlet
 from analyser.capture.pcapng_write import packet_blocks, section, statistics
+from analyser.capture.privileges import CAP_DAC_OVERRIDE, CAP_NET_RAW, NOBODY, Fence, confine, invoking_user, may
 from analyser.capture.ring import NoInterfaceError, Ring, interface_facts
 from analyser.capture.ring_files import RingFiles, WritingStoppedError
 
@@ -79,6 +81,7 @@ class Capturing:
     def run(self, stop: int) -> None:
         """Capture until `stop`, a descriptor, ends; then pass on what is still in the rings."""
         self._open_rings(first=True)
+        _give_up_rights(self._job.write)
         self._begin()  # who sees the file may rely on packets being captured
         while not self._wait(stop):
             self._take()
@@ -223,6 +226,23 @@ class Capturing:
 
     def _say(self, text: str) -> None:
         self._outlet.send(LINE, text.encode("utf-8", "surrogateescape"))
+
+
+def _give_up_rights(write: str | None) -> None:
+    """Keep the right to open sockets, for interfaces that come back, and what the folder of the files needs.
+
+    A folder of root's stays with root where nobody called sudo: files that nobody owns would be open to others.
+    """
+    user, keep = invoking_user(), [CAP_NET_RAW]
+    if write is None:
+        confine(user, Fence(keep=keep))
+        return
+    path = Path(os.path.realpath(write))
+    if user is not None and user.name == NOBODY:
+        user = None
+    if user is not None and not may(user, [path if path.exists() else path.parent, path.parent], os.W_OK):
+        keep.append(CAP_DAC_OVERRIDE)
+    confine(user, Fence([path.parent], keep=keep))
 
 
 def _opened(name: str, job: CaptureJob) -> Ring:

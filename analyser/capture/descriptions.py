@@ -14,6 +14,8 @@ COMMENT = 1
 SHB_HARDWARE, SHB_OS, SHB_APPLICATION, ISB_IFDROP, ISB_OSDROP = 2, 3, 4, 5, 7
 NAME_IPV4, NAME_IPV6 = 1, 2
 ADDRESS_BYTES = {NAME_IPV4: 4, NAME_IPV6: 16}
+# No interface dropped so many; sums over all interfaces and files stay within 64 bits.
+MAX_DROPS = 1 << 48
 MAX_COMMENT_CHARACTERS, MAX_NAME_CHARACTERS = 4096, 255
 SECRET_KINDS = {
     0x544C534B: "TLS key log",
@@ -55,7 +57,7 @@ def read_statistics(options: bytes, order: str, interface: Interface) -> None:
     for code, value in read_options(options, order):
         if code in (ISB_IFDROP, ISB_OSDROP) and len(value) == 8:
             (count,) = struct.unpack(order + "Q", value)
-            setattr(interface, "if_drop" if code == ISB_IFDROP else "os_drop", count)
+            setattr(interface, "if_drop" if code == ISB_IFDROP else "os_drop", min(count, MAX_DROPS))
 
 
 def read_names(body: bytes, order: str, stats: CaptureStats, limits: CaptureLimits) -> None:

@@ -155,5 +155,7 @@ def skip_extensions(data: bytearray, following: int, position: int, end: int) ->
             size = 8
         else:
             size = (length + 2) * 4 if following == AUTHENTICATION else (length + 1) * 8
+        if position + size > end:  # what would follow may lie beyond the block
+            return Verdict.IP_HEADER_CUT, following, position
         following, position = data[position], position + size
     return Verdict.BAD_IP_HEADER, following, position

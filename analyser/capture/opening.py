@@ -12,6 +12,7 @@ from analyser.capture.model import CaptureStats, Remark
 from analyser.capture.reader import open_blocks, read_records
 from analyser.capture.sources import STANDARD_INPUT, Source, explain, standard_input
 from analyser.capture.trees import files_below
+from analyser.faults import caught
 
 PROBE_LIMITS = CaptureLimits(block_bytes=1 << 16)
 
@@ -55,9 +56,14 @@ def probe(source: Source) -> int | None:
     """ts_ns of the first packet, None for a capture without packets; CaptureError when it is no readable capture."""
     stats = CaptureStats(source.name)
     with source.open() as stream:
-        blocks = open_blocks(BlockBuffer(stream, PROBE_LIMITS), stats, PROBE_LIMITS, source.name)
-        for records in read_records(blocks, stats, PROBE_LIMITS, source):
-            return int(records.ts_ns[0])
+        try:
+            blocks = open_blocks(BlockBuffer(stream, PROBE_LIMITS), stats, PROBE_LIMITS, source.name)
+            for records in read_records(blocks, stats, PROBE_LIMITS, source):
+                return int(records.ts_ns[0])
+        except (CaptureError, OSError):
+            raise
+        except Exception as error:  # a fault of our own, which is told when the capture is read
+            caught(error)
     return None
 
 

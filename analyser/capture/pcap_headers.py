@@ -127,12 +127,16 @@ def _first_packet_tells(variants: Sequence[Variant], common: Common, data: bytea
         int.from_bytes(data[at : at + 2], "big") in _COMMON_TYPES
         for at in (start + variant.header_bytes + _TYPE_AT for variant in variants)
     )
-    return first and not any(others) and _verdict(variants[0], common, data, start, end, False) != Verdict.WRONG
+    # The first record alone: those behind it may be there or not yet, and must not change the answer.
+    verdict = _verdict(variants[0], common, data, start, end, False, records=1)
+    return first and not any(others) and verdict != Verdict.WRONG
 
 
-def _verdict(variant: Variant, common: Common, data: bytearray, start: int, end: int, eof: bool) -> Verdict:
+def _verdict(
+    variant: Variant, common: Common, data: bytearray, start: int, end: int, eof: bool, records: int = _RECORDS_TRIED
+) -> Verdict:
     at, unfinished = start, Verdict.CUT if eof else Verdict.OPEN
-    for number in range(_RECORDS_TRIED):
+    for number in range(records):
         if at == end and eof and number:
             return Verdict.SOUND
         if at + ORDINARY_BYTES > end:

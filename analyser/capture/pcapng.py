@@ -239,7 +239,9 @@ class PcapngWalker:
         rows = gather(self._blocks.data, places, np.dtype([(name, self._order + "u4") for name in ("kind", "length")]))
         kind, length = rows["kind"], rows["length"]
         sized = (length >= LEAST_BLOCK_BYTES) & (length <= self._limits.max_packet_bytes) & (length & 3 == 0)
-        chosen: Ints = places[(np.isin(kind, KNOWN_BLOCKS) & sized) | (kind == SECTION)]
+        maybe = np.flatnonzero(sized | (kind == SECTION))  # few: looking for their kind costs most
+        kind = kind[maybe]
+        chosen: Ints = places[maybe[np.isin(kind, KNOWN_BLOCKS) | (kind == SECTION)]]
         return chosen
 
     def _whole(self, place: int) -> bool | None:

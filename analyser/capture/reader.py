@@ -1,11 +1,11 @@
 """Reading one capture. In: a source. Out: batches of TCP segments, and the statistics of the capture."""
 
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import BinaryIO, NamedTuple, cast
 
 from analyser.capture.blocks import BlockBuffer
 from analyser.capture.clock import Clock
-from analyser.capture.compression import COMPRESSIONS, decompressed
+from analyser.capture.compression import COMPRESSIONS, Counted, Unpacked, decompressed
 from analyser.capture.endpoints import EndpointTable
 from analyser.capture.errors import CaptureError
 from analyser.capture.foreign import HEAD_BYTES, describe_bytes
@@ -39,6 +39,7 @@ LIMIT_REMARKS = {
     "too_many_secrets": "further blocks of decryption secrets are not kept",
     "too_many_clock_steps": "further steps of the capture's clock have no remark of their own",
     "fragments_given_up": "unfinished IP packets were given up to make room for newer ones; TCP bytes may be missing",
+    "unpacked_too_much": "time, the file gave far more than captures of its size do: the rest of it is not read",
     "too_many_damages": "damaged places are enough: the rest of the file is not read",
 }
 
@@ -89,8 +90,9 @@ def open_blocks(blocks: BlockBuffer, stats: CaptureStats, limits: CaptureLimits,
     if not compression:
         return blocks
     stats.compression = compression
-    stream, failures = decompressed(compression, blocks.rest_of_stream())
-    inner = BlockBuffer(stream, limits, failures)
+    packed = Counted(blocks.rest_of_stream())
+    stream, failures = decompressed(compression, cast(BinaryIO, packed))
+    inner = BlockBuffer(cast(BinaryIO, Unpacked(stream, packed, limits, stats)), limits, failures)
     inner.need(FILE_HEADER_BYTES)
     if inner.start == inner.end:
         raise CaptureError(f"{name} is {compression}-compressed, but nothing can be unpacked from it{_because(inner)}.")

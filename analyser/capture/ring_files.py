@@ -47,14 +47,14 @@ class RingFiles:
         self.close()
         self._number += 1
         path = self._path
-        if self._most_bytes:
+        if self._most_bytes:  # a name of our own choice: what bears it already is somebody's, or a link
             suffix = path.suffix or ".pcapng"
             path = path.with_name(f"{path.stem}-{self._started}-{self._number:05d}{suffix}")
         try:
             while self._most_files and len(self._names) >= self._most_files:
                 self._names.popleft().unlink(missing_ok=True)
             self._names.append(path)
-            self._file = cast(BinaryIO, path.open("wb", buffering=0))
+            self._file = cast(BinaryIO, path.open("xb" if self._most_bytes else "wb", buffering=0))
         except OSError as error:
             raise WritingStoppedError(f"{path} cannot be written: {error.strerror or error}") from error
         head = self._head()

@@ -11,8 +11,9 @@ from collections.abc import Sequence
 from operator import itemgetter
 from typing import NamedTuple, Protocol
 
-from analyser.decoding.faults import Fault, Place, caught
+from analyser.decoding.faults import Fault, Place
 from analyser.decoding.missing import gap_row
+from analyser.faults import caught
 from analyser.flows.runs import Gap, Run, nothing
 from dissectors.core.carrier import Carried, Interrupted, Item, Opening, Told, Unwrapper
 from dissectors.core.model import Frame
@@ -121,6 +122,7 @@ class CarriedStream:
         self._offset = 0
         self._inner = 0
         self._recent: list[_Segment] = []
+        self._search: tuple[int, _Segment] | None = None
         self._items: list[Run | Gap] = []
         self.fault: Fault | None = None
 
@@ -169,9 +171,17 @@ class CarriedStream:
         if not data:
             return
         self._add(self._unwrapper.feed(data, start), order, out)
+        self._note_search(self._unwrapper.searched_from)
         held = self._unwrapper.held_bytes
         keep = bisect_right(self._recent, self._offset - held, key=_offset) - 1 if held else len(self._recent) - 1
         del self._recent[: max(keep, 0)]
+
+    def _note_search(self, since: int | None) -> None:
+        """Remember the packet of the first byte that belongs to no frame, until it is told or found to be none."""
+        if since is None:
+            self._search = None
+        elif since < self._offset and (self._search is None or self._search[0] != since):
+            self._search = since, self._segment_of(since)
 
     def _gap(self, gap: Gap, out: Sink) -> None:
         out.expert(gap_row(self._direction, gap, self._offset))
@@ -208,7 +218,10 @@ class CarriedStream:
         return self._recent[max(bisect_right(self._recent, offset, key=_offset) - 1, 0)]
 
     def _remark(self, told: Told, out: Sink) -> None:
-        segment = self._segment_of(told.end - 1)
+        if self._search is not None and self._search[0] == told.start:
+            segment = self._search[1]
+        else:
+            segment = self._segment_of(told.end - 1)
         span = f"{told.start}-{max(told.end - 1, told.start)}"
         remark = (told.severity, told.group, told.code, told.text)
         out.expert((self._direction, None, segment.packet, segment.ts_ns, *remark, span))

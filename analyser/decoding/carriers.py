@@ -12,7 +12,8 @@ from itertools import islice
 from typing import NamedTuple
 
 from analyser.decoding.carried import CarriedStream
-from analyser.decoding.faults import Failed, Fault, caught
+from analyser.decoding.faults import Failed, Fault
+from analyser.faults import caught
 from analyser.flows.flow import Flow
 from analyser.flows.runs import Gap, Run
 from dissectors.core.carrier import Carrier, Opening

@@ -15,9 +15,14 @@ from analyser.decoding.doubt import IN_A_ROW, Doubt
 from analyser.decoding.framed import cut_frame, framed
 from analyser.decoding.missing import Skipped, SkippedBytes, gap_row
 from analyser.flows.runs import Gap, Run, Segments, nothing
+from dissectors.core.budget import SEGMENT_BYTES
 from dissectors.core.framer import LARGE_FRAME_BYTES
+from dissectors.core.judged import Judged
 from dissectors.core.model import Frame
 from dissectors.core.protocol import STUCK, Conversation, Cut, Framer, Sink
+
+# To find boundaries so many bytes may be read, and so many for each byte of the stream.
+_JUDGED_BYTES, _JUDGED_TIMES = 4 << 20, 8
 
 
 class Unusable(Exception):
@@ -48,6 +53,7 @@ class StreamCutter:
         self._stuck_at = -1
         self._skipped = SkippedBytes(direction)
         self._doubt: Doubt | None = None
+        self._judging_told = False
         self.after_loss: set[int] = set()
         self.offset = 0
 
@@ -67,8 +73,8 @@ class StreamCutter:
 
     @property
     def held_bytes(self) -> int:
-        """Bytes kept for frames that are not complete."""
-        return self._held.size
+        """Memory of frames that are not complete, roughly."""
+        return self._held.size + SEGMENT_BYTES * len(self._held.segments.positions)
 
     def run(self, run: Run, out: Sink) -> list[Frame]:
         """Frames that this run completes, while nothing is searched for. It may get stuck; see `take_back`.
@@ -179,6 +185,8 @@ class StreamCutter:
         """Frames of what is held and what came; `data` begins at `offset`."""
 
         def plausible(position: int) -> bool | None:
+            if self._judged_enough(conversation, position, data, segments, out):
+                return False
             hinted = segments.positions[segments.at(position)] == position
             return conversation.boundary(self.direction, data, position, hinted) if conversation else None
 
@@ -196,6 +204,21 @@ class StreamCutter:
         if self._places is not None:
             self._places.forget(self.offset)
         return frames
+
+    def _judged_enough(
+        self, conversation: Conversation | None, position: int, data: bytes, segments: Segments, out: Sink
+    ) -> bool:
+        """Was so much read in vain, beside what the stream has, that no boundary is looked for any more? Told once."""
+        judged: Judged | None = getattr(conversation, "judged", None)  # of CountsJudged
+        if judged is None or judged.size <= _JUDGED_BYTES + _JUDGED_TIMES * (self.offset + len(data)):
+            return False
+        if not self._judging_told:
+            self._judging_told = True
+            place, at = self._outer(self.offset + position), segments.at(position)
+            text = "so much was read in vain to find a frame that no more is looked for here"
+            kind = ("warn", "limit", "boundary_search")
+            out.expert((self.direction, place, segments.packets[at], segments.ts_ns[at], *kind, text, None))
+        return True
 
     def _keep(self, data: bytes, cut: Cut, segments: Segments) -> None:
         """Hold what the cut left."""

@@ -4,27 +4,19 @@ In: the exception, and where it came up. Out: a remark on the connection, withou
 rest of the connection is worth after a fault nobody knows, so its decoding ends there: what was decoded before stays,
 what was still open is not told. A dissector or carrier that fails while it is asked whether it knows the bytes is not
 asked again about this connection; the others are.
-
-The environment variable FAULTS says what else happens: `raise` lets the exception through, as the project's tests do;
-`trace` writes its trace to standard error, as --debug does. It goes along to processes that help.
 """
 
 from __future__ import annotations
 
-import os
-import sys
-import traceback
 from collections.abc import Callable
 from typing import NamedTuple
 
+from analyser.faults import CODE, caught, sentence
+from dissectors.core.hiding import without_secrets
 from dissectors.core.inspect import Asked, Hidden, Inspect, Inspected, Node
 from dissectors.core.options import DecodeOptions
 from dissectors.core.protocol import Sink
 from dissectors.core.rows import expert_row
-
-FAULTS = "WIREWITNESS_FAULTS"
-RAISE, TRACE = "raise", "trace"
-CODE = "dissector_bug"
 
 
 class Place(NamedTuple):
@@ -50,20 +42,10 @@ class Fault(NamedTuple):
 Failed = Callable[[str, str], None]
 
 
-def caught(error: Exception) -> str:
-    """Its kind; every fault comes through here. Raised again where FAULTS says so."""
-    wanted = os.environ.get(FAULTS)
-    if wanted == RAISE:
-        raise error
-    if wanted == TRACE:
-        print("".join(traceback.format_exception(error)).rstrip(), file=sys.stderr)
-    return type(error).__name__
-
-
 def tell(name: str, kind: str, place: Place, out: Sink, *, goes_on: bool) -> None:
     """Remark on the connection that `name`, a protocol or carrier, failed."""
     rest = f"the connection is read without {name}" if goes_on else "the rest of the connection is not decoded"
-    text = f"a fault of wirewitness itself, {kind} in what reads {name}: {rest}; please report it"
+    text = sentence(kind, f"what reads {name}", rest)
     remark = ("error", "undecoded", CODE, text)
     out.expert(expert_row(direction=place.direction, packet=place.packet, ts=place.ts_ns, remark=remark))
 
@@ -73,7 +55,7 @@ def inspecting(look: Inspect) -> Inspect:
 
     def guarded(data: bytes, asked: Asked, options: DecodeOptions) -> Inspected:
         try:
-            return look(data, asked, options)
+            return without_secrets(data, look(data, asked, options))
         except Exception as error:  # whatever is wrong in there, other messages can be shown
             text = f"a fault of wirewitness itself, {caught(error)}; please report it"
             return Inspected([Node("undecoded", 0, len(data))], [Hidden(0, len(data), "secret")], text, 0)

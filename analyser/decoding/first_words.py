@@ -11,8 +11,9 @@ from collections.abc import Iterable
 from analyser.decoding.openings import TLS, opening
 from analyser.decoding.tls_alerts import Alert, AlertFinder
 from analyser.flows.flow import Flow
+from analyser.flows.notes import Note
 from analyser.flows.runs import Gap, Run
-from analyser.flows.streams import Half, Note
+from analyser.flows.streams import Half
 
 # The longest beginning that tells is a request line's: its method and the first letter of its target.
 _ENOUGH_BYTES = 16

@@ -13,14 +13,23 @@ from operator import attrgetter
 from analyser.decoding.carried import Watcher
 from analyser.decoding.carriers import Inside, Items, begins_in_the_middle, head, opened, underway, up_to
 from analyser.decoding.cutting import StreamCutter
-from analyser.decoding.faults import Fault, Place, caught, tell
+from analyser.decoding.faults import Fault, Place, tell
 from analyser.decoding.first_words import FirstWords
 from analyser.decoding.identify import Identity, Sizes, enough_of, from_beginning, identify, when_to_ask
 from analyser.decoding.listening import Listener
 from analyser.decoding.tls import encryption
+from analyser.faults import caught
 from analyser.flows.flow import Flow
+from analyser.flows.notes import Note
 from analyser.flows.runs import Gap, Run
-from analyser.flows.streams import Note
+from dissectors.core.budget import (
+    CARRIER_BYTES,
+    INFLATE_BYTES,
+    PROTOCOL_BYTES,
+    RUN_BYTES,
+    SEGMENT_BYTES,
+    UNDECIDED_BYTES,
+)
 from dissectors.core.carrier import Carrier
 from dissectors.core.limits import Limits
 from dissectors.core.model import CLIENT_TO_SERVER, SERVER_TO_CLIENT
@@ -36,11 +45,14 @@ class _Undecided:
     items: Items = field(default_factory=list)
     sizes: Sizes = (0, 0)
     asked_bytes: int = 0
+    overhead_bytes: int = 0
 
     def add(self, from_low: bool, item: Run | Gap) -> None:
         """Hold what the low or high endpoint sent next."""
         self.items.append((from_low, item))
+        self.overhead_bytes += RUN_BYTES
         if isinstance(item, Run):
+            self.overhead_bytes += SEGMENT_BYTES * len(item.segments.positions)
             high, low = self.sizes
             self.sizes = (high, low + item.size) if from_low else (high + item.size, low)
 
@@ -86,34 +98,40 @@ class FlowDecoder:
 
     @property
     def held_bytes(self) -> int:
-        """Stream bytes kept until the protocol is known or a frame is complete."""
+        """Memory of what waits until the protocol is known, a frame is complete or an answer comes, roughly."""
         held = 0 if self._inside is None else sum(stream.held_bytes for stream in self._inside.streams)
         if self._listener is not None:
             return held + self._listener.held_bytes
-        return held if self._undecided is None else held + sum(self._undecided.sizes)
+        undecided = self._undecided
+        return held if undecided is None else held + sum(undecided.sizes) + undecided.overhead_bytes
 
-    def consume(self, flow: Flow, out: Sink) -> bool:
-        """Take what the flow has queued; True when rows may have been added."""
+    @property
+    def own_bytes(self) -> int:
+        """Memory of the decoder itself, roughly."""
+        own = UNDECIDED_BYTES if self._listener is None else PROTOCOL_BYTES
+        if self._inside is None:
+            return own
+        opening = self._inside.opening
+        return own + CARRIER_BYTES + (INFLATE_BYTES if opening is not None and opening.compression else 0)
+
+    def consume(self, flow: Flow, out: Sink) -> None:
+        """Take what the flow has queued."""
         try:
-            added = self._consume(flow, out)
+            self._consume(flow, out)
         except Exception as error:  # of what makes framers and conversations, or of our own
             self._end(flow, Fault(0, caught(error)), out)
-            added = True
         for name, kind in self._failed:
-            added = True
             self._tell(name, kind, _start(flow), out, goes_on=True)
         self._failed.clear()
-        return added
 
-    def _consume(self, flow: Flow, out: Sink) -> bool:
+    def _consume(self, flow: Flow, out: Sink) -> None:
         queued = [(bool(from_low), item) for from_low, half in enumerate(flow.halves) for item in half.take()]
         if self._first_words is not None:
             self._first_words.take(flow, queued)
             if self._first_words.over:
                 self._first_words = None
         if self._over:
-            return False
-        was_inside = self._inside is not None
+            return
         if self._inside is not None:
             queued = self._inside.take(queued, out) + (self._inside.let_go(out) if flow.let_go else [])
         if self._undecided is not None:
@@ -122,7 +140,7 @@ class FlowDecoder:
         if self._listener is None:
             if ends and self._inside is not None and (faults := self._inside.faults()):
                 self._end(flow, min(faults, key=attrgetter("order")), out)
-            return was_inside or self._inside is not None
+            return
         items: tuple[list[Run | Gap | Fault], list[Run | Gap | Fault]] = ([], [])
         for from_low, item in queued:
             items[from_low].append(item)
@@ -134,15 +152,17 @@ class FlowDecoder:
                     of_side.append(stream.fault)
         client_is_low = bool(flow.client_is_low)
         self._listener.take(items[client_is_low], items[not client_is_low], out)
-        if ends or flow.let_go:
-            self._listener.drop(out)
         if ends:
+            self._listener.drop(out)
+            if flow.let_go:
+                self._listener.let_go(out)
             self._listener.finish(out)
+        elif flow.let_go:
+            self._listener.let_go(out)
         if self._listener.ended is not None:
             self._tell_fault(flow, self._listener.ended, out)
         if ends:
             self._listener = self._inside = None
-        return True
 
     def _end(self, flow: Flow, fault: Fault, out: Sink) -> None:
         """Nothing of the flow is decoded any more."""

@@ -10,7 +10,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 from analyser.decoding.carriers import Inside
-from analyser.decoding.faults import Failed, caught
+from analyser.decoding.faults import Failed
+from analyser.faults import caught
 from analyser.flows.flow import Flow
 from analyser.flows.runs import Gap, Run
 from dissectors.core.protocol import Dissector

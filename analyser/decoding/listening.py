@@ -12,15 +12,27 @@ from bisect import bisect_left, bisect_right
 from collections import deque
 from collections.abc import Callable, Iterable
 from operator import attrgetter
+from typing import TypeGuard
 
 from analyser.decoding.cutting import StreamCutter, Unusable
-from analyser.decoding.faults import Fault, Place, caught
+from analyser.decoding.faults import Fault, Place
+from analyser.faults import caught
 from analyser.flows.runs import Gap, Run
 from dissectors.core.model import CLIENT_TO_SERVER, SERVER_TO_CLIENT, Frame
-from dissectors.core.protocol import Conversation, PairsByOrder, Sink
+from dissectors.core.protocol import Conversation, HoldsRequests, PairsByOrder, Sink
 
 _BY_ORDER = attrgetter("order")
 _ALL = 1 << 62
+
+
+def _pairs_by_order(conversation: Conversation) -> TypeGuard[PairsByOrder]:
+    """As isinstance, which looks through a protocol's members each time."""
+    return hasattr(conversation, "lost")
+
+
+def _holds_requests(conversation: Conversation) -> TypeGuard[HoldsRequests]:
+    """The same."""
+    return hasattr(conversation, "let_go")
 
 
 class _InParts:
@@ -128,8 +140,10 @@ class Listener:
 
     @property
     def held_bytes(self) -> int:
-        """Bytes kept for frames that are not complete."""
-        return self._cutters[0].held_bytes + self._cutters[1].held_bytes
+        """Memory of frames that are not complete and of messages that wait for answers, roughly."""
+        conversation = self._conversation
+        waiting = conversation.held_bytes if _holds_requests(conversation) else 0
+        return self._cutters[0].held_bytes + self._cutters[1].held_bytes + waiting
 
     def take(self, client: Iterable[Run | Gap | Fault], server: Iterable[Run | Gap | Fault], out: Sink) -> None:
         """What both directions delivered since the last call. A Fault: nothing more can come of this direction."""
@@ -146,6 +160,12 @@ class Listener:
         """Nothing that is held will be completed. Requests first: they tell their responses."""
         if self.ended is None:
             self._guarded(self._drop, out)
+
+    def let_go(self, out: Sink) -> None:
+        """Hold nothing; the flow goes on."""
+        self.drop(out)
+        if self.ended is None and _holds_requests(self._conversation):
+            self._guarded(self._conversation.let_go, out)
 
     def finish(self, out: Sink) -> None:
         """The flow ended."""
@@ -268,7 +288,7 @@ class Listener:
     def _hand_over(self, frames: list[Frame], out: Sink) -> None:
         """Feed frames; tell a conversation that pairs by order where bytes are missing, between the frames around."""
         conversation = self._conversation
-        if not isinstance(conversation, PairsByOrder):
+        if not _pairs_by_order(conversation):
             for cutter in self._cutters:
                 cutter.after_loss.clear()
         elif any(cutter.after_loss for cutter in self._cutters):
@@ -277,8 +297,8 @@ class Listener:
                 after_loss = self._cutters[frame.direction].after_loss
                 if frame.stream_offset in after_loss:
                     after_loss.remove(frame.stream_offset)
-                    conversation.feed(frames[start:at], out)
+                    self._conversation.feed(frames[start:at], out)
                     conversation.lost(frame.direction, out)
                     start = at
             frames = frames[start:]
-        conversation.feed(frames, out)
+        self._conversation.feed(frames, out)

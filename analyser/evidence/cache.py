@@ -7,12 +7,16 @@ from __future__ import annotations
 
 import os
 import shutil
+import stat
+import time
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
 MAX_BYTES = 1 << 30
+# Nobody fills a part for so long without writing into it.
+_LEFT_S = 3600.0
 
 
 def cache_folder() -> Path | None:
@@ -35,11 +39,18 @@ def new_part(name: str) -> Iterator[Path]:
     root = cache_folder()
     if root is None:
         raise OSError("there is no home for a cache")
-    root.mkdir(mode=0o700, parents=True, exist_ok=True)
+    for folder in (root.parent, root):  # whatever the umask is, as XDG wants it of the folder of all caches
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    if not _is_own(root):
+        raise OSError(f"{root} belongs to somebody else")
+    root.chmod(0o700)
+    _remove_left(root)
     temporary = root / f".{name}.{uuid.uuid4().hex[:8]}.part"
     temporary.mkdir(mode=0o700)
     try:
         yield temporary
+        for file in temporary.iterdir():
+            file.chmod(0o600)
         _replace(temporary, root / name)
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
@@ -49,11 +60,25 @@ def new_part(name: str) -> Iterator[Path]:
 def part(name: str) -> Path | None:
     """The part of that name, marked as used now; None when there is none."""
     root = cache_folder()
-    if root is None or not (root / name).is_dir():
+    if root is None or not (root / name).is_dir() or not _is_own(root) or not _is_own(root / name):
         return None
     with suppress(OSError):
         os.utime(root / name)
     return root / name
+
+
+def _is_own(folder: Path) -> bool:
+    """Is it a folder of this user, and no link to one? What somebody else put there is not touched."""
+    facts = folder.lstat()
+    return stat.S_ISDIR(facts.st_mode) and facts.st_uid == os.geteuid()
+
+
+def _remove_left(root: Path) -> None:
+    """What a process left that was killed while it made a part."""
+    with suppress(OSError):
+        for left in root.glob(".*.part"):
+            if time.time() - left.lstat().st_mtime > _LEFT_S:
+                shutil.rmtree(left, ignore_errors=True)
 
 
 def _replace(temporary: Path, target: Path) -> None:

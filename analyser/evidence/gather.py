@@ -16,6 +16,7 @@ from analyser.evidence.rows import MessageRow, UnknownId, parse_message_id
 from dissectors.core.inspect import Asked, Inspect, MayHide, undecoded
 from dissectors.core.model import packet_of
 from dissectors.core.options import DecodeOptions
+from dissectors.core.secrets import may_hold_secrets
 from dissectors.registry import dissector_of
 
 # With payload shown, all that is hidden are credentials.
@@ -63,9 +64,11 @@ def add_secrets(choice: Choice, index: Index) -> None:
         for row in index.of_flow(one.flow):
             asked = Asked(row.role, row.operation, row.version)
             first_seq = one.flow.first_seqs[row.direction]
-            if first_seq is None or (may_hide is not None and not may_hide(asked)):
+            if first_seq is None:
                 continue
             data = message_bytes(row, index.sources, index.places).data
+            if may_hide is not None and not may_hide(asked) and not may_hold_secrets(data):
+                continue
             one.secrets += [
                 SecretSpan(row.direction, first_seq + row.stream_offset + start, end - start)
                 for start, end, kind in look(data, asked, _ALL).hidden
@@ -82,7 +85,7 @@ def _add_carried_secrets(one: FlowChoice, index: Index, look: Inspect, may_hide:
 
     def see(message: CarriedMessage) -> None:
         known = asked.get((message.direction, message.stream_offset), Asked(None, None, None))
-        if may_hide is not None and not may_hide(known):
+        if may_hide is not None and not may_hide(known) and not may_hold_secrets(message.data):
             return
         for start, end, kind in look(message.data, known, _ALL).hidden:
             if kind == "secret":

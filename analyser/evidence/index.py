@@ -6,8 +6,8 @@ Without a cache everything works, only slower.
 
 from __future__ import annotations
 
+import hashlib
 import json
-import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -24,11 +24,13 @@ from analyser.evidence.cache import new_part, part
 from analyser.evidence.identity import capture_key
 from analyser.evidence.rows import FlowRow, MessageId, MessageRow, UnknownId
 from analyser.options import ProgressCallback, ReadOptions
+from analyser.own_files import TemporaryFolder
 from analyser.reading.helpers import Helpers
 from analyser.rows.timeorder import FLOW
 from dissectors.core.model import packet_of
 
 _MESSAGES, _EXCHANGES, _FLOWS, _PLACES = "messages.parquet", "exchanges.parquet", "flows.parquet", "places.json"
+_DIGEST = "digest"  # of these four, as they were written
 _MESSAGE_COLUMNS = (
     "direction", "stream_offset", "length_bytes", "packet_first", "packet_last", "ts", "role", "operation", "version",
     "complete", "error", FLOW,
@@ -144,8 +146,6 @@ class _Folder:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._flow_table: pa.Table | None = None
-        for name in (_MESSAGES, _EXCHANGES, _FLOWS):
-            pq.read_metadata(folder / name)
 
     def messages(self, flow: FlowRow, direction: int | None, offset: int | None) -> Iterator[MessageRow]:
         """Messages of a flow by time."""
@@ -204,11 +204,9 @@ class _Folder:
 
 
 def _in_folder(folder: Path, sources: Sequence[Source], close: Callable[[], None] = lambda: None) -> Index:
-    """The index in a folder. OSError, ValueError: it is damaged, or of other captures."""
+    """The index in a folder."""
     kept = json.loads((folder / _PLACES).read_text())
     places = [Places(one[0], tuple(one[1]), tuple(one[2]), *one[3:]) for one in kept]
-    if len(places) != len(sources):
-        raise ValueError("the index is of other captures")
     return Index(_Folder(folder), sources, places, close=close)
 
 
@@ -223,11 +221,12 @@ def open_index(
     if key is not None:
         kept = part(f"index-{key}")
         if kept is not None:
-            with suppress(OSError, ValueError, pa.ArrowException):
-                return _in_folder(kept, sources)
+            with suppress(OSError):
+                if (kept / _DIGEST).read_bytes() == _digest(kept):
+                    return _in_folder(kept, sources)
         with suppress(OSError):
             return _keep(key, sources, options, progress)
-    temporary = tempfile.TemporaryDirectory(prefix="wirewitness-")
+    temporary = TemporaryFolder()
     try:
         _build(Path(temporary.name), sources, options, progress)
         return _in_folder(Path(temporary.name), sources, temporary.cleanup)
@@ -239,10 +238,20 @@ def open_index(
 def _keep(key: str, sources: Sequence[Source], options: ReadOptions, progress: ProgressCallback | None) -> Index:
     with new_part(f"index-{key}") as folder:
         _build(folder, sources, options, progress)
+        (folder / _DIGEST).write_bytes(_digest(folder))
     kept = part(f"index-{key}")
     if kept is None:
         raise OSError("the index did not stay")
     return _in_folder(kept, sources)
+
+
+def _digest(folder: Path) -> bytes:
+    """Tells what was written from what a full disk, a damaged one or anybody else made of it. Raises OSError."""
+    found = hashlib.blake2b(digest_size=16)
+    for name in (_MESSAGES, _EXCHANGES, _FLOWS, _PLACES):
+        with (folder / name).open("rb") as file:
+            found.update(hashlib.file_digest(file, "blake2b").digest())
+    return found.digest()
 
 
 def _build(folder: Path, sources: Sequence[Source], options: ReadOptions, progress: ProgressCallback | None) -> None:

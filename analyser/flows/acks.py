@@ -1,4 +1,5 @@
-"""What packets that are taken together say of their senders: how far they confirm the other's stream, and when last.
+"""What packets that are taken together say of their senders: how far they confirm the other's stream, when last, and
+from how far they come.
 
 In: a batch cut into stretches. Out: `Said` for each stretch and side, without copies and without packets that are
 looked at one by one.
@@ -15,8 +16,8 @@ from analyser.flows.tcp import ACK, MASK
 
 _HALF = 1 << 31
 
-# The furthest acknowledgement number (raw), and the time of the last packet.
-Said = tuple[int, int]
+# The furthest acknowledgement number (raw), the time of the last packet, the lowest hop limit (TTL), that of the last.
+Said = tuple[int, int, int, int]
 
 
 def said_by_side(
@@ -25,7 +26,7 @@ def said_by_side(
     """What the high and the low endpoint said, by the number of the stretch."""
     rows = cut.order
     counts = ((batch.flags[rows] & ACK) != 0) & ~copies[rows] & ~cut.alone
-    from_low, acks, ts_ns = batch.from_low[rows], batch.ack[rows], batch.ts_ns[rows]
+    from_low, acks, ts_ns, ttl = batch.from_low[rows], batch.ack[rows], batch.ts_ns[rows], batch.ttl[rows]
     found: list[dict[int, Said]] = []
     for side in (False, True):
         own = np.flatnonzero(counts & (from_low == side))
@@ -33,12 +34,14 @@ def said_by_side(
         if len(own):
             number, ack = cut.number[own], acks[own]
             firsts = np.flatnonzero(np.concatenate(([True], number[1:] != number[:-1])))
-            base = np.repeat(ack[firsts], np.diff(np.append(firsts, len(own))))
+            ends = np.append(firsts[1:], len(own))
+            base = np.repeat(ack[firsts], ends - firsts)
             ahead = ((ack - base + _HALF) & MASK) - _HALF
             furthest = (ack[firsts] + np.maximum.reduceat(ahead, firsts)) & MASK
             last_ns = np.maximum.reduceat(ts_ns[own], firsts)
-            said = dict(
-                zip(number[firsts].tolist(), zip(furthest.tolist(), last_ns.tolist(), strict=True), strict=True)
-            )
+            hops = ttl[own]
+            lowest, last = np.minimum.reduceat(hops, firsts), hops[ends - 1]
+            told = zip(furthest.tolist(), last_ns.tolist(), lowest.tolist(), last.tolist(), strict=True)
+            said = dict(zip(number[firsts].tolist(), told, strict=True))
         found.append(said)
     return found[0], found[1]

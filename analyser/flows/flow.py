@@ -12,7 +12,8 @@ from typing import Protocol
 
 from analyser.capture import Endpoints
 from analyser.capture.syn_options import NOT_SEEN, NOT_SENT
-from analyser.flows.streams import Half, Note
+from analyser.flows.notes import Note
+from analyser.flows.streams import Half
 from analyser.flows.tcp import ACK, FIN, MASK, RST
 from analyser.flows.waited import Waits
 from dissectors.core.protocol import Sink
@@ -23,11 +24,16 @@ class FlowReader(Protocol):
 
     @property
     def held_bytes(self) -> int:
-        """Stream bytes that it keeps until more come."""
+        """Memory of what it keeps until more comes, roughly."""
         ...
 
-    def consume(self, flow: Flow, out: Sink) -> bool:
-        """Take what the flow has queued; True when rows may have been added."""
+    @property
+    def own_bytes(self) -> int:
+        """Memory that it takes itself, roughly."""
+        ...
+
+    def consume(self, flow: Flow, out: Sink) -> None:
+        """Take what the flow has queued."""
         ...
 
 
@@ -60,7 +66,6 @@ class Flow:
     refused: bool = False
     closed_by_low: bool | None = None
     reset_by_low: bool | None = None
-    reset_ttl: int | None = None
     first_close_ns: int | None = None
     closed_ts_ns: int | None = None
     protocol: str | None = None
@@ -72,6 +77,7 @@ class Flow:
     waits: Waits | None = None
     held_bytes: int = 0
     let_go: bool = False
+    ended_early: bool = False
     finished: bool = False
 
     @property
@@ -169,7 +175,7 @@ def close(flow: Flow, from_low: bool, flags: int, end_seq: int, packet: int, ts_
     """A FIN or RST of the flow."""
     if flow.first_close_ns is None or ts_ns < flow.first_close_ns:
         flow.closed_by_low, flow.first_close_ns = from_low, ts_ns
-    if flags & FIN:
+    if flags & FIN and not flow.streams_over:
         flow.halves[from_low].finish_at(end_seq)
     if flags & RST and flow.reset_by_low is None:
         flow.reset_by_low = from_low

@@ -20,19 +20,23 @@ import numpy as np
 import numpy.typing as npt
 
 from analyser.capture import EndpointTable, PacketBatch
+from analyser.faults import CODE, caught, sentence
 from analyser.flows.acks import said_by_side
 from analyser.flows.batches import BatchColumns, PacketRow
 from analyser.flows.copies import Copies
-from analyser.flows.flow import Flow, handshake, starts_anew
+from analyser.flows.flow import Flow, handshake
 from analyser.flows.half_open import Attempt, HalfOpen
+from analyser.flows.holding import LEAST_WAITING_BYTES, SHELVED_BYTES, add_note, held_by, limit_note, waiting_bytes
+from analyser.flows.notes import Note
 from analyser.flows.shelf import Shelf
-from analyser.flows.streams import HISTORY_BYTES, Half, Note
+from analyser.flows.streams import HISTORY_BYTES, Half
 from analyser.flows.stretches import stretches
-from analyser.flows.taking import LINGER_NS, continues, copy_note, is_new, take, take_together
+from analyser.flows.taking import LINGER_NS, continues, copy_note, is_new, is_past, take, take_together
 from analyser.flows.tcp import MASK, SYN
 from analyser.flows.two_points import Delays
 from analyser.flows.wait_signs import SignFinder, Signs
 from analyser.flows.waits import settle, watch
+from dissectors.core.budget import Budget
 from dissectors.core.limits import Limits
 from dissectors.core.model import packet_of
 
@@ -63,6 +67,8 @@ class FlowTable:
         with_waits: bool = True,
     ) -> None:
         self.stray_packets = 0
+        # Latest time in the capture so far.
+        self.now_ns = 0
         # For captures without an end: endpoints whose flows ended are forgotten when there are many; what they send
         # later is taken for another flow.
         self.forgets_ended = False
@@ -80,19 +86,19 @@ class FlowTable:
         self._signs: dict[int, Signs] = {}
         self.delays = Delays(endpoints, limits.max_compared_pairs)
         self._closed: deque[tuple[int, int]] = deque()
+        self._faults: deque[Note] = deque(maxlen=limits.max_expert_infos)
         self._current: npt.NDArray[np.int32] = np.full(1024, _NONE, np.int32)
         self._end_seq: npt.NDArray[np.int64] = np.full((1024, 2), -1, np.int64)
         self._forget_pairs_at = _FORGET_PAIRS_AT
-        self._held_bytes = 0
+        self.budget = Budget(limits.max_held_bytes)
         self._file_index = self._packets_before = 0
-        self._now_ns = 0
 
     def __len__(self) -> int:
         """Flows opened so far."""
         return self._opened
 
     @property
-    def _kept(self) -> int:
+    def kept(self) -> int:
         """Flows in memory."""
         return len(self._open) + len(self._shelf)
 
@@ -121,7 +127,7 @@ class FlowTable:
 
     def advance(self, now_ns: int) -> None:
         """The capture's clock has come to this time, in packets that are not fed here."""
-        self._now_ns = max(self._now_ns, now_ns)
+        self.now_ns = max(self.now_ns, now_ns)
 
     def feed(self, batch: PacketBatch, clock: npt.NDArray[np.int64] | None = None) -> None:
         """Take one batch; calls `consume` for every flow in it.
@@ -133,10 +139,15 @@ class FlowTable:
         self._grow(int(batch.pair.max()) + 1)
         copies = self._copies.mark(batch, self._packets_before)
         self.delays.feed(batch, self._packets_before)
-        columns = BatchColumns(batch, self._file_index, copies, self._now_ns, clock)
+        columns = BatchColumns(batch, self._file_index, copies, self.now_ns, clock)
         cut = stretches(batch, copies)
         if self._sign_finder is not None:
-            self._signs = self._sign_finder.feed(batch, columns, cut.order, copies)
+            try:
+                self._signs = self._sign_finder.feed(batch, columns, cut.order, copies)
+            except Exception as error:
+                self.now_ns = int(columns.now_ns[0])
+                self._signs, self._sign_finder = {}, None
+                self._faults.append(self._fault(error, "what finds waits", "no more of them are found"))
         said = said_by_side(batch, copies, cut)
         ready, alone = columns.runs(cut), columns.each(cut.order[cut.alone])
         pair, flow = -1, None
@@ -145,17 +156,22 @@ class FlowTable:
                 self._leave(flow)
                 pair, flow = stretch.pair, self._current_flow(stretch.pair)
             rows = cut.order[stretch.first : stretch.last]
-            if stretch.alone and stretch.only_syns and flow is None:
-                self._give_up(*self._half_open.seen(pair, next(alone)))
-            elif stretch.alone:
-                flow = self._careful(flow, pair, [next(alone)])
-            elif flow is None or not continues(flow, ready.get(number, ()), int(columns.now_ns[rows[-1]])):
-                flow = self._careful(flow, pair, columns.rows(rows))
-            else:
-                by_side = (said[0].get(number), said[1].get(number))
-                take_together(flow, stretch, rows, ready.get(number, ()), columns, by_side)
+            row = next(alone) if stretch.alone else None
+            try:
+                if row is not None and stretch.only_syns and flow is None:
+                    self._give_up(*self._half_open.seen(pair, row))
+                elif row is not None:
+                    flow = self._careful(flow, pair, [row])
+                elif flow is None or not continues(flow, ready.get(number, ()), int(columns.now_ns[rows[-1]])):
+                    flow = self._careful(flow, pair, columns.rows(rows))
+                else:
+                    by_side = (said[0].get(number), said[1].get(number))
+                    take_together(flow, stretch, rows, ready.get(number, ()), columns, by_side)
+            except Exception as error:
+                flow = None
+                self._given_up(pair, error)
         self._leave(flow)
-        self._now_ns = int(columns.now_ns[-1])
+        self.now_ns = int(columns.now_ns[-1])
         self._forget_closed()
         self._keep_within_limits()
         if self._endpoints.known >= self._forget_pairs_at:
@@ -169,17 +185,31 @@ class FlowTable:
 
     def remarks(self) -> list[Note]:
         """What is to be said of no single flow. Complete after `finish`."""
-        found = []
+        found = [*self._faults]
         if self._half_open.uncounted_rows:
-            found.append(Note("half_open_flows", self._half_open.summary(), 0, self._now_ns, None, "warn", "limit"))
+            found.append(Note("half_open_flows", self._half_open.summary(), 0, self.now_ns, None, "warn", "limit"))
         if self.delays.left_out:
             text = "so many connections were captured at two points that latencies between the points are left out"
-            found.append(Note("compared_pairs", text, 0, self._now_ns, None, "note", "limit"))
+            found.append(Note("compared_pairs", text, 0, self.now_ns, None, "note", "limit"))
         return found
 
     # ------------------------------------------------------------------------------------------------------------------
 
     def _finish(self, flow: Flow) -> None:
+        try:
+            self._read_rest(flow)
+        except Exception as error:
+            flow.decoder, flow.waits, flow.finished = None, None, True
+            self._faults.append(self._fault(error, "what ends connections", "one is not wholly told"))
+        self.budget.change(flow.held_bytes, 0)
+        self._end_seq[flow.pair] = [half.next_seq & MASK if half.started else -1 for half in flow.halves]
+        if self._current[flow.pair] == flow.index:
+            self._current[flow.pair] = _ENDED
+        del self._open[flow.index]
+        self._ended(flow)
+
+    def _read_rest(self, flow: Flow) -> None:
+        """Nothing more comes of this flow."""
         if any(half.queue for half in flow.halves):
             # What came in time is read before what is given up now, whether or not both are in one batch.
             self._consume(flow)
@@ -188,12 +218,21 @@ class FlowTable:
         settle(flow, self._limits)
         flow.finished = True
         self._consume(flow)
-        self._held_bytes -= flow.held_bytes
-        self._end_seq[flow.pair] = [half.next_seq & MASK if half.started else -1 for half in flow.halves]
-        if self._current[flow.pair] == flow.index:
-            self._current[flow.pair] = _ENDED
-        del self._open[flow.index]
-        self._ended(flow)
+
+    def _fault(self, error: Exception, what: str, rest: str) -> Note:
+        return Note(CODE, sentence(caught(error), what, rest), 0, self.now_ns, None, "error", "undecoded")
+
+    def _given_up(self, pair: int, error: Exception) -> None:
+        """A fault of our own came up at the pair's flow: it ends here, and what follows is read as another."""
+        note = self._fault(error, "what follows connections", "this one is read anew from here on")
+        current = int(self._current[pair])
+        if current < 0:
+            self._faults.append(note)
+            return
+        flow = self._known_flow(current)
+        add_note(flow, note._replace(packet=flow.last_packet, ts_ns=flow.ts_last_ns))
+        self._finish(flow)
+        self._current[pair] = _NONE
 
     def _known_flow(self, index: int) -> Flow:
         """A flow that has not ended, back from the shelf if it lies there."""
@@ -210,29 +249,36 @@ class FlowTable:
         """No more packets of this flow in the batch."""
         if flow is None:
             return
-        self._watch(flow)
-        self._pass_on(flow)
+        try:
+            self._watch(flow)
+            self._pass_on(flow)
+        except Exception as error:
+            self._given_up(flow.pair, error)
+            return
         if flow.closed_ts_ns is not None and flow.decoder is None:
+            self._draw(flow, SHELVED_BYTES)
             del self._open[flow.index]
             self._shelf.put(flow)
+        if self.budget.is_exceeded:
+            self._let_go()
 
-    def _watch(self, flow: Flow, before: int | None = None) -> None:
-        """Take what was found of the flow's packets in this batch, as far as those below `before`."""
+    def _watch(self, flow: Flow, before: int | None = None, *, ends: bool = False) -> None:
+        """Take what was found of the flow's packets in this batch, see `watch`."""
         signs = self._signs.get(flow.pair)
         if signs:
-            watch(flow, signs, self._limits, before)
+            watch(flow, signs, self._limits, before, ends=ends)
 
     def _pass_on(self, flow: Flow) -> None:
         self._consume(flow)
-        held = flow.halves[0].pending_bytes + flow.halves[1].pending_bytes
-        if flow.decoder is not None:
-            held += flow.decoder.held_bytes
-        self._held_bytes += held - flow.held_bytes
+        self._draw(flow, held_by(flow))
+
+    def _draw(self, flow: Flow, held: int) -> None:
+        self.budget.change(flow.held_bytes, held)
         flow.held_bytes = held
 
     def _forget_closed(self) -> None:
         """End flows that closed long ago; whatever their pair sends later is told by `_begins`."""
-        while self._closed and self._now_ns - self._closed[0][0] > LINGER_NS:
+        while self._closed and self.now_ns - self._closed[0][0] > LINGER_NS:
             index = self._closed.popleft()[1]
             if index in self._open or index in self._shelf:
                 self._finish(self._known_flow(index))
@@ -251,22 +297,36 @@ class FlowTable:
 
     def _keep_within_limits(self) -> None:
         limits = self._limits
-        if self._kept > limits.max_open_flows:
+        if self.kept > limits.max_open_flows:
             text = f"more than {limits.max_open_flows} flows were open; this one was idle long and is taken as ended"
-            for flow in self._idle(self._kept - limits.max_open_flows * 9 // 10):
-                self._limit_note(flow, "open_flows", text)
-                self._finish(flow)
-        if self._held_bytes > limits.max_held_bytes:
-            text = f"all flows together held more than {limits.max_held_bytes} bytes; this one let go of {{}}"
-            for flow in sorted(self._open.values(), key=lambda flow: -flow.held_bytes):
-                if self._held_bytes <= limits.max_held_bytes * 3 // 4:
-                    break
-                self._limit_note(flow, "held_bytes", text.format(flow.held_bytes))
-                for half in flow.halves:
-                    half.give_up(flow.last_packet, flow.ts_last_ns)
-                flow.let_go = True
-                self._pass_on(flow)
-                flow.let_go = False
+            for flow in self._idle(self.kept - limits.max_open_flows * 9 // 10):
+                self._end_early(flow, "open_flows", text)
+
+    def _let_go(self) -> None:
+        """The budget is used up: those that wait with most let go; where that is not enough, idle flows end."""
+        text = f"all flows together held more than {self._limits.max_held_bytes} bytes; this one"
+        for flow in sorted(self._open.values(), key=waiting_bytes, reverse=True):
+            waiting = waiting_bytes(flow)
+            if self.budget.is_ample or waiting < LEAST_WAITING_BYTES:
+                break
+            limit_note(flow, "held_bytes", f"{text} let go of {waiting}")
+            for half in flow.halves:
+                half.give_up(flow.last_packet, flow.ts_last_ns)
+            flow.let_go = True
+            self._pass_on(flow)
+            flow.let_go = False
+        if self.budget.is_ample:
+            return
+        for flow in self._idle(self.kept):
+            self._end_early(flow, "held_bytes", f"{text} was idle long and is taken as ended")
+            if self.budget.is_ample:
+                return
+
+    def _end_early(self, flow: Flow, code: str, text: str) -> None:
+        """It may go on, so nobody knows what became of what waits."""
+        limit_note(flow, code, text)
+        flow.let_go = flow.ended_early = True
+        self._finish(flow)
 
     def _idle(self, count: int) -> Iterator[Flow]:
         """So many flows that were idle longest, closed ones first."""
@@ -274,11 +334,6 @@ class FlowTable:
         idle = sorted(self._open.values(), key=lambda flow: (flow.closed_ts_ns is None, flow.ts_last_ns))
         yield from map(self._known_flow, shelved)
         yield from idle[: count - len(shelved)]
-
-    def _limit_note(self, flow: Flow, code: str, text: str) -> None:
-        note = Note(code, text, flow.last_packet, flow.ts_last_ns, None, "warn", "limit")
-        half = flow.halves[0]
-        half.notes = [*(half.notes or ()), note]
 
     def _grow(self, pairs: int) -> None:
         have = len(self._current)
@@ -290,7 +345,7 @@ class FlowTable:
 
     def _start(self, pair: int, packet: int, ts_ns: int) -> Flow:
         limits = self._limits
-        history_bytes = max(min(HISTORY_BYTES, limits.max_history_bytes // (4 * self._kept + 4)), 1)
+        history_bytes = max(min(HISTORY_BYTES, limits.max_history_bytes // (4 * self.kept + 4)), 1)
         halves = [Half(notes_left=limits.max_tcp_remarks, history_bytes=history_bytes) for _ in range(2)]
         flow = Flow(self._opened, pair, packet, ts_ns, ts_ns, packet, (halves[0], halves[1]))
         self._opened += 1
@@ -318,11 +373,13 @@ class FlowTable:
         flow = self._start(attempt.pair, attempt.packet, attempt.ts_ns)
         flow.last_packet, flow.ts_last_ns = attempt.last_packet, attempt.ts_last_ns
         flow.packets, flow.duplicates = attempt.packets, attempt.duplicates
-        flow.halves[attempt.from_low].first_seq = attempt.seq
+        half = flow.halves[attempt.from_low]
+        half.first_seq, half.last_ns = attempt.seq, attempt.heard_ns
+        half.ttl, half.ttl_lowest, half.ttl_last = attempt.ttls
         options = attempt.window_scale, attempt.segment_size
         handshake(flow, attempt.from_low, attempt.seq, SYN, attempt.ts_ns, *options)
         if attempt.first_copy is not None:
-            flow.halves[attempt.from_low].remark(copy_note(*attempt.first_copy))
+            half.remark(copy_note(*attempt.first_copy))
         return flow
 
     def _careful(self, flow: Flow | None, pair: int, rows: list[PacketRow]) -> Flow | None:
@@ -330,27 +387,19 @@ class FlowTable:
         if flow is None and pair in self._half_open:
             flow = self._from_attempt(self._half_open.pop(pair))
         for row in rows:
-            if flow is not None and self._is_past(flow, row):
-                self._watch(flow, row.packet)
+            if flow is not None and is_past(flow, row):
+                self._watch(flow, row.packet, ends=True)
                 self._finish(flow)
                 flow = None
+            if flow is None and not self._begins(row, pair):
+                self.stray_packets += 1
+                continue
             if flow is None:
-                if not self._begins(row, pair):
-                    self.stray_packets += 1
-                    continue
                 flow = self._start(pair, row.packet, row.ts_ns)
+            if self._signs:
+                self._watch(flow, row.packet)
             was_closed = flow.closed_ts_ns is not None
             take(flow, row, self._limits)
             if flow.closed_ts_ns is not None and not was_closed:
                 self._closed.append((flow.closed_ts_ns, flow.index))
         return flow
-
-    def _is_past(self, flow: Flow, row: PacketRow) -> bool:
-        """Is the flow's time up, or does this packet belong to another connection on the same endpoints?"""
-        if flow.closed_ts_ns is not None and row.now_ns - flow.closed_ts_ns > LINGER_NS:
-            return True
-        if row.copy:
-            return False
-        if row.flags & SYN:
-            return starts_anew(flow, row.from_low, row.seq)
-        return bool(row.wire_bytes) and flow.streams_over and is_new(flow.halves[row.from_low].next_seq, row.seq)

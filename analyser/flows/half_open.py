@@ -19,7 +19,10 @@ _TOP = 5
 
 @dataclass(slots=True)
 class Attempt:
-    """The SYN of one attempt, and how often it came. first_copy: packet and time of the first one captured twice."""
+    """The SYN of one attempt, and how often it came. first_copy: packet and time of the first one captured twice.
+
+    heard_ns: the latest time of one that is no copy. ttls: of the first one, the lowest, of the last one.
+    """
 
     pair: int
     from_low: bool
@@ -30,16 +33,22 @@ class Attempt:
     last_packet: int
     window_scale: int
     segment_size: int
+    heard_ns: int
+    ttls: tuple[int, int, int]
     packets: int = 1
     duplicates: int = 0
     first_copy: tuple[int, int] | None = None
 
-    def again(self, packet: int, ts_ns: int, copy: bool) -> None:
+    def again(self, packet: int, ts_ns: int, copy: bool, ttl: int) -> None:
         """The same SYN once more."""
         self.packets += 1
         self.duplicates += copy
         if copy and self.first_copy is None:
             self.first_copy = packet, ts_ns
+        if not copy:
+            self.heard_ns = max(self.heard_ns, ts_ns)
+            first, lowest, _ = self.ttls
+            self.ttls = first, min(lowest, ttl), ttl
         self.ts_ns, self.ts_last_ns = min(self.ts_ns, ts_ns), max(self.ts_last_ns, ts_ns)
         self.last_packet = packet
 
@@ -67,12 +76,13 @@ class HalfOpen:
         gone: list[Attempt] = []
         attempt = self._attempts.get(pair)
         if attempt is not None and (attempt.from_low, attempt.seq) == (row.from_low, row.seq):
-            attempt.again(row.packet, row.ts_ns, row.copy)
+            attempt.again(row.packet, row.ts_ns, row.copy, row.ttl)
             return gone
         if attempt is not None:
             gone.append(self.pop(pair))
         ends = row.ts_ns, row.ts_ns, row.packet
-        fresh = Attempt(pair, row.from_low, row.seq, row.packet, *ends, row.window_scale, row.segment_size)
+        options = row.window_scale, row.segment_size
+        fresh = Attempt(pair, row.from_low, row.seq, row.packet, *ends, *options, row.ts_ns, (row.ttl,) * 3)
         self._attempts[pair] = fresh
         if len(self._attempts) > self._most:
             gone.append(self.pop(next(iter(self._attempts))))

@@ -10,6 +10,7 @@ import pickle
 from collections.abc import Iterator
 from dataclasses import fields
 from operator import attrgetter
+from typing import Any
 
 from analyser.flows.flow import Flow
 from analyser.flows.streams import Half
@@ -25,6 +26,13 @@ class Shelf:
 
     def __init__(self) -> None:
         self._packed: dict[int, bytes] = {}
+
+    def __getstate__(self) -> list[tuple[int, list[Any]]]:
+        """The flows' values: what is packed is for this process alone."""
+        return [(index, pickle.loads(packed)) for index, packed in self._packed.items()]
+
+    def __setstate__(self, kept: list[tuple[int, list[Any]]]) -> None:
+        self._packed = {index: pickle.dumps(values, pickle.HIGHEST_PROTOCOL) for index, values in kept}
 
     def __len__(self) -> int:
         return len(self._packed)

@@ -7,10 +7,12 @@ through `append_run`. Everything else (start, retransmission, overlap, disorder,
 
 from __future__ import annotations
 
-from bisect import insort
+from bisect import bisect_right, insort
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from itertools import islice
+from operator import attrgetter
 
+from analyser.flows.notes import Note, Pending
 from analyser.flows.runs import Gap, Run, Segments, joined
 from analyser.flows.sent_again import SentAgain
 from analyser.flows.tcp import MASK
@@ -18,32 +20,14 @@ from dissectors.core.limits import Limits
 
 HISTORY_BYTES = 4096
 HISTORY_SEGMENTS = 32
+# What a segment that waits takes besides its bytes.
+PENDING_BYTES = 256
+_SEQ = attrgetter("seq")
 _HALF = 1 << 31
 _PATIENCE_NS = 1_000_000_000
 _UNACKED_FACTOR = 4
 # Packets that only overtook each other are closer than this; a hole that is filled later was filled by sending again.
 _REORDERED_NS = 20_000_000
-
-
-class Note(NamedTuple):
-    """A remark on a stream: code and text of an expert info, the packet, first and last stream offset concerned."""
-
-    code: str
-    text: str
-    packet: int
-    ts_ns: int
-    span: tuple[int, int] | None
-    severity: str = "note"
-    group: str = "tcp"
-
-
-class Pending(NamedTuple):
-    """A segment, or the part of it that is new, that waits for earlier bytes."""
-
-    seq: int
-    packet: int
-    ts_ns: int
-    data: bytes
 
 
 @dataclass(slots=True)
@@ -58,7 +42,8 @@ class Half:
     segment_size: the largest one that this side takes (MSS), None where not known.
     confirmed: how far the receiver confirmed the stream, in sequence numbers; None while nothing of it was seen.
     opening: tls or http, as the first bytes tell. tls_alert: level and name of an alert in the clear.
-    last_ns: time of this side's last packet but for a RST. ttl: of its first packet that tells.
+    last_ns: time of this side's last packet but for a RST. ttl, ttl_last: of its first and last packet that tells, but
+        for a RST; ttl_lowest of all of these. reset_ttl: of its first RST.
     zero_since_ns: since when this side's receive window is closed. notes_left: how many remarks may still follow.
     """
 
@@ -71,6 +56,9 @@ class Half:
     confirmed: int | None = None
     last_ns: int | None = None
     ttl: int | None = None
+    ttl_lowest: int | None = None
+    ttl_last: int | None = None
+    reset_ttl: int | None = None
     opening: str | None = None
     tls_alert: str | None = None
     pending: list[Pending] | None = None
@@ -184,6 +172,12 @@ class Half:
         """This side sent a packet."""
         self.last_ns = ts_ns if self.last_ns is None else max(self.last_ns, ts_ns)
 
+    def hops(self, lowest: int, last: int) -> None:
+        """Hop limits (TTL) of packets of this side, the lowest and that of the last."""
+        if self.ttl_lowest is None or lowest < self.ttl_lowest:
+            self.ttl_lowest = lowest
+        self.ttl_last = last
+
     def arrived_twice(self, seq: int, size: int) -> None:
         """The receiver reported these bytes (raw sequence number) as received before; size 0: it did not."""
         if size and self.again is not None:
@@ -292,7 +286,9 @@ class Half:
         start, end = at, at + len(data)
         if self.pending is None:
             self.pending = []
-        for held in self.pending:
+        # Those that are held do not overlap: only the last one that begins before may reach into this one.
+        first = max(bisect_right(self.pending, start, key=_SEQ) - 1, 0)
+        for held in islice(self.pending, first, None):
             if held.seq >= end:
                 break
             held_end = held.seq + len(held.data)
@@ -308,7 +304,7 @@ class Half:
             fresh.append(Pending(start, packet, ts_ns, bytes(data[start - at :])))
         for piece in fresh:
             insort(self.pending, piece)
-            self.pending_bytes += len(piece.data)
+            self.pending_bytes += len(piece.data) + PENDING_BYTES
         return bool(fresh)
 
     def _drain(self, order: int) -> None:
@@ -318,7 +314,7 @@ class Half:
             if held.seq > self.next_seq:
                 break
             used += 1
-            self.pending_bytes -= len(held.data)
+            self.pending_bytes -= len(held.data) + PENDING_BYTES
             known = min(self.next_seq - held.seq, len(held.data))
             if known:
                 self._compare_delivered(held.seq, memoryview(held.data)[:known], held.packet, held.ts_ns)

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from analyser.flows.acks import Said
 from analyser.flows.batches import BatchColumns, PacketRow, ReadyRun
-from analyser.flows.flow import Flow, close, handshake
-from analyser.flows.streams import Note
+from analyser.flows.flow import Flow, close, handshake, starts_anew
+from analyser.flows.notes import Note
+from analyser.flows.streams import Half
 from analyser.flows.stretches import Places, Stretch
 from analyser.flows.tcp import ACK, FIN, MASK, RST, SYN
 from dissectors.core.limits import Limits
@@ -36,10 +37,11 @@ def take(flow: Flow, row: PacketRow, limits: Limits) -> None:
     if sender.first_seq is None:
         sender.first_seq = seq
     if flags & RST:
-        flow.reset_ttl = ttl if flow.reset_by_low is None else flow.reset_ttl
+        sender.reset_ttl = ttl if sender.reset_ttl is None else sender.reset_ttl
     else:
         sender.heard(ts_ns)
         sender.ttl = ttl if sender.ttl is None else sender.ttl
+        sender.hops(ttl, ttl)
     if flags & SYN:
         handshake(flow, from_low, seq, flags, ts_ns, scale, size)
         seq += 1
@@ -50,12 +52,20 @@ def take(flow: Flow, row: PacketRow, limits: Limits) -> None:
         receiver.arrived_twice(dsack_seq, dsack_bytes)
     if wire_bytes:
         flow.data_segments += 1
+        if flow.streams_over:
+            payload, wire_bytes = _before_end(sender, seq, payload, wire_bytes)
         sender.segment(seq, payload, wire_bytes, packet, ts_ns)
     if flags & (FIN | RST):
         close(flow, from_low, flags, seq + wire_bytes, packet, ts_ns, now_ns)
     for half in flow.halves:
         if half.pending:
             half.after_packet(packet, ts_ns, limits)
+
+
+def _before_end(half: Half, seq: int, payload: memoryview, wire_bytes: int) -> tuple[memoryview, int]:
+    """What of a late segment lies in front of its stream's end: nothing follows that."""
+    size = min((half.next_seq - seq) & MASK, wire_bytes)
+    return payload[:size], size
 
 
 def _note_copy(flow: Flow, rows: list[PacketRow]) -> None:
@@ -66,6 +76,17 @@ def _note_copy(flow: Flow, rows: list[PacketRow]) -> None:
 
 def copy_note(packet: int, ts_ns: int) -> Note:
     return Note("copy", "this packet was captured before; copies are counted and left out", packet, ts_ns, None)
+
+
+def is_past(flow: Flow, row: PacketRow) -> bool:
+    """Is the flow's time up, or does this packet belong to another connection on the same endpoints?"""
+    if flow.closed_ts_ns is not None and row.now_ns - flow.closed_ts_ns > LINGER_NS:
+        return True
+    if row.copy:
+        return False
+    if row.flags & SYN:
+        return starts_anew(flow, row.from_low, row.seq)
+    return bool(row.wire_bytes) and flow.streams_over and is_new(flow.halves[row.from_low].next_seq, row.seq)
 
 
 def is_new(end: int, seq: int) -> bool:
@@ -109,6 +130,7 @@ def take_together(
         if own is not None:
             flow.halves[1 - from_low].acknowledged(own[0])
             half.heard(own[1])
+            half.hops(own[2], own[3])
         if half.first_seq is None or half.ttl is None:
             first = columns.first_of(rows, from_low)
             if first is not None:

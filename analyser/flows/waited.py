@@ -13,11 +13,15 @@ from dissectors.core.model import Row
 
 @dataclass(slots=True)
 class FullWindow:
-    """A window that is full, for `cells` instants up to `next_cell`; `sent_from`: where the stream was at first."""
+    """A window that is full, for `cells` instants up to `next_cell`.
+
+    sent_from, sent_to: where the stream was at first and at last, in unwrapped sequence numbers.
+    """
 
     first: Full
     last: Full
     sent_from: int
+    sent_to: int
     window_least: int
     window_most: int
     cells: int = 0

@@ -7,9 +7,11 @@ handshake. Out: rows (WAIT_FIELDS). A row only measures; what is too long or too
 from __future__ import annotations
 
 from collections.abc import Iterable
+from itertools import takewhile
 
 from analyser.flows.flow import Flow, window_shift
-from analyser.flows.streams import Half, Note
+from analyser.flows.notes import Note
+from analyser.flows.streams import Half
 from analyser.flows.wait_signs import CELL_NS, Full, Signs, Stall
 from analyser.flows.waited import FullWindow, Waits
 from dissectors.core.limits import Limits
@@ -28,12 +30,19 @@ LEAST_CELLS = 100_000_000 // CELL_NS + 1
 USUAL_SEGMENT_BYTES = 1460
 # Options of a TCP header take this much of a segment at most.
 MOST_OPTIONS_BYTES = 40
+LARGEST_WINDOW_BYTES = 1 << 30
 _NS_PER_MS = 1e6
 
 
-def watch(flow: Flow, signs: Signs, limits: Limits, before: int | None = None) -> None:
-    """Take the signs that belong to this flow: those with packets below `before`, None for all. They leave the list."""
-    count = len(signs) if before is None else sum(sign.packet < before for sign in signs)
+def watch(flow: Flow, signs: Signs, limits: Limits, before: int | None = None, *, ends: bool = False) -> None:
+    """Take the signs that lie before packet `before`, None for all, and of a flow that ends there those that begin
+    before it. They leave the list.
+
+    Whoever takes packets one by one calls it before each, so that a stream is as far as it was at the sign.
+    """
+    count = len(signs)
+    if before is not None:
+        count = sum(1 for _ in takewhile(lambda sign: (sign.packet if ends else sign.packet_last) < before, signs))
     for sign in signs[:count]:
         if isinstance(sign, Stall):
             _stalled(flow, sign, limits)
@@ -53,7 +62,7 @@ def _stalled(flow: Flow, stall: Stall, limits: Limits) -> None:
     half = flow.halves[stall.from_low]
     # Whole segments wait for room in a window, or for the network; Nagle's rule holds small ones back.
     small = (_segment_limit(flow.halves) or USUAL_SEGMENT_BYTES) - MOST_OPTIONS_BYTES
-    if not half.started or max(stall.size, stall.next_size) > small:
+    if not half.started or max(stall.size, stall.next_size) > small or not _in_reach(half, stall.seq):
         return
     row = (
         stall.from_low, "delayed_ack", stall.packet, stall.packet_last, stall.ts_ns, stall.ts_last_ns,
@@ -69,19 +78,27 @@ def _filled(flow: Flow, full: Full, limits: Limits) -> None:
     limit = _segment_limit(flow.halves) or USUAL_SEGMENT_BYTES
     if window_shift(flow, not full.from_low) != full.shift or full.room >= limit or not sender.started:
         return
+    if not _in_reach(sender, full.end_seq):
+        return
     waits = _waits(flow)
     going_on = waits.full[full.from_low]
     if going_on is not None and not 0 <= full.first_cell - going_on.next_cell <= BRIDGE_CELLS:
         _end(flow, waits, full.from_low, limits)
         going_on = None
     if going_on is None:
-        going_on = FullWindow(full, full, sender.unwrap(full.end_seq), full.window, full.window)
+        sent = sender.unwrap(full.end_seq)
+        going_on = FullWindow(full, full, sent, sent, full.window, full.window)
         waits.full[full.from_low] = going_on
-    going_on.last = full
+    going_on.last, going_on.sent_to = full, sender.unwrap(full.end_seq)
     going_on.cells += full.cells
     going_on.next_cell = full.first_cell + full.cells
     going_on.window_least = min(going_on.window_least, full.window)
     going_on.window_most = max(going_on.window_most, full.window)
+
+
+def _in_reach(half: Half, seq: int) -> bool:
+    """Can the stream be there? No window is larger than that (RFC 7323, 2.3); further away it is not known where."""
+    return abs(half.unwrap(seq) - half.next_seq) <= LARGEST_WINDOW_BYTES
 
 
 def _end(flow: Flow, waits: Waits, from_low: bool, limits: Limits) -> None:
@@ -89,7 +106,7 @@ def _end(flow: Flow, waits: Waits, from_low: bool, limits: Limits) -> None:
     if full is None or full.cells < LEAST_CELLS:
         return
     half, first, last = flow.halves[from_low], full.first, full.last
-    sent = max(half.unwrap(last.end_seq) - full.sent_from, 0)
+    sent = max(full.sent_to - full.sent_from, 0)
     row = (
         from_low, "full_window", first.packet, last.packet_last, first.ts_ns, last.ts_last_ns,
         full.sent_from - half.base, _ms(full.cells * CELL_NS), None,

@@ -6,48 +6,47 @@ live capture and archives differ only in who feeds the batches.
 
 from __future__ import annotations
 
-import gc
-import pickle
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
 from analyser.capture import CaptureError, CaptureStats, EndpointTable, PacketBatch, Source, read_batches
+from analyser.capture.model import Remark
+from analyser.collector import collector_paused
 from analyser.decoding.flow_decoder import FlowDecoder
+from analyser.faults import CODE, caught, sentence
 from analyser.flows import waits
 from analyser.flows.flow import Flow
 from analyser.flows.flow_table import FlowTable
-from analyser.flows.streams import Note
+from analyser.flows.notes import Note
 from analyser.options import Progress, ProgressCallback, ReadOptions
 from analyser.reading.facts import client_is_low
 from analyser.reading.flow_records import FlowRecords
 from analyser.reading.share import Share, ShareFilter
-from analyser.rows.fields import row_fields, row_kinds
+from analyser.rows.fields import row_fields, row_kinds, row_names
+from analyser.rows.names import Names
 from analyser.rows.record_arrays import GATHERED
 from analyser.rows.store import RawStore
 from analyser.rows.timeorder import NO_FLOW
+from analyser.words import count
+from dissectors.core.budget import Budget
 from dissectors.core.limits import Limits
 from dissectors.core.model import CLIENT_TO_SERVER, SERVER_TO_CLIENT, Row
 from dissectors.core.options import DecodeOptions
 from dissectors.core.protocol import Dissector, Sink
 from dissectors.core.rows import expert_row
 
+# Rows hold what streams brought since they were packed last; tables of few rows wait for more.
+_UNPACKED_BYTES = 64 << 20
+_LEAST_PACKED_ROWS = 1000
 
-@contextmanager
-def collector_paused() -> Iterator[None]:
-    """Decoding makes millions of values and no cycles; searching them for cycles takes a quarter of the time."""
-    was_enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_enabled:
-            gc.enable()
+
+Kept = TypeVar("Kept")
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +102,8 @@ class Pipeline:
         self._store = store or RawStore()
         self._fields = {name: fields[name] for name in tables}
         self._kinds = row_kinds(dissectors)
+        self._names = row_names(dissectors)
+        self._unpacked_bytes = 0
         self._add_tables()
         self._endpoints = EndpointTable(self._limits.capture.max_pairs)
         self._share = ShareFilter(share or Share(), self._endpoints)
@@ -118,7 +119,9 @@ class Pipeline:
             gather = GATHERED.get(name)
             names = gather.fields if gather else own
             kinds = [self._kinds[name][field_name] for field_name in names]
-            self._store.add(name, names, kinds, self._sink.tables()[name], gather.rows if gather else None)
+            rows, ts_at = self._sink.tables()[name], own.index("ts") if "ts" in own else 0
+            of_names = Names(self._names.get(name, {}), ts_at, self._limits.max_name_characters)
+            self._store.add(name, names, kinds, rows, gather.rows if gather else None, of_names)
 
     def run(self, sources: Iterable[Source], progress: ProgressCallback | None = None) -> Decoded:
         """Read all sources to their ends. A source that cannot be read is named in `unread`, the rest goes on."""
@@ -132,18 +135,29 @@ class Pipeline:
         """The pairs that batches number."""
         return self._endpoints
 
+    @property
+    def budget(self) -> Budget:
+        """The memory that open flows take."""
+        return self._flows.budget
+
+    @property
+    def open_flows(self) -> int:
+        """Flows in memory."""
+        return self._flows.kept
+
     def decoded(self) -> Decoded:
         """What was made of the packets; captures are up to who fed them."""
         return Decoded(self._store, self._endpoints, self._records)
 
-    def suspended(self) -> bytes:
-        """What is known of the flows so far, for `resume` in another process; rows that are in the store are not."""
+    def suspended(self, keep: Callable[[Any], Kept]) -> Kept:
+        """What `keep` makes of what is known of the flows so far, for `resume` in another process; rows that are in
+        the store are not in it."""
         with self._flows.without_callbacks():
-            return pickle.dumps((self._flows, self._endpoints, self._records), pickle.HIGHEST_PROTOCOL)
+            return keep((self._flows, self._endpoints, self._records))
 
-    def resume(self, suspended: bytes) -> None:
-        """Go on where a pipeline with the same tables and options was. The bytes must be our own."""
-        self._flows, self._endpoints, self._records = pickle.loads(suspended)
+    def resume(self, suspended: Any) -> None:
+        """Go on where a pipeline with the same tables and options was."""
+        self._flows, self._endpoints, self._records = suspended
         self._flows.call(self._consume, self._records.add)
 
     def change_store(self, store: RawStore) -> None:
@@ -162,12 +176,30 @@ class Pipeline:
     def feed(self, batch: PacketBatch, clock: npt.NDArray[np.int64] | None = None) -> None:
         """Take one batch; `clock` as in FlowTable.feed."""
         self._flows.feed(batch, clock)
+        self._unpacked_bytes += int(batch.payload_bytes.sum())
+        if self._unpacked_bytes > _UNPACKED_BYTES:
+            self._unpacked_bytes = 0
+            self._store.pack(_LEAST_PACKED_ROWS)
 
     def end(self) -> None:
         """No packets follow: end all flows, and say what is to be said of none of them."""
         self._flows.finish()
         for note in self._flows.remarks():
             self._sink.expert(_expert_row(None, None, note))
+        self._store.mark(NO_FLOW)
+        self._store.pack()
+        for what, (rows, longest, flow, ts_ns) in self._store.long_names():
+            text = f"names longer than {self._limits.max_name_characters} characters are cut in {what}"
+            text += f": {count(rows, 'row')}, the longest has {longest}"
+            remark = ("note", "limit", "long_names", text)
+            self._sink.expert(expert_row(direction=None, packet=None, ts=ts_ns, remark=remark))
+            self._store.mark(flow)
+        for text in self._store.faults():
+            self._sink.expert(
+                expert_row(
+                    direction=None, packet=None, ts=self._flows.now_ns, remark=("error", "undecoded", CODE, text)
+                )
+            )
         self._store.mark(NO_FLOW)
 
     def _read_all(self, sources: Iterable[Source], result: Decoded, progress: ProgressCallback | None) -> None:
@@ -181,6 +213,11 @@ class Pipeline:
                 result.unread.append(UnreadInput(source.name, str(error)))
                 if not stats.packets:
                     continue
+            except Exception as error:
+                text = sentence(
+                    caught(error), "what reads captures", f"what follows packet {stats.packets} is not read"
+                )
+                stats.remarks.append(Remark("error", CODE, text, None, 0))
             result.captures.append(stats)
             packets_before += stats.packets
         self.end()
@@ -196,21 +233,27 @@ class Pipeline:
         if flow.decoder is None and any(half.queue for half in flow.halves):
             flow.decoder = self._decoder(flow)
         self._sink.drain = partial(self._store.drain, flow.first_packet)
-        added = flow.decoder.consume(flow, self._sink) if flow.decoder is not None else False
-        if flow.client_is_low is not None or flow.finished:
-            for from_low, note in flow.take_notes():
-                from_client = from_low == client_is_low(flow, self._endpoints[flow.pair])
-                direction = CLIENT_TO_SERVER if from_client else SERVER_TO_CLIENT
-                self._sink.expert(_expert_row(direction, note.packet, note))
-                added = True
-            if flow.waits is not None and (rows := self._sink.rows(waits.TABLE)) is not None:
-                client_low = client_is_low(flow, self._endpoints[flow.pair])
-                rows += [(int(from_low != client_low), *row) for from_low, *row in flow.waits.take()]
-                added = True
-        if added:
-            self._store.mark(flow.first_packet)
+        try:
+            self._take_rows(flow)
+        finally:
+            self._store.mark(flow.first_packet)  # whatever came of it is this flow's, and no other one's
         if flow.finished or flow.streams_over:
             flow.decoder = None
+
+    def _take_rows(self, flow: Flow) -> None:
+        if flow.decoder is not None:
+            flow.decoder.consume(flow, self._sink)
+        if flow.client_is_low is None and not flow.finished:
+            return
+        notes = flow.take_notes()
+        if not notes and flow.waits is None:
+            return
+        client_low = client_is_low(flow, self._endpoints[flow.pair])
+        for from_low, note in notes:
+            direction = CLIENT_TO_SERVER if from_low == client_low else SERVER_TO_CLIENT
+            self._sink.expert(_expert_row(direction, note.packet, note))
+        if flow.waits is not None and (rows := self._sink.rows(waits.TABLE)) is not None:
+            rows += [(int(from_low != client_low), *row) for from_low, *row in flow.waits.take()]
 
     def _decoder(self, flow: Flow) -> FlowDecoder:
         pair = self._endpoints[flow.pair]

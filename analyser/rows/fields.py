@@ -17,6 +17,16 @@ def row_fields(dissectors: Mapping[str, Dissector]) -> dict[str, tuple[str, ...]
     return {**names, waits.TABLE: waits.WAIT_FIELDS}
 
 
+def row_names(dissectors: Mapping[str, Dissector]) -> dict[str, dict[int, str]]:
+    """Where the rows of each table have names, and of which field."""
+    rows = [CORE_ROWS, *(dissector.rows for dissector in dissectors.values())]
+    return {
+        table: {place: field.name for place, field in enumerate(fields) if field.is_name}
+        for tables in rows
+        for table, fields in tables.items()
+    }
+
+
 def row_kinds(dissectors: Mapping[str, Dissector]) -> dict[str, dict[str, str]]:
     """Kinds of these fields, and of lists that are gathered from rows (`Table.lists`)."""
     rows = [CORE_ROWS, *(dissector.rows for dissector in dissectors.values())]

@@ -8,7 +8,6 @@ are taken over as files.
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from functools import partial
@@ -20,7 +19,11 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from analyser.faults import caught, sentence
+from analyser.own_files import TemporaryFolder
+from analyser.rows.names import LongNames, Names, longest_at, with_cut_names
 from analyser.rows.timeorder import CHUNKS_HELD, FLOW, ROW, Chunk, in_time_order, sorted_chunk
+from analyser.words import count
 from dissectors.core.model import Row
 
 CHUNK_ROWS = 1 << 15
@@ -70,7 +73,10 @@ def batches_of(rows: HandedOver) -> Iterator[pa.RecordBatch]:
 
 
 class RawTable:
-    """Rows of one table as they come from the dissectors: their fields and the first packet of their flow."""
+    """Rows of one table as they come from the dissectors: their fields and the first packet of their flow.
+
+    left_out: rows that did not fit into the columns, by a fault of our own; fault: its kind.
+    """
 
     def __init__(
         self,
@@ -81,6 +87,7 @@ class RawTable:
         folder: Path,
         gather: Gather | None = None,
         compression: str = "lz4",
+        names: Names | None = None,
     ) -> None:
         self.name = name
         self._compression = compression
@@ -104,6 +111,10 @@ class RawTable:
         self._adopted: list[HandedOver] = []
         self.total_rows = 0
         self._total_bytes = 0
+        self.left_out = 0
+        self.fault = ""
+        self._names = names or Names()
+        self.long_names: dict[str, LongNames] = {}
 
     def mark(self, flow: int) -> None:
         """Rows appended since the last mark belong to this flow."""
@@ -163,7 +174,13 @@ class RawTable:
         """Turn the marked rows into Arrow; all rows must be marked."""
         if not self.rows:
             return
-        packed = self._packed()
+        try:
+            self._cut_names()
+            packed = self._packed()
+        except Exception as error:
+            self.fault = caught(error)
+            self._fitting()
+            packed = self._packed() if self.rows else pa.RecordBatch.from_pylist([], self.schema)
         self.rows.clear()
         self._flow_runs.clear()
         self._counted = 0
@@ -191,6 +208,40 @@ class RawTable:
             flows = flows[owners]
         arrays += [pa.array(flows), pa.array(np.arange(self.total_rows, self.total_rows + len(flows)))]
         return pa.RecordBatch.from_arrays(arrays, schema=self.schema)
+
+    def _cut_names(self) -> None:
+        """Names that are too long leave only what tells them apart."""
+        for place, field in self._names.places.items():
+            longest = longest_at(self.rows, place)
+            if longest <= self._names.most:
+                continue
+            numbers = with_cut_names(self.rows, place, self._names.most)
+            known = self.long_names.get(field)
+            if known is None:
+                ends = np.cumsum([count for _, count in self._flow_runs])
+                flow = self._flow_runs[int(np.searchsorted(ends, numbers[0], "right"))][0]
+                known = LongNames(0, 0, flow, self.rows[numbers[0]][self._names.ts_at])
+            self.long_names[field] = known._replace(rows=known.rows + len(numbers), longest=max(known.longest, longest))
+
+    def _fitting(self) -> None:
+        """Drop the rows that do not fit into the table's columns, found by halving: they are few."""
+        flows = (flow for flow, count in self._flow_runs for _ in range(count))
+        looked_at, fitting = [[*zip(flows, self.rows, strict=True)]], list[tuple[int, Row]]()
+        while looked_at:
+            some = looked_at.pop()
+            self.rows[:], self._flow_runs = [row for _, row in some], [(flow, 1) for flow, _ in some]
+            try:
+                self._packed()
+            except Exception:
+                half = len(some) // 2
+                if half:
+                    looked_at += [some[half:], some[:half]]
+                else:
+                    self.left_out += 1
+            else:
+                fitting += some
+        self.rows[:] = [row for _, row in fitting]
+        self._flow_runs = [(flow, 1) for flow, _ in fitting]
 
     def _close(self) -> None:
         if self._writer is not None:
@@ -225,15 +276,21 @@ class RawStore:
 
     def __init__(self, folder: Path | None = None, compression: str = "lz4") -> None:
         self._compression = compression
-        self._own = tempfile.TemporaryDirectory(prefix="wirewitness-") if folder is None else None
+        self._own = TemporaryFolder() if folder is None else None
         self.folder = Path(self._own.name) if self._own is not None else Path(folder or "")
         self.tables: dict[str, RawTable] = {}
 
     def add(
-        self, name: str, fields: Sequence[str], kinds: Sequence[str], rows: list[Row], gather: Gather | None = None
+        self,
+        name: str,
+        fields: Sequence[str],
+        kinds: Sequence[str],
+        rows: list[Row],
+        gather: Gather | None = None,
+        names: Names | None = None,
     ) -> RawTable:
         """A new table that takes over what is appended to `rows`."""
-        self.tables[name] = self.table_type(name, fields, kinds, rows, self.folder, gather, self._compression)
+        self.tables[name] = self.table_type(name, fields, kinds, rows, self.folder, gather, self._compression, names)
         return self.tables[name]
 
     def hand_over(self) -> dict[str, HandedOver]:
@@ -246,10 +303,32 @@ class RawStore:
             if len(table.rows):
                 table.mark(flow)
 
+    def pack(self, least_rows: int = 0) -> None:
+        """Turn all marked rows into Arrow, of tables that have so many of them."""
+        for table in self.tables.values():
+            if len(table.rows) >= least_rows:
+                table.pack()
+
+    def long_names(self) -> list[tuple[str, LongNames]]:
+        """Fields, as table.field, of which names were cut."""
+        return [
+            (f"{table.name}.{field}", found)
+            for table in self.tables.values()
+            for field, found in table.long_names.items()
+        ]
+
     def drain(self, flow: int, table: str) -> None:
         """Rows of one table leave their list at once; what was appended since the last mark belongs to this flow."""
         self.tables[table].mark(flow)
         self.tables[table].pack()
+
+    def faults(self) -> list[str]:
+        """Sentences about rows that could not be kept. Of rows in lists nothing is known before they are packed."""
+        return [
+            sentence(table.fault, f"rows of {table.name}", f"left out: {count(table.left_out, 'row')}")
+            for table in self.tables.values()
+            if table.left_out
+        ]
 
     def close(self) -> None:
         """Remove the temporary files."""

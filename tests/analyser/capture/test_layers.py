@@ -106,6 +106,11 @@ NOT_TCP = {
     "later fragment": (1, ethernet(ipv4(HELLO, fragment=100)), "ip_fragment"),
     "ipv6 fragment": (1, ethernet(ipv6(b"\6\0\0\x01" + bytes(4) + HELLO, next_header=44), IPV6), "ip_fragment"),
     "extension header cut": (1, ethernet(ipv6(b"\0" * 7, next_header=0), IPV6), "ip_header_cut"),
+    "extension header beyond the packet": (
+        1,
+        ethernet(ipv6(b"\4\xff" + bytes(6), next_header=0), IPV6),
+        "ip_header_cut",
+    ),
     "endless extension headers": (1, ethernet(ipv6(padded(0, 1, 0) * 40, next_header=0), IPV6), "bad_ip_header"),
     "tcp header cut by the snaplen": (1, ethernet(V4)[:53], "tcp_header_cut"),
     "tcp header beyond the total length": (1, ethernet(ipv4(HELLO, total_length=39)), "bad_tcp_header"),
@@ -239,3 +244,13 @@ def test_wire_length_of_an_offloaded_packet() -> None:
     frame = ethernet(ipv4(HELLO, total_length=0))
     segments, _ = read_bytes(pcap([Captured(0, frame[:-2], wire) for wire in (59, 2**32 - 1)]))
     assert [(s.payload, s.wire_payload_bytes) for s in segments] == [(b"hel", 5), (b"hel", 3 + (1 << 20))]
+
+
+@pytest.mark.parametrize("following", [4, 6, 17, 41, 43, 47])
+@pytest.mark.parametrize("kind", [0, 43, 51, 60])
+def test_an_extension_header_that_leads_out_of_the_block(kind: int, following: int) -> None:
+    frame = ethernet(ipv6(bytes([following, 255]) + bytes(6), next_header=kind), IPV6)
+    capture = pcap([Captured(0, frame)] * 40)
+    segments, stats = read_bytes(capture, block_bytes=512)
+    assert not segments
+    assert stats.undecoded_packets == {"ip_header_cut": 40}

@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 import analyser
-from analyser.decoding.faults import FAULTS, RAISE, TRACE, inspecting
+from analyser.decoding.faults import inspecting
+from analyser.faults import FAULTS, RAISE, TRACE
 from analyser.inputs import analysis_of
 from analyser.options import ReadOptions
 from analyser.registry.tables import TABLES

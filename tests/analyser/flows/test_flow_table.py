@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from analyser.capture import CaptureLimits, CaptureStats, EndpointTable, Source, read_batches
 from analyser.flows.flow import Flow
 from analyser.flows.flow_table import FlowTable
+from analyser.flows.notes import Note
 from analyser.flows.runs import Gap
-from analyser.flows.streams import Note
 from dissectors.core.limits import Limits
 from tests.support.packets import Captured, pcap
 from tests.support.shares import examples
@@ -32,7 +32,7 @@ class Collected:
         self.notes: list[tuple[bool, Note]] = []
         self._open: dict[int, Flow] = {}
         self.most_open = self.most_history_bytes = 0
-        endpoints = EndpointTable()
+        endpoints = self.endpoints = EndpointTable()
         self.table = FlowTable(limits or Limits(), endpoints, self._take, self._ended)
         source = Source("test", stream=io.BytesIO(pcap(packets, nanoseconds=True)))
         for batch in read_batches(source, endpoints, CaptureStats("test"), CaptureLimits(block_bytes=block_bytes)):

@@ -9,8 +9,9 @@ from dataclasses import replace
 import pytest
 
 from analyser.flows.flow import Flow
+from analyser.flows.notes import Note, Pending
 from analyser.flows.shelf import Shelf
-from analyser.flows.streams import Half, Note, Pending
+from analyser.flows.streams import Half
 from analyser.flows.taking import LINGER_NS
 from tests.analyser.flows.test_flow_table import Collected
 from tests.support.wire import ACK, FIN, RST, Talk

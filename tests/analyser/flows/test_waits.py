@@ -257,3 +257,19 @@ def test_a_flow_keeps_so_many_waits_and_says_so() -> None:
     flows = [row["flow_id"] for row in waits]
     assert max(map(flows.count, flows)) == 4
     assert [i["text"] for i in infos if i["code"] == "tcp_waits"] == ["after 4 waits of this flow no more are kept"] * 2
+
+
+def test_places_of_waits_in_a_stream_do_not_depend_on_the_blocks() -> None:
+    """The stream goes on 4 GiB further behind losses: waits before them stay where they were."""
+    talk = in_pieces(begun(), 3)
+    sent, got = 3 * len(HEARTBEAT), 3 * len(ANSWER)
+    for _ in range(2):
+        sent += (1 << 31) - 1000
+        for _ in range(70):
+            talk.send(True, sent, b"x", ack=got).send(False, got, flags=ACK, ack=sent + 1)
+            sent += 1
+        talk.wait(1.5).send(True, sent, b"x", ack=got).send(False, got, flags=ACK, ack=sent + 1)
+        sent += 1
+    for block_bytes in (500, 3000, 1 << 24):
+        (rows,) = read(talk.packets, "tcp_waits", block_bytes=block_bytes)
+        assert [row["stream_offset"] for row in rows] == [14, 53, 92]

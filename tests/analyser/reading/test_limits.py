@@ -6,6 +6,7 @@ does.
 
 from __future__ import annotations
 
+import gzip
 import struct
 from collections.abc import Callable, Sequence
 from dataclasses import fields, replace
@@ -59,6 +60,11 @@ class Reached(NamedTuple):
 
 def sized(body: bytes) -> bytes:
     return struct.pack(">i", len(body)) + body
+
+
+def packed() -> bytes:
+    """A compressed capture of one packet again and again."""
+    return gzip.compress(pcap(packets_at(*range(500))))
 
 
 def text(value: str) -> bytes:
@@ -243,6 +249,12 @@ REACHED: dict[str, Reached] = {
     "capture.fragment_timeout_s": Reached({"fragment_timeout_s": 1}, late_fragments, "ip_fragment", "capture"),
     "capture.max_fragment_bytes": Reached({"max_fragment_bytes": 2000}, unfinished_fragments, "fragments_given_up"),
     "capture.max_datagrams": Reached({"max_datagrams": 3}, unfinished_fragments, "fragments_given_up"),
+    "capture.usual_packing_ratio": Reached(
+        {"usual_packing_ratio": 1, "packing_slack_bytes": 100}, packed, "unpacked_too_much"
+    ),
+    "capture.packing_slack_bytes": Reached(
+        {"packing_slack_bytes": 100, "usual_packing_ratio": 1}, packed, "unpacked_too_much"
+    ),
     "capture.max_remarks": Reached({"max_remarks": 2}, damaged_pcap, "too_many_remarks"),
     "capture.max_interfaces": Reached(
         {"max_interfaces": 2}, lambda: described(interface(), interface()), "too_many_interfaces"
@@ -321,6 +333,7 @@ REACHED: dict[str, Reached] = {
     ),
     "max_records_per_batch": Reached({"max_records_per_batch": 9}, lambda: produced("none"), "decompression_limit"),
     "max_held_records_bytes": Reached({"max_held_records_bytes": 1000}, lambda: produced("none"), "held_records"),
+    "max_name_characters": Reached({"max_name_characters": 100}, lambda: mqtt(publish("t" * 200)), "long_names"),
     "max_properties": Reached(
         {"max_properties": 3},
         lambda: mqtt(publish("t", properties=[user_property("a", "b")] * 9), 5),

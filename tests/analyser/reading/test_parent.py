@@ -33,5 +33,5 @@ def test_a_closed_pipe_ends_the_program(ears: str, patience_s: str, said: bytes,
         assert program.stdout is not None
         assert program.stdout.readline() == b"ready\n"
         assert program.poll() is None
-        output, _ = program.communicate(timeout=30)  # closes standard input
+        output, _ = program.communicate(timeout=300)  # closes standard input
         assert (output, program.returncode) == (said, status)
