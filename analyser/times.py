@@ -59,6 +59,15 @@ def period_text(first_ns: int, last_ns: int) -> str:
     return f"from {clock_text(first_ns)} on, for {seconds_text(last_ns - first_ns)}"
 
 
+def span_text(first_ns: int, last_ns: int) -> str:
+    """`2026-11-20 12:28:24.781 to 12:28:54.902 UTC, 30.1 s`: the day once where it is one; one time alone as it is."""
+    first, last = (time_text(ts_ns).replace("T", " ").removesuffix("Z") for ts_ns in (first_ns, last_ns))
+    if last_ns <= first_ns:
+        return f"{first} UTC"
+    day, _, clock = last.partition(" ")
+    return f"{first} to {clock if first.startswith(day) else last} UTC, {seconds_text(last_ns - first_ns)}"
+
+
 def _second(ts_ns: int) -> datetime:
     return datetime.fromtimestamp(ts_ns // NS_PER_S, UTC)
 

@@ -2,7 +2,15 @@
 
 from __future__ import annotations
 
+import json
+import unicodedata
 from collections.abc import Sequence
+from typing import Any
+
+# Control, format (text direction, zero width, tags), line and paragraph separators, lone surrogates.
+_UNSAFE_CATEGORIES = frozenset({"Cc", "Cf", "Zl", "Zp", "Cs"})
+# How a name ends that tables hold only the beginning of: a regular expression, for SQL too. Its dots may be masked.
+CUT_NAME = r" \(\d+ characters, [0-9a-f]{16}\)$"
 
 
 def count(number: int, one: str, many: str | None = None) -> str:
@@ -27,6 +35,11 @@ def sentence_start(text: str) -> str:
     return text[:1].upper() + text[1:]
 
 
+def shown(value: object, form: str = "") -> str:
+    """The value in that format, `?` where it is not known: no sentence says None."""
+    return "?" if value is None else format(value, form)
+
+
 def printable(text: str, most: int | None = None) -> str:
     """The text with control and direction characters as escapes, cut after `most` characters.
 
@@ -37,3 +50,21 @@ def printable(text: str, most: int | None = None) -> str:
     if text.isprintable():
         return text
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text)
+
+
+def rest_of_name(characters: int, digest: str) -> str:
+    """What stands for the rest of a name that is cut: of so many characters, with a digest of 16 hex digits."""
+    return f"... ({characters} characters, {digest})"
+
+
+def is_unsafe(char: str) -> bool:
+    """Does a terminal or a page obey the character instead of showing it?"""
+    return unicodedata.category(char) in _UNSAFE_CATEGORIES
+
+
+def json_text(value: Any, *, indent: int | None = None, separators: tuple[str, str] | None = None) -> str:
+    """JSON that keeps every value as it is and holds no character that a terminal obeys, line ends of its own aside."""
+    text = json.dumps(value, ensure_ascii=False, allow_nan=False, indent=indent, separators=separators)
+    if text.isprintable():
+        return text
+    return "".join(json.dumps(c)[1:-1] if c != "\n" and is_unsafe(c) else c for c in text)

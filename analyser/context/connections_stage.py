@@ -18,7 +18,7 @@ from analyser.registry.tables import TABLES
 
 TABLE = "kafka_connections"
 # Versions have a row for each connection that speaks Kafka: without any, there is nothing to do.
-_READS = ("exchanges", "kafka_api_versions", "kafka_brokers", "kafka_authentications")
+_READS = ("exchanges", "kafka_api_versions", "kafka_brokers", "kafka_authentications", "kafka_fetch_partitions")
 # Why applications connect at all: they write, read, commit, or are members of a group.
 WORK = (
     "Produce", "Fetch", "ShareFetch", "OffsetCommit", "TxnOffsetCommit", "JoinGroup", "Heartbeat",
@@ -41,12 +41,16 @@ _STEPS = {
                count(*) FILTER ({_IS_REQUEST}) AS requests,
                count(*) FILTER ({_IS_REQUEST} AND response_message_id IS NOT NULL) AS answered,
                count(*) FILTER (status = 'unanswered') AS unanswered, count(*) FILTER (status = 'error') AS errors,
+               count(*) FILTER (throttle_time_ms > 0) AS throttled,
                count(*) FILTER ({_IS_REQUEST} AND operation IN {WORK}) AS work,
                count(*) FILTER ({_IS_REQUEST} AND operation NOT IN {(*WORK, *ON_THE_WAY)}) AS others,
                arg_min(struct_pack(operation, exchange_id), (ts, request_packet)) FILTER ({_IS_REQUEST}) AS first,
                arg_max(struct_pack(operation, exchange_id, status, ts), (ts, request_packet)) FILTER ({_IS_REQUEST})
                    AS last
         FROM use_exchanges WHERE protocol = 'kafka' GROUP BY flow_id""",
+    "connection_fetches": """
+        SELECT flow_id, max(max_wait_ms) AS max_wait_ms FROM use_kafka_fetch_partitions
+        WHERE coalesce(replica_id, -1) < 0 GROUP BY flow_id""",
     "connection_logins": """
         SELECT flow_id, arg_max(struct_pack(mechanism, user_name, accepted), ts) AS login
         FROM use_kafka_authentications GROUP BY flow_id""",
@@ -69,14 +73,17 @@ _ROWS = f"""
            {", ".join(f"flows.{name}" for name in OF_FLOWS)},
            coalesce(uses.requests, 0) AS requests, coalesce(uses.answered, 0) AS answered,
            coalesce(uses.unanswered, 0) AS unanswered, coalesce(uses.errors, 0) AS errors,
+           coalesce(uses.throttled, 0) AS throttled, fetches.max_wait_ms,
            coalesce(uses.work, 0) AS work, coalesce(uses.others, 0) AS others, uses.first.operation AS first_operation,
            uses.last.operation AS last_operation, uses.first.exchange_id AS first_exchange_id,
            uses.last.exchange_id AS last_exchange_id, uses.last.status AS last_status, uses.last.ts AS ts_last_request,
+           max(flows.ts_last) OVER () AS all_seen_until,
            logins.login.mechanism AS mechanism, logins.login.user_name AS user_name, logins.login.accepted AS accepted,
            told.host IS NOT NULL OR named.port IS NOT NULL AS advertised, coalesce(servers.answers, false) AS served
     FROM use_flows AS flows
     LEFT JOIN connection_uses AS uses USING (flow_id)
     LEFT JOIN connection_logins AS logins USING (flow_id)
+    LEFT JOIN connection_fetches AS fetches USING (flow_id)
     LEFT JOIN connection_servers AS servers USING (server_address, server_port)
     LEFT JOIN connection_told AS told ON flows.server_address = told.host AND flows.server_port = told.port
     LEFT JOIN connection_named AS named

@@ -13,7 +13,7 @@ import duckdb
 
 from analyser.context.log_ends import END_TABLES, KEPT_BEFORE, LOG_ENDS, SECOND, TOPIC_LIVES, with_life
 from analyser.context.ownership import OWNERSHIP_SQL
-from analyser.context.topics import views
+from analyser.context.topics import has_rows, views
 from analyser.registry.queries import null_columns
 
 # A member that fetched a partition this long before a commit counts as reading it then: an idle Fetch waits at the
@@ -67,7 +67,9 @@ _STEPS = {
         SELECT row_number() OVER () AS part, dense_rank() OVER (ORDER BY cluster, topic, partition) AS log, *
         FROM (SELECT DISTINCT coalesce(cluster_id, '') AS cluster, coalesce(group_id, '') AS group_id,
                      coalesce(topic, topic_id, '') AS topic, partition FROM context_base)""",
-    "context_lives": f"WITH kafka_partitions AS (FROM in_kafka_partitions) {TOPIC_LIVES}",
+    "context_lives": f"""
+        WITH kafka_partitions AS (FROM in_kafka_partitions),
+        kafka_admin_changes AS (FROM in_kafka_admin_changes) {TOPIC_LIVES}""",
     "context_keys": f"SELECT row, part, log, life, at_ns FROM ({_KEYS_SQL})",
     "context_gaps": GAPS_SQL,
     "context_ownership": f"""
@@ -148,6 +150,14 @@ _STEPS = {
         LEFT JOIN context_client_gaps AS gaps ON base.rowid = gaps.row""",
 }
 _KEPT = ("context_clients", "context_commits")
+# Planning takes longer than running on a small capture: without commits only these steps are made, and without
+# assignments nobody owns anything.
+_WITHOUT_COMMITS = {
+    "context_base": _STEPS["context_base"],
+    "context_clients": CLIENTS_SQL,
+    "context_commits": "FROM context_base",
+}
+_NO_OWNERS = "SELECT part, 0::BIGINT AS began, '' AS member_id, 0::BIGINT AS ended FROM context_parts LIMIT 0"
 
 _FETCHES = """
 SELECT fetches.* REPLACE (clients.group_id AS group_id)
@@ -163,9 +173,12 @@ def enrich(con: duckdb.DuckDBPyConnection) -> None:
     there = views(con)
     for table in _READS:
         _set_aside(con, table, table in there)
-    for name, query in _STEPS.items():
+    steps = _STEPS if has_rows(con, "in_kafka_offset_commits") else _WITHOUT_COMMITS
+    if steps is _STEPS and not has_rows(con, "in_kafka_assignments"):
+        steps = {**_STEPS, "context_ownership": _NO_OWNERS}
+    for name, query in steps.items():
         con.execute(f"CREATE TEMP TABLE {name} AS {query}")
-    for name in _STEPS:
+    for name in steps:
         if name not in _KEPT:
             con.execute(f"DROP TABLE {name}")
     if "kafka_offset_commits" in there:

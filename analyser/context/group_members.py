@@ -5,6 +5,8 @@ the name of the temporary table that each makes, in their order. Times are Unix 
 ('').
 
 - A membership is a member id; a KIP-848 member that left or was fenced, and comes back under its id, has another one.
+  A static member that left for a while (epoch -2) has not ended: it is replaced when its instance id comes back, under
+  whatever member id, and has left when what it had is given to another.
 - `gm_seen`: which member was heard of in which generation (or epoch) first, by a request that the broker accepted or
   by the leader's plan. A group whose generations begin again at a lower number is another group (`life`).
 - A member that is absent from the next generation of a classic group had left, or was removed: nobody stays without
@@ -19,10 +21,14 @@ _NEVER = 2**63 - 1
 SECOND_NS = 1_000_000_000
 # A member that was silent for less than this before the capture's end is still there, whatever its timeout.
 LEAST_TIMEOUT_NS = 10 * SECOND_NS
+_REBALANCE_IN_PROGRESS = 27
+# A gap is told when the receiver has confirmed what lies behind it.
+_TOLD_LATE_NS = 2 * SECOND_NS
 
 _MOST_PARTITIONS = 500
 # A member of KIP-848 that was silent for so many heartbeats is no more; 5 s are the broker's default interval.
 _MISSED, _INTERVAL_MS = 3, 5000
+MISSED_NS = f"{_MISSED} * coalesce(heartbeat_interval_ms, {_INTERVAL_MS}) * 1000000"
 
 KEY = "cluster, group_id"
 MEMBER = f"{KEY}, member_id, life"
@@ -30,7 +36,9 @@ MEMBER = f"{KEY}, member_id, life"
 # Heartbeats of members that have epochs (KIP-848, KIP-932, KIP-1071).
 _BEATS = "event IN ('consumer_heartbeat', 'share_heartbeat', 'streams_heartbeat')"
 _PROTOCOL = f"CASE WHEN {_BEATS} THEN replace(event, '_heartbeat', '') ELSE 'classic' END"
-_GONE = f"event = 'leave' OR (generation < 0 AND {_BEATS})"
+_GONE = f"event = 'leave' OR (generation = -1 AND {_BEATS})"
+# A static member that leaves for a while, whose partitions the broker keeps for it (KIP-848).
+_AWAY = f"coalesce(generation = -2 AND {_BEATS}, false)"
 # After these a member id of KIP-848 begins anew.
 _REFUSED = "coalesce(error_code, 0) IN (25, 82, 110)"
 
@@ -44,7 +52,7 @@ MEMBER_STEPS = {
                session_timeout_ms, rebalance_timeout_ms, heartbeat_interval_ms, topics, reason,
                {_PROTOCOL} AS group_protocol, error_code, exchange_id, flow_id,
                epoch_ns(ts) AS at_ns, coalesce(epoch_ns(ts_response), epoch_ns(ts)) AS done_ns,
-               ts_response IS NOT NULL AS answered, ({_GONE}) AS leaves
+               ts_response IS NOT NULL AS answered, ({_GONE}) AS leaves, {_AWAY} AS away
         FROM kafka_group_events WHERE event <> 'describe' AND group_id IS NOT NULL AND ts IS NOT NULL""",
     # Only a member of KIP-848 keeps its id: what comes behind a turn, and is refused as well, belongs to the membership
     # before.
@@ -53,7 +61,7 @@ MEMBER_STEPS = {
         UNION ALL
         SELECT * EXCLUDE (turn), max(CASE WHEN NOT leaves AND coalesce(error_code, 0) = 0 THEN turn ELSE 0 END) OVER (
                    PARTITION BY {KEY}, member_id ORDER BY at_ns, exchange_id ROWS UNBOUNDED PRECEDING) AS life
-        FROM (SELECT *, count(*) FILTER (leaves OR {_REFUSED}) OVER (
+        FROM (SELECT *, count(*) FILTER (leaves OR away OR {_REFUSED}) OVER (
                   PARTITION BY {KEY}, member_id ORDER BY at_ns, exchange_id
                   ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS turn
               FROM gm_events WHERE member_id <> '' AND {_BEATS})""",
@@ -128,7 +136,9 @@ MEMBER_STEPS = {
                min(done_ns) FILTER (event = 'join' AND error_code = 0) AS join_done_ns,
                min(at_ns) FILTER (rebalance_timeout_ms IS NOT NULL) AS full_ns,
                min(done_ns) FILTER (error_code = 0) AS first_done_ns,
+               max(done_ns) FILTER (error_code = 0) AS last_done_ns,
                min(at_ns) FILTER (leaves AND coalesce(error_code, 0) = 0) AS left_ns,
+               coalesce(bool_or(away AND error_code = 0), false) AS is_away,
                arg_min(reason, at_ns) FILTER (leaves AND coalesce(error_code, 0) = 0) AS left_reason,
                arg_min(client_id, at_ns) FILTER (leaves AND coalesce(error_code, 0) = 0) AS left_client_id,
                min(done_ns) FILTER (error_code IN (25, 110)) AS unknown_ns,
@@ -207,17 +217,29 @@ MEMBER_STEPS = {
         FROM (SELECT * FROM gm_members JOIN gm_silences USING ({MEMBER}) WHERE protocol <> 'classic') AS members
         JOIN gm_generations AS generations
             ON members.cluster = generations.cluster AND members.group_id = generations.group_id
-            AND began_ns >= last_ns + {_MISSED} * coalesce(heartbeat_interval_ms, {_INTERVAL_MS}) * 1000000
+            AND began_ns >= last_ns + {MISSED_NS}
         WHERE NOT joined AND NOT EXISTS (
             FROM gm_members AS others
             WHERE others.cluster = members.cluster AND others.group_id = members.group_id
                 AND others.left_ns <= began_ns AND others.left_ns > coalesce(before_ns, 0))
         GROUP BY ALL""",
+    # The first sign of a rebalance after a member's connection was closed.
+    "gm_turned": f"""
+        SELECT {", ".join(f"members.{name}" for name in MEMBER.split(", "))}, turns.at_ns AS turned_ns
+        FROM (SELECT {MEMBER}, epoch_ns(ts_closed) AS closed_ns
+              FROM gm_members JOIN (SELECT flow_id, closed_by, ts_closed FROM flows) USING (flow_id)
+              WHERE protocol = 'classic' AND closed_by = 'client') AS members
+        ASOF JOIN (SELECT DISTINCT {KEY}, at_ns FROM gm_events
+                   WHERE event = 'join' OR error_code = {_REBALANCE_IN_PROGRESS}) AS turns
+            ON members.cluster = turns.cluster AND members.group_id = turns.group_id
+            AND members.closed_ns < turns.at_ns""",
     # Gone: the next generation, or another has what it had. Not known where bytes of its address are missing in
-    # between, or any bytes at all while the end of its connection was not seen.
+    # between, or any bytes at all while the end of its connection was not seen; but who leaves turns its group at once,
+    # and so had not left where that was quiet for half a session timeout. A gap is told some time after it was.
     "gm_gone": f"""
         SELECT members.*, first_generation, last_generation, silences.last_ns, silent_ns, silence, closed_by, reset_by,
                ts_closed,
+               coalesce(turned_ns >= epoch_ns(ts_closed) + session_timeout_ms * 500000, false) AS waited_out,
                CASE WHEN protocol = 'classic' THEN next_ns ELSE least(given_ns, expired_ns) END AS without_ns,
                CASE WHEN instance_id IS NOT NULL THEN lead(begin_ns) OVER own END AS successor_ns,
                CASE WHEN instance_id IS NOT NULL THEN lead(members.member_id) OVER own END AS successor_id,
@@ -227,6 +249,7 @@ MEMBER_STEPS = {
         LEFT JOIN gm_last USING ({MEMBER})
         LEFT JOIN gm_given USING ({MEMBER})
         LEFT JOIN gm_expired USING ({MEMBER})
+        LEFT JOIN gm_turned USING ({MEMBER})
         LEFT JOIN (SELECT flow_id, closed_by, reset_by, ts_closed FROM flows) USING (flow_id)
         WINDOW own AS (PARTITION BY {KEY}, instance_id ORDER BY begin_ns, members.member_id)""",
     "gm_ended": f"""
@@ -235,18 +258,22 @@ MEMBER_STEPS = {
                 WHEN fenced_ns IS NOT NULL THEN 'fenced'
                 WHEN unknown_ns IS NOT NULL THEN 'removed'
                 WHEN successor_ns IS NOT NULL THEN 'replaced'
+                WHEN is_away AND gone_ns IS NOT NULL THEN 'left'
                 WHEN last_ns > gone_ns THEN 'removed'
                 WHEN gone_ns IS NOT NULL THEN 'vanished'
                 WHEN last_ns >= ends_ns - greatest({LEAST_TIMEOUT_NS}, coalesce(session_timeout_ms, 0) * 1000000)
                     THEN 'there' END AS ended
         FROM (
             SELECT gone.*, CASE
+                    WHEN waited_out THEN without_ns
                     WHEN gaps.gap_ns >= last_ns - {SECOND_NS} THEN NULL
                     WHEN holes.gap_ns >= last_ns - {SECOND_NS} AND closed_by IS NULL THEN NULL
                     ELSE without_ns END AS gone_ns
             FROM gm_gone AS gone
-            ASOF LEFT JOIN gm_gaps AS gaps ON gone.address = gaps.address AND without_ns >= gaps.gap_ns
-            ASOF LEFT JOIN (SELECT DISTINCT gap_ns FROM gm_gaps) AS holes ON without_ns >= holes.gap_ns)""",
+            ASOF LEFT JOIN gm_gaps AS gaps
+                ON gone.address = gaps.address AND without_ns + {_TOLD_LATE_NS} >= gaps.gap_ns
+            ASOF LEFT JOIN (SELECT DISTINCT gap_ns FROM gm_gaps) AS holes
+                ON without_ns + {_TOLD_LATE_NS} >= holes.gap_ns)""",
 }
 
 
@@ -256,7 +283,7 @@ def time_sql(column: str) -> str:
 
 
 _JOINED_NS = "coalesce(join_done_ns, CASE WHEN full_ns = begin_ns THEN first_done_ns END)"
-_ENDED_NS = """CASE ended WHEN 'left' THEN left_ns WHEN 'fenced' THEN fenced_ns
+_ENDED_NS = """CASE ended WHEN 'left' THEN coalesce(left_ns, gone_ns) WHEN 'fenced' THEN fenced_ns
                WHEN 'removed' THEN least(unknown_ns, gone_ns)
                WHEN 'replaced' THEN successor_ns WHEN 'vanished' THEN gone_ns END"""
 # Silence is not known where bytes of the address are missing between its two ends, or its coordinator moved meanwhile.
@@ -273,9 +300,11 @@ MEMBER_ROWS = f"""
            successor_id AS replaced_by,
            CASE WHEN NOT missing THEN round(silence / 1e6, 3) END AS longest_silence_ms,
            {time_sql("CASE WHEN NOT missing THEN silent_ns END")} AS ts_silent,
+           CASE WHEN ended = 'vanished' OR NOT missing THEN side END AS silent_side,
            closed_by, reset_by, ts_closed, first_exchange_id AS exchange_id, last_exchange_id, flow_id
     FROM (SELECT made.*, coalesce(gap_ns >= silent_ns, false)
                      OR ({MEMBER}) IN (FROM gm_elsewhere) AS missing
           FROM gm_ended AS made ASOF LEFT JOIN gm_gaps AS gaps
-              ON made.address = gaps.address AND silent_ns + silence >= gap_ns) AS made
-    LEFT JOIN gm_assigned USING ({KEY}, member_id)"""
+              ON made.address = gaps.address AND silent_ns + silence + {_TOLD_LATE_NS} >= gap_ns) AS made
+    LEFT JOIN gm_assigned USING ({KEY}, member_id)
+    LEFT JOIN gm_sides USING ({MEMBER})"""

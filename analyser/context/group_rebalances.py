@@ -12,13 +12,14 @@ out. Otherwise it is not known.
 
 Whom a classic group waited for: a JoinGroup is answered once everybody has joined. If the answers follow the last
 request at once, for the member that sent it, and how late that was after it had been told; if not, for a member that
-never came: its session timeout, or the rebalance timeout. The first members of an empty group wait for others by
+never came: its session timeout, or the rebalance timeout. Where a member's silence set it off, everybody had waited for
+the end of its session since its last request. The first members of an empty group wait for others by
 setting of the broker (group.initial.rebalance.delay.ms), for nobody.
 """
 
 from __future__ import annotations
 
-from analyser.context.group_members import KEY, MEMBER, time_sql
+from analyser.context.group_members import KEY, MEMBER, MISSED_NS, time_sql
 
 # Answers that follow the last request by more than this did not wait for it.
 _AT_ONCE_NS = 250_000_000
@@ -27,6 +28,12 @@ _TOGETHER_NS = 2_000_000_000
 _MOST_MEMBERS = 200
 _MOST_MOVES = 200
 _EPISODE = f"{KEY}, begun, generation"
+# A static member that starts again has another member id, and is still one.
+_PEOPLE = "count(DISTINCT coalesce(instance_id, member_id))"
+# What clients that were told to join again give as their reason (franz-go, sarama, the Java client).
+_TOLD_TO = "^(rejoining from normal rebalance|group is (already )?rebalancing)"
+# Reasons of the Java client and of franz-go.
+_TOPICS = "^cached metadata has changed|topics have new partitions|is consuming have changed"
 
 
 def _after(column: str) -> str:
@@ -49,7 +56,7 @@ REBALANCE_STEPS = {
         WHERE protocol <> 'classic' AND first_done_ns <= began_ns
             AND CASE WHEN left_ns IS NOT NULL THEN left_ns > began_ns
                      WHEN gone_ns IS NOT NULL THEN coalesce(next_ns <= gone_ns, false)
-                     ELSE coalesce(unknown_ns > began_ns, true) END""",
+                     ELSE coalesce(unknown_ns > began_ns AND began_ns < last_done_ns + {MISSED_NS}, true) END""",
     "gr_before": f"""
         SELECT one.episode, {MEMBER}
         FROM gr_episodes AS one JOIN gr_present AS other USING ({KEY})
@@ -100,7 +107,7 @@ REBALANCE_STEPS = {
                     WHEN member_id = leader_id THEN 'leader' ELSE 'member' END, reason
         FROM (SELECT *, lag(topics) OVER (PARTITION BY {MEMBER} ORDER BY episode) AS topics_before FROM gr_joins)
         JOIN gr_before USING (episode, {MEMBER}) LEFT JOIN gr_told USING (episode, {MEMBER})
-        WHERE told_ns IS NULL OR told_ns > join_ns""",
+        WHERE (told_ns IS NULL OR told_ns > join_ns) AND NOT regexp_matches(coalesce(reason, ''), '{_TOLD_TO}')""",
     "gr_cause": """
         SELECT episode, min(at_ns) AS at_ns, arg_min(member_id, at_ns) AS member_id, arg_min(how, at_ns) AS how,
                arg_min(coalesce(reason, ''), at_ns) AS reason
@@ -112,7 +119,7 @@ REBALANCE_STEPS = {
         FROM gr_lost WHERE ended IN ('vanished', 'removed') AND left_ns IS NULL GROUP BY episode""",
     "gr_waits": f"""
         SELECT episode, min(join_ns) AS first_join_ns, max(join_ns) AS last_join_ns, min(joins.joined_ns) AS joined_ns,
-               count(*) AS joins, arg_max(joins.member_id, join_ns) AS last_id, arg_max(told_ns, join_ns) AS told_ns,
+               arg_max(joins.member_id, join_ns) AS last_id, arg_max(told_ns, join_ns) AS told_ns,
                any_value(leader_id) AS leader_id, any_value(assignor) AS assignor,
                arg_min(exchange_id, join_ns) AS exchange_id, arg_max(exchange_id, join_ns) AS last_exchange_id
         FROM gr_joins AS joins LEFT JOIN gr_told USING (episode, {MEMBER}) GROUP BY episode""",
@@ -129,10 +136,11 @@ REBALANCE_STEPS = {
         FROM (SELECT DISTINCT cluster_id, group_id, generation, topic, topic_id, partition FROM kafka_assignments
               WHERE source = 'sync_leader' AND partition IS NOT NULL)
         GROUP BY ALL""",
-    "gr_begin": """
+    "gr_begin": f"""
         SELECT episodes.*, CASE
-                   WHEN how IN ('leader', 'member') AND reason LIKE 'cached metadata has changed%' THEN 'topic changed'
-                   WHEN how IN ('leader', 'member') AND assignor LIKE '%cooperative%' THEN 'partitions given up'
+                   WHEN how IN ('leader', 'member') AND regexp_matches(reason, '{_TOPICS}') THEN 'topic changed'
+                   WHEN how IN ('leader', 'member') AND assignor LIKE '%cooperative%'
+                       AND regexp_matches(reason, '^$|revok') THEN 'partitions given up'
                    WHEN how IN ('leader', 'member') AND former.partitions <> current.partitions THEN 'topic changed'
                    WHEN how IS NOT NULL THEN how WHEN expired.member_id IS NOT NULL THEN 'vanished' END AS how,
                coalesce(cause.member_id, expired.member_id) AS trigger_id, nullif(reason, '') AS reason,
@@ -146,7 +154,7 @@ REBALANCE_STEPS = {
         LEFT JOIN gr_plans AS former ON episodes.cluster = former.cluster AND episodes.group_id = former.group_id
             AND episodes.before = former.generation""",
     "gr_members": f"""
-        SELECT episode, max(synced_ns) AS ends_ns, count(*) AS members, any_value(protocol) AS protocol,
+        SELECT episode, max(synced_ns) AS ends_ns, {_PEOPLE} AS members, any_value(protocol) AS protocol,
                any_value(gm_members.assignor) AS assignor,
                to_json(list({{
                    member_id: member_id, client_id: client_id, address: address,
@@ -155,22 +163,27 @@ REBALANCE_STEPS = {
                    ORDER BY join_ns, member_id)[:{_MOST_MEMBERS}])::VARCHAR AS pauses
         FROM gr_present JOIN gm_members USING ({MEMBER}) LEFT JOIN gr_joins USING (episode, {MEMBER})
         LEFT JOIN gr_told USING (episode, {MEMBER}) LEFT JOIN gr_synced USING (episode, {MEMBER})
-        JOIN (SELECT episode, begin_ns AS from_ns FROM gr_begin) USING (episode)
+        JOIN (SELECT episode, begin_ns AS from_ns, began_ns FROM gr_begin) USING (episode)
+        WHERE protocol <> 'classic' OR gm_members.begin_ns <= began_ns + {_TOGETHER_NS}
         GROUP BY episode""",
-    # How long all waited for one alone.
+    # How long all waited for one alone: that never came, that came last, or whose silence had to become long enough.
     "gr_held": f"""
-        SELECT episode, CASE
-                   WHEN protocol <> 'classic' THEN CASE WHEN how = 'vanished' THEN expired.member_id END
-                   WHEN joined_ns - last_join_ns > {_AT_ONCE_NS} THEN expired.member_id
-                   WHEN joins > 1 THEN last_id END AS member_id,
-               CASE WHEN protocol <> 'classic' THEN began_ns - last_ns
-                    WHEN joined_ns - last_join_ns > {_AT_ONCE_NS} THEN joined_ns - last_join_ns
-                    WHEN joins > 1 THEN last_join_ns - but_one_ns END AS held_ns,
-               protocol <> 'classic' OR joined_ns - last_join_ns > {_AT_ONCE_NS} AS absent
-        FROM gr_begin JOIN gr_members USING (episode) LEFT JOIN gr_expired AS expired USING (episode)
-        LEFT JOIN gr_waits USING (episode)
-        LEFT JOIN (SELECT episode, max(join_ns, 2)[2] AS but_one_ns FROM gr_joins GROUP BY episode) USING (episode)
-        WHERE episode IN (SELECT episode FROM gr_before)""",
+        SELECT episode, CASE wait WHEN 'late' THEN last_id ELSE expired_id END AS member_id,
+               CASE wait WHEN 'absent' THEN joined_ns - last_join_ns WHEN 'late' THEN last_join_ns - but_one_ns
+                         WHEN 'silent' THEN CASE protocol WHEN 'classic' THEN begin_ns ELSE began_ns END - last_ns END
+                   AS held_ns,
+               wait <> 'late' AS absent
+        FROM (SELECT *, expired.member_id AS expired_id, CASE
+                         WHEN protocol <> 'classic' THEN CASE WHEN how = 'vanished' THEN 'silent' END
+                         WHEN joined_ns - last_join_ns > {_AT_ONCE_NS} THEN 'absent'
+                         WHEN how = 'vanished' AND coalesce(last_join_ns - but_one_ns, 0) <= {_AT_ONCE_NS} THEN 'silent'
+                         WHEN last_join_ns > but_one_ns THEN 'late' END AS wait
+              FROM gr_begin JOIN gr_members USING (episode) LEFT JOIN gr_expired AS expired USING (episode)
+              LEFT JOIN gr_waits USING (episode)
+              LEFT JOIN (SELECT episode, max(join_ns, 2)[2] AS but_one_ns FROM gr_joins GROUP BY episode)
+                  USING (episode)
+              WHERE episode IN (SELECT episode FROM gr_before))
+        WHERE wait IS NOT NULL""",
 }
 
 
@@ -189,8 +202,8 @@ REBALANCE_ROWS = f"""
            CASE WHEN goes_on THEN before END AS generation_before, generation,
            how AS trigger, trigger_id AS trigger_member_id, trigger_client_id, trigger_address,
            reason AS trigger_reason,
-           CASE WHEN goes_on THEN (SELECT count(*) FROM gr_before AS b WHERE b.episode = made.episode) END
-               AS members_before,
+           CASE WHEN goes_on THEN (SELECT {_PEOPLE} FROM gr_before AS b JOIN gm_members USING ({MEMBER})
+                                   WHERE b.episode = made.episode) END AS members_before,
            members AS members_after, leader_id,
            round((joined_ns - first_join_ns) / 1e6, 3) AS wait_ms,
            CASE WHEN waited_id IS NULL THEN NULL WHEN absent THEN 'absent member' ELSE 'late member' END AS waited_for,

@@ -12,13 +12,14 @@ import duckdb
 
 from analyser.context.group_members import MEMBER_ROWS, MEMBER_STEPS
 from analyser.context.group_rebalances import REBALANCE_ROWS, REBALANCE_STEPS
+from analyser.context.silent_side import SIDE_STEPS
 from analyser.context.stage import Stage
 from analyser.context.topics import views
 from analyser.registry.queries import name_list
 from analyser.registry.tables import TABLES
 
-_READS = ("kafka_group_events", "kafka_assignments", "kafka_offset_commits", "flows", "expert_infos")
-_STEPS = {**MEMBER_STEPS, **REBALANCE_STEPS}
+_READS = ("kafka_group_events", "kafka_assignments", "kafka_offset_commits", "flows", "expert_infos", "exchanges")
+_STEPS = {**MEMBER_STEPS, **SIDE_STEPS, **REBALANCE_STEPS}
 _ROWS = {"kafka_members": MEMBER_ROWS, "kafka_rebalances": REBALANCE_ROWS}
 
 

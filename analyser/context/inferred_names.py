@@ -6,11 +6,14 @@ In: a connection with views of Kafka's commits, fetches and produced batches, wi
 - Consumers: what a client committed by name are positions that it fetched by id, of the same partitions. At least
   HITS different ones, nine of ten of all that it committed while its fetches are seen, and no other id of its and no
   other name comes to half of that. Offset 0 tells nothing.
+- Consumers that begin: the stored offsets that a client was told by name (OffsetFetch) are those at which its next
+  fetches by id of the same partitions begin. At least TOLD different ones, at most one of ten was not, and no other id
+  or name has as many.
 - Producers: offsets that batches got by name lie between the high watermarks that fetches by id told before and after
   (the end of a log is only ever moved by its own batches). At least HITS batches touch one of both, none contradicts,
   and no other pair fits.
 
-Where both say different things, neither is believed. A name that has an id in the capture is given to no other one.
+Where these say different things, neither is believed. A name that has an id in the capture is given to no other one.
 """
 
 from __future__ import annotations
@@ -20,13 +23,16 @@ from typing import NamedTuple
 
 import duckdb
 
-HITS = 5
-# So many ids, names, partitions of a topic and batches of a partition are compared at most: pairs of all are tried.
-_IDS, _NAMES, _PARTITIONS, _BATCHES = 200, 200, 4, 30
+HITS, TOLD = 5, 3
+# So many ids, names, partitions of a topic, batches of a partition and offsets told of it are compared at most: pairs
+# of all are tried.
+_IDS, _NAMES, _PARTITIONS, _BATCHES, _BEGINS = 200, 200, 4, 30, 30
 # So many names or ids may share a position of a client; where there are more it tells nothing.
 _SHARED = 20
 _LISTED = 10
-INFERRED_FROM = ("kafka_offset_commits", "kafka_fetch_partitions", "kafka_produce_batches")
+INFERRED_FROM = (
+    "kafka_offset_commits", "kafka_offset_fetches", "kafka_fetch_partitions", "kafka_produce_batches",
+)  # fmt: skip
 
 _CLIENT = "address, client_id"
 _STEPS = {
@@ -68,6 +74,31 @@ _STEPS = {
             AND coalesce(2 * max(hits) OVER (PARTITION BY topic ORDER BY hits DESC, topic_id
                              ROWS BETWEEN 1 FOLLOWING AND UNBOUNDED FOLLOWING) < hits, true)
             AND row_number() OVER (PARTITION BY topic ORDER BY hits DESC, topic_id) = 1""",
+    "told": f"""
+        SELECT *, lead(ts) OVER (PARTITION BY {_CLIENT}, topic, partition ORDER BY ts, "offset") AS told_again
+        FROM (SELECT coalesce(client_address, '') AS address, coalesce(client_id, '') AS client_id, topic, partition,
+                     coalesce(ts_response, ts) AS ts, committed_offset AS "offset"
+              FROM kafka_offset_fetches
+              WHERE topic NOT IN (FROM taken_names) AND topic_id IS NULL AND coalesce(error_code, 0) = 0
+                  AND partition < {_PARTITIONS})
+        SEMI JOIN readers USING ({_CLIENT})
+        SEMI JOIN (SELECT topic FROM kafka_offset_fetches GROUP BY ALL ORDER BY count(*) DESC, topic LIMIT {_NAMES})
+            USING (topic)
+        QUALIFY row_number() OVER (PARTITION BY {_CLIENT}, topic, partition ORDER BY hash("offset")) <= {_BEGINS}""",
+    "began_at": f"""
+        SELECT told.*, ids.topic_id, read.fetch_offset
+        FROM told JOIN (SELECT DISTINCT {_CLIENT}, topic_id, partition FROM read) AS ids USING ({_CLIENT}, partition)
+        ASOF JOIN (FROM read WHERE fetch_offset IS NOT NULL) AS read
+            ON told.address = read.address AND told.client_id = read.client_id AND ids.topic_id = read.topic_id
+            AND told.partition = read.partition AND told.ts <= read.ts
+        WHERE told."offset" > 0 AND coalesce(read.ts < told_again, true)""",
+    "taught": f"""
+        SELECT topic, topic_id, min(client_id) AS client_id,
+               count(DISTINCT (partition, "offset")) FILTER (fetch_offset = "offset") AS hits,
+               count(DISTINCT (partition, "offset")) AS of
+        FROM began_at GROUP BY topic, topic_id
+        HAVING hits >= {TOLD} AND 10 * hits >= 9 * of
+        QUALIFY count(*) OVER (PARTITION BY topic_id) = 1 AND count(*) OVER (PARTITION BY topic) = 1""",
     "written": f"""
         SELECT topic, partition, ts, ts_response AS answered, base_offset, base_offset + records_count AS ended
         FROM kafka_produce_batches
@@ -113,8 +144,9 @@ def inferred_names(con: duckdb.DuckDBPyConnection, named: dict[str, str]) -> dic
     con.executemany("INSERT INTO taken_names VALUES (?)", [(name,) for name in {"", *named.values()}])
     steps = ", ".join(f"{name} AS ({query})" for name, query in _STEPS.items())
     found = con.execute(
-        f"WITH {steps} SELECT topic_id, topic, hits, of, client_id FROM consumed WHERE fits "
-        "UNION ALL SELECT topic_id, topic, hits, NULL, NULL FROM produced ORDER BY ALL"
+        f"WITH {steps} SELECT topic_id, topic, 'committed' AS how, hits, of, client_id FROM consumed WHERE fits "
+        "UNION ALL SELECT topic_id, topic, 'told', hits, of, client_id FROM taught "
+        "UNION ALL SELECT topic_id, topic, 'written', hits, NULL, NULL FROM produced ORDER BY ALL"
     ).fetchall()
     con.execute("DROP TABLE taken_names")
     said: dict[str, set[str]] = {}
@@ -123,8 +155,8 @@ def inferred_names(con: duckdb.DuckDBPyConnection, named: dict[str, str]) -> dic
         said.setdefault(topic_id, set()).add(topic)
         ids.setdefault(topic, set()).add(topic_id)
     return {
-        topic_id: Inferred(topic, _evidence(hits, of, client))
-        for topic_id, topic, hits, of, client in found
+        topic_id: Inferred(topic, _evidence(how, hits, of, client))
+        for topic_id, topic, how, hits, of, client in reversed(found)
         if len(said[topic_id]) == 1 and len(ids[topic]) == 1
     }
 
@@ -139,7 +171,9 @@ def naming_remarks(inferred: Mapping[str, Inferred], unnamed: Collection[str]) -
     return said
 
 
-def _evidence(hits: int, of: int | None, client: str | None) -> str:
-    if of is None:
+def _evidence(how: str, hits: int, of: int | None, client: str | None) -> str:
+    if how == "written":
         return f"offsets of {hits} produced batches fit the ends of its log alone"
+    if how == "told":
+        return f"{hits} of {of} stored offsets that {client or 'a client'} was told are where it began to fetch"
     return f"{hits} of {of} offsets that {client or 'a client'} committed are those that it fetched"

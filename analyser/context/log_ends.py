@@ -8,11 +8,15 @@ are.
   every view cuts alike). An end is the high watermark of a Fetch, the latest offset of a ListOffsets that reads
   uncommitted records from the leader, and the offset behind a batch whose Produce waited for all replicas in sync
   (acks -1: with less, the high watermark may still be behind). It counts from its answer on.
+  A transaction ends with a marker that takes an offset in each of its partitions (KIP-98): behind its last batch there
+  lie the markers of all transactions whose end was asked for since that batch was stored. What is told so is the least
+  that can be: a marker is in the log behind what was stored when its end was asked for. EndTxn, and WriteTxnMarkers
+  between brokers, are one end. A transaction over a full hour is left out, so that hours of datasets stay apart.
   Answers of different connections pass each other and a follower that consumers read from is a moment behind, so a
   lower end means nothing at first. After an unclean election, or under a name that was deleted and made anew, it stays
   lower, and counts once nobody told the higher one for ten seconds.
-- Life of a topic: what bears a name until Metadata tells another topic id for it. A new life begins without a log end
-  and without stored offsets, since brokers delete those with the topic.
+- Life of a topic: what bears a name until it is deleted, or Metadata tells another topic id for it. A new life begins
+  without a log end and without stored offsets, since brokers delete those with the topic.
 
 An unknown cluster is a cluster of its own (''), never a wildcard, and so is an unknown topic.
 """
@@ -21,7 +25,33 @@ from __future__ import annotations
 
 PARTITION = "cluster, topic, partition"
 
-LOG_ENDS = """
+_HOUR_NS = 3_600_000_000_000
+# The first end that was asked for after a batch is that of its transaction. KIP-890: markers have the next epoch.
+_TRANSACTION_ENDS = f"""
+    SELECT coalesce(cluster_id, '') AS cluster, producer_id, unnest(CASE event WHEN 'end_txn' THEN [producer_epoch]
+               ELSE [producer_epoch, producer_epoch - 1] END) AS producer_epoch, ts, epoch_ns(ts) AS asked_ns,
+           epoch_ns(coalesce(ts_response, ts)) AS at_ns, epoch_ns(ts) // {_HOUR_NS} AS hour
+    FROM kafka_transactions WHERE event IN ('end_txn', 'write_txn_markers') AND error_code = 0"""
+_WRITTEN = f"""
+    SELECT coalesce(cluster_id, '') AS cluster, coalesce(topic, topic_id, '') AS topic, topic_id, partition,
+           producer_id, producer_epoch, epoch_ns(ts) AS sent_ns, epoch_ns(coalesce(ts_response, ts)) AS stored_ns,
+           base_offset + records_count AS log_end, epoch_ns(ts) // {_HOUR_NS} AS hour
+    FROM kafka_produce_batches WHERE transactional AND error_code = 0 AND base_offset >= 0 AND records_count > 0"""
+MARKERS = f"""
+    SELECT cluster, topic, topic_id, partition, ts, at_ns,
+           log_end + count(*) OVER (PARTITION BY cluster, topic, partition, hour ORDER BY asked_ns
+                                    RANGE BETWEEN greatest(asked_ns - stored_ns, 0) PRECEDING AND CURRENT ROW)
+    FROM (SELECT written.cluster, written.topic, any_value(written.topic_id) AS topic_id, written.partition, ends.hour,
+                 ends.ts, ends.at_ns, ends.asked_ns, max(written.log_end) AS log_end,
+                 max(written.stored_ns) AS stored_ns
+          FROM ({_WRITTEN}) AS written ASOF JOIN ({_TRANSACTION_ENDS}) AS ends
+              ON written.cluster = ends.cluster AND written.producer_id = ends.producer_id
+              AND written.producer_epoch = ends.producer_epoch AND written.hour = ends.hour
+              AND written.sent_ns < ends.asked_ns
+          GROUP BY written.cluster, written.topic, written.partition, written.producer_id, ends.hour, ends.ts,
+                   ends.at_ns, ends.asked_ns)"""
+
+LOG_ENDS = f"""
     SELECT coalesce(cluster_id, '') AS cluster, coalesce(topic, topic_id, '') AS topic, topic_id, partition, ts,
            epoch_ns(coalesce(ts_response, ts)) AS at_ns, high_watermark AS log_end
     FROM kafka_fetch_partitions WHERE high_watermark >= 0
@@ -33,20 +63,40 @@ LOG_ENDS = """
     UNION ALL
     SELECT coalesce(cluster_id, ''), coalesce(topic, topic_id, ''), topic_id, partition, ts,
            epoch_ns(coalesce(ts_response, ts)), base_offset + records_count
-    FROM kafka_produce_batches WHERE acks = -1 AND error_code = 0 AND base_offset >= 0 AND records_count > 0"""
+    FROM kafka_produce_batches WHERE acks = -1 AND error_code = 0 AND base_offset >= 0 AND records_count > 0
+    UNION ALL
+    FROM ({MARKERS})"""
 
-# The lives of topics that had more than one; `began` and `ended` are Unix ns.
+# Of kafka_admin_changes: a change that was made.
+MADE = "error_code = 0 AND NOT coalesce(validate_only, false) AND resource_name IS NOT NULL"
+# Successful DeleteTopics, as of their answers.
+DELETED_TOPICS = f"""
+    SELECT coalesce(cluster_id, '') AS cluster, resource_name AS topic, epoch_ns(coalesce(ts_response, ts)) AS at_ns
+    FROM kafka_admin_changes WHERE operation = 'DeleteTopics' AND {MADE}"""
+
+# The lives of topics that had more than one; `began` and `ended` are Unix ns. An id that is first told after a deletion
+# bears the name since then; until one is told, `topic_id` is null.
 TOPIC_LIVES = f"""
-    SELECT cluster, topic, topic_id, CASE WHEN number = 1 THEN 0 ELSE began END AS began,
+    SELECT cluster, topic, topic_id, CASE WHEN number = 1 AND NOT anew THEN 0 ELSE began END AS began,
            coalesce(next, {2**63 - 1}) AS ended
     FROM (SELECT *, row_number() OVER own AS number, lead(began) OVER own AS next,
                  count(*) OVER (PARTITION BY cluster, topic) AS lives
-          FROM (SELECT coalesce(cluster_id, '') AS cluster, topic, topic_id, min(epoch_ns(ts)) AS began
-                FROM kafka_partitions WHERE topic IS NOT NULL AND topic_id IS NOT NULL GROUP BY ALL)
+          FROM (SELECT cluster, topic, topic_id, topic_id IS NULL OR coalesce(lag(topic_id IS NULL) OVER told, false)
+                           AS anew,
+                       CASE WHEN topic_id IS NOT NULL AND lag(topic_id IS NULL) OVER told
+                            THEN lag(began) OVER told ELSE began END AS began
+                FROM (SELECT coalesce(cluster_id, '') AS cluster, topic, topic_id, min(epoch_ns(ts)) AS began
+                      FROM kafka_partitions WHERE topic IS NOT NULL AND topic_id IS NOT NULL GROUP BY ALL
+                      UNION SELECT cluster, topic, NULL, at_ns FROM ({DELETED_TOPICS}))
+                WINDOW told AS (PARTITION BY cluster, topic ORDER BY began, topic_id)
+                QUALIFY topic_id IS NOT NULL OR coalesce(lead(topic_id IS NULL) OVER told, true))
           WINDOW own AS (PARTITION BY cluster, topic ORDER BY began, topic_id))
-    WHERE lives > 1"""
+    WHERE lives > 1 OR anew"""
 # What LOG_ENDS and TOPIC_LIVES read.
-END_TABLES = ("kafka_fetch_partitions", "kafka_list_offsets", "kafka_produce_batches", "kafka_partitions")
+END_TABLES = (
+    "kafka_fetch_partitions", "kafka_list_offsets", "kafka_produce_batches", "kafka_transactions", "kafka_partitions",
+    "kafka_admin_changes",
+)  # fmt: skip
 
 SECOND_NS = 1_000_000_000
 # For so many seconds an end counts that later answers do not reach: its own second and those before it.

@@ -62,7 +62,7 @@ _CURSOR_ROWS = f"""
     SELECT made.* REPLACE (
                coalesce(made.database, first.database) AS database,
                coalesce(made.collection, first.collection) AS collection),
-           first.lsid, first.driver, first.app_name, first.client_address, first.client_port
+           first.lsid, first.driver, first.driver_version, first.app_name, first.client_address, first.client_port
     FROM ({_CURSORS}) AS made LEFT JOIN mongo_commands AS first ON first.exchange_id = made.first_exchange_id"""
 
 # A transaction of several statements says autocommit: false; a retryable write has a number, too, but says nothing.

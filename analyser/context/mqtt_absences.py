@@ -11,6 +11,8 @@ from bisect import bisect_left
 from collections.abc import Callable
 from typing import Generic, NamedTuple, Protocol, TypeVar
 
+from analyser.context.mqtt_memory import MESSAGE_BYTES
+
 MAX_RECENT = 50_000
 MAX_LOOKED_AT = 20_000
 MOST_TOPICS = 20
@@ -50,9 +52,10 @@ One = TypeVar("One", bound=_Published)
 
 
 class Recent(Generic[One]):
-    """The last publishes of QoS 1 and 2."""
+    """The last publishes of QoS 1 and 2. held_bytes: memory, roughly."""
 
     def __init__(self, most: int = MAX_RECENT) -> None:
+        self.held_bytes = 0
         self._held: list[One] = []
         self._most = most
         self._all = True
@@ -60,14 +63,27 @@ class Recent(Generic[One]):
     def add(self, message: One) -> None:
         """Remember it; the oldest are forgotten."""
         self._held.append(message)
+        self.held_bytes += MESSAGE_BYTES + len(message.topic)
         if len(self._held) >= 2 * self._most:
+            self.held_bytes -= sum(MESSAGE_BYTES + len(one.topic) for one in self._held[: self._most])
             del self._held[: self._most]
             self._all = False
 
-    def matching(self, since_ns: int, filter_of: Callable[[str], str | None]) -> tuple[list[tuple[One, str]], bool]:
-        """Messages since then with the filter that `filter_of` has for their topic; whether that is all of them."""
+    def forget(self) -> None:
+        """Nothing is known any more."""
+        self._all &= not self._held
+        self._held, self.held_bytes = [], 0
+
+    def matching(
+        self, since_ns: int, filter_of: Callable[[str], str | None], most: int = MAX_LOOKED_AT
+    ) -> tuple[list[tuple[One, str]], bool]:
+        """Messages since then, of the first `most`, with the filter that `filter_of` has for their topic.
+
+        And whether that is all of them.
+        """
+        most = min(most, MAX_LOOKED_AT)
         first = bisect_left(self._held, since_ns, key=lambda message: message.ts_ns)
-        looked = self._held[first : first + MAX_LOOKED_AT]
+        looked = self._held[first : first + most]
         filters = {topic: filter_of(topic) for topic in {message.topic for message in looked}}
         found = [(message, name) for message in looked if (name := filters[message.topic]) is not None]
-        return found, (self._all or first > 0) and first + MAX_LOOKED_AT >= len(self._held)
+        return found, (self._all or first > 0) and first + most >= len(self._held)

@@ -9,113 +9,58 @@ The server's own PUBLISH is the same message when topic, payload size and payloa
 delivered yet is taken, since servers keep the order of a topic [MQTT-4.6.0-5]. Servers are told apart by address; two
 ports of one address count as one server once a message passed between them. When a client comes back, what was
 published meanwhile for its subscriptions of QoS 1 and 2 is expected on the new connection if its session went on, and
-lost if it did not (`mqtt_absences.py`).
+lost if it did not (`mqtt_absences.py`). Work has a limit (ALLOWED_STEPS): beyond it nobody is expected to get a
+message, and how many should have is not known. Memory has one, too, for all servers (`mqtt_memory.py`): beyond it
+nothing that waits is waited for any more, and filters that find no room leave the number of those who should get a
+message unknown.
 """
 
 from __future__ import annotations
 
-from collections import deque
-from dataclasses import dataclass, field
-from typing import NamedTuple
+from operator import itemgetter
 
-from analyser.context.mqtt_absences import MOST_TOPICS, Absence, Recent
-from analyser.context.mqtt_told import Counts, Delivery, Message
+from analyser.context.mqtt_absences import MAX_LOOKED_AT, MOST_TOPICS, Absence, Recent
+from analyser.context.mqtt_filters import Filters
+from analyser.context.mqtt_memory import AWAY_BYTES, Memory
+from analyser.context.mqtt_sessions import Away, OpenFlow, Subscription
+from analyser.context.mqtt_told import Message, Told
 from analyser.context.mqtt_topics import FilterTrie
-from dissectors.mqtt.filters import matches
+from analyser.context.mqtt_waiting import Target, Waiting, Waits
 
 # After this time a message is not waited for any more.
 WINDOW_NS = 60_000_000_000
 MAX_WAITING = 50_000
-_REMEMBERED_TOPICS = 1000
-
-
-@dataclass(slots=True)
-class _Subscription:
-    topic_filter: str
-    share_name: str | None
-    no_local: bool
-    retain_as_published: bool
-    qos: int = 0
-
-
-# Who is waited for: a flow, or the group of a shared subscription.
-_Target = str | tuple[str, str]
-
-
-@dataclass(slots=True)
-class _Waiting:
-    """A publish, those who have not got it yet with the filter that matched, and what was counted.
-
-    since_ns: later than the publish where it waited for a client that came back; such a one is not counted again.
-    """
-
-    message: Message
-    number: int
-    targets: dict[_Target, str]
-    expected: int
-    since_ns: int
-    again: bool = False
-    delivered: int = 0
-
-
-@dataclass(slots=True)
-class _Same:
-    """Publishes of the same content, by number, and how far each subscriber's flow has come."""
-
-    first: int = 0
-    after: int = 0
-    publishes: dict[int, _Waiting] = field(default_factory=dict)
-    reached: dict[str, int] = field(default_factory=dict)
-
-
-@dataclass(slots=True)
-class _Flow:
-    """An open connection: its client, the server's port, and its subscriptions by (filter, share name)."""
-
-    client: str | None
-    port: int
-    subscriptions: dict[tuple[str, str | None], _Subscription] = field(default_factory=dict)
-    by_topic: dict[str, list[_Subscription]] = field(default_factory=dict)
-
-    def matching(self, topic: str) -> list[_Subscription]:
-        """Its subscriptions whose filter matches the topic."""
-        found = self.by_topic.get(topic)
-        if found is None:
-            if len(self.by_topic) >= _REMEMBERED_TOPICS:
-                self.by_topic.clear()
-            found = [s for s in self.subscriptions.values() if matches(s.topic_filter, topic)]
-            self.by_topic[topic] = found
-        return found
-
-
-class _Away(NamedTuple):
-    """A client without a connection: its last flow, since when, and what it was subscribed to."""
-
-    flow: str
-    since_ns: int
-    subscriptions: dict[tuple[str, str | None], _Subscription]
+# Work on who should get what, in nodes of filters: so much at once, and so much more with each message; at once also
+# for all servers together (MOST_STEPS). Somebody who waits for a message counts as several: a row is made of each who
+# waits in vain.
+ALLOWED_STEPS, STEPS_OF_A_MESSAGE, STEPS_OF_A_TARGET = 1_000_000, 100, 10
 
 
 class Server:
-    """The sessions, live subscriptions and waiting messages of one server address."""
+    """The sessions, live subscriptions and waiting messages of one server address. memory: shared with others."""
 
-    def __init__(self, window_ns: int = WINDOW_NS, max_waiting: int = MAX_WAITING) -> None:
-        self._window_ns = window_ns
-        self._max_waiting = max_waiting
-        self._trie: FilterTrie[tuple[str, str | None]] = FilterTrie()
-        self._flows: dict[str, _Flow] = {}
+    def __init__(
+        self, window_ns: int = WINDOW_NS, max_waiting: int = MAX_WAITING, memory: Memory | None = None
+    ) -> None:
+        self._memory = Memory() if memory is None else memory
+        self._memory.join(self)
+        self._flows: dict[str, OpenFlow] = {}
         self._flow_of_client: dict[str, str] = {}
-        self._members: dict[tuple[str, str], dict[str, None]] = {}
-        self._sessions: dict[str, _Away] = {}
+        self.told = Told()
+        self._filters = Filters(self._memory)
+        self._waits = Waits(self.told, self._filters, self._flows, self._hold, window_ns, max_waiting)
+        self._sessions: dict[str, Away] = {}
         self._recent: Recent[Message] = Recent()
-        self._same: dict[tuple[str, int | None, int | None], _Same] = {}
-        self._order: deque[_Waiting] = deque()
-        self._of_target: dict[_Target, dict[int, _Waiting]] = {}
         self._numbers = 0
-        self.joined_ports: set[tuple[int, int]] = set()
-        self.rows: list[Delivery] = []
-        self.counts: list[Counts] = []
-        self.absences: list[Absence] = []
+        self._steps, self._steps_left = 0, ALLOWED_STEPS
+        self._now_ns = 0
+        self._waiting_bytes = 0
+        self.limited = 0  # publishes of which it is not known who should get them
+
+    @property
+    def joined_ports(self) -> set[tuple[int, int]]:
+        """Pairs of its ports between which a message passed."""
+        return self._waits.joined_ports
 
     def connected(self, flow: str, port: int, client: str | None, session_present: bool | None, now_ns: int) -> None:
         """A CONNACK that accepts, or the first message of a connection that was open before the capture."""
@@ -124,8 +69,10 @@ class Server:
             if earlier != flow:
                 self.ended(earlier, now_ns)
             self._flow_of_client[client] = flow
-        self._flows.setdefault(flow, _Flow(client, port))
+        self._flows.setdefault(flow, OpenFlow(client, port))
         away = None if client is None else self._sessions.pop(client, None)
+        if away is not None:
+            self._hold(-_away_bytes(away))
         if away is None or away.flow == flow:
             return
         for subscription in away.subscriptions.values() if session_present else ():
@@ -143,13 +90,16 @@ class Server:
         qos: int = 0,
     ) -> None:
         """A filter was granted with that QoS."""
-        self._subscribe(flow, _Subscription(topic_filter, share_name, no_local, retain_as_published, qos))
+        self._subscribe(flow, Subscription(topic_filter, share_name, no_local, retain_as_published, qos))
+
+    def subscribed_unknown(self) -> None:
+        """A filter was granted, but not all of it is known."""
+        self._filters.lacks = True
 
     def unsubscribed(self, flow: str, topic_filter: str, share_name: str | None, now_ns: int) -> None:
         """A filter is being given up: nothing more is sure to come."""
         known = self._flows.get(flow)
-        if known is not None and known.subscriptions.pop((topic_filter, share_name), None) is not None:
-            known.by_topic.clear()
+        if known is not None and known.drop((topic_filter, share_name)):
             self._leave(flow, topic_filter, share_name, now_ns)
 
     def ended(self, flow: str, now_ns: int) -> None:
@@ -161,26 +111,37 @@ class Server:
             self._leave(flow, topic_filter, share_name, now_ns)
         if known.client is not None and self._flow_of_client.get(known.client) == flow:
             del self._flow_of_client[known.client]
-            self._sessions[known.client] = _Away(flow, now_ns, known.subscriptions)
+            self._keep(known.client, Away(flow, now_ns, known.subscriptions))
 
     def published(self, message: Message) -> None:
         """A client sent a message to the server."""
         self._forget(message.ts_ns)
-        targets: dict[_Target, str] = {}
-        for topic_filter, (flow, share_name) in self._trie.match(message.topic):
+        if message.qos:
+            before = self._recent.held_bytes
+            self._recent.add(message)
+            self._hold(self._recent.held_bytes - before)
+        self._numbers += 1
+        self._steps = min(self._steps + STEPS_OF_A_MESSAGE, ALLOWED_STEPS)
+        if not self._may_work(1) or self._filters.lacks_members:
+            self.limited += 1
+            self._waits.add(Waiting(message, self._numbers, {}, 0, message.ts_ns, again=True))
+            return
+        targets: dict[Target, str] = {}
+        matched, steps = self._filters.match(message.topic)
+        self._steps -= steps
+        for topic_filter, (flow, share_name) in matched:
             if share_name is not None:
                 targets[(share_name, topic_filter)] = topic_filter
             elif flow != message.flow or not self._flows[flow].subscriptions[(topic_filter, None)].no_local:
                 targets.setdefault(flow, topic_filter)
-        if message.qos:
-            self._recent.add(message)
-        self._numbers += 1
-        self._await(_Waiting(message, self._numbers, targets, len(targets), message.ts_ns))
+        self._steps -= STEPS_OF_A_TARGET * len(targets)
+        self._waits.add(Waiting(message, self._numbers, targets, len(targets), message.ts_ns))
 
     def delivered(self, message: Message) -> None:
         """The server sent a message to a client."""
         self._forget(message.ts_ns)
-        same = self._same.get(message.content)
+        self._steps = min(self._steps + STEPS_OF_A_MESSAGE, ALLOWED_STEPS)
+        same = self._waits.same(message.content)
         if same is None or message.dup:
             return
         known = self._flows.get(message.flow)
@@ -188,36 +149,61 @@ class Server:
         # The answer to a subscription, not to a publish: what was kept.
         if message.retain and not any(subscription.retain_as_published for subscription in subscriptions):
             return
-        targets: list[_Target] = [
+        targets: list[Target] = [
             message.flow if s.share_name is None else (s.share_name, s.topic_filter) for s in subscriptions
         ]
-        found = self._earliest(same, message.flow, targets) if targets else self._newest(same, message.flow)
-        if found is not None:
-            self._reached(found, message, targets)
+        self._waits.sent(same, message, targets)
+
+    @property
+    def waiting_bytes(self) -> int:
+        """See `Holder`."""
+        return self._waiting_bytes
+
+    def let_go(self) -> None:
+        """See `Holder`. Who comes back is not known any more, either."""
+        self._waits.let_go(self._now_ns, "unknown")
+        self._filters.lacks |= bool(self._sessions)
+        self._sessions.clear()
+        self._recent.forget()
+        self._filters.forget_matches()
+        self._hold(-self._waiting_bytes)
 
     def finish(self, now_ns: int) -> None:
         """The capture ends here."""
-        while self._order:
-            self._close(self._order.popleft(), now_ns, "missing")
+        self._waits.let_go(now_ns, "missing")
 
-    def _await(self, waiting: _Waiting) -> None:
-        for target in waiting.targets:
-            self._of_target.setdefault(target, {})[waiting.number] = waiting
-        self._order.append(waiting)
-        same = self._same.setdefault(waiting.message.content, _Same())
-        same.publishes[same.after] = waiting
-        same.after += 1
+    def _may_work(self, steps: int) -> bool:
+        """Is any work allowed? So many steps are, where they are left."""
+        if self._steps < steps:
+            taken = self._memory.take_steps(min(steps - self._steps, self._steps_left))
+            self._steps_left -= taken
+            self._steps += taken
+        return self._steps > 0
 
-    def _came_back(self, away: _Away, flow: str, client: str, session_present: bool, now_ns: int) -> None:
+    def _hold(self, more_bytes: int) -> None:
+        self._waiting_bytes += more_bytes
+        self._memory.change(more_bytes)
+
+    def _keep(self, client: str, away: Away) -> None:
+        before = self._sessions.pop(client, None)
+        self._hold(_away_bytes(away) - (0 if before is None else _away_bytes(before)))
+        self._sessions[client] = away
+
+    def _came_back(self, away: Away, flow: str, client: str, session_present: bool, now_ns: int) -> None:
         """Await what its session kept for it, or say what is lost."""
         wanted = [s for s in away.subscriptions.values() if s.qos and s.share_name is None]
         if not wanted:
             return
         own = {away.flow, flow}
+        filters: FilterTrie[int] = FilterTrie()
+        for number, subscription in enumerate(wanted):
+            filters.add(subscription.topic_filter, number)
+        self._may_work(STEPS_OF_A_TARGET * MAX_LOOKED_AT)
+        most = max(self._steps // STEPS_OF_A_TARGET, 0)
         found, complete = self._recent.matching(
-            away.since_ns,
-            lambda topic: next((s.topic_filter for s in wanted if matches(s.topic_filter, topic)), None),
+            away.since_ns, lambda topic: min(filters.match(topic), key=itemgetter(1), default=(None,))[0], most
         )
+        self._steps -= STEPS_OF_A_TARGET * len(found) + filters.visited
         missed = [(message, name) for message, name in found if message.flow not in own]
         if not missed:
             return
@@ -228,12 +214,12 @@ class Server:
             if session_present and not over:
                 self._forget(now_ns)
                 self._numbers += 1
-                self._await(_Waiting(message, self._numbers, {flow: topic_filter}, 0, now_ns, again=True))
+                self._waits.add(Waiting(message, self._numbers, {flow: topic_filter}, 0, now_ns, again=True))
                 continue
             status = "lost" if not session_present else "expired"
-            waiting = _Waiting(message, 0, {}, 0, message.ts_ns)
-            self._missing(waiting, away.flow, topic_filter, now_ns, status)
-        self.absences.append(
+            waiting = Waiting(message, 0, {}, 0, message.ts_ns)
+            self._waits.missing(waiting, away.flow, topic_filter, now_ns, status)
+        self.told.absences.append(
             Absence(
                 flow_id=away.flow,
                 next_flow_id=flow,
@@ -250,130 +236,27 @@ class Server:
             )
         )
 
-    def _subscribe(self, flow: str, subscription: _Subscription) -> None:
+    def _subscribe(self, flow: str, subscription: Subscription) -> None:
         known = self._flows.get(flow)
         if known is None:
             return
         topic_filter, share_name = subscription.topic_filter, subscription.share_name
-        if not self._trie.add(topic_filter, (flow, share_name)):
-            return
-        if share_name is not None:
-            self._members.setdefault((share_name, topic_filter), {})[flow] = None
-        known.subscriptions[(topic_filter, share_name)] = subscription
-        known.by_topic.clear()
+        again = (topic_filter, share_name) in known.subscriptions
+        if self._filters.add(flow, topic_filter, share_name, again):
+            known.add(subscription)
 
     def _leave(self, flow: str, topic_filter: str, share_name: str | None, now_ns: int) -> None:
         """Drop this connection's subscription; what waits for a shared one is given up with its last member."""
-        self._trie.remove(topic_filter, (flow, share_name))
-        if share_name is None:
-            self._give_up(flow, topic_filter, now_ns)
-            return
-        group = (share_name, topic_filter)
-        members = self._members.get(group, {})
-        members.pop(flow, None)
-        if not members:
-            self._members.pop(group, None)
-            self._give_up(group, topic_filter, now_ns)
-
-    def _earliest(self, same: _Same, flow: str, targets: list[_Target]) -> _Waiting | None:
-        """The oldest publish that still waits for one of these targets."""
-        place = max(same.reached.get(flow, 0), same.first)
-        while place < same.after:
-            waiting = same.publishes[place]
-            place += 1
-            if any(target in waiting.targets for target in targets):
-                same.reached[flow] = place
-                return waiting
-        same.reached[flow] = same.after
-        return None
-
-    def _newest(self, same: _Same, flow: str) -> _Waiting | None:
-        """Nothing is known of the client's subscriptions: the last publish, unless it was delivered already."""
-        if same.reached.get(flow, 0) >= same.after:
-            return None
-        same.reached[flow] = same.after
-        return same.publishes[same.after - 1]
-
-    def _reached(self, waiting: _Waiting, message: Message, targets: list[_Target]) -> None:
-        sent = waiting.message
-        topic_filter, share_name = None, None
-        for target in targets:
-            if (matched := waiting.targets.pop(target, None)) is None:
-                continue
-            topic_filter, share_name = matched, None if isinstance(target, str) else target[0]
-            self._settled(target, waiting)
-        waiting.delivered += 1
-        ports = None if sent.port == message.port else (sent.port, message.port)
-        if ports is not None:
-            self.joined_ports.add(ports)
-        self.rows.append(
-            Delivery(
-                *_told(sent),
-                subscriber_flow_id=message.flow,
-                share_name=share_name,
-                topic_filter=topic_filter,
-                status="delivered",
-                delivered_message_id=message.message_id,
-                ts_delivered=message.ts_ns,
-                waited_ns=message.ts_ns - sent.ts_ns,
-                ports=ports,
-            )
-        )
-
-    def _settled(self, target: _Target, waiting: _Waiting) -> None:
-        held = self._of_target[target]
-        held.pop(waiting.number, None)
-        if not held:
-            del self._of_target[target]
-
-    def _give_up(self, target: _Target, topic_filter: str, now_ns: int) -> None:
-        held = self._of_target.get(target, {})
-        for number, waiting in list(held.items()):
-            if waiting.targets[target] == topic_filter:
-                del held[number]
-                self._missing(waiting, target, waiting.targets.pop(target), now_ns, "left")
-        if not held:
-            self._of_target.pop(target, None)
-
-    def _missing(self, waiting: _Waiting, target: _Target, topic_filter: str, now_ns: int, status: str) -> None:
-        sent = waiting.message
-        flow, share_name = (target, None) if isinstance(target, str) else (None, target[0])
-        there = self._flows.get(target) if isinstance(target, str) else None
-        self.rows.append(
-            Delivery(
-                *_told(sent),
-                subscriber_flow_id=flow,
-                share_name=share_name,
-                topic_filter=topic_filter,
-                status=status,
-                delivered_message_id=None,
-                ts_delivered=None,
-                waited_ns=now_ns - sent.ts_ns,
-                ports=None if there is None or there.port == sent.port else (sent.port, there.port),
-                members=tuple(self._members.get(target, ())) or None if isinstance(target, tuple) else None,
-            )
-        )
+        if self._filters.remove(flow, topic_filter, share_name):
+            target = flow if share_name is None else (share_name, topic_filter)
+            self._waits.give_up(target, topic_filter, now_ns)
 
     def _forget(self, now_ns: int) -> None:
-        """Let go of messages that waited long enough, and of the oldest where too many wait."""
-        order = self._order
-        while order and order[0].since_ns < now_ns - self._window_ns:
-            self._close(order.popleft(), now_ns, "missing")
-        while len(order) >= self._max_waiting:
-            self._close(order.popleft(), now_ns, "unknown")
-
-    def _close(self, waiting: _Waiting, now_ns: int, status: str) -> None:
-        for target, topic_filter in waiting.targets.items():
-            self._settled(target, waiting)
-            self._missing(waiting, target, topic_filter, now_ns, status)
-        if not waiting.again:
-            self.counts.append(Counts(waiting.message.message_id, waiting.expected, waiting.delivered))
-        same = self._same[waiting.message.content]
-        del same.publishes[same.first]
-        same.first += 1
-        if not same.publishes:
-            del self._same[waiting.message.content]
+        """Let go of messages that waited long enough, and of what memory has no room for."""
+        self._now_ns = now_ns
+        self._memory.keep_within()
+        self._waits.forget(now_ns)
 
 
-def _told(sent: Message) -> tuple[str, str, int, str]:
-    return sent.message_id, sent.flow, sent.ts_ns, sent.topic
+def _away_bytes(away: Away) -> int:
+    return AWAY_BYTES * (1 + len(away.subscriptions))

@@ -9,6 +9,11 @@ from __future__ import annotations
 # So long a message is waited for before it counts as missing, and an acknowledgement before it holds others up.
 WAIT_MS = 10_000
 _WAIT_NS = WAIT_MS * 1_000_000
+# A subscriber that takes so long for each acknowledgement, in the median, holds up what comes faster.
+SLOW_MS = 1_000
+
+# It reads nothing: its TCP took no byte for so long.
+_READS_NOTHING = "coalesce(flows.client_zero_window_ms, 0) >= 1000"
 
 # How far each subscriber is behind with acknowledgements: what it never acknowledged, or only after long.
 _OPEN = f"""
@@ -18,21 +23,43 @@ _OPEN = f"""
         AND (handshake IN ('no_puback', 'no_pubrec', 'no_pubcomp', 'resent') OR completed_ms >= {WAIT_MS})
     GROUP BY flow_id"""
 
+# Subscribers that miss something and acknowledge slowly.
+_SLOW = f"""
+    SELECT flow_id FROM in_publishes
+    WHERE direction = 'server_to_client' AND completed_ms IS NOT NULL AND flow_id IN (
+        SELECT subscriber_flow_id FROM context_deliveries WHERE status IN ('missing', 'left'))
+    GROUP BY flow_id HAVING median(completed_ms) >= {SLOW_MS}"""
+
 # Of the members of a group that nobody of got a message: the one that stands still, or the only one.
-_MEMBERS = """
+_MEMBERS = f"""
     SELECT message_id, share_name, topic_filter,
            CASE WHEN count(*) = 1 OR max(stands) > 0 THEN arg_max(member, stands) END AS flow_id
     FROM (SELECT each.*, coalesce(open.open_messages, 0)
-                 + CASE WHEN flows.client_zero_window_ms >= 1000 THEN 1000000 ELSE 0 END AS stands
+                 + CASE WHEN {_READS_NOTHING} THEN 1000000 ELSE 0 END AS stands
           FROM (SELECT message_id, share_name, topic_filter, unnest(members) AS member FROM context_deliveries
                 WHERE members IS NOT NULL) AS each
           LEFT JOIN open ON open.flow_id = each.member LEFT JOIN flows ON flows.flow_id = each.member)
     GROUP BY ALL"""
 
+# Groups of which bytes of a member are missing: that one may have got what the others did not. Members that left count.
+_LACKING = """
+    SELECT DISTINCT share_name, matching_filter AS topic_filter
+    FROM mqtt_subscriptions JOIN flows USING (flow_id)
+    WHERE share_name IS NOT NULL AND coalesce(gap_bytes, 0) + coalesce(truncated_packets, 0) > 0"""
+
+# The subscriber holds others up, whatever the other members of its group got.
+_STANDS = f"(open.open_messages IS NOT NULL OR {_READS_NOTHING})"
+
+# The server did not say that it took it, as far as was seen: nothing says that it owes it to anybody.
+_UNCONFIRMED = "(sent.qos > 0 AND coalesce(sent.handshake IN ('no_puback', 'no_pubrec'), true))"
+
+# Not all of its payload is in the capture: what was delivered cannot be told to be the same.
+_CUT = "sent.payload_crc32 IS NULL"
+
 # The server never took it: refused, larger than it takes, or the connection ended before it said so.
-_REFUSED = """(
+_REFUSED = f"""(
     sent.length_bytes > publisher.server_maximum_packet_size_bytes
-    OR (sent.qos > 0 AND sent.handshake IN ('no_puback', 'no_pubrec') AND its_flow.closed_by IS NOT NULL)
+    OR ({_UNCONFIRMED} AND its_flow.closed_by IS NOT NULL)
     OR (sent.qos = 0 AND publisher.disconnected_by = 'server'
         AND epoch_ns(sent.ts) >= epoch_ns(publisher.ts_disconnect) - 1000000000)
     OR (sent.qos = 0 AND publisher.disconnected_by IS NULL AND its_flow.closed_by = 'server'
@@ -46,19 +73,27 @@ _ACKNOWLEDGED = """CASE
                   <= flows.acked_by_client, true)
          OR epoch_ns(got.ts) + 1000000000 > epoch_ns(flows.observed_until) END"""
 
-_CAUSE = f"""CASE
-    WHEN there.maximum_packet_size_bytes < coalesce(sent.payload_bytes, 0) + strlen(sent.topic) + 4
-        THEN 'packet_too_large'
-    WHEN flows.client_zero_window_ms >= 1000 THEN 'zero_window'
+# It never waits for the subscriber: the server drops it at once.
+_TOO_LARGE = "there.maximum_packet_size_bytes < coalesce(sent.payload_bytes, 0) + strlen(sent.topic) + 4"
+
+# Why the server could not send it at once: the subscriber did not go on.
+_HELD_UP = f"""CASE
+    WHEN {_READS_NOTHING} THEN 'zero_window'
     WHEN epoch_ns(open.open_since) <= epoch_ns(sent.ts) + {_WAIT_NS} AND open.open_qos = 2
         THEN 'unfinished_qos2'
     WHEN epoch_ns(open.open_since) <= epoch_ns(sent.ts) + {_WAIT_NS} THEN 'unacknowledged'
-    WHEN sent.message_expiry_s * 1000 < made.waited_ns / 1e6 THEN 'expired' END"""
+    WHEN slow.flow_id IS NOT NULL THEN 'slow' END"""
+
+# What is over its message expiry interval the server deletes, whatever held it up [MQTT-3.3.2-5].
+_CAUSE = f"""CASE
+    WHEN {_TOO_LARGE} THEN 'packet_too_large'
+    WHEN sent.message_expiry_s * 1000 < made.waited_ns / 1e6 THEN 'expired'
+    ELSE {_HELD_UP} END"""
 
 # A message that is missing on another port means something only where the two ports are of one server. Where bytes of
 # the subscriber's flow are missing, so may be the delivery.
 DELIVERIES = f"""
-    WITH open AS ({_OPEN}), guilty AS ({_MEMBERS}),
+    WITH open AS ({_OPEN}), slow AS ({_SLOW}), guilty AS ({_MEMBERS}), lacking AS ({_LACKING}),
     connections AS (
         SELECT flow_id, any_value(client_id) AS client_id, any_value(maximum_packet_size_bytes) AS
                maximum_packet_size_bytes, any_value(server_maximum_packet_size_bytes) AS
@@ -68,6 +103,7 @@ DELIVERIES = f"""
     later AS (
         SELECT DISTINCT first_message_id FROM in_publishes
         WHERE first_message_id IS NOT NULL AND coalesce(ts_acknowledged, ts_received) IS NOT NULL),
+    copies AS (SELECT message_id, subscriber_flow_id, 1 + count(*) AS copies FROM context_copies GROUP BY ALL),
     judged AS (
         SELECT made.* REPLACE (
                    coalesce(made.subscriber_flow_id, guilty.flow_id) AS subscriber_flow_id,
@@ -83,26 +119,35 @@ DELIVERIES = f"""
            made.subscriber_flow_id, there.client_id AS subscriber_client_id,
            flows.client_address AS subscriber_address, made.share_name, made.topic_filter,
            CASE WHEN made.status IN ('missing', 'left', 'lost', 'expired')
-                     AND coalesce(flows.gap_bytes, 0) + coalesce(flows.truncated_packets, 0) > 0 THEN 'unknown'
+                     AND (coalesce(flows.gap_bytes, 0) + coalesce(flows.truncated_packets, 0) > 0
+                          OR (lacking.share_name IS NOT NULL AND NOT {_STANDS})) THEN 'unknown'
                 WHEN made.status IN ('missing', 'left', 'lost', 'unknown') AND coalesce({_REFUSED}, false)
                 THEN 'refused'
+                WHEN made.status IN ('missing', 'left', 'lost') AND ({_UNCONFIRMED} OR {_CUT}) THEN 'unknown'
                 WHEN made.status = 'delivered' AND NOT coalesce({_ACKNOWLEDGED}, true) THEN 'sent'
                 ELSE made.status END AS status,
            CASE WHEN made.status = 'missing' THEN {_CAUSE} END AS cause,
+           CASE WHEN made.status = 'missing' AND NOT coalesce({_TOO_LARGE}, false) THEN {_HELD_UP} END AS held_up_by,
            CASE WHEN made.status = 'missing' THEN open.open_messages END AS open_messages,
            made.delivered_message_id, make_timestamp_ns(made.delivered_ns)::TIMESTAMPTZ_NS AS ts_delivered,
+           CASE WHEN made.status = 'delivered' THEN coalesce(copies.copies, 1) END AS copies,
+           CASE WHEN made.status = 'delivered' THEN got.completed_ms END AS acknowledged_ms,
            CASE WHEN made.status = 'delivered' THEN made.waited_ns / 1e6 END AS latency_ms,
            CASE WHEN made.status <> 'delivered' THEN made.waited_ns / 1e6 END AS waited_ms,
            sent.server_address, sent.server_port, sent.file, sent.packet
     FROM judged AS made
     JOIN in_publishes AS sent USING (message_id)
     LEFT JOIN in_publishes AS got ON got.message_id = made.delivered_message_id
+    LEFT JOIN copies ON made.delivered_message_id IS NOT NULL AND copies.message_id = made.message_id
+        AND copies.subscriber_flow_id = made.subscriber_flow_id
     LEFT JOIN later ON later.first_message_id = got.message_id
     LEFT JOIN flows ON flows.flow_id = made.subscriber_flow_id
     LEFT JOIN flows AS its_flow ON its_flow.flow_id = sent.flow_id
     LEFT JOIN connections AS there ON there.flow_id = made.subscriber_flow_id
     LEFT JOIN connections AS publisher ON publisher.flow_id = sent.flow_id
+    LEFT JOIN lacking ON lacking.share_name = made.share_name AND lacking.topic_filter = made.topic_filter
     LEFT JOIN open ON open.flow_id = made.subscriber_flow_id
+    LEFT JOIN slow ON slow.flow_id = made.subscriber_flow_id
     WHERE made.status = 'delivered' OR made.near_port IS NULL OR EXISTS (
         FROM context_joined AS joined
         WHERE joined.server = made.server AND joined.near_port = made.near_port AND joined.far_port = made.far_port)"""

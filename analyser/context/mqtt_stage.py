@@ -14,17 +14,28 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 
+from analyser.collector import collector_paused
 from analyser.context.mqtt_deliveries import Server
 from analyser.context.mqtt_delivery_sql import ABSENCES, DELIVERIES
+from analyser.context.mqtt_memory import Memory
 from analyser.context.mqtt_told import Delivery, Message
 from analyser.context.stage import Stage
 from analyser.context.topics import views
+from analyser.words import CUT_NAME
 
 _BATCH_ROWS = 16_384
+# Rows of one server that wait to be handed over: there may be many servers.
+_SERVER_ROWS = 1_024
 _NEEDS = {"mqtt_connections", "mqtt_publishes", "mqtt_subscriptions", "flows"}
 
 # Kinds of events, in the order in which those of one time are taken.
 _CONNECTED, _SUBSCRIBED, _PUBLISHED, _DELIVERED, _UNSUBSCRIBED, _ENDED = range(6)
+
+
+def _whole(name: str) -> str:
+    """SQL: this column has all of its name. Of one that is cut in tables nobody knows what it matches."""
+    return f"NOT (ends_with({name}, ')') AND regexp_matches({name}, '{CUT_NAME}'))"
+
 
 # One shape for all events: time, kind, server address, port, flow; a: client id, filter or topic; b: share name or
 # message id; x, y: flags; sizes of a payload; QoS granted or sent; message expiry in ns. A subscription counts from the
@@ -36,20 +47,21 @@ _EVENTS = f"""
            NULL::BIGINT AS size, NULL::BIGINT AS crc, NULL::BIGINT AS qos, NULL::BIGINT AS expiry, packet
     FROM in_connections WHERE coalesce(error_code, 0) = 0
     UNION ALL
-    SELECT epoch_ns(ts_response), {_SUBSCRIBED}, server_address, server_port, flow_id, matching_filter, share_name,
+    SELECT epoch_ns(ts_response), {_SUBSCRIBED}, server_address, server_port, flow_id,
+           CASE WHEN {_whole("matching_filter")} THEN matching_filter END, share_name,
            no_local, retain_as_published, NULL, NULL, granted_qos, NULL, response_packet
     FROM mqtt_subscriptions
-    WHERE event = 'subscribe' AND granted_qos IS NOT NULL AND matching_filter IS NOT NULL AND ts_response IS NOT NULL
+    WHERE event = 'subscribe' AND granted_qos IS NOT NULL AND ts_response IS NOT NULL
     UNION ALL
     SELECT epoch_ns(ts), {_UNSUBSCRIBED}, server_address, server_port, flow_id, matching_filter, share_name,
            NULL, NULL, NULL, NULL, NULL, NULL, request_packet
-    FROM mqtt_subscriptions WHERE event = 'unsubscribe' AND matching_filter IS NOT NULL
+    FROM mqtt_subscriptions WHERE event = 'unsubscribe' AND {_whole("matching_filter")}
     UNION ALL
     SELECT epoch_ns(ts), CASE direction WHEN 'client_to_server' THEN {_PUBLISHED} ELSE {_DELIVERED} END,
            server_address, server_port, flow_id, topic, message_id, retain, dup, payload_bytes, payload_crc32,
            qos, message_expiry_s * 1_000_000_000, packet
     FROM in_publishes
-    WHERE topic IS NOT NULL AND qos < 3 AND coalesce(reason_code, 0) < 128
+    WHERE {_whole("topic")} AND qos < 3 AND coalesce(reason_code, 0) < 128
         AND NOT (direction = 'client_to_server' AND first_message_id IS NOT NULL)
         AND NOT (direction = 'client_to_server' AND qos = 2
                  AND coalesce(handshake IN ('no_pubrec', 'no_pubrel'), false))
@@ -94,6 +106,7 @@ _ABSENT = pa.schema(
     ]
 )
 _COUNTS = pa.schema([("message_id", pa.string()), ("expected", pa.int64()), ("delivered", pa.int64())])
+_COPIES = pa.schema([("message_id", pa.string()), ("subscriber_flow_id", pa.string())])
 _JOINED = pa.schema([("server", pa.string()), ("near_port", pa.int64()), ("far_port", pa.int64())])
 
 _PUBLISHES = """
@@ -111,16 +124,25 @@ def add_deliveries(con: duckdb.DuckDBPyConnection) -> None:
     tables = {
         "context_deliveries": _Rows(con, "context_deliveries", _RAW),
         "context_counts": _Rows(con, "context_counts", _COUNTS),
+        "context_copies": _Rows(con, "context_copies", _COPIES),
         "context_joined": _Rows(con, "context_joined", _JOINED),
         "context_absences": _Rows(con, "context_absences", _ABSENT),
     }
     servers: dict[str, Server] = {}
+    memory = Memory()
     now_ns = 0
-    for now_ns, kind, address, port, flow, *details in _events(con):
-        server = servers.setdefault(address, Server())
-        _TAKE[kind](server, now_ns, port, flow, *details)
-        if len(server.counts) + len(server.rows) >= _BATCH_ROWS:
-            _hand_over(address, server, tables)
+    with collector_paused():
+        for now_ns, kind, address, port, flow, *details in _events(con):
+            server = servers.get(address)
+            if server is None:
+                server = servers[address] = Server(memory=memory)
+            _TAKE[kind](server, now_ns, port, flow, *details)
+            if memory.has_let_go:
+                memory.has_let_go = False
+                for each, one in servers.items():
+                    _hand_over(each, one, tables)
+            elif len(server.told) >= _SERVER_ROWS:
+                _hand_over(address, server, tables)
     ends_ns = con.sql("SELECT max(epoch_ns(ts_last)) FROM flows").fetchall()[0][0] or now_ns
     for address, server in servers.items():
         server.finish(ends_ns)
@@ -167,10 +189,11 @@ def _events(con: duckdb.DuckDBPyConnection) -> Iterator[tuple[Any, ...]]:
 
 
 def _hand_over(address: str, server: Server, tables: dict[str, _Rows]) -> None:
-    tables["context_deliveries"].add([_raw(row, address) for row in server.rows])
-    tables["context_counts"].add([tuple(counts) for counts in server.counts])
-    tables["context_absences"].add([(*absence, address) for absence in server.absences])
-    server.rows, server.counts, server.absences = [], [], []
+    tables["context_deliveries"].add([_raw(row, address) for row in server.told.rows])
+    tables["context_counts"].add([tuple(counts) for counts in server.told.counts])
+    tables["context_absences"].add([(*absence, address) for absence in server.told.absences])
+    tables["context_copies"].add([tuple(copy) for copy in server.told.copies])
+    server.told.clear()
 
 
 def _raw(row: Delivery, address: str) -> tuple[Any, ...]:
@@ -201,8 +224,11 @@ def _connected(
 
 
 def _subscribed(
-    server: Server, _: int, __: int, flow: str, name: str, share: str | None, x: Any, y: Any, *more: Any
+    server: Server, _: int, __: int, flow: str, name: str | None, share: str | None, x: Any, y: Any, *more: Any
 ) -> None:
+    if name is None:
+        server.subscribed_unknown()
+        return
     server.subscribed(flow, name, share, bool(x), bool(y), int(more[2] or 0))
 
 

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from typing import NamedTuple
+
+from analyser.context.mqtt_absences import Absence
 
 
 class Delivery(NamedTuple):
@@ -52,3 +55,28 @@ class Counts(NamedTuple):
     message_id: str
     expected: int
     delivered: int
+
+
+class Copy(NamedTuple):
+    """A publish that the server sent once more to a subscriber, two of whose filters match it."""
+
+    message_id: str
+    subscriber_flow_id: str
+
+
+@dataclass(slots=True)
+class Told:
+    """What came out so far, until somebody takes it."""
+
+    rows: list[Delivery] = field(default_factory=list)
+    counts: list[Counts] = field(default_factory=list)
+    absences: list[Absence] = field(default_factory=list)
+    copies: list[Copy] = field(default_factory=list)
+
+    def __len__(self) -> int:
+        return len(self.rows) + len(self.counts) + len(self.copies)
+
+    def clear(self) -> None:
+        """It was taken."""
+        for held in (self.rows, self.counts, self.absences, self.copies):
+            held.clear()

@@ -10,31 +10,29 @@ as many nodes, so their number has a limit.
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator
-from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
 Key = TypeVar("Key", bound=Hashable)
 
-# Some 250 bytes each.
+# Some 200 bytes each.
 MAX_NODES = 500_000
-
-
-@dataclass(slots=True)
-class _Node(Generic[Key]):
-    """A level: its children by text, and the keys whose filter ends here. `filter` is set where there are keys."""
-
-    children: dict[str, _Node[Key]] = field(default_factory=dict)
-    keys: dict[Key, None] = field(default_factory=dict)
-    filter: str = ""
+_ROOT = 0
 
 
 class FilterTrie(Generic[Key]):
-    """Topic filters in a tree of at most `max_nodes` levels."""
+    """Topic filters in a tree of at most `max_nodes` levels.
+
+    Nodes are numbers, in one table of edges: millions of small objects would be looked at by the garbage collector
+    again and again.
+    """
 
     def __init__(self, max_nodes: int = MAX_NODES) -> None:
-        self._root: _Node[Key] = _Node()
+        self._edges: dict[tuple[int, str], int] = {}
+        self._children: dict[int, int] = {_ROOT: 0}  # how many a node has
+        self._ends: dict[int, tuple[str, dict[Key, None]]] = {}  # filters that end at a node, with their keys
+        self._next = _ROOT + 1
         self._size = 0
-        self._nodes = 0
+        self.visited = 0
         self._max_nodes = max_nodes
 
     def __len__(self) -> int:
@@ -44,65 +42,73 @@ class FilterTrie(Generic[Key]):
     def add(self, topic_filter: str, key: Key) -> bool:
         """The key subscribes to the filter; once more changes nothing. False where the tree has no room left."""
         levels = topic_filter.split("/")
-        if self._nodes + len(levels) > self._max_nodes:
+        if len(self._edges) + len(levels) > self._max_nodes:
             return False
-        node = self._root
+        node = _ROOT
         for level in levels:
-            child = node.children.get(level)
+            child = self._edges.get((node, level))
             if child is None:
-                child = node.children[level] = _Node()
-                self._nodes += 1
+                child = self._edges[node, level] = self._next
+                self._next += 1
+                self._children[node] += 1
+                self._children[child] = 0
             node = child
-        if key not in node.keys:
-            node.keys[key] = None
-            node.filter = topic_filter
+        _, keys = self._ends.setdefault(node, (topic_filter, {}))
+        if key not in keys:
+            keys[key] = None
             self._size += 1
         return True
 
     def remove(self, topic_filter: str, key: Key) -> None:
         """The key leaves the filter; nothing happens when it had not subscribed."""
         levels = topic_filter.split("/")
-        path = [self._root]
+        path = [_ROOT]
         for level in levels:
-            child = path[-1].children.get(level)
+            child = self._edges.get((path[-1], level))
             if child is None:
                 return
             path.append(child)
-        if key not in path[-1].keys:
+        _, keys = self._ends.get(path[-1], ("", {}))
+        if key not in keys:
             return
-        del path[-1].keys[key]
+        del keys[key]
         self._size -= 1
+        if not keys:
+            del self._ends[path[-1]]
         for parent, level, node in zip(path[-2::-1], reversed(levels), path[:0:-1], strict=True):
-            if node.children or node.keys:
+            if self._children[node] or node in self._ends:
                 return
-            del parent.children[level]
-            self._nodes -= 1
+            del self._edges[parent, level], self._children[node]
+            self._children[parent] -= 1
 
     def match(self, topic: str) -> Iterator[tuple[str, Key]]:
-        """Every (filter, key) whose filter matches the topic."""
+        """Every (filter, key) whose filter matches the topic. `visited` counts the nodes that are looked at."""
         levels = topic.split("/")
-        nodes = [self._root]
+        edges = self._edges
+        nodes = [_ROOT]
         special = topic.startswith("$")
         for place, level in enumerate(levels):
-            after: list[_Node[Key]] = []
+            after: list[int] = []
             for node in nodes:
-                children = node.children
-                if (child := children.get(level)) is not None:
+                if (child := edges.get((node, level))) is not None:
                     after.append(child)
                 if special and place == 0:
                     continue
-                if (child := children.get("+")) is not None and level != "+":
+                if level != "+" and (child := edges.get((node, "+"))) is not None:
                     after.append(child)
-                if (child := children.get("#")) is not None:
-                    for key in child.keys:
-                        yield child.filter, key
+                yield from self._ending(edges.get((node, "#")))
             nodes = after
+            self.visited += len(nodes)
             if not nodes:
                 return
         for node in nodes:
-            for key in node.keys:
-                yield node.filter, key
+            yield from self._ending(node)
             # The parent level of `#` matches too: sport/# is about sport as well.
-            if (child := node.children.get("#")) is not None:
-                for key in child.keys:
-                    yield child.filter, key
+            yield from self._ending(edges.get((node, "#")))
+
+    def _ending(self, node: int | None) -> Iterator[tuple[str, Key]]:
+        """The filter that ends at this node, with each of its keys."""
+        if node is not None and node in self._ends:
+            topic_filter, keys = self._ends[node]
+            for key in keys:
+                yield topic_filter, key

@@ -10,12 +10,13 @@ topic, partition, member_id, began, ended` (Unix ns; ended is null while the int
 - A group whose generations begin again at a lower number was deleted, or was empty and expired: it is another group of
   the same name, and its generations end none of the old one's.
 - KIP-848: an answer with an assignment is that member's whole assignment, so it ends the member's intervals before it
-  and begins new ones. So does leaving.
+  and begins new ones. So does leaving, but not for a while (epoch -2): the broker keeps a static member's partitions.
 - Describe answers begin intervals that end at the group's next generation, at the next describe answer, or when the
   same member's assignment changes.
 - What a KIP-848 member owns is known as long as its heartbeats are all there. It is in doubt from the last heartbeat
-  before bytes of its client are missing (which shows up to one request late), and once the group is heard of in an
-  epoch that the member never reaches: the partition may have been taken away unseen.
+  before bytes of its client are missing (which shows up to one request late) or before it is told that it is no member
+  any more (25, 110), and once the group is heard of in an epoch that the member never reaches: the partition may have
+  been taken away unseen.
 - Members of share groups have partitions together, those of streams groups have tasks: their assignments own nothing
   here.
 
@@ -85,6 +86,12 @@ doubts AS (
     ASOF JOIN beats ON lost.cluster = beats.cluster AND lost.group_id = beats.group_id
         AND lost.member_id = beats.member_id AND lost.at_ns >= beats.at_ns
     UNION
+    SELECT DISTINCT beats.cluster, beats.group_id, beats.member_id, beats.at_ns
+    FROM (SELECT coalesce(cluster_id, '') AS cluster, group_id, member_id, epoch_ns(coalesce(ts_response, ts)) AS at_ns
+          FROM in_kafka_group_events WHERE event = 'consumer_heartbeat' AND error_code IN (25, 110)) AS told
+    ASOF JOIN beats ON told.cluster = beats.cluster AND told.group_id = beats.group_id
+        AND told.member_id = beats.member_id AND told.at_ns >= beats.at_ns
+    UNION
     SELECT cluster, group_id, member_id, heard.began
     FROM (SELECT cluster, group_id, member_id, max(generation) AS newest FROM beats GROUP BY ALL) AS members
     JOIN heard USING (cluster, group_id) WHERE heard.generation > newest
@@ -102,7 +109,7 @@ changes AS (
     WHERE source = 'consumer_heartbeat' GROUP BY ALL
     UNION ALL
     SELECT cluster, group_id, member_id, exchange_id, at_ns FROM events
-    WHERE member_id IS NOT NULL AND (event = 'leave' OR (event = 'consumer_heartbeat' AND generation < 0))
+    WHERE member_id IS NOT NULL AND (event = 'leave' OR (event = 'consumer_heartbeat' AND generation = -1))
 ),
 turns AS (
     SELECT *, lead(at_ns) OVER (PARTITION BY cluster, group_id, member_id ORDER BY at_ns, exchange_id) AS ended

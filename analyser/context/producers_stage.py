@@ -27,6 +27,9 @@ _READS = (
 )  # fmt: skip
 _BATCHES, _FETCHED = "FROM kafka_produce_batches WHERE", "FROM kafka_fetch_partitions WHERE"
 
+# An idempotent producer asks for its id and has no transactions.
+_TRANSACTIONS = "EXISTS (FROM kafka_transactions WHERE event <> 'init_producer_id')"
+
 
 class _Made(NamedTuple):
     """How a table is made. asks: conditions without any of which it is empty; steps: temporary tables before its rows.
@@ -40,9 +43,7 @@ class _Made(NamedTuple):
 
 
 _MADE = {
-    "kafka_transaction_spans": _Made(
-        f"EXISTS (FROM kafka_transactions) OR EXISTS ({_BATCHES} transactional)", SPAN_STEPS, SPAN_ROWS
-    ),
+    "kafka_transaction_spans": _Made(f"{_TRANSACTIONS} OR EXISTS ({_BATCHES} transactional)", SPAN_STEPS, SPAN_ROWS),
     "kafka_refused_batches": _Made(f"EXISTS ({_BATCHES} error_code <> 0)", REFUSED_STEPS, REFUSED_ROWS),
     "kafka_repeated_batches": _Made(f"EXISTS ({REPEATED_PRODUCERS})", REPEATED_STEPS, REPEATED_ROWS),
     "kafka_stable_offset_waits": _Made(

@@ -7,6 +7,7 @@ asked for, and for each run of reading those that came before it.
 from __future__ import annotations
 
 from analyser.context.reading_runs import CLIENT, KEYS, OF_GROUPS, PART
+from analyser.context.stored_offsets import DELETED_PARTITIONS, DELETED_TOPIC
 
 _ANSWERED_NS = "epoch_ns(coalesce(ts_response, ts))"
 
@@ -59,7 +60,7 @@ _CHANGED = {
         WHERE error_code = 0 AND NOT coalesce(validate_only, false)
             AND resource_type IN ('group', 'topic')
             AND (starts_with(change, 'delete') OR starts_with(change, 'partitions='))""",
-    "reading_changes": """
+    "reading_changes": f"""
         SELECT part, at_ns, 'reset' AS change, stored_offset AS change_offset, address, client_id, exchange_id
         FROM reading_commits WHERE moves
         UNION ALL
@@ -69,8 +70,7 @@ _CHANGED = {
         WHERE resource_type = 'group' AND change = 'delete'
         UNION ALL
         SELECT part, at_ns, 'offsets deleted', NULL, address, client_id, exchange_id
-        FROM (SELECT *, regexp_extract(change, '^delete offsets of (.*) [0-9,]*$', 1) AS topic,
-                     unnest(string_split(regexp_extract(change, ' ([0-9,]*)$', 1), ',')) AS number
+        FROM (SELECT *, {DELETED_TOPIC} AS topic, unnest({DELETED_PARTITIONS}) AS number
               FROM reading_asked WHERE resource_type = 'group' AND starts_with(change, 'delete offsets of ')) AS asked
         JOIN reading_parts AS parts
             ON asked.cluster = parts.cluster AND asked.name = parts.group_id AND asked.topic = parts.topic
@@ -144,12 +144,30 @@ _LED = {
         ASOF LEFT JOIN members AS later
             ON begun.cluster = later.cluster AND begun.group_id = later.group_id
             AND begun.address = later.address AND begun.client_id = later.client_id AND begun.at_ns < later.at_ns""",
+    "reading_places": f"""
+        SELECT begun.row, min(fetches.exchange_id) AS exchange_id, min(fetches.id) AS topic_id,
+               min(fetches.flow_id) AS flow_id, min(fetches.file) AS file, min(fetches.request_packet) AS request_packet
+        FROM (SELECT * FROM reading_begun JOIN reading_readers USING (reader, part)) AS begun
+        JOIN (SELECT {KEYS}, {CLIENT}, epoch_ns(ts) AS at_ns, exchange_id, topic_id AS id, flow_id, file,
+                     request_packet
+              FROM read_kafka_fetch_partitions WHERE {OF_GROUPS}) AS fetches
+            USING ({PART}, address, client_id, at_ns)
+        GROUP BY begun.row""",
+    # A connection that began after the reader's last fetch and without its handshake: a part of the capture is missing.
+    "reading_unseen": """
+        SELECT DISTINCT begun.address, begun.at_ns
+        FROM (SELECT * FROM reading_begun JOIN reading_readers USING (reader, part)) AS begun
+        JOIN reading_places AS places USING (row)
+        JOIN read_flows AS flows ON places.flow_id = flows.flow_id
+        WHERE other_flow AND NOT flows.handshake_seen AND epoch_ns(flows.ts_first) > before_ns""",
     "reading_gaps": """
         WITH gaps AS (
             SELECT address, at_ns, max(at_ns) OVER (PARTITION BY address) AS last_ns
             FROM (SELECT DISTINCT flows.client_address AS address, epoch_ns(gaps.ts) AS at_ns
                   FROM read_expert_infos AS gaps JOIN read_flows AS flows USING (flow_id)
-                  WHERE gaps."group" = 'tcp' AND gaps.code = 'gap' AND gaps.ts IS NOT NULL))
+                  WHERE gaps."group" = 'tcp' AND gaps.code = 'gap' AND gaps.ts IS NOT NULL
+                  UNION
+                  SELECT address, at_ns FROM reading_unseen))
         SELECT begun.row, before.at_ns, coalesce(before.last_ns, later.last_ns) AS last_ns
         FROM (SELECT * FROM reading_begun JOIN reading_readers USING (reader, part)) AS begun
         ASOF LEFT JOIN gaps AS before ON begun.address = before.address AND begun.at_ns >= before.at_ns
@@ -184,15 +202,6 @@ _LED = {
                     FROM read_kafka_produce_batches WHERE error_code = 0 AND last_offset >= 0) AS told
               GROUP BY cluster, topic, partition, told.at_ns // 10000000000)
         GROUP BY ALL""",
-    "reading_places": f"""
-        SELECT begun.row, min(fetches.exchange_id) AS exchange_id, min(fetches.id) AS topic_id,
-               min(fetches.flow_id) AS flow_id, min(fetches.file) AS file, min(fetches.request_packet) AS request_packet
-        FROM (SELECT * FROM reading_begun JOIN reading_readers USING (reader, part)) AS begun
-        JOIN (SELECT {KEYS}, {CLIENT}, epoch_ns(ts) AS at_ns, exchange_id, topic_id AS id, flow_id, file,
-                     request_packet
-              FROM read_kafka_fetch_partitions WHERE {OF_GROUPS}) AS fetches
-            USING ({PART}, address, client_id, at_ns)
-        GROUP BY begun.row""",
 }
 
 CAUSES = {**_STORED, **_CHANGED, **_LED}

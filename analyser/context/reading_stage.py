@@ -11,7 +11,7 @@ import duckdb
 from analyser.context.reading_causes import CAUSES
 from analyser.context.reading_runs import RUNS
 from analyser.context.stage import Stage
-from analyser.context.topics import views
+from analyser.context.topics import has_rows, views
 from analyser.registry.queries import name_list, null_columns
 from analyser.registry.tables import TABLES
 
@@ -82,7 +82,7 @@ def add_reading_runs(con: duckdb.DuckDBPyConnection) -> None:
     for name, query in {**RUNS, **CAUSES}.items():
         con.execute(f"CREATE TEMP TABLE {name} AS {query}")
         made.append(name)
-        if not _has_rows(con, made[0]):
+        if not has_rows(con, made[0]):
             break
     else:
         con.execute(f"CREATE TEMP TABLE made_{TABLE} AS {_ROWS}")
@@ -91,10 +91,6 @@ def add_reading_runs(con: duckdb.DuckDBPyConnection) -> None:
         con.execute(f"CREATE TEMP VIEW {TABLE} AS SELECT {columns} FROM made_{TABLE}")
     for name in made:
         con.execute(f"DROP TABLE {name}")
-
-
-def _has_rows(con: duckdb.DuckDBPyConnection, table: str) -> bool:
-    return bool(con.execute(f"SELECT 1 FROM {table} LIMIT 1").fetchall())
 
 
 READING_STAGE = Stage(makes=(TABLE,), reads=_READS, uses=_USES, run=add_reading_runs, new=(TABLE,))

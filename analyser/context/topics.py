@@ -35,3 +35,8 @@ def views(con: duckdb.DuckDBPyConnection) -> set[str]:
     """Names of all views and tables of the connection."""
     rows = con.sql("SELECT view_name FROM duckdb_views() UNION SELECT table_name FROM duckdb_tables()").fetchall()
     return {str(name) for (name,) in rows}
+
+
+def has_rows(con: duckdb.DuckDBPyConnection, table: str) -> bool:
+    """Is there any? Where a statement takes longer to plan than to run, this is asked first."""
+    return bool(con.execute(f"SELECT 1 FROM {table} LIMIT 1").fetchall())

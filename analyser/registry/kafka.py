@@ -342,15 +342,15 @@ KAFKA_TABLES = (
 
 _LAG_MINUTES = Table(
     "kafka_lag_minutes",
-    "one row per minute, group and partition in which an offset was committed or the log's end was seen",
+    "one row per minute, group and partition in which an offset was committed or told, or the log's end was seen",
     (
         ts_column("begin of the minute", "derived"),
         CLUSTER,
         Column("group_id", "string", "consumer group"),
         Column("topic", "string", "topic name, else its id"),
         Column("partition", "int64", "partition index", nullable=False),
-        Column("committed_offset", "int64", "the last offset that was accepted until the minute's end", nullable=False),
-        Column("ts_commit", "time", "time of its answer", unit="UTC", nullable=False),
+        Column("committed_offset", "int64", "the offset that was stored at the minute's end", nullable=False),
+        Column("ts_commit", "time", "time of the commit's answer; null where only an OffsetFetch told it", unit="UTC"),
         Column("log_end_offset", "int64", "the last log end seen until the minute's end"),
         Column("lag", "int64", "log end minus committed offset, 0 where a commit is ahead of the last log end seen"),
         Column("member_id", "string", "member that committed last"),

@@ -20,7 +20,8 @@ from analyser.registry.shared import (
 OF_FLOWS = (
     "protocol", "file", "first_packet", "ts_last", "observed_until", "ts_closed", "closed_by", "reset_by", "handshake",
     "handshake_ms", "bytes_to_server", "bytes_to_client", "acked_by_server", "acked_by_client", "gap_bytes",
-    "encrypted", "client_opening", "server_opening", "client_tls_alert", "server_tls_alert",
+    "retransmitted_segments", "unheard_sends_to_server", "ts_unheard_to_server", "ts_last_from_server", "encrypted",
+    "client_opening", "server_opening", "client_tls_alert", "server_tls_alert",
 )  # fmt: skip
 _FLOWS = next(table for table in CORE_TABLES if table.name == "flows")
 
@@ -45,19 +46,24 @@ CONNECTIONS = Table(
         CLIENT_PORT,
         SERVER_ADDRESS,
         SERVER_PORT,
-        *(replace(_FLOWS.column(name), source="context", nullable=True) for name in OF_FLOWS),
+        *(replace(_FLOWS.column(name), source="context") for name in OF_FLOWS),
         _count("requests", "requests of the client"),
         _count("answered", "of these, requests with a response"),
         _count("unanswered", "of these, requests that should have one and have none"),
         _count("errors", "responses with an error code"),
         _count("work", "requests that write, read, commit, join a group or keep membership"),
         _count("others", "further requests, but for versions, addresses, logins, telemetry and producer ids"),
+        _count("throttled", "answers that say that a quota makes the client wait"),
+        Column(
+            "max_wait_ms", "int64", "the longest that a Fetch of a consumer on it lets the broker wait", "context", "ms"
+        ),
         _context("first_operation", "API of the first request"),
         _context("last_operation", "API of the last request"),
         _context("first_exchange_id", "exchange of the first request"),
         _context("last_exchange_id", "exchange of the last request"),
         _context("last_status", "status of the last exchange"),
         Column("ts_last_request", "time", "time of the last request", "context", unit="UTC"),
+        Column("all_seen_until", "time", "time of the last packet of all rows of this table", "context", unit="UTC"),
         _context("mechanism", "SASL mechanism of its last authentication"),
         _context("user_name", "user of that"),
         Column("accepted", "bool", "the broker accepted the user; null without authentication", "context"),

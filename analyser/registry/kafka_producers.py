@@ -12,19 +12,19 @@ def _text(name: str, meaning: str) -> Column:
     return Column(name, "string", meaning, _SOURCE)
 
 
-def _number(name: str, meaning: str, unit: str = "") -> Column:
-    return Column(name, "int64", meaning, _SOURCE, unit)
+def _number(name: str, meaning: str, unit: str = "", *, nullable: bool = True) -> Column:
+    return Column(name, "int64", meaning, _SOURCE, unit, nullable)
 
 
-def _time(name: str, meaning: str) -> Column:
-    return Column(name, "time", meaning, _SOURCE, unit="UTC")
+def _time(name: str, meaning: str, *, nullable: bool = True) -> Column:
+    return Column(name, "time", meaning, _SOURCE, "UTC", nullable)
 
 
 _CLUSTER = _text("cluster_id", "cluster of the server, by its own name or by servers named together")
 _CLIENT = (_text("client_id", "client id of the producer"), _text("client_address", "IP address of the producer"))
 _TOPIC = (
     _text("topic", "topic name, else its id"),
-    Column("partition", "int64", "partition index", _SOURCE, nullable=False),
+    _number("partition", "partition index", nullable=False),
 )
 _PRODUCER = (_number("producer_id", "producer id"), _number("producer_epoch", "producer epoch"))
 
@@ -39,7 +39,7 @@ _SPANS = Table(
         *_PRODUCER,
         *_CLIENT,
         _time("ts_begun", "the same as ts where the producer was seen before it; null: it may have begun earlier"),
-        _time("ts_last", "last request of it, or answer to the request that ended it"),
+        _time("ts_last", "last request of it, or answer to the request that ended it", nullable=False),
         _time("ts_ended", "when it was decided; null while open or unknown"),
         Column(
             "outcome",
@@ -89,7 +89,7 @@ _REFUSED = Table(
         _number("acks", "-1 all in-sync replicas, 1 leader, 0 none"),
         Column("transactional", "bool", "batch is part of a transaction", _SOURCE),
         _text("transactional_id", "transactional id of its producer; null without transactions"),
-        _number("error_code", "protocol error code"),
+        _number("error_code", "protocol error code", nullable=False),
         _text("error_name", "the code's name in the protocol's documents"),
         _time("ts_stored", "when the same batch was sent again and accepted; null: not in the capture"),
         _time("ts_accepted_before", "this client's last accepted batch of the partition before it"),
@@ -122,8 +122,8 @@ _REPEATED = Table(
         _number("error_code", "what was answered then; null: nothing"),
         _number("base_offset", "offset of its first record; null where nothing tells it"),
         _text("again_exchange_id", "the Produce that stored it again"),
-        _time("ts_again", "time of that request"),
-        _number("again_epoch", "producer epoch then"),
+        _time("ts_again", "time of that request", nullable=False),
+        _number("again_epoch", "producer epoch then", nullable=False),
         _number("again_offset", "offset of its first record there"),
         _text("flow_id", "flow of the first Produce"),
         _text("file", "file of the first Produce"),
@@ -143,9 +143,9 @@ _STABLE_OFFSETS = Table(
         ts_column("time of that answer", _SOURCE),
         _CLUSTER,
         *_TOPIC,
-        _number("last_stable_offset", "the offset that stood"),
-        _number("high_watermark", "the high watermark in the last answer that shows it"),
-        _time("ts_last", "time of that answer"),
+        _number("last_stable_offset", "the offset that stood", nullable=False),
+        _number("high_watermark", "the high watermark in the last answer that shows it", nullable=False),
+        _time("ts_last", "time of that answer", nullable=False),
         _time("ts_moved", "first answer behind it with a greater last stable offset; null: none in the capture"),
         _text("last_exchange_id", "last Fetch whose answer shows it"),
         _number("fetches_count", "answers that show it"),

@@ -14,8 +14,8 @@ def _number(name: str, meaning: str, *, nullable: bool = True) -> Column:
     return Column(name, "int64", meaning, "context", nullable=nullable)
 
 
-def _time(name: str, meaning: str) -> Column:
-    return Column(name, "time", meaning, "context", unit="UTC")
+def _time(name: str, meaning: str, *, nullable: bool = True) -> Column:
+    return Column(name, "time", meaning, "context", unit="UTC", nullable=nullable)
 
 
 READING_RUNS = Table(
@@ -23,13 +23,13 @@ READING_RUNS = Table(
     "one row per run of reading: a client of a group fetches a partition, each time where its last answer led to",
     (
         ts_column("time of the run's first fetch that was not refused", "context"),
-        _time("ts_last", "time of its last one"),
+        _time("ts_last", "time of its last one", nullable=False),
         _context("exchange_id", "exchange of the first"),
         CLUSTER,
         _context("group_id", "group of the client, from its group requests"),
         _context("topic", "topic name, else its id"),
         _context("topic_id", "topic id, where the request has one"),
-        _number("partition", "partition index"),
+        _number("partition", "partition index", nullable=False),
         _context("client_id", "client id of the reader"),
         _context("client_address", "IP address of the reader"),
         _context("member_id", "member that the client was last, else first after it, by its group requests"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from analyser.registry.model import Column, Table, columns_of
 from analyser.registry.shared import CLIENT_ADDRESS, CLIENT_PORT, CLUSTER, ERROR_NAME, EXCHANGE_ID, PLACE
 from dissectors.core.fields import Fields
-from dissectors.kafka.rows.share_fields import SHARE_ACKNOWLEDGES, SHARE_FETCHES
+from dissectors.kafka.rows.share_fields import SHARE_ACKNOWLEDGES, SHARE_FETCHES, SHARE_OFFSETS
 
 
 def _table(name: str, meaning: str, fields: Fields) -> Table:
@@ -31,5 +31,20 @@ SHARE_TABLES = (
         "kafka_share_acknowledges",
         "one row per range of records that a member of a share group acknowledged, in a ShareAcknowledge or ShareFetch",
         SHARE_ACKNOWLEDGES,
+    ),
+    Table(
+        "kafka_share_offsets",
+        "one row per partition of which the start in a share group was asked for, set, or kept by brokers",
+        columns_of(
+            SHARE_OFFSETS,
+            {
+                "": (EXCHANGE_ID,),
+                "api": (CLUSTER,),
+                "client_id": (CLIENT_ADDRESS, CLIENT_PORT),
+                "error_code": (ERROR_NAME, "error_message", *PLACE),
+            },
+        ),
+        ("ts", "exchange_id", "topic", "topic_id", "partition"),
+        "kafka",
     ),
 )

@@ -70,6 +70,7 @@ _CURSORS = Table(
         _CONTEXT["lsid"],
         _CONTEXT["txn_number"],
         _CONTEXT["driver"],
+        _CONTEXT["driver_version"],
         _CONTEXT["app_name"],
         _CONTEXT["client_address"],
         _CONTEXT["client_port"],

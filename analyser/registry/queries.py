@@ -49,6 +49,8 @@ def open_connection(folder: Path, readable: Sequence[Path] = ()) -> duckdb.DuckD
         ("threads", 2),
         ("enable_progress_bar", False),
         ("python_enable_replacements", False),
+        ("autoinstall_known_extensions", False),
+        ("autoload_known_extensions", False),
         ("allowed_directories", [str(folder), *map(str, readable)]),
         ("enable_external_access", False),
         ("lock_configuration", True),
@@ -110,6 +112,8 @@ def _bind(query: str, time: pa.DataType) -> None:
         for setting, value in (
             ("TimeZone", "UTC"),
             ("python_enable_replacements", False),
+            ("autoinstall_known_extensions", False),
+            ("autoload_known_extensions", False),
             ("enable_external_access", False),
             ("lock_configuration", True),
         ):
@@ -138,6 +142,21 @@ def name_list(names: Sequence[str]) -> str:
 def null_columns(table: str) -> str:
     """Every column of a registered table as a typed null, for a SELECT without rows."""
     return ", ".join(f"NULL::{SQL_TYPES[column.kind]} AS {quoted(column.name)}" for column in ALL_TABLES[table].columns)
+
+
+def other_column(connection: duckdb.DuckDBPyConnection, table: str, source: str) -> str | None:
+    """What is wrong with rows that a stranger wrote, None where they have the columns of a registered table.
+
+    source: what stands behind FROM.
+    """
+    names = ALL_TABLES[table].column_names()
+    try:
+        found = connection.sql(f"SELECT {name_list(names)} FROM {source}").types
+    except duckdb.Error as error:
+        return sentence(error)
+    wanted = connection.sql(f"SELECT {null_columns(table)}").types
+    wrong = [f"{name} is {one}" for name, one, right in zip(names, found, wanted, strict=True) if one != right]
+    return wrong[0] if wrong else None
 
 
 def quoted(name: str) -> str:

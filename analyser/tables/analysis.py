@@ -18,6 +18,7 @@ import pyarrow.parquet as pq
 from analyser.options import ReadOptions
 from analyser.registry.queries import (
     QueryError,
+    UnreadableRows,
     failed,
     in_microseconds,
     name_list,
@@ -27,6 +28,7 @@ from analyser.registry.queries import (
 )
 from analyser.registry.selection import conditions
 from analyser.registry.tables import ALL_TABLES, PANDAS_TYPES, UNIQUE_COLUMNS, arrow_schema
+from analyser.registry.times_of_day import lacks_time_of_day, with_times_of_day
 from analyser.tables.table_source import TableSource
 
 if TYPE_CHECKING:
@@ -44,13 +46,15 @@ class Analysis:
     """The tables of some captures or of a dataset. Close it (or use `with`) to remove its temporary files.
 
     unread: inputs that could not be read. failures: detectors that broke. One
-    rule's fault costs no other rule's findings; whoever shows findings must say that some may be missing.
+    rule's fault costs no other rule's findings; whoever shows findings must say that some may be missing. faults:
+    sentences about what else is left out by a fault of our own.
     """
 
     def __init__(self, source: TableSource, options: ReadOptions) -> None:
         self.options = options
         self.unread = source.unread
         self.failures = source.failures
+        self.faults = source.faults
         self._source = source
 
     def __enter__(self) -> Analysis:
@@ -148,13 +152,12 @@ class Analysis:
         DuckDB compares times in nanoseconds and no more than that: where a query calculates with them, all its times
         are in microseconds.
         """
-        con = self.connection
         try:
-            reader, first = _started(con, _over(query, self._narrowed()))
+            reader, first = self._begun(query)
         except QueryError as error:
-            if not needs_microseconds(error):
+            if not lacks_time_of_day(error):
                 raise
-            reader, first = _started(con, _over(query, self._narrowed(microseconds=True)))
+            reader, first = self._begun(with_times_of_day(self.connection, query))
         yield from first
         try:
             yield from reader
@@ -162,6 +165,15 @@ class Analysis:
             raise failed(error) from error
 
     # ------------------------------------------------------------------------------------------------------------------
+
+    def _begun(self, query: str) -> tuple[pa.RecordBatchReader, list[pa.RecordBatch]]:
+        con = self.connection
+        try:
+            return _started(con, _over(query, self._narrowed()))
+        except QueryError as error:
+            if not needs_microseconds(error):
+                raise
+            return _started(con, _over(query, self._narrowed(microseconds=True)))
 
     def _narrowed(self, microseconds: bool = False) -> Iterator[str]:
         """Tables that are not as their views, as parts of a WITH."""
@@ -195,9 +207,17 @@ class Analysis:
             text += f" LIMIT {int(limit)}" if limit is not None else ""
             try:
                 for batch in select(self._source.con, text).to_arrow_reader(BATCH_ROWS):
-                    yield batch.cast(schema)
+                    yield _cast_kept(name, batch, schema) if piece.kept else batch.cast(schema)
             except duckdb.Error as error:
                 raise failed(error) from error
+
+
+def _cast_kept(name: str, batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+    """UnreadableRows for what no table of ours has, such as nothing in a column that may not be null."""
+    try:
+        return batch.cast(schema)
+    except (ValueError, pa.ArrowException) as error:
+        raise UnreadableRows(f"rows of {name} cannot be read: {error}") from error
 
 
 def _over(query: str, tables: Iterable[str]) -> str:

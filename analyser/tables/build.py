@@ -18,6 +18,7 @@ from analyser.flows import waits
 from analyser.registry.tables import TABLES, Column, arrow_schema
 from analyser.rows.internal_records import DECODED, decoded
 from analyser.rows.timeorder import FLOW, NO_FLOW
+from analyser.tables.masking import masked_column
 from dissectors.core.model import PACKET_BITS
 from dissectors.core.protocol import Dissector
 
@@ -58,7 +59,7 @@ def finish_batch(
     arrays = []
     for name in schema.names:
         column = TABLES[table].column(name)
-        array = builder.column(column)
+        array = masked_column(column, builder.column(column))
         if owners is not None:
             array = pc.list_flatten(array) if column.name in lists else array.take(owners)
         arrays.append(array.cast(schema.field(column.name).type))
@@ -181,7 +182,8 @@ class _Builder:
         untimed = [name for name, protocol in self.known.protocols.items() if not protocol.timed_waits]
         waits = pc.and_(pc.fill_null(self.raw.column("awaitable"), False), self._is_one_of("protocol", untimed))
         answered = pc.and_not(answered, waits)
-        return pc.round(pc.divide(pc.if_else(answered, gap, None).cast(pa.float64()), _NS_PER_MS), 6)
+        # Over a step of the clock a float cannot tell every nanosecond.
+        return pc.round(pc.divide(pc.if_else(answered, gap, None).cast(pa.float64(), safe=False), _NS_PER_MS), 6)
 
 
 def with_first_packets(flows: pa.Table, files: Sequence[str]) -> pa.Table:
@@ -197,11 +199,15 @@ def with_first_packets(flows: pa.Table, files: Sequence[str]) -> pa.Table:
 
 
 def with_ends(flows: pa.Table, last_ns: int | None) -> pa.Table:
-    """The flows table with `observed_until`; last_ns: time of the last packet of all captures."""
+    """The flows table with `observed_until`; last_ns: time of the last packet of all captures.
+
+    It holds until when a flow was looked at that a limit ended.
+    """
     ended, closed = (flows.column(name).cast(pa.int64()) for name in ("ts_last", "ts_closed"))
     later = pc.max_element_wise(ended, pa.scalar(last_ns, pa.int64()))
-    until = pc.if_else(pc.is_valid(closed), closed, later)
     field = flows.schema.field("observed_until")
+    ended_early = flows.column(field.name).cast(pa.int64())
+    until = pc.if_else(pc.is_valid(closed), closed, pc.coalesce(ended_early, later))
     return flows.set_column(flows.schema.get_field_index(field.name), field, until.cast(field.type))
 
 

@@ -20,6 +20,7 @@ from analyser.context.inferred_names import INFERRED_FROM, inferred_names, namin
 from analyser.context.named_by import NAMED_BY
 from analyser.context.stage import Stage
 from analyser.context.stages import STAGE_OF
+from analyser.faults import caught, sentence
 from analyser.options import ReadOptions
 from analyser.reading.facts import capture_remarks, captures_table, file_label
 from analyser.reading.pipeline import Decoded, UnreadInput
@@ -28,6 +29,7 @@ from analyser.registry.tables import TABLES, arrow_schema
 from analyser.rows.timeorder import FLOW
 from analyser.tables.build import Lookups, duplicate_flows, finish_batch, pieces, with_ends, with_first_packets
 from analyser.tables.table_source import OrderedRows
+from analyser.words import count
 from dissectors.core.protocol import Dissector
 
 if TYPE_CHECKING:
@@ -56,9 +58,12 @@ class CaptureTables:
             *(f"{file_label(stats.file)}: {remark.text}" for stats in decoded.captures for remark in stats.remarks),
         ]
         self.failures: list[Failure] = []
+        self.faults: list[str] = []
         self._decoded = decoded
         self._dissectors = tuple(dissectors)
         self._finished: set[str] = set()
+        # Of tables whose rows are known without asking; a stage does not change how many rows others have.
+        self._rows: dict[str, int] = {}
         self._connection: duckdb.DuckDBPyConnection | None = None
         self._lookups: Lookups | None = None
         self._duplicates = pa.array([], pa.int64())
@@ -92,7 +97,7 @@ class CaptureTables:
         """One piece. Of a table whose rows are wide it is never a view as a whole, but the rows as they are made."""
         if TABLES[name].lists and name not in self._finished:
             batches = self._finished_batches(name, self._known())
-            self._register(STREAM, pa.RecordBatchReader.from_batches(arrow_schema(name), batches))
+            self.con.register(STREAM, pa.RecordBatchReader.from_batches(arrow_schema(name), batches))
             yield OrderedRows(STREAM, "")
             return
         self.ensure(name)
@@ -176,12 +181,24 @@ class CaptureTables:
             yield remarks if columns is None else remarks.select(columns)
         if name not in self._decoded.store.tables:  # no dissector that fills it is switched on
             return
-        for batch in self._decoded.store.tables[name].batches():
-            # A connection that was captured at two points is told once.
-            if len(self._duplicates):
-                batch = batch.filter(pc.invert(pc.is_in(batch.column(FLOW), self._duplicates)))
-            for piece in pieces(name, batch):
+        try:
+            for batch in self._decoded.store.tables[name].batches():
+                yield from self._finished_rows(name, batch, known, columns)
+        except Exception as error:
+            self.faults.append(sentence(caught(error), f"rows of {name}", "the rest of them is left out"))
+
+    def _finished_rows(
+        self, name: str, batch: pa.RecordBatch, known: Lookups, columns: Sequence[str] | None
+    ) -> Iterator[pa.RecordBatch]:
+        # A connection that was captured at two points is told once.
+        if len(self._duplicates):
+            batch = batch.filter(pc.invert(pc.is_in(batch.column(FLOW), self._duplicates)))
+        for piece in pieces(name, batch):
+            try:
                 yield finish_batch(name, piece, known, columns)
+            except Exception as error:
+                rest = f"left out: {count(piece.num_rows, 'row')}"
+                self.faults.append(sentence(caught(error), f"columns of {name}", rest))
 
     def _finish_table(self, name: str, known: Lookups) -> None:
         """Make the view of a table: in memory while it is small, else a temporary Parquet file."""
@@ -204,6 +221,7 @@ class CaptureTables:
             self._register(name, pa.Table.from_batches(batches, arrow_schema(name)))
         else:
             writer.close()
+            self._rows[name] = rows
             self.con.execute(f"CREATE OR REPLACE VIEW {quoted(name)} AS FROM read_parquet({literal(str(path))})")
 
     def _run_stage(self, stage: Stage) -> None:
@@ -218,7 +236,24 @@ class CaptureTables:
         for name in (*stage.reads, *stage.uses):
             if name in self.names:
                 self.ensure(name)
-        stage.run(self.con)
+        for name in stage.new:
+            self._rows.pop(name, None)
+        try:
+            stage.run(self.con)
+        except Exception as error:
+            self._without(stage, known, caught(error))
+
+    def _without(self, stage: Stage, known: Lookups, kind: str) -> None:
+        """A stage failed: its tables hold what was decoded, without what other rows would have told."""
+        rest = "what they would know from other rows is left out"
+        self.faults.append(sentence(kind, f"the context of {', '.join(stage.makes)}", rest))
+        for name in stage.makes:
+            self.con.execute(f"DROP VIEW IF EXISTS temp.{quoted(name)}")
+            self.con.execute(f"DROP TABLE IF EXISTS temp.{quoted(name)}")
+            if name in stage.new:
+                self._register(name, arrow_schema(name).empty_table())
+            else:
+                self._finish_table(name, known)
 
     def _has_rows(self, name: str) -> bool:
         raw = self._decoded.store.tables.get(name)
@@ -236,25 +271,19 @@ class CaptureTables:
         self._finished.add("findings")
 
     def _with_rows(self) -> list[str]:
-        """Codes of the detectors that have any row to look at: asking for none costs each of the others a query.
-
-        A detector that reads tables of a protocol has some where one of them has rows, or a flow speaks that protocol:
-        remarks of other protocols are nothing to it.
-        """
+        """Codes of the detectors that have any row to look at."""
         from analyser.detectors import DETECTORS
+        from analyser.detectors.asked import asked
 
-        names = sorted({name for detector in DETECTORS.values() for name in detector.reads if name in self.names})
-        parts = [f"SELECT {literal(name)} WHERE EXISTS (FROM {quoted(name)})" for name in names]
-        if "flows" in self.names:
-            parts.append("SELECT DISTINCT protocol FROM flows")
-        found = {name for (name,) in self.con.execute(" UNION ALL ".join(parts)).fetchall()} if parts else set()
-        return [code for code, detector in DETECTORS.items() if not found.isdisjoint(_looked_at(detector.reads))]
+        read = {name for detector in DETECTORS.values() for name in detector.reads}
+        filled = {name for name, rows in self._rows.items() if rows}
+        unknown = sorted((read & {*self.names}) - self._rows.keys())
+        parts = [f"SELECT {literal(name)} WHERE EXISTS (FROM {quoted(name)})" for name in unknown]
+        if parts:
+            filled |= {name for (name,) in self.con.execute(" UNION ALL ".join(parts)).fetchall()}
+        spoken = self.con.execute("SELECT DISTINCT protocol FROM flows").fetchall() if "flows" in self.names else []
+        return [one.code for one in asked(DETECTORS.values(), filled, {name for (name,) in spoken})]
 
-    def _register(self, name: str, table: pa.Table | pa.RecordBatchReader) -> None:
+    def _register(self, name: str, table: pa.Table) -> None:
+        self._rows[name] = table.num_rows
         self.con.register(name, table)
-
-
-def _looked_at(reads: Iterable[str]) -> set[str]:
-    """Tables and protocols of which one must be there for a detector that reads these tables."""
-    own = {name: TABLES[name].protocol for name in reads}
-    return {word for pair in own.items() if pair[1] for word in pair if word} or {*own}

@@ -16,21 +16,27 @@ if TYPE_CHECKING:
 
 
 class OrderedRows(NamedTuple):
-    """Some rows of a table: what stands behind FROM, and behind ORDER BY (empty: they are in order)."""
+    """Some rows of a table: what stands behind FROM, and behind ORDER BY (empty: they are in order).
+
+    kept: they lie in files that somebody else may have written.
+    """
 
     source: str
     order: str
+    kept: bool = False
 
 
 class TableSource(Protocol):
     """The tables of an analysis.
 
-    names: those it has, in the registry's order. unread: see `Analysis`. failures: detectors that broke.
+    names: those it has, in the registry's order. unread: see `Analysis`. failures: detectors that broke. faults:
+    sentences about what else is left out by a fault of our own.
     """
 
     names: tuple[str, ...]
     unread: list[UnreadInput]
     failures: list[Failure]
+    faults: list[str]
 
     @property
     def remarks(self) -> list[str]:

@@ -25,6 +25,20 @@ def asked(flow_id: str, seconds: float, operation: str, **more: Any) -> Row:
     return made | {"response_message_id": None if made["ts_response"] is None else f"{flow_id}-s1"}
 
 
+def test_how_long_a_consumer_lets_the_broker_wait_and_whether_a_quota_holds_it_up() -> None:
+    fetched = [
+        {"flow_id": flow_id, "exchange_id": "a-c1", "replica_id": replica_id, "max_wait_ms": wait, "partition": 0}
+        for flow_id, replica_id, wait in (("a", -1, 500), ("a", -1, 900), ("a", None, 100), ("b", 2, 500))
+    ]
+    found = connections(
+        "flow_id, max_wait_ms, throttled",
+        flows=[tcp_flow("a"), tcp_flow("b")],
+        exchanges=[asked("a", 1, "Fetch", throttle_time_ms=30), asked("a", 2, "Fetch", throttle_time_ms=0)],
+        kafka_fetch_partitions=fetched,
+    )
+    assert found == [("a", 900, 1), ("b", None, 0)]
+
+
 def told(host: str, port: int, cluster_id: str = "c1") -> Row:
     return {"cluster_id": cluster_id, "client_address": "10.1.0.1", "host": host, "port": port, "flow_id": "a"}
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import duckdb
@@ -323,3 +324,41 @@ def test_owners_are_unknown_once_a_rebalance_may_be_missing(
     commits: list[Row], rows: dict[str, list[Row]], expected: list[tuple[Any, ...]]
 ) -> None:
     assert owners(commits, **rows) == expected
+
+
+class Planned:
+    """A connection that remembers what it was asked."""
+
+    def __init__(self, con: duckdb.DuckDBPyConnection) -> None:
+        self.con, self.steps = con, list[str]()
+
+    def execute(self, query: str) -> duckdb.DuckDBPyConnection:
+        self.steps += re.findall("^CREATE TEMP TABLE (context_[a-z_]+)", query)
+        return self.con.execute(query)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.con, name)
+
+
+@pytest.mark.parametrize(
+    ("rows", "steps"),
+    [
+        pytest.param({}, {"context_base", "context_clients", "context_commits"}, id="nothing"),
+        pytest.param(
+            {"kafka_group_events": [group_event(1, "join", "m1")], "kafka_fetch_partitions": [fetch(2, 5, "m1")]},
+            {"context_base", "context_clients", "context_commits"},
+            id="members that do not commit",
+        ),
+    ],
+)
+def test_nothing_is_planned_for_commits_that_are_not_there(rows: dict[str, list[Row]], steps: set[str]) -> None:
+    con: Any = Planned(connection_from_rows(rows))
+    enrich(con)
+    assert {*con.steps} == steps
+    assert con.sql("FROM kafka_offset_commits").fetchall() == []
+    groups = {group for (group,) in con.sql("SELECT group_id FROM kafka_fetch_partitions").fetchall()}
+    assert groups == ({"billing"} if rows else set())
+
+
+def test_without_assignments_nobody_owns_what_is_committed() -> None:
+    assert owners([commit(1, 10), commit(5, 20)]) == [UNKNOWN, UNKNOWN]

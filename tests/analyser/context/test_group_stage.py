@@ -11,7 +11,7 @@ import pytest
 from analyser.context.group_stage import add_members_and_rebalances
 from analyser.registry.tables import TABLES
 from tests.analyser.detectors.scenarios.build import Row, assigned, at, commit, flow, group_event, remark
-from tests.analyser.detectors.scenarios.build_groups import beat, beats, join, joined, sync
+from tests.analyser.detectors.scenarios.build_groups import beat, beats, flows, join, joined, sync
 from tests.support.rows import connection_from_rows
 
 
@@ -116,6 +116,47 @@ def test_a_silent_member_of_kip_848(others: list[Row], expected: list[tuple[Any,
     assert select(con, "kafka_members", "ended", seconds("ts_ended")) == expected
 
 
+STATIC = {"group_instance_id": "pod-1"}
+AWAY = [
+    beat(2, 3, **STATIC),
+    beat(6, 3, **STATIC),
+    beat(10, -2, **STATIC),
+    *(beat(s, 3, "m2") for s in range(1, 48, 4)),
+]
+OTHER = [beat(s, 3, "m2") for s in (50, 54, 58)]
+
+
+@pytest.mark.parametrize(
+    ("events", "expected"),
+    [
+        pytest.param(
+            [*AWAY, *OTHER, *(beat(s, 3, "m3", **STATIC) for s in range(15, 60, 4))],
+            [("m2", "there", None), ("m1", "replaced", 15.0), ("m3", "there", None)],
+            id="it comes back",
+        ),
+        pytest.param(
+            [*AWAY, *OTHER, *(beat(s, 3, **STATIC) for s in range(15, 60, 4))],
+            [("m2", "there", None), ("m1", "replaced", 15.0), ("m1", "there", None)],
+            id="under its id",
+        ),
+        pytest.param(
+            [*AWAY, *(beat(s, 4, "m2") for s in (55, 59))],
+            [("m2", "there", None), ("m1", "left", 55.0)],
+            id="it stays away, and the group goes on without it",
+        ),
+        pytest.param([*AWAY, *OTHER], [("m2", "there", None), ("m1", None, None)], id="nobody knows yet"),
+    ],
+)
+def test_a_static_member_that_leaves_for_a_while(events: list[Row], expected: list[tuple[Any, ...]]) -> None:
+    """KIP-848: epoch -2 says that it will be back, and the broker keeps what it has."""
+    assert select(made(events), "kafka_members", "member_id", "ended", seconds("ts_ended")) == expected
+
+
+def test_its_coming_back_is_no_rebalance() -> None:
+    con = made([*AWAY, *OTHER, *(beat(s, 3, "m3", **STATIC) for s in range(15, 60, 4))])
+    assert con.sql("FROM kafka_rebalances").fetchall() == []
+
+
 def test_what_a_member_says_of_itself() -> None:
     con = made(
         [*STARTED, group_event(20, "leave", "m2", client_id="adminclient-1")],
@@ -142,6 +183,22 @@ def test_silence_is_known_where_no_bytes_are_missing(gap: float | None, expected
     assert select(con, "kafka_members", "member_id", "longest_silence_ms")[0] == ("m1", expected)
 
 
+@pytest.mark.parametrize(
+    ("turned", "expected"),
+    [
+        pytest.param(10.0, ("m2", "vanished", 10.0), id="the group waited for its session timeout"),
+        pytest.param(6.0, ("m2", None, None), id="its leaving may be among the missing bytes"),
+    ],
+)
+def test_who_leaves_turns_its_group_at_once(turned: float, expected: tuple[Any, ...]) -> None:
+    con = made(
+        [*STARTED, *beats("m1", 5, 4), *beats("m2", 5, 4), *beats("m1", 5, turned, error_code=27),
+         *joined(6, "m1", first=10, last=10), *beats("m1", 6, 55)],
+        flows=flows(m2=5), expert_infos=[remark("flow2", 4.5, "tcp", "gap")],
+    )  # fmt: skip
+    assert select(con, "kafka_members", "member_id", "ended", seconds("ts_ended"))[1] == expected
+
+
 @pytest.mark.parametrize(("server", "expected"), [("10.1.0.100", 12_998.0), ("10.1.0.101", None)])
 def test_a_coordinator_that_moves_is_no_silence_of_its_members(server: str, expected: float | None) -> None:
     con = made(
@@ -151,6 +208,7 @@ def test_a_coordinator_that_moves_is_no_silence_of_its_members(server: str, expe
     assert select(con, "kafka_members", "member_id", "longest_silence_ms")[0] == ("m1", expected)
 
 
+TOLD = {"reason": "group is rebalancing"}
 REBALANCE = ("generation_before", "generation", "trigger", "trigger_member_id", "waited_for", "waited_member_id")
 
 
@@ -163,7 +221,7 @@ REBALANCE = ("generation_before", "generation", "trigger", "trigger_member_id", 
         ),
         pytest.param(
             [*STARTED, *beats("m1", 5, 21, error_code=27), join(21.1, "m1", 6)],
-            (5, 6, "vanished", "m2", None, None), id="a session timed out",
+            (5, 6, "vanished", "m2", "absent member", "m2"), id="a session timed out",
         ),
         pytest.param(
             [
@@ -182,6 +240,22 @@ REBALANCE = ("generation_before", "generation", "trigger", "trigger_member_id", 
         pytest.param(
             [*STARTED, join(20, "m1", 6, waits=1), *beats("m2", 5, 20.9, error_code=27), join(20.99, "m2", 6)],
             (5, 6, "leader", "m1", "late member", "m2"), id="the leader's own",
+        ),
+        pytest.param(
+            [*STARTED, join(20, "m1", 6, protocol_name="cooperative-sticky", reason="after revoking what we lost")],
+            (5, 6, "partitions given up", "m1", None, None), id="the second step of a cooperative one",
+        ),
+        pytest.param(
+            [*STARTED, join(20, "m1", 6, protocol_name="cooperative-sticky", reason="leader restarted")],
+            (5, 6, "leader", "m1", None, None), id="a reason of its own",
+        ),
+        pytest.param(
+            [*STARTED, join(20, "m1", 6, **TOLD), join(20, "m2", 6, **TOLD)],
+            (5, 6, None, None, None, None), id="all were told to, and what told them is not in the capture",
+        ),
+        pytest.param(
+            [beat(1, 3, "m1"), beat(1, 3, "m2"), beat(6, 3, "m2"), beat(30, 4, "m2"), beat(50, 3, "m1", error_code=25)],
+            (3, 4, "vanished", "m1", "absent member", "m1"), id="removed after a silence, which it is told later",
         ),
         pytest.param(
             [*STARTED, join(20, "m2", 6, topics="payments,refunds"), join(20.5, "m1", 6)],
@@ -214,6 +288,23 @@ def test_waits_moves_and_pauses() -> None:
     assert measured == [9000.0, 8000.0, at(6), 2, 2, 1]
     assert json.loads(moves) == [{"topic": "payments", "partition": 1, "from": "m2", "to": "m3"}]
     assert {one["member_id"]: one["pause_ms"] for one in json.loads(pauses)} == {"m1": 8012, "m3": 9012}
+
+
+def test_a_static_member_that_starts_again_is_one_member_and_no_part_of_the_rebalance() -> None:
+    pod = {"group_instance_id": "pod-0"}
+    con = made([
+        join(1, "m1", 5, **pod), sync(1.1, "m1", 5, **pod), join(1, "m2", 5), sync(1.2, "m2", 5),
+        join(9, "m3", 5, **pod), sync(9.5, "m3", 5, **pod), *beats("m2", 5, 10, error_code=27),
+        join(10.1, "m2", 6), join(10.1, "m3", 6, **pod), sync(10.3, "m2", 6), sync(10.3, "m3", 6, **pod),
+    ])  # fmt: skip
+    found = con.sql(
+        "SELECT generation, members_before, members_after, epoch_ns(ts_end) - epoch_ns(ts) "
+        "FROM kafka_rebalances ORDER BY generation"
+    )
+    assert [(*row[:3], row[3] < 500_000_000) for row in found.fetchall()] == [
+        (5, None, 2, True),
+        (6, 2, 2, True),
+    ]
 
 
 def test_nothing_is_made_without_group_requests_or_tables() -> None:

@@ -32,6 +32,20 @@ def stores(topic: str, *offsets: int, **changes: Any) -> list[tuple[str, Row]]:
     ]  # fmt: skip
 
 
+def begins(topic: str, topic_id: str, *offsets: int, at_offset: int | None = None) -> list[tuple[str, Row]]:
+    """Offsets that it is told by name, one a second, each where its next fetch by id begins, or at `at_offset`."""
+    return [
+        row
+        for second, offset in enumerate(offsets)
+        for row in (
+            ("kafka_offset_fetches", ME | {"ts": at(second), "ts_response": at(second + 0.1), "topic": topic,
+                                           "committed_offset": offset, "error_code": 0}),
+            (FETCHES, ME | {"ts": at(second + 0.2), "topic_id": topic_id,
+                            "fetch_offset": offset if at_offset is None else at_offset}),
+        )
+    ]  # fmt: skip
+
+
 def writes(topic: str, *ends: int, size: int = 5) -> list[tuple[str, Row]]:
     """Batches by name, each between the fetches of two seconds."""
     return [
@@ -68,6 +82,11 @@ BATCH_ENDS = (10, 15, 20, 25, 30, 35, 40)
         ([reads("id1", *ENDS), stores("orders", *ENDS), stores("payments", 25, 900)], {"id1": "orders"}),
         ([reads("id1", *ENDS), stores("orders", *(0 for _ in ENDS))], {}),
         ([reads("id1", *ENDS, replica_id=2), stores("orders", *ENDS)], {}),
+        ([begins("orders", "id1", 28, 90, 120)], {"id1": "orders"}),
+        ([begins("orders", "id1", 28, 28, 90)], {}),
+        ([begins("orders", "id1", 28, 90, 120, at_offset=300)], {}),
+        ([begins("orders", "id1", 28, 90, 120), begins("orders", "id2", 28, 90, 120)], {}),
+        ([begins("orders", "id1", 28, 90, 120), begins("payments", "id1", 28, 90, 120)], {}),
         ([reads("id1", *BATCH_ENDS), writes("orders", *BATCH_ENDS[1:])], {"id1": "orders"}),
         ([reads("id1", *BATCH_ENDS), writes("orders", *BATCH_ENDS[1:5])], {}),
         ([reads("id1", *BATCH_ENDS), writes("orders", *BATCH_ENDS[1:-1], 43)], {}),
@@ -87,6 +106,11 @@ BATCH_ENDS = (10, 15, 20, 25, 30, 35, 40)
         "another name fits here and there",
         "nothing but zeros",
         "a broker replicates",
+        "it begins where it was told",
+        "one offset told twice is one",
+        "it begins elsewhere",
+        "two ids begin there",
+        "two names were told alike",
         "batches between the ends",
         "too few batches",
         "a batch that its log never had",

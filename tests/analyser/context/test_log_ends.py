@@ -6,9 +6,11 @@ from typing import Any
 
 import pytest
 
+import analyser
 from analyser.context.kafka_lag import lag_query
-from analyser.context.log_ends import log_end_query
+from analyser.context.log_ends import END_TABLES, MARKERS, log_end_query
 from tests.analyser.detectors.scenarios.build import at
+from tests.conftest import SAMPLES
 from tests.support.rows import connection_from_rows
 
 Row = dict[str, Any]
@@ -36,6 +38,18 @@ def described(second: float, topic_id: str) -> tuple[str, Row]:
 def committed(second: float, offset: int) -> tuple[str, Row]:
     return "kafka_offset_commits", PLACE | {
         "ts": at(second), "api": "OffsetCommit", "group_id": "g", "committed_offset": offset, "error_code": 0,
+    }  # fmt: skip
+
+
+def written(second: float, end: int, producer: int = 7, **changes: Any) -> tuple[str, Row]:
+    in_transaction = {"transactional": True, "producer_id": producer, "producer_epoch": 0, "ts_response": at(second)}
+    return produced(second, end, **in_transaction | changes)
+
+
+def ended(second: float, producer: int = 7, event: str = "end_txn", **changes: Any) -> tuple[str, Row]:
+    return "kafka_transactions", {
+        "ts": at(second), "ts_response": at(second + 0.01), "cluster_id": "c1", "event": event,
+        "producer_id": producer, "producer_epoch": 0, "error_code": 0, **changes,
     }  # fmt: skip
 
 
@@ -67,6 +81,16 @@ def tables(told: list[tuple[str, Row]]) -> dict[str, list[Row]]:
         ),
         ([described(0, "id1"), fetched(1, 648), described(3, "id1"), fetched(4, 7)], 648),
         ([described(0, "id1"), fetched(1, 648), described(3, "id2")], 648),
+        ([written(1, 648), ended(2)], 649),
+        ([written(1, 640), written(1.5, 648), ended(2), written(3, 654), ended(4)], 655),
+        ([written(1, 648), ended(2), fetched(3, 649)], 649),
+        ([written(1, 648), ended(2, error_code=51), ended(3, error_code=None)], 648),
+        ([written(1, 648), ended(2), ended(2.1), ended(2.2, event="write_txn_markers")], 649),
+        ([written(1, 648), ended(2, event="write_txn_markers", producer_epoch=1)], 649),
+        ([written(1, 640), written(1.1, 648, 8), ended(2), ended(3, 8)], 650),
+        ([written(1, 648), ended(2, producer=9), ended(2, producer_epoch=4)], 648),
+        ([produced(1, 648), ended(2)], 648),
+        ([written(1, 648, ts_response=at(5)), ended(2)], 649),
     ],
     ids=[
         "a batch that all replicas have",
@@ -84,11 +108,36 @@ def tables(told: list[tuple[str, Row]]) -> dict[str, list[Row]]:
         "a late answer of the topic before",
         "the same topic described again",
         "made anew, and nothing told of it",
+        "the marker of a transaction",
+        "each transaction has one",
+        "a fetch sees it too",
+        "an end that was refused or not answered",
+        "asked for again, and written by another broker",
+        "only the brokers' own request is seen",
+        "two at once",
+        "the end of another one",
+        "no transaction",
+        "its answer comes after the end was asked for",
     ],
 )
 def test_the_log_end(told: list[tuple[str, Row]], expected: int) -> None:
     con = connection_from_rows(tables(told))
     assert con.sql(f"SELECT log_end FROM ({log_end_query()})").fetchall() == [(expected,)]
+
+
+@pytest.mark.parametrize(("sample", "least"), [("kafka_healthy", 30), ("kafka_cluster", 20)])
+def test_the_next_batch_begins_behind_the_marker(sample: str, least: int) -> None:
+    with analyser.read(SAMPLES / f"{sample}.pcapng") as capture:
+        for table in END_TABLES:
+            capture.arrow(table)
+        found = capture.connection.sql(f"""
+            SELECT ends.log_end, (SELECT arg_min(base_offset, ts) FROM kafka_produce_batches AS batches
+                                  WHERE batches.topic = ends.topic AND batches.partition = ends.partition
+                                      AND error_code = 0 AND epoch_ns(batches.ts) > ends.at_ns) AS next
+            FROM ({MARKERS}) AS ends(cluster, topic, topic_id, partition, ts, at_ns, log_end)
+            WHERE next IS NOT NULL""").fetchall()
+    assert len(found) >= least
+    assert [end for end, _ in found] == [begin for _, begin in found]
 
 
 def test_the_time_of_the_newest_answer_goes_with_it() -> None:

@@ -93,13 +93,15 @@ def test_cursors(commands: list[Row], expected: list[tuple[Any, ...]]) -> None:
 
 
 def test_a_cursor_goes_over_several_connections() -> None:
-    opened = find(no_cursor_timeout=True, batch_size=10, lsid=SESSION, driver="PyMongo", query_shape="{}")
+    opened = find(
+        no_cursor_timeout=True, batch_size=10, lsid=SESSION, driver="PyMongo", driver_version="4.2", query_shape="{}"
+    )
     commands = [opened, get_more(flow_id="f2"), get_more(flow_id="f3", cursor_exhausted=True)]
-    columns = ("cursor_id", "connections", "flow_id", "command", "shape_id", "batch_size", "lsid", "driver", "database",
-               "no_cursor_timeout", "response_bytes", "last_exchange_id",
+    columns = ("cursor_id", "connections", "flow_id", "command", "shape_id", "batch_size", "lsid", "driver",
+               "driver_version", "database", "no_cursor_timeout", "response_bytes", "last_exchange_id",
                "epoch_ns(ts_ended) - epoch_ns(ts_opened)")  # fmt: skip
     assert made("mongo_cursors", columns, commands) == [
-        (7, 3, "f1", "find", "s", 10, SESSION, "PyMongo", "shop", True, 300, "x2", 2 * MS + MS // 2)
+        (7, 3, "f1", "find", "s", 10, SESSION, "PyMongo", "4.2", "shop", True, 300, "x2", 2 * MS + MS // 2)
     ]
 
 

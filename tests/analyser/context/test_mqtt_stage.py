@@ -9,6 +9,8 @@ import pytest
 from analyser.context.mqtt_stage import add_deliveries
 from analyser.context.stages import STAGE_OF
 from analyser.registry.tables import TABLES
+from analyser.rows.names import with_cut_names
+from dissectors.core.secrets import masked
 from tests.support.rows import connection_from_rows
 
 START = 1_795_000_000_000_000_000
@@ -59,6 +61,7 @@ class Capture:
         self.rows["mqtt_publishes"].append(
             {**place, "message_id": name, "flow_id": flow, "ts": START + at * MS, "topic": topic, "qos": 1, **server}
             | {"direction": "server_to_client" if to_client else "client_to_server", "retain": False, "dup": False}
+            | {"handshake": None if to_client else "complete"}
             | {"payload_bytes": 5, "payload_crc32": crc, "client_id": f"c{flow}", "client_address": f"10.0.0.{flow}"}
             | more
         )
@@ -89,9 +92,28 @@ def test_a_delivery_says_from_whom_to_whom_and_how_long_it_took() -> None:
         "subscriber_flow_id": "2", "subscriber_client_id": "c2", "subscriber_address": "10.0.0.2", "share_name": None,
         "topic_filter": "a/#", "status": "delivered", "delivered_message_id": got, "latency_ms": 2.0, "waited_ms": None,
         "qos": 1, "subscriber": "2", "cause": None, "open_messages": None, "file": "a.pcap", "packet": 4, **SERVER,
+        "copies": 1, "acknowledged_ms": None, "held_up_by": None,
     }  # fmt: skip
     assert (row["ts"].value, row["ts_delivered"].value) == (START + 10 * MS, START + 12 * MS)
     assert counts == {sent: (1, 1), got: (None, None)}
+
+
+def test_a_delivery_says_how_often_it_came_and_when_it_was_acknowledged() -> None:
+    capture = Capture()
+    capture.connect("1")
+    capture.connect("2")
+    capture.connect("3")
+    for topic_filter in ("a/#", "a/+"):
+        capture.subscribe("2", 1, topic_filter)
+    capture.subscribe("3", 1, "a/b")
+    capture.publish("1", 10, "a/b", 77)
+    for flow, at in (("2", 12), ("3", 12), ("2", 13)):
+        capture.publish(flow, at, "a/b", 77, to_client=True, handshake="complete", completed_ms=4.5)
+    rows, _ = capture.result()
+    assert [(row["subscriber"], row["copies"], row["acknowledged_ms"]) for row in rows] == [
+        ("2", 2, 4.5),
+        ("3", 1, 4.5),
+    ]
 
 
 def test_what_is_missing_is_waited_for_until_the_capture_ends() -> None:
@@ -222,13 +244,35 @@ def test_what_the_server_never_took_is_refused(publisher: dict[str, Any], messag
     assert [row["status"] for row in capture.result()[0]] == ["refused"]
 
 
+def test_what_the_server_did_not_confirm_is_not_owed() -> None:
+    capture = Capture()
+    capture.connect("1")  # the packet that closes it may be missing from the capture
+    capture.connect("2")
+    capture.subscribe("2", 1, "a")
+    capture.publish("1", 10, "a", 1, handshake="no_puback")
+    capture.publish("1", 12, "a", 2)
+    assert [row["status"] for row in capture.result()[0]] == ["unknown", "missing"]
+
+
+def test_what_is_cut_is_not_told_to_be_missing() -> None:
+    capture = Capture()
+    capture.connect("1")
+    capture.connect("2")
+    capture.subscribe("2", 1, "a")
+    capture.publish("1", 10, "a", 1, payload_crc32=None)  # a packet with a part of its payload is missing
+    capture.publish("2", 11, "a", 1, to_client=True)
+    capture.publish("1", 12, "a", 2)
+    assert [row["status"] for row in capture.result()[0]] == ["unknown", "missing"]
+
+
 @pytest.mark.parametrize(
     ("subscriber", "unfinished", "cause"),
     [
         ({"maximum_packet_size_bytes": 5}, {}, "packet_too_large"),
         ({}, {"handshake": "no_puback"}, "unacknowledged"),
         ({}, {"handshake": "no_pubcomp", "qos": 2}, "unfinished_qos2"),
-        ({}, {"handshake": "complete"}, None),
+        ({}, {"handshake": "complete", "completed_ms": 1500.0}, "slow"),
+        ({}, {"handshake": "complete", "completed_ms": 900.0}, None),
     ],
 )
 def test_why_a_message_is_missing(subscriber: dict[str, Any], unfinished: dict[str, Any], cause: str | None) -> None:
@@ -239,7 +283,31 @@ def test_why_a_message_is_missing(subscriber: dict[str, Any], unfinished: dict[s
     capture.publish("1", 5, "a", 1)
     capture.publish("2", 6, "a", 1, to_client=True, **unfinished)
     capture.publish("1", 10, "a", 2)
-    assert capture.result()[0][1]["cause"] == cause
+    row = capture.result()[0][1]
+    assert (row["cause"], row["held_up_by"]) == (cause, None if cause == "packet_too_large" else cause)
+
+
+@pytest.mark.parametrize(
+    ("expiry_s", "unfinished", "told"),
+    [
+        (2, {"handshake": "no_puback"}, ("expired", "unacknowledged")),
+        (2, {"handshake": "complete", "completed_ms": 1500.0}, ("expired", "slow")),
+        (2, {"handshake": "complete", "completed_ms": 5.0}, ("expired", None)),
+        (3600, {"handshake": "no_puback"}, ("unacknowledged", "unacknowledged")),
+    ],
+)
+def test_what_expires_in_the_line_is_told_with_what_held_it_up(
+    expiry_s: int, unfinished: dict[str, Any], told: tuple[str, str | None]
+) -> None:
+    capture = Capture()
+    capture.connect("1")
+    capture.connect("2")
+    capture.subscribe("2", 1, "a")
+    capture.publish("1", 5, "a", 1)
+    capture.publish("2", 6, "a", 1, to_client=True, **unfinished)
+    capture.publish("1", 10, "a", 2, message_expiry_s=expiry_s)
+    row = capture.result()[0][1]
+    assert (row["status"], row["cause"], row["held_up_by"]) == ("missing", *told)
 
 
 def test_of_a_group_the_member_that_stands_still_is_named() -> None:
@@ -259,6 +327,23 @@ def test_of_a_group_the_member_that_stands_still_is_named() -> None:
         ("$share/g/a", "2", "delivered"),
         ("$share/g/a", "3", "sent"),
         ("$share/g/a", "3", "missing"),
+    ]
+
+
+@pytest.mark.parametrize(("gap_bytes", "status"), [(0, "missing"), (31, "unknown")])
+def test_where_bytes_of_a_member_are_missing_nobody_knows_what_the_group_got(gap_bytes: int, status: str) -> None:
+    """Also of a member that has left the group when the message is given up."""
+    capture = Capture()
+    capture.connect("1")
+    capture.connect("2", ends=30, closed="client", gap=gap_bytes)
+    capture.connect("3")
+    for flow in ("2", "3"):
+        capture.subscribe(flow, 1, "a", share_name="g")
+    capture.publish("1", 20, "a", 9)
+    capture.publish("1", 60, "b", 10)
+    rows, _ = capture.result()
+    assert [(row["subscriber"], row["subscriber_flow_id"], row["status"]) for row in rows] == [
+        ("$share/g/a", "3", status)
     ]
 
 
@@ -315,3 +400,31 @@ def test_a_message_may_expire_while_its_subscriber_is_away() -> None:
 
 def test_where_nobody_says_whether_the_session_was_there_nothing_is_said() -> None:
     assert absences(away(None)) == []  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("most", [1024, 100], ids=["usual limit", "small limit"])
+def test_long_names_match_and_names_that_are_cut_match_nothing(most: int) -> None:
+    whole, longer = "a/" + "w" * (most - 2), "a/" + "w" * most
+    rows = [(0, whole), (1, longer), (2, "a/x"), (3, "hall (12 characters, long)")]
+    with_cut_names(rows, 1, most)
+    capture = Capture()
+    capture.connect("1")
+    capture.connect("2")
+    capture.subscribe("2", 1, "#")
+    sent = [capture.publish("1", 10 + number, str(topic), 77 + number) for number, topic in rows]
+    found, counts = capture.result()
+    assert {row["message_id"] for row in found} == {sent[0], sent[2], sent[3]}
+    assert counts[sent[1]] == (None, None)
+
+
+def test_a_name_whose_dots_were_masked_is_still_known_as_cut() -> None:
+    rows = [(0, "a/password=" + "w" * 2000)]
+    with_cut_names(rows, 1, 1024)
+    shown = masked(str(rows[0][1]))
+    assert "***" in shown
+    capture = Capture()
+    capture.connect("1")
+    capture.connect("2")
+    capture.subscribe("2", 1, "#")
+    capture.publish("1", 10, shown, 77)
+    assert capture.result()[0] == []

@@ -6,6 +6,8 @@ told twice, once for each cluster, with the numbers that each has alone.
 
 from __future__ import annotations
 
+import re
+
 import pandas as pd
 
 from analyser.inputs import analysis_of
@@ -20,6 +22,7 @@ LATER_NS = 50_000_000
 CLUSTER, OTHER = "d2lyZXdpdG5lc3MtbGFiMQ", "d2lyZXdpdG5lc3MtbGFiMg"
 # The cluster id and the broker's name as Metadata tells them, and the network of the addresses in the headers.
 REPLACED = ((CLUSTER.encode(), OTHER.encode()), (b"10.77.0.", b"10.78.0."), (bytes([10, 77, 0]), bytes([10, 78, 0])))
+_TIME = re.compile(r"\d{4}-\d\d-\d\d [\d:.]+ UTC")
 KEYS = ["group_id", "topic", "partition", "client_id", "member_id", "generation", "committed_offset", "error_code"]
 
 
@@ -37,10 +40,13 @@ def tables(packets: list[Captured]) -> tuple[pd.DataFrame, pd.DataFrame]:
 
 
 def told(findings: pd.DataFrame, cluster: str) -> list[tuple[str, ...]]:
-    """Findings about one cluster, without what its addresses and packets decide."""
+    """Findings about one cluster, without what its addresses, packets and times decide."""
     own = findings[findings["subject"].str.contains(f"cluster={cluster}")]
     columns = own[["code", "severity", "confidence", "subject", "sentence"]].itertuples(index=False, name=None)
-    return sorted(tuple(v.replace(OTHER, CLUSTER).replace("10.78.0.", "10.77.0.") for v in row) for row in columns)
+    return sorted(
+        tuple(_TIME.sub("", text).replace(OTHER, CLUSTER).replace("10.78.0.", "10.77.0.") for text in row)
+        for row in columns
+    )
 
 
 def test_clusters_with_the_same_names_do_not_mix() -> None:

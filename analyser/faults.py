@@ -1,0 +1,64 @@
+"""Faults of our own: what becomes of an exception that no input should be able to cause.
+
+In: the exception. Out: its kind; where it came up, the rest goes on and a remark with CODE says what is left out,
+without a byte of what was read.
+
+The environment variable FAULTS says what else happens: `raise` lets the exception through, as the project's tests do;
+`trace` writes its trace to standard error, as --debug does. It goes along to processes that help.
+What exceptions quote may be a stranger's secret: it is left out of traces too.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+import traceback
+from collections.abc import Iterator
+
+from analyser.words import printable
+
+FAULTS = "WIREWITNESS_FAULTS"
+RAISE, TRACE = "raise", "trace"
+CODE = "dissector_bug"
+# What DuckDB raises when Ctrl-C comes while it runs a query.
+DUCKDB_INTERRUPTED = "Query interrupted"
+# From a quotation mark to the next of its kind, or to the end; no apostrophe within a word is one.
+_QUOTED = re.compile(r"""(?<!\w)b?(['"])(?:(?!\1)[^\\]|\\.)*+(?:\1|$)""", re.DOTALL)
+_MESSAGE_CHARACTERS = 500
+
+
+def caught(error: Exception) -> str:
+    """Its kind; every fault comes through here. Raised again where FAULTS says so, and where it is Ctrl-C."""
+    if isinstance(error, RuntimeError) and str(error) == DUCKDB_INTERRUPTED:
+        raise KeyboardInterrupt from error
+    wanted = os.environ.get(FAULTS)
+    if wanted == RAISE:
+        raise error
+    if wanted == TRACE:
+        for line in trace_lines(error):
+            print(printable(line), file=sys.stderr)
+    return type(error).__name__
+
+
+def described(error: BaseException) -> str:
+    """Its kind and the first line of its message, without what that quotes."""
+    text = _QUOTED.sub("'...'", (str(error).splitlines() or [""])[0])
+    return f"{type(error).__name__}: {text[:_MESSAGE_CHARACTERS]}"
+
+
+def trace_lines(error: BaseException) -> Iterator[str]:
+    """The trace, causes first as Python shows it, with messages as `described` has them."""
+    before = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
+    if before is not None:
+        yield from trace_lines(before)
+        yield ""
+    yield "Traceback (most recent call last):"
+    for entry in traceback.format_tb(error.__traceback__):
+        yield from entry.rstrip().split("\n")
+    yield described(error)
+
+
+def sentence(kind: str, what: str, rest: str) -> str:
+    """What people read. what: where it came up; rest: what that costs them."""
+    return f"a fault of wirewitness itself, {kind} in {what}: {rest}; please report it"

@@ -1,0 +1,148 @@
+"""Files of this process alone. In: where they shall lie. Out: folders and files that nobody else made, led there or is
+at work on, and that go with the process, even one that is killed: what it leaves, the next one removes.
+
+A process holds a lock (flock) on what it makes. The kernel lets go of it when the process ends, however that is.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import re
+import shutil
+import stat
+import tempfile
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from functools import cache
+from pathlib import Path
+
+PREFIX = "wirewitness-tmp-"
+_FOLDER = re.compile(rf"{PREFIX}(?:[a-z]+-)?[a-z0-9_]{{8}}")
+
+
+class TemporaryFolder(tempfile.TemporaryDirectory[str]):
+    """A temporary folder, and an end to those that killed processes left beside it.
+
+    kind: a word for its name. place: the folder that it lies in, by default that for temporary files.
+    """
+
+    def __init__(self, kind: str = "", place: str | os.PathLike[str] | None = None) -> None:
+        beside = str(place or tempfile.gettempdir())
+        _remove_left(beside)
+        held = None
+        while held is None:
+            super().__init__(prefix=f"{PREFIX}{kind}{'-' if kind else ''}", dir=beside, ignore_cleanup_errors=True)
+            held = _held(Path(self.name))
+            if held is None:
+                super().cleanup()
+        self._lock = held
+
+    def cleanup(self) -> None:
+        """Remove it with all that is in it."""
+        super().cleanup()
+        self._let_go()
+
+    def __del__(self) -> None:
+        self._let_go()
+
+    def _let_go(self) -> None:
+        lock, self._lock = getattr(self, "_lock", -1), -1
+        if lock >= 0:
+            os.close(lock)
+
+
+@contextmanager
+def part_of(target: Path, *, folder: bool = False) -> Iterator[Path]:
+    """A new file (or folder) beside `target` that takes its place at the end, or vanishes when writing fails.
+
+    A folder takes no place that something has already. Raises OSError.
+    """
+    _remove_parts(target)
+    held = None
+    while held is None:
+        part = target.with_name(f".{target.name[:200]}.{uuid.uuid4().hex[:8]}.part")
+        if folder:
+            part.mkdir()
+        else:
+            os.close(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o666))
+        held = _held(part)
+    try:
+        yield part
+        (part.rename if folder else part.replace)(target)
+    except BaseException:
+        _remove(part)
+        raise
+    finally:
+        os.close(held)
+
+
+def is_planted(path: str | os.PathLike[str]) -> bool:
+    """Is this a link that somebody else put into a folder where everybody may?
+
+    As the kernel's fs.protected_symlinks has it: in a sticky folder that all can write to, links count that are the
+    user's own or of the folder's owner.
+    """
+    with suppress(OSError):
+        link, folder = os.lstat(path), os.stat(os.path.dirname(os.path.abspath(path)))
+        shared = folder.st_mode & stat.S_IWOTH and folder.st_mode & stat.S_ISVTX
+        return stat.S_ISLNK(link.st_mode) and bool(shared) and link.st_uid not in (os.geteuid(), folder.st_uid)
+    return False
+
+
+@cache
+def _remove_left(place: str) -> None:
+    with suppress(OSError), os.scandir(place) as entries:
+        left = [entry.path for entry in entries if _FOLDER.fullmatch(entry.name)]
+    for path in left:
+        _remove_if_left(Path(path))
+
+
+def _remove_parts(target: Path) -> None:
+    mine = re.compile(rf"\.{re.escape(target.name[:200])}\.[0-9a-f]{{8}}\.part")
+    with suppress(OSError), os.scandir(target.parent) as entries:
+        for path in [entry.path for entry in entries if mine.fullmatch(entry.name)]:
+            _remove_if_left(Path(path))
+
+
+def _remove_if_left(path: Path) -> None:
+    """Remove it where nobody is at work on it, and it is this user's; root clears up after live captures too, which go
+    on as somebody else."""
+    with suppress(OSError):
+        if os.lstat(path).st_uid != os.geteuid() and os.geteuid() != 0:
+            return
+        descriptor = _opened(path)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            _remove(path)
+        finally:
+            os.close(descriptor)
+
+
+def _remove(path: Path) -> None:
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path, ignore_errors=True)
+    else:
+        path.unlink(missing_ok=True)
+
+
+def _held(path: Path) -> int | None:
+    """A descriptor that holds what was just made; None where another process took it for a thing that was left."""
+    try:
+        descriptor = _opened(path)
+    except FileNotFoundError:
+        return None
+    try:
+        with suppress(OSError):  # a file system without locks: nobody removes what is left there
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        if os.path.samestat(os.fstat(descriptor), os.lstat(path)):
+            return descriptor
+    except FileNotFoundError:
+        pass
+    os.close(descriptor)
+    return None
+
+
+def _opened(path: Path) -> int:
+    return os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)

@@ -1,0 +1,38 @@
+"""Secrets in the columns of tables. In: a column as decoded. Out: the same with every secret in its texts masked.
+
+Whatever is made of tables (reports, findings, spans, live, datasets) goes through here, so a secret that a system put
+into a name or an error text is masked in all of it.
+"""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from analyser.registry.model import Column
+from dissectors.core.secrets import TRIGGER, masked, masked_user
+
+# Ids that are made here, addresses, words of protocols; and what applications sent, which is only there when asked for.
+_LEFT_ALONE = frozenset(
+    {
+        "message_id", "flow_id", "exchange_id", "request_message_id", "response_message_id", "file", "request_file",
+        "protocol", "operation", "version", "role", "direction", "status", "error_name", "client_address",
+        "server_address", "src_address", "dst_address", "command", "query_shape", "shape_id", "key", "value", "headers",
+        "request_document", "response_document",
+    }
+)  # fmt: skip
+_USER = "user_name"
+
+
+def masked_column(column: Column, array: pa.Array) -> pa.Array:
+    """The array with its secrets masked; the same where there are none, as nearly always."""
+    if column.kind != "string" or column.name in _LEFT_ALONE or not pa.types.is_string(array.type):
+        return array
+    if column.name == _USER:
+        return pa.array([None if text is None else masked_user(text) for text in array.to_pylist()], pa.string())
+    hits = pc.match_substring_regex(array, TRIGGER)
+    if not pc.any(hits).as_py():
+        return array
+    found = array.filter(pc.fill_null(hits, False))
+    shown = {text: masked(text) for text in found.unique().to_pylist()}
+    return pc.replace_with_mask(array, pc.fill_null(hits, False), pa.array([shown[t] for t in found.to_pylist()]))
