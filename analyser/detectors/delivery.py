@@ -20,13 +20,41 @@ def delivered(message_id: str | None, size: int | None, confirmed: int | None) -
     """
     if not message_id or size is None or confirmed is None:
         return None
-    place = message_id.rpartition("-")[2][1:]
+    place = message_id.rpartition("-")[2]
     return int(place) + size <= confirmed if place.isdigit() else None
 
 
 def request_delivered(exchange: Mapping[str, Any], acked_by_server: int | None) -> bool | None:
     """The same of an exchange's request."""
     return delivered(exchange["request_message_id"], exchange["request_bytes"], acked_by_server)
+
+
+def at_the_first_try(exchange: Mapping[str, Any], connection: Mapping[str, Any] | None) -> bool | None:
+    """Whether the request arrived without a byte of its connection being sent again.
+
+    A sender whose bytes are not confirmed sends them again after about a second (RFC 6298; Linux: 0.2 s), so where none
+    were, the receiver's TCP had all of them by then. False: some were sent again, maybe not these. None: TCP of one
+    side is missing from the capture, or bytes are.
+    connection: gap_bytes, acked_by_server, ts_last_from_server and retransmitted_segments of its flow.
+    """
+    if connection is None or connection["gap_bytes"] or connection["retransmitted_segments"] is None:
+        return None
+    if connection["acked_by_server"] is None or connection["ts_last_from_server"] is None:
+        return None
+    arrived = exchange["status"] not in ("unanswered", None) or request_delivered(
+        exchange, connection["acked_by_server"]
+    )
+    return bool(arrived) and not connection["retransmitted_segments"]
+
+
+def counted_at_once(states: Iterable[bool | None]) -> dict[str, int]:
+    """The same for a finding's numbers."""
+    known = [*states]
+    return {
+        "delivered_at_first_try": known.count(True),
+        "connections_sent_again": known.count(False),
+        "delivery_unknown": known.count(None),
+    }
 
 
 def which_side(states: Iterable[bool | None]) -> str:

@@ -23,6 +23,8 @@ from analyser.severity import Confidence, Severity
 Frames = Mapping[str, pd.DataFrame]
 
 PAGE_SECTIONS = ("Finds", "Why it matters", "How it decides", "False alarms", "References")
+# Before the references: what no capture of one side, or one that begins late, lets the rule conclude.
+LIMITS_SECTION = "What it cannot tell"
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +36,7 @@ class Detector:
     partition_by: key columns; every table in `reads` has them. Empty: the whole capture is one partition.
     detect: (frames, **thresholds) -> findings; pure. Its keyword-only arguments are the thresholds with their defaults.
     rows: table -> SQL boolean, which of its rows are wanted.
+    keys: table -> key column -> the column of that table that is the key there, where it has another name.
     suspects: a SELECT of the key columns over `r_<table>` (the rows wanted, key columns included): only partitions
         that it names are looked at. It must name every partition that could give a finding with the default thresholds.
     """
@@ -47,6 +50,7 @@ class Detector:
     detect: Callable[..., Iterable[Finding]]
     rows: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
     suspects: str | None = None
+    keys: Mapping[str, Mapping[str, str]] = field(default_factory=lambda: MappingProxyType({}))
 
     @property
     def thresholds(self) -> dict[str, Any]:

@@ -88,8 +88,8 @@ def _subject_value(value: object) -> str:
 
 
 def some_evidence(evidence: Iterable[Evidence], limit: int = MAX_EVIDENCE) -> tuple[Evidence, ...]:
-    """The evidence without repeats; when there is more than `limit`, its first and last halves."""
-    unique = list(dict.fromkeys(evidence))
+    """The evidence without repeats and without what names nothing; of more than `limit` the first and last halves."""
+    unique = [one for one in dict.fromkeys(evidence) if one.packet is not None or one.message_id is not None]
     if len(unique) <= limit:
         return tuple(unique)
     half = limit // 2

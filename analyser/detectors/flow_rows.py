@@ -13,11 +13,28 @@ from analyser.detectors.detector import Detector
 from analyser.detectors.findings import Evidence, Finding
 from analyser.detectors.frame_rows import Row
 from analyser.detectors.proof import Proof, proof_of
+from analyser.words import printable
 
 # Columns of flows by which one is named.
 FLOW_COLUMNS = ("flow_id", "protocol", "client_address", "client_port", "server_address", "server_port")
 # So many flows are named in the numbers of one finding; the rest is counted.
 MOST_NAMED = 20
+# Characters of a client's name in a sentence.
+MAX_NAME = 120
+
+
+def named_by(table: str, flows: str) -> str:
+    """SQL on messages or exchanges: one row of each of these flows that says who the client is. flows: their SQL."""
+    column = f"{table[:-1]}_id"
+    return (
+        f"{column} IN (SELECT min({column}) FROM {table} WHERE client_id IS NOT NULL AND flow_id IN "
+        f"(SELECT flow_id FROM flows WHERE {flows}) GROUP BY flow_id)"
+    )
+
+
+def client_names(rows: Iterable[Mapping[str, Any]]) -> dict[str, str]:
+    """The client id, or the application, of each flow, by rows of that kind."""
+    return {row["flow_id"]: row["client_id"] for row in rows if row["client_id"]}
 
 
 def wait_proof(waits: Sequence[Row]) -> Proof:
@@ -32,17 +49,19 @@ def _ends(waits: Iterable[Row]) -> Iterator[Evidence]:
         yield Evidence(wait["file_last"], wait["packet_last"], message_id)
 
 
-def endpoints_text(flow: Mapping[str, Any]) -> str:
-    """`10.0.0.1:50000 and 10.0.0.9:9092 (kafka)`."""
+def endpoints_text(flow: Mapping[str, Any], name: str | None = None) -> str:
+    """`10.0.0.1:50000 (billing-1) and 10.0.0.9:9092 (kafka)`. name: of the client, where it is known."""
     protocol = flow["protocol"] or "unknown protocol"
-    return f"{client_endpoint_text(flow)} and {server_text(flow)} ({protocol})"
+    who = f" ({printable(name, MAX_NAME)})" if name else ""
+    return f"{client_endpoint_text(flow)}{who} and {server_text(flow)} ({protocol})"
 
 
-def flow_numbers(flow: Mapping[str, Any]) -> dict[str, Any]:
+def flow_numbers(flow: Mapping[str, Any], name: str | None = None) -> dict[str, Any]:
     """What a finding about one flow has in its numbers, so that it joins those of the client and the server."""
     return {
         "flow_id": flow["flow_id"],
         "address": flow["client_address"],
+        **({"client_id": name} if name else {}),
         "server": server_of(flow),
     }
 

@@ -20,6 +20,7 @@ Cost, each at least 0
     requests_refused: requests answered with an error or not at all, connections refused.
     wasted_ms: time that requests took beyond what was needed, all of them together.
     left_behind: cursors, sessions and connections opened and not used or not closed.
+    breaches: packets that break the protocol's rules.
     bytes: what was sent without need, or at once.
 """
 
@@ -39,6 +40,7 @@ COSTS: Mapping[str, float] = {
     "requests_refused": 0.2,
     "wasted_ms": 0.001,
     "left_behind": 0.1,
+    "breaches": 0.01,
     "bytes": 0.000_000_1,
 }
 # What rules from before these keys call records delivered again or skipped.

@@ -84,8 +84,10 @@ def _step(detector: Detector, table: str, own: Sequence[str], buckets: Sequence[
 
 def _rows_sql(detector: Detector, table: str, own: Sequence[str], buckets: Sequence[int]) -> str:
     has_id = "topic_id" in TABLES[table].column_names()
+    keys = detector.keys.get(table, {})
     columns = [
-        f"{_KEY_SQL[c] if c in _KEY_SQL and has_id else quoted(c)} AS {quoted(c)}" for c in detector.partition_by
+        f"{_KEY_SQL[c] if c in _KEY_SQL and has_id else quoted(keys.get(c, c))} AS {quoted(c)}"
+        for c in detector.partition_by
     ]
     for name in own:
         is_time = TABLES[table].column(name).kind == "time"

@@ -26,7 +26,8 @@ class Proof(NamedTuple):
 
 def proof_of(rows: Sequence[Mapping[str, Any]], columns: _Columns = _OF_REMARKS) -> Proof:
     """These rows as proof; at least one. columns: their file, packet and message id."""
-    return Proof(min(row["ts"] for row in rows), max(row["ts"] for row in rows), evidence_of(rows, columns))
+    known = [row["ts"] for row in rows if row["ts"] is not None]
+    return Proof(min(known, default=None), max(known, default=None), evidence_of(rows, columns))
 
 
 def evidence_of(rows: Iterable[Mapping[str, Any]], columns: _Columns = _OF_REMARKS) -> Iterator[Evidence]:

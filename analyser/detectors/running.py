@@ -18,6 +18,7 @@ from analyser.detectors.cut import Key, cut
 from analyser.detectors.detector import Detector, Frames
 from analyser.detectors.findings import Finding
 from analyser.detectors.partition_sql import ALL_BUCKETS, BUCKETS, partitions_sql, suspects_sql
+from analyser.detectors.places import located
 
 BATCH_ROWS = 16_384
 # Rows of one partition take up to half a KiB each in pandas, twice while they are put together.
@@ -74,8 +75,8 @@ def found_in(
     failed: list[Failure] | None = None if failures is None else []
     try:
         found = _looked_at(con, detector, buckets, failed, most_rows)
-    except _UNREADABLE as error:
-        if not _is_out_of_memory(error):
+    except Exception as error:
+        if not (isinstance(error, _UNREADABLE) and _is_out_of_memory(error)):
             _failed(failures, Failure(detector.code, (), error))
             return []
         half = len(buckets) // 2
@@ -113,7 +114,7 @@ def _sorted_and_looked_at(
     con: duckdb.DuckDBPyConnection, query: str, detector: Detector, failures: list[Failure] | None, most_rows: int
 ) -> list[Finding]:
     batches = con.sql(query).to_arrow_reader(BATCH_ROWS)
-    return list(detect_sorted(batches, detector, failures, most_rows))
+    return [*located(con, list(detect_sorted(batches, detector, failures, most_rows)))]
 
 
 def _is_out_of_memory(error: Exception) -> bool:

@@ -24,8 +24,6 @@ from analyser.times import NS_PER_S
 
 Row = Mapping[str, Any]
 
-# Rules see causes and consequences at their own pace: evidence of a cause may come so much later.
-_EARLIER_NS = 15 * NS_PER_S
 # So long after a cause is over something may still follow from it, unless the link lasts.
 _LATER_NS = 90 * NS_PER_S
 # Candidates looked at for one consequence: more are alike in everything that is compared.
@@ -75,8 +73,8 @@ class _Alike:
 
     @property
     def operations(self) -> set[Any]:
-        """What the requests did that it is about, where it says so."""
-        return {member.numbers.get("operation") for member in self.members}
+        """What the requests did that it is about, or what kind of trouble it is, where it says so."""
+        return {value for member in self.members for value in _operations(member.numbers)}
 
     @property
     def head(self) -> _Alike:
@@ -194,6 +192,10 @@ def _take_cause(one: _Alike, link: Link, of_value: Mapping[Shared, Sequence[_Ali
         one.cause.followed_by.append(one)
 
 
+def _operations(numbers: Mapping[str, Any]) -> set[Any]:
+    return {value for value in (numbers.get("operation"), numbers.get("kind")) if isinstance(value, str)}
+
+
 def _id(one: _Alike) -> str:
     return str(one.members[0].row["finding_id"])
 
@@ -207,7 +209,13 @@ def _fits(cause: _Alike, one: _Alike, link: Link) -> bool:
     if cause.first_ns is None or cause.last_ns is None or one.first_ns is None or one.last_ns is None:
         return True
     begins_in_time = link.lasts or one.first_ns <= cause.last_ns + _LATER_NS
-    return begins_in_time and one.last_ns >= cause.first_ns - _EARLIER_NS
+    return begins_in_time and one.last_ns >= _began_ns(cause, link) - link.seen_late_s * NS_PER_S
+
+
+def _began_ns(cause: _Alike, link: Link) -> int:
+    """When what the link is about began: one client's story may hold other operations from before."""
+    meant = [one for one in cause.members if not link.of or _operations(one.numbers) & {*link.of}]
+    return min((one.facts.first_ns for one in meant if one.facts.first_ns is not None), default=cause.first_ns or 0)
 
 
 def _agree(common: frozenset[Shared], link: Link) -> bool:
@@ -229,7 +237,9 @@ def _story(head: _Alike) -> Iterable[dict[str, Any]]:
     family = min(_FAMILIES.get(member.row["code"][:3], 0) for member in members)
     # What several findings of a story count is mostly the same records.
     worst_cost = max(member.cost for member in members)
-    order = f"{2 - severity}{family}-{_WORST_COST - min(round(worst_cost), _WORST_COST):012d}"
+    # In thousandths of a record; what cost little stands before what cost nothing that is known.
+    whole_cost = min(max(round(1000 * worst_cost), int(worst_cost > 0)), _WORST_COST)
+    order = f"{2 - severity}{family}-{_WORST_COST - whole_cost:012d}"
     order += f"-{9999 - min(len(members), 9999):04d}-{head.code}-{_id(head)}"
     for place, part in enumerate(parts):
         for number, member in enumerate(part.members):

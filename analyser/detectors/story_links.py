@@ -12,7 +12,7 @@ from typing import NamedTuple
 class Link(NamedTuple):
     """cause: its code. follows: codes of what may follow from it. agree: what both must have in common, one of these
     (`story_facts.py`); addresses only where a client id is not known. lasts: it may follow at any time later, not only
-    while the cause goes on or soon after. of: only causes whose numbers have one of these as `operation`."""
+    while the cause goes on or soon after. of: only causes whose numbers have one of these as `operation` or `kind`."""
 
     cause: str
     follows: tuple[str, ...]
@@ -20,6 +20,15 @@ class Link(NamedTuple):
     lasts: bool = False
     of: tuple[str, ...] = ()
 
+    @property
+    def seen_late_s(self) -> float:
+        """So much later than the first that followed from it evidence of the cause may come."""
+        return 0.0 if self.cause in _REQUESTS else 15.0
+
+
+# Rules see a state (a silence, a wait) at their own pace, and so some time after it began. What a request did, or what
+# its answer told, has the time at which it stood on the wire: nothing before it follows from it.
+_REQUESTS = frozenset({"KAF309", "KAF310", "KAF316"})
 
 # What any trouble of a member does to its group.
 _GROUP_SUFFERS = (
@@ -57,6 +66,13 @@ _PLACE = ("partition", "client")
 # What any trouble of a server of MongoDB or of the way to it does to an application.
 _MONGO_SUFFERS = ("MON101", "MON103", "MON107", "MON112", "MON114")
 
+# Errors of MON102 for which connections are closed, or opened again and again; a conflict, a duplicate key or a time
+# limit leaves them as they are.
+_MONGO_LOSES_CONNECTIONS = (
+    "not primary", "node is recovering", "network between servers", "interrupted", "authentication", "not authorised",
+    "overload", "old driver",
+)  # fmt: skip
+
 LINKS: tuple[Link, ...] = (
     # Never got in.
     Link("KAF310", (*_CLIENT_RETRIES, "KAF301"), ("client", "target", "address")),
@@ -75,7 +91,9 @@ LINKS: tuple[Link, ...] = (
     Link("KAF309", ("KAF304",), ("capture",), of=("AlterClientQuotas",)),
     # The way and the servers.
     Link("NET101", _TRAFFIC_SUFFERS, _WAY),
-    Link("KAF302", _TRAFFIC_SUFFERS, ("client", "server", "address")),
+    Link("NET104", ("KAF301", "KAF303", "KAF306", "KAF314", "MON103", "MON107", "MON112", "NET103", "TCP103", "TCP104"),
+         ("server",)),
+    Link("KAF302", _TRAFFIC_SUFFERS, ("client", "server", "address"), of=("froze", "slow")),
     # Who is in the group, and as whom.
     Link("KAF128", (*_GROUP_SUFFERS, *_CLIENT_RETRIES), ("client", "group")),
     Link("KAF128", _COMMITS_SUFFER, _PLACE),
@@ -100,6 +118,8 @@ LINKS: tuple[Link, ...] = (
     Link("KAF126", ("KAF101", "KAF104"), _CLIENT),
     Link("KAF111", ("KAF105", "KAF110", "KAF303", "KAF107", "KAF108", "KAF114", "KAF115", "KAF116", "KAF121"),
          ("client", "group")),
+    # A broker reads nothing from a connection that a quota makes wait (KIP-219).
+    Link("KAF304", ("TCP102",), ("flow", "client")),
     Link("TCP101", ("TCP102", "TCP103", "TCP105", *_BEHIND), ("flow", "client")),
     Link("TCP102", ("TCP106", *_BEHIND), ("flow", "client")),
     Link("TCP106", _BEHIND, ("flow", "client")),
@@ -141,8 +161,10 @@ LINKS: tuple[Link, ...] = (
     Link("KAF314", ("KAF301", "KAF306", "NET103"), _CLIENT),
     Link("NET103", ("KAF306", "TCP103"), _CLIENT),
     # Other protocols.
+    Link("MQT124", ("TCP103", "NET103", "MQT105", "MQT107", "MQT114"), _CLIENT),
     Link("TCP103", ("MON103", "MQT105"), ("flow",)),
     Link("NET101", _MONGO_SUFFERS, _WAY),
+    Link("NET101", (*_MQTT_SUFFERS, "MQT103", "MQT104"), ("flow", "client")),
     Link("TCP101", ("MON101", "MON103", "MON112"), _WAY),
     Link("TCP104", ("MON103", "MON107", "MON112"), ("server",)),
     Link("TCP103", ("MON107", "MON112"), ("server", "client", "address")),
@@ -151,14 +173,20 @@ LINKS: tuple[Link, ...] = (
     Link("MQT104", (*_MQTT_SUFFERS, "MQT103"), ("flow", "client")),
     Link("MQT103", _MQTT_SUFFERS, ("flow", "client")),
     Link("MQT105", ("MQT107", "MQT108", "MQT115", "MQT119"), ("flow", "client")),
+    # A server may refuse what is above its Receive Maximum one by one (0x97).
+    Link("MQT108", ("MQT111",), ("flow", "client")),
     Link("MQT109", ("MQT111", "MQT114", "MQT115"), ("flow", "client")),
     Link("MQT120", ("MQT115", "MQT123"), ("topic", "client")),
     Link("MQT122", ("MQT114", "NET103"), _CLIENT),
     # An application of MongoDB: how it asks comes before what that costs.
-    Link("MON102", ("MON103", "MON107", "MON112", "NET103"), ("client",)),
+    Link("MON102", ("MON103", "MON107", "MON112", "NET103"), ("client",), of=_MONGO_LOSES_CONNECTIONS),
+    Link("MON116", ("MON101", "MON103", "MON107", "MON112", "MON114", "TCP103"), ("server",)),
     Link("MON105", ("MON101", "MON114"), ("client",)),
-    Link("MON101", ("MON103", "MON114"), ("client",)),
-    Link("MON103", ("MON107", "MON112"), ("client",)),
+    # What takes the time is told by both; who waits for a connection is in trouble whatever the request.
+    Link("MON114", ("MON101", "MON103"), ("client",)),
+    Link("MON101", ("MON103",), ("client",)),
+    # Answers that may only be missing from the capture explain nothing.
+    Link("MON103", ("MON107", "MON112"), ("client",), of=("server", "client", "open")),
     Link("MON107", ("MON109",), ("client",)),
     # The capture itself.
     Link("CAP105", ("CAP101", "CAP102"), ("capture",)),

@@ -5,7 +5,7 @@ Finds
 
 Why it matters
     A request without its response says neither whether it was accepted nor when; a response alone cannot be decoded.
-    Rules that need both sides stay silent on these flows.
+    Rules that need both sides stay silent on these flows. From requests alone KAF112, KAF128 and KAF309 still speak.
 
 How it decides
     No stream byte in one direction, and not both SYNs in the capture (with both, the other side was captured and was

@@ -29,7 +29,7 @@ from analyser.detectors.findings import Evidence, Finding
 from analyser.detectors.flow_rows import FLOW_COLUMNS, MOST_NAMED, endpoints_text
 from analyser.detectors.frame_rows import rows_of
 from analyser.detectors.proof import Proof
-from analyser.words import count
+from analyser.words import count, shown
 
 
 def detect(frames: Frames, *, flows_least: int = 1) -> Iterator[Finding]:
@@ -41,8 +41,9 @@ def detect(frames: Frames, *, flows_least: int = 1) -> Iterator[Finding]:
         yield DETECTOR.finding(
             subject={"clock": "steps"},
             sentence=(
-                f"The time of packets goes back {count(len(steps), 'time')}, first at packet {steps[0]['packet']} of "
-                f"{steps[0]['file']}. Latencies and orders that span such a step are wrong."
+                f"The time of packets goes back {count(len(steps), 'time')}, first at packet "
+                f"{shown(steps[0]['packet'])} of {shown(steps[0]['file'])}. Latencies and orders that span "
+                "such a step are wrong."
             ),
             next_step="Trust packet numbers more than times there; keep the clock of the capturing machine steady.",
             proof=Proof(min(times), max(times), (Evidence(s["file"], s["packet"], None) for s in steps)),
@@ -56,7 +57,7 @@ def detect(frames: Frames, *, flows_least: int = 1) -> Iterator[Finding]:
             if first["hop_latency_ms"] is None
             else (
                 f" The way between the points takes {first['hop_latency_ms']:.3f} ms, "
-                f"their clocks are {first['clock_offset_ms']:.3f} ms apart."
+                f"their clocks are {shown(first['clock_offset_ms'], '.3f')} ms apart."
             )
         )
         yield DETECTOR.finding(

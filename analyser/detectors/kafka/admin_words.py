@@ -1,8 +1,12 @@
-"""What admin requests do, in words, for KAF309. In: an operation of kafka_admin_changes. Out: a verb, what to do."""
+"""What admin requests do, in words, for KAF309. In: operations of kafka_admin_changes. Out: a verb, what to do."""
 
 from __future__ import annotations
 
+import shlex
+from collections.abc import Sequence
 from typing import NamedTuple
+
+from analyser.words import printable
 
 
 class AdminKind(NamedTuple):
@@ -13,9 +17,15 @@ class AdminKind(NamedTuple):
     harmful: bool = False
 
 
-_LOSS = (
-    "Ask who runs this client whether it was intended; KAF114, KAF121 and KAF316 say what groups read again or skipped."
+_ASK = "Ask who runs this client whether it was intended."
+_RESET = "kafka-consumer-groups --bootstrap-server BROKER"
+_LOSS = f"{_ASK} Where its groups stand now: {_RESET} --describe --group GROUP."
+_SHARE = f"{_ASK} Where its groups stand now: kafka-share-groups --bootstrap-server BROKER --describe --group GROUP."
+_CUT = (
+    f"{_ASK} The records are gone for good. A group that had not read them begins at the first one left: "
+    f"{_RESET} --group GROUP --topic TOPIC --reset-offsets --to-earliest --execute."
 )
+_MOST_COMMANDS = 4
 _TOPIC = (
     "Ask who runs this client whether it was intended; take the right to delete (kafka-acls.sh) from who needs none."
 )
@@ -23,7 +33,7 @@ _TOPIC = (
 ADMIN_KINDS: dict[str, AdminKind] = {
     "CreateTopics": AdminKind("made topics"),
     "DeleteTopics": AdminKind("deleted topics", _TOPIC, True),
-    "DeleteRecords": AdminKind("deleted records of", _LOSS, True),
+    "DeleteRecords": AdminKind("deleted records of", _CUT, True),
     "CreatePartitions": AdminKind(
         "added partitions to",
         "Consumers with auto.offset.reset=latest skip what is written to a new partition before they find it; keys go "
@@ -32,8 +42,8 @@ ADMIN_KINDS: dict[str, AdminKind] = {
     "DeleteGroups": AdminKind("deleted groups", _LOSS, True),
     "OffsetDelete": AdminKind("deleted stored offsets of", _LOSS, True),
     "OffsetReset": AdminKind("set stored offsets of", _LOSS, True),
-    "AlterShareGroupOffsets": AdminKind("set start offsets of share groups", _LOSS, True),
-    "DeleteShareGroupOffsets": AdminKind("deleted start offsets of share groups", _LOSS, True),
+    "AlterShareGroupOffsets": AdminKind("set start offsets of share groups", _SHARE, True),
+    "DeleteShareGroupOffsets": AdminKind("deleted start offsets of share groups", _SHARE, True),
     "CreateAcls": AdminKind("added ACLs for"),
     "DeleteAcls": AdminKind(
         "removed ACLs for", "Look whether clients are refused since then (29, 30, 31, 53): KAF205, KAF118."
@@ -56,3 +66,27 @@ ADMIN_KINDS: dict[str, AdminKind] = {
     "RemoveRaftVoter": AdminKind("removed controllers"),
 }
 OTHER_KIND = AdminKind("changed")
+
+
+class Stored(NamedTuple):
+    """Where a group stood before somebody moved or deleted its offset."""
+
+    group: str
+    topic: str
+    partition: int
+    offset: int
+
+
+def put_back_text(before: Sequence[Stored]) -> str:
+    """How to set the offsets that were there; the group must have no members then. Names are quoted for a shell."""
+    commands = [
+        f"{_RESET} --group {_quoted(one.group)} --topic {_quoted(f'{one.topic}:{one.partition}')} --reset-offsets "
+        f"--to-offset {one.offset} --execute"
+        for one in before[:_MOST_COMMANDS]
+    ]
+    more = f" (and {len(before) - _MOST_COMMANDS} more partitions)" if len(before) > _MOST_COMMANDS else ""
+    return f"{_ASK} To go on where the group stood, stop it and run: {'; '.join(commands)}{more}."
+
+
+def _quoted(name: str) -> str:
+    return shlex.quote(printable(name))

@@ -107,15 +107,25 @@ def broker_order(commit: Commit) -> tuple[int, int, int, int, str, int]:
 
 
 def racing(first: Commit, second: Commit) -> bool:
-    """On different flows, and each was sent before the other was answered: either may have been stored last."""
+    """On different flows, and each was sent before the other was answered: either may have been stored last.
+
+    So it is where the time of an answer is not known.
+    """
     if first.flow_id == second.flow_id:
         return False
+    if first.ts_response is None or second.ts_response is None:
+        return True
     return first.ts < second.done_ns and second.ts < first.done_ns
 
 
 def sent_together(first: Commit, second: Commit) -> bool:
-    """The second was on its way before the first was answered: no client could have acted on the answer."""
-    return second.ts < first.done_ns
+    """The second was on its way before the first was answered, as far as is known: nobody acted on the answer."""
+    return first.ts_response is None or second.ts < first.ts_response
+
+
+def may_be_one(first: Identity, second: Identity) -> bool:
+    """Two clients that are the same as far as address and client id of both are known."""
+    return all(None in pair or pair[0] == pair[1] for pair in zip(first, second, strict=True))
 
 
 # Each committer's commits, in broker order: findings take them from here, since looking through all costs squares.
@@ -186,8 +196,8 @@ def committer_numbers(commits: Sequence[Commit]) -> dict[str, Any]:
 
 def commits_numbers(commits: Sequence[Commit]) -> dict[str, Any]:
     """`partitions` and `committers` of a finding about one committer's commits; at least one."""
-    partitions = sorted({f"{c.topic}-{c.partition}" for c in commits})
-    return {"partitions": partitions[: names.MAX_LISTED], "committers": [committer_numbers(commits)]}
+    partitions = names.partition_names((c.topic, c.partition) for c in commits)
+    return {"partitions": partitions, "committers": [committer_numbers(commits)]}
 
 
 def numbers_of_committer(

@@ -12,7 +12,7 @@ from analyser.detectors.detector import Detector, Frames
 from analyser.detectors.findings import Evidence, Finding
 from analyser.detectors.frame_rows import first_value
 from analyser.detectors.kafka.jumps import BY_SOMEBODY, OWN_CHOICE, Cause, Jump, jumps_of
-from analyser.detectors.kafka.names import MAX_LISTED, partition_text, who_numbers, who_text
+from analyser.detectors.kafka.names import MAX_LISTED, partition_names, partition_text, who_numbers, who_text
 from analyser.detectors.kafka.reading import MAX_NAMED, RUNS, proof_of_runs, reader_numbers, runs_of
 from analyser.severity import Severity
 from analyser.times import moment_text, time_text
@@ -118,7 +118,7 @@ def numbers_of(jumps: list[Jump]) -> dict[str, Any]:
         "ts_change": time_text(first.run.ts_change) if changed else None,
         "ts_first": time_text(min(run.ts for run in runs)),
         "ts_last": time_text(max(run.ts for run in runs)),
-        "partitions": sorted({f"{run.topic}-{run.partition}" for run in runs})[:MAX_LISTED],
+        "partitions": partition_names(run.place for run in runs),
         "by_partition": [jump.numbers for jump in jumps[:MAX_LISTED]],
         "clients": [*by, *(one for one in reader_numbers(runs) if one not in by)],
     }

@@ -3,8 +3,10 @@
 In: runs of reading. Out: a `Jump` for each that began above or below the group's last stored offset, with its cause.
 
 Only a begin that was seen counts: the reader asked for the group's offset (OffsetFetch), or was refused with
-OFFSET_OUT_OF_RANGE, after it had read the partition last. A group whose offset is not known from before is silent. An
-answer above the last commit seen tells of a commit that the capture is without, so it counts as stored.
+OFFSET_OUT_OF_RANGE, after it had read the partition last. Where bytes of its address are missing since then, it may
+have fetched unseen before: then records count as skipped only where it was told that offset. A group whose offset is
+not known from before is silent. An answer above the last commit seen tells of a commit that the capture is without, so
+it counts as stored.
 """
 
 from __future__ import annotations
@@ -99,11 +101,17 @@ def jump_of(run: Run) -> Jump | None:
         return None
     skipped = max(begins - max(stored, run.group_offset_before or 0), 0)
     again = max(stored - begins, 0)
-    if not skipped and not again:
+    if (not skipped and not again) or (skipped and _may_have_begun_before(run)):
         return None
     log_start = run.log_start_offset
     gone = min(max(log_start - stored, 0), skipped) if log_start is not None and log_start >= 0 else None
     return Jump(run, _cause(run, stored), stored, begins, skipped, again, gone)
+
+
+def _may_have_begun_before(run: Run) -> bool:
+    """Bytes are missing, and nobody told it to begin where the first fetch seen is. A gap is noticed late."""
+    gap, told = run.ts_last_gap, run.first_offset == run.answered_offset or run.ts_listed is not None
+    return gap is not None and gap >= (run.ts_stored or 0) and not told
 
 
 def _baseline(run: Run) -> int | None:

@@ -17,9 +17,9 @@ How it decides
     two commits lie within a window of `window_gaps` x the median time between commits of one identity, at least
     `window_s` seconds.
     critical: a return whose generation (or member epoch) is not above that of the other's commit. An accepted commit
-        proves membership, so both were members at once; unless each had the partition assigned when it committed: a
-        group that is deleted begins again at generation 1.
-    warning: a return where the membership is not on the wire (generation -1, no member id).
+        proves membership, so both were members at once; unless each had the partition assigned when it committed, or
+        it is the committer's first one in the lower generation: a group that is deleted begins again at generation 1.
+    warning: `without_members` returns where the membership is not on the wire (generation -1, no member id).
     info: the committer changed and nobody came back within the window, or came back in a newer generation: a hand-over.
         Silent where the assignments in the capture show that the new committer owns the partition.
     Gaps in the capture only hide commits: what was seen stands.
@@ -29,6 +29,10 @@ False alarms
     that restarts gets a new member id in the same generation; that is a single hand-over. A partition that moves away
     and comes back does so in newer generations. Two connections that commit at the same moment are not ordered by this
     rule: it only asks who committed, not in which order two racing commits were stored.
+
+What it cannot tell
+    Requests alone say nothing, since only an accepted commit counts. What was written before the capture began is not
+    seen: a first return may be a second one.
 
 References
     segmentio/kafka-go#1308. Kafka ClassicGroup and ConsumerGroup validateOffsetCommit. KIP-848, KIP-1251.
@@ -56,12 +60,13 @@ from analyser.detectors.kafka.commits import (
     committer_numbers,
     committer_text,
     group_text,
+    may_be_one,
     offsets_text,
     partition_key,
     partition_text,
 )
 from analyser.severity import Confidence, Severity
-from analyser.times import NS_PER_S
+from analyser.times import NS_PER_S, period_text
 from analyser.words import count
 
 KEYS = ("cluster_id", "group_id", "topic", "partition")
@@ -70,13 +75,23 @@ _MOST_NAMED = 5
 
 
 class _Turn(NamedTuple):
-    """Another identity's commit, and the commit that came right after it."""
+    """Another identity's commit, and the commit that came right after it.
+
+    known: who wrote the second one had written in that generation before.
+    """
 
     other: Commit
     again: Commit
+    known: bool = False
+
+    @property
+    def commits(self) -> tuple[Commit, Commit]:
+        return self.other, self.again
 
 
-def detect(frames: Frames, *, window_gaps: float = 3.0, window_s: float = 60.0) -> Iterator[Finding]:
+def detect(
+    frames: Frames, *, window_gaps: float = 3.0, window_s: float = 60.0, without_members: int = 2
+) -> Iterator[Finding]:
     """At most one finding for the partition: the worst that is true."""
     frame = frames[COMMITS]
     commits = _without_single_resets([c for c in commits_of(frame) if c.accepted])
@@ -85,9 +100,9 @@ def detect(frames: Frames, *, window_gaps: float = 3.0, window_s: float = 60.0) 
         return
     returns, hand_overs = _turns(commits, _window_ns(committers, window_gaps, window_s))
     together = [turn for turn in returns if _members_at_once(turn)]
-    unknown = [turn for turn in returns if not (turn.other.in_generation and turn.again.in_generation)]
+    unknown = [turn for turn in returns if _no_membership(turn)]
     cluster = first_value(frame, "cluster_id")
-    if together or unknown:
+    if together or len(unknown) >= without_members:
         yield _dual(cluster, commits, committers, together or unknown, bool(together))
         return
     unexplained = [turn for turn in (*hand_overs, *returns) if not _owns(turn.again)]
@@ -110,23 +125,36 @@ def _turns(commits: Sequence[Commit], window_ns: float) -> tuple[list[_Turn], li
     """(returns within the window, all other changes of the committer)."""
     returns: list[_Turn] = []
     hand_overs: list[_Turn] = []
-    seen = {commits[0].identity}
+    seen = {commits[0].identity: {commits[0].generation}}
     for other, again in pairwise(commits):
         if other.identity != again.identity:
             came_back = again.identity in seen and again.done_ns - other.done_ns <= window_ns
-            (returns if came_back else hand_overs).append(_Turn(other, again))
-        seen.add(again.identity)
+            known = again.generation in seen.get(again.identity, ())
+            (returns if came_back else hand_overs).append(_Turn(other, again, known))
+        seen.setdefault(again.identity, set()).add(again.generation)
     return returns, hand_overs
 
 
+def _no_membership(turn: _Turn) -> bool:
+    """Of one of them at least no membership is on the wire; one client with and without a member id may be one."""
+    other, again = turn.commits
+    one_client = may_be_one(other.client, again.client) and not (other.member_id and again.member_id)
+    return not one_client and not (other.in_generation and again.in_generation)
+
+
 def _members_at_once(turn: _Turn) -> bool:
-    """Both were members of one generation, and not each of them the owner at its time."""
-    other, again = turn
+    """Both were members of one generation, and not each of them the owner at its time.
+
+    A lower one that it has only just got is that of a group that begins anew.
+    """
+    other, again = turn.commits
     if other.generation is None or again.generation is None:
         return False
     if _owns(other) and _owns(again):
         return False  # each had the partition then; generations begin again at 1 in a group that was deleted
-    return other.in_generation and again.in_generation and again.generation <= other.generation
+    if again.generation > other.generation or not (other.in_generation and again.in_generation):
+        return False
+    return again.generation == other.generation or turn.known
 
 
 def _owns(commit: Commit) -> bool:
@@ -136,7 +164,7 @@ def _owns(commit: Commit) -> bool:
 def _dual(
     cluster: str | None, commits: Sequence[Commit], committers: Committers, turns: Sequence[_Turn], together: bool
 ) -> Finding:
-    identities = dict.fromkeys(c.identity for turn in turns for c in turn)
+    identities = dict.fromkeys(c.identity for turn in turns for c in turn.commits)
     own = {i: committers[i] for i in identities}
     stale = min(own.values(), key=lambda some: (some[-1].committed_offset, max(c.committed_offset for c in some)))
     last, highest = commits[-1], max(c.committed_offset for c in commits)
@@ -150,7 +178,8 @@ def _dual(
     state = "while they were members at the same time" if together else "and no membership of theirs is on the wire"
     replay = highest - last.committed_offset
     sentence = (
-        f"{group_text(last)}: {len(own)} committers write {partition_text(last)} in turn, {state}: {who}{more}. "
+        f"{group_text(last)}: {len(own)} committers write {partition_text(last)} in turn, {state}, "
+        f"{period_text(min(turn.other.ts for turn in turns), max(turn.again.ts for turn in turns))}: {who}{more}. "
         f"The broker accepted all of it, and the last one wins: the stored offset is {last.committed_offset}, the "
         f"highest was {highest}. {_replay_text(replay, worst)}"
     )
@@ -196,7 +225,7 @@ def _next_step(stale: Commit) -> str:
 def _hand_over(
     cluster: str | None, commits: Sequence[Commit], committers: Committers, turns: Sequence[_Turn]
 ) -> Finding:
-    other, again = turns[-1]
+    other, again = turns[-1].commits
     times = "" if len(turns) == 1 else f" (the committer changed {len(turns)} times)"
     sentence = (
         f"{group_text(again)}: commits of {partition_text(again)} went over from {committer_text(other)}, "
@@ -225,7 +254,7 @@ def _finding(
     next_step: str,
     measured: dict[str, Any],
 ) -> Finding:
-    proof = [c for turn in turns for c in turn]
+    proof = [c for turn in turns for c in turn.commits]
     key = partition_key(cluster, proof[0])
     identities = dict.fromkeys(c.identity for c in proof)
     return DETECTOR.finding(

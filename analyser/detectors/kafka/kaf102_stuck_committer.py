@@ -17,7 +17,10 @@ How it decides
       of this client at or below the value lies between, or
     - its fetch position is ahead of it and moved on since.
     `returns` returns to one value are a finding: critical when commits were ahead, warning when only the fetch position
-    was (the application may be slow, or it forgot to commit).
+    was (the application may be slow, or it forgot to commit); info where only its own commits were ahead and none of
+    its fetches is in the capture, since it may have turned back by itself. Where only the fetch position was ahead the
+    returns last 5 s or more (`behind_s`), or the value is the last that it committed: one that commits on and on while
+    it works through what it fetched, after a broker that stood still say, repeats a value for a moment.
     Ahead means more than one offset, or one while the log end is further: the last offset of a log can be a control
     record, which no application sees.
 
@@ -25,6 +28,10 @@ False alarms
     An automatic committer that repeats an unchanged position while nothing is fetched is not a finding. Neither is a
     consumer that waits with its prefetched messages: its fetch position does not move. One that skips messages without
     committing (a filter with manual commits) looks stuck until it commits: that is the warning.
+
+What it cannot tell
+    Requests alone say nothing, since only an accepted commit counts. A capture at the coordinator alone lacks the
+    fetches that other brokers get: KAF103 then counts what went back, and this rule says as info who repeats what.
 
 References
     Burrow's STALL rule, but per committer: over all commits of a partition two committers never stall.
@@ -52,15 +59,18 @@ from analyser.detectors.kafka.commits import (
     Identity,
     committer_text,
     group_text,
+    may_be_one,
     partition_key,
     partition_text,
 )
 from analyser.detectors.kafka.positions import READ_TABLES, Reads, reads_of
 from analyser.detectors.proof import Proof
+from analyser.times import NS_PER_S, period_text
 from analyser.words import count
 
 KEYS = ("cluster_id", "topic", "partition")
 _OTHERS = 64
+_UNSEEN = " It may have turned back by itself each time: its fetches of this partition are not in the capture."
 
 
 class _Group(NamedTuple):
@@ -102,7 +112,7 @@ class _Worst(NamedTuple):
     position: int
 
 
-def detect(frames: Frames, *, returns: int = 5) -> Iterator[Finding]:
+def detect(frames: Frames, *, returns: int = 5, behind_s: float = 5.0) -> Iterator[Finding]:
     """One finding per group, committer and value."""
     accepted = commit_columns(frames[COMMITS]).accepted()
     if len(accepted) <= returns:
@@ -112,8 +122,17 @@ def detect(frames: Frames, *, returns: int = 5) -> Iterator[Finding]:
     for commits in accepted.groups():
         group = _Group(commits, commits.committers(), {})
         for (_, value), found in _returns(group, reads).items():
-            if len(found.rows) >= returns:
-                yield _finding(cluster, group, value, found)
+            if len(found.rows) >= returns and not _came_on(group, found, behind_s * NS_PER_S):
+                yield _finding(cluster, group, value, found, reads)
+
+
+def _came_on(group: _Group, found: _Returns, behind_ns: float) -> bool:
+    """Did nobody but the fetch position get ahead, for a moment, and the committer commit more after it?"""
+    first, last = found.rows[0], found.rows[-1]
+    if max(found.ahead) >= 0 or group.commits.ts[last] - group.commits.ts[first] >= behind_ns:
+        return False
+    later = group.commits.offset[last:][group.committers[last:] == group.committers[last]]
+    return bool(later.max() > later[0])
 
 
 def _returns(group: _Group, reads: Reads) -> dict[tuple[int, int], _Returns]:
@@ -158,15 +177,19 @@ class _Search:
         who, offset = self.committers[row], self.offsets[row]
         other = self.highest.by_others(who, seen.first)
         if other >= 0 and self._is_ahead(self.offsets[other], row):
-            return other, self.offsets[other]
+            # One client under two identities, with a member id and without: it may have turned back as well.
+            same = self._client_of[other] == self._client_of[row]
+            return None if same and self._went_back(row, seen, offset) else (other, self.offsets[other])
         own = self.highest.by_itself(who, seen.last)
         if own >= 0 and self._is_ahead(self.offsets[own], row):
-            client = self._clients[self._client_of[row]]
-            went_back = self._reads.went_back(client, self._ts[seen.last], self._ts[row], offset)
-            return None if went_back else (own, self.offsets[own])
+            return None if self._went_back(row, seen, offset) else (own, self.offsets[own])
         position = self.positions[row]
         moved = UNKNOWN < seen.position < position
         return (-1, position) if moved and self._is_ahead(position, row) else None
+
+    def _went_back(self, row: int, seen: _Last, offset: int) -> bool:
+        client = self._clients[self._client_of[row]]
+        return self._reads.went_back(client, self._ts[seen.last], self._ts[row], offset)
 
     def _is_ahead(self, offset: int, row: int) -> bool:
         """More than one offset ahead, or exactly one while the log is known to go on behind it."""
@@ -208,27 +231,32 @@ class _Highest:
         return best
 
 
-def _finding(cluster: str | None, group: _Group, value: int, found: _Returns) -> Finding:
+def _finding(cluster: str | None, group: _Group, value: int, found: _Returns, reads: Reads) -> Finding:
     commits, committers = group.commits, group.committers
     rows, ahead, positions = (np.frombuffer(held, np.int64) for held in found)
     last, who = commits[int(rows[-1])], int(committers[rows[-1]])
     same_value = np.flatnonzero((committers == who) & (commits.offset == value))
+    period = (int(commits.ts[same_value].min()), int(commits.ts[same_value].max()))
     furthest = int(positions.argmax())
     worst = _Worst(commits[int(ahead[furthest])] if ahead[furthest] >= 0 else None, int(positions[furthest]))
     overtaken = ahead[ahead >= 0]
+    ahead_of = dict(zip(committers[overtaken].tolist(), overtaken.tolist(), strict=True))
+    by_others = any(_is_other(commits[row], last) for one, row in ahead_of.items() if one != who)
+    # Where it reads is not known: it may have turned back by itself each time.
+    clients = {commits[int(row)].client for row in (*overtaken[-1:], *rows[-2:])}
+    unseen = len(overtaken) > 0 and not by_others and not all(map(reads.sees_fetches, clients))
     others = dict.fromkeys([who, *committers[overtaken].tolist()])
     proof = np.stack([ahead, rows], axis=1).reshape(-1)
     key = partition_key(cluster, last)
     return DETECTOR.finding(
-        severity="critical" if len(overtaken) else "warning",
-        confidence="high" if len(overtaken) else "medium",
+        severity="info" if unseen else "critical" if len(overtaken) else "warning",
+        confidence="low" if unseen else "high" if len(overtaken) else "medium",
         provisional=not len(overtaken),
         subject=key,
-        sentence=_sentence(last, value, len(same_value), worst),
+        sentence=_sentence(last, value, len(same_value), worst, period) + (_UNSEEN if unseen else ""),
         next_step=_next_step(last, len(overtaken) > 0),
         proof=Proof(
-            int(commits.ts[same_value].min()),
-            int(commits.ts[same_value].max()),
+            *period,
             commits.evidence(np.concatenate([same_value[:1], proof[proof >= 0]])),
         ),
         numbers={
@@ -245,7 +273,12 @@ def _finding(cluster: str | None, group: _Group, value: int, found: _Returns) ->
     )
 
 
-def _sentence(last: Commit, value: int, times: int, worst: _Worst) -> str:
+def _is_other(one: Commit, last: Commit) -> bool:
+    """Not the same client, as far as is known, with a member id and without."""
+    return bool(one.member_id and last.member_id) or not may_be_one(one.client, last.client)
+
+
+def _sentence(last: Commit, value: int, times: int, worst: _Worst, period: tuple[int, int]) -> str:
     if worst.ahead is None:
         ahead = f"although it had fetched up to {worst.position}"
     elif worst.ahead.identity == last.identity:
@@ -254,7 +287,8 @@ def _sentence(last: Commit, value: int, times: int, worst: _Worst) -> str:
         ahead = f"although {committer_text(worst.ahead)} had committed {worst.position}"
     return (
         f"{group_text(last)}: {committer_text(last)} wrote offset {value} of {partition_text(last)} "
-        f"{times} times {ahead}. Whoever starts at {value} gets {count(worst.position - value, 'message')} again."
+        f"{times} times, {period_text(*period)}, {ahead}. Whoever starts at {value} gets "
+        f"{count(worst.position - value, 'message')} again."
     )
 
 

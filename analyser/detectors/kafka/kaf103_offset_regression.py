@@ -20,6 +20,8 @@ How it decides
     seek (info): between the two commits this client fetched at or below the lower offset, or ListOffsets or OffsetFetch
         told it that very offset (any below it too, if it sent no Fetch in that time).
     admin reset (info): no member id, by a client that commits the partition once.
+    sent again (info): the coordinator was moving and had refused this commit (errors 14, 15, 16), the client's library
+        sent it again within 30 s, and its next commits made it good within 5 s.
     stale: everything else. The same member wrote an older offset of its own (commits built at the same time and sent
         out of order), or another member wrote an old one. warning; critical from `repeated` times on.
     transaction (info): the commit before is a TxnOffsetCommit; when its transaction was aborted, work starts again at
@@ -31,6 +33,11 @@ How it decides
 False alarms
     A rewind whose Fetch went to a broker that was not captured. Two racing connections are left out, so a real step
     back between them can be missed.
+
+What it cannot tell
+    Only accepted commits count: of requests alone nothing is said, nor of answers alone, which name no offset. In a
+    capture that begins late the first commit seen is compared with none. A capture at the coordinator alone lacks the
+    fetches that other brokers get: then a seek cannot be excluded, and the sentence says so.
 
 References
     Burrow's REWIND rule, without its waiver for offsets that recovered. IBM/sarama#2940, fixed by #2947 in v1.43.3.
@@ -59,6 +66,7 @@ from analyser.detectors.kafka.commits import (
     racing,
     sent_together,
 )
+from analyser.detectors.kafka.coordinator_moves import LATER, MADE_GOOD_S, MOVING, Refused, is_made_good
 from analyser.detectors.kafka.jump_findings import cause_text, numbers_of
 from analyser.detectors.kafka.jumps import MOVED_SQL, OWN_CHOICE, Jump, is_made_anew, jump_of
 from analyser.detectors.kafka.positions import READ_TABLES, Reads, explained_by_reading, reads_of
@@ -68,7 +76,7 @@ from analyser.severity import Confidence, Severity
 from analyser.words import count
 
 KEYS = ("cluster_id", "topic", "partition")
-Cause = Literal["moved", "seek", "admin reset", "transaction", "stale"]
+Cause = Literal["moved", "seek", "admin reset", "transaction", "sent again", "stale"]
 
 
 class _Step(NamedTuple):
@@ -130,15 +138,17 @@ class _Steps(NamedTuple):
 
 def detect(frames: Frames, *, repeated: int = 2) -> Iterator[Finding]:
     """One finding per group, committer, and kind of step (by the same committer or over another's offset)."""
-    accepted = commit_columns(frames[COMMITS]).accepted()
-    groups = [group for group in accepted.groups() if (np.diff(group.offset) < 0).any()]
+    commits = commit_columns(frames[COMMITS])
+    accepted = commits.accepted()
+    groups = [group for group in accepted.groups() if group[0].group_id and (np.diff(group.offset) < 0).any()]
     if not groups:
         return
     cluster, reads = first_value(frames[COMMITS], "cluster_id"), reads_of(frames)
     begun = [run for run in runs_of(frames[RUNS]) if is_made_anew(run) or jump_of(run) is not None]
-    for commits in groups:
-        own = [run for run in begun if run.group_id == commits[0].group_id]
-        for steps in _steps(commits, reads, own):
+    refused = Refused(commits.commits(np.flatnonzero(np.isin(commits.numbers["error_code"], MOVING))))
+    for group in groups:
+        own = [run for run in begun if run.group_id == group[0].group_id]
+        for steps in _steps(group, reads, own, refused):
             yield _finding(cluster, steps, reads=reads, repeated=repeated)
 
 
@@ -146,8 +156,9 @@ def _pairs(commits: CommitColumns, rows: Integers) -> Iterator[_Step]:
     return map(_Step, commits.commits(rows - 1), commits.commits(rows))
 
 
-def _steps(commits: CommitColumns, reads: Reads, begun: Sequence[Run]) -> Iterator[_Steps]:
-    """The steps back of a group by committer and kind, in order of the first of each. begun: by time."""
+def _steps(commits: CommitColumns, reads: Reads, begun: Sequence[Run], refused: Refused) -> Iterator[_Steps]:
+    """The steps back of a group by committer and kind, in order of the first of each. begun: by time. refused: by
+    coordinators that moved."""
     committers = commits.committers()
     times = np.bincount(committers)
     found: dict[tuple[int, bool, Cause], list[int]] = {}
@@ -160,6 +171,9 @@ def _steps(commits: CommitColumns, reads: Reads, begun: Sequence[Run]) -> Iterat
             continue
         jump = None if moved is None else jump_of(moved)
         cause = _cause(step.before, step.after, reads, once=times[who] == 1) if jump is None else "moved"
+        if cause == "stale" and refused.is_sent_again(step.after):
+            later = map(commits.__getitem__, range(row + 1, min(row + 1 + LATER, len(commits))))
+            cause = "sent again" if is_made_good(step.before, step.after, later) else cause
         key = (who, bool(committers[row - 1] == who), cause)
         found.setdefault(key, []).append(row)
         jumps.setdefault(key, []).extend([] if jump is None else [jump])
@@ -249,6 +263,11 @@ def _sentence(steps: _Steps, worst: _Step, again: int | None, reads: Reads) -> s
         )
     if cause == "admin reset":
         return f"{head}: {who} set it, as an admin tool does; before it {committer_text(before)} had committed.{twice}"
+    if cause == "sent again":
+        return (
+            f"{head}: {who} sent it again after the group's coordinator, which was moving, had refused it, and stored "
+            f"the newer offset again within {MADE_GOOD_S} s."
+        )
     if cause == "transaction":
         return f"{head}: the offset before {who} was committed in a transaction, which may have been aborted."
     doubt = "" if reads.sees_fetches(after.client) else " (its fetches of this partition are not in the capture)"
@@ -266,6 +285,8 @@ def _still_back(stored: int, highest: int) -> str:
 def _next_step(cause: Cause, worst: _Step, same: bool, together: int) -> str:
     if cause == "transaction":
         return "Nothing to do if the transaction was aborted: what it wrote was taken back with it."
+    if cause == "sent again":
+        return "Look at why the coordinator moved; a member that took the partition over meanwhile read this again."
     if cause != "stale":
         return (
             "Look whether handling these messages twice did harm (payments, counters, mails). If no replay was meant, "
@@ -298,12 +319,12 @@ DETECTOR = Detector(
     reads={COMMITS: COMMIT_COLUMNS, **READ_TABLES, RUNS: RUN_COLUMNS},
     partition_by=KEYS,
     detect=detect,
-    rows={COMMITS: "error_code = 0", RUNS: MOVED_SQL},
+    rows={COMMITS: f"error_code IN {(0, *MOVING)}", RUNS: MOVED_SQL},
     suspects=f"""
         SELECT cluster_id, topic, partition FROM (
             SELECT cluster_id, topic, partition, committed_offset, max(committed_offset) OVER (
                 PARTITION BY cluster_id, group_id, topic, partition ORDER BY coalesce(ts_response, ts)
                 RANGE BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW) AS highest
-            FROM r_{COMMITS})
+            FROM r_{COMMITS} WHERE error_code = 0)
         WHERE committed_offset < highest""",
 )

@@ -11,12 +11,19 @@ How it decides
     The owner comes from the assignments in the capture (SyncGroup of the leader or of a member, ConsumerGroupHeartbeat,
     describe answers) at the time of the commit: critical, confidence high. Where no assignment is in the capture, the
     owner is the one member of this group whose client fetched the partition in the last seconds before the commit:
-    warning, confidence low. Commits without member id are left to KAF106.
+    warning, confidence low. Commits without member id are left to KAF106. Nothing is said of the owner's own
+    client (address and client id) under another member id, when the owner's last commit is earlier: it was started
+    again.
 
 False alarms
     A member that must give a partition up may commit it until another member gets it: in that time the partition has no
     owner, and nothing is reported. Owners known from fetches only can be wrong when two members share address and
     client id; then no owner is concluded.
+
+What it cannot tell
+    In a capture that begins after the last rebalance there is no assignment: then only who reads is known. Requests
+    alone say nothing, since only an accepted commit counts. After a hole in the capture owners are not known until the
+    next assignment.
 
 References
     Kafka ClassicGroup and ConsumerGroup validateOffsetCommit; KIP-1251 checks partitions only for a lagging epoch.
@@ -40,10 +47,12 @@ from analyser.detectors.kafka.commits import (
     committer_numbers,
     committer_text,
     group_text,
+    may_be_one,
     offsets_text,
     partition_key,
     partition_text,
 )
+from analyser.times import period_text
 from analyser.words import count
 
 KEYS = ("cluster_id", "group_id", "topic", "partition")
@@ -56,9 +65,15 @@ def detect(frames: Frames, *, commits_least: int = 1) -> Iterator[Finding]:
     committers = by_identity(commits)
     for own in committers.values():
         foreign = [c for c in own if c.member_id and c.owner_member_id and c.owner_member_id != c.member_id]
+        foreign = [c for c in foreign if not _goes_on(c, committers.get((c.owner_member_id,), ()))]
         sure = [c for c in foreign if c.ownership_confidence == "high"]
         if len(foreign) >= commits_least:
             yield _finding(cluster, committers, sure or foreign, sure=bool(sure), stored=commits[-1].committed_offset)
+
+
+def _goes_on(commit: Commit, owners: Sequence[Commit]) -> bool:
+    """The owner's client has stopped under its member id, and commits under this one: it was started again."""
+    return bool(owners) and may_be_one(owners[-1].client, commit.client) and owners[-1].done_ns < commit.ts
 
 
 def _finding(
@@ -82,8 +97,8 @@ def _finding(
         subject=key,
         sentence=(
             f"{group_text(last)}: {committer_text(last)} committed {offsets_text(foreign)} for "
-            f"{partition_text(last)} in {count(len(foreign), 'commit')}, but the partition {how} {named}. The "
-            "broker took it: it does not check who owns a partition."
+            f"{partition_text(last)} in {count(len(foreign), 'commit')} {period_text(foreign[0].ts, last.ts)}, but the "
+            f"partition {how} {named}. The broker took it: it does not check who owns a partition."
         ),
         next_step=(
             f"Find out why the process behind {committer_text(last)} still commits this partition: offsets kept past a "

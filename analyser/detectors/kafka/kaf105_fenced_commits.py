@@ -13,7 +13,8 @@ How it decides
     its member id was: whoever joins again gets a new one. Requests that were on their way together count once; 113 may
     stand at single partitions of a request. A refusal is healed when the same client later has a commit accepted for
     one of the same partitions, at the refused offset or above. 27 is everyday while a rebalance is under way, and
-    healed when the client has any later commit accepted.
+    healed when the client has any later commit accepted. A later commit whose answer the capture lost may have been
+    accepted, and one of a topic without a known name may be of that topic: both heal.
     warning: `zombie` refusals that are not healed. Under one member id the client does not notice that it is out;
     under several it is thrown out again and again, each time before it stores what it did.
     info: fewer. Nothing is said of refusals that are all healed by 22, 25 or 27, nor of fewer than `zombie` of these
@@ -22,6 +23,10 @@ How it decides
 
 False alarms
     Two processes of one host that share a client id count as one client.
+
+What it cannot tell
+    Of requests alone nothing is said: the errors are in the answers. A capture that begins late lacks the refusals from
+    before, and one that ends early the commit that heals.
 
 References
     Kafka protocol errors. KIP-345 (82), KIP-848 (110, 113), KIP-1251 (113 at partitions).
@@ -51,8 +56,8 @@ from analyser.detectors.kafka.commits import (
     requests_of,
     sent_together,
 )
-from analyser.detectors.kafka.names import MAX_LISTED
-from analyser.times import NS_PER_S
+from analyser.detectors.kafka.names import partition_names
+from analyser.times import NS_PER_S, period_text
 from analyser.words import count
 
 KEYS = ("cluster_id", "group_id", "client_address", "client_id")
@@ -121,16 +126,19 @@ def _around(refused: Sequence[Commit], moves: Sequence[int], within_ns: float) -
 
 
 class _Accepted:
-    """Accepted commits of each instance of the client: the last one at all, and those of each partition."""
+    """Commits of each instance of the client that were accepted, or whose answer the capture lost: the last one at all,
+    and those of each partition. A topic of None is one without a known name."""
 
     def __init__(self, commits: Sequence[Commit]) -> None:
         self._any: dict[str | None, int] = {}
-        self._partitions: dict[tuple[str | None, str | None, int], list[tuple[int, int]]] = {}
+        self._partitions: dict[tuple[str | None, int], dict[str | None, list[tuple[int, int]]]] = {}
+        lossy = any(commit.client_gap_ts is not None for commit in commits)
         for commit in commits:
-            if commit.accepted:
+            lost = commit.error_code is None and (lossy or commit.ts_response is not None)
+            if commit.accepted or (lost and commit.committed_offset >= 0):
                 self._any[commit.group_instance_id] = commit.done_ns
-                place = (commit.group_instance_id, commit.topic, commit.partition)
-                self._partitions.setdefault(place, []).append((commit.done_ns, commit.committed_offset))
+                topics = self._partitions.setdefault((commit.group_instance_id, commit.partition), {})
+                topics.setdefault(commit.topic, []).append((commit.done_ns, commit.committed_offset))
 
     def heals(self, request: Sequence[Commit], code: int) -> bool:
         """The client got through later, for one of these partitions (for 27: at all)."""
@@ -139,13 +147,19 @@ class _Accepted:
         return any(self._later(commit) for commit in request)
 
     def _later(self, commit: Commit) -> bool:
-        stored = self._partitions.get((commit.group_instance_id, commit.topic, commit.partition), ())
-        for done_ns, offset in reversed(stored):
-            if done_ns <= commit.done_ns:
-                return False
-            if offset >= commit.committed_offset:
-                return True
-        return False
+        topics = self._partitions.get((commit.group_instance_id, commit.partition), {})
+        names = topics if commit.topic is None else (commit.topic, None)
+        return any(_reached(topics.get(name, ()), commit) for name in names)
+
+
+def _reached(stored: Sequence[tuple[int, int]], commit: Commit) -> bool:
+    """One of these was stored after the commit, at its offset or above."""
+    for done_ns, offset in reversed(stored):
+        if done_ns <= commit.done_ns:
+            return False
+        if offset >= commit.committed_offset:
+            return True
+    return False
 
 
 def _finding(cluster: str | None, refusals: _Refusals, zombie: int) -> Finding:
@@ -160,7 +174,8 @@ def _finding(cluster: str | None, refusals: _Refusals, zombie: int) -> Finding:
         | ({"instance": last.group_instance_id} if last.group_instance_id else {}),
         sentence=(
             f"{group_text(last)}: the broker refused {count(refusals.requests, 'commit')} of "
-            f"{committer_text(last)} for {partitions_text(refused)} with error {code} ({MEANINGS[code]}). "
+            f"{committer_text(last)} for {partitions_text(refused)} {period_text(refused[0].ts, last.ts)} with "
+            f"error {code} ({MEANINGS[code]}). "
             f"{_outcome(refusals, is_zombie)}."
         ),
         next_step=_next_step(refusals, is_zombie),
@@ -172,7 +187,7 @@ def _finding(cluster: str | None, refusals: _Refusals, zombie: int) -> Finding:
             "refused_requests": refusals.requests,
             "not_healed": refusals.standing,
             "members": refusals.members,
-            "partitions": sorted({f"{c.topic}-{c.partition}" for c in refused})[:MAX_LISTED],
+            "partitions": partition_names((c.topic, c.partition) for c in refused),
             "committers": [committer_numbers(own) for own in by_member],
         },
     )

@@ -18,6 +18,10 @@ How it decides
 False alarms
     A tool that resets partition by partition in many requests.
 
+What it cannot tell
+    Whether a commit was accepted stands in the answer: of requests alone nothing is said. That a group has members is
+    known from their requests: in a short capture that lacks these, an accepted commit is taken for normal.
+
 References
     Kafka ClassicGroup validateOffsetCommit: generation -1 is accepted only while the group is empty.
 """
@@ -44,6 +48,7 @@ from analyser.detectors.kafka.commits import (
     requests_of,
 )
 from analyser.severity import Severity
+from analyser.times import period_text
 from analyser.words import count
 
 KEYS = ("cluster_id", "group_id")
@@ -84,7 +89,7 @@ def _finding(cluster: str | None, commits: Sequence[Commit], *, accepted: bool, 
     return DETECTOR.finding(
         severity=severity,
         subject={**key, "outcome": "accepted" if accepted else "refused"},
-        sentence=f"{group_text(last)}: {committer_text(last)} {what}",
+        sentence=f"{group_text(last)}: {committer_text(last)} {what} It did so {period_text(commits[0].ts, last.ts)}.",
         next_step=(
             "If this was a planned offset reset, nothing. Otherwise give the process its own group id, or let it "
             "subscribe instead of assigning partitions by hand."

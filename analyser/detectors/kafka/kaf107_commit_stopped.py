@@ -22,6 +22,10 @@ How it decides
 False alarms
     A handler that works longer on one batch than it did on ten before.
 
+What it cannot tell
+    Of requests alone nothing is said: the log's end stands in answers. A partition whose commits ended before the
+    capture began is not found (KAF122 tells of a reader whom nobody commits for).
+
 References
     Burrow's rules (STOP).
 """
@@ -47,13 +51,14 @@ from analyser.detectors.kafka.commits import (
     partitions_text,
 )
 from analyser.detectors.kafka.members import MEMBER_COLUMNS, MEMBERS
-from analyser.detectors.kafka.names import who_numbers, who_text
+from analyser.detectors.kafka.names import partition_names, who_numbers, who_text
 from analyser.detectors.kafka.reading import RUN_COLUMNS, RUNS, Run, runs_of
 from analyser.times import NS_PER_S, moment_text, time_text
 from analyser.words import count, sentence_start
 
 KEYS = ("cluster_id", "group_id")
 _GONE = ("vanished", "removed", "fenced")
+_LEAST, _SECONDS = 4, 30.0
 _Place = tuple[str | None, int]
 
 
@@ -79,7 +84,7 @@ class _Stop(NamedTuple):
         return "gone" if self.gone else "reads nothing"
 
 
-def detect(frames: Frames, *, ring: int = 10, least: int = 4, seconds: float = 30.0) -> Iterator[Finding]:
+def detect(frames: Frames, *, ring: int = 10, least: int = _LEAST, seconds: float = _SECONDS) -> Iterator[Finding]:
     """One finding per client that committed last, and what it does since."""
     if not len(frames[RUNS]):
         return
@@ -166,7 +171,7 @@ def _finding(cluster: str | None, stops: Sequence[_Stop]) -> Finding:
         numbers={
             "cluster": cluster,
             "group": last.group_id,
-            "partitions": sorted(f"{one.topic}-{one.partition}" for one in lasts),
+            "partitions": partition_names((one.topic, one.partition) for one in lasts),
             "client_id": last.client_id,
             "address": last.client_address,
             "member": last.member_id,
@@ -219,8 +224,8 @@ DETECTOR = Detector(
                      max(ts_last_log_end) AS told
               FROM r_{RUNS} GROUP BY ALL) AS runs
         JOIN (SELECT cluster_id, group_id, topic, partition, arg_max(committed_offset, ts) AS stored, max(ts) AS ts
-              FROM r_{COMMITS} GROUP BY ALL HAVING count(*) >= 4) AS commits
+              FROM r_{COMMITS} GROUP BY ALL HAVING count(*) >= {_LEAST}) AS commits
             ON runs.cluster_id IS NOT DISTINCT FROM commits.cluster_id AND runs.group_id = commits.group_id
             AND runs.topic = commits.topic AND runs.partition = commits.partition
-        WHERE reached > stored AND told - ts >= 29000000000""",
+        WHERE reached > stored AND told - ts >= {int(_SECONDS * NS_PER_S)}""",
 )

@@ -24,7 +24,12 @@ False alarms
     A group that is stopped on purpose while producers go on falls behind too, and so does one that waits for a dead
     member: then other findings, or the rebalances, say it. Not found: a group of whose topic the capture shows the
     id and no name, since what producers say of its log's end goes by name. Of the lab's incidents (docs/lab.md) it
-    names 3 of 4.
+    names 5 of 6.
+
+What it cannot tell
+    Of one direction alone nothing is said: commits count when they are accepted, and the log's end stands in answers.
+    In a capture that begins late there is no lag before the first commit or OffsetFetch answer: the lag is then not
+    known, and never taken for 0.
 
 References
     Burrow's rules (WARN); Kafka's max.poll.records, max.poll.interval.ms, max.partition.fetch.bytes.

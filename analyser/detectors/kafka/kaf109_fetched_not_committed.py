@@ -16,6 +16,10 @@ How it decides
 False alarms
     A consumer that prefetches many records and handles them slowly: look at the gap itself.
 
+What it cannot tell
+    Of one direction alone nothing is said. In a capture that begins after the last commit there is none to compare
+    with: that is KAF122's.
+
 References
     Kafka's consumer configuration: enable.auto.commit, queued.min.messages of librdkafka.
 """

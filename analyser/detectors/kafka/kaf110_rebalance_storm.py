@@ -11,14 +11,21 @@ How it decides
     The number alone proves nothing: a rolling restart of a healthy group has some ten generations within a minute. So
     what counts is what set each off (`kafka_rebalances.trigger`): at least `storm` within `window_s` by one client
     (address, client id), which joined, left, vanished, joined again by itself or changed its subscription. A restart is
-    two; the second step of a cooperative rebalance, and topics that changed, count for nobody.
+    two; the second step of a cooperative rebalance, and topics that changed, count for nobody. Nor do workers of Kafka
+    Connect (MirrorMaker too) that join again by themselves: so they deal out connectors and tasks that changed, while
+    the others go on.
     warning; critical when the group's members waited for half of that time.
 
 False alarms
     An instance that is restarted on purpose three times in five minutes.
 
+What it cannot tell
+    What set a rebalance off is known from JoinGroup, LeaveGroup and heartbeats with their answers: of one direction
+    alone nothing is said. The first generation of a capture that begins late has none before it and does not count.
+    Members that join again by themselves count only where the protocol type of the group was seen.
+
 References
-    KIP-62, KIP-429 (cooperative rebalancing), KIP-848.
+    KIP-62, KIP-415 (Connect), KIP-429 (cooperative rebalancing), KIP-848.
 """
 
 from __future__ import annotations
@@ -28,13 +35,15 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from analyser.detectors.detector import Detector, Frames
 from analyser.detectors.findings import Finding
-from analyser.detectors.frame_rows import Row, rows_of
-from analyser.detectors.kafka.members import KEYS, REBALANCE_COLUMNS, REBALANCES, pauses_of, proof
+from analyser.detectors.frame_rows import Row, rows_of, values
+from analyser.detectors.kafka.members import KEYS, MEMBERS, REBALANCE_COLUMNS, REBALANCES, pauses_of, proof
 from analyser.detectors.kafka.names import MAX_NAME, client_text, group_text
-from analyser.times import NS_PER_MS, NS_PER_S, seconds_text, time_text
+from analyser.times import NS_PER_MS, NS_PER_S, period_text, seconds_text, time_text
 from analyser.words import count, printable, times
 
-_COUNTED = ("joined", "left", "vanished", "subscription changed", "leader", "member")
+_BY_ITSELF = ("leader", "member")
+_COUNTED = ("joined", "left", "vanished", "subscription changed", *_BY_ITSELF)
+_CONNECT = "connect"
 _TOLD = {
     "joined": "joined", "left": "left", "vanished": "went silent until its session timed out",
     "subscription changed": "changed its subscription", "leader": "joined again by itself",
@@ -46,9 +55,11 @@ _MOST_VICTIMS = 20
 def detect(frames: Frames, *, storm: int = 5, window_s: float = 300.0) -> Iterator[Finding]:
     """One finding per group: the client that set off most."""
     rebalances = rows_of(frames[REBALANCES])
+    kinds = set(values(frames[MEMBERS]["protocol_type"])) - {None}
+    counted = [one for one in _COUNTED if one not in _BY_ITSELF or (kinds and _CONNECT not in kinds)]
     by_client: dict[tuple[str | None, str | None], list[Row]] = {}
     for row in rebalances:
-        if row["trigger"] in _COUNTED and row["trigger_member_id"] and row["generation_before"] is not None:
+        if row["trigger"] in counted and row["trigger_member_id"] and row["generation_before"] is not None:
             by_client.setdefault((row["trigger_address"], row["trigger_client_id"]), []).append(row)
     runs = [_most_within(own, window_s) for own in by_client.values()]
     worst = max(runs, key=len, default=[])
@@ -91,7 +102,7 @@ def _finding(own: Sequence[Row], rebalances: Sequence[Row]) -> Finding:
         severity="critical" if stood_ns >= lasts_ns / 2 else "warning",
         subject={**key, "client": client["client_id"], "address": client["client_address"]},
         sentence=(
-            f"{group_text(last['group_id'])} rebalanced {times(len(inside))} within {seconds_text(lasts_ns)}; "
+            f"{group_text(last['group_id'])} rebalanced {times(len(inside))} {period_text(first['ts'], last['ts'])}; "
             f"{client_text(client)} set off {len(own)} of them: it {said}{reason}. Rebalances took "
             f"{seconds_text(stood_ns)} of that time, in which {count(len(victims), 'other client')} stood or waited."
         ),
@@ -125,7 +136,7 @@ DETECTOR = Detector(
     name="rebalance-storm",
     severity="critical",
     confidence="high",
-    reads={REBALANCES: REBALANCE_COLUMNS},
+    reads={REBALANCES: REBALANCE_COLUMNS, MEMBERS: ("protocol_type",)},
     partition_by=KEYS,
     detect=detect,
     suspects=f"SELECT cluster_id, group_id FROM r_{REBALANCES} GROUP BY ALL HAVING count(*) >= 5",

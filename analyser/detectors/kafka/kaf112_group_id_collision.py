@@ -7,7 +7,7 @@ Finds
 
 Why it matters
     Each start, stop or death of one application makes the other rebalance and stop reading. A client that is refused
-    reads nothing at all.
+    reads nothing at all, and asks the coordinator again and again.
 
 How it decides
     Topics: two clients (address, client id) were members at the same time, and their subscriptions have no topic in
@@ -16,9 +16,17 @@ How it decides
     Refused: 23, `refused_least` times or more; the protocol type, or the assignors offered, are compared with those of
     the members. warning.
     Two applications that read the same topics under one group id are not to be told from one that grew.
+    What it costs: the rebalances since the second one came, how long they took, and the JoinGroup and SyncGroup
+    requests that they needed; of a client that is refused how often it asks, its share of the group's JoinGroups, and
+    for how long it has been reading nothing.
 
 False alarms
     An application that changes to entirely other topics, while its old and new release run side by side.
+
+What it cannot tell
+    Subscriptions are in JoinGroup requests (KIP-848: the first heartbeat): in a capture that begins after both joined
+    nothing is said. Of requests alone the refusals are not seen, of answers alone the subscriptions are not. What it
+    cost before the capture is not counted.
 
 References
     Kafka protocol error 23; GroupMetadata.supportsProtocols. KIP-429 says how to change assignors in two rounds.
@@ -28,14 +36,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations
-from typing import Any
+from typing import Any, NamedTuple
 
 from analyser.detectors.detector import Detector, Frames
 from analyser.detectors.findings import Finding
 from analyser.detectors.frame_rows import Row, rows_of
 from analyser.detectors.kafka.members import KEYS, MEMBER_COLUMNS, MEMBERS, REBALANCES, culprit, proof, who
 from analyser.detectors.kafka.names import MAX_NAME, client_text, group_text
-from analyser.times import period_text, time_text
+from analyser.times import NS_PER_MS, NS_PER_S, period_text, seconds_text, time_text
 from analyser.words import count, names_text, printable, times
 
 EVENTS = "kafka_group_events"
@@ -47,18 +55,44 @@ _MOST_COMPARED = 200
 Client = tuple[str | None, str | None]
 
 
+class _Cost(NamedTuple):
+    """What two applications in one group cost while both were members: rebalances, their time, requests for them."""
+
+    lasts_ns: int
+    rebalances: int
+    took_ns: int
+    requests: int
+
+    @property
+    def text(self) -> str:
+        if not self.rebalances:
+            return ""
+        asked = count(self.requests, "JoinGroup or SyncGroup request")
+        return f", which took {seconds_text(self.took_ns)} and {asked}"
+
+
 def detect(frames: Frames, *, refused_least: int = 1) -> Iterator[Finding]:
     """At most one finding about topics, and one per client that is refused."""
-    members = rows_of(frames[MEMBERS])
+    members, events = rows_of(frames[MEMBERS]), rows_of(frames[EVENTS])
     pair = _other_topics([row for row in members if row["topics"]])
     if pair is not None:
-        yield _topics(*pair, members, rows_of(frames[REBALANCES]))
+        yield _topics(*pair, members, _cost(pair, rows_of(frames[REBALANCES]), events))
     refused: dict[Client, list[Row]] = {}
-    for row in rows_of(frames[EVENTS]):
-        refused.setdefault(_client(row), []).append(row)
-    for events in refused.values():
-        if len(events) >= refused_least:
-            yield _refused(events, members)
+    for row in events:
+        if row["error_code"] == INCONSISTENT_GROUP_PROTOCOL and row["event"] == "join":
+            refused.setdefault(_client(row), []).append(row)
+    joins = sum(row["event"] == "join" for row in events)
+    for own in refused.values():
+        if len(own) >= refused_least:
+            yield _refused(own, members, joins)
+
+
+def _cost(pair: tuple[Row, Row], rebalances: Sequence[Row], events: Sequence[Row]) -> _Cost:
+    since_ns, until_ns = max(row["ts"] for row in pair), max(row["ts_last"] for row in pair)
+    own = [row for row in rebalances if since_ns <= row["ts"] <= until_ns]
+    took_ns = sum(row["ts_end"] - row["ts"] for row in own if row["ts_end"] is not None)
+    requests = sum(since_ns <= row["ts"] <= until_ns for row in events)
+    return _Cost(until_ns - since_ns, len(own), took_ns, requests)
 
 
 def _client(row: Mapping[str, Any]) -> Client:
@@ -89,7 +123,7 @@ def _together(members: Sequence[Row], one: Row, other: Row) -> bool:
     return any(a["ts"] < b["ts_last"] and b["ts"] < a["ts_last"] for a in first for b in second)
 
 
-def _topics(one: Row, other: Row, members: Sequence[Row], rebalances: Sequence[Row]) -> Finding:
+def _topics(one: Row, other: Row, members: Sequence[Row], cost: _Cost) -> Finding:
     key = {"cluster": one["cluster_id"], "group": one["group_id"]}
     sides = [[row for row in members if _subscribed(row) & _subscribed(side)] for side in (one, other)]
     clients = list({_client(row): row for side in sides[::-1] for row in side}.values())
@@ -104,8 +138,8 @@ def _topics(one: Row, other: Row, members: Sequence[Row], rebalances: Sequence[R
         subject={**key, "kind": "topics"},
         sentence=(
             f"{group_text(one['group_id'])} is used by two applications at once: {said}. They share no topic, and each "
-            f"start or stop of one makes the other stop and rebalance ({count(len(rebalances), 'rebalance')} in the "
-            "capture)."
+            f"start or stop of one makes the other stop and rebalance: since both are there, for "
+            f"{seconds_text(cost.lasts_ns)}, {count(cost.rebalances, 'rebalance')}{cost.text}."
         ),
         next_step="Give each application a group.id of its own; the new group needs its offsets set before it starts.",
         proof=proof(first_ns, last_ns, [one["exchange_id"], other["exchange_id"]]),
@@ -113,14 +147,17 @@ def _topics(one: Row, other: Row, members: Sequence[Row], rebalances: Sequence[R
             **culprit(key, other),
             "kind": "topics",
             "topics": sorted(_subscribed(one) | _subscribed(other)),
-            "rebalances": len(rebalances),
+            "rebalances": cost.rebalances,
+            "stood_still_ms": cost.took_ns // NS_PER_MS,
+            "join_and_sync_requests": cost.requests,
+            "until": time_text(first_ns + cost.lasts_ns),
             "since": time_text(first_ns),
             "clients": [who(row) for row in clients][:_MOST_CLIENTS],
         },
     )
 
 
-def _refused(events: Sequence[Row], members: Sequence[Row]) -> Finding:
+def _refused(events: Sequence[Row], members: Sequence[Row], joins: int) -> Finding:
     last = events[-1]
     key = {"cluster": last["cluster_id"], "group": last["group_id"]}
     others = [row for row in members if _client(row) != _client(last) and row["first_generation"] is not None]
@@ -136,12 +173,16 @@ def _refused(events: Sequence[Row], members: Sequence[Row]) -> Finding:
     else:
         why = f"it offers {_names(offered)}; what the members use was not seen"
     victims = list({_client(row): row for row in others}.values())
+    lasts_ns = last["ts"] - events[0]["ts"]
+    rate = (len(events) - 1) * NS_PER_S / lasts_ns if lasts_ns else None
+    pace = "" if rate is None else f"{rate:,.1f} times a second, "
     return DETECTOR.finding(
         severity="warning",
         subject={**key, "client": last["client_id"], "address": last["client_address"], "kind": "refused"},
         sentence=(
             f"{group_text(last['group_id'])} refused {client_text(last)} {times(len(events))} "
-            f"{period_text(events[0]['ts'], last['ts'])} (23 INCONSISTENT_GROUP_PROTOCOL): {why}. It reads nothing."
+            f"{period_text(events[0]['ts'], last['ts'])} (23 INCONSISTENT_GROUP_PROTOCOL): {why}. It "
+            f"reads nothing, and asks the coordinator {pace}{len(events) * 100 // joins} % of the group's JoinGroups."
         ),
         next_step=(
             "Set the same partition.assignment.strategy in all members (to change it, first offer both, then the new "
@@ -156,6 +197,9 @@ def _refused(events: Sequence[Row], members: Sequence[Row]) -> Finding:
             "error_code": INCONSISTENT_GROUP_PROTOCOL,
             "error_name": "INCONSISTENT_GROUP_PROTOCOL",
             "requests_refused": len(events),
+            "requests_per_second": None if rate is None else round(rate, 3),
+            "group_joins": joins,
+            "stood_still_ms": lasts_ns // NS_PER_MS,
             "offered": offered,
             "group_uses": known,
             "since": time_text(events[0]["ts"]),
@@ -177,16 +221,17 @@ DETECTOR = Detector(
     confidence="high",
     reads={
         MEMBERS: MEMBER_COLUMNS,
-        REBALANCES: ("ts",),
+        REBALANCES: ("ts", "ts_end"),
         EVENTS: (
-            "ts", "exchange_id", "client_id", "client_address", "protocol_type", "protocols_offered", "error_code",
+            "ts", "exchange_id", "event", "client_id", "client_address", "protocol_type", "protocols_offered",
+            "error_code",
         ),
     },
     partition_by=KEYS,
     detect=detect,
-    rows={EVENTS: f"error_code = {INCONSISTENT_GROUP_PROTOCOL} AND event = 'join'"},
+    rows={EVENTS: "event IN ('join', 'sync')"},
     suspects=f"""
-        SELECT cluster_id, group_id FROM r_{EVENTS}
+        SELECT cluster_id, group_id FROM r_{EVENTS} WHERE error_code = {INCONSISTENT_GROUP_PROTOCOL}
         UNION ALL
         SELECT cluster_id, group_id FROM r_{MEMBERS} WHERE topics <> ''
         GROUP BY ALL HAVING count(DISTINCT topics) > 1""",

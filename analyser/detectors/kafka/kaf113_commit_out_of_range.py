@@ -17,6 +17,10 @@ False alarms
     After an unclean election the log is shorter than it was: commits of before are not looked at, since the end was
     above them then. A topic that is made anew begins without log end.
 
+What it cannot tell
+    Of one direction alone nothing is said: commits count when they are accepted, and the log's end stands in answers.
+    Before anybody was told the log's end in the capture it is not known.
+
 References
     Kafka's OffsetCommit: the coordinator does not know the log; KIP-320 on truncation.
 """

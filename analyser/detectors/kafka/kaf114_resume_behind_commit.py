@@ -20,6 +20,11 @@ False alarms
     A replay that was meant. Records between the last commit and where a killed member had read are not counted: they
     come again after every crash.
 
+What it cannot tell
+    A group whose offset was stored, or told, before the capture began and not since has nothing to compare with: then
+    nothing is said. Of one direction alone nothing is said, since an answer says where the group stood, and a request
+    where it began.
+
 References
     Kafka's OffsetFetch and ListOffsets, auto.offset.reset, KIP-211 (expiration of offsets).
 """

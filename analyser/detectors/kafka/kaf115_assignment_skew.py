@@ -20,6 +20,10 @@ How it decides
 False alarms
     Partitions of very different load, which somebody deals by hand.
 
+What it cannot tell
+    Of answers alone nothing is said: the plan is in the leader's request, subscriptions in JoinGroup. In a capture that
+    begins after the last rebalance there is no plan; where a later generation may have had another, nothing is said.
+
 References
     RangeAssignor, RoundRobinAssignor, StickyAssignor (Kafka clients); UniformAssignor (KIP-848).
 """
@@ -32,8 +36,8 @@ from analyser.detectors.detector import Detector, Frames
 from analyser.detectors.findings import Finding
 from analyser.detectors.frame_rows import Row, rows_of
 from analyser.detectors.kafka.members import KEYS, MEMBER_COLUMNS, MEMBERS, proof, who
-from analyser.detectors.kafka.names import MAX_NAME, client_text, group_text
-from analyser.times import NS_PER_S, time_text
+from analyser.detectors.kafka.names import MAX_NAME, client_text, group_text, partition_names
+from analyser.times import NS_PER_S, clock_text, time_text
 from analyser.words import count, names_text, printable
 
 ASSIGNMENTS = "kafka_assignments"
@@ -67,9 +71,10 @@ def _plan(rows: Sequence[Row], members: Mapping[str, Row]) -> tuple[dict[str, se
     """Partitions of each member, members without any too, and when the newest part was given."""
     leaders = [row for row in rows if row["source"] == "sync_leader"]
     there = [row for row in rows if row["member_id"] in members and members[row["member_id"]]["ended"] == "there"]
-    newest = max((row["last_generation"] or 0 for row in members.values()), default=0)
-    if any((row["generation"] or 0) < newest for row in leaders):
-        return {}, 0  # the plan of a later generation is not in the capture
+    heard = [row["last_generation"] for row in members.values() if row["ended"] in ("there", None)]
+    newest = max((one for one in heard if one is not None), default=0)
+    if any((row["generation"] or 0) < newest or None in heard for row in leaders):
+        return {}, 0  # the plan of a later generation is not in the capture, or may not be
     chosen = leaders or [row for row in there if row["source"] == "consumer_heartbeat"]
     found: dict[str, set[Place]] = {}
     for row in chosen:
@@ -98,15 +103,16 @@ def _finding(
     full = members[order[0]]
     few = [members[one] for one in order if sizes[one] == sizes[order[-1]]]
     key = {"cluster": full["cluster_id"], "group": full["group_id"]}
-    names = sorted(f"{topic}-{number}" for topic, number in given[order[0]])
+    names = partition_names(given[order[0]])
     least = sizes[order[-1]]
     why = " range deals each topic on its own and begins with the same members every time." if assignor == RANGE else ""
     return DETECTOR.finding(
         severity="warning",
         subject={**key, "client": full["client_id"], "address": full["client_address"]},
         sentence=(
-            f"{group_text(full['group_id'])}: of {count(sum(sizes.values()), 'partition')} {client_text(full)} has "
-            f"{sizes[order[0]]}, and {names_text([client_text(row) for row in few], 3)} "
+            f"{group_text(full['group_id'])}: since {clock_text(at_ns)} {client_text(full)} has {sizes[order[0]]} of "
+            f"{count(sum(sizes.values()), 'partition')} ({names_text(names)}), and "
+            f"{names_text([client_text(row) for row in few], 3)} "
             f"{'has' if len(few) == 1 else 'have'} {least or 'none'}, with the same subscription (assignor "
             f"{printable(assignor or '?', MAX_NAME)}).{why}"
         ),
@@ -125,7 +131,7 @@ def _finding(
             "least": least,
             "members": len(sizes),
             "idle_members": sum(size == 0 for size in sizes.values()),
-            "partitions": names[:100],
+            "partitions": names,
             "since": time_text(at_ns),
             "clients": [who(members[one]) for one in order][:_MOST_CLIENTS],
         },

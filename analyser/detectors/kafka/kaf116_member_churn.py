@@ -12,10 +12,15 @@ How it decides
     at least `ends` of them, and the client joined again after all but the last. Where a client has several members at
     the same time, the number is divided by how many. One restart, and each client of a rolling restart, has one.
     Members with a static name that another takes over are KAF128's. warning.
-    How they ended, and the reasons that were given, say which of the two it is.
+    How they ended, and the reasons that were given, say which of the two it is. It counts the ends of memberships
+    (`kafka_members.ended`), as KAF119 does of the same client; KAF119 counts those since the first delivery.
 
 False alarms
     A test or a deployment that starts the same instance again and again on purpose.
+
+What it cannot tell
+    In a capture that begins late, memberships that ended before are not counted; of answers alone the client is not
+    known. Where bytes are missing, how a membership ended is not known, and it does not count.
 
 References
     KIP-62 (max.poll.interval.ms), KIP-800 (reasons).
@@ -36,19 +41,16 @@ from analyser.detectors.kafka.members import (
     REBALANCE_COLUMNS,
     REBALANCES,
     culprit,
+    ends_text,
+    has_ended,
+    missed_polls,
     proof,
     who,
 )
 from analyser.detectors.kafka.names import MAX_NAME, client_text, group_text
-from analyser.times import NS_PER_S, seconds_text, time_text
-from analyser.words import printable, times
+from analyser.times import NS_PER_S, period_text, seconds_text, time_text
+from analyser.words import printable
 
-_ENDED = ("left", "vanished", "removed", "fenced")
-_HOW = {
-    "left": "left", "vanished": "went silent without leaving", "removed": "was thrown out and told so later",
-    "fenced": "was fenced",
-}  # fmt: skip
-_POLL = ("poll timeout", "max.poll.interval")
 _MOST_CLIENTS = 20
 
 
@@ -60,7 +62,7 @@ def detect(frames: Frames, *, ends: int = 3, window_s: float = 300.0) -> Iterato
             by_client.setdefault((row["client_address"], row["client_id"]), []).append(row)
     rebalances = rows_of(frames[REBALANCES])
     for own in by_client.values():
-        ended = [row for row in own if row["ended"] in _ENDED and not row["group_instance_id"]]
+        ended = [row for row in own if has_ended(row) and not row["group_instance_id"]]
         worst = _most_within(ended, window_s)
         rejoined = sum(any(later["ts"] > row["ts"] for later in own) for row in worst)
         if len(worst) >= ends * _at_once(own) and rejoined >= len(worst) - _at_once(own):
@@ -102,18 +104,17 @@ def _finding(own: Sequence[Row], ended: Sequence[Row], rebalances: Sequence[Row]
     how = Counter(str(row["ended"]) for row in ended)
     reasons = [str(row["reason"]) for row in ended if row["reason"]]
     reason = f', saying "{printable(reasons[-1], MAX_NAME)}"' if reasons else ""
-    said = ", ".join(f"{_HOW[kind]} {times(number)}" for kind, number in how.items())
     members = {row["member_id"] for row in ended}
     caused = [row for row in rebalances if row["trigger_member_id"] in members]
     median_ns = stays[len(stays) // 2]
     stayed = f"; it stayed for about {seconds_text(median_ns)} each time" if median_ns > 0 else ""
-    polls = any(word in text for text in reasons for word in _POLL)
+    polls = any(map(missed_polls, reasons))
     return DETECTOR.finding(
         severity="warning",
         subject={**key, "client": last["client_id"], "address": last["client_address"]},
         sentence=(
-            f"{group_text(last['group_id'])}: {client_text(last)} {said}{reason}, all within "
-            f"{seconds_text(until_ns - first_ns)}, and joined again{stayed}. It set off {len(caused)} of the group's "
+            f"{group_text(last['group_id'])}: {client_text(last)} {ends_text(ended)}{reason}, "
+            f"{period_text(first_ns, until_ns)}, and joined again{stayed}. It set off {len(caused)} of the group's "
             f"{len(rebalances)} rebalances in the capture."
         ),
         next_step=_next_step(last, polls, how),

@@ -11,11 +11,15 @@ How it decides
     The client (address, client id) never fetched with success in the capture, and the last step that it tried was
     refused at least `failures` times and never answered with success, over at least `tries_s`.
     Errors that belong to starting are left out: 79 (the broker gives a member its id), 35 (ApiVersions), 14, 15, 16 for
-    as long as they end.
+    as long as they end; and answers whose error is not known.
     warning. `wirewitness groups --start-up` shows the whole way.
 
 False alarms
     A client that is meant to wait for a topic or a right that comes later.
+
+What it cannot tell
+    Of requests alone nothing is said. Whether a consumer read before the capture began is not known; it is named for
+    what is refused in the capture.
 
 References
     Kafka protocol guide, errors. KIP-394 (79), KIP-511 (35).
@@ -29,7 +33,7 @@ from collections.abc import Iterator, Sequence
 from analyser.detectors.detector import Detector, Frames
 from analyser.detectors.findings import Finding
 from analyser.detectors.frame_rows import Row, rows_of
-from analyser.detectors.kafka.names import client_text
+from analyser.detectors.kafka.names import client_text, error_text
 from analyser.detectors.proof import Proof, evidence_of
 from analyser.times import NS_PER_MS, NS_PER_S, period_text, time_text
 from analyser.words import times
@@ -55,7 +59,7 @@ _NEXT = {
 
 def detect(frames: Frames, *, failures: int = 3, tries_s: float = 5.0) -> Iterator[Finding]:
     """At most one finding for the client."""
-    rows = [row for row in rows_of(frames["exchanges"]) if row["error_code"] not in _EVERYDAY]
+    rows = [row for row in rows_of(frames["exchanges"]) if row["status"] == "ok" or _counts(row["error_code"])]
     consumes = any(row["operation"] in _CONSUMES for row in rows)
     if not consumes or any(row["operation"] == "Fetch" and row["status"] == "ok" for row in rows):
         return
@@ -66,6 +70,11 @@ def detect(frames: Frames, *, failures: int = 3, tries_s: float = 5.0) -> Iterat
     if step is None or len(stuck) < failures or stuck[-1]["ts"] - stuck[0]["ts"] < tries_s * NS_PER_S:
         return
     yield _finding(step, stuck, rows, [one for one in STEPS if one in fine])
+
+
+def _counts(code: int | None) -> bool:
+    """A known error that does not belong to starting."""
+    return code is not None and code not in _EVERYDAY
 
 
 def _finding(step: str, stuck: Sequence[Row], rows: Sequence[Row], fine: Sequence[str]) -> Finding:
@@ -81,9 +90,11 @@ def _finding(step: str, stuck: Sequence[Row], rows: Sequence[Row], fine: Sequenc
         subject={**key, "step": step},
         sentence=(
             f"A consumer that started, {client_text(last)}, never came to read: its {step} was refused "
-            f"{times(len(stuck))} {period_text(first_ns, last_ns)} with {code} {name or '?'}{way}."
+            f"{times(len(stuck))} {period_text(first_ns, last_ns)} with {error_text(code, name)}{way}."
         ),
-        next_step=_NEXT.get(code, f"Look up error {code} {name or ''} for {step}, and into the log of that client."),
+        next_step=_NEXT.get(
+            code, f"Look up error {error_text(code, name)} for {step}, and into the log of that client."
+        ),
         proof=Proof(first_ns, last_ns, evidence_of(stuck, ("request_file", "request_packet", "exchange_id"))),
         numbers={
             "cluster": last["cluster_id"],

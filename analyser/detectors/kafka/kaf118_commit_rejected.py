@@ -19,6 +19,10 @@ How it decides
 False alarms
     A topic that was deleted on purpose while consumers had it (3, 100).
 
+What it cannot tell
+    Of requests alone nothing is said: errors stand in answers. A rejection at the end of the capture may still be
+    repeated.
+
 References
     Kafka protocol errors; OffsetCommit and TxnOffsetCommit responses.
 """
@@ -50,6 +54,7 @@ from analyser.detectors.kafka.commits import (
     requests_of,
 )
 from analyser.detectors.kafka.names import MAX_LISTED
+from analyser.times import period_text
 from analyser.words import count
 
 KEYS = ("cluster_id", "group_id")
@@ -172,7 +177,8 @@ def _finding(
         subject={**key, "error": code},
         sentence=(
             f"{group_text(last)}: the broker rejected {count(requests, 'commit')} of {total:,} of "
-            f"{committer_text(last)} for {partitions_text(rejected)} with error {code} ({name}). {_fate(outcomes)}"
+            f"{committer_text(last)} for {partitions_text(rejected)} {period_text(rejected[0].ts, last.ts)} "
+            f"with error {code} ({name}). {_fate(outcomes)}"
         ),
         next_step=advice,
         proof=commit_proof(rejected),

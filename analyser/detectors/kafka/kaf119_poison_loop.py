@@ -10,19 +10,29 @@ Why it matters
 
 How it decides
     A member was thrown out when it leaves with the reason of the poll timeout (KIP-800), or leaves, or comes with
-    another member id, and joins again on the same connection: a process that restarts has a new one. That must have
+    another member id, and joins again on the same connection: a process that restarts has a new one, and who was fenced
+    (82 FENCED_INSTANCE_ID) gave way to another process of its static name, to no record. That must have
     happened `thrown_out` times in the group. The offset is one at which runs of reading (`kafka_reading_runs`) that
     were given records began, while the group's stored offset stayed there; with the run that came to it first these
-    are its deliveries, at least `deliveries`. Of several partitions those with the most deliveries are named; what
-    handling was stuck on is the record at that offset or one soon after it, in the same poll.
-    Critical, confidence high with the reason, else medium.
+    are its deliveries, at least `deliveries`. Of several partitions those with the most deliveries are named, each as a
+    candidate with the records that every delivery had: from that offset up to where the shortest delivery ended.
+    How it was thrown out is counted by the ends of the reader's memberships (`kafka_members.ended`, as KAF116 does)
+    since the first delivery: with the reason, without it, or by its session timeout.
+    Critical, warning where a commit passed the offset after the last delivery; confidence high with the reason, else
+    medium.
 
 False alarms
     A consumer that unsubscribes and subscribes again without committing. Where a poll returned records of several
     partitions, the wire does not tell which of them was handled: all are named.
 
+What it cannot tell
+    A fetch session (KIP-227) names a partition only when its offset changes. Of a session that began before the
+    capture, offsets are not known until then: such deliveries are not counted ("at least"), and where the last one is
+    of that kind, nothing is said, since it may be beyond the record. Of one direction alone nothing is said: requests
+    do not tell what was delivered, and answers not to whom.
+
 References
-    max.poll.interval.ms, max.poll.records; KIP-62, KIP-800 (reasons of LeaveGroup).
+    max.poll.interval.ms, max.poll.records; KIP-62, KIP-227 (fetch sessions), KIP-800 (reasons of LeaveGroup).
 """
 
 from __future__ import annotations
@@ -36,13 +46,24 @@ import pandas as pd
 from analyser.detectors.detector import Detector, Frames
 from analyser.detectors.findings import Evidence, Finding
 from analyser.detectors.frame_rows import Row, first_value, rows_of
-from analyser.detectors.kafka.names import group_text, partition_text, who_numbers, who_text
+from analyser.detectors.kafka.commits import COMMITS
+from analyser.detectors.kafka.members import MEMBER_COLUMNS, MEMBERS, ends_text, has_ended, missed_polls
+from analyser.detectors.kafka.names import (
+    MAX_LISTED,
+    client_text,
+    group_text,
+    partition_names,
+    partition_text,
+    who_numbers,
+    who_text,
+)
 from analyser.detectors.kafka.reading import MAX_NAMED, RUN_COLUMNS, RUNS, Run, proof_of_runs, runs_of
 from analyser.times import moment_text, time_text
 from analyser.words import count, times
 
 KEYS = ("cluster_id", "group_id")
 EVENTS = "kafka_group_events"
+FENCED_INSTANCE_ID = 82
 _POLL_TIMEOUT = "poll timeout"
 _JOINS, _LEAVES = ("join", "consumer_heartbeat"), ("leave", "consumer_heartbeat")
 
@@ -59,18 +80,37 @@ class _Thrown(NamedTuple):
 
 
 class _Stuck(NamedTuple):
-    """An offset at which reading began again and again. first: the run that came to it before, where one was seen."""
+    """An offset at which reading began again and again.
+
+    first: the run that came to it before, where one was seen; unseen: runs whose begin is not known.
+    passed: the first commit above the offset after the last of these runs.
+    """
 
     again: list[Run]
     first: Run | None
+    unseen: int
+    passed: Row | None
 
     @property
     def deliveries(self) -> int:
-        return len(self.again) + (self.first is not None)
+        return len(self.runs)
 
     @property
     def runs(self) -> list[Run]:
         return [*([] if self.first is None else [self.first]), *self.again]
+
+    @property
+    def offset(self) -> int:
+        return self.again[-1].first_offset or 0
+
+    @property
+    def place(self) -> tuple[str | None, int]:
+        return self.again[-1].place
+
+    @property
+    def up_to(self) -> int:
+        """The last record that all deliveries had."""
+        return min(run.next_offset or 0 for run in self.runs) - 1
 
 
 def detect(frames: Frames, *, deliveries: int = 3, thrown_out: int = 2) -> Iterator[Finding]:
@@ -78,11 +118,19 @@ def detect(frames: Frames, *, deliveries: int = 3, thrown_out: int = 2) -> Itera
     if not len(frames[RUNS]):
         return
     thrown = _thrown_out(frames[EVENTS])
-    stuck = [one for one in _stuck(runs_of(frames[RUNS]), thrown) if one.deliveries >= deliveries]
+    commits = sorted(rows_of(frames[COMMITS]), key=lambda row: row["ts"])
+    stuck = [one for one in _stuck(runs_of(frames[RUNS]), thrown, commits) if one.deliveries >= deliveries]
     most = max((one.deliveries for one in stuck), default=0)
     worst = [one for one in stuck if one.deliveries == most]
     if worst and len(thrown) >= thrown_out:
-        yield _finding(first_value(frames[RUNS], "cluster_id"), worst, thrown, stuck)
+        since_ns = min(run.ts for one in worst for run in one.runs)
+        clients = {run.client for one in worst for run in one.runs}
+        ends = [
+            row
+            for row in rows_of(frames[MEMBERS])
+            if has_ended(row) and (row["client_address"], row["client_id"]) in clients and row["ts_ended"] >= since_ns
+        ]
+        yield _finding(first_value(frames[RUNS], "cluster_id"), worst, thrown, stuck, ends)
 
 
 def _thrown_out(frame: pd.DataFrame) -> list[_Thrown]:
@@ -90,22 +138,28 @@ def _thrown_out(frame: pd.DataFrame) -> list[_Thrown]:
     found: list[_Thrown] = []
     left: dict[str | None, Row] = {}
     members: dict[tuple[Any, ...], Row] = {}
+    fenced: set[str | None] = set()
     for event in sorted(rows_of(frame), key=lambda row: (row["ts"], row["exchange_id"] or "")):
         flow = event["flow_id"]
+        own = (flow, event["client_id"])
         leaves = event["event"] == "leave" or (event["generation"] or 0) < 0
         if event["error_code"] == 0 and leaves and event["event"] in _LEAVES:
             if _POLL_TIMEOUT in (event["reason"] or ""):
                 found.append(_of(event, by_timeout=True))
+                members.pop(own, None)
             else:
                 left[flow] = event
         elif event["error_code"] == 0 and event["event"] in _JOINS:
             before = left.pop(flow, None)
-            other = members.get((flow, event["client_id"]))
+            other = None if flow in fenced else members.get(own)
             if before is not None:
                 found.append(_of(before, by_timeout=False))
             elif event["event"] == "join" and other is not None and other["member_id"] != event["member_id"]:
                 found.append(_of(other, by_timeout=False))
-            members[flow, event["client_id"]] = event
+            members[own] = event
+            fenced.discard(flow)
+        elif event["error_code"] in (FENCED_INSTANCE_ID, None):  # without its answer nobody knows
+            fenced.add(flow)
     return sorted(dict.fromkeys(found), key=lambda one: one.ts)
 
 
@@ -114,19 +168,26 @@ def _of(event: Row, *, by_timeout: bool) -> _Thrown:
     return _Thrown(event["ts"], event["client_address"], event["client_id"], event["member_id"], by_timeout, proof)
 
 
-def _stuck(runs: Sequence[Run], thrown: Sequence[_Thrown]) -> Iterator[_Stuck]:
+def _stuck(runs: Sequence[Run], thrown: Sequence[_Thrown], commits: Sequence[Row]) -> Iterator[_Stuck]:
     by_place: dict[tuple[str | None, int], list[Run]] = {}
     for run in runs:
         by_place.setdefault(run.place, []).append(run)
     for own in by_place.values():
         last = own[-1]
         offset = last.first_offset
-        if offset is None or (last.stored_offset or 0) > offset:
+        unknown_last = any(run.first_offset is None for run in own if run.ts == last.ts)
+        if offset is None or unknown_last or (last.stored_offset or 0) > offset:
             continue
         again = [run for run in own if _begins_at(run, offset) and any(one.ts <= run.ts for one in thrown)]
         earlier = [run for run in own if again and run.ts < again[0].ts and _covers(run, offset)]
         if again and again[-1] is last:
-            yield _Stuck(again, earlier[-1] if earlier else None)
+            unseen = sum(run.first_offset is None for run in own)
+            yield _Stuck(again, earlier[-1] if earlier else None, unseen, _passed(last, offset, commits))
+
+
+def _passed(last: Run, offset: int, commits: Sequence[Row]) -> Row | None:
+    after = (row for row in commits if row["ts"] > last.ts and (row["topic"], row["partition"]) == last.place)
+    return next((row for row in after if row["committed_offset"] > offset), None)
 
 
 def _begins_at(run: Run, offset: int) -> bool:
@@ -134,23 +195,28 @@ def _begins_at(run: Run, offset: int) -> bool:
 
 
 def _covers(run: Run, offset: int) -> bool:
-    return (run.first_offset or 0) <= offset < (run.next_offset or 0)
+    return run.first_offset is not None and run.first_offset <= offset < (run.next_offset or 0)
 
 
 def _finding(
-    cluster: str | None, worst: Sequence[_Stuck], thrown: Sequence[_Thrown], stuck: Sequence[_Stuck]
+    cluster: str | None,
+    worst: Sequence[_Stuck],
+    thrown: Sequence[_Thrown],
+    stuck: Sequence[_Stuck],
+    ends: Sequence[Row],
 ) -> Finding:
     runs = sorted((run for one in worst for run in one.runs), key=lambda run: run.ts)
-    of_time = [one for one in thrown if one.by_timeout]
     last = worst[0].again[-1]
     key: dict[str, Any] = {"cluster": cluster, "group": last.group_id}
     place: dict[str, Any] = {"topic": last.topic, "partition": last.partition, "offset": last.first_offset}
     clients = Counter(run.client for run in worst[0].runs)
     members = {run.client: run.member_id for run in runs}
+    of_time = [one for one in thrown if one.by_timeout]
     return DETECTOR.finding(
+        severity="warning" if all(one.passed for one in worst) else "critical",
         confidence="high" if of_time else "medium",
         subject={**key, **place},
-        sentence=_sentence(worst, thrown, runs, clients, members),
+        sentence=_sentence(worst, _thrown_text(thrown, ends), clients, members),
         next_step=(
             "Look in the log of this client for the record at that offset or soon after it, and for what its handling "
             "waits for. Raise max.poll.interval.ms above the longest handling or lower max.poll.records; a record that "
@@ -160,22 +226,33 @@ def _finding(
         numbers={
             **key,
             **(place if len(worst) == 1 else {}),
-            "partitions": sorted({f"{one.again[-1].topic}-{one.again[-1].partition}" for one in worst}),
-            "offsets": {
-                f"{one.again[-1].topic}-{one.again[-1].partition}": one.again[-1].first_offset for one in worst
-            },
+            "partitions": partition_names(one.place for one in worst),
+            "offsets": {partition_text(*one.place): one.offset for one in worst},
+            "candidates": [_candidate(one) for one in worst],
             "deliveries": worst[0].deliveries,
-            "thrown_out": len(thrown),
+            "thrown_out": len(ends) or len(thrown),
+            "how": dict(Counter(str(row["ended"]) for row in ends)),
             "by_poll_timeout": len(of_time),
-            "also_delivered_again": sorted(
-                f"{one.again[-1].topic}-{one.again[-1].partition}" for one in stuck if one not in worst
-            ),
+            "joined_again_on_its_connection": len(thrown) - len(of_time),
+            "also_delivered_again": partition_names(one.place for one in stuck if one not in worst),
             "records_again": sum(_given_again(one) for one in worst),
             "ts_first": time_text(runs[0].ts),
             "ts_last": time_text(max(run.ts_last for run in runs)),
             "clients": [who_numbers(*client, members[client]) for client, _ in clients.most_common()],
         },
     )
+
+
+def _candidate(stuck: _Stuck) -> dict[str, Any]:
+    """What is known of one partition: the record is one from `offset` to `up_to`."""
+    topic, partition = stuck.place
+    passed = stuck.passed
+    return {
+        "topic": topic, "partition": partition, "offset": stuck.offset, "up_to": stuck.up_to,
+        "deliveries": stuck.deliveries, "members": list(dict.fromkeys(run.member_id for run in stuck.runs)),
+        "delivered_at": [time_text(run.ts) for run in stuck.runs][:MAX_LISTED],
+        "passed_at": None if passed is None else time_text(passed["ts"]),
+    }  # fmt: skip
 
 
 def _given_again(stuck: _Stuck) -> int:
@@ -185,27 +262,43 @@ def _given_again(stuck: _Stuck) -> int:
 
 def _sentence(
     worst: Sequence[_Stuck],
-    thrown: Sequence[_Thrown],
-    runs: Sequence[Run],
+    thrown: str,
     clients: Counter[tuple[str | None, str | None]],
     members: dict[tuple[str | None, str | None], str | None],
 ) -> str:
-    last = worst[0].again[-1]
-    where = [f"{partition_text(*one.again[-1].place)} offset {one.again[-1].first_offset}" for one in worst[:MAX_NAMED]]
+    runs = [run for one in worst for run in one.runs]
+    where = [f"{partition_text(*one.place)} offset {one.offset}" for one in worst[:MAX_NAMED]]
+    shared = [f"{partition_text(*one.place)} {one.offset} to {one.up_to}" for one in worst[:MAX_NAMED]]
     who = [f"{who_text(*c, members[c])} ({times(number)})" for c, number in clients.most_common(MAX_NAMED)]
-    timeouts = sum(one.by_timeout for one in thrown)
-    reason = (
-        f"left with the reason that it did not poll in time (max.poll.interval.ms) {times(timeouts)}"
-        if timeouts
-        else f"was out of the group and joined again on the same connection {times(len(thrown))}"
-    )
-    one_of = " (one poll held records of each: the wire does not tell which is the culprit)" if len(worst) > 1 else ""
+    one_of = " (each poll held records of all of them: which is the culprit the wire does not tell)"
+    least = "at least " if any(one.unseen for one in worst) else ""
     return (
-        f"{group_text(last.group_id)} does not get past {', '.join(where)}{one_of}: from "
-        f"{moment_text(runs[0].ts)} to {moment_text(max(run.ts_last for run in runs))} the records from there on were "
-        f"delivered {times(worst[0].deliveries)}, to {', '.join(who)}. A member {reason} while it handled them, and no "
-        f"commit passed that offset ({count(sum(_given_again(one) for one in worst), 'record')} fetched again)."
+        f"{group_text(worst[0].again[-1].group_id)} does not get past {' or '.join(where)}"
+        f"{one_of if len(worst) > 1 else ''}: a record from there on ({' or '.join(shared)}) takes its reader out of "
+        f"the group each time. From {moment_text(min(run.ts for run in runs))} to "
+        f"{moment_text(max(run.ts_last for run in runs))} it was delivered {least}{times(worst[0].deliveries)}, to "
+        f"{', '.join(who)}, which meanwhile {thrown}. {_passed_text(worst)} "
+        f"({count(sum(_given_again(one) for one in worst), 'record')} fetched again)."
     )
+
+
+def _thrown_text(thrown: Sequence[_Thrown], ends: Sequence[Row]) -> str:
+    """How the reader came out of the group, by the ends of its memberships; else by what was seen of its connection."""
+    missed = sum(missed_polls(row["reason"]) for row in ends) or sum(one.by_timeout for one in thrown)
+    how = ends_text(ends) or "was out of the group"
+    if missed:
+        return f"{how}; {times(missed)} it left with the reason that it did not poll in time (max.poll.interval.ms)"
+    told = f"{how} and joined again on the same connection {times(len(thrown))}"
+    silent = any(row["ended"] in ("vanished", "removed") for row in ends)
+    return f"{told} ({'its session timed out' if silent else 'it gave no reason'}; its process lived on)"
+
+
+def _passed_text(worst: Sequence[_Stuck]) -> str:
+    passed = [one.passed for one in worst if one.passed is not None]
+    if len(passed) < len(worst):
+        return "No commit passed that offset"
+    last = max(passed, key=lambda row: int(row["ts"]))
+    return f"It went on at {moment_text(last['ts'])}: {client_text(last)} stored {last['committed_offset']}"
 
 
 DETECTOR = Detector(
@@ -215,6 +308,8 @@ DETECTOR = Detector(
     confidence="high",
     reads={
         RUNS: RUN_COLUMNS,
+        MEMBERS: MEMBER_COLUMNS,
+        COMMITS: ("ts", "topic", "partition", "committed_offset", "client_id", "client_address"),
         EVENTS: (
             "ts", "exchange_id", "event", "client_id", "client_address", "member_id", "generation", "error_code",
             "reason", "flow_id", "request_packet",
@@ -223,8 +318,9 @@ DETECTOR = Detector(
     partition_by=KEYS,
     detect=detect,
     rows={
-        RUNS: "first_offset IS NOT NULL",
-        EVENTS: "event IN ('join', 'leave') OR (event = 'consumer_heartbeat' AND topics IS NOT NULL) OR generation < 0",
+        COMMITS: "error_code = 0",
+        EVENTS: f"""event IN ('join', 'leave') OR (event = 'consumer_heartbeat' AND topics IS NOT NULL)
+            OR generation < 0 OR coalesce(error_code, {FENCED_INSTANCE_ID}) = {FENCED_INSTANCE_ID}""",
     },
     suspects=f"""
         SELECT cluster_id, group_id FROM r_{RUNS} WHERE next_offset > first_offset

@@ -3,7 +3,7 @@
 Finds
     A fetch above the offset that the reader's last answer led to, although no OffsetFetch, ListOffsets or refusal lies
     between; also one so far off that the broker refuses it (OFFSET_OUT_OF_RANGE). And, as info, a fetch below the
-    offset that the group had stored.
+    offset that the group had stored; or a fetch of what had been fetched ahead, above what the reader ever stored.
 
 Why it matters
     What lies between is never read by this reader, and its commits say that it was. Clients do it by a fault (a
@@ -15,11 +15,19 @@ How it decides
     Up to `least` records forward are silent. Where the answer in between is missing, bytes of the client's address are
     missing anywhere in the capture, or the topic has no known name, nothing is said. Confidence medium: a seek of the
     application looks the same.
+    A reader that was paused and goes on drops what it had fetched ahead, and begins where it had handled the last
+    record. It has skipped records when it had not handled so many: `commits` of its commits that follow are of other
+    partitions, then none of this one or one above, although half of those before were of this one too. Info, confidence
+    low: a worker that still has these records looks the same.
 
 False alarms
-    An application that means to skip (seek). Not found: a jump within what the reader had fetched ahead, since a
-    partition that was paused and goes on begins anew there as well. Of the lab's incidents (docs/lab.md) it names 1
-    of 3.
+    An application that means to skip (seek). Not found: a jump within what the reader had fetched ahead where its
+    commits do not tell it from a pause; of one that is committed on time they never do.
+
+What it cannot tell
+    Of one direction alone nothing is said: an answer tells where its reader was led to. The first fetch of each
+    partition has none before it. A connection that began unseen counts as missing bytes. In a fetch session that began
+    before the capture (KIP-227) the offset is not known until it changes: such runs are not compared.
 
 References
     confluentinc/librdkafka#1720.
@@ -28,11 +36,14 @@ References
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
+
+import pandas as pd
 
 from analyser.detectors.detector import Detector, Frames
 from analyser.detectors.findings import Finding
-from analyser.detectors.frame_rows import first_value
+from analyser.detectors.frame_rows import first_value, values
+from analyser.detectors.kafka.commits import COMMITS
 from analyser.detectors.kafka.names import group_text, partition_text, who_text
 from analyser.detectors.kafka.reading import (
     MAX_NAMED,
@@ -45,34 +56,100 @@ from analyser.detectors.kafka.reading import (
     reader_numbers,
     runs_of,
 )
+from analyser.severity import Confidence, Severity
 from analyser.times import moment_text, time_text
 from analyser.words import count
 
 KEYS = ("cluster_id", "group_id")
+_SENT = ("ts", "exchange_id", "client_address", "client_id", "topic", "partition", "committed_offset")
+Direction = Literal["forward", "back", "ahead"]
+# When a commit was sent, and the offset of each partition in it.
+_Sent = tuple[int, dict[tuple[str | None, int], int]]
 
 
 class _Jump(NamedTuple):
-    """From where its answers had led the reader, to where it fetched; refused: the broker has no such offset."""
+    """From where the reader was, to where it fetched; refused: the broker has no such offset."""
 
     run: Run
     origin: int
     target: int
-    refused: bool
+    refused: bool = False
+    is_ahead: bool = False  # within what it had fetched before
 
     @property
-    def is_forward(self) -> bool:
-        return self.target > self.origin
+    def direction(self) -> Direction:
+        if self.is_ahead:
+            return "ahead"
+        return "forward" if self.target > self.origin else "back"
 
 
-def detect(frames: Frames, *, least: int = 1) -> Iterator[Finding]:
+class _Way(NamedTuple):
+    """What is said of jumps of one direction."""
+
+    severity: Severity
+    confidence: Confidence
+    words: str
+
+
+_WAYS: dict[Direction, _Way] = {
+    "forward": _Way("warning", "medium", "skipped over records by itself, without asking for an offset in between"),
+    "back": _Way(
+        "info", "medium", "went back behind its group's stored offset, without asking for an offset in between"
+    ),
+    "ahead": _Way(
+        "info", "low",
+        "fetched again by itself what it had fetched, from above what it had committed, and its next commits leave the "
+        "partition out: unless a worker had these records still, they were never handled",
+    ),
+}  # fmt: skip
+
+
+def detect(frames: Frames, *, least: int = 1, commits: int = 3) -> Iterator[Finding]:
     """One finding per reader and direction."""
-    found: dict[tuple[Client, bool], list[_Jump]] = {}
-    for run in runs_of(frames[RUNS]) if len(frames[RUNS]) else ():
-        jump = _jump(run, least)
+    runs = runs_of(frames[RUNS]) if len(frames[RUNS]) else []
+    sent = _sent(frames[COMMITS]) if any(map(_may_be_ahead, runs)) else {}
+    found: dict[tuple[Client, Direction], list[_Jump]] = {}
+    for run in runs:
+        jump = _jump(run, least) or _jump_ahead(run, sent.get(run.client, ()), commits)
         if jump is not None:
-            found.setdefault((run.client, jump.is_forward), []).append(jump)
+            found.setdefault((run.client, jump.direction), []).append(jump)
     for jumps in found.values():
         yield _finding(first_value(frames[RUNS], "cluster_id"), jumps)
+
+
+def _sent(frame: pd.DataFrame) -> dict[Client, list[_Sent]]:
+    """The accepted commits of each client, in the order of time."""
+    requests: dict[Client, dict[str | None, _Sent]] = {}
+    columns = (values(frame[name]) for name in _SENT)
+    for ts, exchange, address, client_id, topic, partition, offset in zip(*columns, strict=True):
+        own = requests.setdefault((address, client_id), {})
+        own.setdefault(exchange, (ts, {}))[1][topic, partition] = offset
+    return {client: sorted(own.values(), key=lambda one: one[0]) for client, own in requests.items()}
+
+
+def _may_be_ahead(run: Run) -> bool:
+    """It begins within what it had fetched, above what it had stored, and nothing told it to."""
+    known = None not in (run.first_offset, run.stored_offset, run.next_offset_before, run.client_address)
+    told = (run.answered_offset, run.ts_listed, run.out_of_range_offset, run.change, run.ts_last_gap)
+    own = (run.stored_client_address, run.stored_client_id) == run.client
+    begins = known and (run.stored_offset or 0) < (run.first_offset or 0) < (run.next_offset_before or 0)
+    return begins and own and run.is_named and run.began_by == "offset" and set(told) == {None}
+
+
+def _jump_ahead(run: Run, sent: Sequence[_Sent], least: int) -> _Jump | None:
+    """It had not handled all up to there: what it commits next is of other partitions alone."""
+    if not _may_be_ahead(run):
+        return None
+    before = [places for ts, places in sent if ts < run.ts]
+    first = next((number for number, places in enumerate(before) if run.place in places), len(before))
+    usual = [run.place in places for places in before[first:]]
+    later = [places.get(run.place) for ts, places in sent if run.ts < ts <= run.ts_last]
+    silent = next((number for number, offset in enumerate(later) if offset is not None), len(later))
+    reached = later[silent] if silent < len(later) else None
+    target = run.first_offset or 0
+    if sum(usual) < least or sum(usual) * 2 < len(usual) or silent < least or (reached or target + 1) <= target:
+        return None
+    return _Jump(run, run.stored_offset or 0, target, is_ahead=True)
 
 
 def _jump(run: Run, least: int) -> _Jump | None:
@@ -87,18 +164,20 @@ def _jump(run: Run, least: int) -> _Jump | None:
         led_to = (origin, run.stored_offset, run.fetch_offset_before)
         return _Jump(run, origin, asked, refused=True) if asked > origin and asked not in led_to else None
     if target > max(origin, run.group_offset_before or 0) + least and run.ts_listed is None:
-        return _Jump(run, origin, target, refused=False)
+        return _Jump(run, origin, target)
     if target < min(run.stored_offset or 0, run.fetch_offset_before or 0) and run.change is None:
-        return _Jump(run, origin, target, refused=False)
+        return _Jump(run, origin, target)
     return None
 
 
 def _finding(cluster: str | None, jumps: Sequence[_Jump]) -> Finding:
-    runs, last, forward = [jump.run for jump in jumps], jumps[-1].run, jumps[0].is_forward
+    runs, last, direction = [jump.run for jump in jumps], jumps[-1].run, jumps[0].direction
+    way = _WAYS[direction]
     key = {"cluster": cluster, "group": last.group_id, "client": last.client_id, "address": last.client_address}
     return DETECTOR.finding(
-        severity="warning" if forward else "info",
-        subject={**key, "direction": "forward" if forward else "back"},
+        severity=way.severity,
+        confidence=way.confidence,
+        subject={**key, "direction": direction},
         sentence=_sentence(jumps),
         next_step=(
             "Look for a seek in the application, or positions that it keeps elsewhere; if there is none, update the "
@@ -111,8 +190,8 @@ def _finding(cluster: str | None, jumps: Sequence[_Jump]) -> Finding:
             "member": last.member_id,
             "partitions": names_of(runs),
             "by_partition": [_numbers(jump) for jump in jumps[:100]],
-            "messages_skipped": sum(_records(jump) for jump in jumps if forward and not jump.refused),
-            "messages_again": sum(_records(jump) for jump in jumps if not forward),
+            "messages_skipped": sum(_records(jump) for jump in jumps if direction != "back" and not jump.refused),
+            "messages_again": sum(_records(jump) for jump in jumps if direction == "back"),
             "ts_first": time_text(runs[0].ts),
             "ts_last": time_text(runs[-1].ts),
             "clients": reader_numbers(runs),
@@ -121,7 +200,9 @@ def _finding(cluster: str | None, jumps: Sequence[_Jump]) -> Finding:
 
 
 def _records(jump: _Jump) -> int:
-    if jump.is_forward:
+    if jump.is_ahead:
+        return jump.target - jump.origin
+    if jump.direction == "forward":
         return jump.target - max(jump.origin, jump.run.group_offset_before or 0)
     return (jump.run.stored_offset or jump.origin) - jump.target
 
@@ -142,8 +223,7 @@ def _sentence(jumps: Sequence[_Jump]) -> str:
         refused = f" (refused with OFFSET_OUT_OF_RANGE; it began again at {jump.run.first_offset})"
         named.append(where + (refused if jump.refused else f" ({count(abs(_records(jump)), 'record')})"))
     more = f" and {count(len(jumps) - MAX_NAMED, 'time')} more" if len(jumps) > MAX_NAMED else ""
-    what = "skipped over records by itself" if jumps[0].is_forward else "went back behind its group's stored offset"
-    return f"{head} {what}, without asking for an offset in between: {', '.join(named)}{more}."
+    return f"{head} {_WAYS[jumps[0].direction].words}: {', '.join(named)}{more}."
 
 
 DETECTOR = Detector(
@@ -151,12 +231,12 @@ DETECTOR = Detector(
     name="fetch-jump",
     severity="warning",
     confidence="medium",
-    reads={RUNS: RUN_COLUMNS},
+    reads={RUNS: RUN_COLUMNS, COMMITS: _SENT},
     partition_by=KEYS,
     detect=detect,
-    rows={RUNS: "began_by = 'offset' AND answered_offset IS NULL"},
+    rows={RUNS: "began_by = 'offset' AND answered_offset IS NULL", COMMITS: "error_code = 0"},
     suspects=f"""
         SELECT cluster_id, group_id FROM r_{RUNS}
         WHERE next_offset_before IS NOT NULL AND (out_of_range_offset > next_offset_before
-            OR first_offset > next_offset_before OR first_offset < stored_offset)""",
+            OR first_offset > next_offset_before OR first_offset < next_offset_before)""",
 )

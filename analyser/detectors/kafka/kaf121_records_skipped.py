@@ -23,6 +23,11 @@ False alarms
     Groups new in the capture and begins that were not seen give nothing. Records that another group has to read too
     are not looked at. Offsets of compacted topics and of transactions count as records although some of them are none.
 
+What it cannot tell
+    A group whose offset was stored, or told, before the capture began and not since has nothing to compare with: then
+    nothing is said. Of one direction alone nothing is said. Where bytes of the reader are missing since, a begin counts
+    only where it is the offset that the reader was told.
+
 References
     KIP-211 (expiration of offsets), auto.offset.reset, KIP-122 and KIP-496 (reset and deletion of offsets).
 """

@@ -10,12 +10,17 @@ Why it matters
 How it decides
     By the runs of reading (`kafka_reading_runs`) of clients whose group requests are in the capture, and all commits of
     the group, accepted or not. A commit of another client counts too, as of a producer that commits for its consumer.
-    Fires from `records` records or `seconds` of reading on that gave any record. Warning; provisional, since a commit
+    Fires from `records` records or `seconds` of reading on that gave any record; what is delivered again counts once,
+    since who is thrown out each time has no turn to commit (KAF119). Warning; provisional, since a commit
     may come later; confidence medium where bytes of the client are missing. Where a topic has no known name, nothing is
     said unless the whole group commits nothing.
 
 False alarms
     Applications that keep offsets elsewhere, in a database or with the results.
+
+What it cannot tell
+    Of answers alone nothing is said, since they name no client; of requests alone neither, since nobody knows what was
+    given. A capture that is shorter than the time between two commits has none of them: hence `seconds` and `records`.
 
 References
     Kafka's consumer configuration: enable.auto.commit.
@@ -36,6 +41,7 @@ from analyser.detectors.kafka.reading import (
     Client,
     Run,
     names_of,
+    places_of,
     proof_of_runs,
     reader_numbers,
     runs_of,
@@ -55,13 +61,37 @@ def detect(frames: Frames, *, records: int = 1000, seconds: float = 60.0) -> Ite
     for run in runs_of(frames[RUNS]) if len(frames[RUNS]) else ():
         clients.setdefault(run.client, []).append(run)
     for client, runs in clients.items():
-        given = sum(run.records_count or 0 for run in runs)
+        given = _given(runs)
         lasts = max(run.ts_last for run in runs) - runs[0].ts
         seen = any(run.member_id for run in runs)
-        others = any(run.place in committed for run in runs) or (committed and not all(run.is_named for run in runs))
+        named = all(run.is_named for run in runs) and all(topic is not None for topic, _ in committed)
+        others = any(run.place in committed for run in runs) or (committed and not named)
         silent = client not in committers and not others
         if seen and silent and given and (given >= records or lasts >= seconds * NS_PER_S):
             yield _finding(first_value(frames[RUNS], "cluster_id"), runs, given, lasts)
+
+
+def _given(runs: Sequence[Run]) -> int:
+    """How many records it was given, each counted once as far as offsets tell."""
+    places: dict[tuple[str | None, int], list[Run]] = {}
+    for run in runs:
+        places.setdefault(run.place, []).append(run)
+    return sum(min(sum(run.records_count or 0 for run in own), _span(own)) for own in places.values())
+
+
+def _span(runs: Sequence[Run]) -> int:
+    """From the lowest offset to the highest."""
+    ends = [run.next_offset for run in runs if run.next_offset is not None]
+    begins = [run.first_offset if run.first_offset is not None else _least_begin(run) for run in runs]
+    known = [begin for begin in begins if begin is not None]
+    return max(ends) - min(known) if ends and known else 0
+
+
+def _least_begin(run: Run) -> int | None:
+    """Where a run began at the latest that lists no offset (a fetch session that began before the capture)."""
+    if run.next_offset is None:
+        return None
+    return max(run.next_offset - (run.records_count or 0), 0)
 
 
 def _finding(cluster: str | None, runs: Sequence[Run], given: int, lasts: int) -> Finding:
@@ -76,7 +106,7 @@ def _finding(cluster: str | None, runs: Sequence[Run], given: int, lasts: int) -
         subject=key,
         sentence=(
             f"{group_text(last.group_id)}: {who_text(*last.client, last.member_id)} was given "
-            f"{count(given, 'record')} of {', '.join(names_of(runs)[:5])} in {seconds_text(lasts)} (from "
+            f"{count(given, 'record')} of {places_of(runs)} in {seconds_text(lasts)} (from "
             f"{moment_text(runs[0].ts)}), and nobody commits them. {start}A restart delivers them again, or skips to "
             "the end with auto.offset.reset=latest."
         ),

@@ -14,6 +14,9 @@ How it decides
 False alarms
     An application that must commit each record before it may go on.
 
+What it cannot tell
+    Of requests alone nothing is said: only accepted commits count. Lost commits make the rate lower, never higher.
+
 References
     Kafka's consumer configuration: enable.auto.commit, auto.commit.interval.ms.
 """
@@ -29,8 +32,10 @@ from analyser.detectors.findings import Finding
 from analyser.detectors.frame_rows import first_value
 from analyser.detectors.kafka.commit_columns import CommitColumns, Integers, commit_columns
 from analyser.detectors.kafka.commits import COMMIT_COLUMNS, COMMITS, committer_key, committer_text, group_text
+from analyser.detectors.kafka.names import partition_names, partition_text
 from analyser.detectors.proof import Proof
 from analyser.times import NS_PER_S
+from analyser.words import names_text
 
 KEYS = ("cluster_id", "group_id", "client_address", "client_id")
 
@@ -63,14 +68,15 @@ def _finding(cluster: str | None, own: CommitColumns, requests: int, seconds: fl
     key = committer_key(cluster, last)
     topics, rows = own.texts["topic"], range(len(own))
     places = {(int(code), int(part)): None for code, part in zip(topics.codes, own.numbers["partition"], strict=True)}
-    partitions = sorted(f"{topics.name(code)}-{part}" for code, part in places)
+    named = [(topics.name(code), part) for code, part in places]
+    where = names_text(sorted(partition_text(*one) for one in named))
     per_second = requests / max(seconds, 1e-3)
     return DETECTOR.finding(
         subject=key,
         sentence=(
             f"{group_text(last)}: {committer_text(last)} commits after each record: {requests:,} commits of "
-            f"{', '.join(partitions[:5])} in {seconds:.1f} s ({per_second:.0f} in a second), {single:.0%} of them one "
-            "record further than the one before."
+            f"{where} in {seconds:.1f} s ({per_second:.0f} in a second), {single:.0%} of them one record further than "
+            "the one before."
         ),
         next_step=(
             "Commit once for each poll or every few seconds (enable.auto.commit, or commitAsync after the batch), if "
@@ -79,7 +85,7 @@ def _finding(cluster: str | None, own: CommitColumns, requests: int, seconds: fl
         proof=Proof(int(own.ts.min()), int(own.ts.max()), own.evidence(np.array([rows[0], rows[-1]]))),
         numbers={
             **key,
-            "partitions": partitions[:100],
+            "partitions": partition_names(named),
             "commits": requests,
             "seconds": round(seconds, 3),
             "commits_per_second": round(per_second, 1),

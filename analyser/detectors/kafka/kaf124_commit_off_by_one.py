@@ -12,10 +12,14 @@ How it decides
     highest offset that fetches of the group had led to. One below counts. It fires when that happened at
     `restarts` different times, and in at least `share` of all such begins.
     Partitions that transactions write to are left out: their commit markers take an offset each. Where no producer of
-    the topic is in the capture, confidence is medium.
+    the topic is in the capture, there may be such markers: info, confidence medium. Else warning.
 
 False alarms
     A group that leaves just one record unhandled at every restart by chance.
+
+What it cannot tell
+    Of one direction alone nothing is said. Restarts before the capture are not counted, and a restart counts only
+    where both its OffsetFetch and what was read before it are in the capture.
 
 References
     KafkaConsumer.commitSync: "the committed offset should be the next message your application will consume".
@@ -30,7 +34,16 @@ from analyser.detectors.detector import Detector, Frames
 from analyser.detectors.findings import Evidence, Finding
 from analyser.detectors.frame_rows import first_value
 from analyser.detectors.kafka.names import group_text, who_numbers, who_text
-from analyser.detectors.kafka.reading import RUN_COLUMNS, RUNS, Run, names_of, proof_of_runs, readers_text, runs_of
+from analyser.detectors.kafka.reading import (
+    RUN_COLUMNS,
+    RUNS,
+    Run,
+    names_of,
+    places_of,
+    proof_of_runs,
+    readers_text,
+    runs_of,
+)
 from analyser.times import moment_text, time_text
 from analyser.words import count, times
 
@@ -51,7 +64,8 @@ def detect(frames: Frames, *, restarts: int = 3, share: float = 0.8) -> Iterator
 def _is_restart(run: Run) -> bool:
     stored = run.stored_offset
     told = stored is not None and run.answered_offset == stored == run.first_offset and run.change is None
-    return told and run.group_offset_before is not None and not run.transactional and (stored or 0) > 0
+    known = run.topic is not None and run.group_offset_before is not None
+    return told and known and not run.transactional and (stored or 0) > 0
 
 
 def _finding(cluster: str | None, short: Sequence[Run], begun: int) -> Finding:
@@ -63,13 +77,15 @@ def _finding(cluster: str | None, short: Sequence[Run], begun: int) -> Finding:
     who = ", ".join(who_text(*client) for client in committers) or readers_text(short)
     clients = [*committers, *(run.client for run in short if run.client not in committers)]
     members = {run.client: run.member_id for run in short}
+    plain = all(run.transactional is False for run in short)
     return DETECTOR.finding(
-        confidence="high" if all(run.transactional is False for run in short) else "medium",
+        severity="warning" if plain else "info",
+        confidence="high" if plain else "medium",
         subject=key,
         sentence=(
             f"{group_text(last.group_id)}: {who} commits the offset of the last record and not the "
             f"next one: {times(len(short))} of {begun:,} begins of reading came one record below what had been read "
-            f"({', '.join(names_of(short)[:5])}), from {moment_text(short[0].ts)} to {moment_text(last.ts)}; "
+            f"({places_of(short)}), from {moment_text(short[0].ts)} to {moment_text(last.ts)}; "
             f"{count(len(short), 'record')} came twice."
         ),
         next_step=(

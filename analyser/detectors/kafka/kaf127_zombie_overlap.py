@@ -14,10 +14,16 @@ How it decides
     refused. Records that two members handled: from where the other began to the late commit, as far as the first
     client had fetched. Where no fetch of that client is in the capture, a refused commit is enough, with confidence
     medium. A commit that is refused in the moment of a rebalance is everyday, hence `back_ms`.
+    What paused it, `kafka_members.silent_side` tells of its silence: network, process, or not known.
     Warning; critical when the late commit was accepted over the other's.
 
 False alarms
     A group whose members are told apart by nothing (one client id at one address) is not looked at.
+
+What it cannot tell
+    Of one direction alone nothing is said: requests do not tell whether a commit was accepted, answers not whose it is.
+    What a member fetched before the capture began is not known: records handled twice are then counted from what is
+    seen, and are at least so many.
 
 References
     Kafka's error codes 22, 25, 27, 82, 110, 113; max.poll.interval.ms, session.timeout.ms.
@@ -33,10 +39,12 @@ from analyser.detectors.detector import Detector, Frames
 from analyser.detectors.findings import Evidence, Finding
 from analyser.detectors.frame_rows import Row, first_value, rows_of
 from analyser.detectors.kafka.commits import COMMITS
-from analyser.detectors.kafka.names import group_text, partition_text, who_numbers, who_text
+from analyser.detectors.kafka.members import MEMBERS
+from analyser.detectors.kafka.names import group_text, partition_names, partition_text, who_numbers, who_text
 from analyser.detectors.kafka.reading import MAX_NAMED, RUN_COLUMNS, RUNS, Run, proof_of_runs, runs_of
+from analyser.detectors.kafka.silence import side_step, side_text
 from analyser.times import NS_PER_MS, moment_text, seconds_text, time_text
-from analyser.words import count
+from analyser.words import count, sentence_start
 
 KEYS = ("cluster_id", "group_id")
 # The broker does not take the sender for a member that may commit.
@@ -60,12 +68,14 @@ def detect(frames: Frames, *, back_ms: float = 2000.0) -> Iterator[Finding]:
     places: dict[tuple[str | None, int], list[Run]] = {}
     for run in runs_of(frames[RUNS]) if len(frames[RUNS]) else ():
         places.setdefault(run.place, []).append(run)
+    silences = rows_of(frames[MEMBERS])
     found: dict[tuple[Any, ...], list[_Overlap]] = {}
     for runs in places.values():
         for overlap in _overlaps(runs, commits, int(back_ms * NS_PER_MS)):
             found.setdefault((overlap.own.client, overlap.other.client), []).append(overlap)
     for overlaps in found.values():
-        yield _finding(first_value(frames[RUNS], "cluster_id"), overlaps)
+        silence = _silence(overlaps, silences)
+        yield _finding(first_value(frames[RUNS], "cluster_id"), overlaps, silence)
 
 
 def _overlaps(runs: Sequence[Run], commits: dict[tuple[Any, ...], list[Row]], back_ns: int) -> Iterator[_Overlap]:
@@ -109,14 +119,33 @@ def _late(commits: Sequence[Row], own: Run, other: Run, again: int | None, back_
     return _Overlap(own, other, high[0], min(high[0]["committed_offset"], reached) - began)
 
 
-def _finding(cluster: str | None, overlaps: Sequence[_Overlap]) -> Finding:
+def _silence(overlaps: Sequence[_Overlap], silences: Sequence[Row]) -> Row | None:
+    """The membership of the one that came back whose silence covers the moment at which the other began."""
+    own, began = overlaps[-1].own, min(one.other.ts for one in overlaps)
+    covers = (
+        row
+        for row in silences
+        if (row["client_address"], row["client_id"]) == own.client
+        and row["ts_silent"] is not None
+        and row["longest_silence_ms"] is not None
+        and row["ts_silent"] <= began <= row["ts_silent"] + row["longest_silence_ms"] * NS_PER_MS
+    )
+    return max(covers, key=lambda row: float(row["longest_silence_ms"]), default=None)
+
+
+def _finding(cluster: str | None, overlaps: Sequence[_Overlap], silence: Row | None) -> Finding:
     own, other, late = overlaps[-1].own, overlaps[-1].other, overlaps[0].late
     accepted = any(one.late is not None and one.late["error_code"] == 0 for one in overlaps)
     back = min(one.late["ts"] for one in overlaps if one.late is not None)
     began = min(one.other.ts for one in overlaps)
-    silent = max((one.own.ts_last for one in overlaps if one.own.ts_last < back), default=began)
+    # Its last fetch may be one of after it came back.
+    read_ns = max((one.own.ts_last for one in overlaps if one.own.ts_last < began), default=None)
+    silent = silence["ts_silent"] if silence is not None else read_ns if own.fetches else None
     records = sum(one.records for one in overlaps)
-    pause = f", after {seconds_text(back - silent)} without reading" if own.fetches else ""
+    without = "a word to its group" if silence is not None else "reading"
+    pause = f", after {seconds_text(back - silent)} without {without}" if silent is not None else ""
+    slow = "" if silence and silence["silent_side"] else ", or handling longer than max.poll.interval.ms"
+    side = f" {sentence_start(side_text(silence))}." if silence is not None else ""
     key = {"cluster": cluster, "group": own.group_id, "client": own.client_id, "address": own.client_address}
     where = [
         f"{partition_text(*one.own.place)} {one.other.first_offset} to "
@@ -133,11 +162,11 @@ def _finding(cluster: str | None, overlaps: Sequence[_Overlap]) -> Finding:
             f"back at {moment_text(back)}{pause}, and committed partitions "
             f"that {who_text(*other.client, other.member_id)} had read since {moment_text(began)}: "
             f"{count(records, 'record')} ({', '.join(where)}) were handled by both; the late commit was "
-            f"{'accepted' if accepted else 'refused'}."
+            f"{'accepted' if accepted else 'refused'}.{side}"
         ),
         next_step=(
-            "Look why this process stood still for so long (garbage collection, a stopped container, a suspended host, "
-            "handling longer than max.poll.interval.ms) and make handling idempotent, since Kafka cannot stop it."
+            f"Find out {side_step(silence or {'silent_side': None})}{slow}. "
+            "Make handling idempotent, since Kafka cannot stop a member that comes back."
         ),
         proof=proof_of_runs(
             [one.own for one in overlaps] + [one.other for one in overlaps],
@@ -148,10 +177,11 @@ def _finding(cluster: str | None, overlaps: Sequence[_Overlap]) -> Finding:
             **key,
             "client_id": own.client_id,
             "member": member or own.member_id,
-            "partitions": sorted({f"{one.own.topic}-{one.own.partition}" for one in overlaps})[:100],
+            "partitions": partition_names(one.own.place for one in overlaps),
             "records_again": records,
             "accepted": accepted,
-            "silent_ms": round((back - silent) / NS_PER_MS),
+            "silent_ms": round((back - silent) / NS_PER_MS) if silent is not None else None,
+            "silent_side": silence["silent_side"] if silence is not None else None,
             "ts_taken_over": time_text(began),
             "ts_back": time_text(back),
             "clients": [who_numbers(*own.client, member or own.member_id),
@@ -171,6 +201,7 @@ DETECTOR = Detector(
             "ts", "exchange_id", "topic", "partition", "client_id", "client_address", "member_id", "committed_offset",
             "error_code", "file", "request_packet",
         ),
+        MEMBERS: ("ts", "client_address", "client_id", "ts_silent", "longest_silence_ms", "silent_side"),
     },
     partition_by=KEYS,
     detect=detect,

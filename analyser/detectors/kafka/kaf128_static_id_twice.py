@@ -13,10 +13,16 @@ How it decides
     (address, client id) or, from one host, by members that live at the same time. 111 counts only while another member
     of the name is heard of before and after it: a restarted process is refused until the session of the dead one is
     over. warning; critical from `often` times on.
-    Confidence high: errors and names are on the wire.
+    Confidence high: errors and names are on the wire. Where no such answer is in the capture (requests alone), `fenced`
+    claims of the name by a client while another one is heard of before and after it say the same: warning, confidence
+    medium. Of answers alone nothing is said, since these do not name what they answer.
 
 False alarms
     A pod that moves to another host while the old one still runs is fenced once: that is no finding.
+
+What it cannot tell
+    Requests alone are judged with confidence medium, answers alone not at all. A capture that begins late lacks the
+    claims from before: a fight that goes on is found from the next ones on.
 
 References
     KIP-345 (static membership), KIP-848 (111), KIP-1026 and KIP-814 for leaders. Kafka protocol errors.
@@ -58,8 +64,11 @@ def detect(frames: Frames, *, fenced: int = 2, often: int = 5) -> Iterator[Findi
             row for row in refused
             if row["group_instance_id"] == name and (row["error_code"] == FENCED or _alive(row, own))
         ]  # fmt: skip
+        claims = [] if errors else _claims(own)
         if len(errors) >= fenced and (len(_clients(own)) > 1 or _at_once(own)):
             yield _finding(name, own, errors, often)
+        elif len(claims) >= fenced:
+            yield _finding(name, own, claims, often)
 
 
 def _clients(members: Sequence[Row]) -> dict[tuple[str | None, str | None], Row]:
@@ -76,11 +85,21 @@ def _at_once(members: Sequence[Row]) -> bool:
     return any(a is not b and a["ts"] < b["ts"] < a["ts_last"] for a in members for b in members)
 
 
+def _claims(members: Sequence[Row]) -> list[Row]:
+    """Members that began while one of another client was heard of before and after."""
+    return [
+        one | {"error_code": None} for one in members
+        if any(other["ts"] < one["ts"] < other["ts_last"] and _clients([one, other]).keys() - _clients([one]).keys()
+               for other in members)
+    ]  # fmt: skip
+
+
 def _finding(name: str, members: Sequence[Row], errors: Sequence[Row], often: int) -> Finding:
     clients = _clients(members)
     newest = list(clients.values())[-1]  # who came last to a name that was taken
     key = {"cluster": newest["cluster_id"], "group": newest["group_id"]}
     first_ns, last_ns = min(row["ts"] for row in errors), max(row["ts"] for row in errors)
+    refused = any(row["error_code"] is not None for row in errors)
     codes = " and ".join(
         text
         for code, text in (
@@ -92,13 +111,16 @@ def _finding(name: str, members: Sequence[Row], errors: Sequence[Row], often: in
     names = sorted({one for row in members for one in partitions_of(row)})
     named = " and ".join(client_text(one) for one in list(clients.values())[-_MOST_NAMED:])
     both = [who(one) for one in clients.values()][::-1]
+    said = f"requests of theirs were {codes} {times(len(errors))}. {_cost(errors, names)}"
+    if not refused:
+        said = f"it was claimed {times(len(errors))} while the other one lived. No answers are in the capture."
     return DETECTOR.finding(
-        severity="critical" if len(errors) >= often else "warning",
+        severity="critical" if refused and len(errors) >= often else "warning",
+        confidence="high" if refused else "medium",
         subject={**key, "instance": name},
         sentence=(
             f"{group_text(newest['group_id'])}: {named} use the "
-            f"same group.instance.id {printable(name, MAX_NAME)}; {period_text(first_ns, last_ns)}, requests of theirs "
-            f"were {codes} {times(len(errors))}. {_cost(errors, names)}"
+            f"same group.instance.id {printable(name, MAX_NAME)}; {period_text(first_ns, last_ns)}, {said}"
         ),
         next_step=(
             f"Give each process its own group.instance.id (a StatefulSet's pod name, for example); end "
@@ -109,7 +131,7 @@ def _finding(name: str, members: Sequence[Row], errors: Sequence[Row], often: in
             **culprit(key, newest),
             "instance_id": name,
             "fenced": sum(row["error_code"] == FENCED for row in errors),
-            "requests_refused": len(errors),
+            "requests_refused": len(errors) if refused else None,
             "memberships": len(members),
             "error_code": errors[-1]["error_code"],
             "partitions": names,
@@ -138,5 +160,9 @@ DETECTOR = Detector(
     partition_by=KEYS,
     detect=detect,
     rows={MEMBERS: "group_instance_id IS NOT NULL", EVENTS: f"error_code IN ({FENCED}, {UNRELEASED})"},
-    suspects=f"SELECT cluster_id, group_id FROM r_{EVENTS}",
+    suspects=f"""
+        SELECT cluster_id, group_id FROM r_{EVENTS}
+        UNION
+        SELECT cluster_id, group_id FROM r_{MEMBERS} GROUP BY cluster_id, group_id, group_instance_id
+        HAVING count(DISTINCT concat(client_address, chr(10), client_id)) > 1""",
 )

@@ -11,10 +11,17 @@ How it decides
     Commits of one group and partition in broker order. The failed commit and the later one have the same client
     (address and client id) and offset; between them a higher offset was accepted. A fetch of that client at or below
     the offset in between makes it a seek, which is none. Warning; critical where the stored offset is still lower at
-    the end.
+    the end; info where none of the client's fetches is in the capture, since it may have turned back by itself, and
+    where the coordinator was moving (errors 14, 15, 16, which libraries answer by sending the commit again, within 30
+    s) and the client's next commits made it good within 5 s.
+    A commit whose answer the capture lost (bytes of the client are missing) may have been accepted: it did not fail.
 
 False alarms
-    A replay that seeks by OffsetFetch alone while its fetches went to a broker that was not captured.
+    A replay that seeks by OffsetFetch alone.
+
+What it cannot tell
+    A capture that began after the commit failed has only the later one: KAF103 tells that the offset went back, and not
+    why. Requests alone say nothing.
 
 References
     spring-projects/spring-kafka#3186 (failed commits are kept and committed again).
@@ -41,6 +48,7 @@ from analyser.detectors.kafka.commits import (
     partition_text,
 )
 from analyser.detectors.kafka.commits import commits_of as all_commits
+from analyser.detectors.kafka.coordinator_moves import LATER, Refused, is_made_good
 from analyser.detectors.kafka.positions import READ_TABLES, Reads, reads_of
 from analyser.times import moment_text, time_text
 from analyser.words import count
@@ -49,54 +57,73 @@ KEYS = ("cluster_id", "topic", "partition")
 
 
 class _Restored(NamedTuple):
-    """failed: the commit without success; newer: the highest accepted after it; late: the same offset, accepted."""
+    """failed: the commit without success; newer: the highest accepted after it; late: the same offset, accepted.
+
+    brief: a coordinator that moved made the client send it again, and it was made good at once.
+    """
 
     failed: Commit
     newer: Commit
     late: Commit
+    brief: bool
+
+
+_COORDINATOR_MOVED = (
+    "The group's coordinator moved, and the client's library sent refused commits again; its next commits made it "
+    "good. Look at why the coordinator moved; a member that took the partition over meanwhile read this again."
+)
+_UNSEEN = " It may have turned back by itself: its fetches of this partition are not in the capture."
 
 
 def detect(frames: Frames) -> Iterator[Finding]:
     """One finding per group and client."""
+    reads = reads_of(frames) if len(frames[COMMITS]) else None
     groups: dict[str | None, list[Commit]] = {}
     for commit in all_commits(frames[COMMITS]):
         groups.setdefault(commit.group_id, []).append(commit)
     for commits in groups.values():
         found: dict[Identity, list[_Restored]] = {}
         failures = [one for one in commits if not one.accepted]
-        for restored in _restored(commits, reads_of(frames)) if failures else ():
+        for restored in _restored(commits, reads) if failures and reads else ():
             found.setdefault(restored.late.client, []).append(restored)
-        for own in found.values():
-            yield _finding(first_value(frames[COMMITS], "cluster_id"), own, commits)
+        for client, own in found.items():
+            seen = reads is not None and reads.sees_fetches(client)
+            yield _finding(first_value(frames[COMMITS], "cluster_id"), own, commits, seen=seen)
 
 
 def _restored(commits: Sequence[Commit], reads: Reads) -> Iterator[_Restored]:
     failed: dict[tuple[Identity, int], Commit] = {}
     highest: Commit | None = None
-    for commit in commits:
+    for place, commit in enumerate(commits):
         key = (commit.client, commit.committed_offset)
         if not commit.accepted:
-            failed[key] = commit
+            if commit.error_code is not None or commit.client_gap_ts is None:
+                failed[key] = commit
             continue
         before = failed.pop(key, None)
         if before is not None and highest is not None and highest.committed_offset > commit.committed_offset:
             newer = highest.done_ns > before.ts
             if newer and not reads.went_back(commit.client, highest.ts, commit.ts, commit.committed_offset):
-                yield _Restored(before, highest, commit)
+                later = map(commits.__getitem__, range(place + 1, min(place + 1 + LATER, len(commits))))
+                brief = Refused([before]).is_sent_again(commit) and is_made_good(highest, commit, later)
+                yield _Restored(before, highest, commit, brief)
         if highest is None or commit.committed_offset >= highest.committed_offset:
             highest = commit
 
 
-def _finding(cluster: str | None, restored: Sequence[_Restored], commits: Sequence[Commit]) -> Finding:
+def _finding(cluster: str | None, restored: Sequence[_Restored], commits: Sequence[Commit], *, seen: bool) -> Finding:
     worst = max(restored, key=lambda one: one.newer.committed_offset - one.late.committed_offset)
-    failed, newer, late = worst
+    failed, newer, late, _ = worst
+    brief = all(one.brief for one in restored)
     key = partition_key(cluster, late)
     back = newer.committed_offset - late.committed_offset
     stored = [one for one in commits if one.accepted][-1].committed_offset
-    error = "was not answered" if failed.error_code is None else f"was refused with error {failed.error_code}"
+    # Without an answer, or a limit ended the wait for it.
+    error = "got no known answer" if failed.error_code is None else f"was refused with error {failed.error_code}"
     still = stored < newer.committed_offset
     return DETECTOR.finding(
-        severity="critical" if still else "warning",
+        severity="info" if brief or not seen else "critical" if still else "warning",
+        confidence="high" if seen else "low",
         subject={**key, "client": late.client_id, "address": late.client_address},
         sentence=(
             f"{group_text(late)}: {committer_text(late)} stored offset {late.committed_offset} of "
@@ -104,8 +131,11 @@ def _finding(cluster: str | None, restored: Sequence[_Restored], commits: Sequen
             f"and which {error} then, over the newer {newer.committed_offset} of {committer_text(newer)}: "
             f"{count(back, 'message')} back. "
             + (f"It still stands at {stored}." if still else "Later commits are higher again.")
+            + ("" if seen else _UNSEEN)
         ),
-        next_step=(
+        next_step=_COORDINATOR_MOVED
+        if brief
+        else (
             "Look in this client for failed commits that are kept and committed again later (a framework that retries "
             "asynchronous commits, for example spring-kafka#3186): drop them once newer offsets are known."
         ),

@@ -24,6 +24,10 @@ How it decides
 False alarms
     Errors that an application expects: an old instance that is fenced on purpose again and again.
 
+What it cannot tell
+    Of requests alone nothing is said: errors stand in answers, and what had to come next is known of accepted batches
+    only. In a capture that begins late it is not known until the first one is accepted.
+
 References
     Kafka protocol errors; KIP-98, KIP-360, KIP-588, KIP-890.
 """
@@ -37,7 +41,7 @@ from typing import Any
 from analyser.detectors.detector import Detector, Frames
 from analyser.detectors.findings import Finding
 from analyser.detectors.frame_rows import Row, rows_of
-from analyser.detectors.kafka.names import client_numbers, client_text, partitions_of, place, places_text
+from analyser.detectors.kafka.names import client_numbers, client_text, error_text, partitions_of, place, places_text
 from analyser.detectors.kafka.producers import (
     REFUSED,
     REFUSED_COLUMNS,
@@ -50,7 +54,7 @@ from analyser.detectors.kafka.producers import (
 from analyser.detectors.proof import Proof
 from analyser.severity import Severity
 from analyser.times import period_text, time_text
-from analyser.words import count, names_text, sentence_start
+from analyser.words import count, names_text, sentence_start, shown
 
 EVENTS = "kafka_transactions"
 KEYS = ("cluster_id", "client_address", "client_id")
@@ -110,7 +114,7 @@ def _finding(batches: Sequence[Row], events: Sequence[Row], several: int) -> Fin
         numbers={
             **key,
             "clients": [client_numbers(first, transactional_id=first["transactional_id"])],
-            "errors": {str(code): number for (code, _), number in sorted(codes.items())},
+            "errors": {str(code): number for (code, _), number in codes.items()},
             "error_code": codes.most_common(1)[0][0][0],
             "requests_refused": requests,
             "refused_batches": len(refused),
@@ -130,7 +134,7 @@ def _sentence(
     rows: Sequence[Row], batches: Sequence[Row], codes: Counter[Any], refused: Sequence[Row], left: Sequence[Row]
 ) -> str:
     first, last = rows[0], rows[-1]
-    named = ", ".join(f"{code} {name or ''}".strip() for code, name in sorted(codes))
+    named = ", ".join(sorted(error_text(code, name) for code, name in codes))
     who = f"{client_text(first)} ({_producer(first)})"
     where = f" for {places_text(batches)}" if batches else ""
     text = (
@@ -146,9 +150,8 @@ def _sentence(
 
 
 def _producer(row: Row) -> str:
-    return (
-        transactional_text(row["transactional_id"]) if row["transactional_id"] else f"producer id {row['producer_id']}"
-    )
+    named = row["transactional_id"]
+    return transactional_text(named) if named else f"producer id {shown(row['producer_id'])}"
 
 
 def _sequence(batches: Sequence[Row]) -> str:

@@ -15,6 +15,9 @@ How it decides
 False alarms
     Records that must not wait for each other (linger.ms=0 on purpose) and are many.
 
+What it cannot tell
+    Of answers alone nothing is said: batches are in requests. It needs nothing from before the capture.
+
 References
     Kafka's producer configuration: linger.ms, batch.size, compression.type.
 """
@@ -32,7 +35,7 @@ from analyser.detectors.kafka.names import client_numbers, client_text
 from analyser.detectors.kafka.producers import evidence_of
 from analyser.detectors.proof import Proof
 from analyser.times import NS_PER_S, period_text, time_text
-from analyser.words import names_text, sentence_start
+from analyser.words import names_text, sentence_start, shown
 
 BATCHES = "kafka_produce_batches"
 KEYS = ("cluster_id", "client_address", "client_id")
@@ -49,7 +52,8 @@ def detect(
     requests = frame.groupby(second)["exchange_id"].nunique()
     busy = frame[second.isin(requests.index[requests > requests_above])]
     rate = requests[requests > requests_above]
-    per_batch = float(busy["records_count"].mean()) if len(busy) else 0.0
+    records = busy["records_count"].dropna()
+    per_batch = float(records.mean()) if len(records) else 0.0
     if len(rate) >= busy_seconds and 0 < per_batch < records_below:
         yield _finding(busy, rate, per_batch)
 
@@ -59,14 +63,16 @@ def _finding(busy: pd.DataFrame, rate: pd.Series, per_batch: float) -> Finding:
     first_ns, last_ns = row["ts"], rows_of(busy.iloc[-1:])[0]["ts"]
     topics = sorted(str(name) for name in busy["topic"].dropna().unique())
     codecs = sorted(str(name) for name in busy["codec"].dropna().unique())
-    sizes = float(busy["batch_bytes"].mean())
+    sizes = busy["batch_bytes"].dropna()
+    size = float(sizes.mean()) if len(sizes) else None
+    where = names_text(topics, 3) or "unknown topics"
     key = {"cluster": first_value(busy, "cluster_id"), "address": row["client_address"], "client_id": row["client_id"]}
     uncompressed = " They are not compressed." if codecs == ["none"] else ""
     return DETECTOR.finding(
         subject=key,
         sentence=(
             f"{sentence_start(client_text(row))} sends {rate.mean():,.0f} Produce requests a second with "
-            f"{per_batch:.1f} records in a batch ({sizes:,.0f} bytes), to {names_text(topics, 3) or 'unknown topics'}, "
+            f"{per_batch:.1f} records in a batch ({shown(size, ',.0f')} bytes), to {where}, "
             f"{period_text(first_ns, last_ns)}.{uncompressed}"
         ),
         next_step=(
@@ -83,7 +89,7 @@ def _finding(busy: pd.DataFrame, rate: pd.Series, per_batch: float) -> Finding:
             "busy_seconds": len(rate),
             "requests_per_second": round(float(rate.mean()), 1),
             "records_per_batch": round(per_batch, 2),
-            "bytes_per_batch": round(sizes, 1),
+            "bytes_per_batch": None if size is None else round(size, 1),
             "batches": len(busy),
             "records": int(busy["records_count"].sum()),
             "codecs": codecs,

@@ -22,6 +22,11 @@ False alarms
     Producers that keep transactions open for long on purpose (Flink, from checkpoint to checkpoint). An EndTxn that a
     gap hides, where nobody reads.
 
+What it cannot tell
+    Who began a transaction before the capture is not known: then the offset and since when it stands in the capture are
+    said, and nobody is named. Of answers alone the producer is not known; of requests alone, whether EndTxn was
+    accepted is not, and nothing is said of readers.
+
 References
     KIP-98, KIP-664 (kafka-transactions.sh), KIP-890.
 """
@@ -39,7 +44,7 @@ from analyser.detectors.kafka.producers import evidence_of, transactional_text
 from analyser.detectors.proof import Proof
 from analyser.severity import Confidence, Severity
 from analyser.times import NS_PER_MS, NS_PER_S, clock_text, seconds_text, time_text
-from analyser.words import count, names_text
+from analyser.words import count, names_text, shown
 
 KEYS = ("cluster_id", "producer_id", "producer_epoch")
 WAITS, SPANS = "kafka_stable_offset_waits", "kafka_transaction_spans"
@@ -133,7 +138,7 @@ def _finding(cluster: str | None, stuck: _Stuck, severity: Severity) -> Finding:
         "transactional_id": first["transactional_id"],
         "producer_id": first["producer_id"],
         "producer_epoch": first["producer_epoch"],
-        **({} if who else {"partition": partitions[0]}),
+        **({} if who else {"partition": min(map(place, waits))}),
     }
     topics = sorted({one.rpartition("-")[0] for one in partitions})
     return DETECTOR.finding(
@@ -141,7 +146,7 @@ def _finding(cluster: str | None, stuck: _Stuck, severity: Severity) -> Finding:
         confidence=confidence,
         provisional=not stuck.ended,
         subject=key,
-        sentence=_sentence(stuck, who, partitions, readers, groups, behind),
+        sentence=_sentence(stuck, who, readers, groups, behind),
         next_step=_next_step(stuck, who),
         proof=Proof(stuck.since_ns, stuck.until_ns, evidence_of([*([span] if span else []), *waits])),
         numbers={
@@ -176,11 +181,9 @@ def _victims(readers: Sequence[str]) -> list[dict[str, str]]:
     return [{"client_id": client, "address": address} for client, _, address in named]
 
 
-def _sentence(
-    stuck: _Stuck, who: Row | None, partitions: list[str], readers: list[str], groups: list[str], behind: int
-) -> str:
+def _sentence(stuck: _Stuck, who: Row | None, readers: list[str], groups: list[str], behind: int) -> str:
     parts = [
-        _head(stuck, who, partitions),
+        _head(stuck, who),
         *(
             f"the last stable offset of {place(wait)} stands at {wait['last_stable_offset']} while its log goes on to "
             f"{wait['high_watermark']}"
@@ -201,16 +204,17 @@ def _sentence(
     return text
 
 
-def _head(stuck: _Stuck, who: Row | None, partitions: list[str]) -> str:
+def _head(stuck: _Stuck, who: Row | None) -> str:
     if who is None:
+        held = min(map(place, stuck.waits))
         return (
-            f"A transaction that began before the capture, or whose producer is not in it, holds {partitions[0]} for "
+            f"A transaction that began before the capture, or whose producer is not in it, holds {held} for "
             f"{seconds_text(stuck.stood_ns)} from {clock_text(stuck.since_ns)} on{_ending(stuck)}"
         )
     return (
         f"{client_text(who)[0].upper()}{client_text(who)[1:]} has a transaction open from {clock_text(stuck.since_ns)} "
         f"on, for {seconds_text(stuck.stood_ns)} ({transactional_text(who['transactional_id'])}, producer id "
-        f"{who['producer_id']}, epoch {who['producer_epoch']}){_ending(stuck)}"
+        f"{shown(who['producer_id'])}, epoch {shown(who['producer_epoch'])}){_ending(stuck)}"
     )
 
 
@@ -228,7 +232,8 @@ def _next_step(stuck: _Stuck, who: Row | None) -> str:
     where = ""
     if stuck.waits:
         wait = stuck.waits[0]
-        where = f" --topic {wait['topic']} --partition {wait['partition']} --start-offset {wait['last_stable_offset']}"
+        topic = shown(wait["topic"])
+        where = f" --topic {topic} --partition {wait['partition']} --start-offset {wait['last_stable_offset']}"
     if who is None:
         return (
             "Find its producer with kafka-transactions.sh describe-producers, or kafka-transactions.sh find-hanging; "

@@ -14,6 +14,9 @@ How it decides
 False alarms
     Records that may be lost.
 
+What it cannot tell
+    Of answers alone nothing is said: acks=0 has none. It needs nothing from before the capture.
+
 References
     Kafka's protocol guide: Produce, acks; producer configuration acks.
 """

@@ -26,6 +26,10 @@ False alarms
     An application that expects to be refused and puts such records elsewhere. Batches that were too large and cut in
     the middle of a gap.
 
+What it cannot tell
+    Of requests alone nothing is said: errors stand in answers. A batch that was refused before the capture began is
+    not counted, and one that is refused at its end may still be stored.
+
 References
     Kafka protocol errors; KIP-98, KIP-91 (delivery.timeout.ms), KIP-126 (batches that are too large are cut).
 """
@@ -54,7 +58,7 @@ from analyser.detectors.kafka.producers import (
 from analyser.detectors.proof import Proof
 from analyser.severity import Severity
 from analyser.times import NS_PER_MS, NS_PER_S, period_text, seconds_text, time_text
-from analyser.words import count, names_text, sentence_start
+from analyser.words import count, names_text, sentence_start, shown
 
 KEYS = ("cluster_id", "client_address", "client_id")
 # Rights that are given while a client starts are nothing to talk about.
@@ -151,7 +155,7 @@ def _finding(refused: _Refused, severity: Severity) -> Finding:
             "server": servers[0] if len(servers) == 1 else None,
             "servers": servers[:20],
             "where": names_text(sorted({row["topic"] for row in rows if row["topic"]}), 3),
-            "clients": [client_numbers(first, producer_id=first["producer_id"])],
+            "clients": [client_numbers(first, **_producer(first))],
             "since": time_text(first["ts"]),
             "until": time_text(refused.until_ns),
             "requests_refused": len({row["exchange_id"] for row in rows}),
@@ -168,6 +172,12 @@ def _finding(refused: _Refused, severity: Severity) -> Finding:
     )
 
 
+def _producer(row: Row) -> dict[str, int]:
+    """The producer id of one that asked for an id (-1: it did not)."""
+    known = row["producer_id"]
+    return {} if known is None or known < 0 else {"producer_id": known}
+
+
 def _sentence(refused: _Refused, name: str, meaning: str, servers: Sequence[str], missing: Sequence[str]) -> str:
     rows, batches = refused.rows, refused.batches
     broker = f"the broker at {names_text(servers, 3)}" if servers else "the broker"
@@ -175,8 +185,8 @@ def _sentence(refused: _Refused, name: str, meaning: str, servers: Sequence[str]
     who = f"{count(len(batches), 'batch', 'batches')} of {client_text(rows[0])} for {places_text(rows)}"
     sizes = ""
     if refused.code == TOO_LARGE:
-        largest = max(batches, key=lambda row: row["batch_bytes"] or 0)
-        sizes = f"; the largest has {largest['batch_bytes']:,} bytes"
+        largest = max((row["batch_bytes"] for row in batches if row["batch_bytes"] is not None), default=None)
+        sizes = f"; the largest has {shown(largest, ',')} bytes"
     gone = f" Not in sync: broker {'; broker '.join(missing)}." if missing else ""
     return (
         f"{sentence_start(broker)} refused {who}{tries} with error {refused.code} ({name}: {meaning}{sizes}), "

@@ -19,6 +19,10 @@ How it decides
 False alarms
     A deployment that is rolled forth and back within the capture while its producers are still at work.
 
+What it cannot tell
+    Of requests alone nothing is said: that one fences the other stands in answers. A turn needs both starts: in a
+    capture that begins late, the first one seen is taken for the first.
+
 References
     KIP-98 (fencing), KIP-360, KIP-588, KIP-890.
 """
@@ -32,7 +36,7 @@ from typing import Any
 from analyser.detectors.detector import Detector, Frames
 from analyser.detectors.findings import Finding
 from analyser.detectors.frame_rows import Row, rows_of
-from analyser.detectors.kafka.names import client_numbers, client_text
+from analyser.detectors.kafka.names import client_numbers, client_text, error_text
 from analyser.detectors.kafka.producers import REFUSED, evidence_of, transactional_text
 from analyser.detectors.proof import Proof
 from analyser.times import clock_text, seconds_text, time_text
@@ -100,8 +104,8 @@ def _finding(starts: Sequence[Row], refused: Sequence[Row], spans: Sequence[Row]
         else ""
     )
     requests = len({row["exchange_id"] for row in refused})
-    codes = sorted({(row["error_code"], row["error_name"]) for row in refused})
-    named = ", ".join(f"{code} {name or ''}".strip() for code, name in codes)
+    codes = sorted({row["error_code"] for row in refused})
+    named = ", ".join(sorted({error_text(row["error_code"], row["error_name"]) for row in refused}))
     return DETECTOR.finding(
         subject=key,
         sentence=(
@@ -125,7 +129,7 @@ def _finding(starts: Sequence[Row], refused: Sequence[Row], spans: Sequence[Row]
             "starts": len(starts),
             "turns": _changes(starts),
             "requests_refused": requests,
-            "errors": {str(code): sum(row["error_code"] == code for row in refused) for code, _ in codes},
+            "errors": {str(code): sum(row["error_code"] == code for row in refused) for code in codes},
             "error_code": refused[0]["error_code"],
             "aborted_transactions": len(aborted),
             "aborted_records": records,

@@ -20,6 +20,10 @@ How it decides
 False alarms
     A coordinator that moves away and back while one request is under way.
 
+What it cannot tell
+    Of requests alone nothing is said, since an EndTxn that is refused did nothing. A transaction whose begin is before
+    the capture is not known to be a later one.
+
 References
     KIP-98, KIP-890 (which bumps the epoch with each transaction); Jepsen: Bufstream 0.1.0 (on Kafka's transactions).
 """
@@ -35,7 +39,7 @@ from analyser.detectors.kafka.names import client_numbers, client_text
 from analyser.detectors.kafka.producers import evidence_of, transactional_text
 from analyser.detectors.proof import Proof
 from analyser.times import clock_text, seconds_text, time_text
-from analyser.words import count, names_text, sentence_start
+from analyser.words import count, names_text, sentence_start, shown
 
 EVENTS, SPANS = "kafka_transactions", "kafka_transaction_spans"
 KEYS = ("cluster_id", "producer_id", "producer_epoch")
@@ -79,9 +83,9 @@ def _finding(end: Row, earlier: Row, span: Row, behind: Sequence[Row]) -> Findin
         subject={**key, "at": time_text(end["ts"])},
         sentence=(
             f"{sentence_start(client_text(end))} ({transactional_text(end['transactional_id'])}, producer id "
-            f"{end['producer_id']}, epoch {end['producer_epoch']}) sent an EndTxn on another connection at "
-            f"{clock_text(end['ts'])}, {seconds_text(end['ts'] - earlier['ts'])} after the EndTxn before it: the next "
-            f"transaction, begun {seconds_text(end['ts'] - span['ts'])} before, was {outcome} too early. It had "
+            f"{shown(end['producer_id'])}, epoch {shown(end['producer_epoch'])}) sent an EndTxn on another connection "
+            f"at {clock_text(end['ts'])}, {seconds_text(end['ts'] - earlier['ts'])} after the EndTxn before it: the "
+            f"next transaction, begun {seconds_text(end['ts'] - span['ts'])} before, was {outcome} too early. It had "
             f"{count(span['records_count'] or 0, 'record')} on {names_text(partitions) or 'partitions not known'}."
             f"{meant}"
         ),

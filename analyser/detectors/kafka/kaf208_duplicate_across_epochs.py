@@ -18,6 +18,10 @@ How it decides
 False alarms
     An application that sends equal records with equal times on purpose.
 
+What it cannot tell
+    Of answers alone nothing is said. Where the first attempt was sent before the capture began it is not found; where
+    its answer is missing, only the offsets around it tell whether it was stored.
+
 References
     KIP-98, KIP-360; confluentinc/librdkafka#4953.
 """
@@ -33,7 +37,7 @@ from analyser.detectors.kafka.names import client_numbers, client_text, partitio
 from analyser.detectors.kafka.producers import records_in
 from analyser.detectors.proof import Proof
 from analyser.times import clock_text, seconds_text, time_text
-from analyser.words import count, sentence_start
+from analyser.words import count, sentence_start, shown
 
 REPEATED = "kafka_repeated_batches"
 KEYS = ("cluster_id", "topic", "client_address", "client_id")
@@ -55,15 +59,15 @@ def _finding(rows: Sequence[Row]) -> Finding:
         "address": first["client_address"],
         "client_id": first["client_id"],
     }
-    silent = f" ({count(unanswered, 'first attempt')} without an answer)" if unanswered else ""
+    silent = f" ({count(unanswered, 'first attempt')} without a known answer)" if unanswered else ""
     return DETECTOR.finding(
         confidence="medium" if unanswered == len(rows) else "high",
         subject=key,
         sentence=(
-            f"{sentence_start(client_text(first))} (producer id {first['producer_id']}) wrote "
+            f"{sentence_start(client_text(first))} (producer id {shown(first['producer_id'])}) wrote "
             f"{count(records_in(rows), 'record')} of {places_text(rows)} twice, in "
-            f"{count(len(rows), 'batch', 'batches')}: stored under epoch {first['producer_epoch']}{silent} and sent "
-            f"again under epoch {first['again_epoch']}, from {clock_text(first['ts'])} on, for "
+            f"{count(len(rows), 'batch', 'batches')}: stored under epoch {shown(first['producer_epoch'])}{silent} and "
+            f"sent again under epoch {first['again_epoch']}, from {clock_text(first['ts'])} on, for "
             f"{seconds_text(again - first['ts'])}. On {place(first)} those at offset {_offset(first['base_offset'])} "
             f"stand at {_offset(first['again_offset'])} again."
         ),

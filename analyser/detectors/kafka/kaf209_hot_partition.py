@@ -21,6 +21,10 @@ How it decides
 False alarms
     Producers that put records to partitions by another rule than their key on purpose.
 
+What it cannot tell
+    Of answers alone nothing is said: records are counted in requests. A short capture may show one partition's turn
+    only, hence `turns_least`.
+
 References
     Kafka's producer configuration: partitioner.class, partitioner.ignore.keys; KIP-480, KIP-794 (records without key
     are spread by batches, evenly in the long run).

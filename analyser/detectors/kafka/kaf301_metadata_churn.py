@@ -23,6 +23,10 @@ How it decides
 False alarms
     Tools that ask for metadata to watch a cluster, once a second or more.
 
+What it cannot tell
+    Why a client asks, unless another request of it fails at that time. Leaders that change between two questions of
+    a client count once.
+
 References
     Kafka protocol errors; Metadata; retry.backoff.ms and metadata.max.age.ms of clients.
 """

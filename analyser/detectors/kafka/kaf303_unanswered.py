@@ -13,10 +13,13 @@ How it decides
     the client closed the connection.
     JoinGroup and SyncGroup may wait for other members and do not count. What is open at the end of the capture for less
     time is not judged, nor where the client confirmed more than was captured. A request was delivered when the server's
-    TCP confirmed its last byte.
+    TCP confirmed its last byte; where nothing on its connection had to be sent again, within about a second.
 
 False alarms
     A capture of one direction only: requests are not judged where nothing of the server was seen.
+
+What it cannot tell
+    Whether the broker carried the request out. What was open for less than these times when the capture ended.
 
 References
     request.timeout.ms (30 s), socket.timeout.ms of librdkafka (60 s), RFC 9293.
@@ -36,8 +39,8 @@ from analyser.detectors.frame_rows import Row, rows_of
 from analyser.detectors.kafka.connections import CONNECTIONS, client_keys
 from analyser.detectors.kafka.names import client_numbers, client_text
 from analyser.detectors.proof import Proof
-from analyser.times import NS_PER_MS, NS_PER_S, period_text, seconds_text
-from analyser.words import count, names_text, sentence_start
+from analyser.times import NS_PER_MS, NS_PER_S, clock_text, period_text, seconds_text
+from analyser.words import count, names_text, sentence_start, times
 
 _MOST_NAMED = 20
 _FOR_MEMBERS = ("JoinGroup", "SyncGroup")
@@ -50,6 +53,7 @@ class _Open(NamedTuple):
     delivered: bool | None
     waited_ns: int
     given_up: bool
+    connection: Row
 
 
 def detect(frames: Frames, *, waited_s: float = 30.0, given_up_s: float = 4.5) -> Iterator[Finding]:
@@ -84,7 +88,7 @@ def _open(row: Row, connection: Row | None, given_up_ns: float) -> _Open | None:
         return None
     waited = until - row["ts"]
     given_up = connection["closed_by"] == "client" and waited >= given_up_ns * _patience(row)
-    return _Open(row, request_delivered(row, connection["acked_by_server"]), waited, given_up)
+    return _Open(row, request_delivered(row, connection["acked_by_server"]), waited, given_up, connection)
 
 
 def _patience(row: Row) -> int:
@@ -110,7 +114,7 @@ def _finding(own: Sequence[_Open]) -> Finding:
         sentence=(
             f"{sentence_start(server_text(first))} left {count(len(rows), 'request')} of {who} without an answer "
             f"({shown}), {when}; the longest waited {seconds_text(longest.waited_ns)}{ended}."
-            f"{which_side(states)}"
+            f"{which_side(states)}{_when(own)}"
         ),
         next_step=(
             "Look at the broker at that time: its request handlers (RequestHandlerAvgIdlePercent), garbage collection, "
@@ -142,6 +146,21 @@ def _finding(own: Sequence[_Open]) -> Finding:
     )
 
 
+def _when(own: Sequence[_Open]) -> str:
+    """When they were confirmed, or since when they were sent in vain, as far as TCP tells."""
+    connections = {one.row["flow_id"]: one.connection for one in own}.values()
+    if own[0].delivered and all(row["retransmitted_segments"] == 0 for row in connections):
+        return " Nothing had to be sent again: it had each of them within about a second."
+    vain = [row for row in connections if row["unheard_sends_to_server"] and row["ts_unheard_to_server"]]
+    if own[0].delivered is False and vain:
+        most, since = (
+            max(row["unheard_sends_to_server"] for row in vain),
+            min(row["ts_unheard_to_server"] for row in vain),
+        )
+        return f" They were sent again in vain from {clock_text(since)} on, {times(most)} in all at most."
+    return ""
+
+
 DETECTOR = Detector(
     code="KAF303",
     name="request-unanswered",
@@ -154,7 +173,8 @@ DETECTOR = Detector(
         ),
         CONNECTIONS: (
             "ts", "flow_id", "ts_closed", "closed_by", "observed_until", "gap_bytes", "bytes_to_client",
-            "acked_by_server", "acked_by_client",
+            "acked_by_server", "acked_by_client", "retransmitted_segments", "unheard_sends_to_server",
+            "ts_unheard_to_server",
         ),
     },
     partition_by=("cluster_id", "server_address", "server_port"),

@@ -16,6 +16,9 @@ How it decides
 False alarms
     A quota that is meant to slow a client down, and does.
 
+What it cannot tell
+    Which quota it is (of the user, the client id or the address) and how large: an answer holds the time alone.
+
 References
     KIP-13, KIP-219 (quotas), KIP-599 (controller mutations); throttle_time_ms of Kafka's answers.
 """

@@ -23,6 +23,9 @@ How it decides
 False alarms
     A tool that asks for metadata and nothing else, with a very old library.
 
+What it cannot tell
+    What was offered, where the ApiVersions of the connection lies before the capture: only error 35 speaks then.
+
 References
     KIP-35, KIP-511, KIP-896 (what Kafka 4 removed); KIP-98 (record format 2 from Fetch 4 on).
 """
@@ -39,7 +42,7 @@ from analyser.detectors.kafka.names import client_numbers, client_text
 from analyser.detectors.proof import Proof
 from analyser.severity import Confidence, Severity
 from analyser.times import clock_text, time_text
-from analyser.words import count, names_text, printable, sentence_start
+from analyser.words import count, names_text, printable, sentence_start, shown
 
 USED, EXCHANGES = "kafka_api_versions", "exchanges"
 KEYS = ("cluster_id", "client_address", "client_id")
@@ -72,8 +75,9 @@ def detect(frames: Frames, *, several: int = 3) -> Iterator[Finding]:
 def _is_outside(row: Row) -> bool:
     if row["api_name"] == "ApiVersions" or row["used_version_max"] is None or row["max_version"] is None:
         return False
-    outside: bool = row["used_version_max"] > row["max_version"] or row["used_version_min"] < row["min_version"]
-    return outside
+    above: bool = row["used_version_max"] > row["max_version"]
+    least = (row["used_version_min"], row["min_version"])
+    return above or (None not in least and least[0] < least[1])
 
 
 def _is_converted(row: Row) -> bool:
@@ -114,7 +118,7 @@ def _versions(low: int | None, high: int | None) -> str:
 
 
 def _requests_text(rows: Sequence[Row]) -> str:
-    names = sorted({f"{row['operation']} {row['version']}" for row in rows})
+    names = sorted({f"{shown(row['operation'])} {shown(row['version'])}" for row in rows})
     return f"{count(len(rows), 'request')} ({names_text(names, 4)})"
 
 
@@ -145,7 +149,7 @@ def _finding(cause: str, severity: Severity, confidence: Confidence, rows: Seque
             "clients": [client_numbers(first, software=software or None)],
             "server": server,
             "where": server,
-            "operations": sorted({row.get("api_name") or row.get("operation") for row in rows}),
+            "operations": sorted({row.get("api_name") or row.get("operation") for row in rows} - {None}),
             "error_code": first.get("error_code"),
             "requests_refused": len(rows) if cause in ("offered", "refused") else None,
             "since": time_text(first["ts"]),

@@ -15,6 +15,10 @@ How it decides
 False alarms
     A batch job that starts with many consumers.
 
+What it cannot tell
+    Anything of a capture that is shorter; NET103 and KAF314 look at shorter times. Which client behind an address
+    it was, where its connections ended before they named a client id.
+
 References
     The broker's connection-creation-rate; KIP-402 and KIP-612 (limits of connections).
 """
@@ -22,7 +26,6 @@ References
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from statistics import median
 
 from analyser.addresses import server_text
 from analyser.detectors.detector import Detector, Frames
@@ -36,10 +39,9 @@ from analyser.detectors.kafka.connections import (
     connections_proof,
     ended,
 )
-from analyser.times import NS_PER_S, period_text
+from analyser.detectors.minutes import by_minute
+from analyser.times import period_text
 from analyser.words import count, names_text
-
-_MINUTE_NS = 60 * NS_PER_S
 
 
 def detect(
@@ -51,13 +53,9 @@ def detect(
     if len(opened) < connections_least:
         return
     start, end = min(row["ts"] for row in rows), max(row["observed_until"] or ended(row) for row in rows)
-    minutes: list[list[Row]] = [[] for _ in range((end - start) // _MINUTE_NS + 1)]
-    for row in opened:
-        minutes[min((row["ts"] - start) // _MINUTE_NS, len(minutes) - 1)].append(row)
-    usual = float(median(map(len, minutes)))
-    fullest = max(minutes[1:], key=len, default=[])
-    if len(minutes) >= minutes_least and len(fullest) >= max(times * max(usual, 1), connections_least):
-        yield _finding(fullest, len(opened), len(minutes), usual)
+    fullest, usual, minutes = by_minute(opened, start, end)
+    if minutes >= minutes_least and len(fullest) >= max(times * max(usual, 1), connections_least):
+        yield _finding(fullest, len(opened), minutes, usual)
 
 
 def _finding(fullest: Sequence[Row], connections: int, minutes: int, usual: float) -> Finding:
@@ -67,7 +65,8 @@ def _finding(fullest: Sequence[Row], connections: int, minutes: int, usual: floa
     how = f" ({failed} of them refused or never answered)" if failed else ""
     servers = sorted({server_text(row) for row in fullest})
     names = sorted({row["client_id"] for row in fullest if row["client_id"]})
-    who = f"{first['client_address']} ({names_text(names, 3)})" if names else str(first["client_address"])
+    address = first["client_address"] or "(unknown address)"
+    who = f"{address} ({names_text(names, 3)})" if names else address
     return DETECTOR.finding(
         subject={"cluster": first["cluster_id"], "address": first["client_address"]},
         sentence=(

@@ -15,6 +15,10 @@ How it decides
 False alarms
     A capture point that changes packets, and tools that anonymise captures without computing the checksum anew.
 
+What it cannot tell
+    Who changed the bytes. In a Produce it was the producer or the way from it, in a Fetch the broker's disk may be
+    it, too.
+
 References
     https://kafka.apache.org/documentation/#recordbatch; KIP-98 (CRC-32C); Kafka protocol error 2.
 """
@@ -55,7 +59,7 @@ def _finding(place: dict[str, Any], written: bool, wrong: list[dict[str, Any]]) 
     key = {**place, "api": "Produce" if written else "Fetch", "client_address": first["client_address"]}
     messages = len({row["exchange_id"] for row in wrong})
     clients = sorted({row["client_id"] for row in wrong if row["client_id"]})
-    who = f"{' or '.join(clients[:3]) or 'a client'} at {first['client_address']}"
+    who = f"{' or '.join(clients[:3]) or 'a client'} at {first['client_address'] or '(unknown address)'}"
     what = f"{who} wrote" if written else f"the broker gave {who}"
     return DETECTOR.finding(
         subject=key,

@@ -19,6 +19,9 @@ How it decides
 False alarms
     Brokers that are restarted several times within minutes.
 
+What it cannot tell
+    Why a replica falls behind. One that is out and in again between two questions of all clients is not seen.
+
 References
     replica.lag.time.max.ms; AlterPartition (KIP-497).
 """
@@ -31,7 +34,7 @@ from typing import NamedTuple
 from analyser.detectors.detector import Detector, Frames
 from analyser.detectors.findings import Finding
 from analyser.detectors.frame_rows import Row, rows_of
-from analyser.detectors.kafka.names import partitions_of
+from analyser.detectors.kafka.names import partitions_of, places_text
 from analyser.detectors.kafka.producers import evidence_of
 from analyser.detectors.proof import Proof
 from analyser.times import NS_PER_S, clock_text, seconds_text, time_text
@@ -111,7 +114,7 @@ def _finding(node: int, name: str | None, held: Sequence[_Flaps]) -> Finding:
         subject=key,
         sentence=(
             f"{broker} left the in-sync replicas and came back {times(most)}, from {clock_text(since)} on, for "
-            f"{seconds_text(until - since)}: {count(len(partitions), 'partition')} ({names_text(partitions)}) had as "
+            f"{seconds_text(until - since)}: {count(len(partitions), 'partition')} ({places_text(rows)}) had as "
             f"few as {count(least, 'replica')} in sync.{worst}"
         ),
         next_step=(

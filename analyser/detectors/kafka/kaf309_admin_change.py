@@ -16,8 +16,14 @@ How it decides
     stored offset, or on a topic that was deleted, and producers that were refused because the topic was gone.
     Confidence high: the request is on the wire, and so is its answer.
 
+    The next step sets what was stored before, where a group that begins anew shows it.
+
 False alarms
     None about who did it. Whether it was intended nobody can tell from the wire.
+
+What it cannot tell
+    Which person it was: the wire has an address, a client id and, where the login is in the clear, a user. Changes
+    before the capture, and those that went over TLS.
 
 References
     Kafka's message definitions; KIP-396 (offsets), KIP-546 (quotas), KIP-554 (credentials).
@@ -31,8 +37,8 @@ from typing import Any, NamedTuple
 from analyser.detectors.detector import Detector, Frames
 from analyser.detectors.findings import Finding
 from analyser.detectors.frame_rows import Row, rows_of
-from analyser.detectors.kafka.admin_words import ADMIN_KINDS, OTHER_KIND
-from analyser.detectors.kafka.names import MAX_NAME, client_numbers, client_text
+from analyser.detectors.kafka.admin_words import ADMIN_KINDS, OTHER_KIND, Stored, put_back_text
+from analyser.detectors.kafka.names import MAX_NAME, client_numbers, client_text, error_text, place
 from analyser.detectors.kafka.producers import REFUSED, batches_of, evidence_of, records_in
 from analyser.detectors.proof import Proof
 from analyser.severity import Severity
@@ -44,6 +50,8 @@ KEYS = ("cluster_id",)
 MAX_LISTED = 50
 _RESET = "OffsetReset"
 _TOPIC_GONE = (3, 100)
+# What was stored before can be stored again: the records are still there.
+_MOVES_OFFSETS = (_RESET, "OffsetDelete", "DeleteGroups")
 
 
 class _Met(NamedTuple):
@@ -75,7 +83,7 @@ def _as_change(commit: Row) -> Row:
         "operation": _RESET,
         "resource_type": "group",
         "resource_name": commit["group_id"],
-        "change": f"{commit['topic']}-{commit['partition']} to {commit['committed_offset']}",
+        "change": f"{place(commit)} to {commit['committed_offset']}",
     }
 
 
@@ -115,11 +123,12 @@ def _finding(operation: str, rows: Sequence[Row], in_vain: int, met: _Met) -> Fi
     groups = sorted({row["resource_name"] for row in rows if row["resource_type"] == "group" and row["resource_name"]})
     groups = groups or sorted({run["group_id"] for run in met.runs if run["group_id"]})
     topics = sorted({row["resource_name"] for row in rows if row["resource_type"] == "topic" and row["resource_name"]})
+    before = _before(met.runs) if operation in _MOVES_OFFSETS else []
     return DETECTOR.finding(
         severity=severity,
         subject=key,
         sentence=_sentence(kind.verb, rows, names, refused, in_vain) + _met_text(met),
-        next_step=kind.next_step,
+        next_step=put_back_text(before) if before and not refused else kind.next_step,
         proof=Proof(first["ts"], last["ts"], evidence_of(rows)),
         numbers={
             **key,
@@ -142,6 +151,13 @@ def _finding(operation: str, rows: Sequence[Row], in_vain: int, met: _Met) -> Fi
     )
 
 
+def _before(runs: Sequence[Row]) -> list[Stored]:
+    """Where the groups that met it had stood, each partition once, in order."""
+    known = [run for run in runs if _moved(run) and run["group_id"] and run["topic"] and run["partition"] is not None]
+    places = {(run["group_id"], run["topic"], run["partition"]): run["stored_offset"] for run in reversed(known)}
+    return [Stored(*place, offset) for place, offset in sorted(places.items())]
+
+
 def _sentence(verb: str, rows: Sequence[Row], names: Sequence[str], refused: bool, in_vain: int) -> str:
     first = rows[0]
     shown = names_text([printable(name, MAX_NAME) for name in names])
@@ -150,7 +166,7 @@ def _sentence(verb: str, rows: Sequence[Row], names: Sequence[str], refused: boo
         what = ""
     head = f"{sentence_start(client_text(first))} {verb} {shown}{what} {period_text(first['ts'], rows[-1]['ts'])}"
     if refused:
-        error = f"{first['error_code']} {first['error_name'] or ''}".strip()
+        error = error_text(first["error_code"], first["error_name"])
         return f"{head}: refused with error {error}, nothing changed."
     return head + (f"; {count(in_vain, 'more request was', 'more requests were')} refused." if in_vain else ".")
 

@@ -16,13 +16,18 @@ How it decides
     seconds (tries, patience_s); or it is told once where its coordinator is, keeps its connection and does nothing
     for ten seconds, while the only broker that it is told of can be no other than the one that tells it. The last
     two only where the client asks for nothing but versions, addresses, logins and producer ids on any connection; a
-    name with the port of the bootstrap server may be that server, so medium confidence.
+    name with the port of the bootstrap server may be that server, so medium confidence. Or the client asks for brokers
+    and for no topic, hangs up when it is told, and is not seen again for ten seconds, as kafka-python does: critical
+    where the address is loopback or link-local; else an info of low confidence, since a health check does the same,
+    and a client that goes on where nobody captured looks like it.
 
 False alarms
     A program that only asks for metadata and connects to nothing else. Behind a load balancer the told address
-    differs from that of the server, but clients work: silent. Not found: a client that gives up at once where the
-    name does not resolve, since it looks like such a program. Of the lab's incidents (docs/lab.md) it names 9 of
-    10.
+    differs from that of the server, but clients work: silent.
+
+What it cannot tell
+    Whether the name resolves at the client. A client that gives up at once is not found where the name that it is told
+    has the port of the bootstrap server, since the name may be that server.
 
 References
     Kafka's advertised.listeners; KIP-103 and KIP-235; Robin Moffatt, "Kafka Listeners - Explained".
@@ -30,7 +35,7 @@ References
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Sequence, Set
 from ipaddress import ip_address
 from typing import NamedTuple
 
@@ -48,11 +53,12 @@ from analyser.detectors.kafka.connections import (
 )
 from analyser.detectors.kafka.names import client_text
 from analyser.detectors.proof import Proof
-from analyser.severity import Confidence
+from analyser.severity import Confidence, Severity
 from analyser.times import NS_PER_S, period_text
 from analyser.words import count, sentence_start
 
 BROKERS = "kafka_brokers"
+PARTITIONS = "kafka_partitions"
 _LOOPBACK_NAMES = ("localhost", "localhost.localdomain", "ip6-localhost")
 _FAILED = ("refused", "unanswered")
 # By whether attempts failed in both ways, and the first of these.
@@ -65,13 +71,16 @@ _HOW = {
 
 class _Told(NamedTuple):
     """An address that one client was told of. rows: of kafka_brokers; own: connections of this client id; brokers: how
-    many it was told of in all."""
+    many it was told of in all, and whether the one that told it is among them; asked_for_topics: on these
+    connections."""
 
     host: str
     port: int
     rows: Sequence[Row]
     own: Sequence[Row]
     brokers: int
+    told_by_one: bool
+    asked_for_topics: bool
 
     @property
     def works(self) -> bool:
@@ -93,6 +102,7 @@ class _Way(NamedTuple):
     words: str
     attempts: Sequence[Row]
     confidence: Confidence
+    severity: Severity = "critical"
 
 
 def detect(frames: Frames, *, tries: int = 3, patience_s: float = 10.0) -> Iterator[Finding]:
@@ -100,14 +110,15 @@ def detect(frames: Frames, *, tries: int = 3, patience_s: float = 10.0) -> Itera
     connections = rows_of(frames[CONNECTIONS])
     found = [
         (told, way)
-        for told in _addresses(rows_of(frames[BROKERS]), connections)
+        for told in _addresses(rows_of(frames[BROKERS]), connections, set(frames[PARTITIONS]["flow_id"]))
         if (way := _way(told, connections, tries, round(patience_s * NS_PER_S))) is not None
     ]
     for told, way in found:
         yield _finding(told, way)
 
 
-def _addresses(brokers: Sequence[Row], connections: Sequence[Row]) -> Iterator[_Told]:
+def _addresses(brokers: Sequence[Row], connections: Sequence[Row], topics: Set[str]) -> Iterator[_Told]:
+    """topics: flows on which topics were asked for."""
     by_flow = {row["flow_id"]: row for row in connections}
     told: dict[tuple[str | None, str, int], list[Row]] = {}
     for row in brokers:
@@ -115,8 +126,10 @@ def _addresses(brokers: Sequence[Row], connections: Sequence[Row]) -> Iterator[_
         if asked is not None and row["host"] and row["port"] is not None:
             told.setdefault((asked["client_id"], row["host"], row["port"]), []).append(row)
     for (client_id, host, port), rows in told.items():
-        known = sum(other == client_id for other, _, _ in told)
-        yield _Told(host, port, rows, [row for row in connections if row["client_id"] == client_id], known)
+        known = [other for name, other, _ in told if name == client_id]
+        by_one = any(row["server_address"] in known for row in rows)
+        own = [row for row in connections if row["client_id"] == client_id]
+        yield _Told(host, port, rows, own, len(known), by_one, any(row["flow_id"] in topics for row in rows))
 
 
 def _way(told: _Told, connections: Sequence[Row], tries: int, patience_ns: int) -> _Way | None:
@@ -131,10 +144,12 @@ def _way(told: _Told, connections: Sequence[Row], tries: int, patience_ns: int) 
         return _Way(min(kinds), words, failed, "high")
     again = len(asked) >= tries and asked[-1] - asked[0] >= patience_ns
     waits = _waits_for_its_coordinator(told, patience_ns)
-    if told.works or not (again or waits) or any(row["handshake"] == "complete" for row in attempts):
+    gone = not (again or waits) and _is_gone(told, patience_ns)
+    if told.works or not (again or waits or gone) or any(row["handshake"] == "complete" for row in attempts):
         return None
     if _is_local(told):
-        return _Way("loopback", "which is the client's own host, where no broker is", failed, "high")
+        words = "which is the client's own host, where no broker is"
+        return _Way("loopback", words, failed, "medium" if gone else "high")
     if attempts or any(row["server_port"] == told.port and row["server_address"] == told.host for row in told.own):
         return None
     same_port = any(row["server_port"] == told.port for row in told.own)
@@ -143,6 +158,8 @@ def _way(told: _Told, connections: Sequence[Row], tries: int, patience_ns: int) 
     words = "to which it opens no connection (does the name resolve there?)"
     if _is_address(told.host):
         words = "to which it opens no connection"
+    if gone:
+        return _Way("gone", f"{words}: it hangs up and is not seen again", [], "low", "info")
     return _Way("never tried", words, [], "medium")
 
 
@@ -168,6 +185,18 @@ def _waits_for_its_coordinator(told: _Told, patience_ns: int) -> bool:
     held = [row["ts_closed"] or row["observed_until"] or 0 for row in told.own if row["flow_id"] in flows]
     whole = not any(row["gap_bytes"] for row in told.own)
     return whole and max(held, default=0) - min(found) >= patience_ns
+
+
+def _is_gone(told: _Told, patience_ns: int) -> bool:
+    """It asks for brokers alone, elsewhere than at one of them, hangs up, and nothing of it comes any more."""
+    if told.asked_for_topics or told.told_by_one or not told.own:
+        return False
+    hung_up = all(
+        row["closed_by"] == "client" and row["last_operation"] == "Metadata" and not row["gap_bytes"]
+        for row in told.own
+    )
+    last = max(row["ts_closed"] or row["ts_last"] or row["ts"] for row in told.own)
+    return hung_up and (told.own[0]["all_seen_until"] or last) - last >= patience_ns
 
 
 def _is_address(host: str) -> bool:
@@ -196,9 +225,11 @@ def _finding(told: _Told, way: _Way) -> Finding:
     node = f" (node {', '.join(map(str, nodes))})" if nodes else ""
     groups = sorted({row["group_id"] for row in told.rows if row["group_id"]})
     outcome = "It gets to its other brokers" if told.works else "It never reads or writes"
+    if way.severity == "info":
+        outcome = "No read or write of it is seen"
     last = max(asked[-1], max((row["ts"] for row in way.attempts), default=0))
     return DETECTOR.finding(
-        severity="warning" if told.works else "critical",
+        severity="warning" if told.works else way.severity,
         confidence=way.confidence,
         provisional=True,
         subject={**client_subject(client), "advertised": told.text},
@@ -247,8 +278,10 @@ DETECTOR = Detector(
     confidence="high",
     reads={
         CONNECTIONS: (
-            *PLACE_COLUMNS, "observed_until", "gap_bytes", "handshake", "requests", "work", "others", "served",
+            *PLACE_COLUMNS, "observed_until", "all_seen_until", "gap_bytes", "closed_by", "handshake", "requests",
+            "work", "others", "served", "last_operation",
         ),
+        PARTITIONS: ("flow_id",),
         BROKERS: (
             "ts", "exchange_id", "flow_id", "node_id", "host", "port", "source", "group_id", "server_address",
             "server_port",
@@ -263,5 +296,5 @@ DETECTOR = Detector(
         UNION ALL
         SELECT cluster_id, client_address FROM (
             SELECT cluster_id, client_address, client_id, sum("work" + others) AS done, sum(requests) AS asked
-            FROM r_{CONNECTIONS} GROUP BY ALL) WHERE done = 0 AND asked >= 3""",
+            FROM r_{CONNECTIONS} GROUP BY ALL) WHERE done = 0 AND asked > 0""",
 )  # fmt: skip

@@ -20,8 +20,12 @@ False alarms
     A port scanner or health check that speaks HTTP. A broker that closes connections because it is shutting down or has
     too many of them (max.connections) looks like one that wants SASL: medium confidence.
 
+What it cannot tell
+    Which of the two is set wrongly. Why a client of TLS 1.3 refused the certificate: its alert is encrypted.
+
 References
-    security.protocol, listener.security.protocol.map; Kafka's SaslServerAuthenticator; RFC 8446, 6.2; RFC 9112.
+    security.protocol, listener.security.protocol.map; Kafka's SaslServerAuthenticator; KIP-511; RFC 8446, 6.2; RFC
+    9112.
 """
 
 from __future__ import annotations
@@ -165,8 +169,12 @@ def _wants_login(row: Row) -> bool:
 
 
 def _is_before_login(row: Row) -> bool:
-    """Nothing but versions was ever answered here, and nobody logged in."""
-    only_versions = row["answered"] == 0 or (row["answered"] == 1 and row["first_operation"] == "ApiVersions")
+    """Nothing but versions was ever answered here, and nobody logged in.
+
+    A client that is newer than the broker is refused at first, and asks once more in an older version (KIP-511).
+    """
+    answered = row["answered"] - min(row["errors"], 1)
+    only_versions = row["answered"] == 0 or (answered <= 1 and row["first_operation"] == "ApiVersions")
     return only_versions and not row["mechanism"]
 
 
@@ -206,7 +214,7 @@ def _alerts(row: Row) -> Iterator[str]:
             yield f"the {side} ends the handshake with the alert {row[f'{side}_tls_alert'].split()[-1]}"
 
 
-_CLOSED = "last_status = 'unanswered' AND closed_by = 'server' AND answered <= 1"
+_CLOSED = "last_status = 'unanswered' AND closed_by = 'server' AND answered - least(errors, 1) <= 1"
 
 DETECTOR = Detector(
     code="KAF311",
@@ -217,7 +225,7 @@ DETECTOR = Detector(
         CONNECTIONS: (
             *PLACE_COLUMNS, "protocol", "handshake", "closed_by", "bytes_to_server", "bytes_to_client",
             "acked_by_server", "client_opening", "server_opening", "client_tls_alert", "server_tls_alert", "requests",
-            "answered", "first_operation", "last_operation", "last_status", "mechanism", "served",
+            "answered", "errors", "first_operation", "last_operation", "last_status", "mechanism", "served",
         ),
         LOGINS: ("ts", "exchange_id", "client_id", "client_address", "accepted", "error_code"),
     },

@@ -14,6 +14,10 @@ How it decides
 False alarms
     A test of a wrong password. Someone who guesses passwords is found, too; then the address is what counts.
 
+What it cannot tell
+    Whether the password is wrong, the user is unknown or the broker lost its credentials: brokers answer alike.
+    Logins over TLS are not seen.
+
 References
     KIP-43 and KIP-152 (SaslAuthenticate); connections.max.reauth.ms; the broker's failed-authentication-total.
 """

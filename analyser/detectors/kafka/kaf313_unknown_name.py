@@ -15,6 +15,10 @@ How it decides
 False alarms
     A program that waits for a topic to be made by another one.
 
+What it cannot tell
+    Which name was meant: the nearest one is a guess, among the names that the capture holds. Whether the topic ever
+    existed.
+
 References
     Kafka Errors; auto.create.topics.enable, allow.auto.create.topics.
 """

@@ -16,6 +16,10 @@ How it decides
 False alarms
     Many short jobs of one name behind one address. Tools that only describe (an exporter in a loop) are not meant.
 
+What it cannot tell
+    Whether one process does it, or many short ones of one client id behind one address. Connections that were open
+    before the capture do not count.
+
 References
     KafkaProducer: "The producer is thread safe and sharing a single producer instance ... will generally be faster".
 """

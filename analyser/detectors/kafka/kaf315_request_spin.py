@@ -13,6 +13,9 @@ How it decides
 False alarms
     Many producers of one client id behind one address, while a broker moves its partitions.
 
+What it cannot tell
+    Whether the library or the application repeats it. Requests whose answers are not in the capture do not count.
+
 References
     retry.backoff.ms and KIP-580 (exponential back-off); KAFKA-20765.
 """
@@ -29,7 +32,7 @@ from analyser.detectors.kafka.connections import client_keys, client_subject
 from analyser.detectors.kafka.names import client_numbers, client_text
 from analyser.detectors.proof import Proof
 from analyser.times import NS_PER_S, period_text
-from analyser.words import count, sentence_start
+from analyser.words import count, sentence_start, shown
 
 
 def detect(frames: Frames, *, a_second_above: float = 20.0, seconds_least: float = 3.0) -> Iterator[Finding]:
@@ -58,7 +61,7 @@ def _finding(own: Sequence[Row], rate: float) -> Finding:
     return DETECTOR.finding(
         subject={**client_subject(first), "operation": first["operation"], "error": first["error_code"]},
         sentence=(
-            f"{sentence_start(client_text(first))} sent {count(len(own), 'request')} {first['operation']} to "
+            f"{sentence_start(client_text(first))} sent {count(len(own), 'request')} {shown(first['operation'])} to "
             f"{server_text(first)} that were all answered with error {error}, up to {rate:,.0f} a second, "
             f"{period_text(first['ts'], last['ts'])}."
         ),

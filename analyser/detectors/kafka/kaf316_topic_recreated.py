@@ -21,6 +21,10 @@ False alarms
     Two clusters that the capture does not tell apart and that have a topic of one name: then the ids alternate, which
     is left out.
 
+What it cannot tell
+    That a topic was made anew, where no Metadata or CreateTopics of before tells its old id. What was written to
+    the old one and is beyond every end that an answer told is in no count.
+
 References
     KIP-516 (topic ids), KIP-320.
 """
@@ -34,12 +38,12 @@ from typing import NamedTuple
 from analyser.detectors.detector import Detector, Frames
 from analyser.detectors.findings import Finding
 from analyser.detectors.frame_rows import Row, rows_of
-from analyser.detectors.kafka.names import client_numbers, client_text, group_text
+from analyser.detectors.kafka.names import client_numbers, client_text, group_text, partition_names
 from analyser.detectors.kafka.producers import REFUSED, batches_of, evidence_of, records_in
 from analyser.detectors.proof import Proof
 from analyser.severity import Severity
 from analyser.times import clock_text, seconds_text, time_text
-from analyser.words import count, names_text, printable
+from analyser.words import count, names_text, printable, shown
 
 TOLD, RUNS = "kafka_partitions", "kafka_reading_runs"
 KEYS = ("cluster_id", "topic")
@@ -130,7 +134,7 @@ def _finding(old: _Life, new: _Life, readers: _Readers, refused: Sequence[Row]) 
             "victims": _victims([*readers.runs, *refused]),
             "group": groups[0] if len(groups) == 1 else None,
             "groups": groups,
-            "partitions": sorted({f"{made['topic']}-{row['partition']}" for row in [*readers.runs, *refused]})[:100],
+            "partitions": partition_names((made["topic"], row["partition"]) for row in [*readers.runs, *refused]),
             "where": made["topic"],
             "since": time_text(since),
             "until": time_text(made["ts"]),
@@ -161,8 +165,8 @@ def _sentence(old: _Life, new: _Life, deleted: Row | None, maker: Row | None, si
         also = f"{client_text(maker)} made it anew" if not deleted else f", {client_text(maker)} made it anew"
         by += f"{'' if deleted else ' '}{also} {seconds_text(max(0, maker['ts'] - since))} later"
     return (
-        f"Topic {topic} was deleted and made again: its id was {old.topic_id} until {clock_text(since)} and "
-        f"is {new.topic_id} from {clock_text(new.rows[0]['ts'])} on.{_capital(by)}{'.' if by else ''}"
+        f"Topic {topic} was deleted and made again: its id was {shown(old.topic_id)} until {clock_text(since)} and "
+        f"is {shown(new.topic_id)} from {clock_text(new.rows[0]['ts'])} on.{_capital(by)}{'.' if by else ''}"
     )
 
 
@@ -175,8 +179,8 @@ def _cost(readers: _Readers, refused: Sequence[Row]) -> str:
     for run in readers.runs[:3]:
         had = run["next_offset_before"] if run["next_offset_before"] is not None else run["fetch_offset_before"]
         text += (
-            f" {group_text(run['group_id'])} ({client_text(run)}) goes on at offset {run['first_offset']} of "
-            f"partition {run['partition']}, where it had come to {had} before."
+            f" {group_text(run['group_id'])} ({client_text(run)}) goes on at offset {shown(run['first_offset'])} of "
+            f"partition {run['partition']}, where it had come to {shown(had)} before."
         )
     if len(readers.runs) > 3:
         text += f" So do {len(readers.runs) - 3} more."

@@ -21,6 +21,9 @@ How it decides
 False alarms
     A topic whose single records are larger than the default limit of 1 MiB: it is read as it must be, with info.
 
+What it cannot tell
+    What a larger limit would bring: the consumer's own handling may be as slow (KAF108).
+
 References
     KIP-74; Kafka's consumer configuration: max.partition.fetch.bytes, fetch.max.bytes.
 """

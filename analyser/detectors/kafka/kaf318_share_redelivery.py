@@ -19,9 +19,14 @@ How it decides
     Else a warning. One that was accepted or rejected in the end is told as such.
     Confidence medium for what is archived. A delivery that the capture lacks shows in the next count, so gaps do no
     harm, but what came after the last delivery may be missing: findings are provisional.
+    Of requests alone nothing is said: only answers count deliveries, and a release without its answer may have been
+    refused, or be one that the client sent again.
 
 False alarms
     Members that release records on purpose, to try them later.
+
+What it cannot tell
+    What is wrong with the record. Who had it before the capture began: only the count of these deliveries is known.
 
 References
     KIP-932; ShareFetch, ShareAcknowledge; group.share.delivery.count.limit, group.share.record.lock.duration.ms.

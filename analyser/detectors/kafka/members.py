@@ -6,6 +6,7 @@ In: rows of `kafka_members` and `kafka_rebalances` as dicts. Out: words, and par
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -13,15 +14,15 @@ from analyser.detectors.findings import Evidence
 from analyser.detectors.frame_rows import Row
 from analyser.detectors.kafka.names import MAX_LISTED, MAX_NAME, client_numbers, client_text
 from analyser.detectors.proof import Proof
-from analyser.words import names_text, printable
+from analyser.words import names_text, printable, times
 
 KEYS = ("cluster_id", "group_id")
 MEMBERS, REBALANCES = "kafka_members", "kafka_rebalances"
 MEMBER_COLUMNS = (
     "ts", "ts_joined", "ts_last", "ts_ended", "ended", "reason", "member_id", "group_instance_id", "client_id",
     "client_address", "protocol", "protocol_type", "assignor", "topics", "session_timeout_ms", "rebalance_timeout_ms",
-    "first_generation", "last_generation", "partitions", "longest_silence_ms", "ts_silent", "closed_by", "ts_closed",
-    "exchange_id", "last_exchange_id",
+    "first_generation", "last_generation", "partitions", "longest_silence_ms", "ts_silent", "silent_side",
+    "closed_by", "ts_closed", "exchange_id", "last_exchange_id",
 )  # fmt: skip
 REBALANCE_COLUMNS = (
     "ts", "ts_joined", "ts_end", "protocol", "generation_before", "generation", "trigger", "trigger_member_id",
@@ -29,6 +30,38 @@ REBALANCE_COLUMNS = (
     "waited_member_id", "waited_client_id", "waited_address", "waited_ms", "ts_waited_last", "partitions_moved",
     "pauses", "exchange_id", "last_exchange_id",
 )  # fmt: skip
+
+
+# How a membership ended, and how that is said of a member.
+ENDED: Mapping[str, str] = {
+    "left": "left",
+    "vanished": "went silent without leaving",
+    "removed": "was thrown out and told so later",
+    "fenced": "was fenced",
+}  # fmt: skip
+POLL_REASONS = ("poll timeout", "max.poll.interval")
+
+
+def has_ended(member: Mapping[str, Any]) -> bool:
+    """Its membership ended in the capture, and it is known when."""
+    return member["ended"] in ENDED and member["ts_ended"] is not None
+
+
+def missed_polls(reason: str | None) -> bool:
+    """It left with the reason that it did not poll in time (KIP-800)."""
+    return any(word in (reason or "") for word in POLL_REASONS)
+
+
+def ends_text(members: Iterable[Mapping[str, Any]]) -> str:
+    """`left 4 times, went silent without leaving once`: how these memberships ended."""
+    how = Counter(str(one["ended"]) for one in members)
+    return ", ".join(f"{ENDED[kind]} {times(number)}" for kind, number in how.items())
+
+
+def is_elsewhere(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
+    """Two members at two addresses, as far as both are known: one that is not may be any."""
+    here, there = one["client_address"], other["client_address"]
+    return bool(one["member_id"] != other["member_id"]) if here is None or there is None else bool(here != there)
 
 
 def member_text(member: Mapping[str, Any]) -> str:

@@ -45,6 +45,11 @@ def group_text(group_id: str | None) -> str:
     return f"Group {printable(group_id, MAX_NAME) if group_id else '?'}"
 
 
+def error_text(code: int | None, name: str | None) -> str:
+    """`45 OUT_OF_ORDER_SEQUENCE_NUMBER`: as much of it as is known."""
+    return " ".join(str(part) for part in (code, name) if part is not None) or "?"
+
+
 def partition_text(topic: str | None, partition: int) -> str:
     """`orders-3`: topic and partition as Kafka's own tools write them."""
     return f"{printable(topic, MAX_NAME) if topic else '(unknown topic)'}-{partition}"
@@ -62,4 +67,9 @@ def places_text(rows: Iterable[Mapping[str, Any]], most: int = 5) -> str:
 
 def partitions_of(rows: Iterable[Mapping[str, Any]]) -> list[str]:
     """`partitions` of a finding's numbers."""
-    return sorted({f"{row['topic']}-{row['partition']}" for row in rows})[:MAX_LISTED]
+    return partition_names((row["topic"], row["partition"]) for row in rows)
+
+
+def partition_names(places: Iterable[tuple[str | None, int]]) -> list[str]:
+    """The same of topics and partitions, each once; one whose topic is not known has no name to be found by."""
+    return sorted({f"{topic}-{partition}" for topic, partition in places if topic is not None})[:MAX_LISTED]

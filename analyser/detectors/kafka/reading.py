@@ -13,8 +13,9 @@ import pandas as pd
 
 from analyser.detectors.findings import Evidence
 from analyser.detectors.frame_rows import values
-from analyser.detectors.kafka.names import MAX_LISTED, who_numbers, who_text
+from analyser.detectors.kafka.names import MAX_LISTED, partition_names, partition_text, who_numbers, who_text
 from analyser.detectors.proof import Proof
+from analyser.words import names_text
 
 RUNS = "kafka_reading_runs"
 RUN_COLUMNS = (
@@ -109,7 +110,8 @@ def runs_of(frame: pd.DataFrame) -> list[Run]:
     """The frame's rows by time."""
     columns = [values(frame[name]) for name in Run._fields]
     return sorted(
-        map(Run._make, zip(*columns, strict=True)), key=lambda run: (run.ts, run.exchange_id or "", run.place)
+        map(Run._make, zip(*columns, strict=True)),
+        key=lambda run: (run.ts, run.exchange_id or "", run.topic or "", run.partition),
     )
 
 
@@ -129,7 +131,12 @@ def reader_numbers(runs: Iterable[Run]) -> list[dict[str, Any]]:
 
 def names_of(runs: Iterable[Run]) -> list[str]:
     """`partitions` of a finding."""
-    return sorted({f"{run.topic}-{run.partition}" for run in runs})[:MAX_LISTED]
+    return partition_names(run.place for run in runs)
+
+
+def places_of(runs: Iterable[Run]) -> str:
+    """The same for a sentence."""
+    return names_text(sorted({partition_text(*run.place) for run in runs}))
 
 
 def proof_of_runs(runs: Sequence[Run], more: Iterable[Evidence] = (), first_ns: int | None = None) -> Proof:

@@ -125,15 +125,23 @@ def _overlap(one: Places, other: Places) -> bool:
     return bool(one[0] <= other[-1] and other[0] <= one[-1])
 
 
-def _pieces(columns: Columns, places: Places, pause_ms: float, one_at_a_time: bool) -> Iterator[Places]:
-    """Stretches in which each begins soon behind the answers before it; one at a time: and never before them."""
+def _pieces(
+    columns: Columns, places: Places, pause_ms: float, least: int, one_at_a_time: bool = True
+) -> Iterator[Places]:
+    """Stretches of so many at least in which each begins soon behind the answers before it.
+
+    one_at_a_time: and never before them.
+    """
     ts, end = columns.ts[places], columns.end[places]
     gaps = ts[1:] - np.maximum.accumulate(end)[:-1]
     round_trips = np.minimum((end - ts)[:-1], _LONGEST_ROUND_MS * NS_PER_MS)
     breaks = gaps > np.maximum(pause_ms * NS_PER_MS, round_trips)
     if one_at_a_time:
         breaks |= gaps < 0
-    yield from np.split(places, np.flatnonzero(breaks) + 1)
+    bounds = np.concatenate(([0], np.flatnonzero(breaks) + 1, [len(places)]))
+    # Most stretches are short where many are at work: only those that are long enough are cut out.
+    for place in np.flatnonzero(np.diff(bounds) >= least).tolist():
+        yield places[bounds[place] : bounds[place + 1]]
 
 
 def _behind_lists(columns: Columns, same: Places, limits: Limits) -> Iterator[LookupRun]:
@@ -142,16 +150,16 @@ def _behind_lists(columns: Columns, same: Places, limits: Limits) -> Iterator[Lo
     if not len(lists):
         return
     for pause_ms in (*_PAUSES_MS, *_LONG_PAUSES_MS):
-        for piece in _pieces(columns, same, pause_ms, one_at_a_time=True):
+        for piece in _pieces(columns, same, pause_ms, limits.queries_least):
             near = _near(columns, lists, piece)
-            if not _many(columns, piece, limits) or not len(near):
+            if not len(near) or not _many(columns, piece, limits):
                 continue
             share = len(piece) / float(columns.documents[near].sum())
             if 1 / 3 <= share <= 1.2 and _chance(columns, piece, pause_ms) <= math.log(_CHANCE_BEHIND_LIST):
                 yield LookupRun(piece, _different(columns, piece), int(near[0]), at_once=False)
-    for piece in _pieces(columns, same, _PAUSE_IN_BURST_MS, one_at_a_time=False):
+    for piece in _pieces(columns, same, _PAUSE_IN_BURST_MS, limits.queries_least, one_at_a_time=False):
         near = _near(columns, lists, piece)
-        if _many(columns, piece, limits) and len(near) == 1:
+        if len(near) == 1 and _many(columns, piece, limits):
             share = len(piece) / float(columns.documents[near[0]])
             if 0.8 <= share <= 1.05:
                 yield LookupRun(piece, _different(columns, piece), int(near[0]), at_once=True)
@@ -180,7 +188,7 @@ def _one_by_one(columns: Columns, among: Places, same: Places, limits: Limits) -
     """
     shape = columns.shape[same[0]]
     for pause_ms in (*_PAUSES_MS, *_LONG_PAUSES_MS):
-        for piece in _pieces(columns, among, pause_ms, one_at_a_time=True):
+        for piece in _pieces(columns, among, pause_ms, limits.queries_least):
             own = piece[columns.is_query[piece] & (columns.shape[piece] == shape)]
             if not _many(columns, own, limits) or len(own) < limits.share_least * (own[-1] - own[0] + 1):
                 continue

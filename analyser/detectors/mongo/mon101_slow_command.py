@@ -10,12 +10,13 @@ Why it matters
 
 How it decides
     Time from the request to its first reply, per server, database, collection, command and shape, against slow_ms
-    (100 ms, the server's slowms). One slow command is info. It is a warning from 5 slow ones on (slow_least), when
-    the 95th percentile of at least 20 commands (commands_least) is above the limit, or when a single one took a
-    second (very_slow_ms). Count, min, max, mean, 95th percentile and sum are those of all commands of the shape, as
-    mloginfo --queries counts them. Commands that wait on purpose are left out: awaitable hellos, getMores on
-    tailable cursors and change streams; hello, authentication and goodbyes (endSessions, killCursors), too. An index
-    is advised only where a filter asks for more than _id, which always has one.
+    (100 ms, the server's slowms). A few slow commands among many are info. It is a warning where a twentieth of the
+    commands (share_least), in all or of those that begin within 10 s (window_s), was slow: from 5 slow ones on
+    (slow_least), or from a single one that took a second (very_slow_ms). Count, min, max, mean, 95th percentile and
+    sum are those of all commands of the shape, as mloginfo --queries counts them. Commands that wait on purpose are
+    left out: awaitable hellos, getMores on tailable cursors and change streams; hello, authentication and goodbyes
+    (endSessions, killCursors), too, and what waited while the server stood still (MON116). An index is advised only
+    where a filter asks for more than _id, which always has one.
 
 False alarms
     Reports and index builds that are meant to take long. A capture far from the server: the way counts, and so do
@@ -32,6 +33,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from analyser.addresses import server_text
 from analyser.detectors.detector import Detector, Frames
@@ -50,7 +52,8 @@ from analyser.detectors.mongo.mongo_rows import (
     namespace,
     shape_text,
 )
-from analyser.times import ms_text
+from analyser.detectors.mongo.silences import SILENCES
+from analyser.times import NS_PER_S, ms_text
 
 _WRITTEN = "Look at the write concern, at the members that confirm it, and at the server's disk at that time."
 _NEXT = {
@@ -78,18 +81,34 @@ def detect(
     slow_ms: float = 100.0,
     very_slow_ms: float = 1000.0,
     slow_least: int = 5,
-    commands_least: int = 20,
+    share_least: float = 0.05,
+    window_s: float = 10.0,
 ) -> Iterator[Finding]:
     """At most one finding for this shape."""
     frame = frames["mongo_commands"]
     latencies = frame["latency_ms"].to_numpy(dtype=float)
-    is_slow = latencies > slow_ms
+    is_slow, is_very_slow = latencies > slow_ms, latencies >= very_slow_ms
     slow = rows_of(frame[is_slow])
     if not slow:
         return
     numbers = _numbers(latencies, len(slow))
-    often = len(slow) >= slow_least or (len(latencies) >= commands_least and numbers["p95_ms"] > slow_ms)
-    yield _finding(slow, numbers, slow_ms, is_warning=often or numbers["max_ms"] >= very_slow_ms)
+    is_warning = False
+    for place in _parts(
+        frame["ts"].dt.tz_convert(None).to_numpy("datetime64[ns]").astype(np.int64), round(window_s * NS_PER_S)
+    ):
+        among = np.bincount(place)
+        of_slow, of_very_slow = (np.bincount(place[some], minlength=len(among)) for some in (is_slow, is_very_slow))
+        enough = (of_slow >= slow_least) | (of_very_slow > 0)
+        is_warning |= bool((enough & (of_slow >= share_least * among)).any())
+    yield _finding(slow, numbers, slow_ms, is_warning=is_warning)
+
+
+def _parts(times_ns: npt.NDArray[np.int64], window_ns: int) -> Iterator[npt.NDArray[np.int64]]:
+    """For each command the number of its part: of the whole, of windows, of windows that begin half a window later."""
+    yield np.zeros(len(times_ns), np.int64)
+    for later_ns in (0, window_ns // 2):
+        # Numbered one after the other: a clock may jump by centuries.
+        yield np.unique((times_ns + later_ns) // window_ns, return_inverse=True)[1]
 
 
 def _numbers(latencies: Any, slow: int) -> dict[str, float]:
@@ -174,7 +193,8 @@ DETECTOR = Detector(
     detect=detect,
     rows={
         "mongo_commands": f"latency_ms IS NOT NULL AND command NOT IN {HELLOS} AND command NOT IN ('saslStart', "
-        f"'saslContinue', 'authenticate', 'getnonce', 'endSessions', 'killCursors') AND NOT {WAITING}",
+        f"'saslContinue', 'authenticate', 'getnonce', 'endSessions', 'killCursors') AND NOT {WAITING} "
+        f"AND exchange_id NOT IN ({SILENCES})",
         "mongo_cursors": "tailable",
     },
     suspects=(

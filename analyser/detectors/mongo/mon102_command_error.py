@@ -12,14 +12,15 @@ Why it matters
 How it decides
     Codes are put into groups. Warnings from the first one on: not primary (10107, 13435, 10058), node is recovering
     (189, 91, 11600, 11602, 13436), network between servers (6, 7, 89, 9001, 262), time limit (50), cursor is gone
-    (43), interrupted, authentication (18) and access (13), write concern (64, 79, 100), overload. Conflicts of
-    transactions (112 and their like) are info when the session then committed a transaction within 120 s
-    (retried_within_s), as withTransaction does, else a warning. Duplicate keys (11000) and codes without a group
-    are info, a warning from 5 on (several). Always info: everyday answers (a command or option that this server
-    does not know, 59 and 72, a collection that is not there). No finding, only counted among the errors of a report:
-    whatever was answered to questions about the server and goodbyes (getParameter, atlasVersion, endSessions), and
-    collections and indexes that are there, or gone, already when a program makes or drops them. Of a member that is not
-    the primary the finding says what its hello had said. Failed awaitable hellos are left to MON106.
+    (43), interrupted, authentication (18) and access (13), write concern (64, 79, 100), overload, a driver older
+    than the server (352). Conflicts of transactions (112 and their like) are info when the session then committed a
+    transaction within 120 s (retried_within_s), as withTransaction does, else a warning. Duplicate keys (11000) and
+    codes without a group are info, a warning from 5 on (several). Always info: everyday answers (a command or
+    option that this server does not know, 59 and 72, a collection that is not there). No finding, only counted
+    among the errors of a report: whatever was answered to questions about the server and goodbyes (getParameter,
+    atlasVersion, endSessions), and collections and indexes that are there, or gone, already when a program makes or
+    drops them. Of a member that is not the primary the finding says what its hello had said. Failed awaitable
+    hellos are left to MON106.
 
 False alarms
     An application that inserts and takes the duplicate key for an answer. Errors that the driver heals by trying
@@ -160,6 +161,7 @@ def _finding(errors: list[_Error], severity: Severity, retried: int) -> Finding:
         numbers={
             "code_name": first.name,
             "group": first.group.name,
+            "kind": first.group.name,
             "count": len(rows),
             "requests_refused": len(rows) - retried,
             "refused_writes": writes,

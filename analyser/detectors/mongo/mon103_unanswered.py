@@ -9,12 +9,12 @@ Why it matters
     up.
 
 How it decides
-    Commands that want an answer and have none. The server closed: a warning. The client closed: a warning when it
-    had waited for a second (gave_up_s), as with a time-out, else info, as on shutdown. Still open: a warning after
-    30 s (wait_s), or the command's own maxTimeMS where that is longer. A client that says goodbye (endSessions,
+    Commands that want an answer and have none. The server closed: a warning. The client closed: a warning when it had
+    waited for a second (gave_up_s), as with a time-out, else info, as on shutdown. Still open: a warning after 30 s
+    (wait_s), or the command's own maxTimeMS where that is longer. A client that says goodbye (endSessions,
     killCursors) or waits for news (awaitable hello, getMore on a tailable cursor) may close at any time. Bytes
-    missing from the connection make it inconclusive: info, low confidence. Connections with one direction only are
-    left to CAP102.
+    missing from the connection make it inconclusive: info, low confidence, behind what other rules say. Connections
+    with one direction only are left to CAP102.
 
 False alarms
     Long jobs without maxTimeMS that a client waits for with patience: an index build, a report.
@@ -139,15 +139,20 @@ def _finding(end: _End, rows: list[Row]) -> Finding:
         ),
         next_step=end.next_step,
         numbers={
+            "kind": end.name,
             "commands": len(rows),
             "connections": flows,
             "longest_ms": longest_ms,
-            "requests_refused": len(rows),
-            "wasted_ms": round(sum(row["waited_ms"] for row in rows), 3),
+            # What may only be missing from the capture cost nobody anything.
+            **({} if end is _UNSURE else _cost(rows)),
             "where": namespace(first),
             "clients": [client_numbers(held[0], commands=len(held)) for held in clients[:MOST_LISTED]],
         },
     )
+
+
+def _cost(rows: list[Row]) -> dict[str, float]:
+    return {"requests_refused": len(rows), "wasted_ms": round(sum(row["waited_ms"] for row in rows), 3)}
 
 
 _UNANSWERED = f"status = 'unanswered' AND command NOT IN ('endSessions', 'killCursors') AND NOT {WAITING}"

@@ -171,8 +171,8 @@ DETECTOR = Detector(
     reads={
         "mongo_cursors": (
             "cursor_id", "ts", "ts_last", "command", "database", "collection", "query_shape", "shape_id", "get_mores",
-            "documents", "no_cursor_timeout", "connections", "app_name", "driver", "exchange_id",
-            "last_exchange_id", "flow_id",
+            "documents", "no_cursor_timeout", "connections", "app_name", "driver", "driver_version",
+            "exchange_id", "last_exchange_id", "flow_id",
         ),
         "mongo_commands": COMMAND_COLUMNS,
         "flows": ("flow_id", "closed_by", "observed_until", "gap_bytes", "bytes_to_client"),

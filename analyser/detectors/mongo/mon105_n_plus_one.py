@@ -17,7 +17,8 @@ How it decides
     make at least half (share_least) of what the application did in that time. Or as a burst over a pool, behind one
     list of as many documents. For batches: at least 20 getMores for each query that opened a cursor (get_mores_least)
     on one connection and collection, which brought at most 10 documents (small_batch) each on average. Cursors that
-    wait for news (tailable, change streams) are left out.
+    wait for news (tailable, change streams) are left out, and so are queries of a shape that the same host also sent
+    on connections whose beginning was not seen: nobody knows whose they are, nor what else was under way.
 
 False alarms
     A service with one connection whose only work is to look up one document at a time, always busy.
@@ -196,6 +197,12 @@ def _more(connections: int) -> str:
     return "" if connections == 1 else f" {count(connections - 1, 'more connection')} did the same."
 
 
+# Commands of an application of which other connections may not be known to be its own.
+_KNOWN_IN_PART = """coalesce(coalesce(app_name, driver) IS NOT NULL
+    AND (server_address, server_port, client_address, shape_id) IN (
+        SELECT (server_address, server_port, client_address, shape_id) FROM mongo_commands
+        WHERE app_name IS NULL AND driver IS NULL AND shape_id IS NOT NULL), false)"""
+
 DETECTOR = Detector(
     code="MON105",
     name="n-plus-one",
@@ -210,7 +217,7 @@ DETECTOR = Detector(
     partition_by=CLIENT_KEY,
     detect=detect,
     rows={
-        "mongo_commands": f"command NOT IN {HELLOS} AND status <> 'orphan' AND NOT {WAITING}",
+        "mongo_commands": f"command NOT IN {HELLOS} AND status <> 'orphan' AND NOT {WAITING} AND NOT {_KNOWN_IN_PART}",
         "mongo_cursors": "tailable",
     },
     suspects=(

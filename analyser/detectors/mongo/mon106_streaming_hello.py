@@ -14,7 +14,7 @@ How it decides
     unanswered or with further answers announced, and silence for maxAwaitTimeMS plus 10 s (slack_s, the drivers'
     connectTimeoutMS) while the connection was seen. A stream that ends because either side closes is no finding,
     and the time to an answer is no latency. Bytes missing from the connection make silence inconclusive: info, low
-    confidence.
+    confidence. A connection of which nothing is captured that the server sent tells nothing.
 
 False alarms
     A capture that stops seeing one connection, as when traffic moves to another interface.
@@ -53,6 +53,8 @@ def detect(frames: Frames, *, slack_s: float = 10.0) -> Iterator[Finding]:
         last = hellos[-1] if hellos else None
         if last is None or flow["observed_until"] is None or flow["closed_by"] == "server" or not _goes_on(last):
             continue
+        if not flow["bytes_to_client"]:  # nothing that the server sent was captured
+            continue
         silent_ms = (flow["observed_until"] - (last["ts_last_response"] or last["ts"])) / NS_PER_MS
         if silent_ms > (last["await_time_ms"] or 0) + slack_s * 1000:
             yield _silent(last, silent_ms, bool(flow["gap_bytes"]))
@@ -79,7 +81,7 @@ def _failed(rows: list[Row]) -> Finding:
             f"{code}{f' ({name})' if name else ''} {times(len(rows))}."
         ),
         next_step="Look into the server's log at that time: it shuts down, steps down or refuses the client.",
-        numbers=_numbers(first, errors=len(rows), error_code=first["error_code"]),
+        numbers=_numbers(first, errors=len(rows), requests_refused=len(rows), error_code=first["error_code"]),
     )
 
 
@@ -99,7 +101,7 @@ def _silent(row: Row, silent_ms: float, lossy: bool) -> Finding:
         next_step=(
             "Look at whether the server hangs or the network dropped the connection without a word (firewall, NAT)."
         ),
-        numbers=_numbers(row, silent_ms=silent_ms, await_time_ms=row["await_time_ms"]),
+        numbers=_numbers(row, silent_ms=silent_ms, stood_still_ms=silent_ms, await_time_ms=row["await_time_ms"]),
     )
 
 
@@ -117,7 +119,7 @@ DETECTOR = Detector(
             *COMMAND_COLUMNS, "awaitable", "await_time_ms", "status", "exhaust", "ts_last_response", "error_code",
             "error_name",
         ),
-        "flows": ("closed_by", "observed_until", "gap_bytes"),
+        "flows": ("closed_by", "observed_until", "gap_bytes", "bytes_to_client"),
     },
     partition_by=("flow_id",),
     detect=detect,

@@ -38,6 +38,7 @@ from analyser.addresses import server_text
 from analyser.detectors.detector import Detector, Frames
 from analyser.detectors.findings import Finding
 from analyser.detectors.frame_rows import Row, rows_of
+from analyser.detectors.minutes import by_minute
 from analyser.detectors.mongo.mongo_rows import (
     COMMAND_COLUMNS,
     HELLO_NAMES,
@@ -186,17 +187,9 @@ def _more_than_usual(
         return
     start = min(flow["ts_first"] for flow in flows)
     end = max(flow["observed_until"] or flow["ts_last"] for flow in flows)
-    minutes: list[list[Row]] = [[] for _ in range(_minute(end, start) + 1)]
-    for row in first_hellos.values():
-        minutes[min(_minute(row["ts"], start), len(minutes) - 1)].append(row)
-    usual = float(median(map(len, minutes)))
-    fullest = max(minutes[1:], key=len, default=[])
-    if len(minutes) >= minutes_least and len(fullest) >= times * max(usual, 1):
-        yield _finding(fullest, len(first_hellos), len(minutes), usual)
-
-
-def _minute(ts: int, start: int) -> int:
-    return max(0, ts - start) // _MINUTE_NS
+    fullest, usual, minutes = by_minute(list(first_hellos.values()), start, end)
+    if minutes >= minutes_least and len(fullest) >= times * max(usual, 1):
+        yield _finding(fullest, len(first_hellos), minutes, usual)
 
 
 def _finding(rows: list[Row], connections: int, minutes: int, usual: float) -> Finding:

@@ -82,6 +82,7 @@ def _finding(command: Row, remarks: list[Row], severity: Severity) -> Finding:
             "side": "server" if by_server else "client",
             "remark": code,
             "count": len(remarks),
+            "breaches": len(remarks),
             "where": server,
             "clients": [client_numbers(command)],
         },

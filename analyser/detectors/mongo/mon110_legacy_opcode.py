@@ -9,8 +9,8 @@ Why it matters
 
 How it decides
     The opcode of each request, compressed ones by what is inside. OP_QUERY that carries hello or isMaster is left
-    out, as drivers still begin a connection with it, and servers answer it. Info, from the first one on
-    (messages_least).
+    out, as drivers still begin a connection with it, and servers answer it. So is what a server refuses for that
+    (352, MON102). Info, from the first one on (messages_least).
 
 False alarms
     None known.
@@ -80,11 +80,11 @@ DETECTOR = Detector(
     name="legacy-opcode",
     severity="info",
     confidence="high",
-    reads={"mongo_commands": (*COMMAND_COLUMNS, "opcode")},
+    reads={"mongo_commands": (*COMMAND_COLUMNS, "opcode", "error_code")},
     partition_by=CLIENT_KEY,
     detect=detect,
     rows={
         "mongo_commands": f"opcode IN ({', '.join(repr(name) for name in _OPCODES)}) AND status <> 'orphan' AND "
-        f"coalesce(command NOT IN {HELLOS}, true)"
+        f"coalesce(command NOT IN {HELLOS}, true) AND error_code IS DISTINCT FROM 352"
     },
 )

@@ -11,8 +11,9 @@ Why it matters
 How it decides
     A transaction whose outcome is open at the end of what was seen of its client. A warning when it was begun 60 s
     before that or more (open_s; the server's limit, which counts from the start). Info when all connections of the
-    client to this server were closed before: the application ended in the middle. Bytes missing from the
-    connections, which may have held the end, make it inconclusive: info, low confidence.
+    client to this server were closed before: the application ended in the middle, and its locks stay until the
+    server's limit. Bytes missing from the connections, which may have held the end, make it inconclusive: info, low
+    confidence.
 
 False alarms
     A server whose transactionLifetimeLimitSeconds was raised for long jobs. A commit over a connection that the
@@ -38,6 +39,7 @@ from analyser.detectors.mongo.mongo_rows import (
     client_text,
     command_finding,
     seen_of,
+    version_of,
 )
 from analyser.severity import Severity
 from analyser.times import NS_PER_MS, ms_text
@@ -57,12 +59,24 @@ def detect(frames: Frames, *, open_s: float = 60.0) -> Iterator[Finding]:
         seen = seen_of(row, commands)
         if seen and (gone or open_ms >= open_s * 1000):
             severity: Severity = "warning" if open_ms >= open_s * 1000 and not lossy else "info"
-            yield _finding(row, seen, severity, open_ms, (end - row["ts_last"]) / NS_PER_MS, lossy, gone)
+            idle_ms = (end - row["ts_last"]) / NS_PER_MS
+            # Nobody ends it any more: the server does when its time is over.
+            idle_until_aborted_ms = max(idle_ms, open_s * 1000 - (open_ms - idle_ms)) if gone else idle_ms
+            held_ms = 0.0 if lossy else round(idle_until_aborted_ms, 3)
+            yield _finding(
+                {**row, "driver_version": version_of(row, seen)},
+                seen,
+                severity,
+                (open_ms, idle_ms, held_ms),
+                lossy,
+                gone,
+            )
 
 
 def _finding(
-    row: Row, commands: list[Row], severity: Severity, open_ms: float, idle_ms: float, lossy: bool, gone: bool
+    row: Row, commands: list[Row], severity: Severity, times_ms: tuple[float, float, float], lossy: bool, gone: bool
 ) -> Finding:
+    open_ms, idle_ms, held_ms = times_ms
     namespaces = printable((row["namespaces"] or "").replace(",", ", "), 120)
     end = "when the client closed its connections" if gone else "when the capture ended"
     return command_finding(
@@ -86,8 +100,10 @@ def _finding(
         numbers={
             "open_ms": open_ms,
             "idle_ms": idle_ms,
+            "wasted_ms": held_ms,
             "commands": row["commands"],
             "errors": row["errors"],
+            "left_behind": 1,
             "where": row["namespaces"] or server_text(row),
             "clients": [client_numbers(row, commands=row["commands"])],
         },

@@ -11,7 +11,7 @@ How it decides
     The same lsid and txnNumber again, outside transactions of several statements, from one application; to another
     server only when the first attempt failed, as a router passes one write on to several shards. Info, with how
     many of them succeeded in the end (retries_least of them), and what they cost: the time from the first attempt to
-    the last answer.
+    the last answer. Where the last attempt has no answer in the capture, nothing is said of how it ended.
 
 False alarms
     None known; the number is never used for another write of the session.
@@ -66,26 +66,41 @@ def _failed(row: Row) -> bool:
 
 
 def _cost_ms(attempts: list[Row]) -> float:
-    """What the application waited for one write, in ms, as far as the capture shows it."""
+    """What the application waited for one write, in ms, as far as the capture shows it: its last answer or attempt."""
     return float((max(map(last_seen, attempts)) - attempts[0]["ts"]) / NS_PER_MS)
 
 
 def _why(row: Row) -> str:
     if row["status"] == "unanswered":
         return "no answer"
+    if row["ts_response"] is None:
+        return "no answer that is known"
     code, name = row["error_code"], row["error_name"]
     return (f"{name} ({code})" if name else f"error {code}") if code else "answered, nevertheless"
+
+
+def _result(writes: int, done: int, unknown: int) -> str:
+    """How the last attempts ended, as a sentence."""
+    failed = writes - done - unknown
+    if writes == 1:
+        unanswered = "No answer to the last attempt is known."
+        return unanswered if unknown else "It succeeded then." if done else "It failed again."
+    parts = [f"{done} of {writes} succeeded then"]
+    parts += [f"{failed} failed again"] if failed else []
+    parts += [f"of {unknown} no answer to the last attempt is known"] if unknown else []
+    return f"{', '.join(parts)}."
 
 
 def _finding(retried: list[list[Row]]) -> Finding:
     firsts = [attempts[0] for attempts in retried]
     first, rows = firsts[0], [row for attempts in retried for row in attempts]
-    done = sum(not _failed(attempts[-1]) for attempts in retried)
+    answered = [attempts for attempts in retried if attempts[-1]["ts_response"] is not None]
+    done, unknown = sum(not _failed(attempts[-1]) for attempts in answered), len(retried) - len(answered)
     what = f"{count(len(retried), 'write')}"
-    costs = [_cost_ms(attempts) for attempts in retried]
-    cost = f" From the first attempt to the last answer it took {ms_text(max(costs))}"
-    cost += f" at most, {ms_text(sum(costs))} in all." if len(costs) > 1 else "."
-    result = f"{done} of {len(retried)} succeeded then" if len(retried) > 1 else "It succeeded" if done else "It failed"
+    costs = [_cost_ms(attempts) for attempts in answered]
+    cost = f" From the first attempt to the last answer it took {ms_text(max(costs))}" if costs else ""
+    cost += f" at most, {ms_text(sum(costs))} in all." if len(costs) > 1 else "." if costs else ""
+    all_costs = [_cost_ms(attempts) for attempts in retried]
     return command_finding(
         DETECTOR,
         rows,
@@ -93,8 +108,8 @@ def _finding(retried: list[list[Row]]) -> Finding:
         subject={"address": first["client_address"], "application": first["app_name"], "driver": first["driver"]},
         sentence=(
             f"{sentence_start(client_text(first))} sent {what} again: {listed(command_text(row) for row in firsts)}. "
-            f"The first attempt ended with: {listed(map(_why, firsts))}. "
-            f"{result}{'' if len(retried) > 1 else (' then' if done else ' again')}.{cost}"
+            f"The first attempt{'s' if len(retried) > 1 else ''} ended with: {listed(map(_why, firsts))}. "
+            f"{_result(len(retried), done, unknown)}{cost}"
         ),
         next_step=(
             "Look at what happened to the first attempts: MON102 for errors, MON103 and TCP103 for connections that "
@@ -103,10 +118,11 @@ def _finding(retried: list[list[Row]]) -> Finding:
         numbers={
             "writes": len(retried),
             "succeeded": done,
-            "failed": len(retried) - done,
+            "failed": len(answered) - done,
+            "unknown": unknown,
             "attempts": len(rows),
-            "longest_ms": round(max(costs), 3),
-            "wasted_ms": round(sum(costs), 3),
+            "longest_ms": round(max(all_costs), 3),
+            "wasted_ms": round(sum(all_costs), 3),
             "where": namespace(first),
             "clients": [client_numbers(first, writes=len(retried), succeeded=done)],
         },

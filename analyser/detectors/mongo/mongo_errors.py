@@ -103,6 +103,14 @@ OVERLOAD = Group(
     "the server had no room for it: memory, disk, connections or rate",
     "Look at the server's memory, disk and queues at that time.",
 )
+OLD_DRIVER = Group(
+    "old driver",
+    "warning",
+    "warning",
+    "the server takes no OP_QUERY any more, and this driver sends nothing else: it is older than the server",
+    "Update the driver of this application to one that sends OP_MSG: servers from 5.1 on take OP_QUERY for hello only. "
+    "A driver that looks new enough may be an old one that another library brought along.",
+)
 DUPLICATE = Group(
     "duplicate key",
     "info",
@@ -148,6 +156,7 @@ _CODES: dict[Group, tuple[int, ...]] = {
     ACCESS: (13,),
     WRITE_CONCERN: (64, 75, 79, 100),
     OVERLOAD: (146, 292, 365, 402, 433, 449, 450, 462, 14031),
+    OLD_DRIVER: (352,),
     DUPLICATE: (11000, 11001, 12582),
     EVERYDAY: (26, 27, 48, 59, 68, 72, 76, 85, 86, 94),
     ROUTING: (63, 150, 249, 13388),

@@ -121,6 +121,13 @@ def seen_of(made: Mapping[str, Any], commands: Mapping[str, Row]) -> list[Row]:
     return [commands[name] for name in names if name in commands]
 
 
+def version_of(made: Mapping[str, Any], seen: Iterable[Mapping[str, Any]]) -> str | None:
+    """The version of its driver, from commands of the same driver; None where no handshake of them is known."""
+    return next(
+        (row["driver_version"] for row in seen if row["driver"] == made["driver"] and row["driver_version"]), None
+    )
+
+
 def command_finding(
     detector: Detector,
     commands: Sequence[Row],
@@ -141,6 +148,10 @@ def command_finding(
         subject=subject,
         sentence=sentence,
         next_step=next_step,
-        proof=Proof(min(row["ts"] for row in commands), max(map(last_seen, commands)), map(proof, commands)),
+        proof=Proof(
+            min((row["ts"] for row in commands), default=None),
+            max(map(last_seen, commands), default=None),
+            map(proof, commands),
+        ),
         numbers={**subject, **numbers},
     )

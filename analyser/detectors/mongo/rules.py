@@ -18,6 +18,8 @@ from analyser.detectors.mongo import (
     mon112_retried_write,
     mon113_large_reply,
     mon114_pool_saturated,
+    mon115_stale_read,
+    mon116_stood_still,
 )
 
 RULES: tuple[Detector, ...] = (
@@ -35,4 +37,6 @@ RULES: tuple[Detector, ...] = (
     mon112_retried_write.DETECTOR,
     mon113_large_reply.DETECTOR,
     mon114_pool_saturated.DETECTOR,
+    mon115_stale_read.DETECTOR,
+    mon116_stood_still.DETECTOR,
 )

@@ -54,13 +54,13 @@ def detect(
     most = _most_within(found, int(window_s * NS_PER_S))
     if not found or most < takeovers_least:
         return
-    addresses = sorted({str(c["client_address"]) for t in found for c in (t.old, t.new)})
+    addresses = sorted({c["client_address"] for t in found for c in (t.old, t.new)} - {None})
     name = printable(found[0].new["client_id"], 80)
     took = ms_text(ms_between(found[0].new["ts"], found[-1].new["ts"]))
     who = (
         f"from {len(addresses)} addresses ({', '.join(addresses[:6])})"
         if len(addresses) > 1
-        else f"from {addresses[0]}"
+        else f"from {addresses[0] if addresses else '(unknown address)'}"
     )
     yield DETECTOR.finding(
         severity="critical" if len(addresses) > 1 else "warning",
@@ -86,6 +86,7 @@ def detect(
             "server_address": found[0].new["server_address"],
             "where": server_text(found[0].new),
             "take_overs": len(found),
+            "requests_refused": len(found),
             "most_in_window": most,
             "clients": _clients(found),
         },
@@ -124,10 +125,10 @@ def _most_within(found: list[_TakeOver], window_ns: int) -> int:
 
 def _clients(found: list[_TakeOver]) -> list[Row]:
     """One element per address: how often it took over, and its last port."""
-    clients: dict[str, Row] = {}
+    clients: dict[str | None, Row] = {}
     for one in (*(t.old for t in found[:1]), *(t.new for t in found)):
         held = clients.setdefault(
-            str(one["client_address"]),
+            one["client_address"],
             {
                 "address": one["client_address"],
                 "client_id": one["client_id"],
@@ -137,7 +138,7 @@ def _clients(found: list[_TakeOver]) -> list[Row]:
         )
         held["last_port"] = one["client_port"]
     for take_over in found:
-        clients[str(take_over.new["client_address"])]["take_overs"] += 1
+        clients[take_over.new["client_address"]]["take_overs"] += 1
     return list(clients.values())
 
 

@@ -9,9 +9,11 @@ Why it matters
 
 How it decides
     No PINGRESP within half the keep alive, 5 s at least (wait_least_s), while the connection was open and seen for
-    that long; or a PINGRESP that came later than that (info). What TCP confirmed tells the side: a PINGREQ that the
-    server's TCP never confirmed did not arrive, so the path is dead or the host gone, and the server not to blame; one
-    that it confirmed is in the server's hands. Bytes missing from the flow make it inconclusive: info, low confidence.
+    that long; or a PINGRESP that came later than that (info). A client that closed the connection without DISCONNECT 2
+    s (gave_up_s) or more after a PINGREQ without answer gave the server up: that is long enough. What TCP confirmed
+    tells the side: a PINGREQ that the server's TCP never confirmed did not arrive, so the path is dead or the host
+    gone, and the server not to blame; one that it confirmed is in the server's hands. Bytes missing from the flow make
+    it inconclusive: info, low confidence.
 
 False alarms
     A capture that lost packets of the server without a gap in its stream.
@@ -35,18 +37,22 @@ from analyser.times import ms_text
 from analyser.words import count, sentence_start
 
 
-def detect(frames: Frames, *, wait_least_s: float = 5.0) -> Iterator[Finding]:
+def detect(frames: Frames, *, wait_least_s: float = 5.0, gave_up_s: float = 2.0) -> Iterator[Finding]:
     """At most one finding for this flow."""
     pings = rows_of(frames["exchanges"])
     confirmed = next((flow["acked_by_server"] for flow in rows_of(frames["flows"])), None)
     for row in rows_of(frames["mqtt_connections"]):
+        if row["server_messages"] == 0:  # nothing of the server was captured, so neither were its answers
+            continue
         keep_alive_s = row["server_keep_alive_s"] or row["keep_alive_s"] or 0
-        limit_ms = max(wait_least_s, keep_alive_s / 2) * 1000
+        gave_up = row["closed_by"] == "client" and row["disconnected_by"] is None
+        limit_ms = (gave_up_s if gave_up else max(wait_least_s, keep_alive_s / 2)) * 1000
         ends = row["observed_until"]
         lost = [
             p for p in pings if p["ts_response"] is None and ends is not None and ms_between(p["ts"], ends) >= limit_ms
         ]
-        late = [p for p in pings if p["latency_ms"] is not None and p["latency_ms"] >= limit_ms]
+        late_ms = max(wait_least_s, keep_alive_s / 2) * 1000
+        late = [p for p in pings if p["latency_ms"] is not None and p["latency_ms"] >= late_ms]
         if not lost and not late:
             continue
         proof = lost or late
@@ -76,6 +82,7 @@ def detect(frames: Frames, *, wait_least_s: float = 5.0) -> Iterator[Finding]:
                 "dead_path": dead_path,
                 "pings": len(pings),
                 "worst_ms": worst_ms,
+                "stood_still_ms": worst_ms,
                 "keep_alive_s": keep_alive_s or None,
                 "gap_bytes": row["gap_bytes"],
                 "where": server_text(row),
@@ -102,7 +109,8 @@ DETECTOR = Detector(
     confidence="high",
     reads={
         "mqtt_connections": (
-            *CLIENT_COLUMNS, "keep_alive_s", "server_keep_alive_s", "closed_by", "observed_until", "gap_bytes",
+            *CLIENT_COLUMNS, "keep_alive_s", "server_keep_alive_s", "closed_by", "disconnected_by", "observed_until",
+            "gap_bytes", "server_messages",
         ),
         "exchanges": ("ts", "ts_response", "latency_ms", "request_file", "request_packet", *REQUEST_COLUMNS),
         "flows": ("acked_by_server",),

@@ -11,14 +11,20 @@ How it decides
     The last step seen is at least 10 s old (wait_s) when the connection ends, another message takes the identifier,
     or the capture ends. The first missing step is named. A message that is sent again and again counts once, from the
     first time that it was sent, on connections of the same client id before this one too. Bytes missing from the flow
-    make it inconclusive: info, low confidence. A message that was refused is not counted, nor one
-    on a connection of which the capture has nothing from the side that owes the step.
+    make it inconclusive: info, low confidence. Where PUBACK or PUBREC is missing, what TCP confirmed of the PUBLISH
+    tells the side: its receiver has it and does not answer, or it never arrived, so that the way is dead or the host
+    gone. A message that was refused is not counted, nor one that was sent again
+    and then completed, nor one on a connection of which the capture has nothing from the side that owes the step.
 
 False alarms
     A subscriber that acknowledges by hand after long work.
 
+What it cannot tell
+    Whether PUBREC or PUBREL arrived, and messages inside WebSocket: `wirewitness table flows` says how much each side's
+    TCP confirmed. Whether the process read what its TCP confirmed.
+
 References
-    MQTT 3.1.1 and 5.0: section 4.3.2 (QoS 1), 4.3.3 (QoS 2).
+    MQTT 3.1.1 and 5.0: section 4.3.2 (QoS 1), 4.3.3 (QoS 2). RFC 9293, 3.8 (acknowledgements).
 """
 
 from __future__ import annotations
@@ -27,10 +33,12 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from analyser.addresses import server_text
+from analyser.detectors.delivery import counted
 from analyser.detectors.detector import Detector, Frames
 from analyser.detectors.findings import Evidence, Finding
 from analyser.detectors.frame_rows import Row, rows_of
 from analyser.detectors.mqtt.mqtt_rows import CLIENT_COLUMNS, client_numbers, client_text, ms_between
+from analyser.detectors.mqtt.sends import CONFIRMED_COLUMNS, SENT_COLUMNS, Chain, chains
 from analyser.detectors.proof import Proof
 from analyser.times import ms_text
 from analyser.words import count, printable, sentence_start, times
@@ -44,14 +52,6 @@ class _Step(NamedTuple):
     since: tuple[str, ...]
 
 
-class _Chain(NamedTuple):
-    """A message's first and last send, and how often it was sent."""
-
-    first: Row
-    last: Row
-    sends: int
-
-
 _MISSING = {
     "no_puback": _Step("PUBACK", False, ("ts",)),
     "no_pubrec": _Step("PUBREC", False, ("ts",)),
@@ -62,12 +62,13 @@ _MISSING = {
 
 def detect(frames: Frames, *, wait_s: float = 10.0) -> Iterator[Finding]:
     """One finding for each missing step and direction on this flow."""
-    by_flow: dict[str, list[_Chain]] = {}
-    for chain in _chains(rows_of(frames["mqtt_publishes"])):
+    connections = {row["flow_id"]: row for row in rows_of(frames["mqtt_connections"])}
+    by_flow: dict[str, list[Chain]] = {}
+    for chain in chains(rows_of(frames["mqtt_publishes"]), _MISSING, connections):
         by_flow.setdefault(chain.last["flow_id"], []).append(chain)
-    for connection in rows_of(frames["mqtt_connections"]):
+    for connection in connections.values():
         ends = connection["observed_until"]
-        by_kind: dict[tuple[str, str], list[tuple[float, _Chain]]] = {}
+        by_kind: dict[tuple[str, str], list[tuple[float, Chain]]] = {}
         for chain in by_flow.get(connection["flow_id"], ()):
             row = chain.last
             step = _MISSING[row["handshake"]]
@@ -84,50 +85,28 @@ def detect(frames: Frames, *, wait_s: float = 10.0) -> Iterator[Finding]:
             yield _finding(connection, _MISSING[handshake], direction, stuck)
 
 
-def _chains(rows: list[Row]) -> list[_Chain]:
-    """Messages whose handshake stopped, each with its first send: on this flow or, with DUP, on the one before."""
-    found: dict[int, _Chain] = {}
-    open_ones: dict[tuple[object, ...], _Chain] = {}
-    for row in rows:
-        key = (row["direction"], row["packet_identifier"], row["topic"], row["payload_crc32"])
-        known = bool(row["client_id"])
-        before = open_ones.get(key) if row["dup"] and (known or row["first_message_id"] is not None) else None
-        if before is not None:
-            found.pop(id(before), None)
-        chain = _Chain(before.first if before else row, row, before.sends + 1 if before else 1)
-        open_ones[key] = chain
-        if row["handshake"] in _MISSING:
-            found[id(chain)] = chain
-    return list(found.values())
-
-
-def _finding(connection: Row, step: _Step, direction: str, stuck: list[tuple[float, _Chain]]) -> Finding:
+def _finding(connection: Row, step: _Step, direction: str, stuck: list[tuple[float, Chain]]) -> Finding:
     inconclusive = bool(connection["gap_bytes"])
     from_client = direction == "client_to_server"
     client, server = client_text(connection), f"server {server_text(connection)}"
     publisher, receiver = (client, server) if from_client else (server, client)
     owes, waits = (publisher, receiver) if step.by_publisher else (receiver, publisher)
+    states = [chain.arrived if step.since == ("ts",) else None for _, chain in stuck]
     rows = [chain.last for _, chain in stuck]
     most = max(chain.sends for _, chain in stuck)
     again = f" One of them was sent {times(most)}." if most > 1 else ""
     worst_ms = max(ms for ms, _ in stuck)
-    topics = list(dict.fromkeys(printable(str(row["topic"] or "?"), 60) for row in rows))
-    more = f" and {len(topics) - 3} more topics" if len(topics) > 3 else ""
     return DETECTOR.finding(
         severity="info" if inconclusive else "warning",
         confidence="low" if inconclusive else "high",
         provisional=connection["closed_by"] is None,
         subject={"flow": connection["flow_id"], "direction": direction, "missing": step.name},
         sentence=(
-            f"{sentence_start(owes)} never sent {step.name} for {count(len(rows), 'message')} of QoS "
-            f"{', '.join(sorted({str(row['qos']) for row in rows}))} on {', '.join(topics[:3])}{more}; {waits} had "
-            f"waited {ms_text(worst_ms)} when "
+            _said(step, owes, waits, _messages(rows), states, owes == client)
+            + f" {sentence_start(waits)} had waited {ms_text(worst_ms)} when "
             f"{'the connection was closed' if connection['closed_by'] else 'the capture ended'}.{again}"
         ),
-        next_step=(
-            f"Look at the {owes}: it has the message in hand and did not go on"
-            + (", for example because its application acknowledges by hand." if (owes == client) else ".")
-        ),
+        next_step=_next_step(owes, owes == client, states),
         proof=Proof(
             min(chain.first["ts"] for _, chain in stuck),
             max(row["ts"] for row in rows),
@@ -140,12 +119,63 @@ def _finding(connection: Row, step: _Step, direction: str, stuck: list[tuple[flo
             "owed_by": "client" if owes == client else "server",
             "stuck_messages": len(rows),
             "sends_most": most,
+            **counted(states),
+            "dead_path": _is_dead(states),
             "waited_ms": worst_ms,
+            "stood_still_ms": worst_ms,
+            "records_behind": len(rows),
             "packet_identifiers": [row["packet_identifier"] for row in rows[:40]],
             "gap_bytes": connection["gap_bytes"],
-            "where": topics[0],
+            "where": printable(str(rows[0]["topic"] or "?"), 60),
             "clients": [client_numbers(connection, stuck=len(rows))],
         },
+    )
+
+
+def _messages(rows: list[Row]) -> str:
+    """`2 messages of QoS 1 on a, b`."""
+    topics = list(dict.fromkeys(printable(str(row["topic"] or "?"), 60) for row in rows))
+    more = f" and {len(topics) - 3} more topics" if len(topics) > 3 else ""
+    qos = ", ".join(sorted({str(row["qos"]) for row in rows}))
+    return f"{count(len(rows), 'message')} of QoS {qos} on {', '.join(topics[:3])}{more}"
+
+
+def _is_dead(states: list[bool | None]) -> bool:
+    return all(state is False for state in states)
+
+
+def _said(step: _Step, owes: str, waits: str, messages: str, states: list[bool | None], by_client: bool) -> str:
+    """Who did not go on, or that nothing arrived."""
+    if _is_dead(states):
+        gone = "the path was dead or the client gone" if by_client else "the path was dead or the host gone"
+        return f"{messages} of {waits} never reached {owes}: its TCP did not confirm them, so {gone}."
+    return f"{sentence_start(owes)} never sent {step.name} for {messages}.{_which(states, by_client)}"
+
+
+def _which(states: list[bool | None], by_client: bool) -> str:
+    if None in states:
+        return ""
+    if all(states) and by_client:
+        return " Its TCP confirmed them: the client has them and did not acknowledge them."
+    if all(states):
+        return " Its TCP confirmed them: they arrived, and the process did not answer."
+    return f" Its TCP confirmed {states.count(True):,} of them; the others never arrived."
+
+
+def _next_step(owes: str, by_client: bool, states: list[bool | None]) -> str:
+    by_hand = ", for example because its application acknowledges by hand" if by_client else ""
+    look = f"look at the {owes}: it has it in hand and did not go on{by_hand}"
+    if _is_dead(states):
+        return (
+            "Look at the way between the two: a link that is down, a firewall or NAT that forgot the connection, a "
+            "host that is gone. The process had nothing to answer."
+        )
+    if None not in states:
+        return f"{look[0].upper()}{look[1:]}."
+    confirmed = "acked_by_client" if by_client else "acked_by_server"
+    return (
+        f"See whether its TCP confirmed the message ({confirmed} in `wirewitness table flows`). If so, {look}. If not, "
+        "the way between the two is dead, or the host gone."
     )
 
 
@@ -164,17 +194,20 @@ DETECTOR = Detector(
     confidence="high",
     reads={
         "mqtt_connections": (
-            *CLIENT_COLUMNS, "flow_id", "closed_by", "observed_until", "gap_bytes",
-            "client_messages", "server_messages",
+            *CLIENT_COLUMNS, "flow_id", "closed_by", "observed_until",
+            "client_messages", "server_messages", *CONFIRMED_COLUMNS,
         ),
         "mqtt_publishes": (
-            "ts", "flow_id", "direction", "dup", "payload_crc32", "first_message_id",
+            "ts", "flow_id", *SENT_COLUMNS, "dup", "payload_crc32", "first_message_id",
             "topic", "qos", "packet_identifier", "handshake", "ts_received", "ts_released",
-            "message_id", "file", "packet", "last_step_packet",
+            "file", "packet", "last_step_packet",
         ),
     },
     partition_by=("server_address", "client_id"),
     detect=detect,
-    rows={"mqtt_publishes": "handshake IN ('no_puback', 'no_pubrec', 'no_pubrel', 'no_pubcomp', 'resent')"},
-    suspects="SELECT server_address, client_id FROM r_mqtt_publishes WHERE handshake <> 'resent'",
+    rows={
+        "mqtt_publishes": "handshake IN ('no_puback', 'no_pubrec', 'no_pubrel', 'no_pubcomp', 'resent')"
+        " OR (dup AND handshake = 'complete')"
+    },
+    suspects="SELECT server_address, client_id FROM r_mqtt_publishes WHERE handshake NOT IN ('resent', 'complete')",
 )  # fmt: skip

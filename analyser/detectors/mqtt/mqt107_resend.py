@@ -35,7 +35,7 @@ from analyser.detectors.frame_rows import Row, rows_of
 from analyser.detectors.mqtt.mqtt_rows import client_numbers, client_text
 from analyser.detectors.proof import Proof, evidence_of
 from analyser.times import NS_PER_S
-from analyser.words import count, printable, sentence_start, times
+from analyser.words import count, printable, sentence_start, shown, times
 
 
 def detect(frames: Frames, *, again_least: int = 1, often_least: int = 3, grace_s: float = 5.0) -> Iterator[Finding]:
@@ -83,7 +83,7 @@ def _again(connection: Row, again: list[Row]) -> Finding:
         subject={"flow": connection["flow_id"], "kind": "again"},
         sentence=(
             f"{sentence_start(sender)} sent {count(messages, 'message')} again to {receiver} on one connection, "
-            f"{times(len(again))} in all (first: packet identifier {again[0]['packet_identifier']} on "
+            f"{times(len(again))} in all (first: packet identifier {shown(again[0]['packet_identifier'])} on "
             f"{printable(str(again[0]['topic'] or '?'), 60)})."
             f"{' 5.0 forbids it.' if is_five else ' The receiver does not acknowledge it.'}"
         ),
@@ -93,7 +93,7 @@ def _again(connection: Row, again: list[Row]) -> Finding:
             else f"Look at why {receiver} does not acknowledge; repeating on a live connection helps nobody."
         ),
         proof=Proof(again[0]["ts"], again[-1]["ts"], evidence_of(again)),
-        numbers=_numbers(connection, sent_again=len(again)),
+        numbers=_numbers(connection, sent_again=len(again)) | {"records_again": len(again)},
     )
 
 
@@ -105,12 +105,12 @@ def _lost(connection: Row, after: Row, lost: list[Row]) -> Finding:
         sentence=(
             f"{sentence_start(client_text(connection))} went away with {count(len(lost), 'message')} of QoS 1 "
             f"or 2 not acknowledged by {server_text(connection)}; it came back with its session from port "
-            f"{after['client_port']} and did not send them again (first: "
+            f"{shown(after['client_port'])} and did not send them again (first: "
             f"{printable(str(lost[0]['topic'] or '?'), 60)})."
         ),
         next_step="Look at how the client keeps messages over a reconnect: its store may be in memory, or off.",
         proof=Proof(lost[0]["ts"], after["ts"], evidence_of(lost)),
-        numbers=_numbers(connection, not_sent_again=len(lost)),
+        numbers=_numbers(connection, not_sent_again=len(lost)) | {"records_lost": len(lost)},
     )
 
 

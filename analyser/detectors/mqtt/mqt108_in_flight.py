@@ -9,10 +9,11 @@ Why it matters
 
 How it decides
     The count of messages in flight by direction against the Receive Maximum of the other side's CONNECT or CONNACK
-    (65,535 where it sent none), and the reason code of DISCONNECT (remarks_least of a kind).
+    (65,535 where it sent none), and the reason code of DISCONNECT (remarks_least of a kind). Where bytes of the
+    connection are missing, so may be acknowledgements: then only the reason code counts.
 
 False alarms
-    An acknowledgement missing from the capture: CAP101 tells about gaps.
+    An acknowledgement that is missing from the capture without a gap in its stream.
 
 References
     MQTT 5.0: [MQTT-3.3.4-7] (client above the server's), [MQTT-3.3.4-9] (server above the client's), reason code
@@ -25,6 +26,7 @@ from collections.abc import Iterator
 
 from analyser.detectors.detector import Detector, Frames
 from analyser.detectors.findings import Finding
+from analyser.detectors.frame_rows import rows_of
 from analyser.detectors.mqtt.mqtt_rows import (
     disconnect_finding,
     disconnect_suspects,
@@ -42,7 +44,9 @@ _WHAT: dict[str, tuple[Severity, str, str]] = {
 
 def detect(frames: Frames, *, remarks_least: int = 1) -> Iterator[Finding]:
     """Findings for each side that exceeds from `remarks_least` messages on, and for a DISCONNECT with 0x93."""
-    yield from remark_findings(DETECTOR, frames, remarks_least, _WHAT)
+    # Among bytes that are missing may be the acknowledgements.
+    if not any(row["gap_bytes"] for row in rows_of(frames["mqtt_connections"])):
+        yield from remark_findings(DETECTOR, frames, remarks_least, _WHAT)
     yield from disconnect_finding(DETECTOR, frames, RECEIVE_MAXIMUM_EXCEEDED, "too many messages in flight", _NEXT)
 
 

@@ -10,7 +10,8 @@ Why it matters
 How it decides
     CONNACK not 0, SUBACK 128 and above, a granted QoS below the requested one (info), in 5.0 any reason code of 128
     and above in PUBACK, PUBREC, UNSUBACK and DISCONNECT of the server. One finding for each client and code
-    (refused_least times). Codes that have a rule of their own are left to it: 0x8E, 0x93, 0x94, 0x95.
+    (refused_least times). A server that shuts down (0x8B) is info. Codes that have a rule of their own are left to it:
+    0x8E, 0x93, 0x94, 0x95.
 
 False alarms
     A client that tries an old protocol version first and goes on with another.
@@ -35,6 +36,7 @@ from analyser.words import count, printable, sentence_start
 
 _OTHER_RULES = (0x8E, 0x93, 0x94, 0x95)
 _ERRORS = 0x80
+_SHUTTING_DOWN = 0x8B
 
 
 class _Refusal(NamedTuple):
@@ -101,7 +103,8 @@ def _finding(what: str, code: int, refusals: list[_Refusal]) -> Finding:
     row = refusals[0].row
     places = list(dict.fromkeys(printable(str(r.place), 60) for r in refusals if r.place is not None))
     name = refusals[0].name
-    severity: Severity = "info" if what in ("lower QoS", "unsubscription") else "warning"
+    harmless = what in ("lower QoS", "unsubscription") or (what, code) == ("session", _SHUTTING_DOWN)
+    severity: Severity = "info" if harmless else "warning"
     return DETECTOR.finding(
         severity=severity,
         subject={
@@ -119,6 +122,7 @@ def _finding(what: str, code: int, refusals: list[_Refusal]) -> Finding:
             "code": code,
             "code_name": name,
             "count": len(refusals),
+            "requests_refused": len(refusals),
             "where": places[0] if places else server_text(row),
             "topics": places[:20],
             "clients": [client_numbers(row, count=len(refusals))],

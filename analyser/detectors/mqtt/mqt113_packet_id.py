@@ -9,9 +9,11 @@ Why it matters
 
 How it decides
     Identifiers in flight by direction (remarks_least of a kind). A message that is sent again with DUP is no reuse.
+    Where bytes of the connection or all of one direction are missing, so may be acknowledgements: then only
+    identifier 0 counts.
 
 False alarms
-    After packets are missing from the capture an acknowledgement may have been missed: CAP101 tells about gaps.
+    An acknowledgement that is missing from the capture without a gap in its stream.
 
 References
     MQTT 3.1.1: [MQTT-2.3.1-1], [MQTT-2.3.1-2]; 5.0: [MQTT-2.2.1-3], [MQTT-2.2.1-4].
@@ -23,16 +25,18 @@ from collections.abc import Iterator
 
 from analyser.detectors.detector import Detector, Frames
 from analyser.detectors.findings import Finding
+from analyser.detectors.frame_rows import rows_of
 from analyser.detectors.mqtt.mqtt_rows import remark_detector_tables, remark_findings
 from analyser.severity import Severity
 
+_IN_USE = "packet_identifier_in_use"
 _WHAT: dict[str, tuple[Severity, str, str]] = {
     "packet_identifier_zero": (
         "warning",
         "used packet identifier 0",
         "Look at the library and version of the sender.",
     ),
-    "packet_identifier_in_use": (
+    _IN_USE: (
         "warning",
         "used a packet identifier that was still in flight",
         "Look for two threads that number packets, or for a counter that wraps while old messages wait.",
@@ -42,8 +46,16 @@ _WHAT: dict[str, tuple[Severity, str, str]] = {
 
 def detect(frames: Frames, *, remarks_least: int = 1) -> Iterator[Finding]:
     """One finding for each kind of breach and side of this flow, from `remarks_least` of a kind on."""
-    yield from remark_findings(DETECTOR, frames, remarks_least, _WHAT)
+    whole = all(
+        row["client_messages"] and row["server_messages"] and not row["gap_bytes"]
+        for row in rows_of(frames["mqtt_connections"])
+    )
+    counts = {code: said for code, said in _WHAT.items() if whole or code != _IN_USE}
+    yield from remark_findings(DETECTOR, frames, remarks_least, counts)
 
+
+_TABLES = remark_detector_tables(_WHAT)
+_SEEN = {"mqtt_connections": (*_TABLES["reads"]["mqtt_connections"], "client_messages", "server_messages")}
 
 DETECTOR = Detector(
     code="MQT113",
@@ -51,5 +63,5 @@ DETECTOR = Detector(
     severity="warning",
     confidence="high",
     detect=detect,
-    **remark_detector_tables(_WHAT),
+    **{**_TABLES, "reads": {**_TABLES["reads"], **_SEEN}},
 )

@@ -64,6 +64,7 @@ def detect(frames: Frames, *, often_least: int = 3, window_s: float = 300.0) -> 
         ),
         numbers={
             "fired": len(fired),
+            "left_behind": len(fired),
             "asked_for": asked,
             "most_in_window": most,
             "connections": len(rows),
@@ -75,7 +76,7 @@ def detect(frames: Frames, *, often_least: int = 3, window_s: float = 300.0) -> 
 
 
 def _fires(row: Row) -> bool:
-    if row["will_topic"] is None or row["error_code"] != 0 or row["closed_by"] is None:
+    if row["will_topic"] is None or row["error_code"] != 0 or row["closed_by"] is None or row["ts_closed"] is None:
         return False
     return row["disconnected_by"] != "client" or _asks_for_will(row)
 

@@ -13,9 +13,12 @@ How it decides
     the same topic and content went to that subscriber within 10 s (wait_s) while its connection was open and without
     gaps. Of a shared subscription no member got it; the member that stands still is named, if one does. One finding
     for each subscriber and filter (missing_least messages). Why is said in this order, as far as the capture shows:
-    the message is larger than the Maximum Packet Size of the subscriber; its receive window was closed for a second;
-    a QoS 2 handshake that it did not finish; messages that it did not acknowledge, or only after 10 s, so that the
-    window of messages in flight is full; the message expiry interval. Only then access rules and queue limits are left.
+    the message is larger than the Maximum Packet Size of the subscriber; its message expiry interval was over while it
+    waited, so that the server deleted it. What held it up stands beside that, or is the cause: the subscriber's receive
+    window was closed for a second; a QoS 2 handshake that it did not finish; messages that it did not acknowledge, or
+    only after 10 s, so that the window of messages in flight is full; acknowledgements that take a second or more in
+    the median, so that the server's queue fills. Only then access rules and queue limits are left. Servers keep the
+    order of a topic, so what was published before the last message that came is lost for good.
 
 False alarms
     QoS 0 may be dropped by the server for a slow subscriber. A bridge or a cluster whose nodes have several
@@ -23,13 +26,14 @@ False alarms
 
 References
     MQTT 3.1.1 and 5.0: section 4.7 (filters), [MQTT-3.3.5-1] (3.1.1), section 4.6 (order), 4.8.2 (shared, 5.0),
-    [MQTT-3.1.2-25] (a packet that is too large is dropped, 5.0), 4.9 (flow control, 5.0).
+    [MQTT-3.3.2-5] (expiry, 5.0), [MQTT-3.1.2-25] (a packet that is too large is dropped, 5.0), 4.9 (flow control, 5.0).
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from statistics import median
 from typing import NamedTuple
 
 from analyser.detectors.detector import Detector, Frames
@@ -41,7 +45,7 @@ from analyser.words import count, printable
 
 
 class _Why(NamedTuple):
-    """What is said of a cause, and what to do; {open} is the number of messages not acknowledged."""
+    """What is said of a cause, and what to do; {open}: messages not acknowledged; {took}: for one."""
 
     said: str
     next_step: str
@@ -65,9 +69,11 @@ _WHY = {
         "Look at the subscriber's handler: it acknowledges not, or too late; then at Receive Maximum and the server's "
         "limit of messages in flight.",
     ),
-    "expired": _Why(
-        "Their message expiry interval was over before they could be sent.",
-        "Look at what held the messages up, and at the message expiry interval of the publisher.",
+    "slow": _Why(
+        "The subscriber takes {took} in the median to acknowledge a message, longer than they come apart: the server's "
+        "queue for it is full.",
+        "Look at the subscriber's handler: let it hand over the message and acknowledge at once, or share the work "
+        "among several; then at the server's limit of queued messages.",
     ),
     None: _Why(
         "Nothing on the subscriber's connection explains it.",
@@ -75,6 +81,10 @@ _WHY = {
         "for dropped messages.",
     ),
 }
+
+
+_EXPIRED = "Their message expiry interval was over before they could be sent, so the server deleted them."
+_AFTER_EXPIRY = "Look at what held the messages up, and at the message expiry interval of the publisher."
 
 
 def detect(frames: Frames, *, wait_s: float = 10.0, missing_least: int = 1) -> Iterator[Finding]:
@@ -85,9 +95,15 @@ def detect(frames: Frames, *, wait_s: float = 10.0, missing_least: int = 1) -> I
         return
     got = [r for r in rows if r["status"] in ("delivered", "sent")]
     causes = Counter(r["cause"] for r in missing)
-    cause = max((one for one in causes if one), key=lambda one: causes[one], default=None)
+    cause = _most(causes.elements())
+    held_up_by = _most(r["held_up_by"] for r in missing)
+    expired = causes["expired"]
     open_ones = max((r["open_messages"] or 0 for r in missing), default=0)
     first, last = missing[0], missing[-1]
+    took = [r["acknowledged_ms"] for r in got if r["acknowledged_ms"] is not None]
+    took_ms = median(took) if took else 0.0
+    said = _said(cause, held_up_by, expired, len(missing))
+    overtaken = _overtaken(missing, got)
     longest = ms_text(max(r["waited_ms"] for r in missing))
     topics = sorted({printable(r["topic"], 60) for r in missing})
     publishers = sorted({f"{r['client_id'] or '(no client id)'}@{r['client_address'] or '?'}" for r in missing})
@@ -101,17 +117,24 @@ def detect(frames: Frames, *, wait_s: float = 10.0, missing_least: int = 1) -> I
         sentence=(
             f"{count(len(missing), 'message')} on {_some(topics)} did not reach {_who(missing)}, which subscribes to "
             f"{printable(first['topic_filter'] or '?', 60)}; {_others(got)}. "
-            f"{_WHY[cause].said.format(open=count(open_ones, 'message'))} Published by {', '.join(publishers[:4])}"
+            f"{said.format(open=count(open_ones, 'message'), took=ms_text(took_ms))}"
+            f"{_lost_for_good(len(overtaken))} Published by {', '.join(publishers[:4])}"
             f" {period_text(first['ts'], last['ts'])}, and waited for {longest} at most."
         ),
-        next_step=_WHY[cause].next_step,
-        proof=Proof(first["ts"], last["ts"], (Evidence(r["file"], r["packet"], r["message_id"]) for r in missing)),
+        next_step=_next_step(cause, held_up_by),
+        proof=Proof(
+            first["ts"], last["ts"], (Evidence(r["file"], r["packet"], r["message_id"]) for r in overtaken or missing)
+        ),
         numbers={
             "missing": len(missing),
+            "overtaken": len(overtaken),
+            "acknowledged_ms": took_ms or None,
             "delivered": sum(r["status"] == "delivered" for r in got),
             "sent_not_acknowledged": sum(r["status"] == "sent" for r in got),
             "records_lost": len(missing),
             "cause": cause,
+            "held_up_by": held_up_by,
+            "expired": expired,
             "open_messages": open_ones,
             "topic_filter": first["topic_filter"],
             "share_name": first["share_name"],
@@ -123,13 +146,49 @@ def detect(frames: Frames, *, wait_s: float = 10.0, missing_least: int = 1) -> I
     )
 
 
+def _most(causes: Iterable[str | None]) -> str | None:
+    """The one that most have, of those that are known."""
+    counted = Counter(one for one in causes if one)
+    return max(counted, key=lambda one: counted[one], default=None)
+
+
+def _said(cause: str | None, held_up_by: str | None, expired: int, missing: int) -> str:
+    """Why, with {open} and {took} still to be filled in: expiry before what held the messages up."""
+    if cause != "expired":
+        some = f" {expired:,} of them expired meanwhile." if expired else ""
+        return f"{_WHY[cause].said}{some}"
+    all_of_them = _EXPIRED if expired == missing else f"Of {expired:,} of them the message expiry interval was over."
+    return f"{all_of_them} {_WHY[held_up_by].said}" if held_up_by else all_of_them
+
+
+def _next_step(cause: str | None, held_up_by: str | None) -> str:
+    if cause != "expired":
+        return _WHY[cause].next_step
+    if held_up_by is None:
+        return _AFTER_EXPIRY
+    return f"{_WHY[held_up_by].next_step} Messages expire meanwhile: then at the publisher's message expiry interval."
+
+
+def _overtaken(missing: list[Row], got: list[Row]) -> list[Row]:
+    """What is missing although a later message of its topic came: servers keep the order of a topic."""
+    last: dict[str, int] = {}
+    for row in got:
+        last[row["topic"]] = max(row["ts"], last.get(row["topic"], 0))
+    return [row for row in missing if row["ts"] < last.get(row["topic"], 0)]
+
+
+def _lost_for_good(overtaken: int) -> str:
+    return f" {overtaken:,} of them are lost for good: later ones came." if overtaken else ""
+
+
 def _some(topics: list[str]) -> str:
     more = f" and {len(topics) - 3} more topics" if len(topics) > 3 else ""
     return f"{', '.join(topics[:3])}{more}"
 
 
 def _name(row: Row) -> str:
-    return f"client {printable(row['subscriber_client_id'] or '(no client id)', 80)} at {row['subscriber_address']}"
+    name, address = row["subscriber_client_id"] or "(no client id)", row["subscriber_address"] or "(unknown address)"
+    return f"client {printable(name, 80)} at {address}"
 
 
 def _who(missing: list[Row]) -> str:
@@ -172,7 +231,8 @@ DETECTOR = Detector(
     reads={
         "mqtt_deliveries": (
             "ts", "message_id", "topic", "client_id", "client_address", "subscriber_flow_id", "subscriber_client_id",
-            "subscriber_address", "share_name", "status", "cause", "open_messages", "waited_ms", "file", "packet",
+            "subscriber_address", "share_name", "status", "cause", "held_up_by", "open_messages", "waited_ms",
+            "acknowledged_ms", "file", "packet",
         ),
     },
     partition_by=("server_address", "subscriber", "topic_filter"),

@@ -41,11 +41,13 @@ def detect(frames: Frames, *, retained_above: int = 1000) -> Iterator[Finding]:
     subscribes = sorted((rows[0] for rows in filters.values()), key=lambda row: (row["ts"], row["exchange_id"]))
     sent = [row["ts"] for row in subscribes]
     counts: Counter[int] = Counter()
+    payload: Counter[int] = Counter()
     last: dict[int, int] = {}
     for row in rows_of(frames["mqtt_publishes"]):
         place = bisect_right(sent, row["ts"]) - 1
         if place >= 0:
             counts[place] += 1
+            payload[place] += row["payload_bytes"] or 0
             last[place] = row["ts"]
     for place, retained in sorted(counts.items()):
         if retained <= retained_above:
@@ -65,6 +67,7 @@ def detect(frames: Frames, *, retained_above: int = 1000) -> Iterator[Finding]:
                 "flow_id": row["flow_id"],
                 "retained": retained,
                 "took_ms": took_ms,
+                "bytes": payload[place],
                 "topic_filters": names[:20],
                 "where": names[0],
                 "clients": [client_numbers(row, retained=retained)],
@@ -82,7 +85,7 @@ DETECTOR = Detector(
             "ts", "exchange_id", "client_id", "client_address", "client_port", "server_address", "server_port",
             "version", "topic_filter", "file", "request_packet",
         ),
-        "mqtt_publishes": ("ts",),
+        "mqtt_publishes": ("ts", "payload_bytes"),
     },
     partition_by=("flow_id",),
     detect=detect,

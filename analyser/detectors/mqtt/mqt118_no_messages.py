@@ -36,7 +36,7 @@ from analyser.detectors.frame_rows import Row, rows_of
 from analyser.detectors.mqtt.mqtt_rows import client_numbers, client_text
 from analyser.detectors.mqtt.similar_topics import level_difference, plain_difference
 from analyser.detectors.proof import Proof
-from analyser.times import NS_PER_S, period_text
+from analyser.times import NS_PER_MS, NS_PER_S, period_text
 from analyser.words import count, printable, sentence_start
 
 NO_MATCHING_SUBSCRIBERS = 0x10
@@ -132,6 +132,7 @@ def _apart(wanted: Row, topic: _Topic, difference: str) -> Finding:
             "topic_filter": wants,
             "topics": [goes],
             "difference": difference,
+            "stood_still_ms": round(max(publisher["ts"] - granted, 0) / NS_PER_MS, 3),
             "where": goes,
             "clients": [client_numbers(wanted), client_numbers(publisher)],
         },
@@ -170,7 +171,7 @@ _SILENT = """
         WHERE subscriber_flow_id IS NOT NULL AND topic_filter IS NOT NULL)"""
 # The first and the last message of each client and topic, and the first that nobody wanted.
 _PUBLISHES = f"""
-    direction = 'client_to_server' AND message_id IN (
+    direction = 'client_to_server' AND topic IS NOT NULL AND message_id IN (
         SELECT unnest([arg_min(message_id, (ts, message_id)), arg_max(message_id, (ts, message_id))])
         FROM mqtt_publishes WHERE direction = 'client_to_server' AND topic IS NOT NULL
         GROUP BY server_address, coalesce(client_id, flow_id), topic

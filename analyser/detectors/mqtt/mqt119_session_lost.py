@@ -111,6 +111,7 @@ def _finding(why: _Why, rows: list[Row]) -> Finding:
     on_purpose = why.wanted and all(row["disconnected_by"] == "client" for row in rows)
     again = f" In all {times(len(rows))}, {lost:,} messages." if len(rows) > 1 else ""
     at_least = "" if worst["complete"] else "at least "
+    publisher = printable(worst["publisher_client_id"] or "(no client id)", 80)
     what = "expired in its session" if why is _EXPIRED else "are lost"
     return DETECTOR.finding(
         severity="info" if on_purpose else "warning",
@@ -120,7 +121,7 @@ def _finding(why: _Why, rows: list[Row]) -> Finding:
             f"{sentence_start(client_text(worst))} was away {period_text(worst['ts'], worst['ts_back'])}; "
             f"{at_least}{count(_lost(worst), 'message')} of QoS 1 or 2 on {names_text(_topics(worst), 3)} that came "
             f"for it meanwhile {what}: {why.said.format(expiry=worst['session_expiry_s'])}. Published by "
-            f"{printable(worst['publisher_client_id'] or '(no client id)', 80)}@{worst['publisher_address']}.{again}"
+            f"{publisher}@{worst['publisher_address'] or '?'}.{again}"
         ),
         next_step=why.next_step,
         proof=Proof(rows[0]["ts"], rows[-1]["ts_back"], _evidence(rows)),

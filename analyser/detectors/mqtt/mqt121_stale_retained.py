@@ -95,6 +95,7 @@ def _stale(rows: list[Row], live_least: int, stale_ns: int) -> Iterator[Finding]
         "Let this publisher set RETAIN, or clear the retained message with an empty one.",
         [*sets[:1], last, *(row for row, _ in got)],
         [last, *sets[:1], kept],
+        len(got),
     )
 
 
@@ -120,6 +121,7 @@ def _commands(rows: list[Row], connects_least: int) -> Iterator[Finding]:
             "Publish commands without RETAIN, and clear this one with an empty retained message.",
             [*setters[:1], *got],
             [*setters[:1], got[0]],
+            len(got) - 1,
         )
 
 
@@ -150,7 +152,14 @@ def _topic(row: Row) -> str:
 
 
 def _finding(
-    kind: str, severity: Severity, row: Row, sentence: str, next_step: str, proof: list[Row], clients: list[Row]
+    kind: str,
+    severity: Severity,
+    row: Row,
+    sentence: str,
+    next_step: str,
+    proof: list[Row],
+    clients: list[Row],
+    again: int = 0,
 ) -> Finding:
     ordered = sorted(proof, key=lambda one: one["ts"])
     return DETECTOR.finding(
@@ -162,6 +171,7 @@ def _finding(
         proof=Proof(ordered[0]["ts"], ordered[-1]["ts"], evidence_of(ordered)),
         numbers={
             "kind": kind,
+            **({"records_again": again} if again else {}),
             "server": server_of(row),
             "topics": [_topic(row)],
             "where": _topic(row),

@@ -106,6 +106,7 @@ def _churn(rows: list[Row]) -> Finding:
             "address": last["client_address"],
             "server": server_of(last),
             "connections": len(rows),
+            "left_behind": len(rows),
             "published": sent,
             "where": server_text(last),
             "clients": [client_numbers(last, connections=len(rows))],
@@ -122,8 +123,8 @@ def _sessions(rows: list[Row]) -> Finding:
         provisional=True,
         subject={"server": first["server_address"], "address": first["client_address"], "ids": _begins(names[0])},
         sentence=(
-            f"{len(rows):,} clients at {first['client_address']} ({names_text(names, 3)}) each made a session at "
-            f"{server_text(first)} that outlives its connection, left, and did not come back: "
+            f"{len(rows):,} clients at {first['client_address'] or '(unknown address)'} ({names_text(names, 3)}) "
+            f"each made a session at {server_text(first)} that outlives its connection, left, and did not come back: "
             f"{period_text(first['ts'], last['ts'])}."
         ),
         next_step=(
@@ -135,6 +136,7 @@ def _sessions(rows: list[Row]) -> Finding:
             "address": first["client_address"],
             "server": server_of(first),
             "sessions": len(rows),
+            "left_behind": len(rows),
             "where": server_text(first),
             "clients": [client_numbers(row) for row in rows[:20]],
         },

@@ -20,7 +20,9 @@ from analyser.words import printable, sentence_start, times
 MAX_NAME = 80
 # Columns of mqtt_connections by which a client is named.
 CLIENT_COLUMNS = ("ts", "client_id", "client_address", "client_port", "server_address", "server_port", "version")
-_DISCONNECT_COLUMNS = ("file", "disconnect_packet", "disconnected_by", "ts_disconnect", "disconnect_reason_code")
+_DISCONNECT_COLUMNS = (
+    "file", "disconnect_packet", "disconnected_by", "ts_disconnect", "disconnect_reason_code", "gap_bytes",
+)  # fmt: skip
 TOLD_COLUMNS = (*REMARK_COLUMNS, "direction", "severity", "code", "text")
 
 
@@ -97,6 +99,7 @@ def _remark_finding(
             "side": "server" if by_server else "client",
             "remark": code,
             "count": len(remarks),
+            "breaches": len(remarks),
             "where": server_text(connection),
             "clients": [client_numbers(connection)],
         },

@@ -27,6 +27,8 @@ from analyser.detectors.mqtt import (
     mqt121_stale_retained,
     mqt122_session_waste,
     mqt123_bloat,
+    mqt124_poison_message,
+    mqt125_one_topic,
 )
 
 RULES: tuple[Detector, ...] = (
@@ -53,4 +55,6 @@ RULES: tuple[Detector, ...] = (
     mqt121_stale_retained.DETECTOR,
     mqt122_session_waste.DETECTOR,
     mqt123_bloat.DETECTOR,
+    mqt124_poison_message.DETECTOR,
+    mqt125_one_topic.DETECTOR,
 )

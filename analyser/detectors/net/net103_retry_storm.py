@@ -13,8 +13,20 @@ How it decides
     pause between them is less than half a second (pause_s; Java's Kafka clients wait up to a second by default), and
     the pauses do not grow: that of the last third of them is less than twice that of the first third (growth_below).
 
+    Behind one address (NAT, a proxy) there may be several clients. A refused SYN has no client id: where several ids
+    had connections from this address at that time, each attempt is taken for one of theirs in turn, so that the pause
+    of each is so many times longer (the mean where they try in step). Logins and CONNECTs of clients that stay below
+    the limit are put together: of three clients or more with three attempts or more each those that do not wait, by
+    their own pauses; of those with fewer (a client id made anew for each attempt) all, where the pauses are even (nine
+    in ten at most twice the median), as those of one program are and those of a fleet that comes back are mostly not:
+    that is info with low confidence. What a whole fleet does when a server is back is NET104's.
+
 False alarms
-    Many clients behind one address, each of which waits as it should. A port scanner.
+    Several clients behind one address that were never seen connected, each of which waits as it should. A port scanner.
+
+What it cannot tell
+    Which of several clients behind one address it was, where none of them was ever connected in the capture. Logins
+    that are refused inside TLS.
 
 References
     reconnect.backoff.ms and reconnect.backoff.max.ms of Kafka clients; RFC 9293 has no rule for applications; AWS
@@ -24,7 +36,7 @@ References
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from statistics import median
 from typing import NamedTuple
@@ -32,12 +44,19 @@ from typing import NamedTuple
 from analyser.addresses import server_text
 from analyser.detectors.detector import Detector, Frames
 from analyser.detectors.findings import Evidence, Finding
+from analyser.detectors.flow_rows import client_names, named_by
 from analyser.detectors.frame_rows import Row, rows_of
 from analyser.detectors.proof import Proof
 from analyser.times import NS_PER_S, seconds_text
-from analyser.words import printable
+from analyser.words import names_text, printable
 
 LOGINS = "kafka_authentications"
+# Attempts from which on a client of several behind one address is judged by its own pauses.
+_OWN_PAUSES = 3
+# Fewer at one address are told one by one, by the rules of their protocols.
+_SEVERAL = 3
+# Who was connected so long before, or was so soon after, is one of those who try.
+_BESIDE_NS = 10 * NS_PER_S
 _SASL = "command IN ('saslStart', 'saslContinue', 'authenticate')"
 
 
@@ -73,52 +92,120 @@ def detect(
     frames: Frames, *, attempts_least: int = 20, pause_s: float = 0.5, growth_below: float = 2.0
 ) -> Iterator[Finding]:
     """For this address and server: its refused connections, else for each client its refused logins."""
+    names = client_names(rows_of(frames["exchanges"]))
     for kind in _KINDS:
-        found = [
-            _finding(rows, kind, pause)
-            for rows in _by_client(rows_of(frames[kind.table]), kind)
-            if len(rows) >= attempts_least and (pause := _pause(rows, growth_below)) < pause_s
-        ]
+        rows = rows_of(frames[kind.table])
+        clients = _by_client(rows, kind)
+        found: list[Finding] = []
+        for attempts in clients:
+            behind = _ids_behind(rows, attempts, names) if kind.table == "flows" else []
+            pause = _pause(attempts, growth_below)
+            if len(behind) > 1:
+                pause = max(pause, _mean_pause(attempts)) * len(behind)
+            if len(attempts) >= attempts_least and pause < pause_s:
+                found.append(_finding(attempts, kind, pause, behind))
+        if not found and kind.name is not None:
+            found += _together(clients, kind, attempts_least, pause_s, growth_below)
         if found:
             yield from found
             return
 
 
-def _by_client(rows: Sequence[Row], kind: _Attempts) -> Iterator[list[Row]]:
+def _together(
+    clients: Sequence[list[Row]], kind: _Attempts, attempts_least: int, pause_s: float, growth_below: float
+) -> Iterator[Finding]:
+    """Clients of one address of which none alone reaches the limit."""
+    several = [rows for rows in clients if len(rows) >= _OWN_PAUSES and _pause(rows, growth_below) < pause_s]
+    if len(several) >= _SEVERAL and sum(map(len, several)) >= attempts_least:
+        yield _of_several(several, kind, median(_pause(rows, growth_below) for rows in several))
+        return
+    once = _in_time(row for rows in clients if len(rows) < _OWN_PAUSES for row in rows)
+    if len(once) >= attempts_least and (pause := _pause(once, growth_below)) < pause_s and _even(once):
+        yield _of_several([[row] for row in once], kind, pause, is_once=True)
+
+
+def _of_several(clients: Sequence[Sequence[Row]], kind: _Attempts, pause: float, *, is_once: bool = False) -> Finding:
+    names = dict.fromkeys(str(rows[0]["name"]) for rows in clients if rows[0]["name"])
+    return _finding(_in_time(row for rows in clients for row in rows), kind, pause, list(names), is_once=is_once)
+
+
+def _in_time(rows: Iterable[Row]) -> list[Row]:
+    return sorted(rows, key=lambda row: row["ts_begin"])
+
+
+def _by_client(rows: Sequence[Row], kind: _Attempts) -> list[list[Row]]:
     """The failed attempts of each client, in the order of time, with the time and the user under one name each."""
     users = {row["flow_id"]: row["user_name"] for row in rows if row.get("user_name") is not None}
     column = "ts_first" if kind.table == "flows" else "ts"
     clients: dict[str | None, list[Row]] = {}
     for row in rows:
-        if row.get("status", "error") == "error":
+        if row.get("status", "error") == "error" and row.get("handshake", "refused") == "refused":
             name = None if kind.name is None else row[kind.name]
             own = {"ts_begin": row[column], "user_name": users.get(row["flow_id"]), "name": name}
             clients.setdefault(name, []).append({**row, **own})
-    for attempts in clients.values():
-        yield sorted(attempts, key=lambda row: row["ts_begin"])
+    return [_in_time(attempts) for attempts in clients.values()]
+
+
+def _ids_behind(flows: Sequence[Row], attempts: Sequence[Row], names: Mapping[str, str]) -> list[str]:
+    """Clients that were connected from this address when the refusals began, else those that came back behind them."""
+    first, last = attempts[0]["ts_begin"], attempts[-1]["ts_begin"]
+    known = [row for row in flows if row["flow_id"] in names]
+    before = [row for row in known if row["ts_first"] < first and row["ts_last"] >= first - _BESIDE_NS]
+    after = [
+        row for row in known
+        if last < row["ts_first"] <= last + _BESIDE_NS and row["ts_last"] - row["ts_first"] >= _BESIDE_NS // 2
+    ]  # fmt: skip
+    return sorted({names[row["flow_id"]] for row in before or after})
+
+
+def _even(rows: Sequence[Row]) -> bool:
+    """Do they come as those of one program: nine pauses in ten at most twice the median?"""
+    pauses = sorted(second["ts_begin"] - first["ts_begin"] for first, second in pairwise(rows))
+    return bool(pauses[len(pauses) * 9 // 10] <= 2 * median(pauses))
 
 
 def _pause(rows: Sequence[Row], growth_below: float) -> float:
-    """The median pause in s; for ever where pauses grow."""
+    """The median pause in s; for ever where pauses grow, or where there is none."""
+    if len(rows) < 2:
+        return math.inf
     pauses = [(second["ts_begin"] - first["ts_begin"]) / NS_PER_S for first, second in pairwise(rows)]
     third = max(len(pauses) // 3, 1)
     first, last = median(pauses[:third]), median(pauses[-third:])
     return median(pauses) if last < growth_below * max(first, 0.001) else math.inf
 
 
-def _finding(rows: Sequence[Row], kind: _Attempts, pause: float) -> Finding:
+def _mean_pause(rows: Sequence[Row]) -> float:
+    """In s: clients that try in step have hardly any pause between them in the median."""
+    return float((rows[-1]["ts_begin"] - rows[0]["ts_begin"]) / NS_PER_S / max(len(rows) - 1, 1))
+
+
+def _finding(
+    rows: Sequence[Row], kind: _Attempts, pause: float, behind: Sequence[str] = (), *, is_once: bool = False
+) -> Finding:
+    """behind: the clients, where there are several at this address. is_once: each of them tried once or twice."""
     first, last = rows[0], rows[-1]
     server = server_text(first)
     lasted = last["ts_begin"] - first["ts_begin"]
     name = first["name"] or next((row["client_id"] for row in rows if row.get("client_id")), None)
     user = next((row["user_name"] for row in rows if row["user_name"]), None)
-    who = f"{printable(name, 120)} at {first['client_address']}" if name else str(first["client_address"])
+    address = first["client_address"] or "(unknown address)"
+    if len(behind) > 1:
+        shown = names_text([printable(one, 60) for one in behind], 4)
+        who, tries, name = f"{len(behind)} client ids at {address} ({shown})", "try", None
+    else:
+        who = f"Client {printable(name, 120)} at {address}" if name else f"A client at {address}"
+        tries = "tries"
     as_user = f" as user {printable(user, 120)}" if user else ""
+    whose = "their" if tries == "try" else "its"
+    of_each = " between them" if is_once else " of each" if tries == "try" else ""
+    either = " One program makes an id for each attempt, or several come one after the other." if is_once else ""
     return DETECTOR.finding(
+        severity="info" if is_once else "warning",
+        confidence="low" if is_once else "high",
         subject={"client": first["client_address"], "server": server, **({"name": name} if name else {})},
         sentence=(
-            f"{who} tries {len(rows)} times in {seconds_text(lasted)} to get into {server}{as_user} although its "
-            f"{kind.what}: the median pause is {pause * 1000:,.0f} ms, and it does not grow."
+            f"{who} {tries} {len(rows)} times in {seconds_text(lasted)} to get into {server}{as_user} although {whose} "
+            f"{kind.what}: the median pause{of_each} is {pause * 1000:,.0f} ms, and it does not grow.{either}"
         ),
         next_step=kind.next_step,
         proof=Proof(
@@ -135,7 +222,10 @@ def _finding(rows: Sequence[Row], kind: _Attempts, pause: float) -> Finding:
             "per_minute": round(60 * NS_PER_S * (len(rows) - 1) / max(lasted, 1), 1),
             "user_name": user,
             "requests_refused": len(rows),
-            "clients": [{"address": first["client_address"], "client_id": name}],
+            "clients": [
+                {"address": first["client_address"], "client_id": one}
+                for one in (behind[:20] if len(behind) > 1 else [name])
+            ],
         },
     )
 
@@ -147,21 +237,31 @@ def _evidence(row: Row) -> Evidence:
     return Evidence(row.get("file"), packet, row.get("exchange_id"))
 
 
+_SIDES = ("client_address", "server_address", "server_port")
+_OFTEN = {"flows": "count(*) FILTER (handshake = 'refused') >= 20"}
+# All connections of addresses that are refused often: those that were open tell who is there.
+_REFUSED_OFTEN = (
+    f"({', '.join(_SIDES)}) IN (SELECT ({', '.join(_SIDES)}) FROM flows "
+    f"WHERE handshake = 'refused' GROUP BY {', '.join(_SIDES)} HAVING count(*) >= 20)"
+)
+
 DETECTOR = Detector(
     code="NET103",
     name="retry-without-back-off",
     severity="warning",
     confidence="high",
     reads={
-        "flows": ("ts_first", "flow_id", "file", "first_packet"),
+        "flows": ("ts_first", "ts_last", "flow_id", "handshake", "file", "first_packet"),
         LOGINS: ("ts", "exchange_id", "client_id", "flow_id", "user_name"),
         "mqtt_connections": ("ts", "exchange_id", "client_id", "flow_id", "user_name", "file", "packet"),
         "mongo_commands": ("ts", "exchange_id", "app_name", "flow_id", "user_name", "status", "file", "request_packet"),
+        "exchanges": ("ts", "flow_id", "client_id"),
     },
-    partition_by=("client_address", "server_address", "server_port"),
+    partition_by=_SIDES,
     detect=detect,
     rows={
-        "flows": "handshake = 'refused' AND duplicate_of IS NULL",
+        "flows": f"duplicate_of IS NULL AND {_REFUSED_OFTEN}",
+        "exchanges": named_by("exchanges", _REFUSED_OFTEN),
         LOGINS: "NOT accepted AND error_code <> 0",
         "mqtt_connections": "error_code <> 0",
         # The user stands in an earlier command of the connection than the refusal.
@@ -169,7 +269,7 @@ DETECTOR = Detector(
         f"FROM mongo_commands WHERE {_SASL} AND status = 'error') AND status = 'ok')",
     },
     suspects=" UNION ALL ".join(
-        f"SELECT client_address, server_address, server_port FROM r_{kind.table} GROUP BY ALL HAVING count(*) >= 20"
+        f"SELECT {', '.join(_SIDES)} FROM r_{kind.table} GROUP BY ALL HAVING {_OFTEN.get(kind.table, 'count(*) >= 20')}"
         for kind in _KINDS
     ),
 )

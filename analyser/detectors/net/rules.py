@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from analyser.detectors.detector import Detector
-from analyser.detectors.net import net101_idle_dropped, net103_retry_storm
+from analyser.detectors.net import net101_idle_dropped, net103_retry_storm, net104_reconnect_herd
 
 RULES: tuple[Detector, ...] = (
     net101_idle_dropped.DETECTOR,
     net103_retry_storm.DETECTOR,
+    net104_reconnect_herd.DETECTOR,
 )

@@ -22,6 +22,9 @@ False alarms
     the wait may be the round trip; it is Nagle's rule that costs it all the same. What is captured far from the sender
     shows the acknowledgement early: with more than 10 ms of network between, nothing is found.
 
+What it cannot tell
+    Which part of the program writes in pieces.
+
 References
     RFC 9293, 3.7.4 (Nagle) and 3.8.6.3 (delayed acknowledgements); RFC 1122, 4.2.3.2. Linux delays from 40 ms
     (TCP_DELACK_MIN) to 200 ms, Windows by 40 or 200 ms.
@@ -35,7 +38,14 @@ from statistics import median
 
 from analyser.detectors.detector import Detector, Frames
 from analyser.detectors.findings import Finding
-from analyser.detectors.flow_rows import FLOW_COLUMNS, MOST_NAMED, endpoints_text, flow_numbers, wait_proof
+from analyser.detectors.flow_rows import (
+    FLOW_COLUMNS,
+    MOST_NAMED,
+    client_names,
+    endpoints_text,
+    flow_numbers,
+    wait_proof,
+)
 from analyser.detectors.frame_rows import Row, rows_of
 from analyser.flows.waits import MOST_OPTIONS_BYTES
 from analyser.words import count
@@ -62,6 +72,7 @@ def detect(
         <= (wait["segment_limit_bytes"] or segment_bytes) - MOST_OPTIONS_BYTES
     ]
     messages, exchanges = rows_of(frames["messages"]), rows_of(frames["exchanges"])
+    names = client_names(messages)
     for flow in rows_of(frames["flows"]):
         if flow["protocol"] is None and not flow["encrypted"]:
             continue
@@ -72,7 +83,7 @@ def detect(
             if len(mine) >= times_least:
                 cut = {wait.get("message_id") for wait in mine} - {None}
                 late = [e for e in exchanges if not cut.isdisjoint((e["request_message_id"], e["response_message_id"]))]
-                yield _finding(flow, direction, mine, late)
+                yield _finding(flow, names.get(flow["flow_id"]), direction, mine, late)
 
 
 def _in_messages(waits: list[Row], messages: list[Row]) -> list[Row]:
@@ -87,7 +98,7 @@ def _in_messages(waits: list[Row], messages: list[Row]) -> list[Row]:
     return found
 
 
-def _finding(flow: Row, direction: str, waits: list[Row], late: list[Row]) -> Finding:
+def _finding(flow: Row, name: str | None, direction: str, waits: list[Row], late: list[Row]) -> Finding:
     side, message = _SIDES[direction]
     waited = [wait["wait_ms"] for wait in waits]
     known = flow["protocol"] is not None
@@ -100,9 +111,9 @@ def _finding(flow: Row, direction: str, waits: list[Row], late: list[Row]) -> Fi
         confidence="high" if known else "low",
         subject={"flow": flow["flow_id"], "side": side},
         sentence=(
-            f"Between {endpoints_text(flow)} the {side} {pieces}: {count(len(waits), 'time')}{about} the next one "
-            f"waited for a delayed acknowledgement, {median(waited):.0f} ms as a rule, {max(waited):.0f} ms at most. "
-            f"The other side is not slow, it {end}."
+            f"Between {endpoints_text(flow, name)} the {side} {pieces}: {count(len(waits), 'time')}{about} the next "
+            f"one waited for a delayed acknowledgement, {median(waited):.0f} ms as a rule, {max(waited):.0f} ms at "
+            f"most. The other side is not slow, it {end}."
         ),
         next_step=(
             f"In the {side}'s program write each {message} with one call, or set TCP_NODELAY; network and other side "
@@ -110,12 +121,13 @@ def _finding(flow: Row, direction: str, waits: list[Row], late: list[Row]) -> Fi
         ),
         proof=wait_proof(waits),
         numbers={
-            **flow_numbers(flow),
+            **flow_numbers(flow, name),
             "side": side,
             "times": len(waits),
             "median_wait_ms": median(waited),
             "longest_wait_ms": max(waited),
             "sum_wait_ms": round(sum(waited), 6),
+            "wasted_ms": round(sum(waited), 6),
             "late_exchanges": [e["exchange_id"] for e in late[:MOST_NAMED]],
             "late_exchanges_count": len(late),
         },
@@ -139,14 +151,15 @@ DETECTOR = Detector(
             "ts", "ts_last", "file", "packet_first", "file_last", "packet_last", "direction", "stream_offset",
             "wait_ms", "answer_ms", "sent_bytes", "next_bytes", "segment_limit_bytes",
         ),
-        "messages": ("ts", "message_id", "direction", "stream_offset", "length_bytes"),
+        "messages": ("ts", "message_id", "direction", "stream_offset", "length_bytes", "client_id"),
         "exchanges": ("ts", "exchange_id", "operation", "request_message_id", "response_message_id"),
     },
     partition_by=("flow_id",),
     detect=detect,
     rows={
         "flows": "duplicate_of IS NULL",
-        "tcp_waits": "kind = 'delayed_ack'",
+        "tcp_waits": "kind = 'delayed_ack' AND answer_ms IS NOT NULL AND next_bytes IS NOT NULL",
+        # The messages that were held back; any of them says who the client is.
         "messages": f"message_id IN ({_CUT})",
         "exchanges": f"request_message_id IN ({_CUT}) OR response_message_id IN ({_CUT})",
     },

@@ -23,6 +23,9 @@ False alarms
     counted. Near the receiver, acknowledgements are seen before the sender has them: a small buffer on a long way is
     found in captures at the sender only.
 
+What it cannot tell
+    Whether a larger window would be enough: how much the network carries is seen only then.
+
 References
     RFC 9293, 3.8.6 (windows); RFC 7323, 2 (window scale).
 """
@@ -33,9 +36,17 @@ from collections.abc import Iterator
 
 from analyser.detectors.detector import Detector, Frames
 from analyser.detectors.findings import Finding
-from analyser.detectors.flow_rows import FLOW_COLUMNS, MOST_NAMED, endpoints_text, flow_numbers, wait_proof
+from analyser.detectors.flow_rows import (
+    FLOW_COLUMNS,
+    MOST_NAMED,
+    client_names,
+    endpoints_text,
+    flow_numbers,
+    named_by,
+    wait_proof,
+)
 from analyser.detectors.frame_rows import Row, rows_of
-from analyser.times import NS_PER_MS
+from analyser.times import NS_PER_MS, ms_text
 from analyser.words import count
 from dissectors.registry import dissector_of
 
@@ -59,33 +70,37 @@ def detect(
         and wait["sent_bytes"] >= windows_least * wait["window_most_bytes"]
     ]
     exchanges = rows_of(frames["exchanges"])
+    names = client_names(rows_of(frames["messages"]))
     for flow in rows_of(frames["flows"]):
         for direction in _SIDES:
             mine = [wait for wait in waits if wait["direction"] == direction]
             if mine:
-                yield _finding(flow, direction, mine, exchanges, shrinks_below)
+                yield _finding(flow, names.get(flow["flow_id"]), direction, mine, exchanges, shrinks_below)
 
 
-def _finding(flow: Row, direction: str, waits: list[Row], exchanges: list[Row], shrinks_below: float) -> Finding:
+def _finding(
+    flow: Row, name: str | None, direction: str, waits: list[Row], exchanges: list[Row], shrinks_below: float
+) -> Finding:
     sender, receiver = _SIDES[direction]
     least, most = min(w["window_least_bytes"] for w in waits), max(w["window_most_bytes"] for w in waits)
     slow = least < shrinks_below * most
     full_ms, sent = sum(w["wait_ms"] for w in waits), sum(w["sent_bytes"] for w in waits)
     lasted_ms = sum((w["ts_last"] - w["ts"]) / NS_PER_MS for w in waits)
     under_way = [e for e in exchanges if any(_overlap(e, wait) for wait in waits)]
-    window = f"shrank to {least:,} bytes: it reads slowly" if slow else f"stayed at {most:,} bytes: it is too small"
+    shrank = f"shrank to {least:,} bytes: the {receiver} reads slowly"
+    window = shrank if slow else f"stayed at {most:,} bytes: it is too small"
     speed = f"{sent / max(lasted_ms, 1):,.0f} kB/s"
     slowest = max(under_way, key=lambda e: (e["latency_ms"] or 0, e["exchange_id"]), default=None)
     waited = ""
     if slowest is not None:
         known = slowest["latency_ms"] is not None
-        longest = f", the longest {slowest['latency_ms']:.0f} ms ({slowest['operation'] or '?'})" if known else ""
+        longest = f", the longest {ms_text(slowest['latency_ms'])} ({slowest['operation'] or '?'})" if known else ""
         waited = f" {count(len(under_way), 'exchange')} went on meanwhile{longest}."
     return DETECTOR.finding(
         confidence="medium" if flow["gap_bytes"] else "high",
         subject={"flow": flow["flow_id"], "side": receiver},
         sentence=(
-            f"Between {endpoints_text(flow)} the {sender} filled the receive window of the {receiver} for "
+            f"Between {endpoints_text(flow, name)} the {sender} filled the receive window of the {receiver} for "
             f"{full_ms / 1000:.1f} s of a transfer of {lasted_ms / 1000:.1f} s ({speed}). That window {window}.{waited}"
         ),
         next_step=(
@@ -96,9 +111,10 @@ def _finding(flow: Row, direction: str, waits: list[Row], exchanges: list[Row], 
         ),
         proof=wait_proof(waits),
         numbers={
-            **flow_numbers(flow),
+            **flow_numbers(flow, name),
             "receiver": receiver,
             "full_ms": round(full_ms, 6),
+            "wasted_ms": round(full_ms, 6),
             "lasted_ms": round(lasted_ms, 6),
             "sent_bytes": sent,
             "window_least_bytes": least,
@@ -121,7 +137,7 @@ def _overlap(exchange: Row, wait: Row) -> bool:
     return bool(exchange["ts"] <= wait["ts_last"] and (exchange["ts_response"] or exchange["ts"]) >= wait["ts"])
 
 
-_LONG = "kind = 'full_window' AND wait_ms > 1000"
+_LONG = "kind = 'full_window' AND wait_ms > 1000 AND window_least_bytes IS NOT NULL AND window_most_bytes IS NOT NULL"
 
 DETECTOR = Detector(
     code="TCP106",
@@ -134,6 +150,7 @@ DETECTOR = Detector(
             "ts", "ts_last", "file", "packet_first", "file_last", "packet_last", "direction", "wait_ms", "sent_bytes",
             "window_least_bytes", "window_most_bytes",
         ),
+        "messages": ("ts", "client_id"),
         "exchanges": ("ts", "ts_response", "exchange_id", "operation", "latency_ms"),
     },
     partition_by=("flow_id",),
@@ -141,6 +158,7 @@ DETECTOR = Detector(
     rows={
         "flows": "duplicate_of IS NULL",
         "tcp_waits": _LONG,
+        "messages": named_by("messages", f"flow_id IN (SELECT flow_id FROM tcp_waits WHERE {_LONG})"),
         "exchanges": "exchange_id IN (SELECT e.exchange_id FROM exchanges e JOIN tcp_waits w USING (flow_id) "
         f"WHERE e.ts <= w.ts_last AND coalesce(e.ts_response, e.ts) >= w.ts AND {_LONG})",
     },

@@ -14,6 +14,7 @@ import pandas as pd
 from analyser.context.stage import Stage
 from analyser.context.stages import STAGES
 from analyser.detectors import DETECTORS, running
+from analyser.detectors.asked import asked
 from analyser.detectors.cut import Key, cut
 from analyser.detectors.detector import Detector
 from analyser.detectors.partition_sql import partitions_sql
@@ -24,10 +25,13 @@ from tests.support.shares import RUNS_THE_REST
 
 
 def concerned(scenario: Scenario) -> list[Detector]:
-    """Detectors that read a table with rows; that the others are silent on empty tables is a test of its own."""
+    """Those that an analysis asks, and the one that it is about."""
     filled = _filled(scenario)
     filled |= {made for stage in STAGES if filled & _of_protocol(stage) for made in stage.makes}
-    return [detector for detector in DETECTORS.values() if filled & set(detector.reads)]
+    # Where rows of exchanges stand without their flows, these speak the same.
+    spoken = {dict(row).get("protocol") for table in ("flows", "exchanges") for row in scenario.rows.get(table, ())}
+    found = asked(DETECTORS.values(), filled, spoken)
+    return [one for one in DETECTORS.values() if one in found or one.code == scenario.code]
 
 
 def looked_at(scenario: Scenario) -> list[Detector]:

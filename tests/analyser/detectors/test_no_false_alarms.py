@@ -1,8 +1,8 @@
 """A healthy capture stays healthy when it is damaged: no rule calls a fault what the capture merely lacks.
 
 The sample of Kafka shows classic and KIP-848 groups of several clients with rebalances, restarts and transactions, that
-of MongoDB two drivers with cursors and authentication. They are cut, thinned, mixed up and made one-sided; only remarks
-on the capture itself may come above info.
+of MongoDB two drivers with cursors and authentication, that of MQTT all versions and QoS by four libraries. They are
+cut, thinned, mixed up and made one-sided; only remarks on the capture itself may come above info.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from tests.support.packets import Captured
 from tests.support.shares import every, share
 from tests.support.wire import decode, duplicated, packets_of, reordered, thinned
 
-BROKER_PORT, MONGO_PORT = 9092, 27017
+BROKER_PORT, MONGO_PORT, MQTT_PORT = 9092, 27017, 1883
 PARTS = 12
 
 Damage = Callable[[Sequence[Captured]], Sequence[Captured]]
@@ -122,3 +122,18 @@ OF_MONGODB = [
 @pytest.mark.parametrize("damage", share(OF_MONGODB, every(3, OF_MONGODB)))
 def test_a_damaged_healthy_capture_of_mongodb_has_no_fault(damage: Damage) -> None:
     assert alarms(damage(sample("mongo_healthy")), "MON") == []
+
+
+OF_MQTT = [
+    pytest.param(partial(one_side, broker=False, port=MQTT_PORT), id="clients only"),
+    pytest.param(partial(one_side, broker=True, port=MQTT_PORT), id="server only"),
+    pytest.param(partial(reordered, seed=1), id="mixed up"),
+    pytest.param(partial(thinned, seed=1, share=0.3, keep_first=0), id="30 of 100 lost"),
+    pytest.param(partial(only, first=5, last=12), id="from the middle on"),
+    pytest.param(partial(only, first=0, last=7), id="the beginning"),
+]
+
+
+@pytest.mark.parametrize("damage", OF_MQTT)
+def test_a_damaged_healthy_capture_of_mqtt_has_no_fault(damage: Damage) -> None:
+    assert alarms(damage(sample("mqtt_healthy")), "MQT") == []

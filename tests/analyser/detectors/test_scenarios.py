@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -13,6 +15,7 @@ from analyser.detectors.running import run
 from tests.analyser.detectors.concerned import connected, looked_at
 from tests.analyser.detectors.scenarios import FAULTS, FIRES, NEAR_MISSES, Scenario
 from tests.analyser.detectors.scenarios.beside import BESIDE
+from tests.analyser.detectors.scenarios.build import exchange, message
 from tests.support.shares import RUNS_THE_REST, proves_more
 
 
@@ -67,6 +70,32 @@ def test_stale_store_names_both_committers_and_what_is_lost() -> None:
     assert "310 messages" in found["KAF101"].sentence
     assert found["KAF103"].confidence == "high"
     assert found["KAF104"].numbers["owner_member_id"] == "m2"
+
+
+@pytest.mark.parametrize("code", ["TCP101", "TCP102", "TCP103", "TCP105", "TCP106", "NET101"])
+def test_findings_on_a_connection_name_its_client(code: str) -> None:
+    scenario = next(s for s in FIRES if s.code == code)
+    flows = [dict(flow) for flow in scenario.rows["flows"]]
+    places = ("client_address", "client_port", "server_address", "server_port")
+    said: dict[str, list[Mapping[str, Any]]] = {
+        "messages": [message(flow["flow_id"], 0.1) for flow in flows],
+        "exchanges": [
+            exchange(flow["flow_id"], 0.1, client_id="billing-1") | {place: flow[place] for place in places}
+            for flow in flows
+        ],
+    }
+    rows = {**scenario.rows, **{table: [*scenario.rows.get(table, ()), *more] for table, more in said.items()}}
+    (found,) = [one for one in findings_of(replace(scenario, rows=rows)) if one.code == code]
+    assert "billing-1" in found.sentence
+    assert found.numbers.get("client_id", found.numbers.get("clients", [{}])[0].get("client_id")) == "billing-1"
+
+
+@pytest.mark.parametrize(("took_s", "words"), [(0.0004, "the longest 0.4 ms"), (1.4, "the longest 1.4 s")])
+def test_a_quick_exchange_on_a_full_window_took_no_0_ms(took_s: float, words: str) -> None:
+    scenario = next(s for s in FIRES if s.code == "TCP106")
+    rows = {**scenario.rows, "exchanges": [exchange("a", 1.5, "Fetch", lasts=took_s)]}
+    (found,) = findings_of(replace(scenario, rows=rows))
+    assert words in found.sentence
 
 
 @pytest.mark.parametrize(("protocol", "named"), [("kafka", True), ("mongo", False), (None, False)])

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from analyser.detectors import DETECTORS
+from analyser.detectors.mongo import mongo_errors
 from analyser.detectors.numbers import cost
 from analyser.detectors.stories import with_stories
 from analyser.detectors.story_links import LINKS
@@ -163,7 +164,13 @@ def test_of_two_causes_the_one_with_more_in_common() -> None:
             id="a static id twice, and one is fenced",
         ),
         pytest.param(
-            of("a", "KAF302", server="10.0.0.9:9092", victims=[{"address": "10.0.0.1", "client_id": "c"}]),
+            of(
+                "a",
+                "KAF302",
+                server="10.0.0.9:9092",
+                victims=[{"address": "10.0.0.1", "client_id": "c"}],
+                kind="froze",
+            ),
             of("b", "TCP101", clients=[{"address": "10.0.0.1", "client_id": "c"}]),
             id="a broker that froze is sent segments again",
         ),
@@ -189,7 +196,43 @@ def test_of_two_causes_the_one_with_more_in_common() -> None:
             of("b", "KAF301", address="10.0.0.1", client_id="c"),
             id="who is refused asks for metadata again and again",
         ),
+        pytest.param(
+            of("a", "MON102", kind="not primary", clients=[{"address": "10.0.0.1", "client_id": "shop"}]),
+            of("b", "MON103", kind="server", clients=[{"address": "10.0.0.1", "client_id": "shop"}]),
+            id="a step-down, and the connections that it closed",
+        ),
         pytest.param(of("a", "CAP105"), of("b", "CAP101"), id="the capture lost packets, and so has gaps"),
+        pytest.param(
+            of("a", "MON114", clients=[{"address": "10.0.0.1", "client_id": "reports"}]),
+            of(
+                "b",
+                "MON101",
+                server="10.0.0.9:27017",
+                clients=[{"address": "10.0.0.1", "client_id": "reports"}],
+                wasted_ms=90_000,
+            ),
+            id="a full pool, and what it runs is slow",
+        ),
+        pytest.param(
+            of("a", "KAF304", address="10.0.0.1", client_id="shop"),
+            of("b", "TCP102", flow_id="f1", address="10.0.0.1", client_id="shop", side="server"),
+            id="a quota: the broker reads nothing from the connection meanwhile",
+        ),
+        pytest.param(
+            of("a", "TCP102", flow_id="f1", address="10.0.0.1", client_id="board-1"),
+            of("b", "MQT115", clients=[{"address": "10.0.0.1", "client_id": "board-1"}], records_lost=900),
+            id="a frozen subscriber: its window is closed, and messages do not reach it",
+        ),
+        pytest.param(
+            of("a", "MQT105", flow_id="f1", clients=[{"address": "10.0.0.1", "client_id": "board-1"}]),
+            of("b", "MQT115", clients=[{"address": "10.0.0.1", "client_id": "board-1"}], records_lost=900),
+            id="no PUBACK: the window of messages in flight is full, and messages do not reach it",
+        ),
+        pytest.param(
+            of("a", "MQT108", (1, 1), flow_id="f1", clients=[{"address": "10.0.0.1", "client_id": "meter-1"}]),
+            of("b", "MQT111", (1, 1), flow_id="f1", clients=[{"address": "10.0.0.1", "client_id": "meter-1"}]),
+            id="more in flight than the server takes: it refuses these messages",
+        ),
     ],
 )
 def test_incidents(cause: Row, consequence: Row) -> None:
@@ -210,6 +253,17 @@ def test_incidents(cause: Row, consequence: Row) -> None:
             id="a broker that refuses batches that are too large is there",
         ),
         pytest.param(
+            of(
+                "a",
+                "KAF302",
+                server="10.0.0.9:9092",
+                victims=[{"address": "10.0.0.1", "client_id": "c"}],
+                kind="replicas",
+            ),
+            of("b", "KAF205", address="10.0.0.1", client_id="c", server="10.0.0.9:9092"),
+            id="a leader that waits for a follower refuses nobody for that",
+        ),
+        pytest.param(
             of("a", "KAF312", address="10.0.0.1", client_id="c"),
             of("b", "KAF313", address="10.0.0.1", client_id="d"),
             id="another client of one host",
@@ -219,10 +273,46 @@ def test_incidents(cause: Row, consequence: Row) -> None:
             of("b", "TCP104", server="10.0.0.9:9092"),
             id="the server that others get on with",
         ),
+        pytest.param(
+            of("a", "KAF304", address="10.0.0.1", client_id="shop"),
+            of("b", "TCP102", flow_id="f1", address="10.0.0.1", client_id="reader", side="client"),
+            id="a quota, and another client of the host that does not read",
+        ),
+        pytest.param(
+            of("a", "MON114", clients=[{"address": "10.0.0.1", "client_id": "reports"}]),
+            of("b", "MON101", server="10.0.0.9:27017", clients=[{"address": "10.0.0.1", "client_id": "billing"}]),
+            id="a full pool of one application, and a slow shape of another at its address",
+        ),
+        pytest.param(
+            of("a", "MON102", kind="transaction conflict", clients=[{"address": "10.0.0.1", "client_id": "shop"}]),
+            of("b", "MON103", kind="server", clients=[{"address": "10.0.0.1", "client_id": "shop"}]),
+            id="a conflict, and a connection that the server closed",
+        ),
+        pytest.param(
+            of("a", "TCP102", flow_id="f1", address="10.0.0.1", client_id="board-1"),
+            of("b", "MQT115", clients=[{"address": "10.0.0.1", "client_id": "board-2"}]),
+            id="a frozen subscriber, and another that misses messages",
+        ),
     ],
 )
 def test_what_does_not_follow(cause: Row, other: Row) -> None:
     assert len(told(cause, other)) == 2
+
+
+def test_the_errors_that_lose_connections_are_those_of_the_rule() -> None:
+    (link,) = [one for one in LINKS if one.cause == "MON102"]
+    assert {*link.of} < {group.name for group in vars(mongo_errors).values() if isinstance(group, mongo_errors.Group)}
+
+
+def test_what_a_request_did_is_never_earlier_than_the_request() -> None:
+    admin = {"address": "10.0.0.5", "client_id": "admin", "group": "g"}
+    made = of("made", "KAF309", (0, 1), **admin, operation="CreateTopics")
+    deleted = of("deleted", "KAF309", (48, 49), **admin, operation="DeleteGroups")
+    assert told(deleted, of("b", "KAF101", (36, 44), group="g")) == [["b"], ["deleted"]]
+    assert told(made, deleted, of("b", "KAF101", (36, 44), group="g")) == [["deleted", "made"], ["b"]]
+    assert told(deleted, of("b", "KAF101", (36, 50), group="g")) == [["deleted", "b"]]
+    # A state is seen only after it lasted for a while.
+    assert told(of("late", "KAF112", (48, 60), group="g"), of("b", "KAF101", (36, 44), group="g")) == [["late", "b"]]
 
 
 # Order -------------------------------------------------------------------------------------------------------------
@@ -241,6 +331,10 @@ def test_what_does_not_follow(cause: Row, other: Row) -> None:
 def test_within_a_severity_the_dearest_first(first: Row, second: Row) -> None:
     assert cost(first) > cost(second)
     assert told(of("b", "KAF205", **second), of("a", "KAF203", **first)) == [["a"], ["b"]]
+
+
+def test_costs_of_less_than_a_record_are_compared_too() -> None:
+    assert told(of("a", "KAF203", wasted_ms=20), of("b", "KAF205", wasted_ms=900)) == [["b"], ["a"]]
 
 
 def test_a_cost_that_is_no_number_is_none() -> None:

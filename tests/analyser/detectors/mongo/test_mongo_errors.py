@@ -27,6 +27,7 @@ OLD = {11001, 12582, 450}
         ("not authorised", {13}),
         # error_codes.yml: category WriteConcernError
         ("write concern", {64, 75, 79, 100}),
+        ("old driver", {352}),
         ("duplicate key", {11000}),
         ("everyday", {59, 72, 26}),
         ("other", {1, 2, 8000, 99_999}),

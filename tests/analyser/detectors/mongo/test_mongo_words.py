@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any
 
 import pytest
 
@@ -19,6 +20,7 @@ from tests.analyser.detectors.scenarios.build_mongo import (
     command,
     failed,
     in_transaction,
+    left_alone,
     short_lives,
 )
 from tests.analyser.detectors.scenarios.scenario import silent
@@ -91,6 +93,38 @@ def test_a_write_that_was_sent_again_says_what_that_cost() -> None:
     assert one.numbers["wasted_ms"] == 5020
 
 
+def test_a_write_whose_last_attempt_has_no_answer_did_not_fail_for_all_that_is_known() -> None:
+    (one,) = found("MON112", alone(*(command(n, "update", None, lsid="s", txn_number=1) for n in (1, 2))))
+    assert "No answer to the last attempt is known." in one.sentence
+    assert "failed" not in one.sentence
+    assert "last answer" not in one.sentence
+    assert (one.numbers["succeeded"], one.numbers["failed"], one.numbers["unknown"]) == (0, 0, 1)
+    assert one.numbers["wasted_ms"] == 1000  # until the second attempt, at least
+
+
+def test_an_attempt_whose_wait_a_limit_ended_is_no_success() -> None:
+    (one,) = found("MON112", alone(*(command(n, "update", None, lsid="s", txn_number=1, status=None) for n in (1, 2))))
+    assert "ended with: no answer that is known. No answer to the last attempt is known." in one.sentence
+    assert one.numbers["succeeded"] == 0
+
+
+def test_writes_that_were_sent_again_are_counted_by_how_they_ended() -> None:
+    def twice(number: int, took_ms: float | None, **more: Any) -> list[Row]:
+        known = {"lsid": "s", "txn_number": number}
+        return [
+            command(number, "update", None, **known),
+            command(number + 0.5, "update", took_ms, "b", **known, **more),
+        ]
+
+    refused = {"status": "error", "ok": False, "error_code": 91}
+    (one,) = found("MON112", alone(*twice(1, 20), *twice(2, 20), *twice(3, None), *twice(4, 20, **refused)))
+    assert "sent 4 writes again" in one.sentence
+    assert (
+        "The first attempts ended with: no answer. 2 of 4 succeeded then, 1 failed again, of 1 no answer"
+        in one.sentence
+    )
+
+
 def test_a_client_for_each_request_names_the_application_and_what_it_costs() -> None:
     (one,) = found("MON107", short_lives(25, 0.2))
     assert one.sentence.startswith("Application billing at 10.3.0.1 (PyMongo 4.20.0) makes a client for each request")
@@ -105,6 +139,44 @@ def test_the_shape_that_costs_most_time_stands_first() -> None:
     assert [subject[-1] for subject in told(found("MON101", alone(*rows)))] == ["b", "c", "a"]
 
 
+def test_a_transaction_that_nobody_ends_stands_before_a_command_that_was_a_little_slow() -> None:
+    (left,) = found("MON111", alone(begun(1), in_transaction(2), end=3, closed_by="client"))
+    (slow,) = found("MON101", alone(command(1, "insert", 150), command(2, "insert")))
+    assert (left.severity, slow.severity) == ("info", "info")
+    assert left.numbers["wasted_ms"] == 58_998  # 2 ms of the 60 s it was at work
+    assert told([slow, left]) == [left.subject, slow.subject]
+
+
+WITH_VERSION = "Application billing at 10.3.0.1 (PyMongo 4.20.0)"
+
+
+def test_who_left_a_cursor_is_named_with_the_version_of_its_driver() -> None:
+    (one,) = found("MON104", left_alone(25, 1.5))
+    assert one.sentence.startswith(WITH_VERSION)
+    assert one.numbers["clients"][0]["driver"] == "PyMongo 4.20.0"
+
+
+def test_who_left_a_transaction_open_is_named_with_the_version_of_its_driver() -> None:
+    (one,) = found("MON111", alone(begun(1), in_transaction(2), end=70))
+    assert one.sentence.startswith(WITH_VERSION)
+    assert one.numbers["clients"][0]["driver"] == "PyMongo 4.20.0"
+
+
+def test_a_driver_whose_handshake_is_not_in_the_capture_has_no_version() -> None:
+    (one,) = found("MON111", alone(begun(1, driver_version=None), end=70))
+    assert one.sentence.startswith("Application billing at 10.3.0.1 (PyMongo) began")
+
+
 def test_the_error_that_refused_most_stands_first() -> None:
     rows = [failed(1, 13), *(failed(2 + n, 50) for n in range(9)), *(failed(20 + n, 43) for n in range(3))]
     assert [subject.rsplit("=")[-1] for subject in told(found("MON102", alone(*rows)))] == ["50", "43", "13"]
+
+
+def test_answers_that_may_only_be_missing_from_the_capture_stand_behind_a_fault() -> None:
+    lost = alone(command(1, took_ms=None), command(2, took_ms=None), end=40, gap_bytes=100)
+    (remark,) = found("MON103", lost)
+    (left,) = found("MON111", alone(begun(1), in_transaction(2), end=70, gap_bytes=9))
+    (storm,) = found("MON107", short_lives(25, 0.2))
+    assert (remark.severity, left.severity, storm.severity) == ("info", "info", "warning")
+    assert told([remark, left]) == [left.subject, remark.subject]
+    assert told([remark, storm]) == [storm.subject, remark.subject]

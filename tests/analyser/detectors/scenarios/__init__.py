@@ -11,10 +11,12 @@ from tests.analyser.detectors.scenarios.kafka_changes import CHANGES_FIRES, CHAN
 from tests.analyser.detectors.scenarios.kafka_connections import CONNECTION_FIRES, CONNECTION_NEAR_MISSES
 from tests.analyser.detectors.scenarios.kafka_groups import KAFKA_GROUPS_FIRES, KAFKA_GROUPS_NEAR_MISSES
 from tests.analyser.detectors.scenarios.kafka_lag import KAFKA_LAG_FIRES, KAFKA_LAG_NEAR_MISSES
+from tests.analyser.detectors.scenarios.kafka_missing import KAFKA_MISSING_NEAR_MISSES
 from tests.analyser.detectors.scenarios.kafka_offsets import KAFKA_OFFSETS_FIRES
 from tests.analyser.detectors.scenarios.kafka_offsets_near_misses import KAFKA_OFFSETS_NEAR_MISSES
 from tests.analyser.detectors.scenarios.kafka_producers import PRODUCER_FIRES, PRODUCER_NEAR_MISSES
 from tests.analyser.detectors.scenarios.kafka_traffic import KAFKA_TRAFFIC_FIRES, KAFKA_TRAFFIC_NEAR_MISSES
+from tests.analyser.detectors.scenarios.kafka_waits import WAIT_FIRES, WAIT_NEAR_MISSES
 from tests.analyser.detectors.scenarios.mongo import MONGO_FIRES, MONGO_NEAR_MISSES
 from tests.analyser.detectors.scenarios.mqtt import MQTT_FIRES, MQTT_NEAR_MISSES
 from tests.analyser.detectors.scenarios.mqtt_sessions import MQTT_SESSIONS_FIRES, MQTT_SESSIONS_NEAR_MISSES
@@ -34,6 +36,7 @@ FIRES: list[Scenario] = [
     *KAFKA_LAG_FIRES,
     *KAFKA_OFFSETS_FIRES,
     *KAFKA_TRAFFIC_FIRES,
+    *WAIT_FIRES,
     *TCP_FIRES,
     *NET_FIRES,
     *MQTT_FIRES,
@@ -50,7 +53,9 @@ NEAR_MISSES: list[Scenario] = [
     *PRODUCER_NEAR_MISSES,
     *KAFKA_LAG_NEAR_MISSES,
     *KAFKA_OFFSETS_NEAR_MISSES,
+    *KAFKA_MISSING_NEAR_MISSES,
     *KAFKA_TRAFFIC_NEAR_MISSES,
+    *WAIT_NEAR_MISSES,
     *TCP_NEAR_MISSES,
     *NET_NEAR_MISSES,
     *MQTT_NEAR_MISSES,

@@ -33,9 +33,23 @@ _SILENT = {
 _THROWN_OUT = {
     "KAF119-a client that gives no reason joins again on its connection": {("KAF116", "warning")},
     "KAF119-a record whose handling takes longer than max.poll.interval": {("KAF116", "warning")},
+    "KAF119-in the end a commit passes it": {("KAF101", "info")},
     "KAF119-thrown out while nothing new is there: no record comes again": {("KAF116", "warning")},
 }
+# Requests that took long, whoever made them wait: MON116 speaks where many of a server's waited at once.
+_LONG = {
+    "MON116-one connection alone": {("MON101", "warning")},
+    "MON116-one shape of one application": {("MON101", "warning")},
+    "MON116-others are answered": {("MON101", "warning"), ("MON101", "info"), ("MON105", "warning")},
+    "MON116-what takes long anyway": {("MON101", "warning")},
+}
 BESIDE: dict[str, set[tuple[str, str]]] = {
+    **_LONG,
+    # A message that is sent on connection after connection is one without PUBACK, too.
+    "MQT124-the client itself ends its connections": {("MQT105", "warning")},
+    "MQT124-the server ends each connection": {("MQT105", "warning")},
+    "MON115-refused": {("MON102", "warning")},
+    "MON110-the server refuses it already": {("MON102", "warning")},
     **_ADMIN,
     **_SEEKS,
     **_SILENT,
@@ -45,12 +59,17 @@ BESIDE: dict[str, set[tuple[str, str]]] = {
     # The stored offset went back, which KAF103 tells of any client.
     "KAF129-a refused commit is stored later over a newer one": {("KAF103", "warning")},
     "KAF129-and newer ones follow": {("KAF103", "warning")},
+    "KAF129-a coordinator that moved refused it, and it stands for long": {("KAF103", "warning")},
     # Refused for 16 s at the same step of its way in.
     "KAF315-ten a second": {("KAF117", "warning")},
     # Each find waits for the way there and back, which MON101 measures.
     "MON105-far from the server": {("MON101", "warning")},
     # That logins and CONNECTs are refused is the cause of a storm, and told where there is none.
     "NET103-a device that may not connect": {("MQT111", "warning")},
+    "NET103-four devices behind one address, each below the limit": {("MQT111", "warning")},
+    "NET103-a client id made anew for each attempt": {("MQT111", "warning")},
+    "NET103-devices that come back, each once": {("MQT111", "warning")},
+    "NET104-the server says that it is busy": {("MQT111", "warning")},
     "NET103-a wrong password of MongoDB": {("MON102", "warning")},
     "NET103-an application that waits longer each time": {("MON102", "warning")},
     "NET103-devices behind one address, each with pauses": {("MQT111", "warning")},

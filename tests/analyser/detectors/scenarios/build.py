@@ -164,6 +164,8 @@ def tcp_flow(flow_id: str = "a", **more: Any) -> Row:
         "server_window_scale": 7,
         "client_zero_window_ms": 0.0,
         "server_zero_window_ms": 0.0,
+        "ts_last_from_client": at(10),
+        "ts_last_from_server": at(10),
         "handshake": "complete",
         "handshake_ms": 0.2,
         "encrypted": False,

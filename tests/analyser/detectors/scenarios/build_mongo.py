@@ -190,6 +190,65 @@ def pool(connections: int, took_ms: float, pause_ms: float, seconds: float, **mo
     ]
 
 
+def late_now_and_then(connections: int, took_ms: float, seconds: float, one_of: int = 14) -> list[Row]:
+    """A full pool on a busy host: of so many pauses one takes a few ms more."""
+    draw, found = Random(connections), []
+    for place in range(connections):
+        now = 1.0
+        while now < seconds:
+            found.append(command(now, "aggregate", took_ms, f"p{place}", query_shape='{"pipeline":[]}'))
+            now += (took_ms + draw.choice((7.0, *(1.0,) * (one_of - 1)))) / 1000
+    return found
+
+
+def seldom_slow(count: int, every: int, took_ms: float) -> list[Row]:
+    """A hundred commands a second, one of so many of them slow."""
+    return [command(1 + n / 100, took_ms=took_ms if n % every == every // 2 else 3) for n in range(count)]
+
+
+def slow_for_a_while(count: int, first: int, last: int) -> list[Row]:
+    """Ten commands a second, each second one of these slow."""
+    return [command(1 + n / 10, took_ms=150 if first <= n < last and n % 2 else 3) for n in range(count)]
+
+
+def half_busy(connections: int, took_ms: float, seconds: float) -> list[Row]:
+    """Connections that rest for as long as they work on the average, each as it happens."""
+    draw, found = Random(connections), []
+    for place in range(connections):
+        now = 1.0
+        while now < seconds:
+            found.append(command(now, "aggregate", took_ms, f"p{place}", query_shape='{"pipeline":[]}'))
+            now += took_ms / 1000 * (1 + draw.expovariate(1))
+    return found
+
+
+def own_reads(count: int, pause_s: float, insert: Row | None = None, **more: Any) -> list[Row]:
+    """Inserts, and after each a find by its _id that a secondary answers with nothing."""
+    known = {"server_address": "10.3.0.10", "server_role": "secondary", "documents_returned": 0} | more
+    return [
+        row
+        for n in range(1, count + 1)
+        for row in (
+            command(n, "insert", 1, n=1, **({"document_ids": [n, n + 50]} | (insert or {}))),
+            command(n + 0.001 + pause_s, "find", 1, "s", **({"document_ids": [n]} | known)),
+        )
+    ]
+
+
+def stood_still(seconds: float, flows: str = "abc", usual_ms: float = 2, **more: Any) -> list[Row]:
+    """Requests of several applications, none of which is answered for so long, five seconds after the first."""
+    until = 6 + seconds
+    names = ("find", "count", "distinct")
+    rows = []
+    for place, flow in enumerate(flows):
+        one = {"name": names[place], "flow": flow, "app_name": f"app-{flow}"} | more
+        start = place / 1000
+        before = [command(1 + start + n / 10, took_ms=usual_ms, **one) for n in range(50)]
+        late = command(6.1 + start, took_ms=(until - 6.1) * 1000, **one)
+        rows += [*before, late, *(command(until + 0.1 + start + n / 10, took_ms=usual_ms, **one) for n in range(9))]
+    return rows
+
+
 def small_batches(count: int, **more: Any) -> list[Row]:
     """A cursor that is read one document at a time, to its end."""
     gets = [get_more(1.1 + n / 10, **{"documents_returned": 1, **more}) for n in range(count)]
@@ -204,6 +263,14 @@ def connections(per_minute: list[int], **more: Any) -> dict[str, list[Row]]:
         "mongo_commands": [hello(start, flow=f"n{start}", **more) for start in starts],
         "flows": [flow_row(f"n{start}", start + 1, start, closed_by="client") for start in starts],
     }
+
+
+def jumped(per_minute: list[int]) -> dict[str, list[Row]]:
+    """Such connections, and one more that a damaged clock puts centuries later."""
+    found, late = connections(per_minute), 4e9
+    found["mongo_commands"].append(hello(late, flow="late"))
+    found["flows"].append(flow_row("late", late + 1, late, closed_by="client"))
+    return found
 
 
 def short_lives(count: int, every: float, lasts: float = 0.05, work: int = 1, **more: Any) -> dict[str, list[Row]]:

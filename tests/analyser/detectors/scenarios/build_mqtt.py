@@ -31,6 +31,8 @@ def connection(flow: str = "a", start: float = 0, end: float = 1000, address: st
         "ts_last_from_client": at(end),
         "last_client_packet": 70,
         "observed_until": at(end),
+        "client_messages": 9,
+        "server_messages": 9,
         "gap_bytes": 0,
         "file": "incident.pcapng",
         "packet": round(start * 10) + 1,

@@ -83,6 +83,14 @@ def restarted(times: int, below: int, **more: Any) -> dict[str, list[Row]]:
     }
 
 
+def produced(transactional: bool) -> list[Row]:
+    """A batch of payments-0 that was stored."""
+    return [
+        {"exchange_id": "p", "ts": at(1), "ts_response": at(1), "cluster_id": "c1", "topic": "payments",
+         "partition": 0, "base_offset": 0, "last_offset": 50, "transactional": transactional, "error_code": 0},
+    ]  # fmt: skip
+
+
 def taken_over(late: Row, back: float = 20.0) -> dict[str, list[Row]]:
     """m1 is frozen after it was given 500 records, m2 takes over where the group had stored 300, m1 commits late."""
     return {
@@ -91,3 +99,18 @@ def taken_over(late: Row, back: float = 20.0) -> dict[str, list[Row]]:
         "kafka_offset_fetches": [stored(9, 300, "m2")],
         "kafka_fetch_partitions": [*READ, read(10, 300, 600, "m2"), read(back + 5, 600, 700, "m2")],
     }
+
+
+def went_ahead(*later: Row, both: bool = True) -> dict[str, list[Row]]:
+    """m1 stored up to 152 of partition 0 each second, had fetched to 500, and fetches from 212 on; beside, partition 1.
+
+    both: its commits before were of both partitions.
+    """
+    first = [commit(n, 32 + 30 * n) for n in (range(1, 5) if both else (4,))]
+    return joined(
+        kafka_offset_commits=[*first, *(commit(n, 30 * n, partition=1) for n in range(1, 5)), *later],
+        kafka_fetch_partitions=[
+            read(0.1, 0, 300), read(0.2, 300, 500), read(0.1, 0, 900, partition=1),
+            read(5, 212, 500), *(read(n, 500, 500) for n in range(6, 14)),
+        ],
+    )  # fmt: skip

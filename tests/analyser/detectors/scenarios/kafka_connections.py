@@ -32,6 +32,11 @@ def idle(number: int, seconds: float, **more: Any) -> Row:
     return connection(number, seconds, **{"work": 0, "last_operation": "Metadata", **more})
 
 
+def hung_up(number: int, seconds: float, **more: Any) -> Row:
+    """It asks for brokers and closes the connection; the capture goes on for a minute."""
+    return idle(number, seconds, lasts=0.1, **{"all_seen_until": at(60), **more})
+
+
 def failed(number: int, seconds: float, handshake: str = "refused", **more: Any) -> Row:
     """An attempt at the address that clients were told."""
     nothing = {"requests": 0, "answered": 0, "work": 0, "others": 0, "bytes_to_server": 0, "bytes_to_client": 0}
@@ -65,7 +70,7 @@ def asked(number: int, seconds: float, operation: str = "Metadata", error_code: 
     """An exchange that is answered with an error."""
     error = {"status": "error", "error_code": error_code, "error_name": "UNKNOWN_TOPIC_OR_PARTITION"}
     place = {**CLIENT, **BOOTSTRAP, "protocol": "kafka", "exchange_id": f"k0-c{number}"}
-    return exchange("k0", seconds, operation, **{**place, "request_message_id": f"k0-c{number}", **error, **more})
+    return exchange("k0", seconds, operation, **{**place, "request_message_id": f"k0-c-{number}", **error, **more})
 
 
 def waits(client: int, seconds: float, operation: str, lasts: float | None, **more: Any) -> Row:
@@ -73,7 +78,7 @@ def waits(client: int, seconds: float, operation: str, lasts: float | None, **mo
     status = "unanswered" if lasts is None else "ok"
     own = {"client_address": f"10.1.0.{client}", "client_id": f"shop-{client}", "request_bytes": 100}
     place = {**BOOTSTRAP, "cluster_id": "c1", "protocol": "kafka", "status": status, **own}
-    request = {"request_message_id": f"k{client}-c800", "exchange_id": f"k{client}-c{round(seconds * 1000)}"}
+    request = {"request_message_id": f"k{client}-c-800", "exchange_id": f"k{client}-c{round(seconds * 1000)}"}
     return exchange(f"k{client}", seconds, operation, lasts=lasts, **{**place, **request, **more})
 
 
@@ -99,8 +104,9 @@ def topic(seconds: float, name: str, error_code: int = 0, flow_id: str = "k0") -
     """A topic in a Metadata answer."""
     partition = None if error_code else 0
     return {
-        "cluster_id": "c1", "flow_id": flow_id, "ts": at(seconds), "exchange_id": f"{flow_id}-c{round(seconds * 1000)}",
-        "topic": name, "partition": partition, "error_code": error_code,
+        "cluster_id": "c1", "client_address": "10.1.0.7", "flow_id": flow_id, "ts": at(seconds),
+        "exchange_id": f"{flow_id}-c{round(seconds * 1000)}", "topic": name, "partition": partition,
+        "error_code": error_code,
     }  # fmt: skip
 
 
@@ -141,6 +147,13 @@ CONNECTION_FIRES: list[Scenario] = [
             *(connection(n, 60.0 * n, 30.0) for n in range(6)), *(connection(n + 10, 130.0 + n) for n in range(40)),
         ],
     ),
+    fires(
+        "KAF306", "warning", "forty in a minute, and a clock that jumps by centuries",
+        kafka_connections=[
+            *(connection(n, 60.0 * n, 30.0) for n in range(6)), *(connection(n + 10, 130.0 + n) for n in range(40)),
+            connection(99, 4e9, 30.0),
+        ],
+    ),
     fires("KAF310", "critical", "refused", kafka_connections=[idle(0, 0), *TRIES], kafka_brokers=ASKS),
     fires(
         "KAF310", "critical", "never answered",
@@ -170,6 +183,14 @@ CONNECTION_FIRES: list[Scenario] = [
         kafka_brokers=[told(0.5, "10.1.0.250", 9092, "FindCoordinator", group_id="g")],
     ),
     fires(
+        "KAF310", "info", "told once, it hangs up and is not seen again",
+        kafka_connections=[hung_up(0, 0)], kafka_brokers=[told(0.05, "kafka-0.internal", 9094)],
+    ),
+    fires(
+        "KAF310", "critical", "told a loopback address once, it hangs up and is not seen again",
+        kafka_connections=[hung_up(0, 0)], kafka_brokers=[told(0.05, "127.0.0.1", 9092)],
+    ),
+    fires(
         "KAF311", "critical", "TLS to a clear-text port",
         kafka_connections=[connection(0, 0, client_address="10.1.0.1"), first_bytes(1, 1, client_opening="tls")],
     ),
@@ -184,6 +205,12 @@ CONNECTION_FIRES: list[Scenario] = [
         "KAF311", "critical", "no SASL where others log in",
         kafka_connections=[closed_at_once(n, n) for n in range(3)],
         kafka_authentications=[login(9, 1, True, client_address="10.1.0.1", client_id="other")],
+    ),
+    fires(
+        "KAF311", "critical", "no SASL, by a client that asks in too new a version first",
+        kafka_connections=[
+            closed_at_once(0, 0, requests=3, answered=2, errors=1), *(closed_at_once(n, n) for n in range(1, 3)),
+        ],
     ),
     fires(
         "KAF311", "critical", "SASL to a port without it",
@@ -301,6 +328,29 @@ CONNECTION_NEAR_MISSES: list[Scenario] = [
         kafka_brokers=[told(0.5, "10.1.0.250", 9092, "FindCoordinator", group_id="g")],
     ),
     silent(
+        "KAF310", "a listing of topics, once",
+        kafka_connections=[hung_up(0, 0)], kafka_brokers=[told(0.05, "kafka-0.internal", 9094)],
+        kafka_partitions=[topic(0.05, "orders")],
+    ),
+    silent(
+        "KAF310", "a health check at one of the brokers",
+        kafka_connections=[hung_up(0, 0)],
+        kafka_brokers=[told(0.05, "10.1.0.100", 9092), told(0.05, "10.1.0.101", 9093)],
+    ),
+    silent(
+        "KAF310", "a bootstrap connection is closed, another one works",
+        kafka_connections=[hung_up(0, 0), connection(1, 1, server_address=TOLD[0], server_port=TOLD[1])],
+        kafka_brokers=[told(0.05)],
+    ),
+    silent(
+        "KAF310", "the capture ends two seconds after the client was told",
+        kafka_connections=[hung_up(0, 0, all_seen_until=at(2))], kafka_brokers=[told(0.05, "127.0.0.1", 9092)],
+    ),
+    silent(
+        "KAF310", "the broker closed the connection",
+        kafka_connections=[hung_up(0, 0, closed_by="server")], kafka_brokers=[told(0.05, "127.0.0.1", 9092)],
+    ),
+    silent(
         "KAF310", "a broker on this very host",
         kafka_connections=[idle(n, n, client_address="127.0.0.1", server_address="127.0.0.1") for n in range(12)],
         kafka_brokers=[
@@ -322,6 +372,12 @@ CONNECTION_NEAR_MISSES: list[Scenario] = [
     silent(
         "KAF311", "a broker that goes down closes connections that worked before",
         kafka_connections=[*(closed_at_once(n, n) for n in range(3)), connection(8, 8)],
+    ),
+    silent(
+        "KAF311", "more than versions was answered once",
+        kafka_connections=[
+            closed_at_once(0, 0, requests=3, answered=2), *(closed_at_once(n, n) for n in range(1, 3)),
+        ],
     ),
     silent(
         "KAF311", "requests that were lost on the way",

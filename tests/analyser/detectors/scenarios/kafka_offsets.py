@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tests.analyser.detectors.scenarios.build import (
+    Row,
     commit,
     simple_commit,
     stored,
@@ -14,11 +15,19 @@ from tests.analyser.detectors.scenarios.build_offsets import (
     joined,
     listed,
     poisoned,
+    produced,
     read,
     restarted,
     taken_over,
+    went_ahead,
 )
 from tests.analyser.detectors.scenarios.scenario import Scenario, fires
+
+
+def _passed(rows: dict[str, list[Row]]) -> dict[str, list[Row]]:
+    """The record is handled at last."""
+    return rows | {"kafka_offset_commits": [*rows["kafka_offset_commits"], commit(39, 103, member_id="m1-4")]}
+
 
 KAFKA_OFFSETS_FIRES: list[Scenario] = [
     fires(
@@ -37,6 +46,10 @@ KAFKA_OFFSETS_FIRES: list[Scenario] = [
         **joined(kafka_offset_commits=STORED, kafka_fetch_partitions=[*READ, read(4, 100, 200)]),
     ),
     fires(
+        "KAF120", "info", "it fetches again from further on than it had handled, and never commits what lies between",
+        **went_ahead(*(commit(n, 30 * n, partition=1) for n in range(6, 10)), commit(10, 260)),
+    ),
+    fires(
         "KAF121", "critical", "a partition is added and read from its end after it was written to",
         **joined(
             kafka_admin_changes=[changed(5, "topic", "payments", "partitions=1")],
@@ -53,7 +66,10 @@ KAFKA_OFFSETS_FIRES: list[Scenario] = [
         "KAF123", "info", "a commit for each record",
         kafka_offset_commits=[commit(n / 100, 1000 + n) for n in range(400)],
     ),
-    fires("KAF124", "warning", "three restarts, each one record below", **restarted(3, 1)),
+    fires(
+        "KAF124", "warning", "three restarts, each one record below",
+        **restarted(3, 1), kafka_produce_batches=produced(False),
+    ),
     fires(
         "KAF125", "warning", "one partition is left alone while it grows",
         **joined(
@@ -93,10 +109,18 @@ KAFKA_OFFSETS_FIRES: list[Scenario] = [
         kafka_fetch_partitions=[read(4, 490, 500)],
     ),
     fires(
+        "KAF129", "warning", "a coordinator that moved refused it, and it stands for long",
+        kafka_offset_commits=[
+            commit(1, 300, error_code=14), commit(2, 500), commit(2.1, 300), commit(9, 600),
+        ],
+        kafka_fetch_partitions=[read(1.5, 490, 500)],
+    ),
+    fires(
         "KAF119", "critical", "a record whose handling takes longer than max.poll.interval",
         **poisoned(3, "consumer poll timeout has expired."),
     ),
     fires("KAF119", "critical", "a client that gives no reason joins again on its connection", **poisoned(3)),
+    fires("KAF119", "warning", "in the end a commit passes it", **_passed(poisoned(3))),
     fires(
         "KAF121", "critical", "the group was deleted, and begins again at latest",
         **joined(

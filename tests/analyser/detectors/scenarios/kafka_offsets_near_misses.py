@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from tests.analyser.detectors.scenarios.build import (
-    at,
     commit,
     fetch,
     flow,
@@ -18,9 +17,11 @@ from tests.analyser.detectors.scenarios.build_offsets import (
     joined,
     listed,
     poisoned,
+    produced,
     read,
     restarted,
     taken_over,
+    went_ahead,
 )
 from tests.analyser.detectors.scenarios.scenario import Scenario, silent
 
@@ -49,6 +50,22 @@ KAFKA_OFFSETS_NEAR_MISSES: list[Scenario] = [
         **joined(kafka_offset_commits=[commit(1.5, 200)], kafka_fetch_partitions=[*READ, read(4, 280, 600)]),
     ),
     silent(
+        "KAF120", "paused and resumed: its next commit is of where it began again",
+        **went_ahead(commit(6, 212), *(commit(n, 30 * n, partition=1) for n in range(6, 10)), commit(10, 260)),
+    ),
+    silent(
+        "KAF120", "paused and resumed while a worker has what lies between",
+        **went_ahead(*(commit(n, 30 * n, partition=1) for n in range(6, 10)), commit(10, 190)),
+    ),
+    silent(
+        "KAF120", "paused and resumed: it commits this partition seldom",
+        **went_ahead(*(commit(n, 30 * n, partition=1) for n in range(6, 10)), commit(10, 260), both=False),
+    ),
+    silent(
+        "KAF120", "paused and resumed: two commits of another partition prove nothing",
+        **went_ahead(*(commit(n, 30 * n, partition=1) for n in (6, 7)), commit(8, 260)),
+    ),
+    silent(
         "KAF120", "an answer of which no batch could be read leads nobody knows where",
         **joined(kafka_fetch_partitions=[read(1, 0, records_bytes=5000), read(2, 168, 200)]),
     ),
@@ -57,6 +74,10 @@ KAFKA_OFFSETS_NEAR_MISSES: list[Scenario] = [
         **joined(
             kafka_fetch_partitions=[read(n, o, o + 100, topic=None, topic_id="id") for n, o in ((1, 0), (2, 500))]
         ),
+    ),
+    silent(
+        "KAF122", "four times the same 400 records: what comes again counts once",
+        **joined(kafka_fetch_partitions=[read(n * 10, 0, 400, flow_id=f"f{n}") for n in range(1, 5)]),
     ),
     silent(
         "KAF122", "a producer commits in its transactions what the consumer reads",
@@ -92,13 +113,10 @@ KAFKA_OFFSETS_NEAR_MISSES: list[Scenario] = [
         ),
     ),
     silent("KAF124", "restarts with a few records left", **restarted(4, 3)),
-    silent("KAF124", "markers of transactions take an offset each", **{
-        **restarted(4, 1),
-        "kafka_produce_batches": [
-            {"exchange_id": "p", "ts": at(1), "ts_response": at(1), "cluster_id": "c1", "topic": "payments",
-             "partition": 0, "base_offset": 0, "last_offset": 50, "transactional": True, "error_code": 0},
-        ],
-    }),
+    silent(
+        "KAF124", "markers of transactions take an offset each",
+        **restarted(4, 1), kafka_produce_batches=produced(True),
+    ),
     silent(
         "KAF125", "a partition that does not grow",
         **joined(
@@ -138,9 +156,33 @@ KAFKA_OFFSETS_NEAR_MISSES: list[Scenario] = [
         kafka_offset_commits=[commit(1, 300, error_code=16), commit(1.2, 300), commit(5, 500)],
     ),
     silent(
+        "KAF129", "a coordinator that moved refused it, and the next commits make it good", ("KAF129", "info"),
+        ("KAF103", "info"),
+        kafka_offset_commits=[
+            commit(1, 300, error_code=14), commit(2, 500), commit(2.1, 300), commit(3, 600),
+        ],
+        kafka_fetch_partitions=[read(1.5, 490, 500)],
+    ),
+    silent(
         "KAF129", "the client turned back and works up to the same offset again", ("KAF103", "info"),
         kafka_offset_commits=[commit(1, 300, error_code=25), commit(5, 500), commit(9, 300)],
         kafka_fetch_partitions=[read(4, 490, 500), read(7, 200, 300)],
+    ),
+    silent(
+        "KAF119", "two processes with one static name fence each other, and each reads the record again",
+        **{
+            **poisoned(0),
+            "kafka_group_events": [
+                group_event(0, "join", "m1", member_id="m1-0"),
+                *(
+                    row for n in range(1, 5) for row in (
+                        group_event(n * 10, "heartbeat", "m1", member_id=f"m1-{n - 1}", error_code=82),
+                        group_event(n * 10 + 1, "join", "m1", member_id=f"m1-{n}"),
+                    )
+                ),
+            ],
+            "kafka_fetch_partitions": [read(0.2, 0, 100), *(read(n * 10 + 3, 48, 100 + n) for n in range(1, 5))],
+        },
     ),
     silent("KAF119", "a record that took too long once", **poisoned(1, "consumer poll timeout has expired.")),
     silent(

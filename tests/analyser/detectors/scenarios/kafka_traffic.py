@@ -156,6 +156,14 @@ KAFKA_TRAFFIC_FIRES: list[Scenario] = [
 KAFKA_TRAFFIC_NEAR_MISSES: list[Scenario] = [
     silent("KAF304", "answers that tell no time", exchanges=[exchange(n, "Produce", 0) for n in range(5)]),
     silent("KAF318", "a record that comes twice", **again(released=True, times=2, last="accept")),
+    silent("KAF318", "releases of one record whose answers were not captured",
+           kafka_share_fetches=[
+               acquired(2 * n, 20, 20, 1, delivery_count=None, lock_timeout_ms=None, first_offset=None,
+                        last_offset=None, ts_response=None, error_code=None) for n in range(6)
+           ],
+           kafka_share_acknowledges=[
+               acknowledged(2 * n + 1, 20, 20, "release", error_code=None, ts_response=None) for n in range(6)
+           ]),
     silent("KAF318", "many records, each released once",
            kafka_share_fetches=[acquired(n, n, n, 1 + n % 2) for n in range(20)],
            kafka_share_acknowledges=[

@@ -23,6 +23,9 @@ from tests.analyser.detectors.scenarios.build_mqtt import (
 )
 from tests.analyser.detectors.scenarios.scenario import Scenario, fires, silent
 
+# Silent until the end of the capture: longer than the server waits with a keep alive of 60 s.
+UNCLOSED = {"ts_last_from_client": at(100), "observed_until": at(205)}
+
 MQTT_FIRES: list[Scenario] = [
     of_rule(
         "MQT101", "warning", "no connect", "first_packet_not_connect", "the first packet is PUBLISH [MQTT-3.1.0-1]"
@@ -51,6 +54,34 @@ MQTT_FIRES: list[Scenario] = [
         "critical",
         "silent until the server closes",
         mqtt_connections=[connection(ts_last_from_client=at(100), observed_until=at(191), closed_by="server")],
+    ),
+    fires(
+        "MQT103",
+        "critical",
+        "silent to the end, and what the server sends is not confirmed",
+        mqtt_connections=[connection(**UNCLOSED)],
+        flows=[flow_of(connection(**UNCLOSED), ts_last=at(150), unheard_sends_to_client=8)],
+    ),
+    fires(
+        "MQT103",
+        "critical",
+        "silent to the end, although its host confirms what comes",
+        mqtt_connections=[connection(**UNCLOSED)],
+        flows=[flow_of(connection(**UNCLOSED), ts_last=at(190))],
+    ),
+    fires(
+        "MQT103",
+        "critical",
+        "silent to the end, and the server has still time to close",
+        mqtt_connections=[connection(**UNCLOSED | {"observed_until": at(195)})],
+        flows=[flow_of(connection(**UNCLOSED), ts_last=at(101))],
+    ),
+    fires(
+        "MQT103",
+        "info",
+        "out of sight: no packet of either side, and no end",
+        mqtt_connections=[connection(**UNCLOSED)],
+        flows=[flow_of(connection(**UNCLOSED), ts_last=at(101))],
     ),
     fires(
         "MQT103",
@@ -88,6 +119,28 @@ MQTT_FIRES: list[Scenario] = [
                 pings_unanswered=1,
             )
         ],
+    ),
+    fires(
+        "MQT103",
+        "info",
+        "counts from a PINGRESP that came late",
+        mqtt_connections=[connection(client_silence_ms=76_000.0, client_silence_from=at(100), client_silence_packet=9)],
+        exchanges=[ping(100, 20)],
+    ),
+    fires(
+        "MQT103",
+        "info",
+        "counts from a CONNACK that came late",
+        mqtt_connections=[
+            connection(ts=at(1), ts_response=at(30), client_silence_ms=88_000.0, client_silence_from=at(1))
+        ],
+    ),
+    fires(
+        "MQT103",
+        "warning",
+        "a PINGRESP that came two seconds late is no excuse",
+        mqtt_connections=[connection(client_silence_ms=76_000.0, client_silence_from=at(100), client_silence_packet=9)],
+        exchanges=[ping(100, 2)],
     ),
     fires("MQT104", "warning", "no answer", mqtt_connections=[connection()], exchanges=[ping(900, None)]),
     fires("MQT104", "info", "a late answer", mqtt_connections=[connection()], exchanges=[ping(900, 45)]),
@@ -313,6 +366,15 @@ MQTT_NEAR_MISSES: list[Scenario] = [
     ),
     no_rule("MQT112", "control character", "control_character", severity="chat", group="malformed"),
     no_rule("MQT113", "an acknowledgement twice", "repeated_ack", severity="note"),
+    *(
+        silent(
+            "MQT113",
+            f"acknowledgements may be missing: {name}",
+            mqtt_connections=[connection(**{name: value})],
+            expert_infos=[remark("packet_identifier_in_use", "identifier 7 is in flight [MQTT-2.3.1-2]")],
+        )
+        for name, value in {"client_messages": 0, "server_messages": 0, "gap_bytes": 12}.items()
+    ),
     silent(
         "MQT114",
         "disconnects first",

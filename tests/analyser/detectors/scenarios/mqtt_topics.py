@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tests.analyser.detectors.scenarios.build import at
 from tests.analyser.detectors.scenarios.build_mqtt import Row, connection, flow_of, publish, subscribe, to_client
 from tests.analyser.detectors.scenarios.scenario import Scenario, fires, silent
 
@@ -47,6 +48,33 @@ def rounds(count: int, every: float, own_first: bool = False) -> list[Row]:
     return [way(10 + n * every + place * 0.005, "b", **bridge) for n in range(count) for place, way in enumerate(ways)]
 
 
+def circle(bridges: int, count: int, after: float, **more: object) -> list[Row]:
+    """One message in a circle of bridges: each publishes it `after` it got it, and gets what all of them published."""
+    rows = [publish(9.9, "w", payload_crc32=7, client_id="writer", client_address="10.2.0.9")]
+    for place in range(bridges):
+        bridge = {"client_id": f"bridge-{place}", "client_address": "10.2.0.4", "payload_crc32": 7}
+        for n in range(count):
+            begins = 10 + n * 0.2
+            rows += [to_client(begins + again / 1000, f"b{place}", **bridge) for again in range(bridges)]
+            rows.append(publish(begins + after + place / 1000, f"b{place}", **bridge | more))
+    return sorted(rows, key=lambda row: row["ts"])
+
+
+def same_values(devices: int, count: int, every: float, apart: float) -> list[Row]:
+    """Devices that measure the same thing, publish the same value one after the other, and get that of all of them."""
+    rows: list[Row] = []
+    for place in range(devices):
+        for n in range(count):
+            begins = 10 + n * every + place * apart
+            device = {"client_id": f"device-{place}", "client_address": f"10.2.0.{place}", "payload_crc32": 7}
+            rows.append(publish(begins, f"d{place}", **device))
+            rows += [
+                to_client(begins + 0.002 + to / 10_000, f"d{to}", payload_crc32=7, client_address=f"10.2.0.{to}")
+                for to in range(devices)
+            ]
+    return sorted(rows, key=lambda row: row["ts"])
+
+
 MQTT_TOPICS_FIRES: list[Scenario] = [
     fires("MQT118", "warning", "another case", **two("Plant/Line1/Temp", ("plant/line1/temp",))),
     fires("MQT118", "warning", "a slash too many", **two("/plant/+/temp", ("plant/line1/temp",))),
@@ -61,6 +89,8 @@ MQTT_TOPICS_FIRES: list[Scenario] = [
         ],
     ),
     fires("MQT120", "warning", "a bridge sends back what it gets", mqtt_publishes=rounds(40, 0.2)),
+    fires("MQT120", "warning", "two bridges in a circle get all of it twice", mqtt_publishes=circle(2, 60, 0.004)),
+    fires("MQT120", "warning", "three bridges in a circle", mqtt_publishes=circle(3, 60, 0.05)),
 ]  # fmt: skip
 
 MQTT_TOPICS_NEAR_MISSES: list[Scenario] = [
@@ -73,6 +103,9 @@ MQTT_TOPICS_NEAR_MISSES: list[Scenario] = [
         **(two("cmd/device-7", ("cmd/device-7/ack",), client_id="board-1", flow_id="s")),
     ),
     silent("MQT120", "a device repeats a value and gets it too", mqtt_publishes=rounds(40, 0.2, own_first=True)),
+    silent("MQT120", "two devices with the same value", mqtt_publishes=same_values(2, 60, 0.2, 0.02)),
+    silent("MQT120", "three devices with the same value", mqtt_publishes=same_values(3, 60, 0.2, 0.02)),
+    silent("MQT120", "two that get all of it twice and publish late", mqtt_publishes=circle(2, 60, 0.15)),
     silent("MQT120", "a message comes back now and then", mqtt_publishes=rounds(40, 2)),
 ]  # fmt: skip
 
@@ -84,6 +117,40 @@ def overlapping(*filters: str, apart: float = 0.001) -> dict[str, list[Row]]:
         "mqtt_subscriptions": [subscribe(n / 100, "s", name, **BOARD) for n, name in enumerate(filters, 1)],
         "mqtt_publishes": got,
     }
+
+
+def published_too(
+    every: float, apart: float, count: int = 300, copies: int = 2, alike: int = 1
+) -> dict[str, list[Row]]:
+    """Messages of a publisher in the capture, each of which the server sends so often to one with two filters."""
+    times = [10 + n * every for n in range(count)]
+    got = [
+        to_client(at_s + again * apart, "s", payload_crc32=n // alike, **BOARD)
+        for n, at_s in enumerate(times)
+        for again in range(copies)
+    ]
+    return {
+        "mqtt_subscriptions": overlapping("room/#", "room/heat")["mqtt_subscriptions"],
+        "mqtt_publishes": sorted(got, key=lambda row: row["ts"]),
+        "mqtt_deliveries": [
+            {
+                "message_id": f"p{n}", "flow_id": "p", "ts": at(at_s), "topic": "room/heat", "status": "delivered",
+                "subscriber_flow_id": "s", "copies": copies, "delivered_message_id": f"ss{round(at_s * 1000)}",
+            }
+            for n, at_s in enumerate(times)
+        ],
+    }  # fmt: skip
+
+
+def camera(size: int = 90_000, every: float = 0.2, others: int = 100, cameras: int = 1) -> dict[str, list[Row]]:
+    """Pictures for 20 s on one topic, small messages of another client on another."""
+    count = round(20 / every)
+    pictures = [
+        publish(10 + n * every, f"c{n % cameras}", "hall/camera", length_bytes=size, client_id=f"camera-{n % cameras}")
+        for n in range(count)
+    ]
+    small = [publish(10.001 + n / 10, "p", "hall/state", client_id="board-1") for n in range(others)]
+    return {"mqtt_publishes": sorted([*pictures, *small], key=lambda row: row["ts"])}
 
 
 def visits(count: int, every: float, **more: object) -> list[Row]:
@@ -113,6 +180,10 @@ MQTT_TOPICS_FIRES += [
         mqtt_publishes=[publish(10 + n / 100, payload_crc32=1, packet=n) for n in range(1500)],
     ),
     fires("MQT123", "warning", "two filters for one topic", **overlapping("room/#", "room/heat")),
+    fires("MQT123", "warning", "one value often, each publish comes twice", **published_too(0.02, 0.005, alike=300)),
+    fires("MQT123", "warning", "copies that come half a second later", **published_too(2, 0.5, 40)),
+    fires("MQT125", "info", "a camera beside small messages", **camera()),
+    fires("MQT125", "info", "a stream of small pictures", **camera(size=2_000, every=0.01, others=60)),
 ]  # fmt: skip
 MQTT_TOPICS_NEAR_MISSES += [
     silent("MQT122", "a script once in a while", mqtt_connections=visits(40, 20)),
@@ -123,7 +194,22 @@ MQTT_TOPICS_NEAR_MISSES += [
         mqtt_publishes=[publish(10 + n / 100, payload_crc32=n, packet=n) for n in range(1500)],
     ),
     silent("MQT123", "a value repeated each second", **overlapping("room/#", "room/heat", apart=0.5)),
+    silent("MQT123", "two publishes at a time, each of which comes once", **published_too(0.01, 0, 60, 1, alike=2)),
+    silent("MQT123", "more copies than filters: of publishers that are not in the capture",
+           **published_too(2, 0.5, 40, copies=4)),
     silent("MQT123", "filters that do not overlap", **overlapping("room/heat", "hall/#")),
+    silent(
+        "MQT123", "a value published a hundred times a second for two seconds, by a server that sends one copy",
+        mqtt_subscriptions=overlapping("room/#", "room/heat")["mqtt_subscriptions"],
+        mqtt_publishes=[to_client(10 + n / 100, "s", payload_crc32=1, **BOARD) for n in range(200)],
+    ),
+    silent("MQT125", "the only topic", **camera(others=0)),
+    silent("MQT125", "one client that sends all", **{
+        name: [row | {"client_id": "camera-0"} for row in rows] for name, rows in camera().items()
+    }),
+    silent("MQT125", "little else, but little passes", **camera(size=4_000)),
+    silent("MQT125", "a fleet of cameras on one topic", **camera(cameras=4)),
+    silent("MQT125", "others send nearly as much", **camera(size=90, every=0.01, others=180)),
 ]  # fmt: skip
 
 

@@ -98,6 +98,13 @@ NEAR_MISSES: list[Scenario] = [
         kafka_fetch_partitions=[read(-2, 500, 1000), read(-1, 1000, 1500)],
     ),
     silent(
+        "KAF102", "a value for two seconds, while it works through what it fetched",
+        kafka_offset_commits=[
+            *(commit(20 + n * 0.3, 500) for n in range(8)), *(commit(23 + n, 500 + n * 10) for n in range(1, 10)),
+        ],
+        kafka_fetch_partitions=[read(19.9 + n * 0.3, 500 + n * 10, 510 + n * 10) for n in range(8)],
+    ),
+    silent(
         "KAF102", "idle after another owner: its offsets are older, not ahead",
         ("KAF101", "info"),
         kafka_offset_commits=[commit(1, 400, "m2", generation=4), *(commit(5 + n, 500) for n in range(20))],

@@ -66,6 +66,11 @@ TCP_FIRES: list[Scenario] = [
         expert_infos=again(40),
     ),
     fires(
+        "TCP101", "warning", "0.7 % is enough where D-SACK says which had arrived",
+        flows=[tcp_flow(retransmitted_segments=40, spurious_retransmissions=12, data_segments=4000)],
+        expert_infos=again(30),
+    ),
+    fires(
         "TCP102", "warning", "a consumer that does not read",
         flows=[tcp_flow(client_zero_window_ms=850.0), tcp_flow("b")],
         expert_infos=[remark("a", 1, "tcp", "zero_window", direction="client_to_server")],
@@ -141,6 +146,16 @@ TCP_NEAR_MISSES: list[Scenario] = [
         exchanges=[exchange("a", 0.9, lasts=0.3)],
     ),
     silent(
+        "TCP101", "copies of a loop, where only requests are captured",
+        flows=[tcp_flow(retransmitted_segments=200, ts_last_from_server=None, bytes_to_client=0)],
+        expert_infos=again(40),
+    ),
+    silent(
+        "TCP101", "the same of answers alone",
+        flows=[tcp_flow(retransmitted_segments=200, ts_last_from_client=None, bytes_to_server=0)],
+        expert_infos=again(40),
+    ),
+    silent(
         "TCP101", "all of them had arrived, as D-SACK says",
         flows=[tcp_flow(retransmitted_segments=204, spurious_retransmissions=204)], expert_infos=again(40),
     ),
@@ -151,6 +166,15 @@ TCP_NEAR_MISSES: list[Scenario] = [
     silent(
         "TCP101", "many, but less than one in a hundred",
         flows=[tcp_flow(retransmitted_segments=60, data_segments=50_000)], expert_infos=again(30),
+    ),
+    silent(
+        "TCP101", "0.7 %, and nobody said that any had arrived",
+        flows=[tcp_flow(retransmitted_segments=28, data_segments=4000)], expert_infos=again(28),
+    ),
+    silent(
+        "TCP101", "0.2 % beside what had arrived",
+        flows=[tcp_flow(retransmitted_segments=40, spurious_retransmissions=12, data_segments=14_000)],
+        expert_infos=again(30),
     ),
     silent(
         "TCP102", "a window that is closed for a moment",
@@ -170,9 +194,35 @@ TCP_NEAR_MISSES: list[Scenario] = [
         exchanges=[exchange("a", 1.5, "Metadata", lasts=None), exchange("a", 1.4, "Fetch", lasts=None)],
     ),
     silent(
+        "TCP103", "only requests are captured",
+        flows=[tcp_flow(reset_by="client", closed_by="client", ts_last_from_server=None, bytes_to_client=0)],
+        expert_infos=[remark("a", 2, "tcp", "reset")], exchanges=[exchange("a", 1.0, lasts=None)],
+    ),
+    silent(
+        "TCP103", "of the server only the reset is captured",
+        flows=[tcp_flow(reset_by="server", closed_by="server", ts_last_from_server=None, bytes_to_client=0)],
+        expert_infos=[remark("a", 2, "tcp", "reset")], exchanges=[exchange("a", 1.0, lasts=None)],
+    ),
+    silent(
+        "TCP103", "the client confirmed an answer that was not captured",
+        flows=[tcp_flow(reset_by="server", closed_by="server", acked_by_client=1400)],
+        expert_infos=[remark("a", 2, "tcp", "reset")], exchanges=[exchange("a", 1.0, lasts=None)],
+    ),
+    silent(
         "TCP103", "the server resets a connection without requests",
         flows=[tcp_flow(reset_by="server")],
         expert_infos=[remark("a", 2, "tcp", "reset")], exchanges=[exchange("a", 1.5)],
+    ),
+    silent(
+        "TCP103", "a server that is restarted while a reader asks where its epoch ends", ("TCP103", "info"),
+        flows=[tcp_flow(reset_by="server", closed_by="server")],
+        expert_infos=[remark("a", 2, "tcp", "reset")],
+        exchanges=[exchange("a", 1.9, "OffsetForLeaderEpoch", lasts=None)],
+    ),
+    silent(
+        "TCP104",
+        "a client that closes what only its side of was captured",
+        flows=[tcp_flow(handshake="unanswered", packets=4, data_segments=0, closed_by="client")],
     ),
     silent("TCP104", "one lost SYN-ACK of a one-sided capture", flows=[tcp_flow(handshake="unanswered", packets=1)]),
     silent(
