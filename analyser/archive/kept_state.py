@@ -12,8 +12,19 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from analyser.archive.dataset.change import Change
+from analyser.archive.dataset.kept import check_files
+from analyser.archive.dataset.manifest import ANEW, DatasetError
 from analyser.archive.decode.decode_stage import STATE_FILE, share_name, told_file
 from analyser.context.named_by import NAMED_BY
+
+
+def check_state(change: Change) -> None:
+    """DatasetError for a state that this version does not go on from: earlier ones kept objects that run as they are
+    read; and for links and the like in the dataset."""
+    state = change.previous_state
+    check_files(change.root, state, [part.path for part in change.every_part()])
+    if state is not None and any(state.glob("share-*/state.zst")):
+        raise DatasetError(f"{change.root} was made by an earlier version, whose state is not gone on from: {ANEW}.")
 
 
 def keep_state(change: Change, folders: Mapping[int, Path]) -> None:

@@ -7,7 +7,6 @@ have made it. Nothing counts before the commit at the end, so a run that is kill
 from __future__ import annotations
 
 import os
-import pickle
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -16,15 +15,16 @@ from typing import TYPE_CHECKING
 
 from analyser.archive.dataset.compact import compact
 from analyser.archive.dataset.dataset import Change, InputFile, write_parts
+from analyser.archive.dataset.kept import going_on_from
 from analyser.archive.decode.decode_run import Decoded, DecodeRun, decode_files, files_read
 from analyser.archive.derive.aggregates import run_aggregates
 from analyser.archive.derive.context import run_context
 from analyser.archive.derive.hour_summaries import stamp_again
-from analyser.archive.finish.common import COMMON_FILE, put_together
+from analyser.archive.finish.common import put_together, write_common
 from analyser.archive.finish.finish_run import FinishRun, finish_tables
 from analyser.archive.intake.options import SHARES, ArchiveOptions, options_as_before, settings_of
 from analyser.archive.intake.plan import Plan, plan_files
-from analyser.archive.kept_state import keep_state, keep_state_as_it_is
+from analyser.archive.kept_state import check_state, keep_state, keep_state_as_it_is
 from analyser.capture import CaptureError, CaptureStats
 from analyser.reading.facts import capture_remarks, captures_table
 from analyser.registry.tables import TABLES
@@ -75,6 +75,7 @@ def archive(
     options = options or ArchiveOptions()
     with Change.begin(Path(dataset).absolute(), rebuild=options.rebuild) as change:
         options = options_as_before(options, change)
+        check_state(change)
         plan = plan_files(inputs, change.previous, change.run, options.intake)
         if not plan.files:
             if change.previous is None:
@@ -82,18 +83,21 @@ def archive(
                 raise CaptureError(reasons or "No capture was given.")
             return Summary(None, known=plan.known, aside=plan.aside)
         register(spark)
-        return _Run(change, plan, spark, options, progress or (lambda _: None)).all()
+        with going_on_from(None if change.previous is None else change.root):
+            return _Run(change, plan, spark, options, progress or (lambda _: None)).all()
 
 
 def compact_dataset(dataset: str | os.PathLike[str], spark: SparkSession) -> tuple[int, int]:
     """Put the parts of a dataset together; how many there were, and are. Raises DatasetError, DatasetBusy."""
     with Change.begin(Path(dataset).absolute(), create=False) as change:
+        check_state(change)
         before = len(change.parts())
-        if compact(spark, change, whole=True):
-            keep_state_as_it_is(change)
-            stamp_again(change)
-            change.commit(())
-        return before, len(change.parts())
+        with going_on_from(change.root):
+            if compact(spark, change, whole=True):
+                keep_state_as_it_is(change)
+                stamp_again(change)
+                change.commit(())
+            return before, len(change.parts())
 
 
 class _Run:
@@ -146,7 +150,7 @@ class _Run:
         previous = self._change.previous.inputs if self._change.previous else ()
         everything = [*(one for one in previous if one.status == "read"), *files]
         common = put_together(decoded.folders.values(), everything, self._work, self._options.read.topic_ids)
-        (self._change.state / COMMON_FILE).write_bytes(pickle.dumps(common))
+        write_common(common, self._change.state)
 
     def _add_captures(self, captures: Sequence[CaptureStats]) -> None:
         change, name = self._change, f"{self._change.run}-captures"

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import os
 import re
-import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any
 
 from analyser.crosscheck.protocols import COMPARED
 from analyser.crosscheck.tshark import LAYERS, Tshark, TsharkError
+from analyser.own_files import TemporaryFolder
 
 PACKETS = 20
 _LINES, _CHARACTERS = 200, 200
@@ -99,7 +99,7 @@ def _shown(name: str, text: str) -> str:
 def _own_preferences() -> Iterator[None]:
     """tshark, which inherits this environment, does not read the user's preferences."""
     before = os.environ.get("WIRESHARK_CONFIG_DIR")
-    with tempfile.TemporaryDirectory(prefix="wirewitness-") as folder:
+    with TemporaryFolder() as folder:
         os.environ["WIRESHARK_CONFIG_DIR"] = folder
         try:
             yield

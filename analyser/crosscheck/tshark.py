@@ -20,6 +20,7 @@ from typing import IO
 
 from analyser.crosscheck.protocols import COMPARED
 from analyser.crosscheck.trees import MALFORMED, Packet, Pairs
+from analyser.own_files import TemporaryFolder
 
 LAYERS = tuple(compared.layer for compared in COMPARED.values())
 # A packet with more text than that is passed over; its number stands in the first HEAD_BYTES.
@@ -64,7 +65,7 @@ class Tshark:
 
         ports: server port -> protocol. Raises TsharkError when tshark cannot read the file, or not to its end.
         """
-        with tempfile.TemporaryDirectory(prefix="wirewitness-") as folder, tempfile.TemporaryFile() as said:
+        with TemporaryFolder() as folder, tempfile.TemporaryFile() as said:
             process = subprocess.Popen(
                 self.command(path, ports),
                 stdin=subprocess.DEVNULL,

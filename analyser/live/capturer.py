@@ -11,6 +11,7 @@ from typing import IO, cast
 
 from analyser.capture.capturing import CaptureJob, job_text
 
+_PATIENCE_S = 2.0
 PROGRAM = "from analyser.capture.capturing import main; main()"
 
 
@@ -55,11 +56,13 @@ class Capturer:
 
     def close(self) -> int:
         """End it now, if it has not ended; its exit status."""
+        self.stop()
         with suppress(BrokenPipeError):
             self._stdin.close()
         self._stdout.close()
         try:
-            return self._process.wait(2)
+            return self._process.wait(_PATIENCE_S)
         except subprocess.TimeoutExpired:
-            self._process.kill()
+            with suppress(PermissionError):  # it may still be root, and this process not any more
+                self._process.kill()
             return self._process.wait()

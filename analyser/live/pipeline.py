@@ -112,10 +112,10 @@ class LivePipeline(Pipeline):
         before this time or of it (ns) is among them, None where all are. nice: see Copy."""
 
         def answer() -> Answer:
-            if self.now_ns is not None:
-                self.rolling.narrow(self.now_ns - asked.age_ns, asked.rows)
             with tempfile.TemporaryDirectory(dir=self.rolling.folder) as folder:
                 self.rolling.use_folder(Path(folder))
+                if self.now_ns is not None:
+                    self.rolling.narrow(self.now_ns - asked.age_ns, asked.rows)
                 self.rolling.rolling_table("exchanges").watcher = None
                 self.result.captures = self._captures()
                 self.end()

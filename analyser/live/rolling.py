@@ -71,6 +71,10 @@ class RollingTable(RawTable):
         place = int(np.searchsorted(np.cumsum(weights[newest]), most_rows))
         return int(times[newest[min(place, len(times) - 1)]])
 
+    def use_folder(self, folder: Path) -> None:
+        """See RollingStore.use_folder."""
+        self._path = folder / self._path.name
+
     def narrow(self, since_ns: int) -> None:
         """Leave rows from before this time out, lasting ones aside. Files stay as they are: for a copy of the process,
         whose files are another's."""
@@ -212,5 +216,11 @@ class RollingStore(RawStore):
             table.known_flows = known
 
     def use_folder(self, folder: Path) -> None:
-        """Where temporary files go from now on; files of rows stay where they are."""
+        """Where all files go from now on, those of rows too; what is there already stays where it is.
+
+        For a copy of the process: in the folder of the original, which goes on, its files would get the names of those
+        that the original writes next.
+        """
         self.folder = folder
+        for table in self.rolling:
+            table.use_folder(folder)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import json
 import logging
 import re
 from collections.abc import Iterable, Iterator, Sequence
@@ -16,6 +15,8 @@ from opentelemetry.exporter.otlp.proto.common.trace_encoder import encode_spans
 from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
 from opentelemetry.sdk.trace import ReadableSpan
 from opentelemetry.sdk.trace.export import SpanExportResult
+
+from analyser.words import json_text
 
 # Spans in one request, and in one line of a file.
 BATCH_SPANS = 512
@@ -76,7 +77,7 @@ def json_lines(lists: Iterable[Sequence[ReadableSpan]]) -> Iterator[bytes]:
             for scope in resource["scopeSpans"]:
                 for span in scope["spans"]:
                     span.update({name: _hexadecimal(span[name]) for name in _IDS if name in span})
-        yield json.dumps(value, separators=(",", ":"), ensure_ascii=False).encode("utf-8", "backslashreplace") + b"\n"
+        yield json_text(value, separators=(",", ":")).encode() + b"\n"
 
 
 def _hexadecimal(text: str) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from analyser.times import clock_text, moment_text, ms_text, ns_of, period_text, seconds_text, time_text
+from analyser.times import clock_text, moment_text, ms_text, ns_of, period_text, seconds_text, span_text, time_text
 
 # A float of that many ns would end in 224.
 NS = 1_800_000_000_123_456_789
@@ -55,3 +55,10 @@ def test_a_length_of_time(ms: float, expected: str) -> None:
 def test_a_period_has_a_length_unless_it_is_a_moment() -> None:
     assert period_text(NS, NS) == "at 2027-01-15 08:00:00 UTC"
     assert period_text(NS, NS + 30_100_000_000) == "from 2027-01-15 08:00:00 UTC on, for 30.1 s"
+
+
+def test_a_span_names_its_day_once() -> None:
+    assert span_text(NS, NS) == "2027-01-15 08:00:00.123 UTC"
+    assert span_text(NS, NS + 30_100_000_000) == "2027-01-15 08:00:00.123 to 08:00:30.223 UTC, 30.1 s"
+    next_day = NS + 86_400_000_000_000
+    assert span_text(NS, next_day) == "2027-01-15 08:00:00.123 to 2027-01-16 08:00:00.123 UTC, 86,400 s"

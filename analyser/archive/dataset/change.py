@@ -76,6 +76,10 @@ class Change:
         """Those that would lie in the dataset and count for no reader, by path."""
         return [part for part in self._all() if part.is_hidden()]
 
+    def every_part(self) -> list[Part]:
+        """`parts` and `hidden_parts`."""
+        return self._all()
+
     def _all(self) -> list[Part]:
         return [part for _, part in sorted({**self._kept, **self._added}.items())]
 

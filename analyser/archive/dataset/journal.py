@@ -50,12 +50,14 @@ def is_unfinished(root: Path) -> bool:
 def repair(root: Path) -> None:
     """Finish a change that was decided, drop one that was not. Only with the lock. Raises DatasetError, OSError."""
     staging = root / STAGING
+    if staging.is_symlink():  # to a folder of the user, which would be emptied
+        raise DatasetError(f"{staging} is a link: no change of a dataset is finished there.")
     if is_unfinished(root):
         try:
             document = json.loads((staging / JOURNAL).read_text(encoding="utf-8"))
             journal = Journal(tuple((a, b) for a, b in document["moves"]), tuple(document["removes"]))
             _check_paths(root, journal)
-        except (ValueError, KeyError, TypeError, AttributeError) as error:
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
             raise DatasetError(f"{staging / JOURNAL} is damaged: {error}.") from error
         _finish(root, journal)
     if staging.exists():
@@ -97,7 +99,7 @@ def _move(source: Path, target: Path) -> None:
 
 def _remove(root: Path, path: Path) -> None:
     """The file or folder, and the folders above it that are empty then."""
-    if path.is_dir():
+    if path.is_dir() and not path.is_symlink():
         shutil.rmtree(path)
     else:
         path.unlink(missing_ok=True)

@@ -25,8 +25,10 @@ class DatasetBusy(DatasetError):
 
 @contextmanager
 def locked(root: Path, patience_s: float = PATIENCE_S) -> Iterator[None]:
-    """Hold the lock of the dataset in this folder, which must be there. Raises DatasetBusy, OSError."""
-    with (root / LOCK).open("a+", encoding="utf-8") as file:
+    """Hold the lock of the dataset in this folder, which must be there. Raises DatasetBusy, OSError, which a link in
+    place of the lock is, too: whoever made the dataset could have led it to any file of the user."""
+    flags = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+    with open(os.open(root / LOCK, flags, 0o666), "a+", encoding="utf-8") as file:
         ends = time.monotonic() + patience_s
         while True:
             try:
@@ -48,5 +50,5 @@ def _holder(root: Path) -> str:
     try:
         held = json.loads((root / LOCK).read_text(encoding="utf-8"))
         return f" by process {held['process']} on {held['host']} since {held['since']}"
-    except (OSError, ValueError, KeyError, TypeError):
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
         return ""

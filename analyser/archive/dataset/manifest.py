@@ -24,6 +24,10 @@ FORMAT = "wirewitness dataset"
 InputStatus = Literal["read", "set_aside"]
 
 
+# What helps where the state of a dataset cannot be gone on from.
+ANEW = "make the dataset anew from its captures (archive --rebuild)"
+
+
 class DatasetError(CaptureError):
     """A dataset that cannot be used; the text is one line for people."""
 
@@ -119,7 +123,7 @@ def read_manifest(root: Path, *, any_version: bool = False) -> Manifest:
         raise DatasetError(f"{root} is no dataset: it holds no {MANIFEST}.") from None
     except OSError as error:
         raise DatasetError(f"{root / MANIFEST} cannot be read: {error.strerror}.") from error
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise DatasetError(f"{root / MANIFEST} is damaged ({error}); {REBUILD}") from error
     if not isinstance(document, dict) or document.get("format") != FORMAT:
         raise DatasetError(f"{root / MANIFEST} is not the manifest of a dataset; {REBUILD}")
@@ -130,7 +134,7 @@ def read_manifest(root: Path, *, any_version: bool = False) -> Manifest:
         )
     try:
         return _manifest(document)
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
+    except (KeyError, TypeError, ValueError, AttributeError, ArithmeticError) as error:
         raise DatasetError(f"{root / MANIFEST} is damaged ({type(error).__name__}: {error}); {REBUILD}") from error
 
 
@@ -138,23 +142,61 @@ REBUILD = "make it anew from its captures with `wirewitness archive --rebuild`."
 
 
 def _manifest(document: Mapping[str, Any]) -> Manifest:
-    parts, hidden = (tuple(Part(**one) for one in found) for found in (document["parts"], document.get("hidden", ())))
+    found = (_listed(document["parts"]), _listed(document.get("hidden", [])))
+    parts, hidden = (tuple(Part(**_typed(one, _PART)) for one in some) for some in found)
     for part in (*parts, *hidden):
-        if not is_inside(part.path) or not isinstance(part.rows, int):
+        if not is_inside(part.path):
             raise ValueError(f"part {part.path!r}")
         Place.of(part)
     state = document["state"]
-    if state is not None and not is_inside(state):
+    if state is not None and not (isinstance(state, str) and is_inside(state)):
         raise ValueError(f"state {state!r}")
     return Manifest(
         document["schema_version"],
-        tuple(InputFile(**one) for one in document["inputs"]),
+        tuple(InputFile(**_typed(one, _INPUT)) for one in _listed(document["inputs"])),
         parts,
-        tuple(Run(str(int(run["name"])).zfill(6), int(run["ended_ns"])) for run in document["runs"]),
-        MappingProxyType(dict(document["settings"])),
+        tuple(Run(_run_name(run["name"]), int(run["ended_ns"])) for run in document["runs"]),
+        MappingProxyType(_typed(document["settings"], _SETTINGS)),
         state,
         hidden,
     )
+
+
+def _run_name(name: Any) -> str:
+    number = int(name)
+    if not 0 <= number < _MOST_RUNS:
+        raise ValueError(f"run {name!r:.40}")
+    return str(number).zfill(6)
+
+
+_MOST_RUNS = 10**12  # names of parts have room for twelve digits
+
+# Types of the values of a part, of an input and of the settings.
+_TEXT, _NUMBER, _FLAG, _NOTHING, _LIST, _OBJECT = "str", "int", "bool", "NoneType", "list", "dict"
+_PART = {"table": {_TEXT}, "path": {_TEXT}, "rows": {_NUMBER}, "bytes": {_NUMBER}, "provisional": {_FLAG}}
+_INPUT = {
+    **{name: {_TEXT} for name in ("path", "key", "status", "run")},
+    **{name: {_NUMBER} for name in ("bytes", "packets")},
+    **{name: {_NUMBER, _NOTHING} for name in ("first_ns", "last_ns")},
+    "reason": {_TEXT, _NOTHING},
+}
+_SETTINGS = {"tables": {_LIST, _NOTHING}, "shares": {_NUMBER}, "topic_ids": {_OBJECT}}
+
+
+def _listed(value: Any) -> list[Any]:
+    if not isinstance(value, list):
+        raise TypeError(f"no list: {value!r:.40}")
+    return value
+
+
+def _typed(value: Any, types: Mapping[str, set[str]]) -> dict[str, Any]:
+    """The object, if its values have these types."""
+    if not isinstance(value, dict):
+        raise TypeError(f"no object: {value!r:.40}")
+    for name, allowed in types.items():
+        if name in value and type(value[name]).__name__ not in allowed:
+            raise TypeError(f"{name}: {value[name]!r:.40}")
+    return value
 
 
 def is_inside(path: str) -> bool:

@@ -7,7 +7,6 @@ statistics.
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -16,13 +15,15 @@ import duckdb
 import pyarrow as pa
 
 from analyser.archive.dataset.dataset import Dataset, DatasetError
+from analyser.archive.dataset.manifest import REBUILD
 from analyser.archive.dataset.part import Part, Place
 from analyser.archive.dataset.parts import FLOW, HOUR_NS, time_column
 from analyser.context.stages import STAGE_OF
 from analyser.options import ReadOptions
+from analyser.own_files import TemporaryFolder
 from analyser.reading.facts import file_label
 from analyser.reading.pipeline import UnreadInput
-from analyser.registry.queries import failed, literal, name_list, open_connection, quoted, select
+from analyser.registry.queries import failed, literal, name_list, open_connection, other_column, quoted, select
 from analyser.registry.selection import time_columns
 from analyser.registry.tables import ALL_TABLES, arrow_schema
 from analyser.rows.timeorder import TIED
@@ -47,7 +48,8 @@ class DatasetTables:
         self.names = _names(dataset, wanted)
         self.unread: list[UnreadInput] = []
         self.failures: list[Failure] = []
-        self._temporary = tempfile.TemporaryDirectory(prefix="wirewitness-")
+        self.faults: list[str] = []
+        self._temporary = TemporaryFolder()
         self._connection: duckdb.DuckDBPyConnection | None = None
         self._made: set[str] = set()
         try:
@@ -81,6 +83,7 @@ class DatasetTables:
         if not parts:
             self.con.register(name, arrow_schema(name).empty_table())
             return
+        self._check(name, parts)
         # Reports show captures and findings as they come.
         order = f" ORDER BY {self._order(name)}" if name in ("captures", "findings") else ""
         try:
@@ -95,6 +98,7 @@ class DatasetTables:
         chosen = chosen_parts(name, parts, options)
         if len(chosen) == len(parts):
             return quoted(name)
+        self._check(name, chosen)
         return f"({self._rows(name, chosen)})" if chosen else f"(FROM {quoted(name)} LIMIT 0)"
 
     def pieces(self, name: str, options: ReadOptions) -> Iterator[OrderedRows]:
@@ -104,11 +108,18 @@ class DatasetTables:
         groups = parts_by_hours(chosen) if ALL_TABLES[name].order[0] == time_column(name) else [chosen]
         for group in groups:
             if group:
-                yield OrderedRows(self._files(group), self._order(name))
+                self._check(name, group)
+                yield OrderedRows(self._files(group), self._order(name), kept=True)
 
     def stream(self, _: str, __: Sequence[str]) -> Iterator[pa.RecordBatch] | None:
         """Never: parts of several shares have to be put in order."""
         return None
+
+    def _check(self, name: str, parts: Sequence[Part]) -> None:
+        """DatasetError where the first of these parts has other columns: all others are read as if they had its."""
+        wrong = other_column(self.con, name, self._files(parts[:1])) if parts else None
+        if wrong is not None:
+            raise DatasetError(f"{self._dataset.root / parts[0].path} is damaged ({wrong}); {REBUILD}")
 
     def _rows(self, name: str, parts: Sequence[Part]) -> str:
         return f"SELECT {name_list(ALL_TABLES[name].column_names())} FROM {self._files(parts)}"
@@ -138,6 +149,7 @@ class DatasetTables:
         parts = [part for part in self._dataset.parts("expert_infos") if Place.of(part).hour is None]
         if not parts:
             return
+        self._check("expert_infos", parts)
         rows = select(
             self.con,
             f"SELECT file, text FROM {self._files(parts)} WHERE ts IS NULL AND flow_id IS NULL AND file IS NOT NULL "

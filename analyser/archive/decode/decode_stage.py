@@ -17,21 +17,24 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
-import zstandard
 from pyarrow import feather
 
+from analyser.archive.dataset.kept import going_on_from, kept_table
+from analyser.archive.dataset.manifest import ANEW, DatasetError
 from analyser.archive.decode.chunks import Chunk
 from analyser.archive.decode.packets import NOTE, RangeResult, from_batch
 from analyser.archive.decode.share_decoder import ShareDecoder
+from analyser.archive.decode.state_data import StateError, from_table, to_table
+from analyser.collector import collector_paused
 from analyser.context.named_by import NAMED_BY
 from analyser.options import ReadOptions
-from analyser.reading.pipeline import Pipeline, collector_paused
+from analyser.reading.pipeline import Pipeline
 from analyser.rows.store import HandedOver, RawStore, batches_of
 from analyser.rows.timeorder import FLOW
 from analyser.tables.build import Lookups, duplicate_flows, finish_batch
 from dissectors.registry import dissectors
 
-STATE_FILE, RESULT_FILE, FLOWS_FILE = "state.zst", "result.pickle", "flows.arrow"
+STATE_FILE, RESULT_FILE, FLOWS_FILE = "state.arrow", "result.pickle", "flows.arrow"
 # Whether a flow was over before its share's packets were, so that no later packet adds to it.
 ENDED = "_ended"
 RESULTS = pa.schema([("share", pa.int32()), ("folder", pa.string())])
@@ -68,7 +71,8 @@ def decode_shares(job_path: str, batches: Iterable[pa.RecordBatch]) -> Iterator[
     job: DecodeJob = pickle.loads(Path(job_path).read_bytes())
     chunks = chain.from_iterable(map(from_batch, batches))
     for share, own in groupby(chunks, lambda chunk: chunk.share):
-        folder = decode_share(job, share, own)
+        with going_on_from(job.previous):
+            folder = decode_share(job, share, own)
         yield pa.RecordBatch.from_arrays([pa.array([share], pa.int32()), pa.array([str(folder)])], schema=RESULTS)
 
 
@@ -92,8 +96,9 @@ def decode_share(job: DecodeJob, share: int, chunks: Iterable[Chunk]) -> Path:
             decoder.take(chunk)
         decoder.settle_clock()
         settled = pipeline.decoded().store.hand_over()
-        state = pickle.dumps((decoder.place(), pipeline.suspended()), pickle.HIGHEST_PROTOCOL)
-        (folder / STATE_FILE).write_bytes(zstandard.compress(state, 3))
+        place = decoder.place()
+        state = pipeline.suspended(lambda flows: to_table((place, flows)))
+        feather.write_feather(state, str(folder / STATE_FILE), compression="zstd")
         del state
         ended = pa.array(pipeline.decoded().flows.first_packets, pa.int64())
         pipeline.change_store(RawStore(open_in, compression="zstd"))
@@ -121,7 +126,10 @@ def told_file(table: str) -> str:
 
 
 def _resume(path: Path, pipeline: Pipeline, decoder: ShareDecoder) -> None:
-    place, suspended = pickle.loads(zstandard.decompress(path.read_bytes()))
+    try:
+        place, suspended = from_table(kept_table(path))
+    except (StateError, TypeError, ValueError) as error:
+        raise DatasetError(f"{path} is no state of a dataset ({error}): {ANEW}.") from error
     decoder.resume(place)
     pipeline.resume(suspended)
 
@@ -137,7 +145,7 @@ def _write_told(
     """What the rows of all runs tell, without connections that were seen before; and beside it, for the next run, what
     the settled ones do."""
     kept = previous / told_file(table) if previous is not None else None
-    told = feather.read_table(str(kept)) if kept is not None and kept.exists() else None
+    told = kept_table(kept) if kept is not None and kept.exists() else None
     told = _different(table, told, settled)
     if told is not None:
         feather.write_feather(told, str(folder / told_file(table)), compression="zstd")

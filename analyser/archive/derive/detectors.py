@@ -24,6 +24,7 @@ from analyser.detectors import DETECTORS
 from analyser.detectors.detector import Detector
 from analyser.detectors.findings import Finding, findings_table, stories_table, table_rows
 from analyser.detectors.partition_sql import ALL_BUCKETS, bucket_sql, selection_sql
+from analyser.detectors.places import MESSAGES
 from analyser.detectors.running import MOST_PARTITION_ROWS, Failure, PartitionTooLarge, found_in
 from analyser.registry.queries import literal, name_list
 from analyser.registry.tables import TABLES, arrow_schema
@@ -209,8 +210,8 @@ def _connection(scratch: str) -> duckdb.DuckDBPyConnection:
 
 
 def _make_views(con: duckdb.DuckDBPyConnection, detector: Detector, parts: Mapping[str, Sequence[str]]) -> None:
-    """A view for every table that the detector's statements name."""
-    named = {*re.findall(r"\w+", selection_sql(detector))}
+    """A view for every table that the detector's statements name, and for that in which evidence is looked up."""
+    named = {*re.findall(r"\w+", selection_sql(detector)), MESSAGES}
     for table in TABLES:
         if table not in named:
             continue

@@ -31,7 +31,7 @@ from analyser.archive.derive.derived import (
     view_of,
 )
 from analyser.archive.derive.hour_summaries import HourSummary, differing, kept, remember, summarise
-from analyser.archive.derive.lags import ENDS_OF_HOURS, TOPICS_OF_HOURS
+from analyser.archive.derive.lags import DELETED_OF_HOURS, ENDS_OF_HOURS, TOPICS_OF_HOURS
 from analyser.context.enrich import CLIENTS_SQL, GAPS_SQL
 from analyser.context.ownership import OWNERSHIP_SQL
 from analyser.registry.queries import literal
@@ -103,7 +103,7 @@ _LOST = HourSummary(
     SELECT DISTINCT {_HOUR} AS hour, ts, 'tcp' AS "group", 'gap' AS code, flow_id
     FROM expert_infos WHERE "group" = 'tcp' AND code = 'gap' AND ts IS NOT NULL""",
 )
-SUMMARIES = (_ASSIGNMENTS, _EVENTS, _COMMITS, _FETCHERS, _LOST, ENDS_OF_HOURS, TOPICS_OF_HOURS)
+SUMMARIES = (_ASSIGNMENTS, _EVENTS, _COMMITS, _FETCHERS, _LOST, ENDS_OF_HOURS, TOPICS_OF_HOURS, DELETED_OF_HOURS)
 TABLES = tuple(dict.fromkeys(table for summary in SUMMARIES for table in summary.tables))
 
 # The rows of the log ends as fetches of a broker, which nobody takes for a consumer.
@@ -166,7 +166,7 @@ def make_views(con: duckdb.DuckDBPyConnection, change: Change, made: set[Hour]) 
         f"CREATE TEMP VIEW {FETCHES} AS FROM ({rows_of(change, FETCHES, around, hidden=True)}) UNION ALL BY NAME "
         f"SELECT * EXCLUDE hour FROM ({_ENDS_AS_FETCHES}) WHERE NOT {among('hour', near)}"
     )
-    for table in ("kafka_list_offsets", "kafka_produce_batches"):
+    for table in ("kafka_list_offsets", "kafka_produce_batches", "kafka_transactions"):
         view_of(con, change, table, around)
     view_of(con, change, "flows")
 
@@ -185,6 +185,7 @@ def _knowledge(
         ("kafka_group_events", _EVENTS),
         ("expert_infos", _LOST),
         ("kafka_partitions", TOPICS_OF_HOURS),
+        ("kafka_admin_changes", DELETED_OF_HOURS),
     ):
         con.execute(f"CREATE TEMP VIEW {prefix}{name} AS SELECT * EXCLUDE hour FROM {summary.name}")
     commits = f"SELECT * EXCLUDE hour FROM {_COMMITS.name} WHERE NOT {among('hour', without)}"
@@ -206,7 +207,8 @@ def _behind(con: duckdb.DuckDBPyConnection, anew: dict[HourSummary, set[Hour]], 
         )
     )
     ends = " UNION ALL ".join(
-        f"SELECT at_hour FROM ({differing(summary, anew[summary])})" for summary in (ENDS_OF_HOURS, TOPICS_OF_HOURS)
+        f"SELECT at_hour FROM ({differing(summary, anew[summary])})"
+        for summary in (ENDS_OF_HOURS, TOPICS_OF_HOURS, DELETED_OF_HOURS)
     )
     first = con.execute(f"SELECT min(at_hour) FROM ({ends} UNION ALL {gaps})").fetchall()[0][0]
     return set() if first is None else {hour for hour in there if hour is not None and hour >= first}

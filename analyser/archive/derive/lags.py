@@ -1,10 +1,11 @@
 """The table `kafka_lag_minutes`: how far each group was behind on each partition, minute by minute, and who committed.
 
 In: a change whose commits have their context. Out: the table's parts of the hours that came out otherwise. A minute has
-a row where the group committed or the log's end was seen, so a group that stopped committing shows as growing lag.
+a row where the group committed, was told its offset, or the log's end was seen, so a group that stopped committing
+shows as growing lag.
 
-What an hour needs of those before it are the last commits and log ends. They are kept for each hour, so that a run
-reads the hours that changed and those behind the first change that matters to them.
+What an hour needs of those before it are the last commits, told offsets and log ends, and what was deleted. They are
+kept for each hour, so that a run reads the hours that changed and those behind the first change that matters to them.
 """
 
 from __future__ import annotations
@@ -24,8 +25,9 @@ from analyser.archive.derive.derived import (
     view_of,
 )
 from analyser.archive.derive.hour_summaries import HourSummary, differing, summarise
-from analyser.context.kafka_lag import COMMITS, GROUP, LAG_ROWS, LAG_STEPS, STORED
+from analyser.context.kafka_lag import LAG_ROWS, LAG_STEPS, gone_steps
 from analyser.context.log_ends import KEPT_S, LOG_ENDS, PARTITION, SECOND, TOPIC_LIVES, with_life
+from analyser.context.stored_offsets import COMMITS, GROUP, LAST_READ, READS, STORED, STORED_TABLES
 
 TABLE = "kafka_lag_minutes"
 MINUTE_NS = 60_000_000_000
@@ -34,6 +36,7 @@ _MINUTE = f"(at_ns - at_ns % {MINUTE_NS})"
 _COMMITS = f"""
     SELECT * REPLACE (NULL::BIGINT AS log_end_offset, NULL::VARCHAR AS owner_member_id), {hour_of("ts")} AS hour
     FROM ({COMMITS}) WHERE (accepted OR refused) AND partition IS NOT NULL"""
+_READS = f"SELECT *, {hour_of('ts')} AS hour FROM ({READS}) WHERE partition IS NOT NULL"
 _ENDS = f"SELECT *, {hour_of('ts')} AS hour FROM ({LOG_ENDS})"
 
 # `at_hour` is the hour of the answer; the rows lie in the hour of the request.
@@ -44,11 +47,16 @@ COMMITS_OF_HOURS = HourSummary(
     SELECT hour, {hour_of_ns("at_ns")} AS at_hour, {GROUP}, {STORED} FILTER (accepted) AS stored
     FROM ({_COMMITS}) GROUP BY ALL""",
 )
+READS_OF_HOURS = HourSummary(
+    "lag_reads_of_hours",
+    ("kafka_offset_fetches",),
+    f"SELECT hour, {hour_of_ns('at_ns')} AS at_hour, {GROUP}, {LAST_READ} AS read FROM ({_READS}) GROUP BY ALL",
+)
 # Ends that were told more than an hour late stay as they are: the context, too, reads only neighbouring hours. Of the
 # others the last seconds that an answer of a later hour may have to be compared with.
 ENDS_OF_HOURS = HourSummary(
     "log_ends_of_hours",
-    ("kafka_fetch_partitions", "kafka_list_offsets", "kafka_produce_batches"),
+    ("kafka_fetch_partitions", "kafka_list_offsets", "kafka_produce_batches", "kafka_transactions"),
     f"""
     SELECT * EXCLUDE (late, second) FROM (
         SELECT hour, at_hour, {PARTITION}, topic_id, CASE WHEN at_hour > hour + 1 THEN at_ns END AS late,
@@ -65,7 +73,17 @@ TOPICS_OF_HOURS = HourSummary(
     SELECT {hour_of("ts")} AS hour, {hour_of("ts")} AS at_hour, cluster_id, topic, topic_id, min(ts) AS ts
     FROM kafka_partitions WHERE topic IS NOT NULL AND topic_id IS NOT NULL GROUP BY ALL""",
 )
-_SUMMARIES = (COMMITS_OF_HOURS, ENDS_OF_HOURS, TOPICS_OF_HOURS)
+# All that DELETED_TOPICS, DELETED_GROUPS and DELETED_OFFSETS need.
+DELETED_OF_HOURS = HourSummary(
+    "deleted_of_hours",
+    ("kafka_admin_changes",),
+    f"""
+    SELECT {hour_of("ts")} AS hour, {hour_of("coalesce(ts_response, ts)")} AS at_hour, ts, ts_response, cluster_id,
+           operation, resource_name, change, error_code, validate_only
+    FROM kafka_admin_changes
+    WHERE error_code = 0 AND operation IN ('DeleteTopics', 'DeleteGroups', 'OffsetDelete')""",
+)
+_SUMMARIES = (COMMITS_OF_HOURS, READS_OF_HOURS, ENDS_OF_HOURS, TOPICS_OF_HOURS, DELETED_OF_HOURS)
 
 _TOLD = with_life(
     f"""
@@ -82,6 +100,11 @@ _ROWS_READ = {
         SELECT *, {_MINUTE} AS bin FROM (
             SELECT {GROUP}, true AS accepted, false AS here, unnest(stored)
             FROM {COMMITS_OF_HOURS.name} WHERE {{earlier}} AND stored IS NOT NULL)""",
+    "lag_reads": f"""
+        SELECT * EXCLUDE (hour), {_MINUTE} AS bin, true AS here FROM ({_READS}) WHERE {{made}}
+        UNION ALL BY NAME
+        SELECT *, {_MINUTE} AS bin FROM (
+            SELECT {GROUP}, false AS here, unnest(read) FROM {READS_OF_HOURS.name} WHERE {{earlier}})""",
     "lag_ends": f"SELECT *, {_MINUTE} AS bin FROM ({_TOLD})",
 }
 _ROWS = f"""
@@ -94,15 +117,18 @@ _ROWS = f"""
 
 def run_lags(change: Change) -> set[Hour]:
     """Make the rows of all hours anew that can have changed; the hours that were written."""
-    if not change.parts("kafka_offset_commits") and not change.parts(TABLE):
+    if not any(change.parts(table) for table in (*STORED_TABLES, TABLE)):
         return set()
     tables = tuple(table for summary in _SUMMARIES for table in summary.tables)
     written: set[Hour] = set()
     with change_connection(change) as con:
         anew = {summary: summarise(con, change, summary) for summary in _SUMMARIES}
         hours = _touched(con, change, anew)
-        ids = f"WITH kafka_partitions AS (FROM {TOPICS_OF_HOURS.name})"
-        con.execute(f"CREATE TEMP TABLE lag_lives AS {ids} {TOPIC_LIVES}")
+        whole = f"""
+            WITH kafka_partitions AS (FROM {TOPICS_OF_HOURS.name}),
+            kafka_admin_changes AS (FROM {DELETED_OF_HOURS.name})"""
+        for name, query in {"lag_lives": TOPIC_LIVES, **gone_steps(_MINUTE)}.items():
+            con.execute(f"CREATE TEMP TABLE {name} AS {whole} {query}")
         sources = parts_by_hour(change.parts(), tables)
         lie_in = _lie_in(con)
         needed = {hour: [part for one in lie_in.get(hour, ()) for part in sources[one]] for hour in hours}

@@ -23,6 +23,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from pyarrow import feather
 
+from analyser.archive.dataset.kept import going_on_from
 from analyser.archive.dataset.part import Part
 from analyser.archive.dataset.parts import write_parts
 from analyser.archive.finish.common import CLUSTER
@@ -76,7 +77,8 @@ def amend_parts(job_path: str, batches: Iterable[pa.RecordBatch]) -> Iterator[pa
     """Amend the parts among the rows; one row for each that has rows to amend."""
     for batch in batches:
         for packed in batch.column("part").to_pylist():
-            amended = amend_part(job_path, pickle.loads(packed))
+            with going_on_from(_job(job_path)[0].root):
+                amended = amend_part(job_path, pickle.loads(packed))
             if amended is not None:
                 yield pa.RecordBatch.from_arrays([pa.array([pickle.dumps(amended)], pa.binary())], ["made"])
 

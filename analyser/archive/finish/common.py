@@ -5,6 +5,7 @@ In: what the decode stage left of all shares. Out: `Common`, and the clusters of
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,7 +15,7 @@ import pyarrow as pa
 import pyarrow.dataset as pads
 from pyarrow import feather
 
-from analyser.archive.dataset.manifest import InputFile
+from analyser.archive.dataset.manifest import ANEW, DatasetError, InputFile
 from analyser.archive.decode.decode_stage import FLOWS_FILE
 from analyser.context import cluster_of_flows, topic_names
 from analyser.context.named_by import NAMED_BY
@@ -25,7 +26,7 @@ from analyser.registry.tables import arrow_schema
 if TYPE_CHECKING:
     import duckdb
 
-KNOWN_FILE, COMMON_FILE = "known.arrow", "common.pickle"
+KNOWN_FILE, COMMON_FILE = "known.arrow", "common.json"
 CLUSTER = "cluster_id"
 
 
@@ -36,6 +37,26 @@ class Common:
     files: tuple[str, ...]
     last_ns: int | None
     topics: Mapping[str, str]
+
+
+def write_common(common: Common, state: Path) -> None:
+    """Keep it in a state."""
+    value = {"files": common.files, "last_ns": common.last_ns, "topics": dict(common.topics)}
+    (state / COMMON_FILE).write_text(json.dumps(value), encoding="utf-8")
+
+
+def read_common(state: Path) -> Common:
+    """What a state keeps. DatasetError for anything else."""
+    path = state / COMMON_FILE
+    try:
+        value = json.loads(path.read_text(encoding="utf-8"))
+        files, last_ns, topics = value["files"], value["last_ns"], value["topics"]
+    except (OSError, ValueError, LookupError, TypeError, RecursionError) as error:
+        raise DatasetError(f"{path} is no state of a dataset: {ANEW}.") from error
+    names = [*files, *topics, *topics.values()] if isinstance(files, list) and isinstance(topics, dict) else [None]
+    if not all(isinstance(name, str) for name in names) or not isinstance(last_ns, int | None):
+        raise DatasetError(f"{path} is no state of a dataset: {ANEW}.")
+    return Common(tuple(files), last_ns, topics)
 
 
 def put_together(

@@ -20,7 +20,7 @@ from analyser.archive.dataset.change import Change
 from analyser.archive.dataset.part import Part
 from analyser.archive.decode.decode_run import result_of
 from analyser.archive.finish.amend import AMENDED_DDL, Amended, AmendJob, amend_parts, facts_of, has_topics
-from analyser.archive.finish.common import COMMON_FILE, Common
+from analyser.archive.finish.common import Common, read_common
 from analyser.archive.finish.finish_stage import CHANGED_FILE, DONE_DDL, FLOWS, FinishJob, differ, finish_units
 from analyser.archive.spark.tasks import dealt, tasks_for
 from analyser.context.stages import STAGES
@@ -70,7 +70,7 @@ def _amend(run: FinishRun, previous: Path) -> None:
     """Parts of earlier runs that have rows to amend are replaced."""
     change = run.change
     changed = pa.concat_tables(feather.read_table(str(folder / CHANGED_FILE)) for folder in run.folders.values())
-    before, now = (pickle.loads((state / COMMON_FILE).read_bytes()) for state in (previous, change.state))
+    before, now = (read_common(state) for state in (previous, change.state))
     topics = _renamed(before, now)
     affected = {
         table

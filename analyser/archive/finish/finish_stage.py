@@ -18,10 +18,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import feather
 
+from analyser.archive.dataset.kept import going_on_from, kept_table
 from analyser.archive.dataset.part import Part
 from analyser.archive.dataset.parts import write_parts
 from analyser.archive.decode.decode_stage import ENDED, FLOWS_FILE, RESULT_FILE, ShareFolder, share_name
-from analyser.archive.finish.common import CLUSTER, COMMON_FILE, KNOWN_FILE, Common
+from analyser.archive.finish.common import CLUSTER, KNOWN_FILE, read_common
 from analyser.registry.tables import TABLES
 from analyser.rows.store import HandedOver, batches_of
 from analyser.rows.timeorder import FLOW
@@ -67,7 +68,8 @@ def finish_units(job_path: str, batches: Iterable[pa.RecordBatch]) -> Iterator[p
     for batch in batches:
         columns = (batch.column(name).to_pylist() for name in ("share", "name"))
         for share, table in zip(*columns, strict=True):
-            made = pickle.dumps(finish_table(job_path, share, table))
+            with going_on_from(_job(job_path).previous):
+                made = pickle.dumps(finish_table(job_path, share, table))
             yield pa.RecordBatch.from_arrays(
                 [pa.array([share], pa.int32()), pa.array([table]), pa.array([made], pa.binary())], schema=DONE
             )
@@ -100,10 +102,16 @@ class _Known(NamedTuple):
     again: pa.Array
 
 
+@lru_cache(maxsize=1)
+def _job(job_path: str) -> FinishJob:
+    job: FinishJob = pickle.loads(Path(job_path).read_bytes())
+    return job
+
+
 @lru_cache(maxsize=2)
 def _known(job_path: str, share: int) -> _Known:
-    job: FinishJob = pickle.loads(Path(job_path).read_bytes())
-    common: Common = pickle.loads((job.state / COMMON_FILE).read_bytes())
+    job = _job(job_path)
+    common = read_common(job.state)
     folder: ShareFolder = pickle.loads((job.folders[share] / RESULT_FILE).read_bytes())
     flows = feather.read_table(str(job.folders[share] / FLOWS_FILE))
     flows = with_ends(with_first_packets(flows, common.files), common.last_ns)
@@ -123,7 +131,7 @@ def _finish_flows(known: _Known, share: int, settled: str, still_open: str) -> l
     feather.write_feather(facts, str(own / FLOWS_FILE), compression="zstd")
     new = over
     if job.previous is not None:
-        before = feather.read_table(str(job.previous / share_name(share) / FLOWS_FILE))
+        before = kept_table(job.previous / share_name(share) / FLOWS_FILE)
         feather.write_feather(changed_facts(facts, before), str(job.folders[share] / CHANGED_FILE))
         written = before.filter(before.column(SETTLED)).column(FLOW)
         new = pc.and_not(over, pc.is_in(flows.column(FLOW), written.combine_chunks()))

@@ -5,7 +5,9 @@ In: what the user asked for, and the settings of a dataset that is there. Out: o
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
 from analyser.archive.dataset.change import Change
@@ -14,7 +16,7 @@ from analyser.archive.intake.arriving import Intake
 from analyser.archive.intake.ranges import RANGE_BYTES
 from analyser.options import ReadOptions
 
-SHARES = 32
+SHARES, MOST_SHARES = 32, 4096
 # What the state of a dataset is made of; another one cannot be gone on from.
 STATE_FORMAT = 3
 
@@ -49,8 +51,17 @@ def options_as_before(options: ArchiveOptions, change: Change) -> ArchiveOptions
             raise DatasetError(f"{change.root} was made with other settings ({name}); {REBUILD}")
     if change.previous_state is None or settings.get("state_format") != STATE_FORMAT:
         raise DatasetError(f"{change.root} keeps no state that this program can go on from; {REBUILD}")
+    check_settings(change.root, settings)
     topic_ids = {**settings.get("topic_ids", {}), **options.read.topic_ids}
     return replace(options, shares=int(settings["shares"]), read=replace(options.read, topic_ids=topic_ids))
+
+
+def check_settings(root: Path, settings: Mapping[str, Any]) -> None:
+    """DatasetError for settings that no run leaves, as somebody else may have written them."""
+    shares, names = settings.get("shares"), settings.get("topic_ids", {})
+    known = type(shares) is int and 1 <= shares <= MOST_SHARES
+    if not known or not all(isinstance(name, str) for name in (*names, *names.values())):
+        raise DatasetError(f"{root} has settings that no run goes on from; {REBUILD}")
 
 
 def settings_of(options: ArchiveOptions) -> dict[str, Any]:

@@ -13,7 +13,7 @@ PACKAGES = ("dissectors", "analyser", "reports", "app")
 SUBMIT_PROGRAM = "wirewitness_submit.py"
 _SUBMIT_TEXT = '''"""Runs wirewitness under spark-submit, with the zip of its code given as --py-files."""
 
-from app.cli.main import main
+from app.start import main
 
 main()
 '''

@@ -13,6 +13,8 @@ from contextlib import contextmanager
 from analyser.extras import how_to_install
 
 _NAMED_ERROR = re.compile(r"[\w.]+(Error|Exception)\b")
+# DatasetError as a trace names it.
+_UNUSABLE = re.compile(r"(?:analyser\.archive\.dataset\.manifest\.)?DatasetError: (.+)")
 _DISK_FULL = "No space left on device"
 
 
@@ -21,11 +23,16 @@ class NotInstalled(Exception):
 
 
 class JobFailed(Exception):
-    """A job of Spark failed; the text is one line. is_disk_full: for want of space, which is no fault of ours."""
+    """A job of Spark failed; the text is one line. is_disk_full: for want of space, which is no fault of ours.
+
+    unusable: what is wrong with the dataset, where that is the cause.
+    """
 
     def __init__(self, text: str) -> None:
         super().__init__(text)
         self.is_disk_full = _DISK_FULL in text
+        found = _UNUSABLE.match(text)
+        self.unusable = None if found is None else found[1]
 
 
 @contextmanager

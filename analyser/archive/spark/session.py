@@ -9,10 +9,8 @@ from __future__ import annotations
 import logging
 import os
 import re
-import shutil
 import socket
 import sys
-import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -21,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from analyser.archive.spark.code_zip import pack_code, source_root
 from analyser.archive.spark.java import Java, write_launcher
+from analyser.own_files import TemporaryFolder
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -102,8 +101,8 @@ def open_session(settings: SessionSettings, java: Java | None) -> Iterator[Spark
     if active is not None:
         yield active
         return
-    work = Path(tempfile.mkdtemp(prefix="wirewitness-spark-", dir=settings.folder))
-    try:
+    with TemporaryFolder("spark", settings.folder) as folder:
+        work = Path(folder)
         spark = _started(settings, java, work)
         try:
             if not settings.is_local:
@@ -111,8 +110,6 @@ def open_session(settings: SessionSettings, java: Java | None) -> Iterator[Spark
             yield spark
         finally:
             spark.stop()
-    finally:
-        shutil.rmtree(work, ignore_errors=True)
 
 
 def spark_settings(settings: SessionSettings, work: Path) -> dict[str, str]:

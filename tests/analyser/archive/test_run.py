@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import cache
+from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -17,7 +18,7 @@ from tests.conftest import SAMPLES
 from tests.support.archived import differences
 from tests.support.packets import Captured
 from tests.support.rotated import rotated
-from tests.support.shares import every, pairs
+from tests.support.shares import every, pairs, turns
 from tests.support.two_points import at_two_points
 from tests.support.wire import duplicated, lossy, packets_of, reordered, resegmented
 
@@ -101,9 +102,11 @@ DAMAGES: dict[str, Callable[[Sequence[Captured]], list[Captured]]] = {
 }
 
 
+DAMAGED = ["kafka_fenced_commit", "mongo_shapes_and_errors", "mqtt_faults"]
+
+
 @pytest.mark.lab
-@pytest.mark.parametrize("damage", DAMAGES)
-@pytest.mark.parametrize("name", ["kafka_fenced_commit", "mongo_shapes_and_errors", "mqtt_faults"])
+@pytest.mark.parametrize(("name", "damage"), pairs(product(DAMAGED, DAMAGES), turns(DAMAGED, DAMAGES)))
 def test_damaged_samples(spark: SparkSession, name: str, damage: str, tmp_path: Path) -> None:
     packets = DAMAGES[damage](sample(name))
     assert compare(spark, packets, tmp_path, WAYS["fifty files in five runs"]) == []

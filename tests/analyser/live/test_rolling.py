@@ -7,7 +7,8 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from analyser.live.rolling import RollingTable
+from analyser.live.copies import Copy
+from analyser.live.rolling import RollingStore, RollingTable
 from analyser.rows import store
 
 FLOWS = (3, 8)
@@ -16,12 +17,17 @@ FLOWS = (3, 8)
 def table_of(name: str, folder: Path, times: list[int], pack_every: int = 10) -> RollingTable:
     """A table with a row for each time, of two flows in turn."""
     table = RollingTable(name, ("ts", "number"), ("time", "int64"), [], folder)
-    for number, ts_ns in enumerate(times):
+    add_rows(table, list(enumerate(times)), pack_every)
+    return table
+
+
+def add_rows(table: RollingTable, rows: list[tuple[int, int]], pack_every: int = 10) -> None:
+    """Rows of number and time."""
+    for number, ts_ns in rows:
         table.rows.append((ts_ns, number))
         table.mark(FLOWS[number % 2])
         if number % pack_every == 0:
             table.pack()
-    return table
 
 
 def numbers(table: RollingTable) -> list[int]:
@@ -71,6 +77,28 @@ def test_a_copy_leaves_old_rows_out_and_touches_no_file(tmp_path: Path, since_ns
     assert numbers(table) == list(range(since_ns, 1000))
     assert len(list(tmp_path.iterdir())) == files
     assert (table.forgotten, table.cut_ns) == (since_ns, since_ns - 1 if since_ns else None)
+
+
+@pytest.mark.usefixtures("small_files")
+def test_rows_that_a_copy_writes_lie_in_its_own_folder(tmp_path: Path) -> None:
+    """The original goes on meanwhile, and gives its next file the next name."""
+    own, theirs = tmp_path / "copy", tmp_path / "original"
+    own.mkdir()
+    theirs.mkdir()
+    rolling = RollingStore(theirs)
+    table = rolling.tables["exchanges"] = table_of("exchanges", theirs, list(range(1000)))
+    files = sorted(theirs.iterdir())
+
+    def written_by_a_copy() -> tuple[list[int], int]:
+        rolling.use_folder(own)
+        add_rows(table, [(number, number) for number in range(1000, 1300)])
+        return numbers(table), len(list(own.iterdir()))
+
+    answered = Copy(written_by_a_copy).answer(60)
+    assert answered is not None
+    assert answered.value == (list(range(1300)), 2)
+    assert sorted(theirs.iterdir()) == files
+    assert numbers(table) == list(range(1000))
 
 
 @pytest.mark.usefixtures("small_files")

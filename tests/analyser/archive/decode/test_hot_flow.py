@@ -18,7 +18,7 @@ MIB = 1 << 20
 PROGRAM = """
 import pickle, sys
 from pathlib import Path
-from analyser.archive.finish.common import COMMON_FILE, put_together
+from analyser.archive.finish.common import put_together, write_common
 from analyser.archive.decode.decode_stage import DecodeJob, decode_share
 from analyser.archive.finish.finish_stage import FinishJob, finish_table
 from analyser.archive.dataset.manifest import InputFile
@@ -36,7 +36,7 @@ share = decode_share(DecodeJob(folder, {0: path}, tuple(TABLES), ReadOptions(), 
 state = folder / "state"
 state.mkdir()
 files = [InputFile(str(path), "", path.stat().st_size, 0, None, None, "read", None, "000001")]
-(state / COMMON_FILE).write_bytes(pickle.dumps(put_together([share], files, folder, {})))
+write_common(put_together([share], files, folder, {}), state)
 (folder / "job").write_bytes(pickle.dumps(FinishJob(folder / "parts", "000001", {0: share}, None, state, ())))
 tables = ("flows", "messages", "exchanges")
 rows = sum(part.rows for table in tables for part in finish_table(str(folder / "job"), 0, table))

@@ -1,0 +1,90 @@
+"""The decoding process of a live capture gives up its rights. In: where it goes on writing.
+Out: a process without them.
+
+Packets are a stranger's bytes, and who captures is often root. What needs rights, opening sockets and making folders,
+is done before; the rest runs as the user who started it, or as nobody.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import tempfile
+from collections.abc import Sequence
+from contextlib import suppress
+from importlib import import_module
+from importlib.util import find_spec
+from pathlib import Path
+from pkgutil import walk_packages
+
+from analyser.capture.privileges import Fence, User, confine, invoking_user, may
+from analyser.own_files import TemporaryFolder
+
+_TEMPORARY = ("/tmp", "/var/tmp")
+_OWN = ("analyser", "dissectors", "reports")
+_NOT_LIVE = ("analyser.archive", "analyser.crosscheck", "analyser.otel")
+# What our modules and these libraries import when it is first used; os.wait4 wants `resource`.
+_LIBRARIES = ("numpy.rec", "pandas.core.arrays.arrow._arrow_utils", "pyarrow.parquet", "pyarrow.dataset", "duckdb",
+              "encodings.idna", "encodings.ascii", "encodings.latin_1", "fractions", "difflib", "textwrap", "traceback",
+              "resource", "linecache", "unicodedata", "stringprep", "calendar", "_strptime", "locale", "inspect",
+              "rich.cells", "rich.live", "rich.console", "rich.table", "zoneinfo")  # fmt: skip
+
+
+class Confinement:
+    """Everything temporary of this process lies in one folder from now on; `begin` gives up the rights."""
+
+    def __init__(self) -> None:
+        place = _in_reach_of(invoking_user())
+        self._beside = [Path(place)]
+        self._own = TemporaryFolder("live", place)
+        self._folder = Path(self._own.name)
+        tempfile.tempdir = self._own.name
+        atexit.register(self._own.cleanup)
+
+    def begin(self, shared: int | None = None, beside: Sequence[Path] = ()) -> bool:
+        """Give up every right; True where the kernel fences files too. shared: descriptor of a folder to write to.
+        beside: further folders of which empty ones may be removed."""
+        user = invoking_user()
+        own = os.open(self._folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+        write = [own, *([shared] if shared is not None else [])]
+        if user is not None:
+            for folder in write:
+                _hand_over(folder, user)
+        if user is not None and not _in_reach(user):
+            _import_everything()
+        fenced = confine(user, Fence(write, [*self._beside, *beside]))
+        os.close(own)
+        return fenced
+
+
+def _in_reach_of(user: User | None) -> str:
+    """The folder for temporary files, or another one where that is root's own."""
+    usual = tempfile.gettempdir()
+    places = (place for place in (usual, *_TEMPORARY) if user is None or may(user, [Path(place)], os.X_OK))
+    return next(places, usual)
+
+
+def _hand_over(folder: int, user: User) -> None:
+    """Give a folder and all that is in it to somebody."""
+    for _, folders, files, here in os.fwalk(".", dir_fd=folder, follow_symlinks=False):
+        for name in (*folders, *files):
+            os.chown(name, user.uid, user.gid, dir_fd=here, follow_symlinks=False)
+    os.fchown(folder, user.uid, user.gid)
+
+
+def _in_reach(user: User) -> bool:
+    """May this user read the program? It may lie where only root may, in root's home say."""
+    found = [find_spec(name) for name in (*_OWN, *_LIBRARIES)]
+    paths = [Path(spec.origin) for spec in found if spec is not None and spec.origin is not None]
+    return may(user, [*paths, Path(os.__file__)], os.R_OK)
+
+
+def _import_everything() -> None:
+    """All that may be imported later, as long as it can be read."""
+    for name in _OWN:
+        for found in walk_packages(import_module(name).__path__, f"{name}."):
+            if not found.name.startswith(_NOT_LIVE):
+                import_module(found.name)
+    for name in _LIBRARIES:
+        with suppress(ImportError):
+            import_module(name)
