@@ -5,7 +5,6 @@ from __future__ import annotations
 import errno
 import signal
 import sys
-import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -173,9 +172,10 @@ def _followed(work: _Archiving, settings: SessionSettings) -> Status:
     """Run after run until Ctrl-C; a second one does not wait for the run that is on."""
     from analyser.archive.intake.arriving import leases_do_no_harm
     from analyser.archive.intake.follow import follow as follow_captures
+    from analyser.own_files import TemporaryFolder
 
     asked: list[int] = []
-    with _session(settings, work.quiet) as spark, tempfile.TemporaryDirectory(prefix="wirewitness-") as notes:
+    with _session(settings, work.quiet) as spark, TemporaryFolder() as notes:
 
         def stop(_: int, __: object) -> None:
             asked.append(1)
@@ -250,6 +250,8 @@ def _faults_as_lines() -> Iterator[None]:
     except JobFailed as error:
         if error.is_disk_full:
             raise CallerError(f"the disk is full: {error}") from error
+        if error.unusable is not None:
+            raise CallerError(error.unusable) from error
         raise
     except OSError as error:
         if error.errno in _CALLERS:
@@ -280,10 +282,11 @@ def _progress(quiet: bool, begun: float) -> Iterator[Callable[[str], None] | Non
         return
     if sys.stderr.isatty():
         from rich.console import Console
+        from rich.text import Text
 
         from reports.formats.printable import visible
 
         with Console(stderr=True).status("beginning") as status:
-            yield lambda text: status.update(visible(text))
+            yield lambda text: status.update(Text(visible(text)))
         return
     yield lambda text: say(f"[{time.monotonic() - begun:6.1f} s] {text}")

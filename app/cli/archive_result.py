@@ -43,33 +43,29 @@ def result_lines(summary: Summary, output: str) -> Iterator[str]:
 def complaints(summary: Summary, output: str) -> Iterator[str]:
     """A line for each input of which something is missing in the dataset, and for clocks that disagree."""
     from analyser.archive.intake.arriving import is_by_choice
-    from reports.formats.printable import visible
 
     for one in summary.aside:
         if not is_by_choice(one.reason or ""):
-            yield visible(f"set aside: {one.reason or one.path}")
+            yield f"set aside: {one.reason or one.path}"
     for one in summary.files:
         if one.reason is not None:
             named = one.reason if one.reason.startswith(one.path) else f"{one.path}: {one.reason}"
-            yield visible(f"cannot read all of {named}")
+            yield f"cannot read all of {named}"
     if summary.run is not None:
-        yield from (visible(sentence) for sentence in _clock_sentences(output))
+        yield from _clock_sentences(output)
 
 
 def notes(summary: Summary) -> Iterator[str]:
     """A line for each capture that is left out for its time, or for a later run."""
     from analyser.archive.intake.arriving import is_by_choice
-    from reports.formats.printable import visible
 
-    yield from (visible(f"note: {one.reason}") for one in summary.aside if is_by_choice(one.reason or ""))
+    yield from (f"note: {one.reason}" for one in summary.aside if is_by_choice(one.reason or ""))
 
 
 def status_of(summary: Summary, output: str) -> Status:
     """SOME_INPUT_UNREAD when something is missing in the dataset that the caller wanted in it."""
     from analyser.archive.intake.arriving import is_by_choice
 
-    if any(failure.is_own_fault for failure in summary.failures):
-        return Status.OWN_FAULT
     held = _held_keys(output)
     missing = [one for one in summary.aside if one.key not in held and not is_by_choice(one.reason or "")]
     return Status.SOME_INPUT_UNREAD if missing or any(one.reason for one in summary.files) else Status.DONE

@@ -25,16 +25,16 @@ def check_condition(where: str | None, table: str) -> None:
             for condition in (f"({where}\n)", f"{where}\n"):
                 con.execute(f'SELECT count(*) FROM "{table}" WHERE {condition}')
         except duckdb.Error as error:
-            raise CallerError(condition_error(str(error), table)) from None
+            raise CallerError(*condition_error(str(error), table)) from None
 
 
-def condition_error(message: str, table: str) -> str:
+def condition_error(message: str, table: str) -> tuple[str, str]:
     """DuckDB's message without its drawing of the query, and the columns there are."""
     from analyser.registry.tables import ALL_TABLES
 
     sentence = " ".join(message.split("\n\n", maxsplit=1)[0].split())
     columns = ", ".join(ALL_TABLES[table].column_names())
-    return f"--where: {sentence}{_quoting_hint(sentence, table)}\ncolumns of {table}: {columns}"
+    return f"--where: {sentence}{_quoting_hint(sentence, table)}", f"columns of {table}: {columns}"
 
 
 def _quoting_hint(sentence: str, table: str) -> str:

@@ -45,7 +45,6 @@ def crosscheck(
     if any(name == "-" or (os.path.exists(name) and not _is_plain(name)) for name in captures):
         raise CallerError("crosscheck reads a capture twice, which a pipe cannot: write it to a file first")
     from analyser.crosscheck import TABLES, TsharkError, cross_check, find_tshark
-    from reports.formats.printable import visible
 
     try:
         tshark = find_tshark()
@@ -56,9 +55,9 @@ def crosscheck(
         result = cross_check(analysis, tshark, _paths(captures), with_fields=fields)
         _write(result, form, output)
         for sentence in result.unread:
-            complain(visible(sentence))
+            complain(sentence)
         for sentence in () if quiet else result.remarks:
-            say(f"note: {visible(sentence)}")
+            say(f"note: {sentence}")
         if fail_on is not None and result.disagreeing:
             return Status.FAIL_ON_MET
         return Status.SOME_INPUT_UNREAD if result.unread else status_of(analysis)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shutil
 import sys
-import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from importlib.util import find_spec
@@ -93,10 +92,11 @@ def _files(captures: Sequence[str]) -> Iterator[list[str]]:
     """The captures, standard input as a file. CallerError when none of them can be read."""
     from analyser.archive.dataset.dataset import one_dataset
     from analyser.capture import CaptureError, open_captures
+    from analyser.own_files import TemporaryFolder
     from app.dashboard.snapshots import is_live
 
     check_standard_input(captures)
-    with tempfile.TemporaryDirectory(prefix="wirewitness-") as folder:
+    with TemporaryFolder() as folder:
         paths = [_file(name, Path(folder)) for name in captures]
         wrong: list[str] = []
         try:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import sys
-import tempfile
 import zipfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -131,10 +130,25 @@ def _evidence(analysis: Analysis, finding: str) -> list[dict[str, Any]]:
     rows = analysis.arrow("findings").select(["finding_id", "evidence"]).to_pylist()
     for row in rows:
         if row["finding_id"] == finding:
-            found: list[dict[str, Any]] = json.loads(row["evidence"])
+            found = _items(row["evidence"])
+            if found is None:
+                raise CallerError(f"the evidence of finding {finding!r} is damaged")
             return found
     hint = "`wirewitness table findings CAPTURE --columns finding_id,code` lists them"
     raise CallerError(f"no finding {finding!r}; {hint}")
+
+
+def _items(text: str | None) -> list[dict[str, Any]] | None:
+    """The packets of a finding; None for text that no rule wrote, in a dataset of somebody else."""
+    try:
+        found = json.loads(text or "")
+    except (ValueError, RecursionError):
+        return None
+    if not isinstance(found, list) or not all(isinstance(one, dict) for one in found):
+        return None
+    kinds = {"file": str, "packet": int, "message_id": str}
+    right = all(isinstance(one.get(name), kind | None) for one in found for name, kind in kinds.items())
+    return found if right else None
 
 
 def _write(index: Index, choice: Choice, output: str) -> int:
@@ -171,11 +185,13 @@ def _written(packets: Any, file: BinaryIO, output: str) -> Any:
 @contextmanager
 def _new_bundle(target: Path) -> Iterator[Path]:
     """A folder to fill; a zip file is made of it when the target's name ends so."""
+    from analyser.own_files import TemporaryFolder, part_of
+
     if target.suffix.lower() != ".zip":
-        target.mkdir()
-        yield target
+        with part_of(target, folder=True) as folder:
+            yield folder
         return
-    with tempfile.TemporaryDirectory(prefix="wirewitness-") as folder:
+    with TemporaryFolder() as folder:
         yield Path(folder)
         with whole_file(str(target)) as path, zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as packed:
             for file in sorted(Path(folder).iterdir()):

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import os
 import sys
-import traceback
 from collections.abc import Callable
 from contextlib import suppress
 from enum import IntEnum
+from io import StringIO
 from typing import Any, TextIO
 
 import click
 
-# What DuckDB raises when Ctrl-C comes while it runs a query.
-_DUCKDB_INTERRUPTED = "Query interrupted"
+from app.cli.interrupts import interrupted, raise_no_more
+
+# What commands find in their context when the process is this program's own, so that they may give its rights up.
+OWN_PROCESS = object()
 
 
 class Status(IntEnum):
@@ -28,13 +30,19 @@ class Status(IntEnum):
 
 
 class CallerError(click.ClickException):
-    """The caller's mistake: what to mend, in one clear line; further lines are hints."""
+    """The caller's mistake: what to mend, in one clear line; hints follow on lines of their own."""
 
     exit_code = Status.USAGE
 
+    def __init__(self, message: str, *hints: str) -> None:
+        super().__init__(message)
+        self.hints = hints
+
     def show(self, file: Any = None) -> None:
-        """The message on standard error."""
+        """The message and its hints on standard error."""
         complain(self.message)
+        for hint in self.hints:
+            say(hint)
 
 
 def complain(text: str) -> None:
@@ -43,11 +51,28 @@ def complain(text: str) -> None:
 
 
 def say(text: str) -> None:
-    """A line on standard error; when nobody reads it any more, that is no reason to fail."""
+    """A line on standard error, always one: names in it can neither begin another nor steer the terminal. When nobody
+    reads it any more, that is no reason to fail."""
+    from reports.formats.printable import visible
+
+    _write_line(visible(text))
+
+
+def _write_line(text: str) -> None:
     try:
         click.echo(text, err=True)
     except OSError:
         silence(sys.stderr)
+
+
+def _show(error: click.ClickException) -> None:
+    """What click says of wrong usage, line by line; what was given and is quoted in it stays on its line."""
+    from reports.formats.printable import visible
+
+    told = StringIO()
+    error.show(told)
+    for line in told.getvalue().rstrip("\n").replace(error.message, visible(error.message)).split("\n"):
+        say(line)
 
 
 def silence(stream: TextIO) -> None:
@@ -62,26 +87,49 @@ def guarded(run: Callable[[], Any], *, debug: bool) -> int:
     """Exit status of `run`; every exception becomes a status and its line."""
     try:
         result = run()
-    except click.ClickException as error:
-        error.show()
-        return Status.USAGE
     except SystemExit:
-        return Status.DONE  # click's own ending when help was written to a closed pipe
+        result = Status.DONE  # click's own ending when help was written to a closed pipe
     except (click.Abort, KeyboardInterrupt):
-        complain("interrupted")
-        return Status.INTERRUPTED
-    except Exception as error:  # the last resort: our own fault is a line and a status, not a traceback
-        if isinstance(error, RuntimeError) and str(error) == _DUCKDB_INTERRUPTED:
-            complain("interrupted")
-            return Status.INTERRUPTED
-        return _own_fault(error, debug=debug)
+        return _interrupted_status()
+    except Exception as error:
+        # What comes after a Ctrl-C comes of it, as a query that it broke off; or Ctrl-C was first and has yet to arrive.
+        return _interrupted_status() if interrupted() or _broken_off(error) else _failed(error, debug=debug)
+    if interrupted():
+        return _interrupted_status()
     return int(result) if isinstance(result, int) else Status.DONE
 
 
+def _broken_off(error: Exception) -> bool:
+    if not isinstance(error, RuntimeError):
+        return False
+    from analyser.faults import DUCKDB_INTERRUPTED
+
+    return str(error) == DUCKDB_INTERRUPTED
+
+
+def _failed(error: Exception, *, debug: bool) -> int:
+    if isinstance(error, CallerError):
+        error.show()
+        return Status.USAGE
+    if isinstance(error, click.ClickException):
+        _show(error)
+        return Status.USAGE
+    return _own_fault(error, debug=debug)  # the last resort: our own fault is a line and a status, not a traceback
+
+
+def _interrupted_status() -> int:
+    """Nothing is imported for the line: it comes at once, and once, whatever was broken off."""
+    raise_no_more()
+    _write_line("wirewitness: interrupted")
+    return Status.INTERRUPTED
+
+
 def _own_fault(error: Exception, *, debug: bool) -> int:
+    from analyser.faults import described, trace_lines
+
     if debug:
-        say("".join(traceback.format_exception(error)).rstrip())
-    first_line = (str(error).splitlines() or [""])[0]
+        for line in trace_lines(error):
+            say(line)
     hint = "" if debug else "; run again with --debug for the trace"
-    complain(f"internal error, please report it: {type(error).__name__}: {first_line}{hint}")
+    complain(f"internal error, please report it: {described(error)}{hint}")
     return Status.OWN_FAULT

@@ -16,7 +16,7 @@ from app.cli.options import TimeType, output_option, reading_options
 from app.cli.output import check_output
 from app.cli.reading import open_analysis, status_of
 from app.cli.results import write_blocks, write_query
-from app.cli.rows import check_format, format_option, limit_option
+from app.cli.rows import checked_form, format_option, limit_option
 
 if TYPE_CHECKING:
     from analyser.tables.analysis import Analysis
@@ -66,21 +66,26 @@ _GROUPS = _Command(
         "members": "Members instead of partitions: client, address, generations, what each has.",
         "rebalances": "What set each rebalance off, whom it waited for, what moved.",
         "start-up": "The way of each consumer to its first commit, and where it stopped.",
+        "share-offsets": "Share groups: where each partition starts, and its lag as a broker told it.",
         _OVER_TIME: "Offsets, lag and committers by time.",
     },
     """Show consumer groups as kafka-consumer-groups --describe does, and who committed last.
 
-    A row is a partition of a group: the offset that stands in the broker after the last accepted commit (- where none
-    was seen), the end of the log as answers told it, the consumer that the partition is assigned to, and BY, how many
-    committers (address, client id, member id) wrote it. LAST COMMITTER is told of groups in which it is another one.
-    Above stands how the group is, as --state tells it.
+    A row is a partition of a group, committed, assigned or read: the offset that stands in the broker after the last
+    accepted commit, the end of the log as answers told it, and the consumer that has the partition: who was assigned
+    it, or who reads it where no assignment was seen; - where nothing is known, or nobody has it. BY: how many
+    committers (address, client id, member id) wrote it. LAG-TIME: since the log end passed the stored offset, at least.
+    LOG-END-AGE: since the log end was told, up to --at or the end of the capture. LAST-COMMITTER is told of groups in
+    which it is another one than the consumer. Narrow terminals show fewer columns, the same of all groups; csv and
+    jsonl have all of them (lag_ms, log_end_age_ms). Above stands how the group is, as --state tells it.
 
     With --state a row is a group, as kafka-consumer-groups --describe --state: its state as the broker names it,
     classic, consumer (KIP-848), share or streams, the protocol of its members (consumer, connect, ...), assignor,
     generation or epoch, members, coordinator. With --changes a row is a state that a group was in, and how long. What
     no packet tells is empty in csv and null in jsonl.
 
-    With --members a row is a member, as --describe --members --verbose, with what it has and how its membership ended.
+    With --members a row is a member, as --describe --members --verbose, with the topics it wants to read, what it has
+    and how its membership ended.
 
     With --rebalances a row is a rebalance: what set it off, the member that all waited for and how long, how many
     partitions moved, and the longest pause of a member from its JoinGroup to its part. csv and jsonl have the
@@ -88,6 +93,10 @@ _GROUPS = _Command(
 
     With --start-up a row is a consumer that began in the capture: the requests on its way to the first commit with the
     ms until each was answered, and what failed where it stopped.
+
+    With --share-offsets a row is a partition of a share group, as kafka-share-groups --describe: where it starts, by
+    the newest answer to anybody, brokers among themselves included, and the lag that a DescribeShareGroupOffsets told
+    (at ts_lag in csv and jsonl); - where none did since it starts there.
 
     \b
     Examples:
@@ -99,7 +108,8 @@ _GROUPS = _Command(
       wirewitness groups incident.pcapng --changes --group payments
       wirewitness groups incident.pcapng --rebalances --group payments
       wirewitness groups incident.pcapng --rebalances --format jsonl --output rebalances.jsonl
-      wirewitness groups incident.pcapng --start-up""",
+      wirewitness groups incident.pcapng --start-up
+      wirewitness groups incident.pcapng --share-offsets --at 2026-03-01T03:12:00""",
     "No consumer group was seen to do that.",
     ("", "members"),
 )  # fmt: skip
@@ -153,6 +163,10 @@ _CLIENTS = _Command(
     },
     """Show Kafka's clients: library and version, connections, requests, errors, latency in ms.
 
+    ERRORS are answers with an error. NO ANSWER, here and in reports, are requests that got none although one was due:
+    not those that a client leaves behind when it goes, that the capture ends within 30 s of, or whose connection lacks
+    bytes or a side. ERRORS of clients in a report counts both.
+
     Latencies leave out requests that ask the server to wait, for data or members (exchanges.awaitable).
 
     \b
@@ -170,6 +184,7 @@ def _command(made: _Command) -> click.Command:
 
     def run(*, captures: tuple[str, ...], **given: Any) -> Status:
         flag = _one_flag([name for name in made.flags if given.pop(_parameter(name))])
+        given["form"] = checked_form(given["form"], given["output"], raw=given.pop("raw"))
         wanted = _Wanted(flag, *(given.pop(name) for name in ("names", "at", "step", "form", "limit", "output")))
         return _run(made, captures, wanted, given)
 
@@ -207,7 +222,6 @@ def _options(made: _Command) -> list[Callable[..., Any]]:
 
 
 def _run(made: _Command, captures: tuple[str, ...], wanted: _Wanted, reading: dict[str, Any]) -> Status:
-    check_format(wanted.form, wanted.output)
     check_output(wanted.output, captures)
     from reports.questions.kafka_views import VIEWS, view_sql
 
@@ -219,7 +233,8 @@ def _run(made: _Command, captures: tuple[str, ...], wanted: _Wanted, reading: di
     head = VIEWS[made.name].get(_STATE) if wanted.form == "table" and wanted.flag in made.headed else None
     tables = {*view.tables, *(["exchanges"] if over_time else []), *(head.tables if head else ())}
     with open_analysis(captures, sorted(tables), reading) as analysis:
-        chosen = partial(view_sql, column=made.column, names=wanted.names, until_ns=wanted.at_ns, limit=wanted.limit)
+        times = partial(view_sql, until_ns=wanted.at_ns, now_ns=analysis.options.to_ns)
+        chosen = partial(times, column=made.column, names=wanted.names, limit=wanted.limit)
         sql = chosen(view, width_ns=_width_ns(analysis, wanted.step_s) if over_time else 1)
         if wanted.form == "table":
             from reports.questions.source import rows

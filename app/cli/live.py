@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from app.cli.failure import CallerError, Status, complain
+from app.cli.failure import OWN_PROCESS, CallerError, Status, complain
 from app.cli.live_options import DurationType, PortsType, RotationType, capture_job, check_options
 from app.cli.options import topic_id_option
 from app.cli.output import check_output, colour_wanted, result_sink, terminal_width
@@ -118,12 +118,14 @@ def run_live(
 
     job: interfaces, else `read` names a stream. keep: seconds that rows stay. tables: None for those of a report.
     """
+    from analyser.live.confined import Confinement
     from analyser.live.rolling import Kept
     from analyser.live.session import Session
     from app.cli.options import read_options
     from app.dashboard.snapshots import SHARED_TABLES
     from reports.sections.protocols import REPORT_TABLES
 
+    confinement = Confinement() if click.get_current_context().obj is OWN_PROCESS else None
     options = read_options(**reading, from_ns=None, to_ns=None)
     kept = Kept(age_ns=int(keep * 1e9))
     stops: list[Callable[[bool], None]] = []
@@ -144,6 +146,8 @@ def run_live(
     session.pipeline.keep_fresh = output.wants_exchanges
     with ExitStack() as opened:
         sources = _sources(job, read, session, stops, opened)
+        if confinement is not None:
+            confinement.begin(*(() if shared is None else (shared.descriptor, [shared.place.parent])))
         with _stopped_by_signals(session):
             analysis = session.run(sources)
     if shared is not None:

@@ -84,7 +84,7 @@ def capture_job(
 
     text = both(filter_text, of_ports(ports))
     if not may_capture():
-        raise CallerError(_how_to_capture(interfaces, text))
+        raise CallerError(*_how_to_capture(interfaces, text))
     try:
         kinds = {interface_facts(name)[0] for name in interfaces}
         if text and len(kinds) > 1:
@@ -116,14 +116,16 @@ def check_options(interfaces: Sequence[str], read: str | None, only_interfaces: 
         check_standard_input([read], "-r -")
 
 
-def _how_to_capture(interfaces: Sequence[str], text: str) -> str:
+def _how_to_capture(interfaces: Sequence[str], text: str) -> tuple[str, ...]:
     """The pipe first: it works at once and gives no right to this program."""
     quoted = f" '{text}'" if text else ""
     pipe = f"  sudo tcpdump -i {interfaces[0]} -U -w -{quoted} | wirewitness live -r -"
     if sys.platform != "linux":
-        return f"interfaces are captured on Linux only; elsewhere let tcpdump do it:\n{pipe}"
+        return "interfaces are captured on Linux only; elsewhere let tcpdump do it:", pipe
     grant = f"  sudo setcap cap_net_raw+ep {os.path.realpath(sys.executable)}"
     return (
-        f"no right to capture on {', '.join(interfaces)}; let a program that has it do that:\n{pipe}\n"
-        f"or grant it (CAP_NET_RAW) to this Python, and so to all who may run it:\n{grant}"
+        f"no right to capture on {', '.join(interfaces)}; let a program that has it do that:",
+        pipe,
+        "or grant it (CAP_NET_RAW) to this Python, and so to all who may run it:",
+        grant,
     )

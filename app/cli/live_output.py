@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Protocol
 
-from app.cli.failure import say
+from app.cli.failure import complain, say
 from app.cli.output import Write, colour_wanted, flush_output, result_sink
 
 if TYPE_CHECKING:
@@ -94,13 +94,11 @@ class TextLines:
         return None
 
     def show(self, session: Session) -> None:
-        from reports.formats.printable import visible
-
         _say_lines(session)
         for news in [] if self._quiet else session.news:
             row = news.finding
             maybe = " (provisional)" if row["provisional"] else ""
-            say(f"{_STATE_OF_EVENT[news.what]}{row['severity']} {row['code']}{maybe}: {visible(row['sentence'])}")
+            say(f"{_STATE_OF_EVENT[news.what]}{row['severity']} {row['code']}{maybe}: {row['sentence']}")
 
 
 class JsonLines:
@@ -124,10 +122,8 @@ class JsonLines:
 
 
 def _say_lines(session: Session) -> None:
-    from reports.formats.printable import visible
-
     for line in session.lines:
-        say(f"wirewitness: {visible(line)}")
+        complain(line)
 
 
 def _exchange_lines(session: Session) -> Iterator[bytes]:
@@ -147,6 +143,7 @@ def _exchange_lines(session: Session) -> Iterator[bytes]:
 
 
 def _finding_line(news: News) -> bytes:
+    from analyser.words import json_text
     from reports.formats.values import time_text
 
     row = dict(news.finding)
@@ -155,4 +152,4 @@ def _finding_line(news: News) -> bytes:
     for name in ("evidence", "numbers"):
         row[name] = json.loads(row[name])
     told = {"type": "finding", "event": news.what, **row}
-    return json.dumps(told, ensure_ascii=False).replace("\x7f", "\\u007f").encode("utf-8", "backslashreplace") + b"\n"
+    return json_text(told).encode() + b"\n"

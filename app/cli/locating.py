@@ -6,7 +6,6 @@ Standard input and pipes can be read once only, so they are copied to a temporar
 from __future__ import annotations
 
 import shutil
-import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
@@ -83,8 +82,9 @@ def _readable_twice(source: Source, stack: ExitStack) -> Source:
     if source.path is not None and source.path.is_file():
         return source
     from analyser.capture.opening import probe
+    from analyser.own_files import TemporaryFolder
 
-    path = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="wirewitness-"))) / "capture"
+    path = Path(stack.enter_context(TemporaryFolder())) / "capture"
     with source.open() as stream, path.open("wb") as copy:
         shutil.copyfileobj(stream, copy)
     whole = replace(source, path=path, stream=None)

@@ -17,7 +17,8 @@ from app.cli.crosscheck import crosscheck
 from app.cli.dashboard import dashboard
 from app.cli.detectors import detectors
 from app.cli.extract import extract
-from app.cli.failure import guarded
+from app.cli.failure import OWN_PROCESS, guarded
+from app.cli.interrupts import note_interrupts
 from app.cli.kafka_views import brokers, clients, groups, topics
 from app.cli.live import live
 from app.cli.otel import otel
@@ -38,7 +39,7 @@ class GuardedGroup(click.Group):
         given = list(sys.argv[1:] if args is None else args)
         extra.pop("standalone_mode", None)
         if "--debug" in given:
-            from analyser.decoding.faults import FAULTS, TRACE
+            from analyser.faults import FAULTS, TRACE
 
             os.environ.setdefault(FAULTS, TRACE)  # read where a fault is met, in processes that help too
         run = super().main
@@ -110,4 +111,5 @@ def main() -> None:
     """Runs `wirewitness` with the program's arguments."""
     # Arrow's own allocators keep 60 MiB more and are no quicker here; processes that are started take it over.
     os.environ.setdefault("ARROW_DEFAULT_MEMORY_POOL", "system")
-    cli(prog_name="wirewitness")
+    note_interrupts()
+    cli(prog_name="wirewitness", obj=OWN_PROCESS)

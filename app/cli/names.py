@@ -15,16 +15,16 @@ def checked_name(name: str, known: Collection[str], kind: str) -> str:
     found = by_lower.get(name.lower())
     if found is not None:
         return found
-    raise CallerError(unknown_name(name, known, kind))
+    raise CallerError(*unknown_name(name, known, kind))
 
 
-def unknown_name(name: str, known: Collection[str], kind: str) -> str:
-    """Sentence for an unknown name: what is near, and what there is."""
+def unknown_name(name: str, known: Collection[str], kind: str) -> tuple[str, str]:
+    """Lines about an unknown name: what is near, and what there is."""
     lower = {candidate.lower(): candidate for candidate in known}
     near = [lower[match] for match in get_close_matches(name.lower(), list(lower), n=3, cutoff=0.6)]
     hint = f"; did you mean {' or '.join(near)}?" if near else ""
     listing = ", ".join(sorted(known)) or "none in this version"
-    return f"unknown {kind} {name!r}{hint}\nknown: {listing}"
+    return f"unknown {kind} {name!r}{hint}", f"known: {listing}"
 
 
 def checked_columns(columns: str | None, table: str) -> list[str]:

@@ -16,8 +16,7 @@ import pyarrow as pa
 from analyser.otel.exchanges import batches_of
 from analyser.otel.export import ExportError, json_lines, send
 from analyser.otel.spans import spans
-from app.cli.failure import say
-from reports.formats.printable import visible
+from app.cli.failure import complain
 
 if TYPE_CHECKING:
     from opentelemetry.sdk.resources import Resource
@@ -52,7 +51,7 @@ class SpanOutput:
     def show(self, session: Session) -> None:
         """Note what is new; hand on what was answered."""
         for line in session.lines:
-            say(f"wirewitness: {visible(line)}")
+            complain(line)
         if session.view is not None and session.view is not self._answered:
             self._answered = session.view
             pieces, rows = session.view
@@ -68,7 +67,7 @@ class SpanOutput:
         """The exchanges that nobody was asked for yet."""
         self._take(self.view(analysis)[1])
         if self.left_out:
-            say(f"wirewitness: {self.left_out:,} exchanges are in no span: the analysis was too far behind")
+            complain(f"{self.left_out:,} exchanges are in no span: the analysis was too far behind")
 
 
 class Sender:
@@ -111,7 +110,7 @@ class Sender:
                 self.sent += error.sent
                 self.lost += _count(rows) - error.sent
                 if self.error is None or str(self.error) != str(error):
-                    say(f"wirewitness: {error}")
+                    complain(str(error))
                 self.error = error
                 given_up = self._closing
             except Exception as error:  # our own fault: `close` raises it

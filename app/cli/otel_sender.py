@@ -71,17 +71,20 @@ class SenderProgram:
 
     def kill(self) -> None:
         """End it, whatever it is doing; nothing where it has ended."""
-        self._process.kill()
+        with suppress(PermissionError):  # it may be root's, and this process not any more; it ends with its input
+            self._process.kill()
         self._process.wait()
 
 
 def main() -> None:
-    """Take rows until standard input ends, and send what is left."""
+    """Take rows until standard input ends, and send what is left; without rights, since rows are a stranger's."""
+    from analyser.otel.confined import confined
     from analyser.otel.spans import resource
     from app.cli.otel_live import Sender
 
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     service_name, url = sys.argv[1:]
+    confined()
     sender = Sender(resource(service_name), url)
     for rows in _messages(sys.stdin.buffer):
         sender.take(rows)

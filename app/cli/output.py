@@ -9,9 +9,8 @@ from __future__ import annotations
 import os
 import shutil
 import sys
-import uuid
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
 
@@ -49,14 +48,10 @@ def whole_file(output: str) -> Iterator[Path]:
     if target.exists() and not target.is_file():
         yield target  # a device or a named pipe cannot be replaced
         return
-    temporary = target.with_name(f".{target.name}.{uuid.uuid4().hex[:8]}.part")
-    try:
-        yield temporary
-        temporary.replace(target)
-    except BaseException:
-        with suppress(OSError):
-            temporary.unlink(missing_ok=True)
-        raise
+    from analyser.own_files import part_of
+
+    with part_of(target) as part:
+        yield part
 
 
 def check_output(output: str | None, captures: Sequence[str], option: str = "--output") -> None:
@@ -66,6 +61,10 @@ def check_output(output: str | None, captures: Sequence[str], option: str = "--o
     """
     if output is None:
         return
+    from analyser.own_files import is_planted
+
+    if is_planted(output):
+        raise CallerError(f"{option} {output}: that is a link of somebody else, in a folder where all may write")
     target = Path(os.path.realpath(output))
     if target.is_dir():
         raise CallerError(f"{option} {output}: that is a directory")

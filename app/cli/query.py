@@ -12,7 +12,7 @@ from app.cli.options import output_option, reading_options
 from app.cli.output import check_output
 from app.cli.reading import open_analysis, status_of
 from app.cli.results import write_query
-from app.cli.rows import check_format, format_option, limit_option, payload_option
+from app.cli.rows import checked_form, format_option, limit_option, payload_option
 
 
 @click.command(short_help="Answer one SQL SELECT over all tables.")
@@ -28,6 +28,7 @@ def query(
     captures: tuple[str, ...],
     sql: str,
     form: str,
+    raw: bool,
     limit: int | None,
     output: str | None,
     **reading: Any,
@@ -45,7 +46,7 @@ def query(
       wirewitness query a.pcapng b.pcapng "select client_id, max(committed_offset) from kafka_offset_commits
         where topic = 'payments' group by all" --format csv
     """  # fmt: skip
-    check_format(form, output)
+    form = checked_form(form, output, raw=raw)
     tables = _tables_of(sql, [*captures])
     check_output(output, captures)
     with open_analysis(captures, tables, reading) as analysis:
@@ -69,7 +70,8 @@ def _tables_of(sql: str, captures: list[str]) -> list[str]:
     except QueryError as error:
         missing = missing_table(error)
         if missing is not None:
-            raise CallerError(f"query: {unknown_name(missing, ALL_TABLES, 'table')}") from error
+            unknown, known = unknown_name(missing, ALL_TABLES, "table")
+            raise CallerError(f"query: {unknown}", known) from error
         hint = "; the query is the last argument" if any(" " in capture for capture in captures) else ""
         raise CallerError(f"query: {error}{hint}") from error
     return [*named, *(sorted(tables_needed()) if "findings" in named else [])]

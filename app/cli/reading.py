@@ -52,15 +52,16 @@ def check_standard_input(captures: Sequence[str], named: str = "-") -> None:
 
 
 def status_of(analysis: Analysis) -> Status:
-    """DONE, SOME_INPUT_UNREAD, or OWN_FAULT when a detector broke: the output stands, but findings may be missing."""
-    faults = [complain_of_failure(failure) for failure in analysis.failures]
-    if any(faults):
-        return Status.OWN_FAULT
+    """DONE or SOME_INPUT_UNREAD. A line says what broke on the way: the output stands, but some may be missing."""
+    for failure in analysis.failures:
+        complain_of_failure(failure)
+    for fault in analysis.faults:
+        complain(fault)
     return Status.SOME_INPUT_UNREAD if analysis.unread else Status.DONE
 
 
-def complain_of_failure(failure: Failure) -> bool:
-    """Says what a detector could not look at; True when that is our own fault."""
+def complain_of_failure(failure: Failure) -> None:
+    """Says what a detector could not look at."""
     from analyser.detectors import DETECTORS
     from analyser.detectors.findings import subject_text
 
@@ -69,18 +70,15 @@ def complain_of_failure(failure: Failure) -> bool:
     else:
         about = subject_text(**dict(zip(DETECTORS[failure.code].partition_by, failure.key, strict=False)))
         complain(f"detector {failure.code} did not look at {about or 'the capture'}: {failure.error}")
-    return failure.is_own_fault
 
 
 def report_inputs(analysis: Analysis, *, quiet: bool) -> None:
     """Lines about inputs that were not read, and remarks on the others."""
-    from reports.formats.printable import visible
-
     for unread in analysis.unread:
-        complain(f"cannot read {visible(_named(unread.path, unread.reason))}")
+        complain(f"cannot read {_named(unread.path, unread.reason)}")
     if not quiet:
         for remark in analysis.remarks:
-            say(f"note: {visible(remark)}")
+            say(f"note: {remark}")
 
 
 def _named(path: str, reason: str) -> str:

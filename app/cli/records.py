@@ -14,7 +14,7 @@ from app.cli.output import check_output
 from app.cli.reading import open_analysis, status_of
 from app.cli.rows import (
     Selection,
-    check_format,
+    checked_form,
     columns_option,
     format_option,
     limit_option,
@@ -56,6 +56,7 @@ def records(
     to_offset: int | None,
     api: str | None,
     form: str,
+    raw: bool,
     columns: str | None,
     where: str | None,
     limit: int | None,
@@ -76,7 +77,7 @@ def records(
       wirewitness records incident.pcapng --where "not crc_ok or error is not null"
       wirewitness records incident.pcapng --payload --format parquet --output records.parquet
     """  # fmt: skip
-    check_format(form, output)
+    form = checked_form(form, output, raw=raw)
     shown = columns or (_PAYLOAD if reading["payload"] else _SIZES)
     check_condition(where, TABLE)
     from analyser.registry.queries import literal

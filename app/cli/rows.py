@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
@@ -17,6 +17,9 @@ if TYPE_CHECKING:
     from analyser.tables.analysis import Analysis
 
 
+RAW_CSV = "csv --raw"
+
+
 class Selection(NamedTuple):
     """Which rows and columns of which table."""
 
@@ -26,7 +29,7 @@ class Selection(NamedTuple):
     limit: int | None
 
 
-format_option = click.option(
+_form_option = click.option(
     "--format",
     "form",
     type=click.Choice(["table", "csv", "jsonl", "parquet"]),
@@ -34,6 +37,16 @@ format_option = click.option(
     show_default=True,
     help="parquet needs --output.",
 )
+_raw_option = click.option(
+    "--raw", is_flag=True, help="csv with the exact text; else what a spreadsheet would calculate begins with '."
+)
+
+
+def format_option(command: Callable[..., Any]) -> Callable[..., Any]:
+    """--format and --raw."""
+    return _form_option(_raw_option(command))
+
+
 limit_option = click.option("--limit", type=click.IntRange(min=0), metavar="N", help="At most N rows.")
 columns_option = click.option("--columns", metavar="A,B", help="Only these columns, in this order.")
 where_option = click.option("--where", metavar="CONDITION", help="Only rows for which this DuckDB SQL condition holds.")
@@ -42,10 +55,13 @@ payload_option = click.option(
 )
 
 
-def check_format(form: str, output: str | None) -> None:
-    """A usage error for a format that cannot go to standard output."""
+def checked_form(form: str, output: str | None, *, raw: bool) -> str:
+    """The format, RAW_CSV where the exact text is wanted. A usage error for what does not go together."""
     if form == "parquet" and output is None:
         raise click.UsageError("--format parquet needs --output FILE")
+    if raw and form != "csv":
+        raise click.UsageError("--raw is for --format csv; jsonl and parquet are always exact")
+    return RAW_CSV if raw else form
 
 
 def write_rows(analysis: Analysis, selection: Selection, form: str, output: str | None) -> None:
@@ -63,7 +79,7 @@ def write_rows(analysis: Analysis, selection: Selection, form: str, output: str 
             for piece in _pieces(analysis, selection, form, None if output else width_limit()):
                 write(piece)
     except QueryError as error:
-        raise CallerError(condition_error(str(error), selection.table)) from error
+        raise CallerError(*condition_error(str(error), selection.table)) from error
 
 
 def _pieces(analysis: Analysis, selection: Selection, form: str, width: int | None) -> Iterator[bytes]:
@@ -79,8 +95,8 @@ def formatted(
     from reports.formats.aligned import aligned_pieces
     from reports.formats.rows import csv_pieces, jsonl_pieces
 
-    if form == "csv":
-        return csv_pieces(batches, columns)
+    if form in {"csv", RAW_CSV}:
+        return csv_pieces(batches, columns, raw=form == RAW_CSV)
     if form == "jsonl":
         return jsonl_pieces(table, batches, columns)
     return aligned_pieces(batches, columns, width)

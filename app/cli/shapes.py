@@ -11,7 +11,7 @@ from app.cli.options import output_option, reading_options
 from app.cli.output import check_output
 from app.cli.reading import open_analysis, status_of
 from app.cli.results import write_blocks, write_query
-from app.cli.rows import check_format, format_option, limit_option
+from app.cli.rows import checked_form, format_option, limit_option
 
 
 @click.command(short_help="Group MongoDB commands by query shape.")
@@ -31,6 +31,7 @@ def shapes(
     sort: str,
     every: bool,
     form: str,
+    raw: bool,
     limit: int | None,
     output: str | None,
     **reading: Any,
@@ -46,7 +47,7 @@ def shapes(
       wirewitness shapes incident.pcapng --sort count --limit 10
       wirewitness shapes incident.pcapng --format csv --output shapes.csv
     """
-    check_format(form, output)
+    form = checked_form(form, output, raw=raw)
     check_output(output, captures)
     from reports.sections.shapes import shape_blocks, shapes_sql
 

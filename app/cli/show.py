@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -99,9 +98,10 @@ def _pieces(index: Index, rows: list[MessageRow], form: str, hex_bytes: int, *, 
 
     if form == "json":
         from analyser.registry.tables import SCHEMA_VERSION
+        from analyser.words import json_text
 
         values = [json_value(_view(index, row, payload=payload), hex_bytes) for row in rows]
-        yield json.dumps({"schema_version": SCHEMA_VERSION, "messages": values}, indent=2, ensure_ascii=False) + "\n"
+        yield json_text({"schema_version": SCHEMA_VERSION, "messages": values}, indent=2) + "\n"
         return
     for place, row in enumerate(rows):
         yield "\n" if place else ""

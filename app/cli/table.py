@@ -14,7 +14,7 @@ from app.cli.output import check_output
 from app.cli.reading import open_analysis, status_of
 from app.cli.rows import (
     Selection,
-    check_format,
+    checked_form,
     columns_option,
     format_option,
     limit_option,
@@ -39,6 +39,7 @@ def table(
     name: str,
     captures: tuple[str, ...],
     form: str,
+    raw: bool,
     columns: str | None,
     where: str | None,
     limit: int | None,
@@ -55,7 +56,7 @@ def table(
       wirewitness table kafka_offset_commits incident.pcapng --where "topic = 'payments' and partition = 3"
       wirewitness table messages incident.pcapng --format parquet --output messages.parquet
     """  # fmt: skip
-    check_format(form, output)
+    form = checked_form(form, output, raw=raw)
     selected = checked_table(name)
     selection = Selection(selected, checked_columns(columns, selected), where, limit)
     check_condition(where, selected)

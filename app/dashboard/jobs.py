@@ -12,7 +12,6 @@ import os
 import shutil
 import subprocess
 import sys
-import tempfile
 import threading
 import weakref
 from collections.abc import Mapping, Sequence
@@ -23,6 +22,7 @@ from typing import Any, NamedTuple
 from analyser.capture import CaptureError, Source, in_time_order, open_captures
 from analyser.evidence.cache import cache_folder, part
 from analyser.evidence.identity import capture_key
+from analyser.own_files import TemporaryFolder
 from app.dashboard.opened import META, reading_options
 
 _ROOT = Path(__file__).resolve().parents[2]
@@ -46,7 +46,7 @@ class Job:
         self.error: str | None = None
         self.cancelled = False
         self.standing = Standing("Starting", None)
-        self._temporary = tempfile.TemporaryDirectory(prefix="wirewitness-")
+        self._temporary = TemporaryFolder()
         environment = {**os.environ, "TMPDIR": self._temporary.name, "PYTHONPATH": import_path()}
         self._process = subprocess.Popen(
             [sys.executable, "-P", "-m", "app.dashboard.worker"],

@@ -17,6 +17,7 @@ from pathlib import Path
 
 import streamlit as st
 
+from analyser.own_files import TemporaryFolder
 from app.dashboard.jobs import import_path
 from app.dashboard.offers import Offer, live_offer
 from app.dashboard.snapshots import is_live, is_running, newest, title_of
@@ -65,7 +66,7 @@ class LiveRuns:
     """The captures that this server started, in a folder that goes with it."""
 
     def __init__(self) -> None:
-        self._folder = tempfile.TemporaryDirectory(prefix="wirewitness-live-")
+        self._folder = TemporaryFolder("live")
         self._runs: dict[str, LiveRun] = {}
         self._number = 0
 

@@ -10,7 +10,6 @@ import hashlib
 import json
 import os
 import re
-import tempfile
 import tomllib
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -19,9 +18,11 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+from analyser.own_files import PREFIX, TemporaryFolder
+
 UPLOAD_LIMIT_MB = 500
-UPLOADS_PREFIX = "wirewitness-uploads-"
-_UPLOAD_FOLDER = re.compile(rf"[^\s'\"]*/{UPLOADS_PREFIX}\w+/[0-9a-f]+/")
+UPLOADS = "uploads"
+_UPLOAD_FOLDER = re.compile(rf"[^\s'\"]*/{PREFIX}{UPLOADS}-\w+/[0-9a-f]+/")
 _RECENT = 12
 _UPLOADS = 6
 _SAMPLES = Path(__file__).resolve().parents[2] / "sample_pcaps"
@@ -92,6 +93,8 @@ def remember(offer: Offer) -> None:
     with suppress(OSError):
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         part = path.with_suffix(".part")
+        part.unlink(missing_ok=True)
+        part.touch(mode=0o600)
         part.write_text(json.dumps([entry, *others][:_RECENT]), encoding="utf-8")
         part.replace(path)
 
@@ -100,7 +103,7 @@ class Uploads:
     """Files that came from browsers, in a folder that goes with the server; the oldest go when there are many."""
 
     def __init__(self) -> None:
-        self._folder = tempfile.TemporaryDirectory(prefix=UPLOADS_PREFIX)
+        self._folder = TemporaryFolder(UPLOADS)
         self._offers: dict[str, Offer] = {}
 
     def add(self, name: str, content: memoryview) -> Offer:
@@ -108,8 +111,9 @@ class Uploads:
         digest = hashlib.blake2b(content, digest_size=6).hexdigest()
         safe = Path(name).name.lstrip(".") or "capture"
         folder = Path(self._folder.name) / digest
-        folder.mkdir(exist_ok=True)
+        folder.mkdir(mode=0o700, exist_ok=True)
         path = folder / safe.encode("utf-8", "replace")[-200:].decode("utf-8", "ignore")
+        path.touch(mode=0o600)
         path.write_bytes(content)
         offer = Offer(f"u{digest}", safe, "", (str(path),), "upload")
         self._offers.pop(offer.id, None)
@@ -155,7 +159,7 @@ def _recent_entries() -> list[dict[str, Any]]:
         return []
     try:
         found = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+    except (OSError, ValueError, RecursionError):
         return []
     return [entry for entry in found if isinstance(entry, dict)] if isinstance(found, list) else []
 

@@ -17,12 +17,13 @@ from typing import Any, TypeVar
 
 import duckdb
 import pyarrow as pa
+import pyarrow.parquet as pq
 
 import analyser
 from analyser.archive.dataset.dataset import Dataset
 from analyser.archive.dataset.manifest import MANIFEST
 from analyser.options import ReadOptions
-from analyser.registry.queries import UnreadableRows, failed, literal, open_connection, quoted
+from analyser.registry.queries import UnreadableRows, failed, literal, open_connection, other_column, quoted
 from analyser.registry.tables import TABLES, arrow_schema
 from reports.questions.source import narrowed, rows
 
@@ -94,11 +95,16 @@ class Opened:
             for name in TABLES:
                 path = folder / f"{name}.parquet"
                 if name in kept["tables"]:
+                    wrong = other_column(connection, name, f"read_parquet({literal(str(path))})")
+                    if wrong is None and _may_be_null(name, path):
+                        wrong = f"{name} has no value where one must be"
+                    if wrong is not None:
+                        raise ValueError(wrong)
                     connection.execute(f"CREATE VIEW {quoted(name)} AS FROM read_parquet({literal(str(path))})")
                 else:
                     connection.register(name, arrow_schema(name).empty_table())
             return cls(folder, kept, connection)
-        except (OSError, ValueError, KeyError, TypeError, duckdb.Error) as error:
+        except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError, duckdb.Error) as error:
             raise TablesDamaged(f"What was kept of its analysis cannot be read: {_line(error)}") from error
 
     @classmethod
@@ -175,6 +181,12 @@ class Opened:
         self._bytes += size
         while self._bytes > _REMEMBERED_BYTES:
             self._bytes -= _size(*self._answers.popitem(last=False))
+
+
+def _may_be_null(name: str, path: Path) -> bool:
+    """Does a file let columns be null that never are?"""
+    found = pq.read_schema(path)
+    return any(found.field(field.name).nullable for field in arrow_schema(name) if not field.nullable)
 
 
 def _line(error: Exception) -> str:

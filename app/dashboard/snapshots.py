@@ -9,12 +9,14 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import stat
 import time
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from analyser.capture.privileges import invoking_user
 from analyser.registry.tables import TABLES
 from analyser.tables.analysis import Analysis
 from app.dashboard.opened import META
@@ -30,23 +32,28 @@ class Snapshots:
     """The writing side. Raises OSError when the folder cannot be made, holds something else, or is being written."""
 
     def __init__(self, folder: Path, title: str, options: Mapping[str, Any]) -> None:
-        folder.mkdir(parents=True, exist_ok=True)
-        names = [one.name for one in folder.iterdir()]
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        with suppress(FileExistsError):
+            folder.mkdir(mode=0o700)
+        self.place, self.descriptor = folder, _opened(folder)
+        names = os.listdir(self.descriptor)
         strangers = [name for name in names if MARK not in names or not _is_ours(name)]
         if strangers:
             raise FileExistsError(f"{folder} holds something else: {strangers[0]}")
         if is_running(folder):
             raise FileExistsError("another live capture writes there; give it a folder of its own")
-        self._folder, self._options = folder, dict(options)
-        for old in [one for one in folder.iterdir() if one.name != MARK]:
+        # Whatever becomes of the path, and whoever this process becomes, this is the folder that was looked at.
+        self._folder = Path(f"/proc/self/fd/{self.descriptor}") if os.path.isdir("/proc/self/fd") else folder
+        self._options = dict(options)
+        for old in [one for one in self._folder.iterdir() if one.name != MARK]:
             _remove(old)
-        _replace(folder / MARK, json.dumps({"title": title, "process": os.getpid()}))
+        _replace(self._folder / MARK, json.dumps({"title": title, "process": os.getpid()}))
 
     def write(self, analysis: Analysis) -> None:
         """Replace the tables by those of this analysis."""
         number = time.time_ns()
         part = self._folder / f"part-{number}"
-        part.mkdir()
+        part.mkdir(mode=0o700)
         for name in analysis.tables():
             analysis.write_parquet(name, part / f"{name}.parquet")
         meta = {"paths": [], "options": self._options, "remarks": analysis.remarks, "unread": [],
@@ -75,46 +82,65 @@ def newest(folder: Path) -> Path | None:
     """The folder with the newest tables; None while there are none."""
     try:
         found = folder / (folder / _CURRENT).read_text(encoding="utf-8").strip()
-    except OSError:
+    except (OSError, ValueError):
         return None
     return found if found.parent == folder and (found / META).is_file() else None
 
 
 def is_running(folder: Path) -> bool:
     """Is it still written?"""
-    process = None
-    with suppress(OSError, ValueError):
-        process = json.loads((folder / MARK).read_text(encoding="utf-8"))["process"]
-    if process is None:
+    process = _marked(folder).get("process")
+    if not isinstance(process, int) or process <= 0:
         return False
     try:
-        os.kill(int(process), 0)
+        os.kill(process, 0)
     except PermissionError:  # it runs as somebody else, who may capture
         return True
-    except OSError:
+    except (OSError, OverflowError):
         return False
     return True
 
 
 def title_of(folder: Path) -> str:
     """What is captured."""
-    with suppress(OSError, ValueError, KeyError):
-        return str(json.loads((folder / MARK).read_text(encoding="utf-8"))["title"])
-    return folder.name
+    return str(_marked(folder).get("title") or folder.name)
+
+
+def _marked(folder: Path) -> dict[str, Any]:
+    """What the folder says of itself; nothing where that is damaged."""
+    with suppress(OSError, ValueError, RecursionError):
+        found = json.loads((folder / MARK).read_text(encoding="utf-8"))
+        return found if isinstance(found, dict) else {}
+    return {}
 
 
 def _is_ours(name: str) -> bool:
     return name in (MARK, _CURRENT, f"{MARK}.new", f"{_CURRENT}.new") or name.startswith(("tables-", "part-"))
 
 
+def _opened(folder: Path) -> int:
+    """The folder's descriptor. PermissionError for one that somebody else can change: links could be planted there."""
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+    facts = os.fstat(descriptor)
+    ours = {os.geteuid(), invoking.uid if (invoking := invoking_user()) is not None else os.geteuid()}
+    if facts.st_uid not in ours or facts.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+        os.close(descriptor)
+        whose = "belongs to somebody else" if facts.st_uid not in ours else "can be changed by others"
+        raise PermissionError(f"that folder {whose}; give it a new one, or one that only you can write to")
+    os.fchmod(descriptor, 0o700)
+    return descriptor
+
+
 def _replace(path: Path, text: str) -> None:
     new = path.with_name(f"{path.name}.new")
-    new.write_text(text, encoding="utf-8")
+    new.unlink(missing_ok=True)
+    with open(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600), "w", encoding="utf-8") as file:
+        file.write(text)
     new.replace(path)
 
 
 def _remove(path: Path) -> None:
-    if path.is_dir():
+    if path.is_dir() and not path.is_symlink():
         shutil.rmtree(path, ignore_errors=True)
     else:
         path.unlink(missing_ok=True)

@@ -5,7 +5,7 @@ Strings may come straight from the wire: every format makes them safe in its own
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -46,7 +46,9 @@ class Cells:
     """A small table of text.
 
     numbers: positions of columns aligned to the right. wrapped: columns whose text may take several lines.
-    shortened: columns with long ids, whose middle may be left out when the full form is given below.
+    shortened: columns with long ids, whose middle may be left out when the full form is given below. optional: columns
+    that text leaves out where there is no room, the first of them first. dispensable: likewise, where even short ids
+    leave no room.
     """
 
     header: tuple[str, ...]
@@ -54,11 +56,23 @@ class Cells:
     numbers: tuple[int, ...] = ()
     wrapped: tuple[int, ...] = ()
     shortened: tuple[int, ...] = ()
+    optional: tuple[int, ...] = ()
+    dispensable: tuple[int, ...] = ()
 
 
 def without_empty(cells: Cells) -> Cells:
     """The table without the columns that have no value in any row."""
-    kept = [i for i in range(len(cells.header)) if any(row[i] for row in cells.rows)]
+    return alike_without_empty([cells])[0]
+
+
+def alike_without_empty(tables: Sequence[Cells]) -> list[Cells]:
+    """Tables with the same headings, without the columns that have no value in any row of any of them."""
+    filled = {i for cells in tables for i in range(len(cells.header)) if any(row[i] for row in cells.rows)}
+    return [with_columns(cells, sorted(filled)) for cells in tables]
+
+
+def with_columns(cells: Cells, kept: Sequence[int]) -> Cells:
+    """The table with these columns alone."""
     place = {old: new for new, old in enumerate(kept)}
 
     def moved(positions: tuple[int, ...]) -> tuple[int, ...]:
@@ -70,6 +84,8 @@ def without_empty(cells: Cells) -> Cells:
         moved(cells.numbers),
         moved(cells.wrapped),
         moved(cells.shortened),
+        moved(cells.optional),
+        moved(cells.dispensable),
     )
 
 

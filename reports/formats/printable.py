@@ -6,27 +6,25 @@ text direction marks in them, so both are spelled out as `\\x1b` or `\\u202e` in
 
 from __future__ import annotations
 
-import unicodedata
-
 import pyarrow as pa
 
+from analyser.words import is_unsafe
 from reports.formats.arrow import ArrowColumn, compute
 
-# Control, format (text direction, zero width), line and paragraph separators.
-_UNSAFE_CATEGORIES = frozenset({"Cc", "Cf", "Zl", "Zp", "Cs"})
-_UNSAFE_PATTERN = r"[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]"
+# As `is_unsafe` says, for Arrow; a column cannot hold surrogates.
+UNSAFE_PATTERN = r"[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]"
 
 
 def visible(text: str) -> str:
     """The text with every unsafe character spelled out; unchanged when there is none."""
     if text.isascii() and text.isprintable():
         return text
-    return "".join(_spelled(char) if _is_unsafe(char) else char for char in text)
+    return "".join(_spelled(char) if is_unsafe(char) else char for char in text)
 
 
 def visible_strings(column: ArrowColumn) -> ArrowColumn:
     """`visible` for a string column. Columns without unsafe characters (nearly all) come back as they are."""
-    unsafe = compute.any(compute.match_substring_regex(column, _UNSAFE_PATTERN))
+    unsafe = compute.any(compute.match_substring_regex(column, UNSAFE_PATTERN))
     if not unsafe.as_py():
         return column
     return pa.array([None if value is None else visible(value) for value in column.to_pylist()], pa.string())
@@ -39,10 +37,6 @@ def shortened(text: str, width: int) -> str:
     kept = max(width - 2, 2)
     head = (kept + 1) // 2
     return f"{text[:head]}..{text[len(text) - (kept - head) :]}"
-
-
-def _is_unsafe(char: str) -> bool:
-    return unicodedata.category(char) in _UNSAFE_CATEGORIES
 
 
 def _spelled(char: str) -> str:

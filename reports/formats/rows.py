@@ -1,8 +1,9 @@
 """Table rows as csv, jsonl or aligned text. In: Arrow record batches of one table; out: pieces of UTF-8 to write.
 
 Rows are put together in Arrow, a slice of a batch at a time, so that a table of any length streams through
-constant memory. csv: header line, comma, quotes only where needed, null empty, an empty string `""`.
-jsonl: one object per row with every column, null as null, JSON columns (evidence, numbers) as JSON.
+constant memory. csv: header line, comma, quotes only where needed, null empty, an empty string `""`; for spreadsheets,
+so control characters are spelled out and what they would calculate begins with `'`, unless the exact text is wanted.
+jsonl: one object per row with every column, null as null, JSON columns (evidence, numbers) as JSON; always exact.
 """
 
 from __future__ import annotations
@@ -13,21 +14,26 @@ from typing import Any
 
 import pyarrow as pa
 
+from analyser.words import json_text
 from reports.formats.arrow import ArrowColumn, compute
+from reports.formats.printable import UNSAFE_PATTERN, visible_strings
 from reports.formats.values import JSON_COLUMNS, text_column, time_text
 
 _SLICE_ROWS = 8192
 _CSV_NEEDS_QUOTES = r'[",\r\n]|^$'
-_JSON_NEEDS_CARE = r"[\x00-\x1f\x7f]"
+# What spreadsheets take for a formula, in the wide forms too; a plain number, or the sign alone, is none.
+_FORMULA = r"^\s*[=+\-@\x{ff1d}\x{ff0b}\x{ff0d}\x{ff20}]\s*\S"
+_NUMBER = r"^[+-]?[0-9]+(\.[0-9]+)?(e[+-]?[0-9]+)?$"
 
 
-def csv_pieces(batches: Iterable[pa.RecordBatch], columns: Sequence[str]) -> Iterator[bytes]:
-    """Header line, then lines of rows."""
-    yield (",".join(columns) + "\n").encode()
+def csv_pieces(batches: Iterable[pa.RecordBatch], columns: Sequence[str], *, raw: bool = False) -> Iterator[bytes]:
+    """Header line, then lines of rows. raw: the exact text, whatever a spreadsheet makes of it."""
+    head = _csv_cells(_for_spreadsheets(pa.array(columns, pa.string()), raw=raw)).to_pylist()
+    yield (",".join(head) + "\n").encode()
     # A line with nothing in it is no row to csv readers.
     null = '""' if len(columns) == 1 else ""
     for batch in slices(batches):
-        cells = [_csv_cells(text_column(batch.column(name), name)) for name in columns]
+        cells = [_csv_cells(_csv_text(batch.column(name), name, raw=raw)) for name in columns]
         yield _lines(_joined(cells, ",", null))
 
 
@@ -71,6 +77,23 @@ def _joined(parts: Sequence[ArrowColumn | str], separator: str, null: str) -> Ar
     return compute.binary_join_element_wise(*parts, separator, null_handling="replace", null_replacement=null)
 
 
+def _csv_text(column: ArrowColumn, name: str, *, raw: bool) -> ArrowColumn:
+    text = text_column(column, name)
+    return _for_spreadsheets(text, raw=raw) if pa.types.is_string(column.type) else text
+
+
+def _for_spreadsheets(column: ArrowColumn, *, raw: bool) -> ArrowColumn:
+    if raw:
+        return column
+    shown = visible_strings(column)
+    formula = compute.and_not(
+        compute.match_substring_regex(shown, _FORMULA), compute.match_substring_regex(shown, _NUMBER)
+    )
+    if not compute.any(formula).as_py():
+        return shown
+    return compute.if_else(formula, compute.binary_join_element_wise("'", shown, ""), shown)
+
+
 def _csv_cells(column: ArrowColumn) -> ArrowColumn:
     needs = compute.match_substring_regex(column, _CSV_NEEDS_QUOTES)
     if not compute.any(needs).as_py():
@@ -86,14 +109,10 @@ def _json_cells(column: ArrowColumn, name: str, holds_json: bool) -> ArrowColumn
         text = text_column(column, name)
         is_text = pa.types.is_timestamp(column.type) or pa.types.is_binary(column.type)
         return compute.binary_join_element_wise('"', text, '"', "") if is_text else text
-    if compute.any(compute.match_substring_regex(column, _JSON_NEEDS_CARE)).as_py():
-        return pa.array([None if value is None else _json_string(value) for value in column.to_pylist()], pa.string())
+    if compute.any(compute.match_substring_regex(column, UNSAFE_PATTERN)).as_py():
+        return pa.array([None if value is None else json_text(value) for value in column.to_pylist()], pa.string())
     escaped = compute.replace_substring(compute.replace_substring(column, "\\", "\\\\"), '"', '\\"')
     return compute.binary_join_element_wise('"', escaped, '"', "")
-
-
-def _json_string(value: str) -> str:
-    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
 def _compact_json(value: str | None) -> str | None:
@@ -101,9 +120,9 @@ def _compact_json(value: str | None) -> str | None:
     if value is None:
         return None
     try:
-        return json.dumps(json.loads(value), ensure_ascii=False, allow_nan=False)
-    except ValueError:
-        return _json_string(value)
+        return json_text(json.loads(value))
+    except (ValueError, RecursionError):  # of a dataset that somebody else wrote
+        return json_text(value)
 
 
 def with_times(value: dict[str, Any]) -> dict[str, Any]:

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 
-from reports.formats.cells import cell_lines
+from reports.formats.cells import Line, table_lines
 from reports.formats.document import Block, Cells, Copy, Heading, Paragraph, Section, Tone
 from reports.formats.printable import visible
 
@@ -37,10 +38,12 @@ def _section(section: Section, width: int, colour: bool) -> Iterator[str]:
     if section.title:
         yield _painted(visible(section.title), "plain", colour)
     indent = _INDENT if section.title else ""
+    tables = [_safe(block) for block in section.blocks if isinstance(block, Cells)]
+    lines = iter(table_lines(tables, width, indent))
     for position, block in enumerate(section.blocks):
         if position and _starts_part(block, section.blocks[position - 1]):
             yield ""
-        yield from _block(block, width, indent, colour)
+        yield from _table(next(lines), colour) if isinstance(block, Cells) else _block(block, width, indent, colour)
 
 
 def _starts_part(block: Block, before: Block) -> bool:
@@ -50,13 +53,15 @@ def _starts_part(block: Block, before: Block) -> bool:
     return isinstance(block, Heading | Cells) or isinstance(before, Cells)
 
 
-def _block(block: Block, width: int, indent: str, colour: bool) -> Iterable[str]:
-    if isinstance(block, Cells):
-        safe = tuple(tuple(visible(cell) for cell in row) for row in block.rows)
-        return [
-            _painted(line, "quiet", colour) if is_header else line
-            for line, is_header in cell_lines(block, safe, width, indent)
-        ]
+def _safe(cells: Cells) -> Cells:
+    return replace(cells, rows=tuple(tuple(visible(cell) for cell in row) for row in cells.rows))
+
+
+def _table(lines: Iterable[Line], colour: bool) -> Iterator[str]:
+    return (_painted(line, "quiet", colour) if is_header else line for line, is_header in lines)
+
+
+def _block(block: Heading | Paragraph | Copy, width: int, indent: str, colour: bool) -> list[str]:
     if isinstance(block, Heading):
         return [_painted(line, block.tone, colour) for line in wrap(visible(block.text), width, indent, indent)]
     if isinstance(block, Copy):

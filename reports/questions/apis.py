@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from analyser.registry.queries import UNAWAITED_MS, literal
+from reports.questions.failures import IS_UNANSWERED
 
 _OPERATIONS = f"""
     select coalesce(operation, 'not decoded') as operation, count(*) as exchanges,
-           count(*) filter (status = 'error') as errors, count(*) filter (status = 'unanswered') as unanswered,
+           count(*) filter (status = 'error') as errors, count(*) filter ({IS_UNANSWERED}) as unanswered,
            count(*) filter (awaitable) as waiting,
            quantile_cont({UNAWAITED_MS}, 0.5) as median_ms,
            quantile_cont({UNAWAITED_MS}, 0.95) as p95_ms,

@@ -11,9 +11,11 @@ TEXT, PAGE = "text", "page"
 class Column(NamedTuple):
     """A column of a view: its name in the query, its constant title, how it is written.
 
-    kind: text; id (text that is rarely read in full); count; plain (a number that names something); figure (text that
-    reads like one); offset; ms; rate; bytes; time (UTC); flag; list. width: on a page, small, medium, large or pixels.
-    heading: in text, where it is not the title in capitals. only: shown as TEXT only, or on a PAGE only.
+    kind: text; known (text, - for none); id (text that is rarely read in full); count; plain (a number that names
+    something); figure (text that reads like one); offset; ms; span (ms in words); rate; bytes; time (UTC); flag; list.
+    width: on a page, small, medium, large or pixels. heading: in text, where it is not the title in capitals. only:
+    shown as TEXT only, or on a PAGE only. spare: left out of text where there is no room, the greatest first; below
+    0 only where even short ids leave no room; 0: never.
     """
 
     name: str
@@ -22,6 +24,7 @@ class Column(NamedTuple):
     width: Any = None
     heading: str = ""
     only: str = ""
+    spare: int = 0
 
     @property
     def capitals(self) -> str:

@@ -11,8 +11,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from analyser.context.kafka_lag import BROKER_ORDER, lag_query
+from analyser.context.kafka_lag import lag_query
 from analyser.context.log_ends import log_end_query
+from analyser.context.stored_offsets import BROKER_ORDER
 from analyser.registry.queries import literal
 from reports.questions.source import Source, all_rows, rows
 
@@ -213,7 +214,7 @@ def lag_over_time(source: Source, cluster_id: str | None, group_id: str | None, 
     """t, topic, partition, lag: at the end of each bin, from the first one in which the group committed."""
     group = f"cluster = {literal(cluster_id or '')} and group_id = {literal(group_id or '')}"
     lags = lag_query(
-        str(int(width_ns)), commits=f"(accepted or refused) and {group}", ends=f"cluster = {literal(cluster_id or '')}"
+        str(int(width_ns)), group=group, commits="(accepted or refused)", ends=f"cluster = {literal(cluster_id or '')}"
     )
     query = f"select bin / 1e6 as t, topic, partition, lag from ({lags}) where lag is not null order by all"
     return rows(source, query)

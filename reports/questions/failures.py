@@ -27,3 +27,5 @@ UNANSWERED = f"""
           then epoch_ns(f.ts_closed) - epoch_ns(e.ts)
                > (case when e.awaitable then {_MOST_WAIT_S}e9 else {_LEAVES_WITHIN_S}e9 end)
         else not (e.protocol = 'mqtt' and e.operation = 'PUBLISH') end"""
+# Of rows of exchanges: what NO ANSWER counts.
+IS_UNANSWERED = f"exchange_id in (select exchange_id from ({UNANSWERED}) as missing)"

@@ -5,6 +5,8 @@ In: the tables. Out: SELECTs for `kafka_views.py`.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 _PAUSE = '[{"member_id": "VARCHAR", "client_id": "VARCHAR", "pause_ms": "BIGINT"}]'
 _WHO = "coalesce({0}_client_id || '@' || {0}_address, {0}_client_id, {0}_address, {0}_member_id)"
 
@@ -23,56 +25,83 @@ REBALANCES = f"""
            (epoch_ns(ts_end) - epoch_ns(ts)) / 1e6 as duration_ms
     from kafka_rebalances"""
 
-# The steps of a consumer in their usual order; a group of KIP-848 has heartbeats instead of JoinGroup and SyncGroup.
+# The steps of a consumer in their usual order, by the requests that take each.
 STEPS = {
-    "ApiVersions": "api_versions_ms",
-    "Metadata": "metadata_ms",
-    "FindCoordinator": "find_coordinator_ms",
-    "JoinGroup": "join_ms",
-    "SyncGroup": "sync_ms",
-    "ConsumerGroupHeartbeat": "heartbeat_ms",
-    "OffsetFetch": "offset_fetch_ms",
-    "ListOffsets": "list_offsets_ms",
-    "Fetch": "fetch_ms",
-    "OffsetCommit": "commit_ms",
+    "api_versions_ms": ("ApiVersions",),
+    "metadata_ms": ("Metadata",),
+    "find_coordinator_ms": ("FindCoordinator",),
+    "join_ms": ("JoinGroup",),
+    "sync_ms": ("SyncGroup",),
+    "heartbeat_ms": ("ConsumerGroupHeartbeat", "ShareGroupHeartbeat", "StreamsGroupHeartbeat"),
+    "offset_fetch_ms": ("OffsetFetch",),
+    "list_offsets_ms": ("ListOffsets",),
+    "fetch_ms": ("Fetch", "ShareFetch"),
+    "commit_ms": ("OffsetCommit", "TxnOffsetCommit", "ShareAcknowledge"),
 }
-_TIMES = ", ".join(
-    f"(min(epoch_ns(ts_response)) filter (operation = '{step}' and fine) - first_ns) / 1e6 as {column}"
-    for step, column in STEPS.items()
+_MEMBERS_ONLY = ("JoinGroup", *STEPS["heartbeat_ms"])
+
+
+def _listed(names: Iterable[str]) -> str:
+    return ", ".join(f"'{name}'" for name in names)
+
+
+_FIRSTS = ", ".join(
+    f"min(epoch_ns(ts_response)) filter (operation in ({_listed(names)}) and fine) as {column[:-3]}_ns, "
+    f"arg_min(operation, ts_response) filter (operation in ({_listed(names)}) and fine) as {column[:-3]}_by"
+    for column, names in STEPS.items()
 )
-_WAY = ", ".join(
-    f"case when {column} is not null then '{step} ' || round({column})::bigint end" for step, column in STEPS.items()
-)
-_NAMES = ", ".join(f"'{step}'" for step in STEPS)
-# A consumer is a client that asked for a coordinator or joined; one whose connections were open before is not starting.
+_TIMES = ", ".join(f"({column[:-3]}_ns - first_ns) / 1e6 as {column}" for column in STEPS)
+_WAY = ", ".join(f"case when {c} is not null then {c[:-3]}_by || ' ' || round({c})::bigint end" for c in STEPS)
+_DONE = ", ".join(f"case when {column} is not null then {column[:-3]}_by end" for column in STEPS)
+_NAMES = _listed(name for names in STEPS.values() for name in names)
+# A consumer is a client that joined a group or sent it heartbeats, or looked for a coordinator and got no further; one
+# whose connections were open before is not starting. What a member stored through a producer's transaction, or
+# acknowledged along with a fetch, names the member.
 START_UP = f"""
     with requests as (
-        select exchanges.* replace (replace(operation, 'Txn', '') as operation), coalesce(status = 'ok', false) as fine,
+        select exchanges.*, coalesce(status = 'ok', false) as fine,
                min(epoch_ns(exchanges.ts)) over one as first_ns,
                bool_and(handshake_seen) over one as starts
         from exchanges left join flows using (flow_id)
-        where exchanges.protocol = 'kafka' and operation in ('TxnOffsetCommit', {_NAMES})
+        where exchanges.protocol = 'kafka'
         window one as (partition by exchanges.cluster_id, exchanges.client_address, client_id)),
+    stored as (
+        select cluster_id, group_id, member_id, min(epoch_ns(ts_response)) as stored_ns,
+               arg_min(api, ts_response) as api
+        from (select cluster_id, group_id, member_id, ts_response, api, error_code from kafka_offset_commits
+              union all
+              select cluster_id, group_id, member_id, ts_response, api, error_code from kafka_share_acknowledges)
+        where error_code = 0 and member_id <> '' group by all),
     members as (
-        select cluster_id, client_address, client_id, min(group_id) as group_id, count(distinct member_id) as member_ids
-        from kafka_group_events where event <> 'describe' and event <> 'leave' group by all),
+        select events.cluster_id, client_address, client_id, min(events.group_id) as group_id,
+               count(distinct events.member_id) as member_ids, min(stored_ns) as stored_ns,
+               arg_min(api, stored_ns) as api
+        from kafka_group_events as events left join stored
+            on events.cluster_id is not distinct from stored.cluster_id and events.group_id = stored.group_id
+            and events.member_id = stored.member_id
+        where event <> 'describe' and event <> 'leave' group by all),
     clients as (
-        select cluster_id, client_address, client_id, first_ns, {_TIMES},
-               arg_max(operation, ts) filter (not fine and coalesce(error_code, 0) <> 79) as failed,
+        select cluster_id, client_address, client_id, first_ns, {_FIRSTS},
+               arg_max(operation, ts) filter (is_step and not fine and coalesce(error_code, 0) <> 79) as failed,
                arg_max(coalesce(error_code || ' ' || error_name, status), ts)
-                   filter (not fine and coalesce(error_code, 0) <> 79) as error,
-               count(*) filter (status = 'error') as errors, bool_and(starts) as starts,
-               bool_or(operation in ('FindCoordinator', 'JoinGroup', 'ConsumerGroupHeartbeat')) as consumes
-        from requests group by cluster_id, client_address, client_id, first_ns)
-    select clients.cluster_id, members.group_id, clients.client_id, clients.client_address,
-           make_timestamp_ns(first_ns)::timestamptz_ns as ts, member_ids, {", ".join(STEPS.values())},
+                   filter (is_step and not fine and coalesce(error_code, 0) <> 79) as error,
+               count(*) filter (is_step and status = 'error') as errors, bool_and(starts) as starts,
+               bool_or(operation in ({_listed(_MEMBERS_ONLY)}))
+                   or bool_or(operation = 'FindCoordinator') and not bool_or(
+                       fine and operation not in ('ApiVersions', 'Metadata') and operation not like 'Sasl%') as consumes
+        from (select *, operation in ({_NAMES}) as is_step from requests)
+        group by cluster_id, client_address, client_id, first_ns),
+    ways as (
+        select clients.* replace (coalesce(commit_ns, stored_ns) as commit_ns, coalesce(commit_by, api) as commit_by),
+               group_id, member_ids
+        from clients left join members on clients.cluster_id is not distinct from members.cluster_id
+            and clients.client_address is not distinct from members.client_address
+            and clients.client_id is not distinct from members.client_id
+        where consumes and coalesce(starts, false))
+    select cluster_id, group_id, client_id, client_address, make_timestamp_ns(first_ns)::timestamptz_ns as ts,
+           member_ids, {", ".join(STEPS)},
            array_to_string(list_filter([{_WAY}], lambda one: one is not null), ', ') as way,
-           case when commit_ms is not null then null
-                else (list_filter([{", ".join(f"case when {c} is not null then '{s}' end" for s, c in STEPS.items())}],
-                      lambda one: one is not null))[-1] end as stopped_after,
-           case when commit_ms is null then failed || ': ' || error end as failing,
-           errors
-    from clients left join members on clients.cluster_id is not distinct from members.cluster_id
-        and clients.client_address is not distinct from members.client_address
-        and clients.client_id is not distinct from members.client_id
-    where consumes and coalesce(starts, false)"""
+           case when commit_ms is null
+               then list_filter([{_DONE}], lambda one: one is not null)[-1] end as stopped_after,
+           case when commit_ms is null then failed || ': ' || error end as failing, errors
+    from (select *, {_TIMES} from ways)"""

@@ -30,9 +30,16 @@ _TASKS = """
         where given is not null and json_type(given) = 'OBJECT' and {until}
         qualify at_ns = max(at_ns) over (partition by cluster, group_id, member_id))"""
 
+# What each said last that it wants to read; a member that goes unsubscribes first.
+_TOPICS = """
+    select coalesce(cluster_id, '') as cluster, group_id, member_id,
+           replace(arg_max(topics, at_ns), ',', ', ') as topics
+    from (select *, epoch_ns(ts) as at_ns from kafka_group_events
+          where topics is not null and member_id <> '' and coalesce(generation, 0) >= 0)
+    where {until} group by all"""
 # A membership that ended later than the time asked for has not ended.
 _ENDED = """
-    select coalesce(cluster_id, '') as cluster, group_id, member_id, protocol as type, assignor, topics, ts_joined,
+    select coalesce(cluster_id, '') as cluster, group_id, member_id, protocol as type, assignor, ts_joined,
            case when gone or ts_ended is null then ended else 'there' end as ended,
            case when gone then ts_ended end as ts_ended, case when gone then reason end as reason
     from (select *, coalesce(at_ns is not null and {until}, false) as gone from (
@@ -47,5 +54,6 @@ MEMBERS_AT = f"""
            make_timestamp_ns(last_ns)::timestamptz_ns as ts_last, ts_joined, ended, ts_ended, reason
     from (select *, coalesce(cluster_id, '') as cluster from ({MEMBERS}))
     left join ({_ENDED}) using (cluster, group_id, member_id)
+    left join ({_TOPICS}) using (cluster, group_id, member_id)
     left join ({PARTS}) using (cluster, group_id, member_id)
     left join ({_TASKS}) using (cluster, group_id, member_id)"""

@@ -1,14 +1,19 @@
 """Which consumer a partition of a group belongs to, and how a group stands. In: nothing. Out: SELECTs.
 
 A member's newest assignment counts, in classic groups only that of the group's newest generation, until the member
-leaves; of two members the one that was told later. `{until}` is a SQL boolean over `at_ns`, as in the views.
+leaves; of two members the one that was told later. Whose assignments are not in the capture has what it reads; of two
+such members the one that asked later. As in the views, `{until}` is a SQL boolean over `at_ns`, and `{now_ns}` the time
+at which ages are told.
 """
 
 from __future__ import annotations
 
-from analyser.context.kafka_lag import lag_query
+from analyser.context.kafka_lag import LAG_ROWS, LAG_TABLES, lag_steps
+from analyser.context.lag_times import PASSED_STEPS
 
 OWNER_TABLES = ("kafka_assignments", "kafka_group_events")
+# What PARTITIONS_OF_GROUPS reads.
+PARTITION_TABLES = (*LAG_TABLES, *OWNER_TABLES, "captures")
 
 _TOLD = """
     select coalesce(cluster_id, '') as cluster, coalesce(group_id, '') as group_id, member_id,
@@ -18,7 +23,8 @@ _EVENTS = """
     select *, coalesce(cluster_id, '') as cluster, epoch_ns(coalesce(ts_response, ts)) as at_ns
     from kafka_group_events where coalesce(member_id, '') <> '' and event <> 'describe'"""
 
-_LEAVES = "(error_code = 0 and (event = 'leave' or (event like '%heartbeat' and generation < 0)))"
+# A static member that sends epoch -2 comes back (KIP-848), and what it has is kept for it.
+_LEAVES = "(error_code = 0 and (event = 'leave' or (event like '%heartbeat' and generation = -1)))"
 
 # What each member has: cluster, group_id, member_id, topic, partition, at_ns
 _HELD = f"""
@@ -60,23 +66,83 @@ _NAMES = f"""
            coalesce(arg_max({_LEAVES}, at_ns), false) as has_left
     from ({_EVENTS}) where {{until}} group by all"""
 
-# How each partition of each group stands: committed or assigned, with its consumer and its last committer.
-PARTITIONS_OF_GROUPS = f"""
-    with owners as ({OWNERS}), names as ({_NAMES}),
-    stands as ({lag_query(commits="{until}", ends="{until}", assigned="from owners")}),
-    known as (
-        select stands.*, coalesce(owners.consumer_id, case when not coalesce(has_left, false) then owner_member_id end)
+# Clients of which no member's assignment was told. Which of several members of one client reads is not known.
+_UNASSIGNED = f"""
+    select names.cluster, names.group_id, consumer_client_id as client_id, consumer_host as client_address,
+           case when count(*) filter (not has_left) = 1 then max(member_id) filter (not has_left) end as reader_id,
+           bool_and(has_left) as reader_left
+    from names left join (
+        select distinct cluster, group_id, member_id, true as told from ({_TOLD}) where {{until}}) as given
+        using (cluster, group_id, member_id)
+    group by all having not coalesce(bool_or(told), false)"""
+_READ = """
+    select coalesce(cluster_id, '') as cluster, group_id, coalesce(topic, topic_id, '') as topic, partition, client_id,
+           client_address, epoch_ns(ts) as at_ns
+    from kafka_fetch_partitions
+    where group_id is not null and partition is not null and coalesce(replica_id, -1) < 0"""
+# cluster, group_id, topic, partition -> the client that read it last.
+_READERS = f"""
+    select read.cluster, read.group_id, topic, partition, unnest(arg_max(struct_pack(
+               reader_id, reader_left, reader_client_id := read.client_id, reader_host := read.client_address), at_ns))
+    from ({_READ}) as read join ({_UNASSIGNED}) as clients
+        on read.cluster = clients.cluster and read.group_id = clients.group_id
+        and read.client_id is not distinct from clients.client_id
+        and read.client_address is not distinct from clients.client_address
+    where {{until}} group by read.cluster, read.group_id, topic, partition"""
+# Who has a partition: a member that was given it, else the client that reads it. Where the reader left nobody has it,
+# whatever was told before.
+_CONSUMERS = """
+    select cluster, group_id, topic, partition, consumer_id, null as reader_client_id, null as reader_host,
+           false as vacant
+    from owners
+    union all
+    select cluster, group_id, topic, partition, case when not reader_left then reader_id end,
+           case when not reader_left then reader_client_id end, case when not reader_left then reader_host end,
+           reader_left
+    from readers anti join owners using (cluster, group_id, topic, partition)"""
+_STEPS = {
+    "owners": OWNERS,
+    "names": _NAMES,
+    "readers": _READERS,
+    "consumers": _CONSUMERS,
+    **lag_steps(until="{until}", assigned="from consumers"),
+    "stands": f"""
+        select *, coalesce(cluster_id, '') as cluster, coalesce(group_id, '') as in_group,
+               coalesce(topic, '') as of_topic, row_number() over () as row
+        from ({LAG_ROWS})""",
+    **PASSED_STEPS,
+    "known": """
+        select stands.*, passed_ns, reader_client_id, reader_host, coalesce(consumers.consumer_id, case
+                   when not coalesce(vacant, false) and not coalesce(has_left, false) then owner_member_id end)
                    as consumer_id
-        from stands left join owners on coalesce(cluster_id, '') = owners.cluster
-            and coalesce(stands.group_id, '') = owners.group_id and coalesce(stands.topic, '') = owners.topic
-            and stands.partition = owners.partition
-        left join names on coalesce(cluster_id, '') = names.cluster
-            and coalesce(stands.group_id, '') = names.group_id and owner_member_id = names.member_id)
-    select known.*, consumer_host, consumer_client_id, consumer_instance_id,
+        from stands
+        left join consumers on stands.cluster = consumers.cluster and in_group = consumers.group_id
+            and of_topic = consumers.topic and stands.partition = consumers.partition
+        left join names on stands.cluster = names.cluster and in_group = names.group_id
+            and owner_member_id = names.member_id
+        left join lag_passed using (row)""",
+}
+
+# How each partition of each group stands: committed, assigned or read, with its consumer and its last committer.
+# log_end_age_ms: since the log end was told. lag_ms: see analyser/context/lag_times.py.
+PARTITIONS_OF_GROUPS = f"""
+    with {", ".join(f"{name} as ({query})" for name, query in _STEPS.items())}
+    select known.* exclude (cluster, in_group, of_topic, row, passed_ns, reader_client_id, reader_host),
+           coalesce(consumer_host, reader_host) as consumer_host,
+           coalesce(consumer_client_id, reader_client_id) as consumer_client_id, consumer_instance_id,
            make_timestamp_ns(sent_ns)::timestamptz_ns as ts_commit,
            make_timestamp_ns(end_ns)::timestamptz_ns as ts_log_end,
+           greatest({{now_ns}} - end_ns, 0) / 1e6 as log_end_age_ms,
+           case when lag = 0 then 0.0 when passed_ns is not null then greatest({{now_ns}} - passed_ns, 0) / 1e6 end
+               as lag_ms,
            case when bool_or(sent_ns is not null and consumer_id is distinct from known.member_id)
                      over (partition by cluster_id, known.group_id) and sent_ns is not null
                 then concat(coalesce(client_id, '?'), '@', coalesce(client_address, '?')) end as last_committer
-    from known left join names on coalesce(cluster_id, '') = names.cluster
-        and coalesce(known.group_id, '') = names.group_id and consumer_id = names.member_id"""
+    from known left join names on known.cluster = names.cluster and in_group = names.group_id
+        and consumer_id = names.member_id"""
+
+
+def at_time(query: str, now_ns: int | None) -> str:
+    """The query with ages as of `now_ns`, or of the end of the capture where that is earlier or no time is given."""
+    end = "(select max(epoch_ns(ts_last)) from captures)"
+    return query.replace("{now_ns}", end if now_ns is None else f"least({int(now_ns)}, {end})")

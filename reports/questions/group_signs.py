@@ -64,7 +64,7 @@ MEMBERS = f"""
         and members.member_id = first.member_id and members.begin_ns <= first.asked_ns
     left join (
         select cluster, group_id, member_id, asked_ns, max(done_ns) as done_ns from gs_events
-        where generation < 0 and event like '%heartbeat' group by all) as leaving
+        where generation = -1 and event like '%heartbeat' group by all) as leaving
         on members.cluster = leaving.cluster and members.group_id = leaving.group_id
         and members.member_id = leaving.member_id and members.ended_ns = leaving.asked_ns"""
 

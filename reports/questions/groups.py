@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from reports.questions.group_owners import PARTITIONS_OF_GROUPS
+from reports.questions.group_owners import PARTITIONS_OF_GROUPS, at_time
 from reports.questions.source import Source, rows
 
 # What a member said is put together first: there are a million commits, and some tens of members. Who it is stands in
@@ -39,7 +39,8 @@ MEMBERS = """
 
 _STATES = f"""
     select cluster_id, group_id, topic, partition, committed_offset, log_end_offset, lag, member_id, client_id,
-           client_address, owner_member_id, generation, accepted, refused, committers, sent_ns as last_ns
+           client_address, owner_member_id, generation, accepted, refused, committers, sent_ns as last_ns,
+           log_end_age_ms, lag_ms
     from ({PARTITIONS_OF_GROUPS.replace("{until}", "true")}) order by cluster_id, group_id, topic, partition"""
 
 
@@ -64,6 +65,7 @@ class PartitionState:
 
     accepted, refused: commits in the capture. committers: identities (address, client id, member id) among the
     accepted ones. All but the counts are None when no commit was accepted. lag: see analyser/context/kafka_lag.py.
+    log_end_age_ms: since the log end was told; lag_ms: since it passed the offset (lag_times.py), None: not known.
     """
 
     topic: str | None
@@ -80,6 +82,8 @@ class PartitionState:
     committers: int
     last_ns: int | None
     lag: int | None
+    log_end_age_ms: float | None
+    lag_ms: float | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +99,7 @@ class Group:
 def groups(source: Source) -> list[Group]:
     """All groups that joined or committed in the capture."""
     members = _by_group(rows(source, MEMBERS))
-    partitions = _by_group(rows(source, _STATES))
+    partitions = _by_group(rows(source, at_time(_STATES, source.options.to_ns)))
     keys = sorted({*members, *partitions}, key=lambda key: tuple(part or "" for part in key))
     return [
         Group(

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from analyser.context.log_ends import log_end_query
+from analyser.context.log_ends import DELETED_TOPICS, TOPIC_LIVES, log_end_query, with_life
 from analyser.registry.queries import UNAWAITED_MS, literal
+from reports.questions.failures import IS_UNANSWERED
 from reports.questions.source import Source, rows
 
 _BY_CLIENTS = "coalesce(replica_id, -1) < 0"
@@ -47,14 +48,27 @@ TOPICS = f"""
     left join stored s on s.cluster_id is not distinct from n.cluster_id and s.topic = n.topic
     where n.topic is not null"""
 
-# The newest description of each partition, how often its leader changed, and what moved.
+# The newest description of each partition, how often its leader changed, and what moved. Of a topic that was deleted
+# only what was told of a new one of its name counts, but for what moved.
+_DESCRIBED = with_life(
+    """
+    select *, coalesce(cluster_id, '') as cluster, epoch_ns(ts) as at_ns from (
+        select * replace (coalesce(topic, topic_id) as topic) from kafka_partitions where partition is not null)""",
+    "lives",
+)
 PARTITIONS_OF_TOPICS = f"""
-    with described as (
-        select cluster_id, coalesce(topic, topic_id) as topic, partition, max_by(leader_id, ts) as leader_id,
-               max_by(leader_epoch, ts) as leader_epoch, max_by(replicas, ts) as replicas, max_by(isr, ts) as isr,
-               min(len(isr)) as least_isr,
-               count(distinct leader_epoch) filter (leader_epoch is not null) as leader_epochs
-        from kafka_partitions where partition is not null group by all),
+    with lives as ({TOPIC_LIVES}),
+    gone as (
+        select nullif(cluster, '') as cluster_id, topic, max(at_ns) as gone_ns from ({DELETED_TOPICS}) group by all),
+    described as (
+        select cluster_id, topic, partition, max_by(leader_id, ts) filter (there) as leader_id,
+               max_by(leader_epoch, ts) filter (there) as leader_epoch, max_by(replicas, ts) filter (there) as replicas,
+               max_by(isr, ts) filter (there) as isr, min(len(isr)) filter (there) as least_isr,
+               count(distinct leader_epoch) filter (there and leader_epoch is not null) as leader_epochs,
+               bool_or(there) as there
+        from (select told.*, coalesce(life >= gone_ns, true) as there from ({_DESCRIBED}) as told
+              left join gone on told.cluster_id is not distinct from gone.cluster_id and told.topic = gone.topic)
+        group by all),
     written as (
         select cluster_id, coalesce(topic, topic_id) as topic, partition,
                sum(records_count)::bigint as records_written, sum(batch_bytes)::bigint as bytes_written
@@ -65,7 +79,7 @@ PARTITIONS_OF_TOPICS = f"""
                min(log_start_offset) filter (log_start_offset >= 0) as log_start
         from kafka_fetch_partitions where {_BY_CLIENTS} group by all),
     ends as (
-        select nullif(cluster, '') as cluster_id, topic, partition, log_end
+        select nullif(cluster, '') as cluster_id, topic, partition, log_end, life
         from ({log_end_query()})),
     names as (
         select cluster_id, topic, partition from described
@@ -73,8 +87,12 @@ PARTITIONS_OF_TOPICS = f"""
         union select cluster_id, topic, partition from fetched)
     select n.cluster_id, n.topic, n.partition, d.leader_id, d.leader_epoch, d.replicas::varchar as replicas,
            d.isr::varchar as isr, d.least_isr, d.leader_epochs, w.records_written, w.bytes_written, f.records_read,
-           f.log_start, e.log_end
+           case when coalesce(e.life >= gone_ns, true) then f.log_start end as log_start,
+           case when coalesce(e.life >= gone_ns, true) then e.log_end end as log_end,
+           case when not coalesce(e.life >= gone_ns, gone_ns is null) and not coalesce(d.there, false)
+               then make_timestamp_ns(gone_ns)::timestamptz_ns end as ts_deleted
     from names n
+    left join gone g on g.cluster_id is not distinct from n.cluster_id and g.topic = n.topic
     left join ends e on e.cluster_id is not distinct from n.cluster_id and e.topic = n.topic
         and e.partition = n.partition
     left join described d on d.cluster_id is not distinct from n.cluster_id and d.topic = n.topic
@@ -121,7 +139,7 @@ CLIENTS = f"""
     select e.client_id, e.client_address, max(n.software_name) as software_name,
            max(n.software_version) as software_version, count(distinct e.flow_id) as connections,
            count(*) as exchanges, count(*) filter (e.status = 'error') as errors,
-           count(*) filter (e.status = 'unanswered') as unanswered,
+           count(*) filter (e.{IS_UNANSWERED}) as unanswered,
            quantile_cont({UNAWAITED_MS}, 0.5) as median_ms,
            quantile_cont({UNAWAITED_MS}, 0.99) as p99_ms,
            min(e.ts) as ts_first, max(e.ts) as ts_last

@@ -8,15 +8,17 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from analyser.context.kafka_lag import lag_query
+from analyser.context.kafka_lag import LAG_TABLES, lag_query
 from analyser.context.log_ends import END_TABLES
 from analyser.registry.queries import UNAWAITED_MS, literal
 from reports.questions.columns import PAGE, TEXT, Column, shown_as
+from reports.questions.failures import IS_UNANSWERED
 from reports.questions.group_history import REBALANCES, START_UP
 from reports.questions.group_members import MEMBER_TABLES, MEMBERS_AT
-from reports.questions.group_owners import OWNER_TABLES, PARTITIONS_OF_GROUPS
+from reports.questions.group_owners import PARTITION_TABLES, PARTITIONS_OF_GROUPS, at_time
 from reports.questions.group_states import CHANGES, STATE_TABLES, STATES
 from reports.questions.kafka_flow_of_data import READ_LATENCIES, TRANSACTIONS
+from reports.questions.kafka_share_starts import SHARE_STARTS, SHARE_TABLES
 from reports.questions.kafka_topics import (
     API_VERSIONS,
     BROKERS,
@@ -32,8 +34,9 @@ OVER_TIME = "over-time"
 class KafkaView(NamedTuple):
     """One way to see something.
 
-    tables: read for it. sql: a SELECT; `{width}` stands for a bin's ns, `{until}` for a
-    SQL boolean over `at_ns`, which is false for answers later than the time asked for. order: of its rows.
+    tables: read for it. sql: a SELECT; `{width}` stands for a bin's ns, `{until}` for a SQL boolean over `at_ns`, which
+    is false for answers later than the time asked for, `{now_ns}` for the time at which ages are told. order: of its
+    rows.
     columns: for people. heading: in text, columns whose values stand over the rows that share them, and in what words.
     """
 
@@ -54,12 +57,11 @@ class KafkaView(NamedTuple):
         return shown_as(PAGE, self.columns)
 
 
-_GROUP_TABLES = ("kafka_offset_commits", *END_TABLES)
 _TOPIC_COLUMN = Column("topic", "Topic")
 _PART = Column("partition", "Partition", "plain", 70, "PART")
 _OFFSETS = (
-    Column("committed_offset", "Committed", "offset"),
-    Column("log_end_offset", "Log end", "offset"),
+    Column("committed_offset", "Committed", "offset", heading="CURRENT-OFFSET"),
+    Column("log_end_offset", "Log end", "offset", heading="LOG-END-OFFSET"),
     Column("lag", "Lag", "offset"),
 )
 _COMMITTER = (Column("client_id", "Last committer"), Column("client_address", "Address"))
@@ -83,13 +85,13 @@ _COMMITS = (
 _STORED = f"""
     select cluster_id, group_id, topic, partition, committed_offset, log_end_offset, lag, client_id, client_address,
            member_id, generation, owner_member_id, accepted, refused, committers, ts_commit, ts_log_end, consumer_id,
-           consumer_host, consumer_client_id, consumer_instance_id, last_committer
+           consumer_host, consumer_client_id, consumer_instance_id, last_committer, log_end_age_ms, lag_ms
     from ({PARTITIONS_OF_GROUPS})"""
 _LAG = f"""
     select make_timestamp_ns(bin)::timestamptz_ns as ts, cluster_id, group_id, topic, partition, committed_offset,
            log_end_offset, lag, client_id, client_address, member_id, generation, accepted, refused, committers,
            lowest_offset, highest_offset, make_timestamp_ns(end_ns)::timestamptz_ns as ts_log_end
-    from ({lag_query("{width}", commits="(accepted or refused) and {until}", ends="{until}")})"""
+    from ({lag_query("{width}", until="{until}", commits="(accepted or refused)")})"""
 
 _MOVED = """
     with moved as (
@@ -110,7 +112,7 @@ _MOVED = """
 _ENDPOINTS = f"""
     select cluster_id, server_address, server_port, count(distinct flow_id) as connections,
            count(distinct struct_pack(a := client_address, c := client_id)) as clients, count(*) as exchanges,
-           count(*) filter (status = 'error') as errors, count(*) filter (status = 'unanswered') as unanswered,
+           count(*) filter (status = 'error') as errors, count(*) filter ({IS_UNANSWERED}) as unanswered,
            quantile_cont({UNAWAITED_MS}, 0.5) as median_ms,
            quantile_cont({UNAWAITED_MS}, 0.99) as p99_ms,
            min(ts) as ts_first, max(ts) as ts_last
@@ -118,7 +120,7 @@ _ENDPOINTS = f"""
 _REQUESTS = f"""
     select make_timestamp_ns(epoch_ns(ts) // {{{{width}}}} * {{{{width}}}})::timestamptz_ns as ts, cluster_id, {{who}},
            count(distinct flow_id) as connections, count(*) as exchanges, count(*) filter (status = 'error') as errors,
-           count(*) filter (status = 'unanswered') as unanswered,
+           count(*) filter ({IS_UNANSWERED}) as unanswered,
            quantile_cont({UNAWAITED_MS}, 0.5) as median_ms,
            quantile_cont({UNAWAITED_MS}, 0.99) as p99_ms
     from exchanges where protocol = 'kafka' group by all"""
@@ -148,11 +150,17 @@ _CLUSTER = Column("cluster_id", "Cluster")
 
 _GROUPS = {
     "": KafkaView(
-        (*_GROUP_TABLES, *OWNER_TABLES), _STORED, "cluster_id, group_id, topic, partition",
+        PARTITION_TABLES, _STORED, "cluster_id, group_id, topic, partition",
         (
-            _TOPIC_COLUMN, _PART, *_OFFSETS, Column("consumer_id", "Consumer-id", only=TEXT),
-            Column("consumer_host", "Host", only=TEXT), Column("consumer_client_id", "Client-id", only=TEXT),
-            *_COMMITS, Column("last_committer", "Last committer", only=TEXT),
+            Column("group_id", "Group", only=TEXT, spare=6), _TOPIC_COLUMN, _PART._replace(heading="PARTITION"),
+            *_OFFSETS, Column("consumer_id", "Consumer-id", "known", only=TEXT),
+            Column("consumer_host", "Host", "known", only=TEXT, spare=-2),
+            Column("consumer_client_id", "Client-id", "known", only=TEXT, spare=-1),
+            *(column._replace(spare=place) for column, place in zip(_COMMITS, (4, 5, 1), strict=True)),
+            Column("lag_ms", "Lag-time", "span", only=TEXT, spare=2),
+            Column("log_end_age_ms", "Log-end-age", "span", only=TEXT, spare=3),
+            Column("last_committer", "Last-committer", only=TEXT),
+            Column("lag_ms", "Lag ms", "ms", only=PAGE), Column("log_end_age_ms", "Log end's age ms", "ms", only=PAGE),
             *(column._replace(only=PAGE) for column in _COMMITTER), Column("owner", "Owner then", only=PAGE),
             Column("generation", "Generation", "plain", 90, only=PAGE),
         ),
@@ -175,27 +183,30 @@ _GROUPS = {
         (
             Column("member_id", "Member", "text", "large", "MEMBER ID"), *_CLIENT,
             Column("group_instance_id", "Static id", heading="STATIC NAME"),
-            Column("first_generation", "First generation", "plain", heading="FIRST GEN"),
-            Column("last_generation", "Last generation", "plain", heading="LAST GEN"),
+            Column("first_generation", "First generation", "plain", heading="FIRST GEN", spare=2),
+            Column("last_generation", "Last generation", "plain", heading="LAST GEN", spare=1),
             Column("committed_partitions", "Partitions committed", "count", heading="COMMITS"),
             Column("foreign", "For others", "count", only=PAGE), Column("ended", "Ended"),
-            Column("assigned", "Partitions", "count", heading="HAS"), Column("assignment", "Assignment"),
+            Column("topics", "Topics"), Column("assigned", "Partitions", "count", heading="HAS"),
+            Column("assignment", "Assignment"),
         ),
         _GROUP,
     ),
     "rebalances": KafkaView(
         ("kafka_rebalances",), REBALANCES, "cluster_id, group_id, ts, generation",
         (
-            *_TIME, Column("generations", "Generation", heading="GENERATION"), Column("members", "Members"),
+            *_TIME, Column("generations", "Generation", heading="GENERATION"),
+            Column("members", "Members", spare=2),
             Column("set_off_by", "Set off by"), Column("waited_for_whom", "Waited for"),
             Column("waited_ms", "Waited ms", "ms"), Column("partitions_moved", "Moved", "count"),
-            Column("duration_ms", "Took ms", "ms"),
+            Column("duration_ms", "Took ms", "ms", spare=1),
             Column("longest_pause_ms", "Longest pause ms", "ms", heading="PAUSE MS"),
         ),
         _GROUP,
     ),
     "start-up": KafkaView(
-        ("exchanges", "flows", "kafka_group_events"), START_UP, "cluster_id, group_id, ts, client_id, client_address",
+        ("exchanges", "flows", "kafka_group_events", "kafka_offset_commits", "kafka_share_acknowledges"), START_UP,
+        "cluster_id, group_id, ts, client_id, client_address",
         (
             *_TIME, *_CLIENT, Column("member_ids", "Member ids", "count"),
             Column("way", "Way (ms)"), Column("stopped_after", "Stopped after"), Column("failing", "Failing"),
@@ -203,8 +214,17 @@ _GROUPS = {
         ),
         _GROUP,
     ),
+    "share-offsets": KafkaView(
+        SHARE_TABLES, SHARE_STARTS, "cluster_id, group_id, topic, partition",
+        (
+            _TOPIC_COLUMN, _PART._replace(heading="PARTITION"), Column("leader_epoch", "Leader-epoch", "plain"),
+            Column("start_offset", "Start-offset", "offset"), Column("lag", "Lag", "offset"),
+            Column("told_by", "Told by"), Column("ts_told", "Told", "time"),
+        ),
+        _GROUP,
+    ),
     OVER_TIME: KafkaView(
-        _GROUP_TABLES, _LAG, "cluster_id, group_id, topic, partition, ts",
+        LAG_TABLES, _LAG, "cluster_id, group_id, topic, partition, ts",
         (*_TIME, *_OFFSETS, *_COMMITS, *_COMMITTER), ("group {}, {}-{}", ("group_id", "topic", "partition")),
     ),
 }  # fmt: skip
@@ -234,6 +254,7 @@ _TOPICS = {
             Column("isr", "In sync"), Column("log_start", "Log start", "offset"),
             Column("log_end", "Log end", "offset"),
             _WRITTEN[0], Column("bytes_written", "Bytes written", "bytes", only=PAGE), _READ[0],
+            Column("ts_deleted", "Deleted", "time"),
         ),
         _TOPIC,
     ),
@@ -266,7 +287,7 @@ _BROKERS = {
         ),
     ),
     "endpoints": KafkaView(
-        ("exchanges",), _ENDPOINTS, "server_address, server_port, cluster_id",
+        ("exchanges", "flows"), _ENDPOINTS, "server_address, server_port, cluster_id",
         (*_ENDPOINT, Column("clients", "Clients", "count"), *_TRAFFIC, _CLUSTER),
     ),
     "changes": KafkaView(
@@ -278,14 +299,14 @@ _BROKERS = {
         ),
     ),
     OVER_TIME: KafkaView(
-        ("exchanges",), _REQUESTS.format(who="server_address, server_port"),
+        ("exchanges", "flows"), _REQUESTS.format(who="server_address, server_port"),
         "server_address, server_port, cluster_id, ts",
         (*_TIME, *_TRAFFIC), ("{} port {}", ("server_address", "server_port")),
     ),
 }  # fmt: skip
 _CLIENTS = {
     "": KafkaView(
-        ("exchanges", "kafka_api_versions"), CLIENTS, "exchanges desc, client_id, client_address",
+        ("exchanges", "flows", "kafka_api_versions"), CLIENTS, "exchanges desc, client_id, client_address",
         (
             *_CLIENT, Column("software_name", "Library"), Column("software_version", "Version"), *_TRAFFIC,
             *_FIRST_AND_LAST,
@@ -310,11 +331,14 @@ _CLIENTS = {
         ("{}: {} at {}", ("transactional_id", "client_id", "client_address")),
     ),
     OVER_TIME: KafkaView(
-        ("exchanges",), _REQUESTS.format(who="client_id, client_address"), "client_id, client_address, cluster_id, ts",
+        ("exchanges", "flows"), _REQUESTS.format(who="client_id, client_address"),
+        "client_id, client_address, cluster_id, ts",
         (*_TIME, *_TRAFFIC), ("{} at {}", ("client_id", "client_address")),
     ),
 }  # fmt: skip
 
+# What stands over partitions of groups, by the name of the value, as kafka-consumer-groups has it.
+PARTITION_HEADINGS = {column.name: column.capitals for column in _GROUPS[""].shown}
 VIEWS = {"groups": _GROUPS, "topics": _TOPICS, "brokers": _BROKERS, "clients": _CLIENTS}
 
 
@@ -324,12 +348,16 @@ def view_sql(
     column: str = "",
     names: tuple[str, ...] = (),
     until_ns: int | None = None,
+    now_ns: int | None = None,
     width_ns: int = 1,
     limit: int | None = None,
 ) -> str:
-    """A SELECT. names: only rows whose `column` is one of these. until_ns: what later answers told is left out."""
+    """A SELECT. names: only rows whose `column` is one of these. until_ns: what later answers told is left out.
+
+    now_ns: ages are told at this time, or at the end of the capture where that is earlier.
+    """
     until = "true" if until_ns is None else f"at_ns <= {int(until_ns)}"
-    query = view.sql.replace("{until}", until).replace("{width}", str(int(width_ns)))
+    query = at_time(view.sql, now_ns).replace("{until}", until).replace("{width}", str(int(width_ns)))
     where = f" where {column} in ({', '.join(literal(name) for name in names)})" if names else ""
     count = "" if limit is None else f" limit {int(limit)}"
     return f"select * from ({query}){where} order by {view.order}{count}"

@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from analyser.registry.queries import UNAWAITED_MS
-from reports.questions.failures import UNANSWERED
+from reports.questions.failures import IS_UNANSWERED
 from reports.questions.source import Source, rows
 
 _OPERATIONS = f"""
     select protocol, operation, count(*) as exchanges,
            count(*) filter (status = 'error') as errors,
-           count(*) filter (status = 'unanswered') as unanswered,
+           count(*) filter ({IS_UNANSWERED}) as unanswered,
            count(*) filter (status = 'orphan') as orphans,
            count(*) filter (awaitable) as waiting,
            quantile_cont({UNAWAITED_MS}, 0.5) as median_ms,
@@ -26,8 +26,7 @@ _ERRORS = """
 
 _CLIENTS = f"""
     select client_address, client_id, protocol, count(distinct flow_id) as flows, count(*) as exchanges,
-           count(*) filter (status = 'error' or exchange_id in (select exchange_id from ({UNANSWERED}) as missing))
-               as errors,
+           count(*) filter (status = 'error' or {IS_UNANSWERED}) as errors,
            epoch_ns(min(ts)) as first_ns, epoch_ns(max(ts)) as last_ns
     from exchanges group by client_address, client_id, protocol
     order by exchanges desc, client_address, client_id limit {{limit}}"""
@@ -40,7 +39,8 @@ _CLIENT_COUNT = """
 class Operation:
     """Exchanges of one operation. waiting: those whose request asks the server to wait; latencies leave them out.
 
-    Latencies in ms, None when none was answered. error_names: name -> exchanges.
+    unanswered: got no answer although one was due (`failures.py`). Latencies in ms, None when none was answered.
+    error_names: name -> exchanges.
     """
 
     protocol: str | None
@@ -58,7 +58,7 @@ class Operation:
 
 @dataclass(frozen=True, slots=True)
 class Client:
-    """What one client id of one address did. errors: answers with an error, and answers that did not come.
+    """What one client id of one address did. errors: answers with an error, and requests that are `unanswered`.
 
     `*_ns` are Unix times of its first and last exchange.
     """

@@ -30,6 +30,12 @@ _UNDECODED = """
 
 _MESSAGES = "select count(*) as messages, count(*) filter (not complete) as cut from messages"
 
+# Kafka promises the order of requests to their answers on one connection; the first one of each connection is told.
+_OUT_OF_ORDER = """
+    select arg_min(file, (ts, packet)) as file, arg_min(packet, (ts, packet)) as packet, flow_id,
+           arg_min(text, (ts, packet)) as text, count(*) as answers
+    from expert_infos where code = 'answer_out_of_order' group by flow_id order by answers desc, flow_id"""
+
 
 @dataclass(frozen=True, slots=True)
 class CaptureFile:
@@ -74,6 +80,17 @@ class Undecoded:
 
 
 @dataclass(frozen=True, slots=True)
+class OutOfOrder:
+    """A connection on which answers came in another order than their requests: how many, and the first of them."""
+
+    file: str | None
+    packet: int | None
+    flow_id: str | None
+    text: str
+    answers: int
+
+
+@dataclass(frozen=True, slots=True)
 class Quality:
     """All of it; totals are sums over `captures` and `flows`."""
 
@@ -82,6 +99,7 @@ class Quality:
     undecoded: tuple[Undecoded, ...]
     messages: int
     cut_messages: int
+    out_of_order: tuple[OutOfOrder, ...]
 
     @property
     def packets(self) -> int:
@@ -105,4 +123,5 @@ def quality(source: Source) -> Quality:
         undecoded=tuple(Undecoded(**row) for row in rows(source, _UNDECODED)),
         messages=counts["messages"],
         cut_messages=counts["cut"],
+        out_of_order=tuple(OutOfOrder(**row) for row in rows(source, _OUT_OF_ORDER)),
     )

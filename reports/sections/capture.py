@@ -71,6 +71,7 @@ def missing(quality: Quality) -> list[tuple[str, str]]:
         text = f"{quality.cut_messages:,} of {count(quality.messages, 'message')} cut by a gap or the end."
         lines.append(("cut", text))
     lines.extend(_undecoded(quality))
+    lines.extend(_out_of_order(quality))
     lines.extend(("remark", f"{c.file}: {c.remarks}") for c in quality.captures if c.remarks)
     return lines or [("complete", "no gaps, no one-sided flows, every message decoded.")]
 
@@ -97,6 +98,18 @@ def _undecoded(quality: Quality) -> list[tuple[str, str]]:
     if len(quality.undecoded) > _UNDECODED_SHOWN:
         lines.append(("", f"and {len(quality.undecoded) - _UNDECODED_SHOWN} more kinds of undecoded messages"))
     return lines
+
+
+def _out_of_order(quality: Quality) -> list[tuple[str, str]]:
+    """Connections whose answers come in another order than Kafka promises: something between puts them so."""
+    if not quality.out_of_order:
+        return []
+    answers, worst = sum(one.answers for one in quality.out_of_order), quality.out_of_order[0]
+    text = (
+        f"{count(answers, 'answer')} on {count(len(quality.out_of_order), 'connection')} in another order than the "
+        f"requests, which no broker does: flow {worst.flow_id}, packet {worst.packet} of {worst.file}: {worst.text}."
+    )
+    return [("order", text)]
 
 
 def _kind(protocol: str | None, operation: str | None, version: str | None) -> str:

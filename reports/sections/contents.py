@@ -7,7 +7,8 @@ protocol adds (consumer groups), operations and clients: a reader who stops earl
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 
 from analyser.options import ReadOptions
 from analyser.severity import SEVERITIES
@@ -22,6 +23,7 @@ from reports.questions.source import Source
 from reports.questions.unjudged import UnjudgedErrors, unjudged_errors
 from reports.sections.capture import capture_section
 from reports.sections.findings import cause_list, finding_section
+from reports.sections.part import left_out, part
 from reports.sections.protocols import PROTOCOL_REPORTS
 from reports.sections.traffic import client_section, operation_section
 from reports.sections.trends import trend_section
@@ -32,24 +34,39 @@ _CLIENTS_SHOWN = 30
 
 def report(source: Source, *, of_dataset: bool = False) -> list[Section]:
     """The whole report. of_dataset: the source has the tables that only datasets have."""
-    seen = quality(source)
-    found = findings(source)
+    sections: list[Section] = []
+
+    def add(what: str, make: Callable[[], list[Section]]) -> None:
+        sections.extend(part(what, make, left_out))
+
+    def no_findings(text: str) -> list[Finding]:
+        sections.extend(left_out(text))
+        return []
+
+    found = part("findings", lambda: findings(source), no_findings)
     by_cause = causes(found)
-    verdict = _verdict(found, by_cause, unjudged_errors(source, found), seen, source.options)
-    sections = [verdict, capture_section(seen)]
+    add("the verdict", lambda: _first(source, found, by_cause))
     if of_dataset:
-        sections += trend_section(source)
+        add("trends", lambda: trend_section(source))
     if by_cause:
-        sections.append(finding_section(source, by_cause))
-    for protocol in PROTOCOL_REPORTS:
-        sections += protocol.sections(source, found)
-    known_operations = operations(source)
-    if known_operations:
-        sections += [
-            operation_section(known_operations),
-            client_section(clients(source, _CLIENTS_SHOWN), client_count(source)),
-        ]
+        add("the list of findings", lambda: [finding_section(source, by_cause)])
+    for title, protocol in PROTOCOL_REPORTS.items():
+        add(f"the part about {title}", partial(protocol.sections, source, found))
+    add("operations and clients", lambda: _traffic(source))
     return sections
+
+
+def _first(source: Source, found: Sequence[Finding], by_cause: Sequence[Cause]) -> list[Section]:
+    """The verdict and what the capture could show."""
+    seen = quality(source)
+    return [_verdict(found, by_cause, unjudged_errors(source, found), seen, source.options), capture_section(seen)]
+
+
+def _traffic(source: Source) -> list[Section]:
+    known = operations(source)
+    if not known:
+        return []
+    return [operation_section(known), client_section(clients(source, _CLIENTS_SHOWN), client_count(source))]
 
 
 def _verdict(

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from typing import Any
 
 from analyser.crosscheck.protocols import COMPARED
 from analyser.crosscheck.result import Counts, CrossCheck, Example, Explained
 from analyser.registry.tables import SCHEMA_VERSION
+from analyser.words import json_text
 from dissectors.registry import PROTOCOLS, titles_of
 from reports.formats.document import Block, Cells, Heading, Paragraph, Section
 
@@ -62,7 +62,7 @@ def crosscheck_json(result: CrossCheck) -> bytes:
         "unread": result.unread,
         "remarks": result.remarks,
     }
-    return json.dumps(document, indent=1, ensure_ascii=False).encode("utf-8", "backslashreplace") + b"\n"
+    return json_text(document, indent=1).encode() + b"\n"
 
 
 def _verdict(result: CrossCheck) -> str:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from analyser.addresses import client_endpoint_text, server_text
+from analyser.times import span_text
 from analyser.words import count, sentence_start
 from reports.formats.document import Block, Cells, Copy, Heading, Paragraph, Section, severity_tone, without_empty
 from reports.formats.values import ms_text
@@ -22,7 +23,7 @@ _PACKETS_SHOWN = 24
 _PLACES_SHOWN = 4
 _FOLLOWERS_SHOWN = 8
 # A consequence is told in about so many characters.
-_SHORT = 240
+_SHORT = 400
 # Member ids are long, and stand in the findings themselves.
 _MEMBER = re.compile(r" \((?:member|no member id)[^()]*\)")
 _PARTITIONS_MEASURED = 8
@@ -113,6 +114,7 @@ def _client_names(cause: Cause) -> list[str]:
 def _cause(cause: Cause, connections: Mapping[str, Connection]) -> Iterable[Block]:
     yield Heading(_title(cause), severity_tone(cause.severity))
     yield from _told(cause.own)
+    yield from _when(cause.own)
     yield from _followed(cause)
     who = cause.fullest()
     if who.committers:
@@ -127,6 +129,14 @@ def _cause(cause: Cause, connections: Mapping[str, Connection]) -> Iterable[Bloc
     yield Paragraph(cause.first.next_step, "next")
     ids = [found[0].finding_id for found in cause.by_code().values()]
     yield Paragraph(f"confidence {cause.confidence}{_provisional(cause.first)}, id {', '.join(ids)}", "about", "quiet")
+
+
+def _when(found: Sequence[Finding]) -> Iterable[Block]:
+    """From the first to the last packet that tells the cause."""
+    first = min((finding.first_ns for finding in found if finding.first_ns is not None), default=None)
+    last = max((finding.last_ns for finding in found if finding.last_ns is not None), default=None)
+    if first is not None and last is not None:
+        yield Paragraph(span_text(first, last), "when")
 
 
 def _followed(cause: Cause) -> Iterable[Block]:

@@ -1,19 +1,21 @@
 """The report as JSON. In: an analysis; out: pieces of one UTF-8 document, written as they are made.
 
 Keys: schema_version, captures, quality, flows, operations, those of `reports/sections/protocols.py` (groups for Kafka,
-mongo), unjudged_errors (kinds of errors that no rule judged), findings. `captures`, `flows` and `findings` are the rows
+mongo), unjudged_errors (kinds of errors that no rule judged), findings; faults where a part failed: then what it had is
+null, or missing. `captures`, `flows` and `findings` are the rows
 of these tables (evidence and numbers as JSON); the others are the values of the text report. Times are ISO 8601 with 9
 digits and `Z`; unknown is null.
 """
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import asdict
+from functools import partial
 from typing import Any
 
 from analyser.registry.tables import SCHEMA_VERSION, TABLES
+from analyser.words import json_text
 from reports.formats.rows import join_lines, json_rows, slices
 from reports.formats.values import time_text
 from reports.questions.causes import findings
@@ -21,6 +23,7 @@ from reports.questions.operations import Operation, operations
 from reports.questions.quality import Quality, quality
 from reports.questions.source import Source
 from reports.questions.unjudged import unjudged_errors
+from reports.sections.part import part
 from reports.sections.protocols import PROTOCOL_REPORTS
 from reports.sections.unjudged import unjudged_values
 
@@ -29,17 +32,24 @@ def json_pieces(source: Source) -> Iterator[bytes]:
     """The whole document; tables stream through, so a capture of a million flows needs no more memory than one."""
     yield f'{{"schema_version": {SCHEMA_VERSION},\n"captures": '.encode()
     yield from _table(source, "captures")
-    yield b',\n"quality": ' + _dumped(_quality(quality(source)))
+    faults: list[str] = []
+
+    def made(what: str, make: Callable[[], Any]) -> Any:
+        return part(what, make, faults.append)
+
+    yield b',\n"quality": ' + _dumped(made("quality", lambda: _quality(quality(source))))
     yield b',\n"flows": '
     yield from _table(source, "flows")
-    yield b',\n"operations": ' + _dumped([_operation(o) for o in operations(source)])
-    for protocol in PROTOCOL_REPORTS:
-        for key, value in protocol.values(source).items():
+    yield b',\n"operations": ' + _dumped(made("operations", lambda: [_operation(o) for o in operations(source)]))
+    for title, protocol in PROTOCOL_REPORTS.items():
+        for key, value in (made(f"the part about {title}", partial(protocol.values, source)) or {}).items():
             yield b",\n" + _dumped(key) + b": " + _dumped(value)
-    unjudged = unjudged_errors(source, findings(source))
-    yield b',\n"unjudged_errors": ' + _dumped(unjudged_values(unjudged))
+    unjudged = made("errors", lambda: unjudged_values(unjudged_errors(source, findings(source))))
+    yield b',\n"unjudged_errors": ' + _dumped(unjudged)
     yield b',\n"findings": '
     yield from _table(source, "findings")
+    if faults:
+        yield b',\n"faults": ' + _dumped(faults)
     yield b"}\n"
 
 
@@ -65,6 +75,7 @@ def _quality(value: Quality) -> dict[str, Any]:
         "dropped_packets": _sum_of_known([c.dropped_packets for c in value.captures]),
         "flows": [asdict(flows) for flows in value.flows],
         "undecoded_messages": [asdict(undecoded) for undecoded in value.undecoded],
+        "answers_out_of_order": [asdict(one) for one in value.out_of_order],
     }
 
 
@@ -96,4 +107,4 @@ def _ms(value: float | None) -> float | None:
 
 
 def _dumped(value: Any) -> bytes:
-    return json.dumps(value, ensure_ascii=False, indent=1).encode()
+    return json_text(value, indent=1).encode()

@@ -6,22 +6,27 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
-from analyser.context.log_ends import END_TABLES
 from reports.formats.document import Section
 from reports.formats.rows import with_times
 from reports.questions.causes import Finding
-from reports.questions.group_owners import OWNER_TABLES
+from reports.questions.group_owners import PARTITION_TABLES
 from reports.questions.groups import Group, groups
-from reports.questions.source import Source
+from reports.questions.kafka_views import VIEWS, view_sql
+from reports.questions.source import Source, rows
 from reports.sections.kafka_groups import group_section
+from reports.sections.kafka_view import state_line
 
-TABLES_READ = ("kafka_offset_commits", *OWNER_TABLES, *END_TABLES)
+_STATE = VIEWS["groups"]["state"]
+TABLES_READ = tuple(dict.fromkeys((*PARTITION_TABLES, *_STATE.tables)))
 
 
 def sections(source: Source, found: Sequence[Finding]) -> list[Section]:
     """The groups, those that findings are about first; no section without groups."""
     known = groups(source)
-    return [group_section(known, {str(f.numbers.get("group")) for f in found})] if known else []
+    if not known:
+        return []
+    stand = {(row["cluster_id"], row["group_id"]): state_line(row) for row in rows(source, view_sql(_STATE))}
+    return [group_section(known, {str(f.numbers.get("group")) for f in found}, stand)]
 
 
 def values(source: Source) -> dict[str, Any]:

@@ -2,35 +2,45 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from analyser.words import count
-from reports.formats.document import Block, Cells, Heading, Section, without_empty
+from reports.formats.document import Block, Cells, Heading, Paragraph, Section, alike_without_empty
 from reports.questions.groups import Group, Member, PartitionState
+from reports.questions.kafka_views import PARTITION_HEADINGS
 from reports.sections.traffic import more
 
 _GROUPS_SHOWN = 20
 _PARTITIONS_SHOWN = 40
 _MEMBERS_SHOWN = 20
+_OF_PARTITIONS = (
+    "topic", "partition", "committed_offset", "log_end_offset", "lag", "accepted", "refused", "committers",
+    "last_committer",
+)  # fmt: skip
 
 
-def group_section(groups: Sequence[Group], first: Collection[str]) -> Section:
-    """Consumer groups: members, then partitions with the committer of their last accepted commit.
+def group_section(
+    groups: Sequence[Group], first: Collection[str], stand: Mapping[tuple[str | None, str | None], str]
+) -> Section:
+    """Consumer groups: how each stands, members, then partitions with the committer of their last accepted commit.
 
-    first: ids of the groups that findings are about; when there are too many groups these are shown.
+    first: ids of the groups that findings are about; when there are too many groups these are shown. stand: cluster and
+    group -> how it stands, in a line.
     """
     blocks: list[Block] = []
-    ordered = sorted(groups, key=lambda group: group.group_id not in first)
-    for group in ordered[:_GROUPS_SHOWN]:
+    shown = sorted(groups, key=lambda group: group.group_id not in first)[:_GROUPS_SHOWN]
+    members = alike_without_empty([_members(group.members[:_MEMBERS_SHOWN]) for group in shown])
+    partitions = alike_without_empty([_partitions(group.partitions) for group in shown])
+    for group, of_members, of_partitions in zip(shown, members, partitions, strict=True):
         blocks.append(Heading(_group_title(group)))
+        if (group.cluster_id, group.group_id) in stand:
+            blocks.append(Paragraph(stand[group.cluster_id, group.group_id]))
         if group.members:
-            blocks.append(_members(group.members[:_MEMBERS_SHOWN]))
+            blocks.append(of_members)
             blocks.extend(more(len(group.members) - _MEMBERS_SHOWN, "member", "kafka_group_events"))
         if group.partitions:
-            by_lag = sorted(group.partitions, key=lambda p: (-p.committers, -(p.lag or 0)))
-            shown = by_lag[:_PARTITIONS_SHOWN]
-            blocks.append(_partitions(sorted(shown, key=lambda p: (p.topic or "", p.partition))))
-            blocks.extend(more(len(by_lag) - _PARTITIONS_SHOWN, "partition", "kafka_offset_commits"))
+            blocks.append(of_partitions)
+            blocks.extend(more(len(group.partitions) - _PARTITIONS_SHOWN, "partition", "kafka_offset_commits"))
     blocks.extend(more(len(groups) - _GROUPS_SHOWN, "group", "kafka_group_events"))
     return Section("CONSUMER GROUPS", tuple(blocks))
 
@@ -67,10 +77,12 @@ def _members(members: Sequence[Member]) -> Cells:
         for m in members
     )
     header = ("MEMBER ID", "STATIC NAME", "CLIENT ID", "ADDRESS", "GENERATIONS", "COMMITS")
-    return without_empty(Cells(header, table, numbers=(5,), shortened=(0,)))
+    return Cells(header, table, numbers=(5,), shortened=(0,))
 
 
 def _partitions(partitions: Sequence[PartitionState]) -> Cells:
+    """Those with most committers and lag, in the order of their names."""
+    most = sorted(partitions, key=lambda p: (-p.committers, -(p.lag or 0)))[:_PARTITIONS_SHOWN]
     table = tuple(
         (
             p.topic or "?",
@@ -83,10 +95,10 @@ def _partitions(partitions: Sequence[PartitionState]) -> Cells:
             str(p.committers),
             _committer(p),
         )
-        for p in partitions
+        for p in sorted(most, key=lambda p: (p.topic or "", p.partition))
     )
-    header = ("TOPIC", "PART", "COMMITTED", "LOG END", "LAG", "COMMITS", "REFUSED", "BY", "LAST COMMITTER")
-    return without_empty(Cells(header, table, numbers=(1, 2, 3, 4, 5, 6, 7), wrapped=(8,), shortened=(0,)))
+    header = tuple(PARTITION_HEADINGS[name] for name in _OF_PARTITIONS)
+    return Cells(header, table, numbers=(1, 2, 3, 4, 5, 6, 7), shortened=(0, 8), dispensable=(5, 6))
 
 
 def _committer(state: PartitionState) -> str:

@@ -6,7 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from itertools import groupby
 from typing import Any
 
-from reports.formats.document import Block, Cells, Heading, Paragraph, without_empty
+from analyser import times
+from reports.formats.document import Block, Cells, Heading, Paragraph, alike_without_empty
 from reports.formats.values import ms_text, time_text
 from reports.questions.columns import Column
 from reports.questions.kafka_views import KafkaView
@@ -15,7 +16,7 @@ from reports.questions.kafka_views import KafkaView
 def view_blocks(
     rows: Sequence[Mapping[str, Any]], view: KafkaView, nothing: str, stand: Sequence[Mapping[str, Any]] = ()
 ) -> list[Block]:
-    """The rows under their headings, without columns that are empty throughout. nothing: said instead of no rows.
+    """The rows under their headings, without columns that are empty in all. nothing: said instead of no rows.
 
     Where rows are of several clusters, these are told apart: what is in them may have the same names. stand: rows of
     the view of states, for a line under the heading of each group; groups without other rows have this line alone.
@@ -31,14 +32,15 @@ def view_blocks(
             shown = (*shown, _CLUSTER)
     lines = {tuple(row[name] for name in names): state_line(row) for row in stand}
     found = {key: list(group) for key, group in groupby(rows, key=lambda row: tuple(row[name] for name in names))}
+    tables = dict(zip(found, alike_without_empty([_cells(some, shown) for some in found.values()]), strict=True))
     blocks: list[Block] = []
     for key in (*found, *(one for one in lines if one not in found)):
         if names:
             blocks.append(Heading(text.format(*("?" if value is None else value for value in key))))
         if key in lines:
             blocks.append(Paragraph(lines[key]))
-        if key in found:
-            blocks.append(_cells(found[key], shown))
+        if key in tables:
+            blocks.append(tables[key])
     return blocks
 
 
@@ -60,13 +62,15 @@ def state_line(row: Mapping[str, Any]) -> str:
 
 
 def _cells(rows: Sequence[Mapping[str, Any]], shown: Sequence[Column]) -> Cells:
-    return without_empty(
-        Cells(
-            tuple(column.capitals for column in shown),
-            tuple(tuple(_WRITTEN[column.kind](row[column.name]) for column in shown) for row in rows),
-            numbers=tuple(i for i, column in enumerate(shown) if column.kind in _NUMBERS),
-            shortened=tuple(i for i, column in enumerate(shown) if column.name in _LONG),
-        )
+    spare = sorted((i for i, column in enumerate(shown) if column.spare), key=lambda i: -shown[i].spare)
+    return Cells(
+        tuple(column.capitals for column in shown),
+        tuple(tuple(_WRITTEN[column.kind](row[column.name]) for column in shown) for row in rows),
+        numbers=tuple(i for i, column in enumerate(shown) if column.kind in _NUMBERS),
+        wrapped=tuple(i for i, column in enumerate(shown) if column.name in _WORDS),
+        shortened=tuple(i for i, column in enumerate(shown) if column.name in _LONG),
+        optional=tuple(i for i in spare if shown[i].spare > 0),
+        dispensable=tuple(i for i in spare if shown[i].spare < 0),
     )
 
 
@@ -74,6 +78,14 @@ def _text(value: Any) -> str:
     if isinstance(value, bool):
         return "yes" if value else ""
     return "" if value is None else str(value)
+
+
+def _known(value: Any) -> str:
+    return _text(value) or "-"
+
+
+def _span(value: float | None) -> str:
+    return "" if value is None else times.ms_text(value)
 
 
 def _offset(value: int | None) -> str:
@@ -90,6 +102,8 @@ def _time(value: Any) -> str:
 
 _WRITTEN: Mapping[str, Callable[[Any], str]] = {
     "text": _text,
+    "known": _known,
+    "span": _span,
     "flag": _text,
     "figure": _text,
     "plain": _text,
@@ -99,6 +113,10 @@ _WRITTEN: Mapping[str, Callable[[Any], str]] = {
     "ms": ms_text,
     "time": _time,
 }
-_NUMBERS = ("figure", "plain", "offset", "count", "bytes", "ms")
+_NUMBERS = ("figure", "plain", "offset", "count", "bytes", "ms", "span")
 _CLUSTER = Column("cluster_id", "Cluster")
-_LONG = ("topic", "member_id", "leader_id", "consumer_id", "client_id", "consumer_client_id", "cluster_id", "group_id")
+_WORDS = ("topics", "assignment", "set_off_by", "waited_for_whom")
+_LONG = (
+    "topic", "member_id", "leader_id", "consumer_id", "client_id", "consumer_client_id", "cluster_id", "group_id",
+    "last_committer",
+)  # fmt: skip

@@ -23,12 +23,13 @@ class ProtocolReport(NamedTuple):
     values: Callable[[Source], dict[str, Any]]
 
 
-PROTOCOL_REPORTS = tuple(
-    ProtocolReport(module.TABLES_READ, module.sections, module.values) for module in (kafka, mqtt, mongo)
-)
+PROTOCOL_REPORTS = {
+    title: ProtocolReport(module.TABLES_READ, module.sections, module.values)
+    for title, module in (("Kafka", kafka), ("MQTT", mqtt), ("MongoDB", mongo))
+}
 
 # Reading a capture for a report needs no other tables; a dataset's has those of `reports/sections/trends.py` besides.
 REPORT_TABLES = (
     *("captures", "flows", "messages", "exchanges", "findings"),
-    *(table for report in PROTOCOL_REPORTS for table in report.tables),
+    *(table for report in PROTOCOL_REPORTS.values() for table in report.tables),
 )

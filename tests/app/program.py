@@ -13,7 +13,7 @@ from click.testing import CliRunner
 from app.cli.main import cli
 
 ROOT = Path(__file__).resolve().parents[2]
-COMMAND = [sys.executable, "-c", "from app.cli.main import main; main()"]
+COMMAND = [sys.executable, "-c", "from app.start import main; main()"]
 _CHANGES_OUTPUT = ("NO_COLOR", "COLUMNS", "FORCE_COLOR")
 
 

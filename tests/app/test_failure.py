@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import click
 import pytest
 from click.testing import CliRunner, Result
 
 from app.cli.failure import CallerError, Status
 from app.cli.main import GuardedGroup
+from tests.app.program import environment
+from tests.conftest import SAMPLES
 
 
 @click.group(cls=GuardedGroup)
@@ -22,7 +27,7 @@ def end(how: str, debug: bool) -> Status | None:
     """Ends as told."""
     endings = {
         "fault": KeyError("lost\nsecond line"),
-        "caller": CallerError("no such thing\nhint"),
+        "caller": CallerError("no such thing", "hint"),
         "usage": click.UsageError("wrong"),
         "interrupt": KeyboardInterrupt(),
         "duckdb": RuntimeError("Query interrupted"),
@@ -59,8 +64,7 @@ def test_statuses(how: str, status: int) -> None:
 
 def test_our_fault_is_one_line_with_the_way_to_the_trace() -> None:
     assert ended("end", "fault").stderr == (
-        "wirewitness: internal error, please report it: KeyError: 'lost\\nsecond line'; "
-        "run again with --debug for the trace\n"
+        "wirewitness: internal error, please report it: KeyError: '...'; run again with --debug for the trace\n"
     )
 
 
@@ -76,3 +80,69 @@ def test_the_callers_mistake_keeps_its_hint() -> None:
 
 def test_an_unknown_command_is_usage() -> None:
     assert ended("ende").exit_code == 2
+
+
+def test_ctrl_c_is_not_lost_where_python_drops_exceptions() -> None:
+    """In a destructor, as when rows are let go of, before something that waits for long."""
+    program = """
+import os, signal, sys, time
+from app.cli.failure import guarded
+from app.cli.interrupts import note_interrupts
+class Rows:
+    def __del__(self):
+        os.kill(os.getpid(), signal.SIGINT)
+        for _ in range(1000): pass
+def run():
+    Rows()
+    time.sleep(300)
+note_interrupts()
+sys.exit(guarded(run, debug=False))
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, env=environment(), check=False
+    )
+    assert done.returncode == Status.INTERRUPTED
+    assert done.stderr == "wirewitness: interrupted\n"
+
+
+@pytest.mark.parametrize("module", ["numpy.lib", "numpy.linalg", "pyarrow.lib", "analyser.words"])
+def test_ctrl_c_in_the_middle_of_an_import(module: str) -> None:
+    """It counts when the import is done: raised in it, it may be dropped, or leave a module half made."""
+    program = """
+import os, signal, sys
+def told(event, names):
+    if event == "import" and names[0] == sys.argv[-1]:
+        os.kill(os.getpid(), signal.SIGINT)
+from app.start import main
+sys.addaudithook(told)
+main()
+"""
+    capture = str(SAMPLES / "mongo_show_databases.pcapng")
+    done = subprocess.run(
+        [sys.executable, "-c", program, "table", "flows", capture, module], capture_output=True, text=True,
+        env=environment(), check=False,
+    )  # fmt: skip
+    assert (done.returncode, done.stderr.strip()) == (Status.INTERRUPTED, "wirewitness: interrupted")
+
+
+@pytest.mark.parametrize("words", [["table", "flows", "/no/such.pcap"], ["table", "flowz"], ["tables"]])
+def test_ctrl_c_counts_where_all_is_done_before_it_is_raised(words: list[str]) -> None:
+    """It falls into an import, and the rest, a failure or not, takes less time than it waits for."""
+    program = """
+import os, signal, sys
+sent = []
+def told(event, names):
+    interrupts = sys.modules.get("app.cli.interrupts")
+    noted = hasattr(interrupts, "_interrupted") and signal.getsignal(signal.SIGINT) is interrupts._interrupted
+    if event == "import" and noted and not sent:
+        sent.append(True)
+        interrupts._AGAIN_S = 300
+        os.kill(os.getpid(), signal.SIGINT)
+from app.start import main
+sys.addaudithook(told)
+main()
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", program, *words], capture_output=True, text=True, env=environment(), check=False
+    )
+    assert (done.returncode, done.stderr.strip()) == (Status.INTERRUPTED, "wirewitness: interrupted")

@@ -25,7 +25,7 @@ EVERYTHING = [
 
 
 def run(command: str, *options: str, capture: str = CAPTURE) -> Result:
-    return CliRunner().invoke(cli, [command, capture, "--quiet", *options])
+    return CliRunner().invoke(cli, [command, capture, "--quiet", *options], env={"COLUMNS": "120"})
 
 
 def rows(command: str, *options: str) -> list[dict[str, str]]:
@@ -159,6 +159,16 @@ def test_start_up_tells_each_consumers_way() -> None:
     assert (row["client_id"], row["stopped_after"], row["failing"]) == ("invoices-writer", "", "")
 
 
+def test_members_of_every_kind_of_group_reach_their_first_commit() -> None:
+    """Share groups acknowledge, Streams may commit by a producer's transaction; who only asks about groups is none."""
+    done = run("groups", "--start-up", "--format", "csv", capture=str(SAMPLES / "kafka_share_streams.pcapng"))
+    found = list(csv.DictReader(io.StringIO(done.stdout)))
+    assert {row["stopped_after"] for row in found} == {""}
+    assert {row["group_id"]: row["way"].rsplit(", ", 1)[1].split()[0] for row in found} == {
+        "task-counter": "OffsetCommit", "task-counter-classic": "TxnOffsetCommit", "task-workers": "ShareAcknowledge",
+    }  # fmt: skip
+
+
 @pytest.mark.parametrize(
     ("options", "said"),
     [
@@ -213,3 +223,32 @@ def test_a_line_says_how_each_group_stands() -> None:
     assert "group task-counter-classic" in shown
     assert "Stable since 2026-11-20T12:48:52.685207082Z, 1 member, classic consumer group" in shown
     assert "group task-workers" in shown  # a share group, which has no stored offsets
+
+
+def starts(*options: str) -> list[tuple[str, ...]]:
+    capture = str(SAMPLES / "kafka_share_streams.pcapng")
+    done = run("groups", "--share-offsets", "--format", "csv", *options, capture=capture)
+    assert done.exit_code == 0, done.stderr
+    names = ("group_id", "topic", "partition", "start_offset", "lag", "told_by")
+    return [tuple(row[name] for name in names) for row in csv.DictReader(io.StringIO(done.stdout))]
+
+
+def test_share_partitions_start_where_the_operator_was_told_until_brokers_write_more_or_it_is_deleted() -> None:
+    """132 and 8 or 9 records are what kafka-share-groups --describe of the lab's operator was answered."""
+    told = "DescribeShareGroupOffsets"
+    expected = [("task-workers", "tasks", str(n), "132", lag, told) for n, lag in enumerate("8989")]
+    assert starts("--at", "2026-11-20T12:49:03.22") == expected
+    moved = starts("--at", "2026-11-20T12:49:08")
+    assert moved[2:] == expected[2:]
+    assert [row[3:] for row in moved[:2]] == [("160", "", "WriteShareGroupState")] * 2
+    assert not starts()
+    shown = run("groups", "--share-offsets", "--at", "2026-11-20T12:49:08",
+                capture=str(SAMPLES / "kafka_share_streams.pcapng")).stdout  # fmt: skip
+    assert len([line for line in shown.splitlines() if line.startswith("tasks ")]) == 4
+
+
+def test_before_anybody_asked_share_partitions_start_where_brokers_wrote_without_a_lag() -> None:
+    early = starts("--at", "2026-11-20T12:49:01")
+    assert {row[5] for row in early} == {"WriteShareGroupState"}
+    assert {row[4] for row in early} == {""}
+    assert all(0 <= int(row[3]) < 132 for row in early)

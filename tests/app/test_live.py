@@ -167,7 +167,7 @@ def test_loopback_with_files(interface: str, tmp_path: Path) -> None:
         process = subprocess.Popen(
             [*COMMAND, "live", *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment()
         )
-        until = time.monotonic() + 60
+        until = time.monotonic() + 300
         while not list(tmp_path.iterdir()) and time.monotonic() < until:
             time.sleep(0.05)
         time.sleep(0.3)

@@ -27,7 +27,7 @@ def capture(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def shell(script: str, **env: str) -> subprocess.CompletedProcess[bytes]:
     """A bash script in which `ww` is the program; its status is that of the first failing program of a pipe."""
-    program = f"ww() {{ {sys.executable} -c 'from app.cli.main import main; main()' \"$@\"; }}; set -o pipefail; "
+    program = f"ww() {{ {sys.executable} -c 'from app.start import main; main()' \"$@\"; }}; set -o pipefail; "
     return subprocess.run(
         ["bash", "-c", program + script], capture_output=True, env=environment(**env), timeout=120, check=False
     )
@@ -92,14 +92,78 @@ def test_an_interrupt_is_one_line_and_leaves_nothing(tmp_path: Path) -> None:
     assert process.stdin is not None
     process.stdin.write(pcap([]))
     process.stdin.flush()
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + 300
     while not list(tmp_path.iterdir()) and time.monotonic() < deadline:
         time.sleep(0.05)  # reading has begun when its temporary folder is there
     time.sleep(0.2)
     process.send_signal(signal.SIGINT)
-    out, err = process.communicate(timeout=30)
+    out, err = process.communicate(timeout=300)
     assert (process.returncode, out, err.strip()) == (130, b"", b"wirewitness: interrupted")
     assert not (tmp_path / "out").exists()
+
+
+# Says on a pipe of its own that it begins to import the commands.
+BEGINNING = """
+import os, sys
+def told(event, names):
+    if event == "import" and names[0] == "app.cli.main":
+        os.write(int(os.environ["BEGUN"]), b"!")
+from app.start import main
+sys.addaudithook(told)
+main()
+"""
+
+
+@pytest.mark.parametrize("delay_s", [0, 0.01, 0.02, 0.05, 0.1, 0.15, 0.2, 0.3, 0.5, 0.8, 1.2])
+def test_an_early_interrupt_is_one_line(delay_s: float) -> None:
+    begun, begins = os.pipe()
+    process = subprocess.Popen(
+        [sys.executable, "-c", BEGINNING, "table", "flows", "-"], pass_fds=[begins],
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment(BEGUN=str(begins)),
+    )  # fmt: skip
+    os.close(begins)
+    assert os.read(begun, 1) == b"!"
+    os.close(begun)
+    time.sleep(delay_s)
+    process.send_signal(signal.SIGINT)
+    process.wait(timeout=60)
+    out, err = process.communicate()
+    assert (process.returncode, out, err.strip()) == (130, b"", b"wirewitness: interrupted")
+
+
+@pytest.mark.parametrize("number", [1, 2, 10, 50, 100, 150, 200])
+def test_an_interrupt_while_a_module_is_imported(number: int) -> None:
+    """Before the import of so many modules, whatever the machine does beside."""
+    program = """
+import os, signal, sys
+seen = set()
+def told(event, names):
+    if event == "import" and names[0] not in seen:
+        seen.add(names[0])
+        if len(seen) == int(sys.argv[-1]):
+            os.kill(os.getpid(), signal.SIGINT)
+from app.start import main
+sys.addaudithook(told)
+main()
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", program, "table", "flows", str(number)], capture_output=True, env=environment(),
+        timeout=60, check=False,
+    )  # fmt: skip
+    assert (done.returncode, done.stdout, done.stderr.strip()) == (130, b"", b"wirewitness: interrupted")
+
+
+def test_an_interrupt_at_the_very_end_is_not_lost() -> None:
+    program = """
+import atexit, os, signal
+atexit.register(lambda: os.kill(os.getpid(), signal.SIGINT))
+from app.start import main
+main()
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", program, "--version"], capture_output=True, env=environment(), timeout=60, check=False
+    )
+    assert (done.returncode, done.stderr) == (130, b"wirewitness: interrupted\n")
 
 
 def test_standard_input_is_a_capture(capture: Path) -> None:

@@ -54,7 +54,7 @@ def test_it_serves_this_machine_only_and_ends_with_an_interrupt(tmp_path: Path) 
             assert listeners(port) == {"127.0.0.1"}
         finally:
             server.terminate()
-        output, _ = server.communicate(timeout=30)
+        output, _ = server.communicate(timeout=300)
     assert f"dashboard at http://127.0.0.1:{port} (Ctrl-C ends it)".encode() in output
     assert b"Traceback" not in output
 

@@ -89,3 +89,55 @@ def test_the_dashboard_shows_a_shared_folder(shared: Path, monkeypatch: pytest.M
     text = shown(app)
     assert "Live, ended: tables of" in text
     assert "KAF105" in text
+
+
+@pytest.mark.parametrize("mode", [0o777, 0o1777, 0o770])
+def test_a_folder_that_others_can_change_is_refused(tmp_path: Path, mode: int) -> None:
+    """Somebody could plant links there, which a capture by root would follow."""
+    folder = tmp_path / "watch"
+    folder.mkdir()
+    folder.chmod(mode)
+    with pytest.raises(PermissionError, match="can be changed by others"):
+        Snapshots(folder, "eth0", {})
+    assert not list(folder.iterdir())
+
+
+def test_a_folder_of_somebody_else_is_refused(tmp_path: Path) -> None:
+    if os.geteuid() != 0:
+        pytest.skip("only root can make a folder of somebody else's")
+    (tmp_path / "precious").write_text("kept")
+    folder = tmp_path / "watch"
+    folder.mkdir()
+    (folder / "live.json.new").symlink_to(tmp_path / "precious")
+    os.chown(folder, 4321, 4321)
+    result = run("live", "-r", str(SAMPLE), "--share", str(folder), "--quiet")
+    assert result.returncode == 2
+    assert "belongs to somebody else" in result.stderr.decode()
+    assert (tmp_path / "precious").read_text() == "kept"
+
+
+def test_links_are_neither_followed_nor_kept(tmp_path: Path) -> None:
+    (tmp_path / "precious").write_text("kept")
+    (tmp_path / "real").mkdir(mode=0o700)
+    (tmp_path / "watch").symlink_to(tmp_path / "real")
+    with pytest.raises(NotADirectoryError):
+        Snapshots(tmp_path / "watch", "eth0", {})
+    Snapshots(tmp_path / "real", "eth0", {}).end()
+    (tmp_path / "real" / "live.json.new").symlink_to(tmp_path / "precious")
+    (tmp_path / "real" / "tables-1").symlink_to(tmp_path)
+    Snapshots(tmp_path / "real", "eth0", {}).end()
+    assert (tmp_path / "precious").read_text() == "kept"
+    assert not (tmp_path / "real" / "tables-1").is_symlink()
+
+
+def test_what_is_shared_is_for_its_user_alone(tmp_path: Path) -> None:
+    before = os.umask(0)
+    try:
+        with analyser.read(SAMPLE, tables=("flows",)) as analysis:
+            snapshots = Snapshots(tmp_path / "watch", "eth0", {})
+            snapshots.write(analysis)
+            snapshots.end()
+    finally:
+        os.umask(before)
+    for path in [tmp_path / "watch", *(tmp_path / "watch").iterdir()]:
+        assert path.stat().st_mode & 0o777 == (0o700 if path.is_dir() else 0o600), path

@@ -29,7 +29,7 @@ def two_columns(rows: list[tuple[str | None, int | None]]) -> pa.RecordBatch:
 
 @given(ROWS)
 def test_csv_reads_back(rows: list[tuple[str | None, int | None]]) -> None:
-    text = b"".join(csv_pieces([two_columns(rows)], ["name", "offset"])).decode()
+    text = b"".join(csv_pieces([two_columns(rows)], ["name", "offset"], raw=True)).decode()
     read = list(csv.reader(io.StringIO(text, newline="")))
     assert read[0] == ["name", "offset"]
     assert read[1:] == [[name or "", "" if offset is None else str(offset)] for name, offset in rows]
@@ -64,7 +64,24 @@ def test_aligned_rows_are_safe_lines(rows: list[tuple[str | None, int | None]]) 
 )
 def test_csv_quotes_where_needed(values: list[str | None], expected: str) -> None:
     rows = batch(a=pa.array(values, pa.string()), b=pa.array([1] * len(values)))
-    assert b"".join(csv_pieces([rows], ["a", "b"])).decode() == expected
+    assert b"".join(csv_pieces([rows], ["a", "b"], raw=True)).decode() == expected
+
+
+@pytest.mark.parametrize(
+    ("value", "cell"),
+    [
+        ("=1+1", "'=1+1"), ("+cmd|x", "'+cmd|x"), ("-2+3", "'-2+3"), ("@SUM(A1)", "'@SUM(A1)"), (" =1", "' =1"),
+        ("\t=1", "\\x09=1"), ("\r=1", "\\x0d=1"), ("\uff1d1", "'\uff1d1"), ("a=b", "a=b"), ("-5", "-5"),
+        ("+1.5e3", "+1.5e3"), ("a\u202eb", "a\\u202eb"), ("a-b", "a-b"),
+    ],
+)  # fmt: skip
+def test_no_cell_of_csv_is_a_formula(value: str, cell: str) -> None:
+    rows = batch(a=pa.array([value]), b=pa.array([-7]))
+    assert list(csv.reader(io.StringIO(b"".join(csv_pieces([rows], ["a", "b"])).decode())))[1] == [cell, "-7"]
+
+
+def test_names_of_columns_are_no_formulas_either() -> None:
+    assert b"".join(csv_pieces([batch(**{"=a,b": pa.array([1])})], ["=a,b"])) == b'"\'=a,b"\n1\n'
 
 
 def test_csv_of_one_column_has_a_line_for_null() -> None:

@@ -187,3 +187,17 @@ def test_the_coordinator_is_the_broker_that_answers_the_group() -> None:
     assert found == ("10.1.9.9:9092 (1)", 1)
     (found,) = select(STATES, STARTED, "coordinator", kafka_brokers=brokers[:1], flows=[flow("other")])
     assert found == ("b2:9092 (2)",)
+
+
+@pytest.mark.parametrize(("epoch", "meanwhile"), [(-2, []), (-1, [(20.0, "Stable", 1)])])
+def test_a_static_member_that_is_away_for_a_while_is_counted(
+    epoch: int, meanwhile: list[tuple[float, str, int]]
+) -> None:
+    """KIP-848: the broker keeps a static member that leaves with epoch -2, and who comes back takes its place."""
+    static = {"group_instance_id": "pod-1"}
+    others = [beat(second, 4, "m2") for second in range(1, 60, 3)]
+    mine = [beat(second, 4, **static) for second in range(1, 20, 3)]
+    back = [beat(second, 4, "m3", **static) for second in range(33, 60, 3)]
+    found = changes([*others, *mine, beat(20, epoch, **static), *back])
+    assert [one for one in found if 2 < one[0] < 33] == meanwhile
+    assert found[-1] == (33.0, "Stable", 2)

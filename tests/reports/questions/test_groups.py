@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from analyser.options import ReadOptions
 from reports.questions.groups import groups
 from reports.questions.kafka_views import VIEWS, view_sql
@@ -129,3 +131,82 @@ def test_the_consumer_is_who_was_told_last() -> None:
         *assigned(5, "m1", None, source="consumer_heartbeat"),
     ]
     assert consumers(kafka_assignments=given_up) == {}
+
+
+def deleted(ts: int, operation: str, name: str, change: str = "delete", **changes: Any) -> dict[str, Any]:
+    return {"ts": ts, "ts_response": ts, "cluster_id": "c", "operation": operation, "resource_name": name,
+            "change": change, "error_code": 0, "validate_only": False, **changes}  # fmt: skip
+
+
+def fetched(ts: int, offset: int, **changes: Any) -> dict[str, Any]:
+    return {"ts": ts, "ts_response": ts + 1, "cluster_id": "c", "group_id": "g", "topic": "t", "partition": 0,
+            "committed_offset": offset, "error_code": 0, "require_stable": False, **changes}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "gone",
+    [
+        deleted(5, "OffsetDelete", "g", "delete offsets of t 1,0"),
+        deleted(5, "DeleteGroups", "g"),
+        deleted(5, "DeleteTopics", "t"),
+        deleted(5, "DeleteTopics", "t", "delete topic_id=i"),
+    ],
+)
+def test_what_is_deleted_is_not_stored(gone: dict[str, Any]) -> None:
+    before = {"kafka_offset_commits": [commit(1, 100)], "kafka_admin_changes": [gone]}
+    state = state_of(before)
+    assert (state.committed_offset, state.lag, state.client_id, state.last_ns) == (None, None, None, None)
+    assert state.accepted == 1
+    assert state_of({**before, "kafka_offset_commits": [commit(1, 100), commit(6, 7)]}).committed_offset == 7
+    assert state_of({**before, "kafka_admin_changes": [gone | {"error_code": 69}]}).committed_offset == 100
+    assert state_of({**before, "kafka_admin_changes": [gone | {"cluster_id": "d"}]}).committed_offset == 100
+
+
+def test_offsets_of_other_partitions_stay() -> None:
+    other = deleted(5, "OffsetDelete", "g", "delete offsets of t 1,10")
+    assert state_of({"kafka_offset_commits": [commit(1, 100)], "kafka_admin_changes": [other]}).committed_offset == 100
+
+
+def test_a_topic_made_anew_begins_without_a_log_end() -> None:
+    ends = [{"ts": ts, "cluster_id": "c", "topic": "t", "partition": 0, "high_watermark": end}
+            for ts, end in ((2, 180), (8, 5))]  # fmt: skip
+    tables = {"kafka_offset_commits": [commit(1, 100), commit(7, 3)], "kafka_fetch_partitions": ends,
+              "kafka_admin_changes": [deleted(4, "DeleteTopics", "t")],
+              "kafka_partitions": [{"ts": ts, "cluster_id": "c", "topic": "t", "topic_id": topic_id, "partition": 0}
+                                   for ts, topic_id in ((1, "old"), (9, "new"))]}  # fmt: skip
+    state = state_of(tables)
+    assert (state.committed_offset, state.log_end_offset, state.lag) == (3, 5, 2)
+
+
+@pytest.mark.parametrize(
+    ("answers", "stored", "who"),
+    [
+        ([fetched(5, 100)], 100, "app"),
+        ([fetched(5, 120)], 120, None),
+        ([fetched(5, -1)], None, None),
+        ([fetched(5, -1, error_code=16)], 100, "app"),
+        ([fetched(5, 120), fetched(7, 100)], 100, "app"),
+    ],
+    ids=["what was committed", "committed unseen", "nothing", "refused", "the last answer"],
+)
+def test_an_answer_tells_what_is_stored(answers: list[dict[str, Any]], stored: int | None, who: str | None) -> None:
+    state = state_of({"kafka_offset_commits": [commit(1, 100)], "kafka_offset_fetches": answers})
+    assert (state.committed_offset, state.client_id) == (stored, who)
+
+
+def test_an_answer_on_its_way_during_a_commit_says_nothing() -> None:
+    tables = {"kafka_offset_commits": [commit(1, 100), commit(6, 110)],
+              "kafka_offset_fetches": [fetched(5, 100, ts_response=8)]}  # fmt: skip
+    assert state_of(tables).committed_offset == 110
+
+
+@pytest.mark.parametrize(("stable", "stored"), [(False, 100), (True, 90)])
+def test_behind_a_transaction_only_an_answer_that_waits_for_it_counts(stable: bool, stored: int) -> None:
+    tables = {"kafka_offset_commits": [commit(1, 100, api="TxnOffsetCommit")],
+              "kafka_offset_fetches": [fetched(5, 90, require_stable=stable)]}  # fmt: skip
+    assert state_of(tables).committed_offset == stored
+
+
+def test_a_capture_that_begins_after_the_commit_shows_what_was_read() -> None:
+    (group,) = groups(RowsAnalysis({"kafka_offset_fetches": [fetched(5, 90), fetched(5, -1, partition=1)]}))
+    assert [(one.partition, one.committed_offset, one.client_id) for one in group.partitions] == [(0, 90, None)]

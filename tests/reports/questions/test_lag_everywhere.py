@@ -21,9 +21,10 @@ from analyser.archive.derive.lags import MINUTE_NS, run_lags
 from analyser.context.log_ends import END_TABLES
 from analyser.detectors.kafka.commits import commits_of
 from analyser.options import ReadOptions
+from analyser.registry.tables import TABLES as TABLES_BY_NAME
 from app.cli.main import cli
 from reports.questions.commits import lag_over_time, log_ends
-from reports.questions.group_owners import OWNER_TABLES
+from reports.questions.group_owners import PARTITION_TABLES
 from reports.questions.groups import groups
 from reports.questions.kafka_views import OVER_TIME, VIEWS, view_sql
 from reports.questions.source import Source, rows
@@ -34,10 +35,18 @@ from tests.support.datasets import take_in
 from tests.support.rows import Rows, arrow_from_rows
 from tests.support.shares import examples, share, smallest
 
-TABLES = ("kafka_offset_commits", *OWNER_TABLES, *END_TABLES)
+TABLES = PARTITION_TABLES
 SECOND_NS = 1_000_000_000
 # So many seconds after the scenarios' start a full hour is 100 seconds ahead.
 HOUR_AHEAD_S = 3500 - at(0) // SECOND_NS % 3600
+# What tells of a partition beside commits.
+OTHER_TABLES = (*END_TABLES, "kafka_offset_fetches")
+DELETED_IN = "kafka_admin_changes"
+DELETIONS = (
+    ("OffsetDelete", "billing", "delete offsets of payments 0,1"),
+    ("DeleteGroups", "billing", "delete"),
+    ("DeleteTopics", "payments", "delete"),
+)
 # Cluster, group, topic, partition -> stored offset, log end, lag, who committed.
 Key = tuple[str | None, str | None, str | None, int]
 State = dict[Key, tuple[int | None, int | None, int | None, str | None]]
@@ -205,6 +214,21 @@ def test_the_dashboard_shows_the_lag_of_the_command_line() -> None:
     assert (told[-1]["lag"], drawn[-1]["lag"]) == ("77", 77)
 
 
+@pytest.mark.parametrize("seconds", [0.95, 1.1, 3.0], ids=["answered", "a second later", "committed again"])
+def test_deleted_offsets_are_gone_until_the_next_commit(seconds: float) -> None:
+    """OffsetDelete was answered at 18:21:08.924; the group commits again at 18:21:10."""
+    capture = SAMPLES / "incidents" / "offsets_deleted-2" / "capture.pcapng.zst"
+    deleted_ns = 1_795_371_668_000_000_000
+    with analyser.read(capture, tables=[*TABLES, "exchanges"]) as analysis:
+        before, after = (at_time(analysis, deleted_ns + round(when * 1e9)) for when in (0.9, seconds))
+    own = {key[3]: (before[key][0], held[0], held[2], held[3]) for key, held in after.items()
+           if key[1] == "shipments_match"}  # fmt: skip
+    if seconds < 2:
+        assert own == {0: (234, None, None, None), 1: (214, None, None, None)}
+    else:
+        assert {part: held[1] for part, held in own.items()} == {0: 384, 1: 348}
+
+
 @st.composite
 def traffic(draw: st.DrawFn) -> Rows:
     """Commits of two writers, each on its own connection, whose answers come in the order of their requests; ends of
@@ -227,13 +251,16 @@ def traffic(draw: st.DrawFn) -> Rows:
                 "topic": "payments", "partition": 0, "committed_offset": draw(st.integers(-1, 20)), "file": "a.pcapng",
                 "error_code": None if lost else draw(st.sampled_from([0, 0, 0, 25])), "request_packet": sent + 1,
             })  # fmt: skip
-    ends: dict[str, list[dict[str, Any]]] = {table: [] for table in END_TABLES}
+    ends: dict[str, list[dict[str, Any]]] = {table: [] for table in OTHER_TABLES}
     for number in range(draw(st.integers(0, 8))):
         ts = at(before + draw(st.integers(0, 200)))
         place = {"exchange_id": f"e-c{number}", "flow_id": "e", "ts": ts,
                  "cluster_id": "c1", "topic": "payments", "partition": 0}  # fmt: skip
-        table = draw(st.sampled_from(END_TABLES))
-        ends[table].append(place | _told(draw, table, ts))
+        table = draw(st.sampled_from(OTHER_TABLES))
+        told = place | _told(draw, table, ts)
+        ends[table].append(
+            {name: value for name, value in told.items() if name in TABLES_BY_NAME[table].column_names()}
+        )
     return {"kafka_offset_commits": commits, **ends}
 
 
@@ -247,7 +274,18 @@ def _told(draw: st.DrawFn, table: str, ts: int) -> dict[str, Any]:
         return {"offset": end, "timestamp": draw(st.sampled_from([-1, -1, -2])), "replica_id": -1,
                 "isolation_level": draw(st.sampled_from([0, 0, 1]))}  # fmt: skip
     if table == "kafka_produce_batches":
-        return {"base_offset": end, "records_count": 4, "acks": draw(st.sampled_from([-1, -1, 1])), "error_code": 0}
+        return {"base_offset": end, "records_count": 4, "acks": draw(st.sampled_from([-1, -1, 1])), "error_code": 0,
+                "transactional": draw(st.booleans()), "producer_id": 7, "producer_epoch": 0}  # fmt: skip
+    if table == "kafka_transactions":
+        return {"exchange_id": f"t-c{ts}", "flow_id": "t", "ts": ts, "cluster_id": "c1", "event": "end_txn",
+                "producer_id": 7, "producer_epoch": 0, "error_code": draw(st.sampled_from([0, 0, 51]))}  # fmt: skip
+    if table == "kafka_offset_fetches":
+        return {"group_id": "billing", "committed_offset": end, "ts_response": ts + draw(st.sampled_from([0, 2])),
+                "require_stable": draw(st.booleans()), "error_code": draw(st.sampled_from([0, 0, 0, 88]))}  # fmt: skip
+    if table == DELETED_IN:
+        operation, name, change = draw(st.sampled_from(DELETIONS))
+        return {"operation": operation, "resource_type": "group", "resource_name": name, "change": change,
+                "validate_only": False, "error_code": draw(st.sampled_from([0, 0, 68])), "ts_response": ts}  # fmt: skip
     return {"topic_id": draw(st.sampled_from(["id1", "id1", "id2"]))}
 
 
@@ -260,7 +298,8 @@ def test_every_view_says_the_same_of_racing_commits(tables: Rows) -> None:
 @examples(60)
 @given(traffic())
 def test_the_stored_offset_is_that_of_the_last_commit_in_the_order_of_the_detectors(tables: Rows) -> None:
-    held = Held(tables)
+    """Where nothing was deleted and no answer told otherwise."""
+    held = Held({name: own for name, own in tables.items() if name not in ("kafka_offset_fetches", DELETED_IN)})
     frame = held.con.sql("FROM kafka_offset_commits").df()
     accepted = [one for one in commits_of(frame) if one.accepted] if len(frame) else []
     state = in_report(held)

@@ -49,6 +49,19 @@ def test_cut_messages_are_not_undecoded_ones() -> None:
     assert "undecoded" not in section_text(messages=[{"complete": False, "error": "cut"}])
 
 
+def test_answers_in_another_order_are_told_with_the_first_of_the_worst_connection() -> None:
+    def remark(flow_id: str, packet: int, code: str = "answer_out_of_order") -> dict[str, Any]:
+        place = {"flow_id": flow_id, "ts": START_NS + packet, "packet": packet, "file": "a.pcap"}
+        return place | {"code": code, "text": f"Fetch (correlation id {packet}) is answered late"}
+
+    shown = section_text(expert_infos=[remark("f", 9), remark("g", 12), remark("g", 11), remark("f", 3, "copy")])
+    assert (
+        "order 3 answers on 2 connections in another order than the requests, which no broker does: flow g, packet 11 "
+        "of a.pcap: Fetch (correlation id 11) is answered late." in shown
+    )
+    assert "order" not in section_text(expert_infos=[remark("f", 3, "copy")])
+
+
 def test_undecoded_messages_by_kind() -> None:
     messages = [
         {"protocol": "kafka", "operation": "Key 97", "version": version, "complete": True, "error": "unknown"}

@@ -1,0 +1,47 @@
+"""Start of `wirewitness`: Ctrl-C counts before the commands are imported and after they are done, too.
+
+In: the program's arguments. Out: its exit status. At both ends nothing is open, so Ctrl-C ends the process at once:
+Python's own handler would raise in the middle of an import, which gives a trace, or leaves a module half imported, and
+at the end what it raises is dropped, with the status of success.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+from types import FrameType
+
+_INTERRUPTED = 130
+_LINE = b"wirewitness: interrupted\n"
+
+
+def main() -> None:
+    """Imports the commands and runs the one that was asked for. Who started the program may have it ignore Ctrl-C."""
+    if signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
+        _run()
+        return
+    signal.signal(signal.SIGINT, end_at_once)
+    try:
+        _run()
+    except KeyboardInterrupt:
+        end_at_once()
+    finally:
+        signal.signal(signal.SIGINT, end_at_once)
+        signal.signal(signal.SIGALRM, end_at_once)
+        still_to_arrive, _ = signal.setitimer(signal.ITIMER_REAL, 0)
+        if still_to_arrive:
+            end_at_once()
+
+
+def end_at_once(_: int = signal.SIGINT, __: FrameType | None = None) -> None:
+    """A handler of SIGINT for where there is nothing to tidy up."""
+    try:
+        os.write(2, _LINE)
+    finally:
+        os._exit(_INTERRUPTED)
+
+
+def _run() -> None:
+    from app.cli.main import main as run
+
+    run()

@@ -1,0 +1,197 @@
+"""Datasets and folders of `live` that somebody else wrote, functions that are not there: one clear line, status 2."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from analyser.archive.dataset.journal import JOURNAL, STAGING
+from analyser.archive.dataset.manifest import FORMAT, MANIFEST
+from app.dashboard.snapshots import MARK, is_running, newest, title_of
+from tests.app.captures import write_capture
+from tests.app.program import ROOT, run
+from tests.support.datasets import make_dataset
+
+PART = {
+    "table": "messages",
+    "path": "messages/protocol=kafka/day=2026-01-01/hour=01/a.parquet",
+    "rows": 1,
+    "bytes": 1,
+    "provisional": False,
+}
+INPUT = {
+    "path": "a", "key": "k", "bytes": 1, "packets": 1, "first_ns": None, "last_ns": 1, "status": "read", "reason": None,
+    "run": "1",
+}  # fmt: skip
+GOOD: dict[str, Any] = {
+    "format": FORMAT, "schema_version": 1, "runs": [], "inputs": [], "settings": {}, "state": None, "parts": [],
+}  # fmt: skip
+WRONG = [
+    {"state": 5},
+    {"inputs": {"a": 1}},
+    {"inputs": 3},
+    {"parts": {"a": 1}},
+    {"runs": [[]]},
+    {"settings": 3},
+    *({"inputs": [{**INPUT, name: [1]}]} for name in INPUT),
+    *({"parts": [{**PART, name: {"a": 1}}]} for name in PART),
+    {"parts": [{**PART, "rows": True}]},
+    {"runs": [{"name": "1", "ended_ns": float("inf")}]},
+    {"settings": {"tables": 5}},
+    {"settings": {"topic_ids": ["a"]}},
+    {"settings": {"shares": "3"}},
+    {"runs": [{"name": str(10**300), "ended_ns": 1}]},
+    {"runs": [{"name": "-5", "ended_ns": 1}]},
+]
+
+
+@pytest.mark.parametrize("change", WRONG, ids=str)
+def test_wrong_types_in_a_manifest(tmp_path: Path, change: dict[str, Any]) -> None:
+    (tmp_path / MANIFEST).write_text(json.dumps({**GOOD, **change}))
+    done = run("analyse", tmp_path)
+    lines = done.stderr.decode().splitlines()
+    assert (done.returncode, len(lines)) == (2, 1), lines
+    assert "is damaged" in lines[0]
+
+
+@pytest.mark.parametrize("text", ["[" * 100_000, '{"a":' * 100_000, "[]", "3", "null", '{"format": []}'])
+def test_json_that_is_no_manifest(tmp_path: Path, text: str) -> None:
+    (tmp_path / MANIFEST).write_text(text)
+    done = run("analyse", tmp_path)
+    assert (done.returncode, len(done.stderr.splitlines())) == (2, 1), done.stderr
+
+
+@pytest.fixture(scope="module")
+def dataset(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return make_dataset(tmp_path_factory.mktemp("data") / "set", [ROOT / "sample_pcaps/mongo_show_databases.pcapng"])
+
+
+@pytest.mark.parametrize("damage", ["gone", "another name", "text", "list"])
+@pytest.mark.parametrize(
+    "words", [["table", "messages", "SET"], ["analyse", "SET"], ["query", "SET", "select max(ts) from messages"]]
+)
+def test_parts_with_other_columns(dataset: Path, tmp_path: Path, words: list[str], damage: str) -> None:
+    place = Path(shutil.copytree(dataset, tmp_path / "set"))
+    for path in (place / "messages").rglob("*.parquet"):
+        rows = pq.read_table(path)
+        at = rows.schema.names.index("stream_offset")
+        if damage == "gone":
+            rows = rows.remove_column(at)
+        elif damage == "another name":
+            rows = rows.rename_columns(["x" if name == "stream_offset" else name for name in rows.schema.names])
+        else:
+            values = ["text" if damage == "text" else [1]] * rows.num_rows
+            rows = rows.set_column(at, "stream_offset", pa.array(values))
+        pq.write_table(rows, path)
+    done = run(*(place if word == "SET" else word for word in words))
+    lines = done.stderr.decode().splitlines()
+    assert (done.returncode, len(lines)) == (2, 1), lines
+    assert "is damaged" in lines[0]
+    assert "stream_offset" in lines[0]
+
+
+@pytest.mark.parametrize("journal", ["[" * 100_000, "{}", '{"moves": 3, "removes": []}'])
+def test_a_journal_that_is_none(dataset: Path, tmp_path: Path, journal: str) -> None:
+    place = Path(shutil.copytree(dataset, tmp_path / "set"))
+    (place / STAGING).mkdir()
+    (place / STAGING / JOURNAL).write_text(journal)
+    done = run("table", "messages", place)
+    assert (done.returncode, len(done.stderr.splitlines())) == (2, 1), done.stderr
+
+
+def test_links_planted_in_a_dataset_are_not_followed(dataset: Path, tmp_path: Path) -> None:
+    """Whoever reads a dataset finishes its changes: neither the lock nor the changes lead elsewhere."""
+    place = Path(shutil.copytree(dataset, tmp_path / "set"))
+    hers, folder = tmp_path / "hers", tmp_path / "folder"
+    hers.write_text("hers")
+    folder.mkdir()
+    nothing = json.dumps({"moves": [], "removes": []})
+    (folder / JOURNAL).write_text(nothing)
+    (folder / MANIFEST).write_text("hers")
+    (place / "_lock").unlink(missing_ok=True)
+    (place / "_lock").symlink_to(hers)
+    (place / STAGING).mkdir()
+    (place / STAGING / JOURNAL).write_text(nothing)
+    assert run("table", "messages", place).returncode == 0
+    assert hers.read_text() == "hers"
+    shutil.rmtree(place / STAGING)
+    (place / "_lock").unlink()
+    (place / STAGING).symlink_to(folder)
+    done = run("table", "messages", place)
+    assert (done.returncode, len(done.stderr.splitlines())) == (2, 1), done.stderr
+    assert sorted(path.name for path in folder.iterdir()) == [JOURNAL, MANIFEST]
+
+
+@pytest.mark.parametrize(
+    "text", ["{}", "[]", "", "[" * 100_000, '{"process": "x"}', '{"process": 1e99}', '{"process": -1}']
+)
+def test_a_folder_of_live_that_says_nothing(tmp_path: Path, text: str) -> None:
+    (tmp_path / MARK).write_text(text)
+    assert not is_running(tmp_path)
+    assert title_of(tmp_path) == tmp_path.name
+
+
+@pytest.mark.parametrize("text", [b"\xff\xfe", b"../..", b"a\0b", b""])
+def test_a_folder_of_live_whose_newest_tables_are_nowhere(tmp_path: Path, text: bytes) -> None:
+    (tmp_path / MARK).write_text("{}")
+    (tmp_path / "current").write_bytes(text)
+    assert newest(tmp_path) is None
+
+
+@pytest.mark.parametrize("damaged", ["places.json", "messages.parquet", "flows.parquet", "digest"])
+def test_what_show_keeps_is_made_anew_when_it_is_damaged(tmp_path: Path, damaged: str) -> None:
+    capture = write_capture(tmp_path / "a.pcap")
+    before = run("show", capture, "--packet", "4", XDG_CACHE_HOME=str(tmp_path))
+    (file,) = tmp_path.rglob(damaged)
+    for held in (b"[1]", b"[" * 100_000, file.read_bytes()[:-1] + b"!"):
+        file.write_bytes(held)
+        done = run("show", capture, "--packet", "4", XDG_CACHE_HOME=str(tmp_path))
+        assert (done.returncode, done.stdout, done.stderr) == (before.returncode, before.stdout, before.stderr)
+        assert file.read_bytes() != held
+
+
+@pytest.mark.parametrize(
+    "query", ["select excel_text(1, 'h')", "select * from read_xlsx('a.xlsx')", "select stem('a', 'porter')"]
+)
+def test_functions_of_extensions(tmp_path: Path, query: str) -> None:
+    done = run("query", write_capture(tmp_path / "a.pcap"), query)
+    lines = done.stderr.decode().splitlines()
+    assert (done.returncode, len(lines)) == (2, 1), lines
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["[" * 100_000, "{}", "5", "not json", '[{"file": 5, "packet": 1}]', '[{"packet": "1"}]'],
+)
+def test_what_findings_of_a_dataset_hold(tmp_path: Path, text: str) -> None:
+    capture = ROOT / "sample_pcaps/mqtt_qos2_stuck.pcapng"
+    place = make_dataset(tmp_path / "set", [capture], tables=["captures", "flows", "messages", "exchanges", "findings"])
+    for path in (place / "findings").rglob("*.parquet"):
+        rows = pq.read_table(path)
+        for name in ("evidence", "numbers"):
+            at = rows.schema.names.index(name)
+            rows = rows.set_column(at, rows.schema.field(at), pa.array([text] * rows.num_rows))
+        pq.write_table(rows, path)
+    told = run("table", "findings", place, "--format", "jsonl")
+    assert told.returncode == 0, told.stderr
+    first = json.loads(told.stdout.splitlines()[0])["finding_id"]
+    done = run("extract", place, "--finding", first, "--output", tmp_path / "out.pcapng")
+    assert (done.returncode, len(done.stderr.splitlines())) == (2, 1), done.stderr
+    assert run("analyse", place, "--format", "json").returncode == 0
+
+
+def test_no_value_where_one_must_be(dataset: Path, tmp_path: Path) -> None:
+    place = Path(shutil.copytree(dataset, tmp_path / "set"))
+    for path in (place / "messages").rglob("*.parquet"):
+        rows = pq.read_table(path)
+        at = rows.schema.names.index("stream_offset")
+        pq.write_table(rows.set_column(at, "stream_offset", pa.nulls(rows.num_rows, pa.int64())), path)
+    done = run("table", "messages", place)
+    assert (done.returncode, len(done.stderr.splitlines())) == (2, 1), done.stderr
+    assert "rows of messages cannot be read" in done.stderr.decode()
