@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import subprocess
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Literal, NamedTuple
 
@@ -34,8 +34,13 @@ class TreeRun(NamedTuple):
     peaks: dict[str, Seen]
 
 
-def measure_tree(command: Sequence[str], output: Path, errors: Path) -> TreeRun:
-    """Run COMMAND to its end. RuntimeError with its standard error when it fails."""
+def measure_tree(
+    command: Sequence[str], output: Path, errors: Path, looked: Callable[[float], None] = lambda _: None
+) -> TreeRun:
+    """Run COMMAND to its end. looked: told the processor time so far, ten times a second.
+
+    RuntimeError with its standard error when it fails.
+    """
     seen: dict[tuple[int, str], Seen] = {}
     with output.open("wb") as out, errors.open("wb") as err:
         begun = time.perf_counter()
@@ -44,6 +49,7 @@ def measure_tree(command: Sequence[str], output: Path, errors: Path) -> TreeRun:
             for key, now in _look(process.pid):
                 before = seen.get(key, now)
                 seen[key] = Seen(*(max(pair) for pair in zip(before, now, strict=True)))
+            looked(sum(one.cpu_s for one in seen.values()))
             time.sleep(LOOK_S)
         wall_s = time.perf_counter() - begun
     if process.returncode:

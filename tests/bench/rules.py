@@ -1,10 +1,11 @@
-"""What context and rules cost beside decoding, in one consumer group and in 10,000.
+"""What context and rules cost beside decoding: one consumer group and 10,000, a broker of MQTT, MongoDB.
 
     python -m tests.bench.rules                  a million messages each, three runs; --messages, --runs, --profile
+    python -m tests.bench.rules --archive        the steps of an archive of the same instead, one run
 
-In: nothing. Out: Markdown. Each run is a process of its own that decodes a capture of `replay_groups.py` to the tables
-that `analyse` needs, makes those of the context, then runs all rules; it says the processor time (all threads) of each
-and its peak memory.
+In: nothing. Out: Markdown. Each run is a process of its own that decodes a capture of `replay.py` or
+`replay_deliveries.py` to the tables that `analyse` needs, makes those of the context, then runs all rules; it says the
+processor time (all threads) of each and its peak memory.
 """
 
 from __future__ import annotations
@@ -17,15 +18,25 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Mapping
 from pathlib import Path
 
 import analyser
 from analyser.context.stages import STAGE_OF
 from reports.sections.protocols import REPORT_TABLES
+from tests.bench.steps import archive_steps
 from tests.support.replay import GROUP_EXCHANGES, replay
+from tests.support.replay_deliveries import write_deliveries
 
-PROFILES = ("hot_group", "groups")
+PROFILES = ("hot_group", "groups", "deliveries", "mongo")
+# In what the lab's applications of MongoDB say again and again there are faults.
+FAULTY = ("mongo",)
+PACKETS_OF_MESSAGE = {"hot_group": 9 / 4, "mongo": 1.08}
 PHASES = ("decoding", "tables", "context", "rules")
+ARCHIVE_STEPS = ("packets", "decoding", "tables", "context", "rules", "aggregates")
+_RATIO = "(context + rules) / decoding"
+_HEADS = ("profile", "messages", "decoding, s CPU", *PHASES[1:], _RATIO, "MiB")
+_ARCHIVE_HEADS = ("profile", *(f"{step}, s CPU" for step in ARCHIVE_STEPS), _RATIO)
 
 
 def measured(capture: Path) -> dict[str, float]:
@@ -54,8 +65,10 @@ def make(profile: str, messages: int, out: Path) -> None:
     """Write a capture of about so many messages."""
     if profile == "groups":
         replay(out, profile, flows=max(messages // (2 * GROUP_EXCHANGES), 2))
+    elif profile == "deliveries":
+        write_deliveries(out, messages)
     else:
-        replay(out, profile, packets=messages * 9 // 4)
+        replay(out, profile, packets=round(messages * PACKETS_OF_MESSAGE[profile]))
 
 
 def runs_of(capture: Path, runs: int) -> list[dict[str, float]]:
@@ -72,24 +85,35 @@ def line(profile: str, runs: list[dict[str, float]]) -> str:
     return f"| {profile} | {middle['messages']:,.0f} | {figures} | {ratio:.2f} | {middle['peak_mib']:.0f} |"
 
 
+def archive_line(profile: str, took: Mapping[str, float]) -> str:
+    """A row of the table of archives."""
+    ratio = (took["context"] + took["rules"]) / (took["packets"] + took["decoding"] + took["tables"])
+    return f"| {profile} | {' | '.join(f'{took[step]:.1f}' for step in ARCHIVE_STEPS)} | {ratio:.2f} |"
+
+
 def main() -> None:
     """See the module's docstring."""
     parser = argparse.ArgumentParser(description="context and rules beside decoding")
     parser.add_argument("--messages", type=int, default=1_000_000)
     parser.add_argument("--runs", type=int, default=3)
     parser.add_argument("--profile", choices=PROFILES, action="append")
+    parser.add_argument("--archive", action="store_true")
     parser.add_argument("--measure", type=Path, help=argparse.SUPPRESS)
     args = parser.parse_args()
     if args.measure:
         print(json.dumps(measured(args.measure)))
         return
-    print("| profile | messages | decoding, s CPU | tables | context | rules | (context + rules) / decoding | MiB |")
-    print("|---|---|---|---|---|---|---|---|")
+    heads = _ARCHIVE_HEADS if args.archive else _HEADS
+    print(f"| {' | '.join(heads)} |\n{'|---' * len(heads)}|")
     with tempfile.TemporaryDirectory(prefix="bench-rules-") as folder:
         for profile in args.profile or PROFILES:
             capture = Path(folder) / f"{profile}.pcap"
             make(profile, args.messages, capture)
-            print(line(profile, runs_of(capture, args.runs)), flush=True)
+            if args.archive:
+                row = archive_line(profile, archive_steps(capture, Path(folder)))
+            else:
+                row = line(profile, runs_of(capture, args.runs))
+            print(row, flush=True)
             capture.unlink()
 
 

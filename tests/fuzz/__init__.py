@@ -1,1 +1,1 @@
-"""Fuzz targets: what may come from outside, fed with mutated bytes. See each file for how to run it."""
+"""Bytes that are made up, fed to every level of the product; docs/fuzzing.md tells how, `levels.py` which."""

@@ -48,14 +48,14 @@ def message(api_key: int, version: int, direction: Direction, random: Random) ->
     """Bytes of a message body, and its value with records as bytes and secrets masked."""
     api = schema.api(api_key)
     assert api is not None
-    return _Encoder(version, api.is_flexible(version), random).struct(api.fields(direction))
+    return Encoder(version, api.is_flexible(version), random).struct(api.fields(direction))
 
 
 def record_part(record: schema.Api, version: int | None, random: Random) -> tuple[bytes, dict[str, Any]]:
     """Bytes and value of a record's value in a version, of its key where there is none, without the number in front."""
     if version is None:
-        return _Encoder(0, False, random).struct(record.request)
-    return _Encoder(version, record.is_flexible(version), random).struct(record.response)
+        return Encoder(0, False, random).struct(record.request)
+    return Encoder(version, record.is_flexible(version), random).struct(record.response)
 
 
 def uvarint(value: int) -> bytes:
@@ -66,7 +66,9 @@ def uvarint(value: int) -> bytes:
     return bytes([*found, value])
 
 
-class _Encoder:
+class Encoder:
+    """Random values of fields and their bytes; a subclass may choose others."""
+
     def __init__(self, version: int, flexible: bool, random: Random) -> None:
         self.version = version
         self.flexible = flexible

@@ -17,7 +17,9 @@ from xdist.scheduler import LoadFileScheduling
 ROOT = Path(__file__).resolve().parents[2]
 # By the processor time that they take.
 LONGEST = (
+    "tests/analyser/detectors/test_partial_captures.py",
     "tests/analyser/detectors/test_scenarios.py",
+    "tests/analyser/detectors/test_null_columns.py",
     "tests/analyser/detectors/test_contract.py",
     "tests/app/test_process.py",
     "tests/analyser/reading/test_same_bytes.py",

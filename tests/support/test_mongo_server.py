@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import socket
 import struct
+import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -12,7 +13,7 @@ import crc32c
 import pytest
 from pymongo import DeleteOne, InsertOne, MongoClient, UpdateOne, WriteConcern, monitoring
 from pymongo.cursor import CursorType
-from pymongo.errors import OperationFailure
+from pymongo.errors import NotPrimaryError, OperationFailure
 
 from tests.support import mongo_examples
 from tests.support.mongo_server import wire
@@ -220,3 +221,24 @@ def test_the_published_document_has_all_types() -> None:
 def test_published_documents_are_broken(text: str) -> None:
     with pytest.raises(bson.errors.InvalidBSON):
         bson.decode(bytes.fromhex(text))
+
+
+def test_a_secondary_learns_late_and_takes_no_writes() -> None:
+    with Server(("127.0.0.1", 0)) as primary:
+        with Server(("127.0.0.1", 0), follows=primary, lag_s=0.4) as secondary:
+            serving(primary)
+            serving(secondary)
+            writer: Client = MongoClient(f"mongodb://{primary.address_text}/?replicaSet=lab")
+            reader: Client = MongoClient(f"mongodb://{secondary.address_text}/?directConnection=true")
+            writer.d.c.insert_one({"_id": 7})
+            assert writer.d.c.find_one({"_id": 7}) == {"_id": 7}
+            assert reader.d.c.find_one({"_id": 7}) is None
+            time.sleep(0.5)
+            assert reader.d.c.find_one({"_id": 7}) == {"_id": 7}
+            assert {f"{host}:{port}" for host, port in writer.nodes} == {primary.address_text, secondary.address_text}
+            with pytest.raises(NotPrimaryError):
+                reader.d.c.insert_one({"_id": 8})
+            writer.close()
+            reader.close()
+            secondary.shutdown()
+        primary.shutdown()

@@ -1,6 +1,7 @@
 """The test server as a program: `python -m tests.support.mongo_server --address A --port N`.
 
-More options: --compressors snappy,zlib,zstd (those it takes), --user NAME:PASSWORD (then clients must authenticate).
+More options: --compressors snappy,zlib,zstd (those it takes), --user NAME:PASSWORD (then clients must authenticate),
+--secondary PORT (another member, which learns of new documents --lag-s later).
 """
 
 from __future__ import annotations
@@ -9,8 +10,9 @@ import argparse
 import json
 import signal
 import sys
+from contextlib import ExitStack
 
-from tests.support.mongo_server.server import Server
+from tests.support.mongo_server.server import Server, serving
 
 
 def main() -> None:
@@ -20,10 +22,16 @@ def main() -> None:
     parser.add_argument("--port", type=int, required=True)
     parser.add_argument("--compressors", default="")
     parser.add_argument("--user", action="append", default=[])
+    parser.add_argument("--secondary", type=int)
+    parser.add_argument("--lag-s", type=float, default=0.0)
     words = parser.parse_args()
     compressors = tuple(filter(None, words.compressors.split(",")))
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
-    with Server((words.address, words.port), compressors, tuple(words.user)) as server:
+    with Server((words.address, words.port), compressors, tuple(words.user)) as server, ExitStack() as stack:
+        if words.secondary is not None:
+            place = (words.address, words.secondary)
+            second = Server(place, compressors, tuple(words.user), follows=server, lag_s=words.lag_s)
+            serving(stack.enter_context(second))
         print(json.dumps({"event": "listening"}), flush=True)
         server.serve_forever()
 

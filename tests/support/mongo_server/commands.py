@@ -6,6 +6,7 @@ effect one after the other.
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Callable
 
 import bson
@@ -80,6 +81,11 @@ def nothing(context: Context, command: Document) -> Document:
     return {}
 
 
+def get_nonce(context: Context, command: Document) -> Document:
+    """Give a nonce, as servers did for clients of the time before SCRAM."""
+    return {"nonce": secrets.token_hex(8)}
+
+
 def build_info(context: Context, command: Document) -> Document:
     """Say what this is."""
     return {"version": "8.0.0", "versionArray": [8, 0, 0, 0], "modules": [], "bits": 64, "debug": False,
@@ -103,6 +109,7 @@ HANDLERS: dict[str, Callable[[Context, Document], Document]] = {
     "find": reads.find,
     "findAndModify": writes.find_and_modify,
     "getMore": reads.get_more,
+    "getnonce": get_nonce,
     "insert": writes.insert,
     "killCursors": reads.kill_cursors,
     "listCollections": list_collections,

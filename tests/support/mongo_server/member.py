@@ -1,4 +1,4 @@
-"""What the test server says of itself: the only member of a replica set, primary unless it was told to step down.
+"""What the test server says of itself: a member of a replica set, primary unless it follows another or stepped down.
 
 In: hello commands, step-downs. Out: hello replies; an awaitable hello waits here until something changes. Sources: the
 server discovery and monitoring specification, its streaming protocol.
@@ -24,8 +24,10 @@ MAX_WIRE_VERSION = 25  # MongoDB 8.0
 class Member:
     """Role and topology version, with waiting for their change."""
 
-    def __init__(self, address: str, compressors: tuple[str, ...], users: dict[str, str]) -> None:
+    def __init__(self, address: str, compressors: tuple[str, ...], users: dict[str, str], follows: str = "") -> None:
         self._address = address
+        self._hosts = [follows, address] if follows else [address]
+        self._follows = follows
         self._compressors = compressors
         self._users = users
         self._process = bson.ObjectId()
@@ -38,7 +40,11 @@ class Member:
     @property
     def primary(self) -> bool:
         """Whether writes are taken now."""
-        return not self._secondary_until
+        return not self._follows and not self._secondary_until
+
+    def joined_by(self, address: str) -> None:
+        """Another member follows this one."""
+        self._hosts.append(address)
 
     def version(self) -> dict[str, Any]:
         """Return the topologyVersion."""
@@ -79,14 +85,14 @@ class Member:
         name = "isWritablePrimary" if "hello" in command else "ismaster"
         known: dict[str, Any] = {"helloOk": True} if command.get("helloOk") else {}
         known |= {
-            "topologyVersion": self.version(), "hosts": [self._address], "setName": SET_NAME, "setVersion": 1,
+            "topologyVersion": self.version(), "hosts": self._hosts, "setName": SET_NAME, "setVersion": 1,
             name: self.primary, "secondary": not self.primary, "me": self._address, "electionId": self._election,
             "maxBsonObjectSize": 16777216, "maxMessageSizeBytes": MAX_MESSAGE_BYTES, "maxWriteBatchSize": 100000,
             "localTime": datetime.datetime.now(datetime.UTC), "logicalSessionTimeoutMinutes": 30,
             "connectionId": connection_id, "minWireVersion": 0, "maxWireVersion": MAX_WIRE_VERSION, "readOnly": False,
         }  # fmt: skip
-        if self.primary:
-            known["primary"] = self._address
+        if self.primary or self._follows:
+            known["primary"] = self._follows or self._address
         common = [offered for offered in command.get("compression", ()) if offered in self._compressors]
         if common:
             known["compression"] = common

@@ -22,6 +22,7 @@ from tests.support.mongo_server.errors import CommandError
 from tests.support.mongo_server.failpoints import CloseConnection
 from tests.support.mongo_server.member import Member
 from tests.support.mongo_server.scram import Conversation
+from tests.support.mongo_server.store import Late
 
 HELLOS = {"hello", "isMaster", "ismaster"}
 OPEN_TO_ALL = {"saslStart", "saslContinue", "ping", "buildInfo", "endSessions"}
@@ -34,14 +35,28 @@ class Server(socketserver.ThreadingTCPServer):
     daemon_threads = True
 
     def __init__(
-        self, address: tuple[str, int], compressors: tuple[str, ...] = (), users: tuple[str, ...] = ()
+        self,
+        address: tuple[str, int],
+        compressors: tuple[str, ...] = (),
+        users: tuple[str, ...] = (),
+        follows: Server | None = None,
+        lag_s: float = 0.0,
     ) -> None:
         super().__init__(address, Connection)
         known = dict(user.split(":", 1) for user in users)
-        host, port = self.server_address[:2]
-        self.context = Context(Member(f"{host!s}:{port}", compressors, known), known)
+        own, primary = self.address_text, "" if follows is None else follows.address_text
+        self.context = Context(Member(own, compressors, known, primary), known)
+        if follows is not None:
+            follows.context.member.joined_by(own)
+            self.context.store = Late(follows.context.store, lag_s)
         self.reply_ids = itertools.count(1)
         self.connection_ids = itertools.count(1)
+
+    @property
+    def address_text(self) -> str:
+        """Where it listens."""
+        host, port = self.server_address[:2]
+        return f"{host!s}:{port}"
 
 
 class Connection(socketserver.BaseRequestHandler):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import copy
 import threading
+import time
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -50,6 +51,7 @@ class Store:
         self.changed = threading.Condition(self.lock)
         self.indexes: dict[str, list[Document]] = {}
         self._documents: dict[str, dict[bytes, Document]] = {}
+        self._put_at: dict[tuple[str, bytes], float] = {}
         self._sessions: dict[bytes, Session] = {}
 
     def session(self, lsid: Document) -> Session:
@@ -104,6 +106,7 @@ class Store:
             self._documents.get(namespace, {}).pop(key, None)
         else:
             self._documents.setdefault(namespace, {})[key] = document
+            self._put_at.setdefault((namespace, key), time.monotonic())
         self.changed.notify_all()
 
     def commit(self, transaction: Transaction) -> None:
@@ -129,3 +132,18 @@ class Store:
         self._documents.pop(namespace, None)
         self.indexes.pop(namespace, None)
         return there
+
+
+class Late(Store):
+    """The store of a secondary: that of the primary, of which it sees what is new only later."""
+
+    def __init__(self, store: Store, lag_s: float) -> None:
+        super().__init__()
+        self.lock, self.changed, self.indexes = store.lock, store.changed, store.indexes
+        self._documents, self._put_at, self._lag_s = store._documents, store._put_at, lag_s
+
+    def read(self, namespace: str, transaction: Transaction | None = None) -> list[Document]:
+        """Return a namespace's documents as of some time ago."""
+        until = time.monotonic() - self._lag_s
+        found = self._documents.get(namespace, {})
+        return [copy.deepcopy(one) for key, one in found.items() if self._put_at.get((namespace, key), 0.0) <= until]
