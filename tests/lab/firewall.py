@@ -53,11 +53,20 @@ def bytecode(found: Sequence[Step]) -> str:
 
 
 @contextlib.contextmanager
-def dropping(host: Host, address: str, share: float = 0.0, ports: Sequence[int] = ()) -> Iterator[None]:
-    """Drop a SHARE (0 to 1) of the packets between HOST and ADDRESS, or all of the client's PORTS, during the block."""
+def dropping(
+    host: Host,
+    address: str,
+    share: float = 0.0,
+    ports: Sequence[int] = (),
+    directions: Sequence[str] = tuple(CLIENT_IN),
+) -> Iterator[None]:
+    """Drop a SHARE (0 to 1) of the packets between HOST and ADDRESS, or all of the client's PORTS, during the block.
+
+    DIRECTIONS: ingress is what HOST gets, egress what it sends.
+    """
     in_namespace(host.namespace, "tc", "qdisc", "add", "dev", "eth0", "clsact")
     try:
-        for direction in CLIENT_IN:
+        for direction in directions:
             code = bytecode(steps(address, direction, share, ports))
             in_namespace(host.namespace, "tc", "filter", "add", "dev", "eth0", direction, "bpf", "da", "bytecode", code)
         yield

@@ -92,7 +92,7 @@ class Node:
         config = self._dir / "server.properties"
         config.write_text(with_settings(config.read_text(), self._setup.settings, values))
         words = self._setup.format_words[self.number - 1] if self._setup.format_words else ()
-        run(self._java("kafka.tools.StorageTool", "format", "-t", CLUSTER_ID, "-c", str(config), *words))
+        run(self._java("kafka.tools.StorageTool", "format", "-t", self._setup.cluster_id, "-c", str(config), *words))
 
     def start(self) -> None:
         """Start the node and return when it is ready."""
@@ -162,6 +162,7 @@ class Kafka(NamedTuple):
     settings: tuple[str, ...] = ()  # lines of server.properties that replace the template's
     format_words: tuple[tuple[str, ...], ...] = ()  # of each node, for StorageTool format
     started: int | None = None  # how many nodes run from the beginning; None: all
+    cluster_id: str = CLUSTER_ID
 
     @property
     def protocol(self) -> str:

@@ -20,6 +20,7 @@ from tests.lab.places import LAB_DIR
 from tests.lab.processes import Process
 
 PORT = 1883
+LOG = "mochi.log"
 MODULE = "github.com/mochi-mqtt/server/v2"
 
 
@@ -35,6 +36,7 @@ class Broker(NamedTuple):
 
     host: Host
     directory: Path
+    process: Process
 
     @property
     def endpoint(self) -> str:
@@ -44,7 +46,7 @@ class Broker(NamedTuple):
     @property
     def log_files(self) -> tuple[Path, ...]:
         """Its log."""
-        return (self.directory / "mochi.log",)
+        return (self.directory / LOG,)
 
 
 class Mochi(NamedTuple):
@@ -80,15 +82,14 @@ class Mochi(NamedTuple):
     @contextlib.contextmanager
     def running(self, hosts: Sequence[Host], directory: Path) -> Iterator[Broker]:
         """Hold a fresh broker; its log is in DIRECTORY."""
-        broker = Broker(hosts[0], directory)
-        [log] = broker.log_files
+        log = directory / LOG
         command = [clients.go_program("mochi_server", LAB_DIR), "-log", str(log), "-listen", f":{PORT}",
                    "-receive-maximum", str(self.receive_maximum),
                    "-topic-alias-maximum", str(self.topic_alias_maximum)]  # fmt: skip
         process = Process("mochi", hosts[0].command(*command), directory)
         try:
             process.wait_for_event("running")
-            yield broker
+            yield Broker(hosts[0], directory, process)
             process.terminate()
         finally:
             process.stop()

@@ -46,13 +46,14 @@ class User(NamedTuple):
     name: str
     password: str
     forbidden: tuple[str, ...] = ()
+    iterations: int = ITERATIONS  # of PBKDF2: how much work a login is for the broker
 
 
 def user_entry(user: User) -> dict[str, object]:
     """Return a user as the security plugin's file has it."""
-    password = hashlib.pbkdf2_hmac("sha512", user.password.encode(), SALT, ITERATIONS)
+    password = hashlib.pbkdf2_hmac("sha512", user.password.encode(), SALT, user.iterations)
     return {"username": user.name, "password": base64.b64encode(password).decode(),
-            "salt": base64.b64encode(SALT).decode(), "iterations": ITERATIONS,
+            "salt": base64.b64encode(SALT).decode(), "iterations": user.iterations,
             "roles": [{"rolename": user.name}]}  # fmt: skip
 
 

@@ -18,6 +18,6 @@ def test_the_first_finding_names_the_culprit_and_nobody_else_is_accused(name: st
 
 
 def test_there_are_faults_and_healthy_runs() -> None:
-    healthy = {"rolling_restart", "static_restart", "clean_stop"}
-    assert len(FOLDERS) == 24
+    healthy = {"rolling_restart", "static_restart", "clean_stop", "mirror_maker_beside"}
+    assert len(FOLDERS) == 31
     assert healthy == {name.rpartition("-")[0] for name in FOLDERS} & healthy

@@ -10,8 +10,9 @@ from typing import Any
 
 import pytest
 
+from tests.conftest import SAMPLES, require_program
 from tests.lab import firewall
-from tests.lab.incidents import second_network
+from tests.lab.incidents import second_network, vary
 from tests.lab.incidents.catalogue import all_faults
 from tests.lab.incidents.rules_table import rules
 from tests.lab.incidents.verdict import Said, says, verdict
@@ -135,6 +136,20 @@ def test_a_second_network_has_names_of_equal_length() -> None:
     moved = second_network.moved_packet(packet_from("10.77.0.11", 1) + b"broker 10.77.0.2:9092")
     assert moved[26:34] == bytes((10, 78, 0, 11, 10, 78, 0, 2))
     assert moved.endswith(b"broker 10.78.0.2:9092")
+
+
+def test_variants_are_made_of_packed_samples(tmp_path: Path) -> None:
+    require_program("editcap")
+    require_program("tshark")
+    source = SAMPLES / "incidents" / "out_of_sequence-1"
+    with vary.plain_capture(source) as capture:
+        whole = vary.packets(capture)
+    vary.make(source, "start-cut", tmp_path, seed=1)
+    made = tmp_path / "out_of_sequence-1.start-cut"
+    assert vary.packets(made / "capture.pcapng") == whole - whole // 3 + 1
+    assert json.loads((made / "truth.json").read_text())["variant"] == "start-cut"
+    with pytest.raises(FileNotFoundError, match="no capture"), vary.plain_capture(tmp_path):
+        pass
 
 
 @pytest.mark.lab

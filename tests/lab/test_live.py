@@ -57,7 +57,7 @@ class Live:
 
     def wait_for(self, file: Path) -> None:
         """Until it captures."""
-        until = time.monotonic() + 60
+        until = time.monotonic() + 300
         while not file.exists():
             assert self._process.poll() is None, self._process.communicate()
             assert time.monotonic() < until

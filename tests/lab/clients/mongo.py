@@ -57,17 +57,21 @@ def node(run: Run, host: str, work: str, uri: str) -> Process:
     return _start(run, host, ["node", str(NODE_SOURCE / "client.js"), work, uri], modules)
 
 
-def mongosh(run: Run, host: str, uri: str, script: str) -> Process:
-    """Start mongosh and type the lines of SCRIPT; its home is the run's directory, it sends nothing to its makers."""
-    home = run.directory / f"{host}-home"
+def mongosh_command(home: Path, uri: str, script: str) -> tuple[list[str], dict[str, str]]:
+    """Return the command and variables of a mongosh that gets the lines of SCRIPT; it sends its makers nothing."""
     settings = home / ".mongodb" / "mongosh"
     settings.mkdir(parents=True)
     (settings / "config").write_text(json.dumps({"enableTelemetry": False}))
-    typed = run.directory / f"{host}.script"
+    typed = home / "typed"
     typed.write_text(script)
     program = NODE_DIR / "node_modules" / ".bin" / "mongosh"
-    command = ["sh", "-c", f"exec {program} --quiet --norc '{uri}' < {typed}"]
-    return _start(run, host, command, {"HOME": str(home), **DRIVER_LOG})
+    return ["sh", "-c", f"exec {program} --quiet --norc '{uri}' < {typed}"], {"HOME": str(home)}
+
+
+def mongosh(run: Run, host: str, uri: str, script: str) -> Process:
+    """Start mongosh and type the lines of SCRIPT; its home is in the run's directory."""
+    command, env = mongosh_command(run.directory / f"{host}-home", uri, script)
+    return _start(run, host, command, {**env, **DRIVER_LOG})
 
 
 def _start(run: Run, host: str, command: list[str], env: dict[str, str]) -> Process:

@@ -22,6 +22,15 @@ PAHO_GO_5 = clients.go_pin("go_paho", "github.com/eclipse/paho.golang")
 MQTT_JS = f"MQTT.js {json.loads((NODE_DIR / 'package.json').read_text())['dependencies']['mqtt']}"
 MOSQUITTO_CLIENTS = "mosquitto_pub and mosquitto_sub of the server's version"
 
+LIBRARIES = ("paho", "go", "node")
+FLEETS = ("paho", "node")  # those that `fleet_command` knows
+# Properties in paho's names, and what the other libraries call them.
+_LOWER = ("SessionExpiryInterval", "ReceiveMaximum", "MaximumPacketSize", "MessageExpiryInterval", "WillDelayInterval")
+_OTHER_NAMES = {
+    "go": {"MessageExpiryInterval": "MessageExpiry"},
+    "node": {name: name[0].lower() + name[1:] for name in _LOWER},
+}
+
 Step = dict[str, Any]
 
 
@@ -63,15 +72,38 @@ def plan(client_id: str, version: int, *steps: Step, **more: Any) -> dict[str, A
     return {"client_id": client_id, "version": version, "keep_alive": 60, "steps": steps, **more}
 
 
+def renamed(library: str, wanted: Any) -> Any:
+    """Return a plan, or a part of it, with the properties under the library's own names."""
+    if isinstance(wanted, (list, tuple)):
+        return [renamed(library, one) for one in wanted]
+    if not isinstance(wanted, dict):
+        return wanted
+    names = _OTHER_NAMES.get(library, {})
+    return {names.get(key, key): renamed(library, value) for key, value in wanted.items()}
+
+
 def command(library: str, endpoint: str, wanted: dict[str, Any]) -> list[str]:
     """Return the command that lets "paho", "go" or "node" follow a plan."""
     host, port = endpoint.rsplit(":", 1)
-    word = json.dumps({"host": host, "port": int(port), **wanted})
+    word = json.dumps({"host": host, "port": int(port), **renamed(library, wanted)})
     if library == "paho":
         return clients.python_command("paho_client", word)
     if library == "go":
         return [clients.go_program("go_paho"), word]
     return ["node", str(NODE_WORK / "client.js"), word]
+
+
+def fleet_command(library: str, endpoint: str, wanted: dict[str, Any]) -> list[str]:
+    """Return the command that runs many clients of "paho" or "node" in one process.
+
+    WANTED: version, keep_alive, topic, user and password as in a plan; clients (shortest and longest pause before one
+    connects again, by client id), apart_s (between their first connects) and publish_s.
+    """
+    host, port = endpoint.rsplit(":", 1)
+    word = json.dumps({"host": host, "port": int(port), **wanted})
+    if library == "node":
+        return ["node", str(NODE_WORK / "fleet.js"), word]
+    return clients.python_command("paho_fleet", word)
 
 
 def prepare(*libraries: str) -> None:

@@ -16,13 +16,14 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from tests.lab import capture, clients
+from tests.lab import capture, clients, kafka
 from tests.lab.broker_log import read_request_log
 from tests.lab.incidents import facts, libraries
 from tests.lab.incidents.world import HOSTS, OPERATOR, World
 from tests.lab.processes import Process
 
 MOST_EVENTS = 60
+SECOND_CLUSTER_ID = "d2lyZXdpdG5lc3MtbGFiMg"
 
 
 class Client(NamedTuple):
@@ -95,9 +96,9 @@ class Incident:
 
     # the capture
 
-    def begin(self) -> None:
+    def begin(self, everywhere: bool = False) -> None:
         """Start the capture: at the only broker, or where all traffic of several passes."""
-        single = len(self.world.server.nodes) == 1
+        single = len(self.world.server.nodes) == 1 and not everywhere
         host = self.world.hosts["broker" if single else "switch"]
         self._capture.enter_context(
             capture.capturing(host, self.directory / "capture.pcapng", self.logs, "eth0" if single else "br0")
@@ -116,19 +117,30 @@ class Incident:
         names = [self.world.names.topic() for _ in partitions]
         wanted = ",".join(f"{name}:{count}" for name, count in zip(names, partitions, strict=True))
         words = [f"settings={settings}"] if settings else []
-        self.operate("create", f"topics={wanted}", f"copies={copies}", *words)
+        answer = self.operate("create", f"topics={wanted}", f"copies={copies}", *words)
+        if answer["event"] == "refused":
+            raise RuntimeError(f"no topics for {self.name}: {answer['error']}")
         return names
 
-    def operate(self, what: str, *words: str, client_id: str = "admin-tool", host: str = OPERATOR) -> Any:
+    def operate(
+        self, what: str, *words: str, client_id: str = "admin-tool", host: str = OPERATOR, broker: str | None = None
+    ) -> Any:
         """Let an operator do one piece of work; return what was answered."""
         process = self.start(f"{what}-{len(self.answers)}", host, clients.python_command(
-            "kafka_python_worker", "admin", f"what={what}", f"broker={self.world.endpoint.partition(',')[0]}",
-            f"client_id={client_id}", *words))  # fmt: skip
+            "kafka_python_worker", "admin", f"what={what}",
+            f"broker={broker or self.world.endpoint.partition(',')[0]}", f"client_id={client_id}", *words))  # fmt: skip
         process.finish(60)
         answer = process.events()[-1]
         if what != "create":
             self.answers.append({"at": iso(time.time()), "words": list(words), **answer})
         return answer
+
+    def second_cluster(self, *settings: str) -> tuple[str, str]:
+        """Start a broker with a cluster of its own; return its host and where clients find it."""
+        host = self.new_host()
+        server = kafka.Kafka(settings=settings, cluster_id=SECOND_CLUSTER_ID)
+        running = server.running([self.world.hosts[host]], self.world.directory / f"{self.name}-second")
+        return host, self._stack.enter_context(running).endpoint
 
     def start(self, name: str, host: str, command: Sequence[str]) -> Process:
         """Start any program; it ends with the incident at the latest."""

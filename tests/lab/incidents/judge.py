@@ -16,6 +16,7 @@ from typing import Any
 import analyser
 from reports.questions.causes import Finding, causes, findings
 from tests.lab.incidents.rules_table import markdown, rules
+from tests.lab.incidents.sides import guilty
 from tests.lab.incidents.verdict import Said, Verdict, verdict, wrong_with
 
 
@@ -58,9 +59,15 @@ def judged(folder: Path) -> list[Verdict]:
         ]
     if "second" not in truth:
         return [verdict(folder.name, truth, said)]
-    other = {**truth["second"], "variant": truth["variant"]}
-    second = verdict(folder.name, other, of_this(other, truth, said))
-    return [verdict(folder.name, truth, of_this(truth, other, said)), second._replace(wrong=[])]
+    first, other = truths_of_two(truth)
+    second = verdict(folder.name, other, of_this(other, first, said))
+    return [verdict(folder.name, first, of_this(first, other, said)), second._replace(wrong=[])]
+
+
+def truths_of_two(truth: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return the truths of two incidents in one capture; what comes first may be the other's, and blame its side."""
+    sides = sorted(guilty(truth) | guilty(truth["second"]))
+    return {**truth, "sides": sides}, {**truth["second"], "variant": truth["variant"], "sides": sides}
 
 
 def of_this(truth: dict[str, Any], other: dict[str, Any], said: Sequence[Said]) -> list[Said]:

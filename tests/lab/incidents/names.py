@@ -15,6 +15,11 @@ _WORKS = (
 _PLACES = ("eu", "us", "apac", "prod", "blue", "green", "core", "edge")
 
 
+def _metric(name: str) -> str:
+    """What names of topics may not share: a broker makes no a.b where there is an a_b."""
+    return name.replace(".", "_")
+
+
 class Names:
     """Gives names that it has not given before."""
 
@@ -24,9 +29,9 @@ class Names:
 
     def _new(self, *parts: str) -> str:
         name = self._rng.choice((".", "-", "-", "_")).join(parts)
-        while name in self._given:
+        while _metric(name) in self._given:
             name = f"{name.rstrip('0123456789')}{self._rng.randrange(2, 99)}"
-        self._given.add(name)
+        self._given.add(_metric(name))
         return name
 
     def topic(self) -> str:

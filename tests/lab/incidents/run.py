@@ -12,7 +12,7 @@ import shutil
 import sys
 import tempfile
 import traceback
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from itertools import count, groupby
 from pathlib import Path
 
@@ -53,9 +53,10 @@ def wanted(
     return sorted(found, key=lambda one: one[0].world, reverse=True)
 
 
-def free_name(output: Path, name: str) -> str:
-    """Return NAME-1, or the next that is free."""
-    return next(f"{name}-{number}" for number in count(1) if not (output / f"{name}-{number}").exists())
+def free_name(output: Path, name: str, taken: Collection[str] = ()) -> str:
+    """Return NAME-1, or the next that is free and not TAKEN."""
+    names = (f"{name}-{number}" for number in count(1))
+    return next(one for one in names if one not in taken and not (output / one).exists())
 
 
 def make(

@@ -1,6 +1,7 @@
 """Variants of incidents without a new run: the start cut away, one side only, some packets lost, two at once.
 
-In: folders of incidents. Out: NAME.VARIANT folders with a capture and the truth, which says what was done to it.
+In: folders of incidents (capture.pcapng, or .pcapng.zst). Out: NAME.VARIANT folders with a capture and the truth, which
+says what was done to it.
 """
 
 from __future__ import annotations
@@ -9,16 +10,36 @@ import argparse
 import json
 import random
 import shutil
-from collections.abc import Callable, Sequence
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import zstandard
+
 from tests.lab.incidents import second_network
+from tests.lab.incidents.judge import capture_of
 from tests.lab.processes import run
 
 LOST = 0.01
-CLIENT_PORTS_FROM = 10_000  # brokers of the lab listen below
+CLIENT_PORTS_FROM = 30_000  # servers of the lab listen below
 MOST_SELECTIONS = 500  # editcap takes 512
+
+
+@contextmanager
+def plain_capture(folder: Path) -> Iterator[Path]:
+    """Yield an incident's capture, unpacked for the time of the block where it is compressed."""
+    capture = capture_of(folder)
+    if capture is None:
+        raise FileNotFoundError(f"{folder} has no capture")
+    if capture.suffix != ".zst":
+        yield capture
+        return
+    with tempfile.NamedTemporaryFile(suffix=".pcapng") as unpacked, capture.open("rb") as packed:
+        zstandard.ZstdDecompressor().copy_stream(packed, unpacked)
+        unpacked.flush()
+        yield Path(unpacked.name)
 
 
 def packets(capture: Path) -> int:
@@ -64,7 +85,8 @@ def make(source: Path, variant: str, output: Path, seed: int) -> None:
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     rng = random.Random(f"{seed} {folder.name}")
-    VARIANTS[variant](source / "capture.pcapng", folder / "capture.pcapng", rng)
+    with plain_capture(source) as capture:
+        VARIANTS[variant](capture, folder / "capture.pcapng", rng)
     write(folder, json.loads((source / "truth.json").read_text()), variant)
 
 
@@ -76,7 +98,8 @@ def make_two(first: Path, second: Path, output: Path) -> None:
     folder = output / name
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
-    second_network.merge(first / "capture.pcapng", second / "capture.pcapng", folder / "capture.pcapng")
+    with plain_capture(first) as one, plain_capture(second) as other:
+        second_network.merge(one, other, folder / "capture.pcapng")
     write(folder, {**truths[0], "second": truths[1]}, "two")
 
 

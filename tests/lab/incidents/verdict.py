@@ -10,6 +10,8 @@ In: the truth and what the report says, in its order. Out: a Verdict.
   missed: none of these. silent and false alarm are the two ways of a healthy run.
 - A wrong accusation is a finding above info whose code is neither expected nor a consequence, or that says a client,
   an address or a group that has no part in the incident. Findings about the capture itself (CAP) accuse nobody.
+- The first finding, where it is above info, is a wrong accusation, too, when its sentence blames another side than the
+  one that did it: the client, the server, the network (`sides.py`). Then the report is misled, whoever it names.
 """
 
 from __future__ import annotations
@@ -17,6 +19,8 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
+
+from tests.lab.incidents.sides import wrong_side
 
 ADDRESS = re.compile(r"\b\d{1,3}\.\d{1,3}\.\d{1,3}\.\d{1,3}\b")
 
@@ -135,11 +139,23 @@ def wrong_with(truth: Mapping[str, Any], said: Said) -> str | None:
     if said.code.startswith("CAP"):
         return None
     if truth["healthy"]:
-        return f"{said.code} in a healthy run: {said.sentence}"
+        return None if said.code in truth["allowed"] else f"{said.code} in a healthy run: {said.sentence}"
     if said.code not in truth["expected"] and said.code not in truth["allowed"]:
         return f"{said.code} is no consequence: {said.sentence}"
     strange = strangers(truth, said.text)
     return f"{said.code} says {', '.join(strange[:3])}: {said.sentence}" if strange else None
+
+
+def told_first(said: Sequence[Said]) -> Said | None:
+    """Return the finding that people read first: that about the capture itself is none."""
+    return next((one for one in said if not one.code.startswith("CAP")), None)
+
+
+def first_wrong_side(truth: Mapping[str, Any], said: Sequence[Said]) -> str | None:
+    """Return why the first finding blames the wrong side; None: it does not, or is info."""
+    first = told_first(said)
+    why = wrong_side(truth, first.sentence) if first is not None and first.severity != "info" else None
+    return None if first is None or why is None else f"{first.code} {why}: {first.sentence}"
 
 
 def result(truth: Mapping[str, Any], said: Sequence[Said], wrong: Sequence[str]) -> str:
@@ -147,6 +163,8 @@ def result(truth: Mapping[str, Any], said: Sequence[Said], wrong: Sequence[str])
     told = [one for one in said if not one.code.startswith("CAP")]
     if truth["healthy"]:
         return "false alarm" if wrong else "silent"
+    if first_wrong_side(truth, said):
+        return "misled"
     if told and names(truth, told[0]):
         return "named first"
     if any(names(truth, one) for one in told):
@@ -161,6 +179,8 @@ def verdict(name: str, truth: Mapping[str, Any], said: Sequence[Said]) -> Verdic
     """Judge what was SAID of an incident."""
     loud = [one for one in said if one.severity != "info"]
     reasons = [(one, wrong_with(truth, one)) for one in loud]
+    side, first = first_wrong_side(truth, said), told_first(said)
+    reasons = [(one, reason or (side if one is first else None)) for one, reason in reasons]
     wrong = [reason for _, reason in reasons if reason]
     right = [one.code for one, reason in reasons if not reason and not one.code.startswith("CAP")]
     return Verdict(name, truth["fault"], truth.get("variant"), result(truth, said, wrong), [one.code for one in said],

@@ -1,4 +1,5 @@
 import java.time.Instant;
+import java.util.ArrayList;
 import java.util.Collection;
 import java.util.HashMap;
 import java.util.List;
@@ -8,11 +9,13 @@ import java.util.concurrent.Callable;
 import java.util.concurrent.ExecutionException;
 import java.util.stream.Collectors;
 import org.apache.kafka.clients.admin.Admin;
+import org.apache.kafka.clients.admin.ConsumerGroupDescription;
 import org.apache.kafka.clients.admin.ListConsumerGroupOffsetsSpec;
 import org.apache.kafka.clients.admin.MemberDescription;
 import org.apache.kafka.clients.admin.OffsetSpec;
 import org.apache.kafka.common.Node;
 import org.apache.kafka.common.TopicPartition;
+import org.apache.kafka.common.errors.GroupIdNotFoundException;
 
 /** Asks the broker again and again how groups, logs, transactions and replicas are, and prints what it says. */
 final class Watch {
@@ -58,16 +61,29 @@ final class Watch {
         return time.getEpochSecond() * 1_000_000_000 + time.getNano();
     }
 
+    /** A group that is not there is Dead, as DescribeGroups says up to version 5. */
     private String groups() throws Exception {
-        return admin.describeConsumerGroups(groups).all().get().entrySet().stream().map(one -> {
-            var group = one.getValue();
-            Node coordinator = group.coordinator();
-            return text(one.getKey()) + ":{\"state\":" + text("" + group.groupState()) + ",\"type\":" + text("" + group.type())
-                + ",\"assignor\":" + text(group.partitionAssignor()) + ",\"coordinator\":"
-                + text(coordinator.host() + ":" + coordinator.port() + " (" + coordinator.id() + ")")
-                + ",\"epoch\":" + group.targetAssignmentEpoch().map(String::valueOf).orElse("null")
-                + ",\"members\":{" + group.members().stream().map(Watch::member).collect(Collectors.joining(",")) + "}}";
-        }).collect(Collectors.joining(","));
+        List<String> told = new ArrayList<>();
+        for (var one : admin.describeConsumerGroups(groups).describedGroups().entrySet()) {
+            try {
+                told.add(text(one.getKey()) + ":" + group(one.getValue().get()));
+            } catch (ExecutionException e) {
+                if (!(e.getCause() instanceof GroupIdNotFoundException)) {
+                    throw e;
+                }
+                told.add(text(one.getKey()) + ":{\"state\":\"Dead\",\"type\":null,\"assignor\":null,\"epoch\":null,\"members\":{}}");
+            }
+        }
+        return String.join(",", told);
+    }
+
+    private static String group(ConsumerGroupDescription group) {
+        Node coordinator = group.coordinator();
+        return "{\"state\":" + text("" + group.groupState()) + ",\"type\":" + text("" + group.type())
+            + ",\"assignor\":" + text(group.partitionAssignor()) + ",\"coordinator\":"
+            + text(coordinator.host() + ":" + coordinator.port() + " (" + coordinator.id() + ")")
+            + ",\"epoch\":" + group.targetAssignmentEpoch().map(String::valueOf).orElse("null")
+            + ",\"members\":{" + group.members().stream().map(Watch::member).collect(Collectors.joining(",")) + "}}";
     }
 
     private static String member(MemberDescription member) {

@@ -5,7 +5,8 @@ SIGTERM ends a command in order.
 
 work reads topics=A,B with commit=auto|sync|record|last|never|again|ahead (again: what a commit was refused for is
 committed once more, 4 s later; ahead: far above what was read), handle_ms=N for each record, poison_ms=N for a record
-that begins with "poison", pause=PARTITION after pause_after=N records, jump=N records after jump_after=N.
+that begins with "poison", pause=PARTITION after pause_after=N records, jump=N records after jump_after=N, and with
+commits_until=N no commit after N records.
 
 send writes rate=N records a second of size=N bytes to topic=T; with transactional.id in transactions, of which the one
 after hang_after=N good ones stays open for hang_ms=N (0: until told to stop); with idle_s=N it pauses once; hot=N of 20
@@ -87,6 +88,7 @@ class Worker:
         )
         pause_after = int(self.words.get("pause_after", sys.maxsize))
         jump_after = int(self.words.get("jump_after", sys.maxsize))
+        commits_until = int(self.words.get("commits_until", sys.maxsize))
         while not STOP.is_set():
             messages = self.consumer.consume(50, timeout=0.2)
             for message in messages:
@@ -97,6 +99,10 @@ class Worker:
             if messages and self.commit in STEPS:
                 self.commit_offsets(self.handled(STEPS[self.commit]))
             self.repeat()
+            if self.read >= commits_until:
+                commits_until = sys.maxsize
+                self.commit = "never"
+                emit(event="commits stopped", records=self.read)
             if self.read >= jump_after:
                 jump_after = sys.maxsize
                 self.jump(int(self.words["jump"]))

@@ -1,7 +1,7 @@
 """A hand-written MQTT client that breaks the rules, since no library can be brought to it: one connection per rule.
 
-In: host, port, user name, password and names of rules (none: all). Out: a JSON line per rule: what the broker answered
-until it closed. Each connection but one begins with a proper CONNECT.
+In: host, port, user name, password and names of rules (none: all), each with =CLIENT_ID if that is not the rule's name.
+Out: a JSON line per rule: what the broker answered until it closed. Each connection but one begins with a CONNECT.
 """
 
 from __future__ import annotations
@@ -104,11 +104,13 @@ def read_all(connection: socket.socket) -> tuple[bytes, bool]:
         got += piece
 
 
-def break_rule(breach: Breach, open_connection: Callable[[], socket.socket], login: tuple[str, str]) -> None:
+def break_rule(
+    breach: Breach, client_id: str, open_connection: Callable[[], socket.socket], login: tuple[str, str]
+) -> None:
     """Make a connection, break the rule on it and print what came back."""
     with open_connection() as connection:
         if breach.connects:
-            connection.sendall(connect(breach.version, breach.name, *login))
+            connection.sendall(connect(breach.version, client_id, *login))
             read_all(connection)
         for one in breach.packets:
             connection.sendall(one)
@@ -120,10 +122,12 @@ def break_rule(breach: Breach, open_connection: Callable[[], socket.socket], log
 
 def main() -> None:
     """Break the rules."""
-    host, port, user, password, *names = sys.argv[1:]
+    host, port, user, password, *words = sys.argv[1:]
+    wanted = dict(word.split("=") if "=" in word else (word, word) for word in words)
     for breach in BREACHES:
-        if not names or breach.name in names:
-            break_rule(breach, lambda: socket.create_connection((host, int(port))), (user, password))
+        if not wanted or breach.name in wanted:
+            client_id = wanted.get(breach.name, breach.name)
+            break_rule(breach, client_id, lambda: socket.create_connection((host, int(port))), (user, password))
 
 
 if __name__ == "__main__":

@@ -2,7 +2,7 @@
 
 In: a plan (JSON, made by clients/mqtt.py) as the only word. Out: JSON lines on standard output. All work is done in one
 thread: between the steps and in a `hang` nothing is read from the network. SIGTERM ends a `stay` or `keep_coming`.
-With `echo` in the plan it publishes back whatever it gets.
+With `echo` in the plan it publishes back whatever it gets; with `work_s` it works so long for each message.
 """
 
 from __future__ import annotations
@@ -103,6 +103,7 @@ class Actor:
         self.received += 1
         emit("received", topic=message.topic, qos=message.qos, retain=message.retain, mid=message.mid,
              size=len(message.payload))  # fmt: skip
+        time.sleep(self.plan.get("work_s", 0))
         if self.plan.get("echo"):
             self.client.publish(message.topic, message.payload, message.qos)
 

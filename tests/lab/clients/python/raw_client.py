@@ -1,5 +1,7 @@
-"""A client of our own for faults that no library commits: sequence (numbers with a gap), spin (one request, one error),
-late_end (the end of a transaction comes after the next one began).
+"""A client of our own for faults that no library commits, or not when it is told to.
+
+sequence leaves a number out, spin repeats a request that is refused, late_end ends a transaction when the next one has
+begun, corrupt changes batches behind their checksum, bump sends a batch without an answer again under the next epoch.
 
 In: a command and NAME=VALUE words: broker=HOST:PORT, client_id=, topic= or group=. Out: JSON lines; SIGTERM ends it.
 """
@@ -12,6 +14,8 @@ import socket
 import struct
 import sys
 import threading
+import time
+from collections.abc import Sequence
 
 from kafka.record.default_records import DefaultRecordBatchBuilder  # type: ignore[import-untyped]
 
@@ -25,6 +29,12 @@ FIND_COORDINATOR, ADD_PARTITIONS, END_TRANSACTION = (
 RECORDS_IN_BATCH = 5
 GOOD_BATCHES = 30
 SPINS_PER_SECOND = 50
+CORRUPT_EVERY = 5  # batches
+ANSWER_WITHIN_S = 2.0
+CHANGED_BYTE = -3  # one of the last record's value; behind the value is a byte that counts headers
+NO_PRODUCER = (-1, -1)
+
+Record = tuple[int, bytes]  # time in Unix ms, value
 
 
 def text(value: str | None) -> bytes:
@@ -35,9 +45,9 @@ def text(value: str | None) -> bytes:
 class Connection:
     """One connection to a broker; requests wait for their answer."""
 
-    def __init__(self, broker: str, client_id: str) -> None:
+    def __init__(self, broker: str, client_id: str, timeout_s: float | None = None) -> None:
         host, _, port = broker.rpartition(":")
-        self._socket = socket.create_connection((host, int(port)))
+        self._socket = socket.create_connection((host, int(port)), timeout_s)
         self._client_id = client_id
         self._number = 0
 
@@ -49,6 +59,10 @@ class Connection:
         (length,) = struct.unpack(">i", self._read(4))
         return self._read(length)[4:]
 
+    def close(self) -> None:
+        """End the connection."""
+        self._socket.close()
+
     def _read(self, length: int) -> bytes:
         found = b""
         while len(found) < length:
@@ -59,14 +73,19 @@ class Connection:
         return found
 
 
-def batch(producer_id: int, epoch: int, sequence: int, transactional: bool = False) -> bytes:
-    """Return a record batch with these numbers."""
+def readings(first: int) -> list[Record]:
+    """Return the records of a batch, of this moment, numbered from FIRST on."""
+    return [(time.time_ns() // 1_000_000, b"reading %d" % (first + number)) for number in range(RECORDS_IN_BATCH)]
+
+
+def batch(who: tuple[int, int], sequence: int, records: Sequence[Record], transactional: bool = False) -> bytes:
+    """Return a record batch; WHO: producer id and epoch."""
     builder = DefaultRecordBatchBuilder(
-        magic=2, compression_type=0, is_transactional=transactional, producer_id=producer_id, producer_epoch=epoch,
+        magic=2, compression_type=0, is_transactional=transactional, producer_id=who[0], producer_epoch=who[1],
         base_sequence=sequence, batch_size=100_000,
     )  # fmt: skip
-    for offset in range(RECORDS_IN_BATCH):
-        builder.append(offset, None, None, b"reading %d" % (sequence + offset), [])
+    for offset, (stamp, value) in enumerate(records):
+        builder.append(offset, stamp, None, value, [])
     return bytes(builder.build())
 
 
@@ -96,7 +115,7 @@ def sequence(words: dict[str, str], connection: Connection) -> None:
     while not STOP.wait(0.2):
         if sent == GOOD_BATCHES:
             number += RECORDS_IN_BATCH
-        error = produce(connection, words["topic"], None, batch(producer_id, epoch, number))
+        error = produce(connection, words["topic"], None, batch((producer_id, epoch), number, readings(number)))
         sent += 1
         if error == 0:
             number += RECORDS_IN_BATCH
@@ -119,7 +138,8 @@ def late_end(words: dict[str, str], connection: Connection) -> None:
         connection.ask(ADD_PARTITIONS, who + partition)
         said = []
         for half in range(2):
-            said.append(produce(connection, words["topic"], name, batch(producer_id, epoch, number, True)))
+            records = batch((producer_id, epoch), number, readings(number), True)
+            said.append(produce(connection, words["topic"], name, records))
             number += RECORDS_IN_BATCH * (said[-1] == 0)
             if half == 0 and transaction % 5 == 4:
                 other.ask(END_TRANSACTION, who + b"\1")
@@ -137,6 +157,50 @@ def spin(words: dict[str, str], connection: Connection) -> None:
         connection.ask(HEARTBEAT, body)
 
 
+def corrupt(words: dict[str, str], connection: Connection) -> None:
+    """Produce to topic=T; one bit of every fifth batch changes behind its checksum; then it is sent as it was."""
+    for number in range(1, sys.maxsize):
+        if STOP.wait(0.2):
+            return
+        good = batch(NO_PRODUCER, -1, readings(number * RECORDS_IN_BATCH))
+        if number % CORRUPT_EVERY == 0:
+            wrong = bytearray(good)
+            wrong[CHANGED_BYTE] ^= 1
+            error = produce(connection, words["topic"], None, bytes(wrong))
+            print(json.dumps({"event": "corrupt", "error": error}), flush=True)
+        produce(connection, words["topic"], None, good)
+
+
+def bump(words: dict[str, str], connection: Connection) -> None:
+    """Produce to topic=T; where no answer comes in time the epoch goes up and the batch is sent again, as a new one.
+
+    An idempotent producer may raise its epoch by itself (KIP-360), and begins at sequence 0 then.
+    """
+    producer_id, epoch = producer(connection, None)
+    connection.close()
+    connection = Connection(words["broker"], words["client_id"], ANSWER_WITHIN_S)
+    sequence = 0
+    for number in range(sys.maxsize):
+        if STOP.wait(0.2):
+            return
+        records = readings(number * RECORDS_IN_BATCH)
+        while not STOP.is_set():
+            try:
+                error = produce(connection, words["topic"], None, batch((producer_id, epoch), sequence, records))
+                break
+            except TimeoutError:
+                epoch, sequence = epoch + 1, 0
+                connection.close()
+                connection = Connection(words["broker"], words["client_id"], ANSWER_WITHIN_S)
+                print(json.dumps({"event": "bumped", "producer_id": producer_id, "epoch": epoch}), flush=True)
+        sequence += RECORDS_IN_BATCH
+        if error:
+            print(json.dumps({"event": "refused", "error": error}), flush=True)
+
+
+WORKS = {"sequence": sequence, "spin": spin, "late_end": late_end, "corrupt": corrupt, "bump": bump}
+
+
 def main() -> None:
     """Run the command of the first word."""
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -144,7 +208,7 @@ def main() -> None:
     words = dict(word.split("=", 1) for word in sys.argv[2:])
     connection = Connection(words["broker"], words["client_id"])
     print(json.dumps({"event": "session"}), flush=True)
-    {"sequence": sequence, "spin": spin, "late_end": late_end}[sys.argv[1]](words, connection)
+    WORKS[sys.argv[1]](words, connection)
 
 
 if __name__ == "__main__":

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import time
+from itertools import count
+
 from tests.lab import clients, kafka
 from tests.lab.incidents import world
 from tests.lab.incidents.catalogue import fault
@@ -187,6 +190,36 @@ def connection_per_message(it: Incident) -> None:
 
 
 @fault()
+def connection_churn(it: Incident) -> None:
+    """A service that kept its connections for minutes crashes after each start, three processes of it at a time."""
+    (topic,) = it.topics(2)
+    it.begin()
+    well = it.sender(topic, "rate=20")
+    it.seconds(246, 249)  # a minute is many only beside others
+    well.process.kill()
+    it.from_now()
+    command = clients.python_command(
+        "librdkafka_worker", "send", f"bootstrap.servers={it.world.endpoint}", f"client.id={well.client_id}",
+        f"topic={topic}", "rate=50", "rounds=50",
+    )  # fmt: skip
+    ends = time.monotonic() + it.rng.uniform(44, 48)
+    for number in count(1):
+        lives = [it.start(f"life-{number}-{one}", well.host, command) for one in range(3)]
+        for life in lives:
+            life.wait_for_event("session")
+        it.seconds(0.7, 1.2)
+        for life in lives:
+            life.kill()
+        if time.monotonic() > ends:
+            break
+    it.notes.append(f"{3 * number} processes were started")
+    # Each process sends 50 records a second, one by one: KAF202 is true of it.
+    may_follow = ("KAF314", "KAF301", "KAF303", "TCP103", "TCP104", "KAF202")
+    it.is_about("processes of a service crash after each start", well.identity(), ["KAF306"], may_follow, [well],
+                topic=topic)  # fmt: skip
+
+
+@fault()
 def request_spin(it: Incident) -> None:
     """A client sends one request again and again although it is refused each time."""
     group = it.world.names.group()
@@ -201,6 +234,26 @@ def request_spin(it: Incident) -> None:
     )
     it.seconds(14, 18)
     it.is_about("one request is repeated at once after each refusal", made.identity(), ["KAF315"], (), [made])
+
+
+# What makes each library ask for metadata several times a second: its own name for how old metadata may grow, in ms.
+ASKS_OFTEN = {"java": "metadata.max.age.ms=150", "librdkafka": "topic.metadata.refresh.interval.ms=150"}
+
+
+@fault(libraries=tuple(ASKS_OFTEN))
+def metadata_churn(it: Incident) -> None:
+    """A producer is set to ask for metadata several times a second."""
+    (topic,) = it.topics(2)
+    library = it.library(*ASKS_OFTEN)
+    it.begin()
+    it.seconds(1, 2)
+    it.from_now()
+    made = it.sender(topic, "rate=20", ASKS_OFTEN[library], library=library)
+    it.seconds(40, 46)
+    # No leader moves: the rule says it as info, which accuses nobody.
+    it.is_about(
+        "a producer asks for metadata several times a second", made.identity(), ["KAF301"], (), [made], topic=topic
+    )
 
 
 @fault(libraries=("sarama",))

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from tests.lab import clients
+from tests.lab import clients, kafka
+from tests.lab.clients import old
 from tests.lab.incidents.catalogue import fault
 from tests.lab.incidents.incident import Client, Incident
+from tests.lab.incidents.world import SHORT_TIMES
 from tests.lab.processes import terminate_all
 
 ASSIGNORS = {
@@ -131,6 +133,64 @@ def brokers_restarted(it: Incident) -> None:
         node.start()
         it.seconds(5, 6)
     it.healthy("three brokers are restarted in order, one after the other")
+
+
+MIRRORING = """\
+clusters = west, east
+west.bootstrap.servers = {west}
+east.bootstrap.servers = {east}
+west->east.enabled = true
+west->east.topics = {topic}
+west->east.groups = {group}
+west->east.sync.group.offsets.enabled = true
+east->west.enabled = false
+replication.factor = 1
+offset.storage.replication.factor = 1
+status.storage.replication.factor = 1
+config.storage.replication.factor = 1
+checkpoints.topic.replication.factor = 1
+heartbeats.topic.replication.factor = 1
+offset-syncs.topic.replication.factor = 1
+refresh.topics.interval.seconds = 5
+refresh.groups.interval.seconds = 5
+emit.heartbeats.interval.seconds = 2
+emit.checkpoints.interval.seconds = 3
+sync.group.offsets.interval.seconds = 3
+offset.flush.interval.ms = 3000
+tasks.max = {tasks}
+"""
+
+
+@fault()
+def mirror_maker_beside(it: Incident) -> None:
+    """MirrorMaker 2 copies a topic, its group's offsets and its heartbeats into a second cluster."""
+    _, second = it.second_cluster(*SHORT_TIMES)
+    (topic,) = it.topics(3)
+    it.operate("create", f"topics=west.{topic}:3", "copies=1", broker=second)
+    group, library = it.world.names.group(), it.library()
+    settings = it.logs / "mirror.properties"
+    tasks = it.rng.choice((1, 2))
+    settings.write_text(MIRRORING.format(west=it.world.endpoint, east=second, topic=topic, group=group, tasks=tasks))
+    jars = old.jars("connect-mirror", kafka.version())
+    command = kafka.java(jars, "org.apache.kafka.connect.mirror.MirrorMaker", str(settings))
+    early, host = it.rng.random() < 0.5, it.new_host()
+    if early:
+        it.begin(everywhere=True)
+    it.sender(topic, "rate=60")
+    it.member(group, [topic], library, session_ms=10_000)
+    mirror = it.start("mirror", host, command)
+    copy = it.member(it.world.names.group(), [f"west.{topic}"], broker=second, session_ms=10_000)
+    copy.process.wait_for_event("reading", timeout_s=90)
+    if not early:
+        it.begin(everywhere=True)
+    it.seconds(12, 16)
+    if it.rng.random() < 0.5:
+        mirror.ask_to_end()
+        it.seconds(4, 5)
+        it.start("mirror-again", host, command)
+        it.notes.append("MirrorMaker was restarted in order")
+    it.seconds(18, 24)
+    it.healthy("MirrorMaker 2 copies a topic into a second cluster")
 
 
 @fault()

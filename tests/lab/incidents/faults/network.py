@@ -51,6 +51,7 @@ def link_down(it: Incident) -> None:
         (*TCP, *REBALANCED, *BEHIND, *READ_AGAIN, *REFUSED),
         [feed, *members],
     )
+    it.truth["sides"] = ["network"]
 
 
 @fault()
@@ -73,6 +74,7 @@ def packet_loss(it: Incident) -> None:
         (*TCP, *BEHIND, *REBALANCED),
         [feed, member],
     )
+    it.truth["sides"] = ["network"]
 
 
 @fault()
@@ -102,6 +104,7 @@ def idle_dropped(it: Incident) -> None:
         TCP,
         [sender],
     )
+    it.truth["sides"] = ["network"]
 
 
 @fault()
@@ -119,4 +122,5 @@ def host_gone(it: Incident) -> None:
         (*TCP, *REBALANCED, *BEHIND, *READ_AGAIN),
         [feed, *members],
     )
+    it.truth["sides"] = ["client", "network"]
     it.later(lambda: net.plug_back(it.world.hosts[members[0].host]))

@@ -1,0 +1,72 @@
+"""The broker of an incident: Mosquitto or Mochi, which can be stopped, frozen and started again.
+
+In: a host, a directory, what a fault wants of its broker (Wanted). Out: a Place that says where clients find it.
+"""
+
+from __future__ import annotations
+
+import random
+from contextlib import ExitStack
+from itertools import count
+from pathlib import Path
+from typing import NamedTuple
+
+from tests.lab import mochi, mosquitto
+from tests.lab.net import Host
+
+BOTH = ("mosquitto", "mochi")
+MOSQUITTO = ("mosquitto",)
+
+
+class Wanted(NamedTuple):
+    """What a fault wants of its broker; {place} in a setting of Mosquitto is a directory that outlives restarts."""
+
+    kinds: tuple[str, ...] = BOTH
+    settings: tuple[str, ...] = ()
+    users: tuple[mosquitto.User, ...] = ()
+    in_flight: int = 5
+
+
+class Place:
+    """One broker, under one address also after restarts."""
+
+    def __init__(self, host: Host, directory: Path, wanted: Wanted, rng: random.Random) -> None:
+        self.kind = rng.choice(wanted.kinds)
+        self.host = host
+        # What clients that are allowed in give at CONNECT.
+        self.login = {"user": user.name, "password": user.password} if (user := next(iter(wanted.users), None)) else {}
+        self._directory = directory
+        self._runs = count(1)
+        self._stack = ExitStack()
+        settings = (f"max_inflight_messages {wanted.in_flight}", *wanted.settings)
+        self._server: mosquitto.Mosquitto | mochi.Mochi = mochi.Mochi(receive_maximum=wanted.in_flight)
+        if self.kind == "mosquitto":
+            lines = tuple(line.format(place=f"{directory}/") for line in settings)
+            self._server = mosquitto.Mosquitto(settings=lines, users=wanted.users)
+        self._running: mosquitto.Broker | mochi.Broker | None = None
+
+    @property
+    def endpoint(self) -> str:
+        """Where clients find it."""
+        return f"{self.host.address}:{mosquitto.PORT}"
+
+    def start(self) -> None:
+        """Start it; its logs are in a directory of their own each time."""
+        directory = self._directory / f"{self.host.name}-{next(self._runs)}"
+        directory.mkdir(parents=True)
+        self._running = self._stack.enter_context(self._server.running([self.host], directory))
+
+    def stop(self) -> None:
+        """End it in order; connections are closed."""
+        self._stack.close()
+        self._running = None
+
+    def freeze(self) -> None:
+        """Let its process stand still: its kernel goes on."""
+        assert self._running is not None
+        self._running.process.freeze()
+
+    def thaw(self) -> None:
+        """Undo `freeze`."""
+        assert self._running is not None
+        self._running.process.thaw()
