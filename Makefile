@@ -8,7 +8,7 @@ INPUTS := pyproject.toml constraints.txt
 # Tests start hundreds of programs; without bytecode on disk each would compile all files again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test test-exhaustive quick lint lab lab-test bench bench-rules bench-dashboard soak fuzz clean help
+.PHONY: demo test test-exhaustive test-all quick lint lab lab-test lab-test-exhaustive bench bench-rules bench-dashboard soak fuzz clean help
 
 help:
 	@echo "make demo      install the command and analyse a sample capture"
@@ -16,13 +16,15 @@ help:
 	@echo "make lint      ruff, mypy and import-linter"
 	@echo "make quick     run the tests that the changed files touch, and ruff on them"
 	@echo "make test-exhaustive  run what make test leaves out: every version, sample and damage against every oracle"
+	@echo "make test-all  both in one run, which is shorter than one after the other"
 	@echo "make lab       remake the sample captures with real servers and clients (root, Java, Maven, Go, Node, Mosquitto)"
-	@echo "make lab-test  run the tests that need the real servers"
+	@echo "make lab-test  run the tests that need the real servers, or many runs of Spark"
+	@echo "make lab-test-exhaustive  the rest of these: every damage of every sample in an archive"
 	@echo "make bench     measure speed and memory against tshark"
 	@echo "make bench-rules  measure context and rules beside decoding, on a million messages"
 	@echo "make soak      live decoding for ten minutes: flat memory (root); SOAK_SECONDS (600)"
 	@echo "make bench-dashboard  measure the dashboard in a browser, on a million messages"
-	@echo "make fuzz      feed broken captures and messages to the readers, FUZZ_SECONDS (120) for each program"
+	@echo "make fuzz      feed broken input to every level, from blocks of captures to commands; FUZZ_SECONDS (600)"
 
 demo: $(VENV)/.installed
 	$(BIN)/wirewitness analyse sample_pcaps/kafka_stale_commit.pcapng
@@ -40,6 +42,10 @@ $(VENV)/.installed-test: $(INPUTS) | $(BIN)/python
 	$(PIP) --editable '.[test]'
 	@touch $(VENV)/.installed $@
 
+$(VENV)/.installed-fuzz: $(VENV)/.installed-test
+	$(PIP) --editable '.[test,fuzz]'
+	@touch $@
+
 $(VENV)/.installed-lab: $(VENV)/.installed-test
 	$(PIP) --editable '.[test,lab]'
 	@touch $@
@@ -51,6 +57,10 @@ test: $(VENV)/.installed-test
 test-exhaustive: $(VENV)/.installed-test
 	@$(BIN)/python -m tests.support.programs captors
 	WIREWITNESS_TESTS=exhaustive $(BIN)/python -m pytest -m "exhaustive and not lab and not bench" --numprocesses 2 --dist loadfile --no-loadscope-reorder
+
+test-all: $(VENV)/.installed-test
+	@$(BIN)/python -m tests.support.programs captors
+	WIREWITNESS_TESTS=exhaustive $(BIN)/python -m pytest -m "not lab and not bench" --numprocesses 2 --dist loadfile --no-loadscope-reorder
 
 quick: $(VENV)/.installed-test
 	@$(BIN)/python -m tests.support.quick
@@ -67,7 +77,11 @@ lab: $(VENV)/.installed-lab
 
 lab-test: $(VENV)/.installed-lab
 	@$(BIN)/python -m tests.support.programs lab
-	$(BIN)/python -m pytest -m lab --numprocesses 2 --dist loadfile --no-loadscope-reorder
+	$(BIN)/python -m pytest -m "lab and not exhaustive" --numprocesses 2 --dist loadfile --no-loadscope-reorder
+
+lab-test-exhaustive: $(VENV)/.installed-lab
+	@$(BIN)/python -m tests.support.programs lab
+	$(BIN)/python -m pytest -m "lab and exhaustive" --numprocesses 2 --dist loadfile --no-loadscope-reorder
 
 bench: $(VENV)/.installed-test
 	@$(BIN)/python -m tests.support.programs captors
@@ -83,12 +97,8 @@ bench-dashboard: $(VENV)/.installed-test
 	@$(BIN)/python -m tests.support.programs browser
 	$(BIN)/python -m tests.bench.dashboard
 
-fuzz: $(VENV)/.installed-test
-	@$(PIP) atheris || echo "atheris cannot be installed here: its part is skipped"
-	$(BIN)/python -m tests.fuzz.fuzz_capture $(or $(FUZZ_SECONDS),120)
-	$(BIN)/python -m tests.fuzz.fuzz_kafka $(or $(FUZZ_SECONDS),120)
-	$(BIN)/python -m tests.fuzz.fuzz_mongo $(or $(FUZZ_SECONDS),120)
-	$(BIN)/python -m tests.fuzz.fuzz_mqtt $(or $(FUZZ_SECONDS),120)
+fuzz: $(VENV)/.installed-fuzz
+	$(BIN)/python -m tests.fuzz $(or $(FUZZ_SECONDS),600) --jobs 2 --slack $(or $(FUZZ_SLACK),1)
 
 clean:
 	rm -rf $(VENV) bench-out tests/lab/.work

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -11,7 +12,7 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import settings
 
-from analyser.decoding.faults import FAULTS, RAISE
+from analyser.faults import FAULTS, RAISE
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -20,6 +21,10 @@ if TYPE_CHECKING:
 
 # A fault of a dissector or carrier fails the test that meets it; those of `test_faults.py` say otherwise.
 os.environ[FAULTS] = RAISE
+
+# Programs that tests interrupt would inherit it, where a shell started the tests in the background without job control.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # A busy machine is no failure; CI tries the same examples each time.
 settings.register_profile("wirewitness", deadline=None, derandomize=os.environ.get("CI") == "true")

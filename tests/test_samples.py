@@ -46,6 +46,12 @@ def test_exactly_the_expected_detectors_fire(name: str) -> None:
     assert {row["code"] for row in findings(name)} == expected_codes(MANIFEST[name])
 
 
+@EVERY_SAMPLE
+def test_evidence_is_packets_of_the_capture(name: str) -> None:
+    told = tables(name)["findings"]["evidence"].map(json.loads)
+    assert [item for items in told for item in items if item["file"] is None or item["packet"] is None] == []
+
+
 @KAFKA_SAMPLES
 def test_codes_and_partitions_are_those_of_each_group(name: str) -> None:
     for group in MANIFEST[name]["facts"]["group"]:
