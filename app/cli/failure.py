@@ -92,7 +92,7 @@ def guarded(run: Callable[[], Any], *, debug: bool) -> int:
     except (click.Abort, KeyboardInterrupt):
         return _interrupted_status()
     except Exception as error:
-        # What comes after a Ctrl-C comes of it, as a query that it broke off; or Ctrl-C was first and has yet to arrive.
+        # What comes after a Ctrl-C comes of it, as a query that it broke off; or it was first and has yet to be raised.
         return _interrupted_status() if interrupted() or _broken_off(error) else _failed(error, debug=debug)
     if interrupted():
         return _interrupted_status()
