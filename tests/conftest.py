@@ -13,6 +13,7 @@ import pytest
 from hypothesis import settings
 
 from analyser.faults import FAULTS, RAISE
+from tests.support.printed import pytest_terminal_summary  # noqa: F401 - a hook, which pytest finds here
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

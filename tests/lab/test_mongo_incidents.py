@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import random
 import re
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,7 @@ from tests.lab.incidents import staged
 from tests.lab.incidents.mongo import __main__ as mongo
 from tests.lab.incidents.mongo.incident import Incident
 from tests.lab.incidents.verdict import Said, wrong_with
+from tests.support.printed import printed
 
 # Short ones of each kind, by driver.
 SAMPLE = {
@@ -75,8 +77,10 @@ def test_the_truth_says_how_busy_the_machine_was(tmp_path: Path, monkeypatch: py
 
 @pytest.mark.lab
 @pytest.mark.timeout(600)
-def test_incidents_name_their_culprit_and_healthy_runs_are_silent(tmp_path: Path) -> None:
-    from tests.lab.incidents.trial import tried
+def test_incidents_name_their_culprit_and_healthy_runs_are_silent(
+    tmp_path: Path, record_property: Callable[[str, object], None]
+) -> None:
+    from tests.lab.incidents.trial import table_of, tried
     from tests.lab.shared_runs import require_lab
 
     require_lab()
@@ -85,6 +89,7 @@ def test_incidents_name_their_culprit_and_healthy_runs_are_silent(tmp_path: Path
         words = [*names, "--no-ferretdb", "--seed", "5", "--drivers", driver, "--processes", "2", "--output", str(made)]
         assert mongo.main(words) == 0
     verdicts = tried(made, "mongo")
+    printed("incidents of MongoDB", table_of("mongo"), record_property)
     whole = [one for one in verdicts if one.variant is None]
     assert len(whole) == sum(map(len, SAMPLE.values()))
     assert [one for one in whole if one.result not in ("named first", "silent")] == []

@@ -27,3 +27,8 @@ def tried(folder: Path, name: str, seed: int = 1) -> list[Verdict]:
     JUDGED.mkdir(parents=True, exist_ok=True)
     (JUDGED / f"{name}.md").write_text(markdown(verdicts, rules(verdicts)))
     return verdicts
+
+
+def table_of(name: str) -> str:
+    """Return the table that was written last."""
+    return (JUDGED / f"{name}.md").read_text()
