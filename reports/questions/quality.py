@@ -11,11 +11,13 @@ _CAPTURES = """
            undecoded_packets, truncated_packets, dropped_packets, remarks
     from captures order by ts_first, file"""
 
-# One-sided: stream bytes in one direction and not a single one in the other.
+# One-sided: stream bytes in one direction and not a single one in the other. Who closed or reset was captured.
 _FLOWS = """
     select protocol, count(*) as flows,
            count(*) filter (handshake_seen) as handshakes,
-           count(*) filter ((bytes_to_server > 0) <> (bytes_to_client > 0)) as one_sided,
+           count(*) filter ((bytes_to_server > 0) <> (bytes_to_client > 0)
+               and coalesce(if(bytes_to_server > 0, 'server', 'client') not in (closed_by, reset_by), true)
+           ) as one_sided,
            count(*) filter (gap_bytes > 0) as with_gaps,
            coalesce(sum(gap_bytes), 0)::bigint as gap_bytes,
            coalesce(sum(retransmitted_segments), 0)::bigint as retransmitted,

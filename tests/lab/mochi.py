@@ -54,6 +54,7 @@ class Mochi(NamedTuple):
 
     receive_maximum: int = 8
     topic_alias_maximum: int = 5
+    challenge: bool = False  # of clients that name an authentication method
 
     @property
     def protocol(self) -> str:
@@ -85,7 +86,8 @@ class Mochi(NamedTuple):
         log = directory / LOG
         command = [clients.go_program("mochi_server", LAB_DIR), "-log", str(log), "-listen", f":{PORT}",
                    "-receive-maximum", str(self.receive_maximum),
-                   "-topic-alias-maximum", str(self.topic_alias_maximum)]  # fmt: skip
+                   "-topic-alias-maximum", str(self.topic_alias_maximum),
+                   *(["-challenge"] if self.challenge else [])]  # fmt: skip
         process = Process("mochi", hosts[0].command(*command), directory)
         try:
             process.wait_for_event("running")

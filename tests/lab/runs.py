@@ -18,7 +18,8 @@ from tests.lab.servers import Running, Server
 # In the order in which they are made; each is a module of tests.lab.scenarios.PROTOCOL.
 KAFKA = ("stale_commit", "fenced_commit", "healthy", "admin", "cluster", "old_clients", "share_streams", "sasl")
 MONGO = ("show_databases", "shapes_and_errors", "compressed", "healthy")
-MQTT = ("takeover_loop", "qos2_stuck", "v5_features", "websocket", "healthy", "faults", "other_broker", "resumed")
+MQTT = ("takeover_loop", "qos2_stuck", "v5_features", "websocket", "healthy", "faults", "other_broker", "resumed",
+        "no_answer", "enhanced_auth")  # fmt: skip
 OF_PROTOCOLS = {"kafka": KAFKA, "mongo": MONGO, "mqtt": MQTT}
 # PROTOCOL_NAME, which is also the name of the sample.
 SCENARIOS = tuple(f"{protocol}_{name}" for protocol, names in OF_PROTOCOLS.items() for name in names)
@@ -28,7 +29,7 @@ ATTEMPTS = 3
 
 
 class Scenario(Protocol):
-    """What a scenario's module offers."""
+    """What a scenario's module offers; `before_capture(run)`, if it is there, does what the capture shall not see."""
 
     SERVER: Server
     SHOWS: str
@@ -64,14 +65,19 @@ class Run:
         self.hosts = hosts
         self.server: Any = server  # a Running; scenarios know their own kind's other parts
         self.endpoint = server.endpoint
+        self.processes: dict[str, Process] = {}  # all that were started, by name
         self._kind = kind
         self._stack = stack
 
     def start(self, name: str, host: str, *command: str, env: dict[str, str] | None = None) -> Process:
         """Start a client program on a host; it is ended with the run at the latest."""
-        process = Process(name, self.hosts[host].command(*command), self.directory, env)
+        process = self.processes[name] = Process(name, self.hosts[host].command(*command), self.directory, env)
         self._stack.callback(process.stop)
         return process
+
+    def ends_with(self, stack: ExitStack) -> None:
+        """Let STACK end the programs that are started from now on."""
+        self._stack = stack
 
     def records(self) -> list[Any]:
         """Return what crossed the wire so far, from the server's log."""
@@ -107,12 +113,14 @@ def run_scenario(name: str, directory: Path) -> Outcome:
     with net.network(kind.host_names, scenario.HOSTS) as hosts:
         servers = [hosts[one] for one in kind.host_names]
         point = (servers[0], "eth0") if len(servers) == 1 else (hosts["switch"], "br0")
-        with (
-            kind.running(servers, directory) as server,
-            capture.capturing(point[0], pcap, directory, point[1]),  # outlives the clients: it sees how they leave
-            ExitStack() as stack,
-        ):
-            scenario.drive(Run(directory, hosts, server, kind, stack))
+        with kind.running(servers, directory) as server, ExitStack() as early:
+            run = Run(directory, hosts, server, kind, early)
+            for begin in [scenario.before_capture] if hasattr(scenario, "before_capture") else []:
+                begin(run)
+            # The capture outlives the clients: it sees how they leave.
+            with capture.capturing(point[0], pcap, directory, point[1]), ExitStack() as stack:
+                run.ends_with(stack)
+                scenario.drive(run)
     facts = scenario.facts(kind.read_logs(server.log_files), directory)
     return Outcome(pcap, server.log_files, facts)
 

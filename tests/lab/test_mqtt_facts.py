@@ -70,5 +70,6 @@ def test_the_manifest_tells_what_the_broker_logged(sample: dict[str, Any]) -> No
     log = mosquitto_log.load(make.SAMPLES / sample["broker_log"])
     told = sample["facts"]["packets_logged"]
     counted = mqtt_facts.packet_counts(log)
-    counted["sent"]["PUBLISH"] -= sample["facts"].get("too_large_to_send", 0)
+    if "too_large_to_send" in sample["facts"]:
+        counted["sent"]["PUBLISH"] -= sample["facts"]["too_large_to_send"]
     assert counted == told

@@ -36,6 +36,7 @@ NOT_LOGGED = {
     # A refused CONNECT and a second one; what breaks rules, and how the broker ends that; a ping to a frozen broker.
     "mqtt_faults": {"CONNECT": 2, "PUBLISH": 12, "DISCONNECT": 5, "PINGREQ": 1},
     "mqtt_other_broker": {"PUBLISH": 3},  # behind the one for which the broker ended the connection
+    "mqtt_no_answer": {"PUBLISH": 12},  # to a frozen broker, and to one that has forgotten the connection
     "mqtt_resumed": {"PUBLISH": 4, "PINGREQ": 2},  # to a frozen broker, which then closed the connections unread
 }
 
@@ -106,6 +107,8 @@ def logged(entry: LogEntry, versions: dict[int, str]) -> dict[str, Any]:
     """What the log says of a packet, as far as our tables have it."""
     told = {name: value for name, value in entry.fields.items() if name not in ("level", "verdict", "codes")}
     told["client_id"] = entry.client_id
+    if entry.kind == "AUTH":
+        told.pop("code")  # no table has it
     if entry.kind == "CONNECT":
         told["version"] = versions[entry.fields["level"]]
     elif entry.kind == "PUBLISH":
@@ -176,7 +179,7 @@ def check(file: str, server: str, facts: dict[str, Any], log: list[LogEntry], ca
     found = compare(log, our_packets(capture), VERSIONS[server])
     print(f"{file}: {found.packets} packets, {found.fields} fields, not logged {dict(found.not_logged)}")
     assert found.differences == []
-    assert found.packets + found.not_sent == len(mosquitto_log.packets(log)) > 50
+    assert found.packets + found.not_sent == len(mosquitto_log.packets(log)) > 10
     assert found.not_sent == facts.get("too_large_to_send", 0)
     assert found.not_logged == NOT_LOGGED.get(file, {})
     assert found.fields > 2 * found.packets

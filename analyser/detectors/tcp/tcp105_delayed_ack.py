@@ -12,7 +12,9 @@ How it decides
     A small segment, at least 40 ms (wait_ms_least) and at most 200 ms (wait_ms_most) of silence, its bare
     acknowledgement, and within 10 ms (answer_ms_most) the sender's next small segment, in the middle of a message: 5
     times (times_least) on one connection in one direction. Nagle's rule holds a small segment back while another one is
-    not confirmed; the receiver waits with the acknowledgement because it has no answer to half a message. Small is what
+    not confirmed; the receiver waits with the acknowledgement because it has no answer to half a message. Where its
+    receive window was full for at least half of the time (full_share_least), that is what held the rest back, and it
+    does not count (TCP106). Small is what
     leaves room for 40 bytes of options in the largest segment of the handshake, or in 1220 bytes (segment_bytes) where
     the handshake is not in the capture. On an encrypted connection nobody can say where a message ends, so the finding
     is info with low confidence; of a protocol that is not known nothing is said.
@@ -48,6 +50,7 @@ from analyser.detectors.flow_rows import (
 )
 from analyser.detectors.frame_rows import Row, rows_of
 from analyser.flows.waits import MOST_OPTIONS_BYTES
+from analyser.times import NS_PER_MS
 from analyser.words import count
 
 _SIDES = {"client_to_server": ("client", "request"), "server_to_client": ("server", "response")}
@@ -61,12 +64,17 @@ def detect(
     wait_ms_most: float = 200.0,
     answer_ms_most: float = 10.0,
     segment_bytes: int = 1220,
+    full_share_least: float = 0.5,
 ) -> Iterator[Finding]:
     """One finding for each direction of this flow in which `times_least` waits of that kind were seen."""
+    rows = rows_of(frames["tcp_waits"])
+    full = [row for row in rows if row["kind"] == "full_window" and _share(row) >= full_share_least]
     waits = [
         wait
-        for wait in rows_of(frames["tcp_waits"])
-        if wait_ms_least <= wait["wait_ms"] <= wait_ms_most
+        for wait in rows
+        if wait["kind"] == "delayed_ack"
+        and not any(_meanwhile(wait, one) for one in full)
+        and wait_ms_least <= wait["wait_ms"] <= wait_ms_most
         and wait["answer_ms"] <= answer_ms_most
         and max(wait["sent_bytes"], wait["next_bytes"])
         <= (wait["segment_limit_bytes"] or segment_bytes) - MOST_OPTIONS_BYTES
@@ -84,6 +92,18 @@ def detect(
                 cut = {wait.get("message_id") for wait in mine} - {None}
                 late = [e for e in exchanges if not cut.isdisjoint((e["request_message_id"], e["response_message_id"]))]
                 yield _finding(flow, names.get(flow["flow_id"]), direction, mine, late)
+
+
+def _share(full: Row) -> float:
+    """The part of its time in which a window was full."""
+    lasted_ms = (full["ts_last"] - full["ts"]) / NS_PER_MS
+    return 1.0 if lasted_ms <= 0 else full["wait_ms"] / lasted_ms
+
+
+def _meanwhile(wait: Row, full: Row) -> bool:
+    """Did the sender wait while its peer's window was full?"""
+    same = (wait["flow_id"], wait["direction"]) == (full["flow_id"], full["direction"])
+    return bool(same and wait["ts"] <= full["ts_last"] and wait["ts_last"] >= full["ts"])
 
 
 def _in_messages(waits: list[Row], messages: list[Row]) -> list[Row]:
@@ -148,8 +168,8 @@ DETECTOR = Detector(
     reads={
         "flows": (*FLOW_COLUMNS, "encrypted"),
         "tcp_waits": (
-            "ts", "ts_last", "file", "packet_first", "file_last", "packet_last", "direction", "stream_offset",
-            "wait_ms", "answer_ms", "sent_bytes", "next_bytes", "segment_limit_bytes",
+            "ts", "ts_last", "flow_id", "kind", "file", "packet_first", "file_last", "packet_last", "direction",
+            "stream_offset", "wait_ms", "answer_ms", "sent_bytes", "next_bytes", "segment_limit_bytes",
         ),
         "messages": ("ts", "message_id", "direction", "stream_offset", "length_bytes", "client_id"),
         "exchanges": ("ts", "exchange_id", "operation", "request_message_id", "response_message_id"),
@@ -158,11 +178,13 @@ DETECTOR = Detector(
     detect=detect,
     rows={
         "flows": "duplicate_of IS NULL",
-        "tcp_waits": "kind = 'delayed_ack' AND answer_ms IS NOT NULL AND next_bytes IS NOT NULL",
+        "tcp_waits": "(kind = 'delayed_ack' AND answer_ms IS NOT NULL AND next_bytes IS NOT NULL) "
+        "OR kind = 'full_window'",
         # The messages that were held back; any of them says who the client is.
         "messages": f"message_id IN ({_CUT})",
         "exchanges": f"request_message_id IN ({_CUT}) OR response_message_id IN ({_CUT})",
     },
-    suspects="SELECT flow_id FROM r_flows SEMI JOIN (SELECT flow_id FROM r_tcp_waits GROUP BY flow_id "
+    suspects="SELECT flow_id FROM r_flows SEMI JOIN (SELECT flow_id FROM r_tcp_waits "
+    "WHERE kind = 'delayed_ack' GROUP BY flow_id "
     "HAVING count(*) >= 5) USING (flow_id)",
 )  # fmt: skip

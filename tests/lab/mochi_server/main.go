@@ -5,6 +5,7 @@
 package main
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"flag"
@@ -12,6 +13,7 @@ import (
 	"log/slog"
 	"os"
 	"os/signal"
+	"slices"
 	"sync"
 	"syscall"
 	"time"
@@ -83,6 +85,47 @@ func (l *packetLog) OnDisconnect(cl *mqtt.Client, err error, _ bool) {
 	l.write(cl.ID, cl, "event", kind, told)
 }
 
+// challenger authenticates who names a method in CONNECT (MQTT 5, 4.12): it sends a challenge by AUTH and takes the
+// client's AUTH with the challenge backwards. Others come in as they are.
+type challenger struct {
+	mqtt.HookBase
+}
+
+func (c *challenger) ID() string { return "challenger" }
+
+func (c *challenger) Provides(b byte) bool {
+	return b == mqtt.OnConnectAuthenticate || b == mqtt.OnACLCheck
+}
+
+func (c *challenger) OnACLCheck(*mqtt.Client, string, bool) bool { return true }
+
+func (c *challenger) OnConnectAuthenticate(cl *mqtt.Client, pk packets.Packet) bool {
+	method := pk.Properties.AuthenticationMethod
+	if method == "" {
+		return true
+	}
+	challenge := []byte(cl.ID + "-challenge")
+	if cl.WritePacket(authPacket(method, challenge)) != nil {
+		return false
+	}
+	head := new(packets.FixedHeader)
+	if cl.ReadFixedHeader(head) != nil {
+		return false
+	}
+	answer, err := cl.ReadPacket(head)
+	slices.Reverse(challenge)
+	return err == nil && head.Type == packets.Auth && bytes.Equal(answer.Properties.AuthenticationData, challenge)
+}
+
+func authPacket(method string, data []byte) packets.Packet {
+	return packets.Packet{
+		ProtocolVersion: 5,
+		FixedHeader:     packets.FixedHeader{Type: packets.Auth},
+		ReasonCode:      packets.CodeContinueAuthentication.Code,
+		Properties:      packets.Properties{AuthenticationMethod: method, AuthenticationData: data},
+	}
+}
+
 // describe returns what a packet says, by type.
 func describe(pk packets.Packet) fields {
 	switch pk.FixedHeader.Type {
@@ -113,7 +156,7 @@ func describe(pk packets.Packet) fields {
 			codes = append(codes, int(one))
 		}
 		return fields{"mid": pk.PacketID, "codes": codes}
-	case packets.Disconnect:
+	case packets.Disconnect, packets.Auth:
 		return fields{"code": pk.ReasonCode}
 	}
 	return fields{}
@@ -131,13 +174,18 @@ func main() {
 	path := flag.String("log", "", "file")
 	inFlight := flag.Uint("receive-maximum", 8, "messages that a client may have in flight")
 	aliases := flag.Uint("topic-alias-maximum", 5, "aliases that a client may use")
+	challenge := flag.Bool("challenge", false, "authenticate by AUTH who names a method")
 	flag.Parse()
 	file, err := os.Create(*path)
 	check(err)
 	capabilities := mqtt.NewDefaultServerCapabilities()
 	capabilities.ReceiveMaximum, capabilities.TopicAliasMaximum = uint16(*inFlight), uint16(*aliases)
 	server := mqtt.New(&mqtt.Options{Capabilities: capabilities, Logger: slog.New(slog.NewTextHandler(os.Stderr, nil))})
-	check(server.AddHook(new(auth.AllowHook), nil))
+	if *challenge {
+		check(server.AddHook(new(challenger), nil))
+	} else {
+		check(server.AddHook(new(auth.AllowHook), nil))
+	}
 	check(server.AddHook(&packetLog{out: json.NewEncoder(file)}, nil))
 	check(server.AddListener(listeners.NewTCP(listeners.Config{ID: "lab", Address: *listen})))
 	check(server.Serve())

@@ -45,6 +45,14 @@ def test_a_flow_without_bytes_is_not_one_sided() -> None:
     assert "complete" in section_text(flows=[FLOW | {"bytes_to_client": 0, "bytes_to_server": 0}])
 
 
+def test_a_flow_that_was_answered_by_a_reset_is_not_one_sided() -> None:
+    answered = {"bytes_to_client": 0, "closed_by": "server", "reset_by": "server"}
+    assert "complete" in section_text(flows=[FLOW | answered])
+    assert "1 flow with one direction only" in section_text(
+        flows=[FLOW | answered | dict.fromkeys(("closed_by", "reset_by"), "client")]
+    )
+
+
 def test_cut_messages_are_not_undecoded_ones() -> None:
     assert "undecoded" not in section_text(messages=[{"complete": False, "error": "cut"}])
 

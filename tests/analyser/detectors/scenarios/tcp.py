@@ -250,6 +250,12 @@ TCP_NEAR_MISSES: list[Scenario] = [
         "TCP105", "small messages of an unknown protocol, held back one by one",
         flows=[tcp_flow(protocol=None)], tcp_waits=[stall("a", n) for n in range(9)],
     ),
+    silent(
+        "TCP105", "the window was full", ("TCP106", "warning"),
+        flows=[tcp_flow()],
+        **(held := stalled("a", 9))
+        | {"tcp_waits": [*held["tcp_waits"], full_window("a", 0, 99, direction="client_to_server")]},
+    ),
     silent("TCP105", "a quick receiver", flows=[tcp_flow()], **stalled("a", 9, wait_ms=39.0)),
     silent("TCP105", "a far away receiver", flows=[tcp_flow()], **stalled("a", 9, wait_ms=240.0)),
     silent("TCP105", "the second half takes its time", flows=[tcp_flow()], **stalled("a", 9, answer_ms=30.0)),
