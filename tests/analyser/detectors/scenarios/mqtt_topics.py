@@ -60,6 +60,17 @@ def circle(bridges: int, count: int, after: float, **more: object) -> list[Row]:
     return sorted(rows, key=lambda row: row["ts"])
 
 
+def bridged(count: int, every: float) -> list[Row]:
+    """One value again and again, which a bridge gets from one broker and publishes to another one 5 ms later."""
+    bridge = {"client_id": "bridge-1", "client_address": "10.2.0.4", "payload_crc32": 7}
+    far = bridge | {"server_address": "10.2.9.9"}
+    return [
+        row
+        for n in range(count)
+        for row in (to_client(10 + n * every, "b", **bridge), publish(10.005 + n * every, "b2", **far))
+    ]
+
+
 def same_values(devices: int, count: int, every: float, apart: float) -> list[Row]:
     """Devices that measure the same thing, publish the same value one after the other, and get that of all of them."""
     rows: list[Row] = []
@@ -103,6 +114,7 @@ MQTT_TOPICS_NEAR_MISSES: list[Scenario] = [
         **(two("cmd/device-7", ("cmd/device-7/ack",), client_id="board-1", flow_id="s")),
     ),
     silent("MQT120", "a device repeats a value and gets it too", mqtt_publishes=rounds(40, 0.2, own_first=True)),
+    silent("MQT120", "a healthy bridge between two brokers", mqtt_publishes=bridged(40, 0.2)),
     silent("MQT120", "two devices with the same value", mqtt_publishes=same_values(2, 60, 0.2, 0.02)),
     silent("MQT120", "three devices with the same value", mqtt_publishes=same_values(3, 60, 0.2, 0.02)),
     silent("MQT120", "two that get all of it twice and publish late", mqtt_publishes=circle(2, 60, 0.15)),
