@@ -167,7 +167,7 @@ class Analysis:
     # ------------------------------------------------------------------------------------------------------------------
 
     def _begun(self, query: str) -> tuple[pa.RecordBatchReader, list[pa.RecordBatch]]:
-        con = self.connection
+        con = self._source.con
         try:
             return _started(con, _over(query, self._narrowed()))
         except QueryError as error:
@@ -180,6 +180,7 @@ class Analysis:
         for name in self._source.names:
             condition = self._conditions(name, None)
             if not condition and not microseconds:
+                self._source.ensure(name)
                 continue
             rows = f"(SELECT * FROM {self._source.narrowed(name, self.options)} WHERE {condition or 'true'})"
             yield f"{quoted(name)} AS ({in_microseconds(name, rows) if microseconds else rows})"

@@ -17,13 +17,13 @@ from typing import Any, TypeVar
 
 import duckdb
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 import analyser
 from analyser.archive.dataset.dataset import Dataset
 from analyser.archive.dataset.manifest import MANIFEST
 from analyser.options import ReadOptions
 from analyser.registry.queries import UnreadableRows, failed, literal, open_connection, other_column, quoted
+from analyser.registry.required import may_lack
 from analyser.registry.tables import TABLES, arrow_schema
 from reports.questions.source import narrowed, rows
 
@@ -96,8 +96,8 @@ class Opened:
                 path = folder / f"{name}.parquet"
                 if name in kept["tables"]:
                     wrong = other_column(connection, name, f"read_parquet({literal(str(path))})")
-                    if wrong is None and _may_be_null(name, path):
-                        wrong = f"{name} has no value where one must be"
+                    if wrong is None and (lacking := may_lack(name, path)) is not None:
+                        wrong = f"{lacking} of {name} may lack values"
                     if wrong is not None:
                         raise ValueError(wrong)
                     connection.execute(f"CREATE VIEW {quoted(name)} AS FROM read_parquet({literal(str(path))})")
@@ -181,12 +181,6 @@ class Opened:
         self._bytes += size
         while self._bytes > _REMEMBERED_BYTES:
             self._bytes -= _size(*self._answers.popitem(last=False))
-
-
-def _may_be_null(name: str, path: Path) -> bool:
-    """Does a file let columns be null that never are?"""
-    found = pq.read_schema(path)
-    return any(found.field(field.name).nullable for field in arrow_schema(name) if not field.nullable)
 
 
 def _line(error: Exception) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -186,12 +187,54 @@ def test_what_findings_of_a_dataset_hold(tmp_path: Path, text: str) -> None:
     assert run("analyse", place, "--format", "json").returncode == 0
 
 
-def test_no_value_where_one_must_be(dataset: Path, tmp_path: Path) -> None:
-    place = Path(shutil.copytree(dataset, tmp_path / "set"))
-    for path in (place / "messages").rglob("*.parquet"):
-        rows = pq.read_table(path)
-        at = rows.schema.names.index("stream_offset")
-        pq.write_table(rows.set_column(at, "stream_offset", pa.nulls(rows.num_rows, pa.int64())), path)
+@pytest.fixture(scope="module")
+def findings(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A dataset with rows in all that reports read first."""
+    return make_dataset(tmp_path_factory.mktemp("found") / "set", [ROOT / "sample_pcaps/mqtt_qos2_stuck.pcapng"])
+
+
+READERS = [
+    ["table", "TABLE", "SET"],
+    ["table", "TABLE", "SET", "--format", "jsonl"],
+    ["analyse", "SET"],
+    ["analyse", "SET", "--format", "json"],
+    ["query", "SET", "select * from TABLE"],
+]
+
+
+@pytest.mark.parametrize(
+    ("table", "words"),
+    [*product(("exchanges", "findings", "messages"), READERS), ("exchanges", ["otel", "SET"])],
+    ids=lambda one: one if isinstance(one, str) else " ".join(one),
+)
+def test_no_value_where_one_must_be(findings: Path, tmp_path: Path, table: str, words: list[str]) -> None:
+    """Also in a part that is not the first, and with statistics that tell nothing of it."""
+    place = Path(shutil.copytree(findings, tmp_path / "set"))
+    last = max((place / table).rglob("*.parquet"))
+    rows = pq.ParquetFile(last).read()
+    for at, field in enumerate(rows.schema):
+        if not field.nullable:
+            rows = rows.set_column(at, field.with_nullable(True), pa.nulls(rows.num_rows, field.type))
+    pq.write_table(rows, last, write_statistics=False)
+    done = run(*({"SET": str(place)}.get(word, word.replace("TABLE", table)) for word in words))
+    lines = done.stderr.decode().splitlines()
+    assert (done.returncode, len(lines)) == (2, 1), lines
+    assert "may lack values" in lines[0]
+
+
+def test_a_time_range_does_not_read_what_lies_outside(findings: Path, tmp_path: Path) -> None:
+    place = Path(shutil.copytree(findings, tmp_path / "set"))
+    last = max((place / "exchanges").rglob("*.parquet"))
+    rows = pq.ParquetFile(last).read()
+    at = rows.schema.names.index("flow_id")
+    pq.write_table(rows.set_column(at, pa.field("flow_id", pa.string()), pa.nulls(rows.num_rows, pa.string())), last)
+    assert run("table", "exchanges", place, "--to", "1990-01-01").returncode == 0
+    assert run("table", "exchanges", place).returncode == 2
+
+
+@pytest.mark.parametrize("held", [b"", b"PAR1" + b"\xff" * 100 + b"PAR1"])
+def test_a_part_that_is_no_parquet_behind_one_that_is(findings: Path, tmp_path: Path, held: bytes) -> None:
+    place = Path(shutil.copytree(findings, tmp_path / "set"))
+    max((place / "messages").rglob("*.parquet")).write_bytes(held)
     done = run("table", "messages", place)
     assert (done.returncode, len(done.stderr.splitlines())) == (2, 1), done.stderr
-    assert "rows of messages cannot be read" in done.stderr.decode()

@@ -23,7 +23,17 @@ from analyser.options import ReadOptions
 from analyser.own_files import TemporaryFolder
 from analyser.reading.facts import file_label
 from analyser.reading.pipeline import UnreadInput
-from analyser.registry.queries import failed, literal, name_list, open_connection, other_column, quoted, select
+from analyser.registry.queries import (
+    UnreadableRows,
+    failed,
+    literal,
+    name_list,
+    open_connection,
+    other_column,
+    quoted,
+    select,
+)
+from analyser.registry.required import may_lack
 from analyser.registry.selection import time_columns
 from analyser.registry.tables import ALL_TABLES, arrow_schema
 from analyser.rows.timeorder import TIED
@@ -52,6 +62,7 @@ class DatasetTables:
         self._temporary = TemporaryFolder()
         self._connection: duckdb.DuckDBPyConnection | None = None
         self._made: set[str] = set()
+        self._checked: set[str] = set()
         try:
             self.remarks = [*_ignored(options), *self._inputs_set_aside(), *self._capture_remarks()]
         except BaseException:
@@ -75,7 +86,11 @@ class DatasetTables:
         self._temporary.cleanup()
 
     def ensure(self, name: str) -> None:
-        """Make the view of a table over its parts."""
+        """Make the view of a table over its parts. DatasetError for parts that no table of ours has."""
+        self._make(name)
+        self._check(name, self._dataset.parts(name))
+
+    def _make(self, name: str) -> None:
         if name in self._made:
             return
         self._made.add(name)
@@ -83,7 +98,7 @@ class DatasetTables:
         if not parts:
             self.con.register(name, arrow_schema(name).empty_table())
             return
-        self._check(name, parts)
+        self._check_columns(name, parts)
         # Reports show captures and findings as they come.
         order = f" ORDER BY {self._order(name)}" if name in ("captures", "findings") else ""
         try:
@@ -93,17 +108,17 @@ class DatasetTables:
 
     def narrowed(self, name: str, options: ReadOptions) -> str:
         """The parts that can hold rows that are selected."""
-        self.ensure(name)
+        self._make(name)
         parts = self._dataset.parts(name)
         chosen = chosen_parts(name, parts, options)
+        self._check(name, chosen)
         if len(chosen) == len(parts):
             return quoted(name)
-        self._check(name, chosen)
         return f"({self._rows(name, chosen)})" if chosen else f"(FROM {quoted(name)} LIMIT 0)"
 
     def pieces(self, name: str, options: ReadOptions) -> Iterator[OrderedRows]:
         """Some hours at a time, where the table's order begins with the time that parts lie by."""
-        self.ensure(name)
+        self._make(name)
         chosen = chosen_parts(name, self._dataset.parts(name), options)
         groups = parts_by_hours(chosen) if ALL_TABLES[name].order[0] == time_column(name) else [chosen]
         for group in groups:
@@ -116,7 +131,20 @@ class DatasetTables:
         return None
 
     def _check(self, name: str, parts: Sequence[Part]) -> None:
-        """DatasetError where the first of these parts has other columns: all others are read as if they had its."""
+        """DatasetError where the first of these parts has other columns (all others are read as if they had its), or
+        one of them may lack values that every row has; a footer is read once, 0.2 ms."""
+        self._check_columns(name, parts)
+        unknown = [part for part in parts if part.path not in self._checked]
+        for part, path in zip(unknown, self._dataset.paths(unknown), strict=True):
+            try:
+                lacking = may_lack(name, Path(path))
+            except (OSError, ValueError) as error:
+                raise UnreadableRows(f"rows cannot be read: {path} ({type(error).__name__})") from error
+            if lacking is not None:
+                raise DatasetError(f"{path} is damaged ({lacking} may lack values); {REBUILD}")
+            self._checked.add(part.path)
+
+    def _check_columns(self, name: str, parts: Sequence[Part]) -> None:
         wrong = other_column(self.con, name, self._files(parts[:1])) if parts else None
         if wrong is not None:
             raise DatasetError(f"{self._dataset.root / parts[0].path} is damaged ({wrong}); {REBUILD}")
