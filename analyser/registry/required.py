@@ -1,7 +1,8 @@
 """Whether a Parquet file that a stranger may have written has a value wherever a registered table promises one.
 
-In: a table's name and a file's footer. Out: the column that may lack values. What the file declares decides, not its
-statistics: a column that is `required` has no place for a null, statistics can say anything.
+In: a table's name and a file. Out: the column that lacks values. What the file declares decides, not its statistics: a
+column that is `required` has no place for a null, statistics can say anything. Only columns that are not, as other
+programs write them, are read for it.
 """
 
 from __future__ import annotations
@@ -9,23 +10,33 @@ from __future__ import annotations
 from functools import cache
 from pathlib import Path
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 
 from analyser.registry.tables import arrow_schema
 
 
-def may_lack(name: str, path: Path) -> str | None:
-    """The first column of the file that may lack values and must not, None where there is none.
+def lacking(name: str, path: Path) -> str | None:
+    """The first column of the file that lacks a value and must not, None where there is none.
 
-    A column that is not there at all is none of them. ValueError (also pyarrow's) and OSError: the footer cannot be
-    read.
+    A column that is not there at all is none of them. ValueError and OSError: it cannot be read.
     """
-    schema = pq.read_metadata(path).schema
-    must = _never_null(name)
-    for number in range(len(schema)):
-        column = schema.column(number)
-        if column.max_definition_level and column.path in must:
-            return str(column.path)
+    try:
+        return _lacking(_never_null(name), path)
+    except pa.ArrowException as error:  # not all of pyarrow's are ValueErrors
+        raise ValueError(str(error)) from error
+
+
+def _lacking(must: frozenset[str], path: Path) -> str | None:
+    with pq.ParquetFile(path) as file:
+        columns = (file.schema.column(number) for number in range(len(file.schema)))
+        optional = [str(one.path) for one in columns if one.max_definition_level and one.path in must]
+        if not optional:
+            return None
+        for batch in file.iter_batches(columns=optional):
+            for column in optional:
+                if batch.column(column).null_count:
+                    return column
     return None
 
 

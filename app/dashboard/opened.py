@@ -23,7 +23,7 @@ from analyser.archive.dataset.dataset import Dataset
 from analyser.archive.dataset.manifest import MANIFEST
 from analyser.options import ReadOptions
 from analyser.registry.queries import UnreadableRows, failed, literal, open_connection, other_column, quoted
-from analyser.registry.required import may_lack
+from analyser.registry.required import lacking
 from analyser.registry.tables import TABLES, arrow_schema
 from reports.questions.source import narrowed, rows
 
@@ -96,8 +96,8 @@ class Opened:
                 path = folder / f"{name}.parquet"
                 if name in kept["tables"]:
                     wrong = other_column(connection, name, f"read_parquet({literal(str(path))})")
-                    if wrong is None and (lacking := may_lack(name, path)) is not None:
-                        wrong = f"{lacking} of {name} may lack values"
+                    if wrong is None and (column := lacking(name, path)) is not None:
+                        wrong = f"{column} of {name} lacks values"
                     if wrong is not None:
                         raise ValueError(wrong)
                     connection.execute(f"CREATE VIEW {quoted(name)} AS FROM read_parquet({literal(str(path))})")

@@ -33,7 +33,7 @@ from analyser.registry.queries import (
     quoted,
     select,
 )
-from analyser.registry.required import may_lack
+from analyser.registry.required import lacking
 from analyser.registry.selection import time_columns
 from analyser.registry.tables import ALL_TABLES, arrow_schema
 from analyser.rows.timeorder import TIED
@@ -132,16 +132,16 @@ class DatasetTables:
 
     def _check(self, name: str, parts: Sequence[Part]) -> None:
         """DatasetError where the first of these parts has other columns (all others are read as if they had its), or
-        one of them may lack values that every row has; a footer is read once, 0.2 ms."""
+        one of them lacks values that every row has; a footer is read once, 0.2 ms."""
         self._check_columns(name, parts)
         unknown = [part for part in parts if part.path not in self._checked]
         for part, path in zip(unknown, self._dataset.paths(unknown), strict=True):
             try:
-                lacking = may_lack(name, Path(path))
+                column = lacking(name, Path(path))
             except (OSError, ValueError) as error:
                 raise UnreadableRows(f"rows cannot be read: {path} ({type(error).__name__})") from error
-            if lacking is not None:
-                raise DatasetError(f"{path} is damaged ({lacking} may lack values); {REBUILD}")
+            if column is not None:
+                raise DatasetError(f"{path} is damaged ({column} lacks values); {REBUILD}")
             self._checked.add(part.path)
 
     def _check_columns(self, name: str, parts: Sequence[Part]) -> None:
