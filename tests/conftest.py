@@ -36,6 +36,16 @@ SAMPLES = ROOT / "sample_pcaps"
 SHARED_CAPTURES = ROOT.parent / "shared" / "captures"
 
 
+@pytest.fixture(autouse=True)
+def no_watch_on_children() -> Iterator[None]:
+    """pyshark leaves asyncio's handler of SIGCHLD behind. Nobody reads the bytes that tell it of each child's end; once
+    their pipe is full, each end is an error that Python drops, and what its trace holds lives on into other tests."""
+    yield
+    if callable(signal.getsignal(signal.SIGCHLD)):
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+        signal.set_wakeup_fd(-1)
+
+
 def require_program(name: str) -> str:
     """The program's path. Without it the test is skipped with the reason; in CI that is a failure."""
     found = shutil.which(name)
