@@ -63,6 +63,7 @@ class DatasetTables:
         self._connection: duckdb.DuckDBPyConnection | None = None
         self._made: set[str] = set()
         self._checked: set[str] = set()
+        self._first: set[str] = set()
         try:
             self.remarks = [*_ignored(options), *self._inputs_set_aside(), *self._capture_remarks()]
         except BaseException:
@@ -145,9 +146,12 @@ class DatasetTables:
             self._checked.add(part.path)
 
     def _check_columns(self, name: str, parts: Sequence[Part]) -> None:
-        wrong = other_column(self.con, name, self._files(parts[:1])) if parts else None
+        if not parts or parts[0].path in self._first:
+            return
+        wrong = other_column(self.con, name, self._files(parts[:1]))
         if wrong is not None:
             raise DatasetError(f"{self._dataset.root / parts[0].path} is damaged ({wrong}); {REBUILD}")
+        self._first.add(parts[0].path)
 
     def _rows(self, name: str, parts: Sequence[Part]) -> str:
         return f"SELECT {name_list(ALL_TABLES[name].column_names())} FROM {self._files(parts)}"
