@@ -8,7 +8,7 @@ INPUTS := pyproject.toml constraints.txt
 # Tests start hundreds of programs; without bytecode on disk each would compile all files again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test test-exhaustive test-all quick lint lab lab-test lab-test-exhaustive bench bench-rules bench-dashboard soak fuzz clean help
+.PHONY: demo test test-exhaustive test-all test-again quick lint lab lab-test lab-test-exhaustive bench bench-rules bench-dashboard soak fuzz clean help
 
 help:
 	@echo "make demo      install the command and analyse a sample capture"
@@ -17,6 +17,7 @@ help:
 	@echo "make quick     run the tests that the changed files touch, and ruff on them"
 	@echo "make test-exhaustive  run what make test leaves out: every version, sample and damage against every oracle"
 	@echo "make test-all  both in one run, which is shorter than one after the other"
+	@echo "make test-again  run what failed in the last run of tests once more, one after the other, up to the first that fails again"
 	@echo "make lab       remake the sample captures with real servers and clients (root, Java, Maven, Go, Node, Mosquitto)"
 	@echo "make lab-test  run the tests that need the real servers, or many runs of Spark"
 	@echo "make lab-test-exhaustive  the rest of these: every damage of every sample in an archive"
@@ -61,6 +62,10 @@ test-exhaustive: $(VENV)/.installed-test
 test-all: $(VENV)/.installed-test
 	@$(BIN)/python -m tests.support.programs captors
 	WIREWITNESS_TESTS=exhaustive $(BIN)/python -m pytest -m "not lab and not bench" --numprocesses 2 --dist loadfile --no-loadscope-reorder
+
+# A run that ended without a failed test, since it was killed or collected nothing, leaves nothing to run: that fails, too.
+test-again: $(VENV)/.installed-test
+	WIREWITNESS_TESTS=exhaustive $(BIN)/python -m pytest --last-failed --last-failed-no-failures none --exitfirst --verbose
 
 quick: $(VENV)/.installed-test
 	@$(BIN)/python -m tests.support.quick
