@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from reports.formats.document import Section
 
 
-@click.command(short_help="Explain what happened: findings, capture quality, groups, latencies.")
+@click.command()
 @click.argument("captures", nargs=-1, required=True, metavar="CAPTURE...")
 @click.option("--format", "form", type=click.Choice(["text", "json", "html", "markdown"]), default="text",
               show_default=True,

@@ -43,7 +43,7 @@ def _packed(ctx: click.Context, _: click.Parameter, folder: str | None) -> None:
     ctx.exit(0)
 
 
-@click.command(short_help="Take captures into a DATASET, run after run, on Spark.")
+@click.command()
 @click.argument("inputs", nargs=-1, metavar="INPUT...")
 @click.option("--output", required=True, metavar="DATASET", help="Directory of the dataset; made when it is not there.")
 @click.option("--master", metavar="URL",

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from analyser.crosscheck import CrossCheck
 
 
-@click.command(short_help="Compare every message with what Wireshark's tshark says.")
+@click.command()
 @click.argument("captures", nargs=-1, required=True, metavar="CAPTURE...")
 @click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True)
 @click.option("--fail-on", type=click.Choice(["disagreement"]),

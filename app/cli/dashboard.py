@@ -18,7 +18,7 @@ from app.cli.reading import check_standard_input
 _LOOPBACK = "127.0.0.1"
 
 
-@click.command(short_help="Look at captures in a browser.")
+@click.command()
 @click.argument("captures", nargs=-1, metavar="[CAPTURE...]")
 @click.option(
     "--host",

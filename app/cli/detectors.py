@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from analyser.detectors.detector import Detector
 
 
-@click.command(short_help="List the rules behind findings; with CODE the page of one.")
+@click.command()
 @click.argument("code", required=False)
 @click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True)
 @click.option("--debug", is_flag=True, help="Show the trace when wirewitness itself fails.")

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from analyser.tables.analysis import Analysis
 
 
-@click.command(short_help="Write the packets behind a finding, flow or message to a capture.")
+@click.command()
 @click.argument("captures", nargs=-1, required=True, metavar="CAPTURE...")
 @click.option("--finding", metavar="ID", help="The evidence of a finding.")
 @click.option("--flow", metavar="ID", help="All packets of a connection.")

@@ -38,7 +38,6 @@ class _Command(NamedTuple):
     noun: str
     option: str
     column: str
-    short_help: str
     flags: Mapping[str, str]
     help: str
     nothing: str
@@ -59,7 +58,6 @@ class _Wanted(NamedTuple):
 
 _GROUPS = _Command(
     "groups", "group", "--group", "group_id",
-    "Kafka groups: state, members, stored offsets, lag, who committed last.",
     {
         "state": "How each group stands: state, protocol, assignor, generation, coordinator.",
         "changes": "When the state, the generation or the number of members changed.",
@@ -115,7 +113,6 @@ _GROUPS = _Command(
 )  # fmt: skip
 _TOPICS = _Command(
     "topics", "topic", "--topic", "topic",
-    "Kafka topics and partitions: what moved, who wrote and read.",
     {
         "partitions": "Partitions: leader, replicas, log start and end.",
         "latency": "How long records took from the producer to each group.",
@@ -136,7 +133,6 @@ _TOPICS = _Command(
 )  # fmt: skip
 _BROKERS = _Command(
     "brokers", "broker", "--server", "server_address",
-    "Kafka brokers, endpoints and changes of leaders.",
     {
         "endpoints": "What clients connected to, told of or not; --server goes with it.",
         "changes": "Leaders and replicas in sync that changed.",
@@ -155,7 +151,6 @@ _BROKERS = _Command(
 )  # fmt: skip
 _CLIENTS = _Command(
     "clients", "client", "--client", "client_id",
-    "Kafka clients: library, requests, errors, latency.",
     {
         "versions": "Versions of each API in use.",
         "transactions": "Transactions: whose, how long open, how they ended.",
@@ -191,7 +186,7 @@ def _command(made: _Command) -> click.Command:
     run.__doc__ = made.help
     for option in reversed(_options(made)):
         run = option(run)
-    return click.command(made.name, short_help=made.short_help)(run)
+    return click.command(made.name)(run)
 
 
 def _parameter(flag: str) -> str:

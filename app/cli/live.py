@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from app.dashboard.snapshots import Snapshots
 
 
-@click.command(short_help="Decode while capturing: rates, groups, findings as they appear.")
+@click.command()
 @click.option("-i", "--interface", "interfaces", multiple=True, metavar="IFACE",
               help="Capture on this interface (Linux), any for all. Repeatable.")  # fmt: skip
 @click.option("-r", "--read", metavar="FILE", help="Read a stream of pcap or pcapng instead; - for standard input.")

@@ -1,6 +1,6 @@
-"""Entry point of `wirewitness`: the commands and how the program ends.
+"""Entry point of `wirewitness`: what all commands have in common and how the program ends.
 
-Heavy modules are imported inside the commands, so that help comes at once.
+Commands are imported when they are run, and heavy modules inside them, so that help comes at once.
 """
 
 from __future__ import annotations
@@ -11,24 +11,9 @@ from typing import Any
 
 import click
 
-from app.cli.analyse import analyse
-from app.cli.archive import archive
-from app.cli.crosscheck import crosscheck
-from app.cli.dashboard import dashboard
-from app.cli.detectors import detectors
-from app.cli.extract import extract
+from app.cli.commands import LaterGroup
 from app.cli.failure import OWN_PROCESS, guarded
 from app.cli.interrupts import note_interrupts
-from app.cli.kafka_views import brokers, clients, groups, topics
-from app.cli.live import live
-from app.cli.otel import otel
-from app.cli.output import write_text
-from app.cli.query import query
-from app.cli.records import records
-from app.cli.shapes import shapes
-from app.cli.show import show
-from app.cli.table import table
-from app.cli.tables import tables
 
 
 class GuardedGroup(click.Group):
@@ -46,10 +31,16 @@ class GuardedGroup(click.Group):
         sys.exit(guarded(lambda: run(given, prog_name, standalone_mode=False, **extra), debug="--debug" in given))
 
 
+class _Commands(GuardedGroup, LaterGroup):
+    """The commands of this program."""
+
+
 def _show_version(ctx: click.Context, _: click.Parameter, wanted: bool) -> None:
     if not wanted or ctx.resilient_parsing:
         return
     from importlib.metadata import PackageNotFoundError, version
+
+    from app.cli.output import write_text
 
     try:
         number = version("wirewitness")
@@ -60,7 +51,7 @@ def _show_version(ctx: click.Context, _: click.Parameter, wanted: bool) -> None:
 
 
 @click.group(
-    cls=GuardedGroup,
+    cls=_Commands,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
     epilog="Exit status: 0 done; 1 done and --fail-on met; 2 wrong usage, or no input could be read; "
     "3 some inputs could not be read; 70 a fault of wirewitness.",
@@ -82,29 +73,6 @@ def cli() -> None:
       wirewitness live -i eth0 --ports 9092
       wirewitness detectors KAF103
     """
-
-
-for _command in (
-    analyse,
-    show,
-    extract,
-    table,
-    query,
-    tables,
-    groups,
-    topics,
-    brokers,
-    clients,
-    records,
-    shapes,
-    detectors,
-    dashboard,
-    live,
-    crosscheck,
-    archive,
-    otel,
-):
-    cli.add_command(_command)
 
 
 def main() -> None:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 _KEEP_S = 900.0
 
 
-@click.command(short_help="Send exchanges as OpenTelemetry spans, or write them as OTLP JSON.")
+@click.command()
 @click.argument("captures", nargs=-1, metavar="CAPTURE... | -i IFACE")
 @click.option("-i", "--interface", "interfaces", multiple=True, metavar="IFACE",
               help="Capture on this interface (Linux) in place of reading captures. Repeatable.")  # fmt: skip

@@ -15,7 +15,7 @@ from app.cli.results import write_query
 from app.cli.rows import checked_form, format_option, limit_option, payload_option
 
 
-@click.command(short_help="Answer one SQL SELECT over all tables.")
+@click.command()
 @click.argument("captures", nargs=-1, required=True, metavar="CAPTURE...")
 @click.argument("sql", metavar="SQL")
 @format_option

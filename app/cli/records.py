@@ -29,7 +29,7 @@ _SIZES = f"{_WHERE_IT_IS},key_bytes,value_bytes,headers_count,codec"
 _PAYLOAD = f"{_WHERE_IT_IS},key,value,headers"
 
 
-@click.command(short_help="Show Kafka records, as a console consumer does.")
+@click.command()
 @click.argument("captures", nargs=-1, required=True, metavar="CAPTURE...")
 @click.option("--topic", multiple=True, metavar="NAME", help="Only this topic. Repeatable.")
 @click.option(

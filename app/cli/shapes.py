@@ -14,7 +14,7 @@ from app.cli.results import write_blocks, write_query
 from app.cli.rows import checked_form, format_option, limit_option
 
 
-@click.command(short_help="Group MongoDB commands by query shape.")
+@click.command()
 @click.argument("captures", nargs=-1, required=True, metavar="CAPTURE...")
 @click.option(
     "--sort", type=click.Choice(["sum", "count", "mean", "max", "p95", "errors"]), default="sum", show_default=True,

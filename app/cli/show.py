@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from reports.formats.message_view import MessageView
 
 
-@click.command(short_help="Show one message: fields with byte spans, and hex.")
+@click.command()
 @click.argument("words", nargs=-1, required=True, metavar="CAPTURE... MESSAGE_ID")
 @click.option("--packet", metavar="[FILE:]N", help="The messages that end in packet N, in place of MESSAGE_ID.")
 @click.option("--exchange", is_flag=True, help="Also the response of a request, the request of a response.")

@@ -24,7 +24,7 @@ from app.cli.rows import (
 )
 
 
-@click.command(short_help="Show the rows of table NAME.")
+@click.command()
 @click.argument("name", metavar="NAME")
 @click.argument("captures", nargs=-1, required=True, metavar="CAPTURE...")
 @format_option

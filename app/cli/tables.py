@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from analyser.registry.tables import Column, Table
 
 
-@click.command(short_help="List the tables; with NAME the columns of one.")
+@click.command()
 @click.argument("name", required=False)
 @click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True)
 @click.option("--debug", is_flag=True, help="Show the trace when wirewitness itself fails.")

@@ -260,18 +260,5 @@ def test_help_comes_at_once() -> None:
     assert min(times) < 0.25
 
 
-def test_help_imports_nothing_heavy() -> None:
-    code = (
-        "import sys; from app.cli.main import cli\n"
-        "try: cli(['--help'])\n"
-        "except SystemExit: pass\n"
-        "print([m for m in ('pyarrow', 'pandas', 'numpy', 'duckdb', 'rich', 'dissectors') if m in sys.modules])"
-    )
-    result = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, env=environment(), check=True, timeout=60
-    )
-    assert result.stdout.decode().splitlines()[-1] == "[]"
-
-
 def test_version() -> None:
     assert re.fullmatch(r"wirewitness (\d+\.\d+.*|\(not installed.*\))\n", run_process("--version").stdout.decode())

@@ -1,0 +1,55 @@
+"""The commands of `wirewitness` by name: where each is, and what the list of commands says of it.
+
+In: a name on the command line. Out: the click command; the module of a command is imported when it is run, or asked for
+its own help, and no other one.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+
+import click
+
+# Name -> (module of app.cli that has the command under its name, line in the list of commands).
+COMMANDS: dict[str, tuple[str, str]] = {
+    "analyse": ("analyse", "Explain what happened: findings, capture quality, groups, latencies."),
+    "show": ("show", "Show one message: fields with byte spans, and hex."),
+    "extract": ("extract", "Write the packets behind a finding, flow or message to a capture."),
+    "table": ("table", "Show the rows of table NAME."),
+    "query": ("query", "Answer one SQL SELECT over all tables."),
+    "tables": ("tables", "List the tables; with NAME the columns of one."),
+    "groups": ("kafka_views", "Kafka groups: state, members, stored offsets, lag, who committed last."),
+    "topics": ("kafka_views", "Kafka topics and partitions: what moved, who wrote and read."),
+    "brokers": ("kafka_views", "Kafka brokers, endpoints and changes of leaders."),
+    "clients": ("kafka_views", "Kafka clients: library, requests, errors, latency."),
+    "records": ("records", "Show Kafka records, as a console consumer does."),
+    "shapes": ("shapes", "Group MongoDB commands by query shape."),
+    "detectors": ("detectors", "List the rules behind findings; with CODE the page of one."),
+    "dashboard": ("dashboard", "Look at captures in a browser."),
+    "live": ("live", "Decode while capturing: rates, groups, findings as they appear."),
+    "crosscheck": ("crosscheck", "Compare every message with what Wireshark's tshark says."),
+    "archive": ("archive", "Take captures into a DATASET, run after run, on Spark."),
+    "otel": ("otel", "Send exchanges as OpenTelemetry spans, or write them as OTLP JSON."),
+}
+
+
+def command(name: str) -> click.Command:
+    """The command of that name, which COMMANDS has."""
+    found: click.Command = getattr(import_module(f"app.cli.{COMMANDS[name][0]}"), name)
+    return found
+
+
+class LaterGroup(click.Group):
+    """A click group whose own `commands` know no more than their names and lines, until one of them is run."""
+
+    def __init__(self, *given: object, **settings: object) -> None:
+        super().__init__(*given, **settings)  # type: ignore[arg-type]
+        for name, (_, line) in COMMANDS.items():
+            self.add_command(click.Command(name, short_help=line))
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """As click does, with the command itself."""
+        name, found, rest = super().resolve_command(ctx, args)
+        return name, found if name is None else command(name), rest

@@ -1,0 +1,45 @@
+"""What a command does not need is not imported: most of the time that a small capture takes goes into imports."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+from app.cli.commands import COMMANDS, command
+from tests.app.program import environment
+
+PROGRAM = """
+import sys
+from app.cli.main import cli
+try: cli(sys.argv[1:])
+except SystemExit as end: assert not end.code, end.code
+print(*sys.modules, file=sys.stderr)
+"""
+
+
+def loaded(*words: str) -> set[str]:
+    """Modules that a process has imported when this command is done."""
+    said = subprocess.run(
+        [sys.executable, "-c", PROGRAM, *words], capture_output=True, text=True, env=environment(), check=True
+    )
+    return {*said.stderr.splitlines()[-1].split()}
+
+
+def rooms(modules: set[str], *names: str) -> list[str]:
+    """Those of these modules and packages that are there, and what is in them."""
+    return sorted(
+        module for module in modules if module.startswith(tuple(f"{name}." for name in names)) or module in names
+    )
+
+
+def test_the_list_of_commands_imports_none_of_them() -> None:
+    there = loaded("--help")
+    assert rooms(there, "numpy", "pyarrow", "pandas", "duckdb", "rich", "dissectors", "analyser", "reports") == []
+    assert rooms(there, *(f"app.cli.{module}" for module, _ in COMMANDS.values())) == []
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_command_is_where_it_is_said_to_be(name: str) -> None:
+    assert command(name).name == name
