@@ -193,6 +193,9 @@ class Dissector:
     receive_buffer: the settings of its programs that size a socket's receive buffer, as people write them.
     subprotocols: names by which a carrier announces the protocol (WebSocket: Sec-WebSocket-Protocol), a hint only.
     timed_waits: is the time to the answer of a request that asks to wait (`awaitable`) worth a latency_ms?
+
+    `conversation`, `inspect` and `may_hide` import the modules that do it when they are called: every process has all
+    dissectors, and most captures speak one protocol.
     """
 
     name: str

@@ -14,7 +14,6 @@ from typing import NamedTuple
 from dissectors.core.errors import DecodeError
 from dissectors.core.limits import Limits
 from dissectors.core.model import CLIENT_TO_SERVER, SERVER_TO_CLIENT, Frame
-from dissectors.core.options import DecodeOptions
 from dissectors.core.protocol import Sink
 from dissectors.core.rows import CUT, ORPHAN, exchange_row, expert_row, message_row
 from dissectors.example.framing import SENT, plausible
@@ -144,11 +143,6 @@ class ExampleConversation:
                     span=f"{offset}-{offset + frame.size - 1}",
                 )
             )
-
-
-def conversation(limits: Limits, _options: DecodeOptions) -> ExampleConversation:
-    """A new conversation, see `Dissector.conversation`."""
-    return ExampleConversation(limits)
 
 
 def _add_message(frame: Frame, known: Header | None, error: str | None, out: Sink) -> None:

@@ -2,10 +2,30 @@
 
 from __future__ import annotations
 
-from dissectors.core.protocol import Dissector
-from dissectors.example.conversation import conversation
+from dissectors.core.inspect import Asked, Inspected
+from dissectors.core.limits import Limits
+from dissectors.core.options import DecodeOptions
+from dissectors.core.protocol import Conversation, Dissector
 from dissectors.example.framing import framer, probe
-from dissectors.example.inspect import inspect, may_hide
+
+
+def _conversation(limits: Limits, _options: DecodeOptions) -> Conversation:
+    from dissectors.example.conversation import ExampleConversation
+
+    return ExampleConversation(limits)
+
+
+def _inspect(data: bytes, asked: Asked, options: DecodeOptions) -> Inspected:
+    from dissectors.example.inspect import inspect
+
+    return inspect(data, asked, options)
+
+
+def _may_hide(asked: Asked) -> bool:
+    from dissectors.example.inspect import may_hide
+
+    return may_hide(asked)
+
 
 EXAMPLE = Dissector(
     name="example",
@@ -15,9 +35,9 @@ EXAMPLE = Dissector(
     ports=(),
     probe=probe,
     framer=framer,
-    conversation=conversation,
+    conversation=_conversation,
     rows={},
     error_names={},
-    inspect=inspect,
-    may_hide=may_hide,
+    inspect=_inspect,
+    may_hide=_may_hide,
 )

@@ -280,8 +280,3 @@ def _decode_api_versions(version: int, known: Operation, data: bytes, body: int,
         raise DecodeError(known.undecoded[1])
     value, behind, form = decoded
     return value, behind, error_finder(API_VERSIONS, form)(value)
-
-
-def conversation(limits: Limits, options: DecodeOptions) -> KafkaConversation:
-    """A new conversation, see `Dissector.conversation`."""
-    return KafkaConversation(limits, options)

@@ -2,12 +2,32 @@
 
 from __future__ import annotations
 
-from dissectors.core.protocol import Dissector
-from dissectors.kafka.conversation import conversation
+from dissectors.core.inspect import Asked, Inspected
+from dissectors.core.limits import Limits
+from dissectors.core.options import DecodeOptions
+from dissectors.core.protocol import Conversation, Dissector
 from dissectors.kafka.error_codes import ERROR_NAMES
 from dissectors.kafka.framing import framer, probe
-from dissectors.kafka.inspect import inspect, may_hide
 from dissectors.kafka.rows.fields import KAFKA_ROWS
+
+
+def _conversation(limits: Limits, options: DecodeOptions) -> Conversation:
+    from dissectors.kafka.conversation import KafkaConversation
+
+    return KafkaConversation(limits, options)
+
+
+def _inspect(data: bytes, asked: Asked, options: DecodeOptions) -> Inspected:
+    from dissectors.kafka.inspect import inspect
+
+    return inspect(data, asked, options)
+
+
+def _may_hide(asked: Asked) -> bool:
+    from dissectors.kafka.inspect import may_hide
+
+    return may_hide(asked)
+
 
 KAFKA = Dissector(
     name="kafka",
@@ -17,10 +37,10 @@ KAFKA = Dissector(
     ports=(9092, 9093, 9094, 9095, 19092, 29092),
     probe=probe,
     framer=framer,
-    conversation=conversation,
+    conversation=_conversation,
     rows=KAFKA_ROWS,
     error_names=ERROR_NAMES,
-    inspect=inspect,
-    may_hide=may_hide,
+    inspect=_inspect,
+    may_hide=_may_hide,
     receive_buffer="receive.buffer.bytes or socket.receive.buffer.bytes",
 )

@@ -244,8 +244,3 @@ def _reply_line(found: Outcome) -> str | None:
         return "ok"
     words = (str(word) for word in ("error", found.code, found.name) if word is not None)
     return " ".join(words)
-
-
-def conversation(limits: Limits, options: DecodeOptions) -> MongoConversation:
-    """A new conversation, see `Dissector.conversation`."""
-    return MongoConversation(limits, options)

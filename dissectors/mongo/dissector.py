@@ -2,12 +2,32 @@
 
 from __future__ import annotations
 
-from dissectors.core.protocol import Dissector
-from dissectors.mongo.conversation import conversation
+from dissectors.core.inspect import Asked, Inspected
+from dissectors.core.limits import Limits
+from dissectors.core.options import DecodeOptions
+from dissectors.core.protocol import Conversation, Dissector
 from dissectors.mongo.error_codes import ERROR_NAMES
 from dissectors.mongo.framing import framer, probe
-from dissectors.mongo.inspect import inspect, may_hide
 from dissectors.mongo.rows import MONGO_ROWS
+
+
+def _conversation(limits: Limits, options: DecodeOptions) -> Conversation:
+    from dissectors.mongo.conversation import MongoConversation
+
+    return MongoConversation(limits, options)
+
+
+def _inspect(data: bytes, asked: Asked, options: DecodeOptions) -> Inspected:
+    from dissectors.mongo.inspect import inspect
+
+    return inspect(data, asked, options)
+
+
+def _may_hide(asked: Asked) -> bool:
+    from dissectors.mongo.inspect import may_hide
+
+    return may_hide(asked)
+
 
 MONGO = Dissector(
     name="mongo",
@@ -17,10 +37,10 @@ MONGO = Dissector(
     ports=(27017, 27018, 27019, 27020),
     probe=probe,
     framer=framer,
-    conversation=conversation,
+    conversation=_conversation,
     rows=MONGO_ROWS,
     error_names=ERROR_NAMES,
-    inspect=inspect,
-    may_hide=may_hide,
+    inspect=_inspect,
+    may_hide=_may_hide,
     timed_waits=False,  # an awaitable hello is answered when news come, and after maxAwaitTimeMS without any
 )

@@ -10,8 +10,6 @@ from __future__ import annotations
 import struct
 from typing import NamedTuple
 
-import crc32c
-
 from dissectors.core.remarks import Remark
 from dissectors.mongo.bson_fields import Fields, document, whole_fields
 from dissectors.mongo.legacy_bodies import LEGACY_BODIES, Legacy
@@ -96,6 +94,8 @@ def _read_msg(data: bytes, start: int, at: int, end: int, remarks: list[Remark],
         remarks.append(_unknown_flags(unknown))
     checksum_ok: bool | None = None
     if flags & CHECKSUM_PRESENT and complete and end - at >= 4:
+        import crc32c  # few drivers send checksums, and it imports much itself
+
         end -= 4
         stated = _uint32(data, end)[0]
         checksum_ok = bool(crc32c.crc32c(memoryview(data)[start:end]) == stated)

@@ -343,8 +343,3 @@ _HANDLERS: dict[int, _Handler] = {
     **dict.fromkeys(ACKNOWLEDGEMENTS, MqttConversation._acknowledgement),
     **dict.fromkeys(_REQUESTS, MqttConversation._request),
 }
-
-
-def conversation(limits: Limits, options: DecodeOptions) -> MqttConversation:
-    """A new conversation, see `Dissector.conversation`."""
-    return MqttConversation(limits, options)

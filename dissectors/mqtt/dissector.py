@@ -2,13 +2,33 @@
 
 from __future__ import annotations
 
-from dissectors.core.protocol import Dissector
-from dissectors.mqtt.conversation import conversation
+from dissectors.core.inspect import Asked, Inspected
+from dissectors.core.limits import Limits
+from dissectors.core.options import DecodeOptions
+from dissectors.core.protocol import Conversation, Dissector
 from dissectors.mqtt.framing import framer
-from dissectors.mqtt.inspect import inspect, may_hide
 from dissectors.mqtt.probe import probe
 from dissectors.mqtt.reason_codes import REASON_NAMES
 from dissectors.mqtt.rows import MQTT_ROWS
+
+
+def _conversation(limits: Limits, options: DecodeOptions) -> Conversation:
+    from dissectors.mqtt.conversation import MqttConversation
+
+    return MqttConversation(limits, options)
+
+
+def _inspect(data: bytes, asked: Asked, options: DecodeOptions) -> Inspected:
+    from dissectors.mqtt.inspect import inspect
+
+    return inspect(data, asked, options)
+
+
+def _may_hide(asked: Asked) -> bool:
+    from dissectors.mqtt.inspect import may_hide
+
+    return may_hide(asked)
+
 
 MQTT = Dissector(
     name="mqtt",
@@ -18,10 +38,10 @@ MQTT = Dissector(
     ports=(1883, 8883, 1884, 11883, 21883, 31883),
     probe=probe,
     framer=framer,
-    conversation=conversation,
+    conversation=_conversation,
     rows=MQTT_ROWS,
     error_names=REASON_NAMES,
-    inspect=inspect,
-    may_hide=may_hide,
+    inspect=_inspect,
+    may_hide=_may_hide,
     subprotocols=("mqtt", "mqttv3.1"),
 )

@@ -13,8 +13,6 @@ import zlib
 from collections.abc import Iterator
 from typing import NamedTuple
 
-import crc32c
-
 from dissectors.core.decompression import Allowance
 from dissectors.kafka.records.batches import BatchHeader, batch_headers
 from dissectors.kafka.records.compression import decompress
@@ -92,6 +90,8 @@ def checksum_ok(buf: bytes, header: BatchHeader, end: int) -> bool | None:
         return None
     view = memoryview(buf)
     if header.magic == 2:
+        import crc32c  # with what it imports itself it takes longer than many captures without a batch
+
         return bool(crc32c.crc32c(view[header.start + _V2_CHECKED_AT : behind]) == header.crc)
     return zlib.crc32(view[header.start + _V1_CHECKED_AT : behind]) == header.crc
 

@@ -14,7 +14,7 @@ from dissectors.core.limits import Limits
 from dissectors.core.model import CLIENT_TO_SERVER, SERVER_TO_CLIENT
 from dissectors.core.options import DecodeOptions
 from dissectors.core.protocol import Cut
-from dissectors.mongo.conversation import conversation
+from dissectors.mongo.conversation import MongoConversation
 from dissectors.mongo.framing import candidates, framer, probe
 from tests.dissectors.mongo.wire import Wire
 from tests.support.mongo_messages import (
@@ -77,7 +77,7 @@ def test_noise_is_not_taken_for_mongodb(client: bytes, server: bytes, whole: boo
 
 
 def cut(data: bytes, *, direction: int = CLIENT_TO_SERVER, start: bool = True) -> Cut:
-    talk = conversation(Limits(), DecodeOptions())
+    talk = MongoConversation(Limits(), DecodeOptions())
     reader = framer(direction, start, Limits())
     return reader.feed(data, [0], lambda at: talk.boundary(direction, data, at, at == 0))
 
@@ -123,7 +123,7 @@ def test_a_reply_without_documents_is_believed_only_for_a_request_that_waits() -
     data = op_reply([], 7, cursor_id=0)
     talk = Wire().client(op_get_more("d.a", 5, 0, 7)).conversation
     assert talk.boundary(SERVER_TO_CLIENT, data, 0, True) is True
-    assert conversation(Limits(), DecodeOptions()).boundary(SERVER_TO_CLIENT, data, 0, True) is False
+    assert MongoConversation(Limits(), DecodeOptions()).boundary(SERVER_TO_CLIENT, data, 0, True) is False
 
 
 @examples(30)
@@ -169,7 +169,7 @@ LARGE = [
 
 @pytest.mark.parametrize("whole", LARGE)
 def test_what_is_costly_to_judge_is_believed_where_a_segment_starts(whole: bytes) -> None:
-    talk = conversation(Limits(), DecodeOptions())
+    talk = MongoConversation(Limits(), DecodeOptions())
     assert talk.boundary(CLIENT_TO_SERVER, whole, 0, True) is True
     assert talk.boundary(CLIENT_TO_SERVER, whole, 0, False) is False
     assert talk.boundary(CLIENT_TO_SERVER, whole[:90], 0, False) is None
