@@ -43,7 +43,7 @@ def test_output_is_what_the_program_prints(shown: str, tmp_path: Path, monkeypat
 
 
 def test_there_are_excerpts_and_runs() -> None:
-    assert (len(EXCERPTS), len(RUNS)) == (12, 3)
+    assert (len(EXCERPTS), len(RUNS)) == (13, 3)
 
 
 def written(name: str, value: int) -> str:

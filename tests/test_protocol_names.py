@@ -69,6 +69,7 @@ ABOUT_SOME = {
     "analyser/rows/internal_records.py": "kafka",
     "analyser/rows/record_arrays.py": "kafka",
     "analyser/rows/record_places.py": "kafka",
+    "app/cli/commands.py": "kafka mongo",
     "app/cli/live_output.py": "kafka",
     "app/cli/options.py": "kafka",
     "app/cli/records.py": "kafka",
