@@ -50,6 +50,8 @@ from analyser.times import NS_PER_MS, ms_text
 from analyser.words import count
 from dissectors.registry import dissector_of
 
+# Latencies below it are not told apart from none: half of what a capture in microseconds shows.
+_CLOCK_MS = 0.0005
 _SIDES = {"client_to_server": ("client", "server"), "server_to_client": ("server", "client")}
 
 
@@ -93,7 +95,8 @@ def _finding(
     slowest = max(under_way, key=lambda e: (e["latency_ms"] or 0, e["exchange_id"]), default=None)
     waited = ""
     if slowest is not None:
-        known = slowest["latency_ms"] is not None
+        # Nothing is said of what took no time by the capture's clock.
+        known = (slowest["latency_ms"] or 0) >= _CLOCK_MS
         longest = f", the longest {ms_text(slowest['latency_ms'])} ({slowest['operation'] or '?'})" if known else ""
         waited = f" {count(len(under_way), 'exchange')} went on meanwhile{longest}."
     return DETECTOR.finding(

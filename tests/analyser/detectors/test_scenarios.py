@@ -98,6 +98,14 @@ def test_a_quick_exchange_on_a_full_window_took_no_0_ms(took_s: float, words: st
     assert words in found.sentence
 
 
+@pytest.mark.parametrize("took_s", [0.0, 1e-7])
+def test_an_exchange_below_the_clock_of_the_capture_is_not_called_the_longest(took_s: float) -> None:
+    scenario = next(s for s in FIRES if s.code == "TCP106")
+    rows = {**scenario.rows, "exchanges": [exchange("a", 1.5, "Fetch", lasts=took_s)]}
+    (found,) = findings_of(replace(scenario, rows=rows))
+    assert "1 exchange went on meanwhile." in found.sentence
+
+
 @pytest.mark.parametrize(("protocol", "named"), [("kafka", True), ("mongo", False), (None, False)])
 def test_a_small_buffer_is_set_where_the_protocol_of_the_flow_sets_it(protocol: str | None, named: bool) -> None:
     scenario = next(s for s in FIRES if s.code == "TCP106")
