@@ -88,7 +88,7 @@ def with_stories(rows: Iterable[Row]) -> list[dict[str, Any]]:
     """The rows with `story_id` and `story_order`, in that order. Times are Unix ns or None."""
     alike = _alike([_member(row) for row in rows])
     _link(alike)
-    told = [row for head in alike if head.cause is None for row in _story(head)]
+    told = [row for head in _clients_together(alike) if head.cause is None for row in _story(head)]
     return sorted(told, key=lambda row: (row["story_order"], row["finding_id"]))
 
 
@@ -112,7 +112,7 @@ def _alike(members: Sequence[_Member]) -> list[_Alike]:
     groups: dict[tuple[Any, ...], list[_Member]] = defaultdict(list)
     for member in members:
         groups[_likeness(member, frozenset(committers[_place(member)]))].append(member)
-    return [_put_together(found) for found in _few_stories(groups)]
+    return [_put_together(found) for found in groups.values()]
 
 
 def _place(member: _Member) -> tuple[Any, ...]:
@@ -129,21 +129,9 @@ def _likeness(member: _Member, committers: frozenset[tuple[Any, ...]]) -> tuple[
     of = (str(member.facts.cluster), str(group))
     if committers:
         return (*of, committers)
-    if group is not None or not code.startswith(_TOLD_BY_CLIENT):
+    if group is not None:
         return (*of, code)
     return (*of, code, member.facts.culprits[:1] or frozenset(member.facts.of_kind("server")))
-
-
-def _few_stories(groups: Mapping[tuple[Any, ...], list[_Member]]) -> Iterable[list[_Member]]:
-    """Where more than some clients have one trouble, the findings of all of them together."""
-    by_client: dict[tuple[Any, ...], list[list[_Member]]] = defaultdict(list)
-    for likeness, found in groups.items():
-        by_client[likeness[:3]].append(found)
-    for parts in by_client.values():
-        if len(parts) > _MOST_CULPRITS and all(part[0].numbers.get("group") is None for part in parts):
-            yield [member for part in parts for member in part]
-        else:
-            yield from parts
 
 
 def _put_together(members: list[_Member]) -> _Alike:
@@ -224,6 +212,48 @@ def _agree(common: frozenset[Shared], link: Link) -> bool:
     if kinds != {"address"}:
         return bool(kinds)
     return any(("named", value) not in common for kind, value in common if kind == "address")
+
+
+# Clients with one trouble ----------------------------------------------------------------------------------------------
+
+
+def _clients_together(found: Sequence[_Alike]) -> list[_Alike]:
+    """Clients that have one trouble of one cause are one part of a story: all of them, where rules do not tell them one
+    by one, else more than a few. A client whose trouble has another cause, or none, is not among them."""
+    made: list[_Alike] = []
+    parts: dict[tuple[Any, ...], list[_Alike]] = defaultdict(list)
+    for one in found:
+        if one.cause is None:
+            parts[_trouble(one)].append(one)
+    while parts:
+        level, parts = parts, defaultdict(list)
+        for alike in level.values():
+            for one in _joined(alike):
+                made.append(one)
+                for follower in one.followed_by:
+                    follower.cause = one
+                    parts[_trouble(follower)].append(follower)
+                one.followed_by = []
+                if one.cause is not None:
+                    one.cause.followed_by.append(one)
+    return made
+
+
+def _trouble(one: _Alike) -> tuple[Any, ...]:
+    """What is put together has this in common."""
+    worst, cause = one.members[0], id(one.cause)
+    if worst.facts.committers or worst.numbers.get("group") is not None:
+        return cause, id(one)
+    return cause, str(one.cluster), one.code
+
+
+def _joined(alike: list[_Alike]) -> list[_Alike]:
+    if len(alike) == 1 or (len(alike) <= _MOST_CULPRITS and alike[0].code.startswith(_TOLD_BY_CLIENT)):
+        return alike
+    whole = _put_together([member for one in alike for member in one.members])
+    whole.cause = alike[0].cause
+    whole.followed_by = [follower for one in alike for follower in one.followed_by]
+    return [whole]
 
 
 # Order --------------------------------------------------------------------------------------------------------------

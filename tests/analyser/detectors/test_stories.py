@@ -84,6 +84,35 @@ def test_a_few_clients_with_one_trouble_are_told_one_by_one_and_many_together() 
     assert told(*rows) == [["x0", "x1", "x2", "x3", "x4"]]
 
 
+def client(name: str, code: str, at: tuple[float, float] = (0, 10), **numbers: Any) -> Row:
+    return of(f"{name} {code}", code, at, address="10.0.0.1", client_id=name, **numbers)
+
+
+def test_of_clients_with_one_trouble_only_those_who_have_the_cause_follow_from_it() -> None:
+    rows = [client("pump", "MQT104"), client("pump", "MQT103"), client("lamp", "MQT103"), client("hall", "MQT103")]
+    assert told(*rows) == [["hall MQT103", "lamp MQT103"], ["pump MQT104", "pump MQT103"]]
+    # A reset of one client leaves the messages of others as they are.
+    stuck = [client("pump", "TCP103"), *(client(name, "MQT105") for name in ("pump", "lamp", "hall"))]
+    reset = [dict(row) | {"numbers": row["numbers"][:-1] + ', "flow_id": "f"}'} for row in stuck[:2]]
+    assert told(*reset, *stuck[2:]) == [["hall MQT105", "lamp MQT105"], ["pump TCP103", "pump MQT105"]]
+
+
+def test_clients_that_suffer_from_one_cause_each_are_one_part_of_one_story() -> None:
+    names = ("pump", "lamp", "hall")
+    rows = [client(name, code) for code in ("MQT104", "MQT103", "MQT114") for name in names]
+    (story,) = told(*rows)
+    assert [one.split()[1] for one in story] == ["MQT104"] * 3 + ["MQT103"] * 3 + ["MQT114"] * 3
+
+
+def test_of_many_clients_those_with_another_cause_are_told_elsewhere() -> None:
+    refused = [of("down", "TCP104", server="10.0.0.2:27017")]
+    churn = [client(f"c{n}", "MON107", server=f"10.0.0.{2 + n % 2}:27017", requests_refused=9 - n) for n in range(8)]
+    assert told(*refused, *churn) == [
+        ["down", *(f"c{n} MON107" for n in (0, 2, 4, 6))],
+        [f"c{n} MON107" for n in (1, 3, 5, 7)],
+    ]
+
+
 # Causes ------------------------------------------------------------------------------------------------------------
 
 POISON = of("poison", "KAF119", group="g", cluster="k", address="10.0.0.1", client_id="c", partitions=["t-0"])
