@@ -54,10 +54,9 @@ def _lines(table: _Measured, chosen: _Try | None, indent: str) -> Iterator[Line]
     if chosen and widths:
         return _aligned(with_columns(table.cells, chosen.kept), widths, indent)
     cells, room = table.cells, table.room
-    kept = [i for i in range(len(cells.header)) if i not in cells.optional]
-    least, natural = with_columns(cells, kept), [table.natural[i] for i in kept]
-    if len(cells.rows) > _FEW_ROWS and len(kept) - 1 in least.wrapped and _total(natural[:-1]) <= room:
-        return _hanging(least, natural, room, indent)
+    if len(cells.rows) > _FEW_ROWS and len(cells.header) - 1 in cells.wrapped and (beside := table.beside_last()):
+        kept, widths = beside
+        return _hanging(with_columns(cells, kept), widths, room, indent)
     if len(cells.rows) >= _MANY_ROWS and (first := _first_line(table.natural, room)):
         return _on_two_lines(cells, table.natural, first, indent)
     return _stacked(cells, room, indent)
@@ -113,6 +112,16 @@ class _Measured:
             widths = _narrowed(widths, here, _total(widths) - self.room)
         ids = {i: widths[place[i]] for i in self.cells.shortened if i in place}
         return None if _total(widths) > self.room or _ambiguous(self.cells.rows, ids) else widths
+
+    def beside_last(self) -> tuple[tuple[int, ...], list[int]] | None:
+        """The columns to keep, with the widths of all but the last, which stands on its own line; None: no room."""
+        for widest in (self.natural, self._folded):
+            for n in range(len(self.cells.optional) + 1):
+                kept = _without(self.cells, self.cells.optional[:n])
+                widths = [widest[i] for i in kept[:-1]]
+                if _total(widths) <= self.room:
+                    return kept, widths
+        return None
 
 
 def _folded(title: str) -> tuple[str, str]:
@@ -171,10 +180,10 @@ def _heading_lines(cells: Cells, widths: Sequence[int]) -> list[str]:
 def _hanging(cells: Cells, widths: Sequence[int], room: int, indent: str) -> Iterator[Line]:
     """Every row without its last column, which follows on lines of its own, deeper than its row."""
     narrower = replace(cells, header=cells.header[:-1], wrapped=(), shortened=())
-    yield indent + _row_line(narrower, narrower.header, widths[:-1]), True
+    yield from ((indent + line, True) for line in _heading_lines(narrower, widths))
     yield f"{indent}{_HANG}{cells.header[-1]}", True
     for row in cells.rows:
-        yield indent + _row_line(narrower, row[:-1], widths[:-1]), False
+        yield indent + _row_line(narrower, row[:-1], widths), False
         for text in _words(row[-1], room - len(_HANG)):
             yield f"{indent}{_HANG}{text}", False
 

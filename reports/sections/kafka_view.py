@@ -11,6 +11,7 @@ from reports.formats.document import Block, Cells, Heading, Paragraph, alike_wit
 from reports.formats.values import ms_text, time_text
 from reports.questions.columns import Column
 from reports.questions.kafka_views import KafkaView
+from reports.sections.room import room_of
 
 
 def view_blocks(
@@ -62,15 +63,12 @@ def state_line(row: Mapping[str, Any]) -> str:
 
 
 def _cells(rows: Sequence[Mapping[str, Any]], shown: Sequence[Column]) -> Cells:
-    spare = sorted((i for i, column in enumerate(shown) if column.spare), key=lambda i: -shown[i].spare)
     return Cells(
         tuple(column.capitals for column in shown),
         tuple(tuple(_WRITTEN[column.kind](row[column.name]) for column in shown) for row in rows),
         numbers=tuple(i for i, column in enumerate(shown) if column.kind in _NUMBERS),
         wrapped=tuple(i for i, column in enumerate(shown) if column.name in _WORDS),
-        shortened=tuple(i for i, column in enumerate(shown) if column.name in _LONG),
-        optional=tuple(i for i in spare if shown[i].spare > 0),
-        dispensable=tuple(i for i in spare if shown[i].spare < 0),
+        **room_of(shown),
     )
 
 
@@ -116,7 +114,3 @@ _WRITTEN: Mapping[str, Callable[[Any], str]] = {
 _NUMBERS = ("figure", "plain", "offset", "count", "bytes", "ms", "span")
 _CLUSTER = Column("cluster_id", "Cluster")
 _WORDS = ("topics", "assignment", "set_off_by", "waited_for_whom")
-_LONG = (
-    "topic", "member_id", "leader_id", "consumer_id", "client_id", "consumer_client_id", "cluster_id", "group_id",
-    "last_committer",
-)  # fmt: skip

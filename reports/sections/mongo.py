@@ -73,9 +73,10 @@ DRIVERS = Summary(
     "drivers", "Drivers", _DRIVERS, "mongo_commands",
     (
         Column("driver", "Driver"), Column("driver_version", "Version", "text", "small"),
-        Column("platform", "Platform"), Column("app_name", "Application"), Column("addresses", "Addresses", "count"),
+        Column("platform", "Platform", spare=3), Column("app_name", "Application"),
+        Column("addresses", "Addresses", "count", spare=1),
         Column("connections", "Connections", "count"), Column("commands", "Commands", "count"),
-        Column("compressors", "Compression"),
+        Column("compressors", "Compression", spare=2),
     ),
 )  # fmt: skip
 _PARTS = (ERRORS, CURSORS, TRANSACTIONS, DRIVERS)

@@ -58,19 +58,20 @@ CLIENTS = Summary(
     "clients", "Clients", _CLIENTS, "mqtt_connections",
     (
         Column("client_id", "Client id"), Column("client_address", "Address"),
-        Column("versions", "Version", "text", 62), Column("transports", "Transport", "text", "small"),
-        Column("user_names", "User"), Column("connections", "Connections", "count"),
-        Column("refused", "Refused", "count"), Column("broken_off", "Broken off", "count"),
-        Column("keep_alive_s", "Keep alive s", "plain"), Column("published", "Published", "count"),
+        Column("versions", "Version", "text", 62, spare=2), Column("transports", "Transport", "text", "small", spare=4),
+        Column("user_names", "User", spare=1), Column("connections", "Connections", "count"),
+        Column("refused", "Refused", "count"), Column("broken_off", "Broken off", "count", heading="BROKEN-OFF"),
+        Column("keep_alive_s", "Keep alive s", "plain", heading="KEEP-ALIVE S", spare=3),
+        Column("published", "Published", "count"),
         Column("received", "Received", "count"),
     ),
 )  # fmt: skip
 TOPICS = Summary(
     "topics", "Topics, by bytes", _TOPICS, "mqtt_publishes",
     (
-        Column("topic", "Topic"), Column("published", "Published"), Column("per_second", "Per s"),
-        Column("published_bytes", "Bytes"), Column("qos", "QoS"), Column("publishers", "Publishers"),
-        Column("sent_on", "Sent on"), Column("receivers", "Receivers"),
+        Column("topic", "Topic"), Column("published", "Published"), Column("per_second", "Per s", spare=1),
+        Column("published_bytes", "Bytes"), Column("qos", "QoS", spare=2), Column("publishers", "Publishers"),
+        Column("sent_on", "Sent on", heading="SENT-ON"), Column("receivers", "Receivers", spare=3),
     ),
 )  # fmt: skip
 HANDSHAKES = Summary(
@@ -85,10 +86,10 @@ DELIVERIES = Summary(
     (
         Column("topic_filter", "Filter"), Column("share_name", "Shared as"),
         Column("subscribers", "Subscribers", "count"), Column("delivered", "Delivered", "count"),
-        Column("sent", "Not acknowledged", "count"), Column("missing", "Missing", "count"),
-        Column("lost", "Lost", "count"), Column("not_known", "Not known", "count"),
-        Column("median_ms", "Median ms", "ms"), Column("p99_ms", "99 % ms", "ms", heading="P99 MS"),
-        Column("max_ms", "Max ms", "ms"),
+        Column("sent", "Not acknowledged", "count", heading="NOT-ACKNOWLEDGED"), Column("missing", "Missing", "count"),
+        Column("lost", "Lost", "count"), Column("not_known", "Not known", "count", heading="NOT-KNOWN"),
+        Column("median_ms", "Median ms", "ms", spare=2), Column("p99_ms", "99 % ms", "ms", heading="P99 MS", spare=3),
+        Column("max_ms", "Max ms", "ms", spare=1),
     ),
 )  # fmt: skip
 _PARTS = (CLIENTS, TOPICS, HANDSHAKES, DELIVERIES)

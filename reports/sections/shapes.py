@@ -11,6 +11,7 @@ from reports.formats.document import Block, Cells, Paragraph, without_empty
 from reports.formats.values import ms_text
 from reports.questions.columns import PAGE, TEXT, Column, shown_as
 from reports.questions.source import Source, rows
+from reports.sections.room import room_of
 
 # What a shape can be sorted by, with its column.
 SORTS = {"sum": "sum_ms", "count": "count", "mean": "mean_ms", "max": "max_ms", "p95": "p95_ms", "errors": "errors"}
@@ -21,14 +22,14 @@ COLUMNS = (
     Column("operation", "Operation", "text", 96),
     _PATTERN._replace(only=PAGE),
     Column("count", "Count", "count"),
-    Column("min_ms", "Min ms", "ms", only=TEXT),
+    Column("min_ms", "Min ms", "ms", only=TEXT, spare=4),
     Column("max_ms", "Max ms", "ms"),
-    Column("p95_ms", "95 % ms", "ms", heading="95% MS"),
+    Column("p95_ms", "95 % ms", "ms", heading="95% MS", spare=2),
     Column("sum_ms", "Sum ms", "ms"),
-    Column("mean_ms", "Mean ms", "ms"),
+    Column("mean_ms", "Mean ms", "ms", spare=3),
     Column("errors", "Errors", "count"),
-    Column("unanswered", "No answer", "count", only=TEXT),
-    Column("documents_returned", "Returned", "count"),
+    Column("unanswered", "No answer", "count", only=TEXT, heading="NO-ANSWER"),
+    Column("documents_returned", "Returned", "count", spare=1),
     Column("clients", "Clients", only=PAGE),
     Column("app_names", "Applications", only=PAGE),
     _PATTERN._replace(only=TEXT),
@@ -76,7 +77,7 @@ def shape_blocks(found: list[dict[str, Any]]) -> list[Block]:
     table = tuple(tuple(_cell(column, shape[column.name]) for column in columns) for shape in found)
     numbers = tuple(place for place, column in enumerate(columns) if column.kind != "text")
     header = tuple(column.capitals for column in columns)
-    return [without_empty(Cells(header, table, numbers=numbers, wrapped=(len(columns) - 1,)))]
+    return [without_empty(Cells(header, table, numbers=numbers, wrapped=(len(columns) - 1,), **room_of(columns)))]
 
 
 def _cell(column: Column, value: Any) -> str:

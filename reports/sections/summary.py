@@ -9,6 +9,7 @@ from analyser.words import count
 from reports.formats.document import Block, Cells, Paragraph, without_empty
 from reports.formats.values import ms_text
 from reports.questions.columns import PAGE, TEXT, Column, shown_as
+from reports.sections.room import room_of
 
 _ROWS_SHOWN = 20
 # Numbers that name something are not written with separators.
@@ -43,7 +44,8 @@ def summary_blocks(part: Summary, found: Sequence[Mapping[str, Any]], shown: int
         if all(isinstance(row[column.name], int | float | None) for row in first)
     )
     table = tuple(tuple(summary_text(column.name, row[column.name]) for column in columns) for row in first)
-    blocks: list[Block] = [without_empty(Cells(tuple(column.capitals for column in columns), table, numbers=numbers))]
+    cells = Cells(tuple(column.capitals for column in columns), table, numbers=numbers, **room_of(columns))
+    blocks: list[Block] = [without_empty(cells)]
     if len(found) > shown:
         more = f"and {count(len(found) - shown, 'more row')}: wirewitness table {part.table} CAPTURE..."
         blocks.append(Paragraph(more, tone="quiet"))

@@ -81,6 +81,24 @@ def test_a_last_column_that_does_not_fit_hangs_below_its_row() -> None:
     assert len(shown) == 12
 
 
+@pytest.mark.parametrize(
+    ("width", "heading"),
+    [
+        (28, ["TOPIC     LOG-END-OFFSET  BY"]),
+        (27, ["TOPIC     LOG-END-OFFSET"]),
+        (20, ["          LOG-END-", "TOPIC       OFFSET"]),
+    ],
+)
+def test_beside_a_last_column_on_its_own_line_as_many_columns_as_there_is_room_for(
+    width: int, heading: list[str]
+) -> None:
+    row = ("payments", "7", "2", '{"a-pattern":{"without":"spaces"}}')
+    table = Cells(("TOPIC", "LOG-END-OFFSET", "BY", "PATTERN"), (row,) * 4, numbers=(1, 2), wrapped=(3,), optional=(2,))
+    lines = cell_lines(table, width, "")
+    assert [line for line, is_header in lines if is_header] == [*heading, "    PATTERN"]
+    assert lines[-1] == (f"    {row[-1]}", False)
+
+
 def test_a_table_without_rows_is_its_header() -> None:
     assert cell_lines(Cells(("A", "B"), (), wrapped=(1,)), 40, "") == [("A  B", True)]
 

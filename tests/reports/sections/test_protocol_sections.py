@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import pytest
+
 from reports.formats.text import render
 from reports.sections.contents import report
 from reports.sections.json_document import json_pieces
@@ -15,8 +17,8 @@ from tests.support.analysis_from_rows import RowsAnalysis
 Rows = dict[str, list[dict[str, Any]]]
 
 
-def shown(rows: Rows) -> list[list[str]]:
-    return [line.split() for line in render(report(RowsAnalysis(rows)), 200).splitlines()]
+def shown(rows: Rows, width: int = 200) -> list[list[str]]:
+    return [line.split() for line in render(report(RowsAnalysis(rows)), width).splitlines()]
 
 
 def told(rows: Rows) -> dict[str, Any]:
@@ -62,6 +64,20 @@ def test_mqtt_clients_topics_handshakes_and_deliveries() -> None:
     assert ["room/#", "1", "1", "1", "1", "4.000", "4.000", "4.000"] in lines
 
 
+@pytest.mark.parametrize("width", [80, 100])
+def test_four_clients_are_a_table_at_the_width_of_a_terminal(width: int) -> None:
+    clients = [
+        connection(
+            flow_id, client_id=f"press-line-7-gauge-{flow_id}", transport="websocket", user_name="device",
+            publishes_from_client=1200, publishes_from_server=88, error_code=0, closed_by="server", address="10.77.0.11",
+        )
+        for flow_id in "abcd"
+    ]  # fmt: skip
+    lines = shown({**MQTT, "mqtt_connections": clients}, width)
+    assert sum("1,200" in line for line in lines) == 4
+    assert sum("10.77.0.11" in line and "1,200" in line for line in lines) == 4
+
+
 def test_mqtt_in_json() -> None:
     mqtt = told(MQTT)["mqtt"]
     assert set(mqtt) == {"clients", "topics", "handshakes", "deliveries"}
@@ -101,22 +117,19 @@ MONGO: Rows = {
 
 def test_mongo_shapes_errors_and_transactions() -> None:
     lines = shown(MONGO)
-    assert next(line for line in lines if line[:2] == ["shop.users", "find"])[:10] == [
-        "shop.users",
-        "find",
-        "12",
-        "4.000",
-        "104.000",
-        "54.000",
-        "144.000",
-        "13.091",
-        "1",
-        "12",
-    ]
+    shape = next(line for line in lines if line[:2] == ["shop.users", "find"])
+    assert shape[:10] == ["shop.users", "find", "12", "4.000", "104.000", "54.000", "144.000", "13.091", "1", "12"]
     assert ["find", "50", "MaxTimeMSExpired", "1", "1"] in lines
     assert any(line[:2] == ["insert", "11000"] for line in lines)
     assert ["committed", "1", "3", "12.500", "12.500"] in lines
     assert any(line[:3] == ["PyMongo", "4", "web"] for line in lines)
+
+
+@pytest.mark.parametrize("width", [80, 100])
+def test_shapes_of_mongo_are_a_table_at_the_width_of_a_terminal(width: int) -> None:
+    commands = [command(n, shape_id=f"s{n}", collection="customers", latency_ms=1000.0 + n) for n in range(5)]
+    lines = shown({"mongo_commands": commands}, width)
+    assert sum(line[:2] == ["shop.customers", "find"] for line in lines) == 5
 
 
 def test_mongo_in_json() -> None:
