@@ -214,7 +214,7 @@ def _agree(common: frozenset[Shared], link: Link) -> bool:
     return any(("named", value) not in common for kind, value in common if kind == "address")
 
 
-# Clients with one trouble ----------------------------------------------------------------------------------------------
+# Clients with one trouble --------------------------------------------------------------------------------------------
 
 
 def _clients_together(found: Sequence[_Alike]) -> list[_Alike]:

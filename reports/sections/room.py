@@ -1,4 +1,4 @@
-"""Which columns of a table give way where there is no room. In: columns of a view; out: what `Cells` is told of them."""
+"""Which columns of a table give way where there is no room. In: columns; out: what `Cells` is told of them."""
 
 from __future__ import annotations
 

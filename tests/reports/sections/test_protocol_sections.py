@@ -68,8 +68,8 @@ def test_mqtt_clients_topics_handshakes_and_deliveries() -> None:
 def test_four_clients_are_a_table_at_the_width_of_a_terminal(width: int) -> None:
     clients = [
         connection(
-            flow_id, client_id=f"press-line-7-gauge-{flow_id}", transport="websocket", user_name="device",
-            publishes_from_client=1200, publishes_from_server=88, error_code=0, closed_by="server", address="10.77.0.11",
+            flow_id, client_id=f"press-line-7-gauge-{flow_id}", transport="websocket", user_name="device", error_code=0,
+            publishes_from_client=1200, publishes_from_server=88, closed_by="server", address="10.77.0.11",
         )
         for flow_id in "abcd"
     ]  # fmt: skip
