@@ -35,7 +35,8 @@ References
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Literal, NamedTuple
 
 import pandas as pd
@@ -63,8 +64,21 @@ from analyser.words import count
 KEYS = ("cluster_id", "group_id")
 _SENT = ("ts", "exchange_id", "client_address", "client_id", "topic", "partition", "committed_offset")
 Direction = Literal["forward", "back", "ahead"]
-# When a commit was sent, and the offset of each partition in it.
-_Sent = tuple[int, dict[tuple[str | None, int], int]]
+Place = tuple[str | None, int]
+
+
+class _Sent(NamedTuple):
+    """The accepted commits of one client, in the order of time, so that what is around a moment is found by halving.
+
+    times: when each was sent. numbers, offsets: of each partition, which of them have it, and with which offset.
+    """
+
+    times: list[int]
+    numbers: dict[Place, list[int]]
+    offsets: dict[Place, list[int]]
+
+
+_NOTHING_SENT = _Sent([], {}, {})
 
 
 class _Jump(NamedTuple):
@@ -110,21 +124,32 @@ def detect(frames: Frames, *, least: int = 1, commits: int = 3) -> Iterator[Find
     sent = _sent(frames[COMMITS]) if any(map(_may_be_ahead, runs)) else {}
     found: dict[tuple[Client, Direction], list[_Jump]] = {}
     for run in runs:
-        jump = _jump(run, least) or _jump_ahead(run, sent.get(run.client, ()), commits)
+        jump = _jump(run, least) or _jump_ahead(run, sent.get(run.client, _NOTHING_SENT), commits)
         if jump is not None:
             found.setdefault((run.client, jump.direction), []).append(jump)
     for jumps in found.values():
         yield _finding(first_value(frames[RUNS], "cluster_id"), jumps)
 
 
-def _sent(frame: pd.DataFrame) -> dict[Client, list[_Sent]]:
-    """The accepted commits of each client, in the order of time."""
-    requests: dict[Client, dict[str | None, _Sent]] = {}
+def _sent(frame: pd.DataFrame) -> dict[Client, _Sent]:
+    """What each client committed; offsets that are not known are left out."""
+    requests: dict[Client, dict[str | None, tuple[int, dict[Place, int]]]] = {}
     columns = (values(frame[name]) for name in _SENT)
     for ts, exchange, address, client_id, topic, partition, offset in zip(*columns, strict=True):
-        own = requests.setdefault((address, client_id), {})
-        own.setdefault(exchange, (ts, {}))[1][topic, partition] = offset
-    return {client: sorted(own.values(), key=lambda one: one[0]) for client, own in requests.items()}
+        places = requests.setdefault((address, client_id), {}).setdefault(exchange, (ts, {}))[1]
+        if offset is not None:
+            places[topic, partition] = offset
+    return {client: _in_order(own.values()) for client, own in requests.items()}
+
+
+def _in_order(requests: Iterable[tuple[int, dict[Place, int]]]) -> _Sent:
+    sent = _Sent([], {}, {})
+    for number, (ts, places) in enumerate(sorted(requests, key=lambda one: one[0])):
+        sent.times.append(ts)
+        for place, offset in places.items():
+            sent.numbers.setdefault(place, []).append(number)
+            sent.offsets.setdefault(place, []).append(offset)
+    return sent
 
 
 def _may_be_ahead(run: Run) -> bool:
@@ -136,18 +161,20 @@ def _may_be_ahead(run: Run) -> bool:
     return begins and own and run.is_named and run.began_by == "offset" and set(told) == {None}
 
 
-def _jump_ahead(run: Run, sent: Sequence[_Sent], least: int) -> _Jump | None:
+def _jump_ahead(run: Run, sent: _Sent, least: int) -> _Jump | None:
     """It had not handled all up to there: what it commits next is of other partitions alone."""
     if not _may_be_ahead(run):
         return None
-    before = [places for ts, places in sent if ts < run.ts]
-    first = next((number for number, places in enumerate(before) if run.place in places), len(before))
-    usual = [run.place in places for places in before[first:]]
-    later = [places.get(run.place) for ts, places in sent if run.ts < ts <= run.ts_last]
-    silent = next((number for number, offset in enumerate(later) if offset is not None), len(later))
-    reached = later[silent] if silent < len(later) else None
-    target = run.first_offset or 0
-    if sum(usual) < least or sum(usual) * 2 < len(usual) or silent < least or (reached or target + 1) <= target:
+    target, numbers = run.first_offset or 0, sent.numbers.get(run.place, [])
+    before = bisect_left(sent.times, run.ts)
+    usual = bisect_left(numbers, before)  # commits so far that have the partition
+    since_its_first = before - numbers[0] if usual else 0
+    start, end = bisect_right(sent.times, run.ts), bisect_right(sent.times, run.ts_last)
+    again = bisect_left(numbers, start)
+    has_again = again < len(numbers) and numbers[again] < end
+    silent = (numbers[again] if has_again else end) - start  # commits that follow without it
+    handled = has_again and sent.offsets[run.place][again] <= target
+    if usual < least or usual * 2 < since_its_first or silent < least or handled:
         return None
     return _Jump(run, run.stored_offset or 0, target, is_ahead=True)
 
