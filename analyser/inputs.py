@@ -6,8 +6,7 @@ import os
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from analyser.archive.dataset.dataset import Dataset, one_dataset
-from analyser.archive.dataset.reading import DatasetTables
+from analyser.archive.dataset.place import one_dataset
 from analyser.capture import CaptureError, Source, in_time_order, open_captures
 from analyser.options import ProgressCallback, ReadOptions
 from analyser.reading.decode import decode_captures
@@ -31,6 +30,9 @@ def read_captures(
     """See `analyser.read`."""
     dataset = one_dataset(paths)
     if dataset is not None:
+        from analyser.archive.dataset.dataset import Dataset
+        from analyser.archive.dataset.reading import DatasetTables
+
         return Analysis(DatasetTables(Dataset.open(dataset), tables, options), options)
     of_datasets = sorted({*(tables or ())} & {*DATASET_TABLES})
     if of_datasets:

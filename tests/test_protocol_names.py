@@ -24,7 +24,7 @@ NAMES = {name: {name, dissector.title.lower(), dissector.letters.lower()} for na
 
 # Where a protocol joins, a line for each.
 TABLES_OF_CONTENTS = {
-    "analyser/context/stages.py",
+    "analyser/context/stage.py",
     "analyser/crosscheck/protocols.py",
     "analyser/detectors/__init__.py",
     "analyser/otel/protocols.py",

@@ -3,9 +3,3 @@
 In: a DuckDB connection with views of the registered tables. Out: clusters of flows, names of topic ids, and the context
 columns of commits and fetches (owner, log end, group), so that a detector needs nothing outside its partition.
 """
-
-from analyser.context.clusters import cluster_of_flows
-from analyser.context.enrich import enrich
-from analyser.context.topics import topic_names
-
-__all__ = ["cluster_of_flows", "enrich", "topic_names"]

@@ -1,6 +1,6 @@
 """Which Kafka cluster a flow belongs to.
 
-In: views `flows` and `kafka_brokers`. Out: flow id -> cluster id. Two clusters in one capture must never share groups
+In: rows of `flows` and `kafka_brokers`. Out: flow id -> cluster id. Two clusters in one capture must never share groups
 or offsets, so an endpoint joins a cluster only by what clients were told:
 
 1. A cluster id in a Metadata answer names the cluster of its flow, and of the flow's server endpoint when all answers
@@ -15,14 +15,17 @@ A component without any id is called `component:` and a digest of its endpoints.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from hashlib import blake2b
 from ipaddress import ip_address
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-import duckdb
+import pyarrow as pa
+
+from analyser.context.named_by import BROKERS, NAMED_BY
 
 Endpoint = tuple[str, int]
+OF_FLOWS = ("protocol", "flow_id", "client_address", "server_address", "server_port")
 
 
 class _Told(NamedTuple):
@@ -67,23 +70,30 @@ class _Sets:
         return found
 
 
-def cluster_of_flows(con: duckdb.DuckDBPyConnection) -> dict[str, str]:
-    """Flow id -> cluster id, for every Kafka flow."""
-    flows = [
-        _Flow(flow, client, (server, port))
-        for flow, client, server, port in con.sql(
-            "SELECT flow_id, client_address, server_address, server_port FROM flows "
-            "WHERE protocol = 'kafka' AND server_address IS NOT NULL ORDER BY flow_id"
-        ).fetchall()
-    ]
-    told = [
-        _Told(flow, cluster, (host, port), client, (server, server_port))
-        for flow, cluster, host, port, client, server, server_port in con.sql(
-            "SELECT DISTINCT flow_id, nullif(wire_cluster_id, ''), host, port, client_address, server_address, "
-            "server_port FROM kafka_brokers "
-            "WHERE host IS NOT NULL AND host <> '' AND server_address IS NOT NULL ORDER BY ALL"
-        ).fetchall()
-    ]
+def cluster_of_flows(flows: pa.Table, brokers: pa.Table) -> dict[str, str]:
+    """Flow id -> cluster id, for every Kafka flow.
+
+    brokers: the columns of NAMED_BY; rows may stand in it more than once.
+    """
+    return _clusters(
+        [
+            _Flow(flow, client, (server, port))
+            for protocol, flow, client, server, port in _rows(flows, OF_FLOWS)
+            if protocol == "kafka" and server is not None
+        ],
+        [
+            _Told(flow, cluster or None, (host, port), client, (server, server_port))
+            for flow, cluster, host, port, client, server, server_port in {*_rows(brokers, NAMED_BY[BROKERS])}
+            if host and server is not None
+        ],
+    )
+
+
+def _rows(table: pa.Table, columns: Iterable[str]) -> Iterator[tuple[Any, ...]]:
+    return zip(*(table.column(name).to_pylist() for name in columns), strict=True)
+
+
+def _clusters(flows: list[_Flow], told: list[_Told]) -> dict[str, str]:
     ids_of_endpoint = _ids((t.answered_by, t.wire_cluster_id) for t in told)
     sets = _joined(flows, told, ids_of_endpoint)
     _join_by_port(flows, told, sets)

@@ -10,15 +10,13 @@ from __future__ import annotations
 
 import duckdb
 
-from analyser.context.stage import Stage
+from analyser.context.stage import CONNECTIONS
 from analyser.context.topics import views
 from analyser.registry.kafka_connections import OF_FLOWS
 from analyser.registry.queries import name_list, null_columns
 from analyser.registry.tables import TABLES
 
 TABLE = "kafka_connections"
-# Versions have a row for each connection that speaks Kafka: without any, there is nothing to do.
-_READS = ("exchanges", "kafka_api_versions", "kafka_brokers", "kafka_authentications", "kafka_fetch_partitions")
 # Why applications connect at all: they write, read, commit, or are members of a group.
 WORK = (
     "Produce", "Fetch", "ShareFetch", "OffsetCommit", "TxnOffsetCommit", "JoinGroup", "Heartbeat",
@@ -96,7 +94,7 @@ _ROWS = f"""
 def add_connections(con: duckdb.DuckDBPyConnection) -> None:
     """Replace the view of the table, which is empty before; other tables may be missing. Call it once."""
     there = views(con)
-    for table in (*_READS, "flows"):
+    for table in (*CONNECTIONS.reads, "flows"):
         source = f"FROM {table}" if table in there else f"SELECT {null_columns(table)} LIMIT 0"
         con.execute(f"CREATE OR REPLACE TEMP VIEW use_{table} AS {source}")
     for name, query in _STEPS.items():
@@ -107,6 +105,3 @@ def add_connections(con: duckdb.DuckDBPyConnection) -> None:
     con.execute(f"CREATE TEMP VIEW {TABLE} AS SELECT {columns} FROM made_{TABLE}")
     for name in _STEPS:
         con.execute(f"DROP TABLE {name}")
-
-
-CONNECTIONS_STAGE = Stage(makes=(TABLE,), reads=_READS, uses=(), run=add_connections, new=(TABLE,))

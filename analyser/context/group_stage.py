@@ -13,12 +13,11 @@ import duckdb
 from analyser.context.group_members import MEMBER_ROWS, MEMBER_STEPS
 from analyser.context.group_rebalances import REBALANCE_ROWS, REBALANCE_STEPS
 from analyser.context.silent_side import SIDE_STEPS
-from analyser.context.stage import Stage
+from analyser.context.stage import GROUPS
 from analyser.context.topics import views
 from analyser.registry.queries import name_list
 from analyser.registry.tables import TABLES
 
-_READS = ("kafka_group_events", "kafka_assignments", "kafka_offset_commits", "flows", "expert_infos", "exchanges")
 _STEPS = {**MEMBER_STEPS, **SIDE_STEPS, **REBALANCE_STEPS}
 _ROWS = {"kafka_members": MEMBER_ROWS, "kafka_rebalances": REBALANCE_ROWS}
 
@@ -26,7 +25,7 @@ _ROWS = {"kafka_members": MEMBER_ROWS, "kafka_rebalances": REBALANCE_ROWS}
 def add_members_and_rebalances(con: duckdb.DuckDBPyConnection) -> None:
     """Make both views; nothing happens where there are no group requests. Call it once."""
     there = views(con)
-    if not there >= {*_READS}:
+    if not there >= {*GROUPS.reads}:
         return
     if not con.sql("SELECT EXISTS (FROM kafka_group_events WHERE event <> 'describe')").fetchall()[0][0]:
         return
@@ -39,12 +38,3 @@ def add_members_and_rebalances(con: duckdb.DuckDBPyConnection) -> None:
             con.execute(f"CREATE TEMP VIEW {name} AS SELECT {name_list(TABLES[name].column_names())} FROM made_{name}")
     for name in _STEPS:
         con.execute(f"DROP TABLE {name}")
-
-
-GROUP_STAGE = Stage(
-    makes=("kafka_members", "kafka_rebalances"),
-    reads=_READS,
-    uses=(),
-    run=add_members_and_rebalances,
-    new=("kafka_members", "kafka_rebalances"),
-)

@@ -19,9 +19,10 @@ Where these say different things, neither is believed. A name that has an id in 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-import duckdb
+if TYPE_CHECKING:
+    import duckdb
 
 HITS, TOLD = 5, 3
 # So many ids, names, partitions of a topic, batches of a partition and offsets told of it are compared at most: pairs

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import duckdb
 
-from analyser.context.stage import Stage
 from analyser.context.topics import views
 from analyser.registry.tables import TABLES
 
@@ -133,12 +132,3 @@ def add_cursors_and_transactions(con: duckdb.DuckDBPyConnection) -> None:
 def _select(name: str) -> str:
     """The registered columns, in their order."""
     return "SELECT " + ", ".join(f'"{column}"' for column in TABLES[name].column_names())
-
-
-MONGO_STAGE = Stage(
-    makes=("mongo_cursors", "mongo_transactions"),
-    reads=("mongo_commands",),
-    uses=(),
-    run=add_cursors_and_transactions,
-    new=("mongo_cursors", "mongo_transactions"),
-)

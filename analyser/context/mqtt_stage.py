@@ -19,7 +19,6 @@ from analyser.context.mqtt_deliveries import Server
 from analyser.context.mqtt_delivery_sql import ABSENCES, DELIVERIES
 from analyser.context.mqtt_memory import Memory
 from analyser.context.mqtt_told import Delivery, Message
-from analyser.context.stage import Stage
 from analyser.context.topics import views
 from analyser.words import CUT_NAME
 
@@ -272,12 +271,3 @@ _TAKE: dict[int, _Take] = {
     _UNSUBSCRIBED: _unsubscribed,
     _ENDED: _ended,
 }
-
-
-MQTT_STAGE = Stage(
-    makes=("mqtt_publishes", "mqtt_deliveries", "mqtt_absences"),
-    reads=("mqtt_connections", "mqtt_subscriptions"),
-    uses=(),
-    run=add_deliveries,
-    new=("mqtt_deliveries", "mqtt_absences"),
-)

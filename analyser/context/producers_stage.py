@@ -16,15 +16,12 @@ import duckdb
 from analyser.context.refused_batches import REFUSED_ROWS, REFUSED_STEPS
 from analyser.context.repeated_batches import REPEATED_PRODUCERS, REPEATED_ROWS, REPEATED_STEPS
 from analyser.context.stable_offsets import STABLE_ROWS, STABLE_STEPS
-from analyser.context.stage import Stage
+from analyser.context.stage import PRODUCERS
 from analyser.context.topics import views
 from analyser.context.transaction_spans import SPAN_ROWS, SPAN_STEPS
 from analyser.registry.queries import null_columns, quoted
 from analyser.registry.tables import TABLES
 
-_READS = (
-    "kafka_produce_batches", "kafka_transactions", "kafka_fetch_partitions", "kafka_partitions", "kafka_brokers",
-)  # fmt: skip
 _BATCHES, _FETCHED = "FROM kafka_produce_batches WHERE", "FROM kafka_fetch_partitions WHERE"
 
 # An idempotent producer asks for its id and has no transactions.
@@ -57,7 +54,7 @@ _MADE = {
 def add_producers(con: duckdb.DuckDBPyConnection) -> None:
     """Make the views; tables that they are made of may be missing. Call it once."""
     there = views(con)
-    missing = [table for table in (*_READS, "flows") if table not in there]
+    missing = [table for table in (*PRODUCERS.reads, "flows") if table not in there]
     for table in missing:
         con.execute(f"CREATE TEMP VIEW {table} AS SELECT {null_columns(table)} LIMIT 0")
     asked = con.sql(f"SELECT {', '.join(made.asks for made in _MADE.values())}").fetchall()[0]
@@ -76,12 +73,3 @@ def add_producers(con: duckdb.DuckDBPyConnection) -> None:
         con.execute(f"DROP VIEW {table}")
     for table in _MADE.keys() - wanted.keys() - there:
         con.execute(f"CREATE TEMP VIEW {table} AS SELECT {null_columns(table)} LIMIT 0")
-
-
-PRODUCERS_STAGE = Stage(
-    makes=tuple(_MADE),
-    reads=_READS,
-    uses=(),
-    run=add_producers,
-    new=tuple(_MADE),
-)

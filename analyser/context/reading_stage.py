@@ -10,23 +10,12 @@ import duckdb
 
 from analyser.context.reading_causes import CAUSES
 from analyser.context.reading_runs import RUNS
-from analyser.context.stage import Stage
+from analyser.context.stage import READING
 from analyser.context.topics import has_rows, views
 from analyser.registry.queries import name_list, null_columns
 from analyser.registry.tables import TABLES
 
 TABLE = "kafka_reading_runs"
-_READS = (
-    "kafka_fetch_partitions",
-    "kafka_offset_commits",
-    "kafka_offset_fetches",
-    "kafka_list_offsets",
-    "kafka_group_events",
-    "kafka_admin_changes",
-    "kafka_transactions",
-    "kafka_produce_batches",
-)
-_USES = ("expert_infos",)
 
 
 def _time(column: str, name: str) -> str:
@@ -75,7 +64,7 @@ _ROWS = f"""
 def add_reading_runs(con: duckdb.DuckDBPyConnection) -> None:
     """Replace the view of the table, which is empty before; other tables may be missing. Call it once."""
     there = views(con)
-    for table in (*_READS, *_USES, "flows"):
+    for table in (*READING.reads, *READING.uses, "flows"):
         source = f"FROM {table}" if table in there else f"SELECT {null_columns(table)} LIMIT 0"
         con.execute(f"CREATE OR REPLACE TEMP VIEW read_{table} AS {source}")
     made: list[str] = []
@@ -91,6 +80,3 @@ def add_reading_runs(con: duckdb.DuckDBPyConnection) -> None:
         con.execute(f"CREATE TEMP VIEW {TABLE} AS SELECT {columns} FROM made_{TABLE}")
     for name in made:
         con.execute(f"DROP TABLE {name}")
-
-
-READING_STAGE = Stage(makes=(TABLE,), reads=_READS, uses=_USES, run=add_reading_runs, new=(TABLE,))

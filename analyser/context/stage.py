@@ -1,23 +1,72 @@
-"""What a stage of the context is."""
+"""The tables of the stages of the context: which are made, or get columns, from which others.
+
+They are all that a process needs to know of stages until one has to run (`stages.py`).
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import NamedTuple
 
-import duckdb
 
-
-class Stage(NamedTuple):
-    """One stage.
+class StageTables(NamedTuple):
+    """The tables of one stage.
 
     makes: its tables. reads: tables that it needs besides; their rows are decoded too. uses: tables that it reads only
-    where somebody wants them anyway. run: replaces or creates the views of `makes`; any of the tables may be missing.
-    new: those of `makes` that have no rows before; the others get columns, and keep what else stands in their rows.
+    where somebody wants them anyway. new: those of `makes` that have no rows before; the others get columns, and keep
+    what else stands in their rows.
     """
 
     makes: tuple[str, ...]
     reads: tuple[str, ...]
-    uses: tuple[str, ...]
-    run: Callable[[duckdb.DuckDBPyConnection], None]
+    uses: tuple[str, ...] = ()
     new: tuple[str, ...] = ()
+
+
+OFFSETS = StageTables(
+    makes=("kafka_offset_commits", "kafka_fetch_partitions"),
+    reads=(
+        "kafka_assignments", "kafka_group_events", "kafka_list_offsets", "kafka_produce_batches", "kafka_transactions",
+        "kafka_partitions", "kafka_admin_changes",
+    ),
+    uses=("exchanges", "expert_infos"),
+)  # fmt: skip
+READING = StageTables(
+    makes=("kafka_reading_runs",),
+    reads=(
+        "kafka_fetch_partitions", "kafka_offset_commits", "kafka_offset_fetches", "kafka_list_offsets",
+        "kafka_group_events", "kafka_admin_changes", "kafka_transactions", "kafka_produce_batches",
+    ),
+    uses=("expert_infos",),
+    new=("kafka_reading_runs",),
+)  # fmt: skip
+GROUPS = StageTables(
+    makes=("kafka_members", "kafka_rebalances"),
+    reads=("kafka_group_events", "kafka_assignments", "kafka_offset_commits", "flows", "expert_infos", "exchanges"),
+    new=("kafka_members", "kafka_rebalances"),
+)
+_OF_PRODUCERS = (
+    "kafka_transaction_spans", "kafka_refused_batches", "kafka_repeated_batches", "kafka_stable_offset_waits",
+)  # fmt: skip
+PRODUCERS = StageTables(
+    makes=_OF_PRODUCERS,
+    reads=(
+        "kafka_produce_batches", "kafka_transactions", "kafka_fetch_partitions", "kafka_partitions", "kafka_brokers",
+    ),
+    new=_OF_PRODUCERS,
+)  # fmt: skip
+# Versions have a row for each connection that speaks Kafka: without any, there is nothing to do.
+CONNECTIONS = StageTables(
+    makes=("kafka_connections",),
+    reads=("exchanges", "kafka_api_versions", "kafka_brokers", "kafka_authentications", "kafka_fetch_partitions"),
+    new=("kafka_connections",),
+)
+DELIVERIES = StageTables(
+    makes=("mqtt_publishes", "mqtt_deliveries", "mqtt_absences"),
+    reads=("mqtt_connections", "mqtt_subscriptions"),
+    new=("mqtt_deliveries", "mqtt_absences"),
+)
+CURSORS = StageTables(
+    makes=("mongo_cursors", "mongo_transactions"),
+    reads=("mongo_commands",),
+    new=("mongo_cursors", "mongo_transactions"),
+)

@@ -1,34 +1,29 @@
-"""Names of topic ids.
+"""Names of topic ids, and what views a connection has.
 
-In: a connection whose views have `topic` and `topic_id`. Out: topic id -> name, for ids with exactly one name.
+In: rows with `topic` and `topic_id`; a connection. Out: topic id -> name, for ids with exactly one name; view names.
 """
 
 from __future__ import annotations
 
-import duckdb
+from typing import TYPE_CHECKING
 
-from analyser.registry.tables import TABLES
+import pyarrow as pa
+
+if TYPE_CHECKING:
+    import duckdb
 
 
-def topic_names(con: duckdb.DuckDBPyConnection) -> dict[str, str]:
-    """Topic id -> topic name, from every view of the connection that holds both.
+def topic_names(told: pa.Table) -> dict[str, str]:
+    """Topic id -> topic name.
 
     Topic ids are unique over all clusters (random UUIDs), so one map serves the capture. An id with two names is
     damage and is left out.
     """
-    there = views(con)
-    sources = [
-        f"SELECT topic_id, topic FROM {name}"
-        for name, table in TABLES.items()
-        if name in there and {"topic", "topic_id"} <= set(table.column_names())
-    ]
-    if not sources:
-        return {}
-    pairs = con.sql(
-        f"SELECT topic_id, min(topic) FROM ({' UNION ALL '.join(sources)}) "
-        "WHERE topic_id IS NOT NULL AND topic IS NOT NULL GROUP BY topic_id HAVING count(DISTINCT topic) = 1"
-    ).fetchall()
-    return {str(topic_id): str(topic) for topic_id, topic in pairs}
+    found: dict[str, set[str]] = {}
+    for topic_id, topic in zip(told.column("topic_id").to_pylist(), told.column("topic").to_pylist(), strict=True):
+        if topic_id is not None and topic is not None:
+            found.setdefault(topic_id, set()).add(topic)
+    return {topic_id: names.pop() for topic_id, names in found.items() if len(names) == 1}
 
 
 def views(con: duckdb.DuckDBPyConnection) -> set[str]:

@@ -29,8 +29,8 @@ from analyser.reading.facts import client_is_low
 from analyser.reading.flow_records import FlowRecords
 from analyser.reading.share import Share, ShareFilter
 from analyser.rows.fields import row_fields, row_kinds, row_names
+from analyser.rows.gathering import gathering
 from analyser.rows.names import Names
-from analyser.rows.record_arrays import GATHERED
 from analyser.rows.store import RawStore
 from analyser.rows.timeorder import NO_FLOW
 from analyser.words import count
@@ -116,7 +116,7 @@ class Pipeline:
 
     def _add_tables(self) -> None:
         for name, own in self._fields.items():
-            gather = GATHERED.get(name)
+            gather = gathering(name)
             names = gather.fields if gather else own
             kinds = [self._kinds[name][field_name] for field_name in names]
             rows, ts_at = self._sink.tables()[name], own.index("ts") if "ts" in own else 0

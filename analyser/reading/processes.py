@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import IO, cast
 
 import pyarrow as pa
-from pyarrow import feather
 
 from analyser.capture import Source
 from analyser.options import ReadOptions
@@ -69,6 +68,8 @@ class SharedReading:
 
     def collect(self, decoded: Decoded) -> None:
         """Wait for the other shares and add their flows and rows. Raises ShareFailed."""
+        from pyarrow import feather
+
         flows = [decoded.flows_table()]
         for child in self._children:
             result = _result(child)

@@ -1,20 +1,25 @@
 """The DuckDB connection behind an analysis, and SQL text for it.
 
 In: a folder for temporary files, a query. Out: a connection that reaches nothing else, and a relation, or QueryError.
+DuckDB is imported by whoever opens the first connection: tables that are only shown do without it.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-import duckdb
 import pyarrow as pa
 
 from analyser.capture.errors import CaptureError
 from analyser.registry.model import SQL_TYPES
 from analyser.registry.tables import ALL_TABLES, arrow_schema
+
+if TYPE_CHECKING:
+    import duckdb
 
 DUCKDB_MEMORY = "1GB"
 
@@ -41,6 +46,8 @@ def open_connection(folder: Path, readable: Sequence[Path] = ()) -> duckdb.DuckD
 
     folder: for its temporary files. readable: folders with files to read.
     """
+    import duckdb
+
     connection = duckdb.connect(":memory:")
     for setting, value in (
         ("memory_limit", DUCKDB_MEMORY),
@@ -61,17 +68,30 @@ def open_connection(folder: Path, readable: Sequence[Path] = ()) -> duckdb.DuckD
 
 def select(connection: duckdb.DuckDBPyConnection, query: str) -> duckdb.DuckDBPyRelation:
     """The relation of one SELECT. Raises QueryError."""
-    try:
+    import duckdb
+
+    with failures_told():
         statements = connection.extract_statements(query)
         if len(statements) != 1 or statements[0].type != duckdb.StatementType.SELECT:
             raise QueryError("exactly one SELECT is possible here")
         return connection.sql(query)
+
+
+@contextmanager
+def failures_told() -> Iterator[None]:
+    """Errors of DuckDB become QueryError or UnreadableRows."""
+    import duckdb
+
+    try:
+        yield
     except duckdb.Error as error:
         raise failed(error) from error
 
 
 def failed(error: duckdb.Error) -> Exception:
     """What to raise for an error of DuckDB: QueryError, or UnreadableRows where not the query is to blame."""
+    import duckdb
+
     if isinstance(error, duckdb.IOException) or type(error) is duckdb.Error or _OF_A_FILE.search(str(error)):
         return UnreadableRows(f"rows cannot be read: {sentence(error)}")
     return QueryError(sentence(error))
@@ -105,6 +125,8 @@ def tables_in(query: str) -> list[str]:
 
 
 def _bind(query: str, time: pa.DataType) -> None:
+    import duckdb
+
     with duckdb.connect(":memory:") as connection:
         for name in ALL_TABLES:
             fields = [f.with_type(time) if pa.types.is_timestamp(f.type) else f for f in arrow_schema(name)]
@@ -134,6 +156,11 @@ def sentence(error: duckdb.Error) -> str:
     return " ".join([*lines[:1], *hints])
 
 
+def distinct(connection: duckdb.DuckDBPyConnection, table: str, columns: Sequence[str]) -> pa.Table:
+    """The different rows that these columns of a table have."""
+    return connection.sql(f"SELECT DISTINCT {name_list(columns)} FROM {quoted(table)}").to_arrow_table()
+
+
 def name_list(names: Sequence[str]) -> str:
     """The names, quoted, for a SELECT."""
     return ", ".join(quoted(name) for name in names)
@@ -149,6 +176,8 @@ def other_column(connection: duckdb.DuckDBPyConnection, table: str, source: str)
 
     source: what stands behind FROM.
     """
+    import duckdb
+
     names = ALL_TABLES[table].column_names()
     try:
         found = connection.sql(f"SELECT {name_list(names)} FROM {source}").types

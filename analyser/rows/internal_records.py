@@ -16,8 +16,6 @@ from dissectors.kafka.records.internal_json import told_record
 from dissectors.kafka.records.internal_topics import TOPICS, control_record, internal_record
 
 _WHOLE = ("utf8", "hex")
-# Table and column.
-DECODED = ("kafka_records", "decoded")
 _TOPICS = pa.array(list(TOPICS), pa.string())
 
 

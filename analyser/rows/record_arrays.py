@@ -8,7 +8,7 @@ batch with FIELDS; of every column in `Table.lists` a row holds a list with one 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 
 from analyser.registry.tables import TABLES
 from analyser.rows.record_places import NULL, Batch, Found, Ints, bounded, found_records
-from analyser.rows.store import RAW_TYPES, Gathered
+from analyser.rows.store import RAW_TYPES
 from dissectors.core.limits import Limits
 from dissectors.core.model import Row
 from dissectors.kafka.records.record_sets import record_headers
@@ -175,4 +175,3 @@ def _headers_json(blob: bytes, at: int, count: int, end: int) -> str:
 
 
 # The tables whose raw rows are gathered into arrays by code of their own, because a row stands for many.
-GATHERED: Mapping[str, Gathered] = {TABLE: Gathered(FIELDS, gathered)}

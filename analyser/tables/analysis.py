@@ -11,15 +11,13 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
-import duckdb
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from analyser.options import ReadOptions
 from analyser.registry.queries import (
     QueryError,
     UnreadableRows,
-    failed,
+    failures_told,
     in_microseconds,
     name_list,
     needs_microseconds,
@@ -32,9 +30,11 @@ from analyser.registry.times_of_day import lacks_time_of_day, with_times_of_day
 from analyser.tables.table_source import TableSource
 
 if TYPE_CHECKING:
+    import duckdb
     import pandas as pd
 
 BATCH_ROWS = 1 << 15
+BATCH_BYTES = 16 << 20
 ROW_GROUP_ROWS = 1 << 16
 
 
@@ -110,10 +110,9 @@ class Analysis:
         """A table in Arrow batches, in its registered order, within bounded memory."""
         schema = self._output_schema(name, columns)
         narrowed = self._conditions(name, where)
-        # Rows that are wide do not go through DuckDB without need.
-        rows = self._source.stream(name, schema.names) if ALL_TABLES[name].lists and not narrowed else None
-        if rows is None:
-            rows = self._selected(name, schema, narrowed, limit)
+        # Where nothing is asked of rows, DuckDB has nothing to do.
+        streamed = None if narrowed else self._source.stream(name, schema.names)
+        rows = self._selected(name, schema, narrowed, limit) if streamed is None else _of_usual_size(streamed)
         yield from rows if limit is None else _first_rows(rows, limit)
 
     def write_parquet(
@@ -125,6 +124,8 @@ class Analysis:
         limit: int | None = None,
     ) -> int:
         """Write a table to a Parquet file (zstd); the number of rows written."""
+        import pyarrow.parquet as pq
+
         schema = self._output_schema(name, columns)
         whole = limit is None and not self._conditions(name, where)
         batches = self._source.stream(name, schema.names) if whole else None
@@ -141,10 +142,8 @@ class Analysis:
 
     def sql(self, query: str) -> pa.Table:
         """One SELECT over all tables. Raises QueryError, UnreadableRows."""
-        try:
+        with failures_told():
             return select(self.connection, query).to_arrow_table()
-        except duckdb.Error as error:
-            raise failed(error) from error
 
     def query(self, query: str) -> Iterator[pa.RecordBatch]:
         """One SELECT over the selected rows, in batches, the first of which is empty. Raises QueryError.
@@ -159,10 +158,8 @@ class Analysis:
                 raise
             reader, first = self._begun(with_times_of_day(self.connection, query))
         yield from first
-        try:
+        with failures_told():
             yield from reader
-        except duckdb.Error as error:
-            raise failed(error) from error
 
     # ------------------------------------------------------------------------------------------------------------------
 
@@ -206,11 +203,9 @@ class Analysis:
             text += f" WHERE {narrowed}" if narrowed else ""
             text += f" ORDER BY {piece.order}" if piece.order else ""
             text += f" LIMIT {int(limit)}" if limit is not None else ""
-            try:
+            with failures_told():
                 for batch in select(self._source.con, text).to_arrow_reader(BATCH_ROWS):
                     yield _cast_kept(name, batch, schema) if piece.kept else batch.cast(schema)
-            except duckdb.Error as error:
-                raise failed(error) from error
 
 
 def _cast_kept(name: str, batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
@@ -229,12 +224,25 @@ def _over(query: str, tables: Iterable[str]) -> str:
 
 def _started(con: duckdb.DuckDBPyConnection, query: str) -> tuple[pa.RecordBatchReader, list[pa.RecordBatch]]:
     """A query's batches, and those read already: an empty one for the columns, and the first. Raises QueryError."""
-    try:
+    with failures_told():
         reader = select(con, query).to_arrow_reader(BATCH_ROWS)
         first = next(reader, None)
-    except duckdb.Error as error:
-        raise failed(error) from error
     return reader, [pa.RecordBatch.from_pylist([], schema=reader.schema), *([] if first is None else [first])]
+
+
+def _of_usual_size(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """The same rows, small batches put together: up to BATCH_ROWS, unless fewer of them are large."""
+    held: list[pa.RecordBatch] = []
+    for batch in batches:
+        held.append(batch)
+        if sum(one.num_rows for one in held) >= BATCH_ROWS or sum(one.nbytes for one in held) >= BATCH_BYTES:
+            yield from _together(held)
+            held = []
+    yield from _together(held)
+
+
+def _together(batches: list[pa.RecordBatch]) -> list[pa.RecordBatch]:
+    return pa.Table.from_batches(batches).combine_chunks().to_batches(BATCH_ROWS) if batches else []
 
 
 def _first_rows(batches: Iterator[pa.RecordBatch], limit: int) -> Iterator[pa.RecordBatch]:

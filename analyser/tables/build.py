@@ -16,7 +16,6 @@ import pyarrow.compute as pc
 
 from analyser.flows import waits
 from analyser.registry.tables import TABLES, Column, arrow_schema
-from analyser.rows.internal_records import DECODED, decoded
 from analyser.rows.timeorder import FLOW, NO_FLOW
 from analyser.tables.masking import masked_column
 from dissectors.core.model import PACKET_BITS
@@ -172,6 +171,12 @@ class _Builder:
         names = pa.array(self.known.topics.values(), pa.string())
         return pc.coalesce(name, pc.take(names, pc.index_in(self.raw.column("topic_id"), ids)))
 
+    def decoded(self) -> pa.Array:
+        """What records of the system's own topics say."""
+        from analyser.rows.internal_records import decoded
+
+        return decoded(self.raw, self.topic())
+
     def from_client(self, of_client: str, of_server: str) -> pa.Array:
         sent_by_client = pc.equal(self.field("direction"), 0)
         return pc.if_else(sent_by_client, self.of_flow(of_client), self.of_flow(of_server))
@@ -240,7 +245,7 @@ _SPECIAL: dict[tuple[str, str], _Maker] = {
     ("", "error_name"): _Builder.error_name,
     ("", "topic"): _Builder.topic,
     ("", "cluster_id"): lambda b: pc.take(b.known.clusters, b.flow),
-    DECODED: lambda b: decoded(b.raw, b.topic()),
+    ("", "decoded"): _Builder.decoded,
     (waits.TABLE, "file"): lambda b: b.file_of(b.field("packet_first")),
     (waits.TABLE, "file_last"): lambda b: b.file_of(b.field("packet_last")),
     ("", "message_id"): lambda b: b.message_id(b.sides(), b.field("stream_offset")),

@@ -1,7 +1,7 @@
 """The tables of captures that were read now.
 
 In: decoded raw tables. Out: views in DuckDB, made on first use; large tables live in temporary Parquet files, small
-ones in memory.
+ones in memory, where they can be read without DuckDB.
 """
 
 from __future__ import annotations
@@ -11,20 +11,17 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-import duckdb
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from analyser.context.inferred_names import INFERRED_FROM, inferred_names, naming_remarks
-from analyser.context.named_by import NAMED_BY
-from analyser.context.stage import Stage
-from analyser.context.stages import STAGE_OF
+from analyser.context.named_by import BROKERS, NAMED_BY, TOPICS
+from analyser.context.stages import STAGE_OF, Stage
 from analyser.faults import caught, sentence
 from analyser.options import ReadOptions
 from analyser.reading.facts import capture_remarks, captures_table, file_label
 from analyser.reading.pipeline import Decoded, UnreadInput
-from analyser.registry.queries import literal, name_list, open_connection, quoted
+from analyser.registry.queries import distinct, literal, name_list, open_connection, quoted
 from analyser.registry.tables import TABLES, arrow_schema
 from analyser.rows.timeorder import FLOW
 from analyser.tables.build import Lookups, duplicate_flows, finish_batch, pieces, with_ends, with_first_packets
@@ -33,9 +30,14 @@ from analyser.words import count
 from dissectors.core.protocol import Dissector
 
 if TYPE_CHECKING:
+    import duckdb
+    import pyarrow.parquet as pq
+
     from analyser.detectors.running import Failure
 
 SMALL_ROWS = 1 << 17
+# From so many rows on DuckDB is quicker, however long it takes to start.
+FEW_ROWS = 1 << 12
 STREAM = "wirewitness_stream"
 
 
@@ -65,6 +67,8 @@ class CaptureTables:
         # Of tables whose rows are known without asking; a stage does not change how many rows others have.
         self._rows: dict[str, int] = {}
         self._connection: duckdb.DuckDBPyConnection | None = None
+        # Tables in memory, as their views are.
+        self._tables: dict[str, pa.Table] = {}
         self._lookups: Lookups | None = None
         self._duplicates = pa.array([], pa.int64())
 
@@ -73,6 +77,8 @@ class CaptureTables:
         """The connection that has the views."""
         if self._connection is None:
             self._connection = open_connection(self._decoded.store.folder)
+            for name, table in self._tables.items():
+                self._connection.register(name, table)
         return self._connection
 
     @property
@@ -105,10 +111,13 @@ class CaptureTables:
         yield OrderedRows(quoted(name), name_list(TABLES[name].order) if name in STAGE_OF else "")
 
     def stream(self, name: str, columns: Sequence[str]) -> Iterator[pa.RecordBatch] | None:
-        """The rows straight from decoding, unless something else must be joined to them."""
-        if name in self._finished or name in STAGE_OF or name not in self._decoded.store.tables:
-            return None
-        return self._finished_batches(name, self._known(), columns)
+        """The rows from memory or straight from decoding, unless something else must be joined to them."""
+        if name in STAGE_OF or name not in self._decoded.store.tables:
+            self.ensure(name)
+        if name not in self._finished:
+            return self._finished_batches(name, self._known(), columns)
+        table = self._tables.get(name)
+        return None if table is None else iter(table.select(columns).to_batches())
 
     def ensure(self, name: str) -> None:
         """Make the view of a table, and of those it needs, if it is not there yet."""
@@ -137,7 +146,8 @@ class CaptureTables:
         """Lookups for finishing tables; clusters and topic names are found first, from the tables that tell them."""
         if self._lookups is not None:
             return self._lookups
-        from analyser.context import cluster_of_flows, topic_names
+        from analyser.context.clusters import cluster_of_flows
+        from analyser.context.topics import topic_names
 
         files = [file_label(stats.file) for stats in self._decoded.captures]
         ends_ns = [stats.ts_last_ns for stats in self._decoded.captures if stats.ts_last_ns is not None]
@@ -153,11 +163,18 @@ class CaptureTables:
                 self._finish_table(name, first)
             else:
                 self._register(name, arrow_schema(name).empty_table())
-        topics = self._names_of_topics(Lookups(flows, first.clusters, topic_names(self.con), files, protocols))
-        by_flow = cluster_of_flows(self.con)
+        topics = self._names_of_topics(replace(first, topics=topic_names(self._told(TOPICS))))
+        by_flow = cluster_of_flows(flows, self._told(BROKERS))
         clusters = pa.array([by_flow.get(flow) for flow in flows.column("flow_id").to_pylist()], pa.string())
         self._lookups = Lookups(flows, clusters, topics, files, protocols)
         return self._lookups
+
+    def _told(self, name: str) -> pa.Table:
+        """The rows of a table of NAMED_BY; the different ones where they are many."""
+        table = self._tables.get(name)
+        if table is not None and table.num_rows < FEW_ROWS:
+            return table
+        return distinct(self.con, name, NAMED_BY[name])
 
     def _names_of_topics(self, known: Lookups) -> Mapping[str, str]:
         """Topic id -> name: as the user, the capture, or inference has it. known: has the names of the capture."""
@@ -209,6 +226,8 @@ class CaptureTables:
         for finished in self._finished_batches(name, known):
             rows += finished.num_rows
             if writer is None and rows > SMALL_ROWS:
+                import pyarrow.parquet as pq
+
                 writer = pq.ParquetWriter(path, arrow_schema(name), compression="lz4")
                 for earlier in batches:
                     writer.write_batch(earlier)
@@ -222,6 +241,7 @@ class CaptureTables:
         else:
             writer.close()
             self._rows[name] = rows
+            self._tables.pop(name, None)
             self.con.execute(f"CREATE OR REPLACE VIEW {quoted(name)} AS FROM read_parquet({literal(str(path))})")
 
     def _run_stage(self, stage: Stage) -> None:
@@ -238,8 +258,11 @@ class CaptureTables:
                 self.ensure(name)
         for name in stage.new:
             self._rows.pop(name, None)
+        con = self.con
+        for name in stage.makes:
+            self._tables.pop(name, None)
         try:
-            stage.run(self.con)
+            stage.run(con)
         except Exception as error:
             self._without(stage, known, caught(error))
 
@@ -286,4 +309,6 @@ class CaptureTables:
 
     def _register(self, name: str, table: pa.Table) -> None:
         self._rows[name] = table.num_rows
-        self.con.register(name, table)
+        self._tables[name] = table
+        if self._connection is not None:
+            self._connection.register(name, table)

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
-import duckdb
 import pyarrow as pa
 
 from analyser.options import ReadOptions
 from analyser.reading.pipeline import UnreadInput
 
 if TYPE_CHECKING:
+    import duckdb
+
     from analyser.detectors.running import Failure
 
 
@@ -61,7 +62,7 @@ class TableSource(Protocol):
         ...
 
     def stream(self, name: str, columns: Sequence[str]) -> Iterator[pa.RecordBatch] | None:
-        """All rows in order without DuckDB, where that is possible."""
+        """All rows in order without DuckDB, None where that is not possible."""
         ...
 
     def close(self) -> None:

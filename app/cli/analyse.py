@@ -50,7 +50,7 @@ def analyse(*, captures: tuple[str, ...], form: str, output: str | None, fail_on
 
 
 def _tables(captures: tuple[str, ...]) -> tuple[str, ...]:
-    from analyser.archive.dataset.dataset import is_dataset
+    from analyser.archive.dataset.place import is_dataset
     from reports.sections.protocols import REPORT_TABLES
     from reports.sections.trends import TABLES_READ
 

@@ -133,7 +133,7 @@ class _Archiving:
 
     def run_again(self, spark: Any) -> None:
         """One of many runs: what is still being written is no news, and that there is no capture yet no end."""
-        from analyser.archive.dataset.dataset import is_dataset
+        from analyser.archive.dataset.place import is_dataset
         from analyser.capture import CaptureError
 
         try:

@@ -90,7 +90,7 @@ def dashboard(
 @contextmanager
 def _files(captures: Sequence[str]) -> Iterator[list[str]]:
     """The captures, standard input as a file. CallerError when none of them can be read."""
-    from analyser.archive.dataset.dataset import one_dataset
+    from analyser.archive.dataset.place import one_dataset
     from analyser.capture import CaptureError, open_captures
     from analyser.own_files import TemporaryFolder
     from app.dashboard.snapshots import is_live

@@ -43,7 +43,7 @@ def open_located(captures: Sequence[str], locating: dict[str, Any]) -> Iterator[
 
 
 def _dataset_index(captures: Sequence[str]) -> Index | None:
-    from analyser.archive.dataset.dataset import one_dataset
+    from analyser.archive.dataset.place import one_dataset
 
     dataset = one_dataset(captures)
     if dataset is None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 
-from analyser.archive.dataset.dataset import is_dataset
+from analyser.archive.dataset.place import is_dataset
 from app.dashboard.offers import without_folder
 from app.dashboard.opened import Opened
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import streamlit as st
 
-from analyser.archive.dataset.dataset import one_dataset
+from analyser.archive.dataset.place import one_dataset
 from analyser.capture import CaptureError
 from app.dashboard import state
 from app.dashboard.jobs import Job, kept_tables, key_of

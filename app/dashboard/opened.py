@@ -20,7 +20,7 @@ import pyarrow as pa
 
 import analyser
 from analyser.archive.dataset.dataset import Dataset
-from analyser.archive.dataset.manifest import MANIFEST
+from analyser.archive.dataset.place import MANIFEST
 from analyser.options import ReadOptions
 from analyser.registry.queries import UnreadableRows, failed, literal, open_connection, other_column, quoted
 from analyser.registry.required import lacking

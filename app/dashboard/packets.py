@@ -14,8 +14,8 @@ from typing import Any, overload
 
 import streamlit as st
 
-from analyser.archive.dataset.dataset import is_dataset
 from analyser.archive.dataset.index import open_dataset_index
+from analyser.archive.dataset.place import is_dataset
 from analyser.capture import CaptureError, Source, in_time_order
 from analyser.capture.places import Places, find_places
 from analyser.evidence.bytes import BytesGone

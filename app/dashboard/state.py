@@ -15,7 +15,7 @@ from typing import Any, Literal, TypeAlias
 import streamlit as st
 from streamlit.runtime.scriptrunner import get_script_run_ctx
 
-from analyser.archive.dataset.dataset import is_dataset
+from analyser.archive.dataset.place import is_dataset
 from analyser.options import ReadOptions
 from app.dashboard.jobs import Jobs
 from app.dashboard.offers import Uploads

@@ -13,7 +13,6 @@ from typing import Any, NoReturn
 import pytest
 
 from analyser.context import stages
-from analyser.context.mqtt_stage import MQTT_STAGE
 from analyser.detectors import DETECTORS
 from analyser.faults import FAULTS, RAISE, TRACE, described
 from analyser.flows import flow_table
@@ -125,7 +124,7 @@ def test_a_fault_in_a_stage_of_the_context(monkeypatch: pytest.MonkeyPatch, capt
         con.execute("ALTER VIEW mqtt_publishes RENAME TO in_publishes")
         broken()
 
-    stage = MQTT_STAGE._replace(run=fails)
+    stage = stages.STAGE_OF["mqtt_deliveries"]._replace(run=fails)
     monkeypatch.setattr(capture_tables, "STAGE_OF", {**stages.STAGE_OF, **dict.fromkeys(stage.makes, stage)})
     done = run("table", "mqtt_publishes", capture, "--format", "jsonl")
     assert (done.returncode, b"context of mqtt_publishes" in done.stderr) == (0, True), done.stderr

@@ -15,7 +15,7 @@ import pytest
 from pyarrow import feather
 
 from analyser.archive.dataset.kept import check_files, kept_table
-from analyser.archive.dataset.manifest import MANIFEST, DatasetError
+from analyser.archive.dataset.place import MANIFEST, DatasetError
 from tests.app.program import run
 from tests.conftest import SAMPLES
 from tests.support.packets import pcap

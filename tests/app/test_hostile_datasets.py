@@ -12,8 +12,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from analyser.archive.dataset.journal import JOURNAL, STAGING
-from analyser.archive.dataset.manifest import FORMAT, MANIFEST
+from analyser.archive.dataset.manifest import FORMAT
+from analyser.archive.dataset.place import JOURNAL, MANIFEST, STAGING
 from app.dashboard.snapshots import MARK, is_running, newest, title_of
 from tests.app.captures import write_capture
 from tests.app.program import ROOT, run

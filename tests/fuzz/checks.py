@@ -83,12 +83,12 @@ def _kinds() -> dict[str, dict[str, str]]:
 
 def _check_rows(sink: Sink) -> None:
     """All rows become Arrow."""
-    from analyser.reading.pipeline import GATHERED
+    from analyser.rows.gathering import gathering
 
     for name, rows in sink.tables().items():
         if not rows:
             continue
-        gather = GATHERED.get(name)
+        gather = gathering(name)
         names = gather.fields if gather else _fields()[name]
         kinds = [_kinds()[name][one] for one in names]
         table = RawTable(name, names, kinds, rows, folder(), gather.rows if gather else None)

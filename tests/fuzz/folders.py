@@ -16,8 +16,7 @@ from pathlib import Path
 from random import Random
 from typing import NamedTuple
 
-from analyser.archive.dataset.journal import JOURNAL, STAGING
-from analyser.archive.dataset.manifest import MANIFEST
+from analyser.archive.dataset.place import JOURNAL, MANIFEST, STAGING
 from analyser.registry.tables import TABLES
 from tests.fuzz import commands
 from tests.fuzz.checks import folder

@@ -14,10 +14,11 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from analyser.archive.dataset.journal import STAGING, STATE, Journal, is_unfinished, repair, write_journal
+from analyser.archive.dataset.journal import STATE, Journal, repair, write_journal
 from analyser.archive.dataset.lock import LOCK, locked
-from analyser.archive.dataset.manifest import MANIFEST, DatasetError, InputFile, Manifest, Run, read_manifest
+from analyser.archive.dataset.manifest import InputFile, Manifest, Run, read_manifest
 from analyser.archive.dataset.part import HIDDEN, Part
+from analyser.archive.dataset.place import MANIFEST, STAGING, DatasetError, is_unfinished
 
 _RUN = re.compile(r"(?:/part-|^_state/)(\d{6,12})\b")
 _OWN = {MANIFEST, LOCK, STAGING, STATE, HIDDEN}

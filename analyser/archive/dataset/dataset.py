@@ -12,23 +12,21 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from analyser.archive.dataset.change import Change
-from analyser.archive.dataset.journal import is_unfinished, repair
+from analyser.archive.dataset.journal import repair
 from analyser.archive.dataset.lock import DatasetBusy, locked
-from analyser.archive.dataset.manifest import MANIFEST, REBUILD, DatasetError, InputFile, Manifest, Run, read_manifest
+from analyser.archive.dataset.manifest import REBUILD, InputFile, Manifest, Run, read_manifest
 from analyser.archive.dataset.part import Part
 from analyser.archive.dataset.parts import write_parts
+from analyser.archive.dataset.place import DatasetError, is_unfinished
 
 __all__ = [
     "Change",
     "Dataset",
     "DatasetBusy",
-    "DatasetError",
     "InputFile",
     "Manifest",
     "Part",
     "Run",
-    "is_dataset",
-    "one_dataset",
     "write_parts",
 ]
 
@@ -65,25 +63,3 @@ class Dataset:
             more = f" and {len(missing) - 1} more" if len(missing) > 1 else ""
             raise DatasetError(f"{self.root} is damaged: the part {missing[0]}{more} is missing; {REBUILD}")
         return paths
-
-
-def is_dataset(path: str | Path) -> bool:
-    """Is there a dataset in that directory, or one whose first change a killed process left unfinished?
-
-    False where that cannot be seen: whoever reads it as a capture says why.
-    """
-    root = Path(path)
-    with suppress(OSError):
-        return (root / MANIFEST).is_file() or is_unfinished(root)
-    return False
-
-
-def one_dataset(paths: Iterable[str | Path]) -> str | Path | None:
-    """The dataset among these inputs, None for captures. DatasetError for a dataset that is not the only input."""
-    given = list(paths)
-    for path in given:
-        if is_dataset(path):
-            if len(given) > 1:
-                raise DatasetError(f"{path} is a dataset, which is read alone: no captures or datasets beside it.")
-            return path
-    return None

@@ -14,11 +14,10 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from analyser.archive.dataset.manifest import MANIFEST, DatasetError, is_inside
+from analyser.archive.dataset.manifest import is_inside
+from analyser.archive.dataset.place import JOURNAL, MANIFEST, STAGING, DatasetError, is_unfinished
 
-STAGING = "_staging"
 STATE = "_state"
-JOURNAL = "journal.json"
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,11 +39,6 @@ def write_journal(root: Path, journal: Journal, manifest: str) -> None:
     _sync(staging)
     (staging / f"{JOURNAL}.new").rename(staging / JOURNAL)
     _sync(staging)
-
-
-def is_unfinished(root: Path) -> bool:
-    """Was a change decided and not finished?"""
-    return (root / STAGING / JOURNAL).exists()
 
 
 def repair(root: Path) -> None:

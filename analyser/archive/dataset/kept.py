@@ -14,7 +14,8 @@ from pathlib import Path
 import pyarrow as pa
 from pyarrow import feather
 
-from analyser.archive.dataset.manifest import ANEW, DatasetError
+from analyser.archive.dataset.manifest import ANEW
+from analyser.archive.dataset.place import DatasetError
 from analyser.faults import FAULTS, RAISE, caught, described
 
 

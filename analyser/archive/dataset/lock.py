@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 
-from analyser.archive.dataset.manifest import DatasetError
+from analyser.archive.dataset.place import DatasetError
 
 LOCK = "_lock"
 # A reader that repairs a dataset holds the lock for a moment; it is no reason to turn a writer away.

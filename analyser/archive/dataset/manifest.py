@@ -16,20 +16,15 @@ from types import MappingProxyType
 from typing import Any, Literal, NamedTuple
 
 from analyser.archive.dataset.part import Part, Place
-from analyser.capture.errors import CaptureError
+from analyser.archive.dataset.place import MANIFEST, DatasetError
 from analyser.registry.tables import SCHEMA_VERSION
 
-MANIFEST = "wirewitness.json"
 FORMAT = "wirewitness dataset"
 InputStatus = Literal["read", "set_aside"]
 
 
 # What helps where the state of a dataset cannot be gone on from.
 ANEW = "make the dataset anew from its captures (archive --rebuild)"
-
-
-class DatasetError(CaptureError):
-    """A dataset that cannot be used; the text is one line for people."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,10 +14,11 @@ from typing import TYPE_CHECKING
 import duckdb
 import pyarrow as pa
 
-from analyser.archive.dataset.dataset import Dataset, DatasetError
+from analyser.archive.dataset.dataset import Dataset
 from analyser.archive.dataset.manifest import REBUILD
 from analyser.archive.dataset.part import Part, Place
 from analyser.archive.dataset.parts import FLOW, HOUR_NS, time_column
+from analyser.archive.dataset.place import DatasetError
 from analyser.context.stages import STAGE_OF
 from analyser.options import ReadOptions
 from analyser.own_files import TemporaryFolder

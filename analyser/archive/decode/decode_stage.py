@@ -20,7 +20,8 @@ import pyarrow.parquet as pq
 from pyarrow import feather
 
 from analyser.archive.dataset.kept import going_on_from, kept_table
-from analyser.archive.dataset.manifest import ANEW, DatasetError
+from analyser.archive.dataset.manifest import ANEW
+from analyser.archive.dataset.place import DatasetError
 from analyser.archive.decode.chunks import Chunk
 from analyser.archive.decode.packets import NOTE, RangeResult, from_batch
 from analyser.archive.decode.share_decoder import ShareDecoder

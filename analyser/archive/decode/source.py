@@ -37,7 +37,8 @@ from pyspark.sql import SparkSession
 from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 
-from analyser.archive.dataset.dataset import Dataset, Part, is_dataset
+from analyser.archive.dataset.dataset import Dataset, Part
+from analyser.archive.dataset.place import is_dataset
 from analyser.archive.dataset.reading import DatasetTables, chosen_parts, parts_by_hours
 from analyser.archive.decode.packets import DDL, RangeJob, as_batches, range_chunks
 from analyser.archive.intake.plan import named

@@ -12,9 +12,8 @@ from analyser.archive.dataset.change import Change
 from analyser.archive.derive import kafka_context
 from analyser.archive.derive.derived import Hour, change_connection, replace_changed_hours, rows_of, view_of
 from analyser.archive.derive.hour_summaries import stamp_again
-from analyser.context import enrich
-from analyser.context.stage import Stage
-from analyser.context.stages import STAGES
+from analyser.context.enrich import enrich
+from analyser.context.stages import STAGES, Stage
 from analyser.registry.queries import quoted
 
 

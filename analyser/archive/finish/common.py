@@ -15,12 +15,14 @@ import pyarrow as pa
 import pyarrow.dataset as pads
 from pyarrow import feather
 
-from analyser.archive.dataset.manifest import ANEW, DatasetError, InputFile
+from analyser.archive.dataset.manifest import ANEW, InputFile
+from analyser.archive.dataset.place import DatasetError
 from analyser.archive.decode.decode_stage import FLOWS_FILE
-from analyser.context import cluster_of_flows, topic_names
-from analyser.context.named_by import NAMED_BY
+from analyser.context.clusters import OF_FLOWS, cluster_of_flows
+from analyser.context.named_by import BROKERS, NAMED_BY, TOPICS
+from analyser.context.topics import topic_names
 from analyser.reading.facts import file_label
-from analyser.registry.queries import literal, name_list, open_connection, quoted
+from analyser.registry.queries import distinct, literal, name_list, open_connection, quoted
 from analyser.registry.tables import arrow_schema
 
 if TYPE_CHECKING:
@@ -70,7 +72,9 @@ def put_together(
     con.register("flows", pads.dataset([str(folder / FLOWS_FILE) for folder in shares], format="feather"))
     for table in NAMED_BY:
         _view(con, table, [str(path) for folder in shares if (path := folder / f"{table}.parquet").exists()])
-    topics, clusters = topic_names(con), cluster_of_flows(con)
+    topics = topic_names(distinct(con, TOPICS, NAMED_BY[TOPICS]))
+    flows = con.sql(f"SELECT {name_list(OF_FLOWS)} FROM flows").to_arrow_table()
+    clusters = cluster_of_flows(flows, distinct(con, BROKERS, NAMED_BY[BROKERS]))
     con.close()
     for folder in shares:
         ids = feather.read_table(str(folder / FLOWS_FILE), columns=["flow_id"]).column(0).to_pylist()

@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from analyser.archive.dataset.change import Change
-from analyser.archive.dataset.manifest import REBUILD, DatasetError
+from analyser.archive.dataset.manifest import REBUILD
+from analyser.archive.dataset.place import DatasetError
 from analyser.archive.intake.arriving import Intake
 from analyser.archive.intake.ranges import RANGE_BYTES
 from analyser.options import ReadOptions

@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
-from analyser.context import cluster_of_flows, topic_names
-from tests.support.rows import connection_from_rows
+from analyser.context.clusters import cluster_of_flows
+from analyser.context.topics import topic_names
+from tests.support.rows import arrow_from_rows
 
 Row = dict[str, Any]
 
@@ -32,7 +33,7 @@ def told(of: Row, broker: str, cluster: str | None = None) -> Row:
 
 
 def clusters(flows: list[Row], brokers: list[Row]) -> dict[str, str]:
-    return cluster_of_flows(connection_from_rows({"flows": flows, "kafka_brokers": brokers}))
+    return cluster_of_flows(arrow_from_rows("flows", flows), arrow_from_rows("kafka_brokers", brokers))
 
 
 def test_metadata_names_the_flows_to_all_its_brokers() -> None:
@@ -116,14 +117,4 @@ def test_other_protocols_and_nothing() -> None:
 )
 def test_topic_names(rows: list[tuple[str | None, str | None]], expected: dict[str, str]) -> None:
     partitions = [{"topic_id": topic_id, "topic": topic, "partition": 0} for topic_id, topic in rows]
-    assert topic_names(connection_from_rows({"kafka_partitions": partitions})) == expected
-
-
-def test_topic_names_come_from_every_table_that_has_both() -> None:
-    con = connection_from_rows(
-        {
-            "kafka_fetch_partitions": [{"topic_id": "id1", "topic": "a", "partition": 0}],
-            "kafka_offset_commits": [{"topic_id": "id2", "topic": "b", "partition": 0}],
-        }
-    )
-    assert topic_names(con) == {"id1": "a", "id2": "b"}
+    assert topic_names(arrow_from_rows("kafka_partitions", partitions)) == expected

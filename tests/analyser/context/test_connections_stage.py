@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from analyser.context.connections_stage import CONNECTIONS_STAGE
+from analyser.context.connections_stage import add_connections
 from analyser.registry.tables import TABLES
 from tests.analyser.detectors.scenarios.build import Row, exchange, tcp_flow
 from tests.support.rows import connection_from_rows
@@ -13,7 +13,7 @@ from tests.support.rows import connection_from_rows
 def connections(columns: str, **rows: list[Row]) -> list[tuple[Any, ...]]:
     """These columns of what the context makes of the rows."""
     con = connection_from_rows(rows)
-    CONNECTIONS_STAGE.run(con)
+    add_connections(con)
     assert tuple(con.sql("FROM kafka_connections").columns) == TABLES["kafka_connections"].column_names()
     return con.sql(f"SELECT {columns} FROM kafka_connections ORDER BY flow_id").fetchall()
 

@@ -8,7 +8,7 @@ from typing import Any
 import duckdb
 import pytest
 
-from analyser.context import enrich
+from analyser.context.enrich import enrich
 from analyser.registry.tables import TABLES
 from tests.analyser.detectors.scenarios.build import (
     Row,

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from analyser.context.kafka_stage import KAFKA_STAGE
-from analyser.context.reading_stage import READING_STAGE
+from analyser.context.enrich import enrich
+from analyser.context.reading_stage import add_reading_runs
 from analyser.registry.tables import TABLES, arrow_schema
 from tests.analyser.detectors.scenarios.build import Row, at, commit, fetch, group_event, simple_commit, stored
 from tests.support.rows import connection_from_rows
@@ -20,8 +20,8 @@ def runs(columns: str, **rows: list[Row]) -> list[Values]:
     con = connection_from_rows(
         {"kafka_group_events": [group_event(0, "join", "m1"), group_event(0, "join", "m2")], **rows}
     )
-    KAFKA_STAGE.run(con)
-    READING_STAGE.run(con)
+    enrich(con)
+    add_reading_runs(con)
     con.execute("SET TimeZone = 'UTC'")
     made = con.sql("FROM kafka_reading_runs").to_arrow_table()
     assert tuple(made.schema.names) == TABLES["kafka_reading_runs"].column_names()

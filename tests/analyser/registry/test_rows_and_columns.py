@@ -19,7 +19,7 @@ from analyser.flows.waits import WAIT_FIELDS
 from analyser.options import ReadOptions
 from analyser.registry.tables import TABLES, Column
 from analyser.rows.fields import row_fields
-from analyser.rows.record_arrays import GATHERED
+from analyser.rows.gathering import gathering
 from analyser.tables.build import computed
 from dissectors.kafka.rows.api_rows import API_ROWS
 from dissectors.kafka.schema import definitions as schema
@@ -45,7 +45,8 @@ MAX_SAMPLE_BYTES = 1_500_000
 
 def fields(table: str) -> tuple[str, ...]:
     """The fields of a table's raw rows as they leave the dissector's hands: records are gathered from batches."""
-    return GATHERED[table].fields if table in GATHERED else FIELDS[table]
+    gathered = gathering(table)
+    return FIELDS[table] if gathered is None else gathered.fields
 
 
 @pytest.mark.parametrize("table", TABLE_NAMES)

@@ -14,17 +14,8 @@ import duckdb
 import pyarrow as pa
 import pytest
 
-from analyser.archive.dataset.dataset import (
-    Change,
-    Dataset,
-    DatasetBusy,
-    DatasetError,
-    InputFile,
-    Part,
-    is_dataset,
-    write_parts,
-)
-from analyser.archive.dataset.manifest import MANIFEST
+from analyser.archive.dataset.dataset import Change, Dataset, DatasetBusy, InputFile, Part, write_parts
+from analyser.archive.dataset.place import MANIFEST, DatasetError, is_dataset
 from tests.support.rows import arrow_from_rows
 from tests.support.shares import RUNS_THE_REST, proves_more
 from tests.support.steps import killed_at

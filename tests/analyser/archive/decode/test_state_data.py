@@ -16,7 +16,7 @@ import zstandard
 from wsproto.frame_protocol import Opcode
 
 from analyser.archive.dataset.dataset import Change
-from analyser.archive.dataset.manifest import DatasetError
+from analyser.archive.dataset.place import DatasetError
 from analyser.archive.decode.state_data import SCHEMA, StateError, from_table, to_table
 from analyser.archive.finish.common import COMMON_FILE, Common, read_common, write_common
 from analyser.archive.kept_state import check_state

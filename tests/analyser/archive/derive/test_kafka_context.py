@@ -15,7 +15,7 @@ from analyser.archive.dataset.parts import HOUR_NS
 from analyser.archive.derive.context import run_context
 from analyser.archive.derive.hour_summaries import stamp_again
 from analyser.archive.derive.kafka_context import hours_to_make
-from analyser.context import enrich
+from analyser.context.enrich import enrich
 from tests.analyser.detectors.scenarios.build import START, Row, assigned, at, commit, fetch, flow, group_event, remark
 from tests.support.archived import parts_of
 from tests.support.datasets import take_in

@@ -1,0 +1,47 @@
+"""Where a dataset is: how it is told from a capture, for whoever has to know no more than that.
+
+In: paths. Out: whether there is a dataset, or one whose first change a killed process left unfinished.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from contextlib import suppress
+from pathlib import Path
+
+from analyser.capture.errors import CaptureError
+
+MANIFEST = "wirewitness.json"
+STAGING = "_staging"
+JOURNAL = "journal.json"
+
+
+class DatasetError(CaptureError):
+    """A dataset that cannot be used; the text is one line for people."""
+
+
+def is_unfinished(root: Path) -> bool:
+    """Was a change decided and not finished?"""
+    return (root / STAGING / JOURNAL).exists()
+
+
+def is_dataset(path: str | Path) -> bool:
+    """Is there a dataset in that directory, or one whose first change a killed process left unfinished?
+
+    False where that cannot be seen: whoever reads it as a capture says why.
+    """
+    root = Path(path)
+    with suppress(OSError):
+        return (root / MANIFEST).is_file() or is_unfinished(root)
+    return False
+
+
+def one_dataset(paths: Iterable[str | Path]) -> str | Path | None:
+    """The dataset among these inputs, None for captures. DatasetError for a dataset that is not the only input."""
+    given = list(paths)
+    for path in given:
+        if is_dataset(path):
+            if len(given) > 1:
+                raise DatasetError(f"{path} is a dataset, which is read alone: no captures or datasets beside it.")
+            return path
+    return None

@@ -1,0 +1,18 @@
+"""Tables whose raw rows stand for many each. In: the name of a table. Out: how its rows become arrays, None for others.
+
+Few ask for such tables, so what makes them is imported for them alone.
+"""
+
+from __future__ import annotations
+
+from analyser.registry.tables import TABLES
+from analyser.rows.store import Gathered
+
+
+def gathering(table: str) -> Gathered | None:
+    """How rows of that table become arrays, None where each is one row of the table."""
+    if not TABLES[table].lists:
+        return None
+    from analyser.rows.record_arrays import FIELDS, gathered
+
+    return Gathered(FIELDS, gathered)
