@@ -8,7 +8,11 @@ import sys
 import pytest
 
 from app.cli.commands import COMMANDS, command
+from dissectors.registry import PROTOCOLS
 from tests.app.program import environment
+from tests.conftest import SAMPLES
+
+PLACE = "analyser.archive.dataset.place"
 
 PROGRAM = """
 import sys
@@ -38,6 +42,17 @@ def test_the_list_of_commands_imports_none_of_them() -> None:
     there = loaded("--help")
     assert rooms(there, "numpy", "pyarrow", "pandas", "duckdb", "rich", "dissectors", "analyser", "reports") == []
     assert rooms(there, *(f"app.cli.{module}" for module, _ in COMMANDS.values())) == []
+
+
+@pytest.mark.parametrize(
+    ("sample", "spoken"), [("mqtt_enhanced_auth", "mqtt"), ("mongo_show_databases", "mongo")], ids=["mqtt", "mongo"]
+)
+def test_a_table_imports_the_decoder_of_the_protocol_that_is_spoken(sample: str, spoken: str) -> None:
+    there = loaded("table", "exchanges", str(SAMPLES / f"{sample}.pcapng"))
+    decoders = {f"dissectors.{protocol}.conversation" for protocol in PROTOCOLS}
+    assert decoders & there == {f"dissectors.{spoken}.conversation"}
+    assert rooms(there, "duckdb", "pandas", "pyarrow.parquet", "rich", "crc32c", "analyser.detectors") == []
+    assert rooms(there, "analyser.archive") == ["analyser.archive", "analyser.archive.dataset", PLACE]
 
 
 @pytest.mark.parametrize("name", COMMANDS)
