@@ -46,6 +46,7 @@ ABOUT_SOME = {
     "analyser/context/group_stage.py": "kafka",
     "analyser/context/inferred_names.py": "kafka",
     "analyser/context/log_ends.py": "kafka",
+    "analyser/context/stages.py": "mongo mqtt",
     "analyser/context/stored_offsets.py": "kafka",
     "analyser/context/named_by.py": "kafka",
     "analyser/context/ownership.py": "kafka",
