@@ -24,7 +24,8 @@ _TEMPORARY = ("/tmp", "/var/tmp")
 _OWN = ("analyser", "dissectors", "reports")
 _NOT_LIVE = ("analyser.archive", "analyser.crosscheck", "analyser.otel")
 # What our modules and these libraries import when it is first used; os.wait4 wants `resource`.
-_LIBRARIES = ("numpy.rec", "pandas.core.arrays.arrow._arrow_utils", "pyarrow.parquet", "pyarrow.dataset", "duckdb",
+_LIBRARIES = ("numpy.rec", "pandas.core.arrays.arrow._arrow_utils", "pyarrow.compute", "pyarrow.parquet",
+              "pyarrow.dataset", "duckdb", "crc32c",
               "encodings.idna", "encodings.ascii", "encodings.latin_1", "fractions", "difflib", "textwrap", "traceback",
               "resource", "linecache", "unicodedata", "stringprep", "calendar", "_strptime", "locale", "inspect",
               "rich.cells", "rich.live", "rich.console", "rich.table", "zoneinfo")  # fmt: skip
