@@ -6,7 +6,7 @@ as codes. A row takes some 150 bytes; the `Commit` of one, of half a KiB, is mad
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -16,7 +16,7 @@ import pandas as pd
 import pyarrow as pa
 
 from analyser.detectors.findings import MAX_EVIDENCE, Evidence
-from analyser.detectors.kafka.commits import MAX_OFFSETS, Commit, Identity, broker_order, numbers_of_committer
+from analyser.detectors.kafka.commits import MAX_OFFSETS, Commit, Identity, numbers_of_committer, request_order
 
 Integers = npt.NDArray[np.int64]
 Codes = npt.NDArray[np.int32]
@@ -181,20 +181,21 @@ def _texts(column: pd.Series) -> Texts:
 
 
 def _in_broker_order(commits: CommitColumns) -> Integers:
-    """The rows, sorted by `broker_order`, most of which is seldom needed."""
+    """The rows, sorted by `broker_order`; what tells requests of one packet apart is asked for where there are some."""
     packets = commits.numbers["request_packet"]
     keys = (np.where(packets == UNKNOWN, 0, packets), commits.ts, commits.done_ns)
     order = np.lexsort(keys)
     same = np.ones(max(len(order) - 1, 0), dtype=bool)
     for key in keys:
         same &= np.diff(key[order]) == 0
-    for start, end in _runs(same):
-        order[start:end] = sorted(order[start:end].tolist(), key=lambda row: broker_order(commits[row]))
+    if same.any():
+        order = np.lexsort((commits.offset, _request_ranks(commits.texts["exchange_id"]), *keys))
     return order
 
 
-def _runs(same: Sequence[bool] | npt.NDArray[np.bool_]) -> Iterator[tuple[int, int]]:
-    """Where rows stand that are the same as a neighbour. same: of each row but the first, whether as the one before."""
-    edges = np.flatnonzero(np.diff(np.concatenate([[False], same, [False]]).astype(np.int8)))
-    for start, end in zip(edges[::2].tolist(), edges[1::2].tolist(), strict=True):
-        yield start, end + 1
+def _request_ranks(exchanges: Texts) -> Integers:
+    """Of each row the rank of its exchange by `request_order`."""
+    keys = [request_order(name) for name in (*exchanges.names.to_pylist(), None)]
+    ranks = np.empty(len(keys), np.int64)
+    ranks[sorted(range(len(keys)), key=keys.__getitem__)] = np.arange(len(keys))
+    return ranks[exchanges.codes]

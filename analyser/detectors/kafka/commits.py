@@ -100,10 +100,14 @@ def broker_order(commit: Commit) -> tuple[int, int, int, int, str, int]:
 
     What is left equal is one request that names a partition twice; it is read as rising.
     """
-    exchange = commit.exchange_id or ""
-    tail = re.search(r"(\d+)$", exchange)
-    place = int(tail[1]) if tail else 0
+    place, exchange = request_order(commit.exchange_id)
     return commit.done_ns, commit.ts, commit.request_packet or 0, place, exchange, commit.committed_offset
+
+
+def request_order(exchange_id: str | None) -> tuple[int, str]:
+    """Sort key of requests of one packet: the place in the stream, with which the id of a message ends, then the id."""
+    tail = re.search(r"(\d+)$", exchange_id or "")
+    return int(tail[1]) if tail else 0, exchange_id or ""
 
 
 def racing(first: Commit, second: Commit) -> bool:
