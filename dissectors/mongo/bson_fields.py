@@ -150,6 +150,20 @@ def first_fields(data: bytes, start: int, end: int, most: int) -> int:
     return most
 
 
+def field(data: bytes, start: int, end: int, name: bytes, most: int) -> Span | None:
+    """The field of that name among the first `most` of the document from `start` to `end`; None of a broken one."""
+    at, last = start + 4, end - 1
+    for _ in range(most):
+        value = data.find(0, at + 1, last) + 1 if at < last else 0
+        length = value_size(data, data[at], value, last) if value else _NO_ROOM
+        if length < 0 or value + length > last:
+            return None
+        if data[at + 1 : value - 1] == name:
+            return data[at], value, value + length
+        at = value + length
+    return None
+
+
 _NO_ROOM, _NOT_ENDED, _NO_SUCH_TYPE = -1, -2, -3
 _REASONS = {
     _NO_ROOM: "a value ends early",

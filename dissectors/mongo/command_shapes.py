@@ -21,6 +21,7 @@ from dissectors.mongo.bson_fields import (
     boolean,
     document,
     element_spans,
+    field,
     inner,
     integer,
     text,
@@ -34,6 +35,8 @@ from dissectors.mongo.rows import Facts
 MAX_STATEMENTS = 50
 # Documents of an insert whose ids are told.
 MAX_IDS = 100
+# Fields of such a document among which its id is looked for: most drivers put it first, Node's puts it last.
+MAX_FIELDS = 64
 # What an _id in a filter may be without asking for that very value.
 _NOT_EQUAL = (DOCUMENT, REGEX)
 # Characters of a text whose digest is remembered.
@@ -71,6 +74,17 @@ def id_digest(data: bytes, start: int, end: int) -> tuple[int, int, int] | None:
     if size < 0 or behind >= end:
         return None
     return data[start + 4], zlib.crc32(memoryview(data)[value:behind], data[start + 4]), behind
+
+
+def _id_of_document(data: bytes, start: int, end: int) -> int | None:
+    """32 bits of the _id of a document to insert, wherever it stands in it; None: it has none, or not soon."""
+    first = id_digest(data, start, end)
+    if first is not None:
+        return first[1]
+    if data.find(b"_id\0", start, end) < 0:
+        return None
+    span = field(data, start, end, b"_id", MAX_FIELDS)
+    return None if span is None else zlib.crc32(memoryview(data)[span[1] : span[2]], span[0])
 
 
 def add_shape(facts: Facts, name: str, fields: Fields, message: Message) -> None:
@@ -137,8 +151,8 @@ def _add_statements(facts: Facts, name: str, key: bytes, fields: Fields, message
         start, end = sequence.start, sequence.end
     if name == "insert":
         places = [(one[1], one[2]) for one in spans[:MAX_IDS]] if spans else _document_places(data, start, end)
-        found = [one for place in places if (one := id_digest(data, *place)) is not None]
-        facts["document_ids"] = [digest for _, digest, _ in found] or None
+        found = [one for place in places if (one := _id_of_document(data, *place)) is not None]
+        facts["document_ids"] = found or None
         return
     facts["literals_id"] = literals_id(data, start, end)
     if spans:

@@ -17,6 +17,9 @@ How it decides
 False alarms
     A document that somebody out of the capture, or an index that lets documents expire, deleted at once.
 
+What it cannot tell
+    Whether a document was there where its _id stands behind more than 64 other fields.
+
 References
     MongoDB manual: read preference, causal consistency and read and write concerns, replication lag.
 """

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dissectors.mongo.bson_fields import ARRAY, DOCUMENT, Span, document
-from dissectors.mongo.command_shapes import query_shape
+from dissectors.mongo.command_shapes import MAX_FIELDS, query_shape
 from dissectors.mongo.shapes import filter_shape, order_shape, pipeline_shape, projection_shape, update_shape
 from tests.dissectors.mongo.wire import Wire
 from tests.support.mongo_messages import op_msg
@@ -189,6 +189,25 @@ def test_an_insert_and_a_find_by_id_have_the_same_digest(value: Any) -> None:
     for made in (document_ids({"insert": "a", "documents": documents}),
                  document_ids({"insert": "a"}, documents=documents)):  # fmt: skip
         assert made[0] == found[0] != made[1]
+
+
+@pytest.mark.parametrize(
+    "inserted",
+    [
+        pytest.param({"shelf": 3, "_id": 7}, id="last, as Node's driver adds it"),
+        pytest.param({"a": {"_id": 8}, "x_id": 9, "_id": 7, "z": 1}, id="another one inside, and a longer name"),
+    ],
+)
+def test_an_id_that_does_not_stand_first_is_told_too(inserted: dict[str, Any]) -> None:
+    found = document_ids({"find": "a", "filter": {"_id": 7}})
+    assert document_ids({"insert": "a", "documents": [inserted]}) == found
+    assert document_ids({"insert": "a"}, documents=[inserted]) == found
+
+
+def test_an_id_inside_or_behind_very_many_fields_is_not_looked_for() -> None:
+    many = {f"f{number}": number for number in range(MAX_FIELDS)}
+    for inserted in ({"a": {"_id": 7}, "b": [{"_id": 7}]}, {**many, "_id": 7}):
+        assert document_ids({"insert": "a", "documents": [inserted]}) is None
 
 
 @pytest.mark.parametrize("filter_", [{}, {"x": 1}, {"_id": {"$in": [7]}}, {"_id": 7, "x": 1}, {"x": 1, "_id": 7}])
