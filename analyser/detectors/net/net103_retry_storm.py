@@ -15,14 +15,17 @@ How it decides
 
     Behind one address (NAT, a proxy) there may be several clients. A refused SYN has no client id: where several ids
     had connections from this address at that time, each attempt is taken for one of theirs in turn, so that the pause
-    of each is so many times longer (the mean where they try in step). Logins and CONNECTs of clients that stay below
-    the limit are put together: of three clients or more with three attempts or more each those that do not wait, by
-    their own pauses; of those with fewer (a client id made anew for each attempt) all, where the pauses are even (nine
-    in ten at most twice the median), as those of one program are and those of a fleet that comes back are mostly not:
-    that is info with low confidence. What a whole fleet does when a server is back is NET104's.
+    of each is the time until as many attempts later as there are ids. A connection that shows no id (it began before
+    the capture, or is encrypted) may be one more client's; those of MongoDB together are one, as a pool. Logins and
+    CONNECTs of clients that stay below the limit are put together: of three clients or more with three attempts or more
+    each those that do not wait, by their own pauses; of those with fewer (a client id made anew for each attempt) all,
+    where the pauses are even (nine in ten at most twice the median), as those of one program are and those of a fleet
+    that comes back are mostly not: that is info with low confidence. What a whole fleet does when a server is back is
+    NET104's.
 
 False alarms
-    Several clients behind one address that were never seen connected, each of which waits as it should. A port scanner.
+    Several clients behind one address of which no connection is in the capture, each of which waits as it should. A
+    port scanner.
 
 What it cannot tell
     Which of several clients behind one address it was, where none of them was ever connected in the capture. Logins
@@ -57,7 +60,16 @@ _OWN_PAUSES = 3
 _SEVERAL = 3
 # Who was connected so long before, or was so soon after, is one of those who try.
 _BESIDE_NS = 10 * NS_PER_S
+# One client has many connections.
+_POOLED = "mongo"
 _SASL = "command IN ('saslStart', 'saslContinue', 'authenticate')"
+
+
+class _Behind(NamedTuple):
+    """Who is behind an address. ids: those that are known; clients: how many there may be."""
+
+    ids: Sequence[str] = ()
+    clients: int = 1
 
 
 class _Attempts(NamedTuple):
@@ -98,10 +110,8 @@ def detect(
         clients = _by_client(rows, kind)
         found: list[Finding] = []
         for attempts in clients:
-            behind = _ids_behind(rows, attempts, names) if kind.table == "flows" else []
-            pause = _pause(attempts, growth_below)
-            if len(behind) > 1:
-                pause = max(pause, _mean_pause(attempts)) * len(behind)
+            behind = _behind(rows, attempts, names) if kind.table == "flows" else _Behind()
+            pause = _pause(attempts, growth_below, behind.clients)
             if len(attempts) >= attempts_least and pause < pause_s:
                 found.append(_finding(attempts, kind, pause, behind))
         if not found and kind.name is not None:
@@ -126,7 +136,8 @@ def _together(
 
 def _of_several(clients: Sequence[Sequence[Row]], kind: _Attempts, pause: float, *, is_once: bool = False) -> Finding:
     names = dict.fromkeys(str(rows[0]["name"]) for rows in clients if rows[0]["name"])
-    return _finding(_in_time(row for rows in clients for row in rows), kind, pause, list(names), is_once=is_once)
+    behind = _Behind(list(names), len(names))
+    return _finding(_in_time(row for rows in clients for row in rows), kind, pause, behind, is_once=is_once)
 
 
 def _in_time(rows: Iterable[Row]) -> list[Row]:
@@ -146,16 +157,20 @@ def _by_client(rows: Sequence[Row], kind: _Attempts) -> list[list[Row]]:
     return [_in_time(attempts) for attempts in clients.values()]
 
 
-def _ids_behind(flows: Sequence[Row], attempts: Sequence[Row], names: Mapping[str, str]) -> list[str]:
+def _behind(flows: Sequence[Row], attempts: Sequence[Row], names: Mapping[str, str]) -> _Behind:
     """Clients that were connected from this address when the refusals began, else those that came back behind them."""
     first, last = attempts[0]["ts_begin"], attempts[-1]["ts_begin"]
-    known = [row for row in flows if row["flow_id"] in names]
-    before = [row for row in known if row["ts_first"] < first and row["ts_last"] >= first - _BESIDE_NS]
+    there = [row for row in flows if row["handshake"] in (None, "complete")]
+    before = [row for row in there if row["ts_first"] < first and row["ts_last"] >= first - _BESIDE_NS]
     after = [
-        row for row in known
+        row for row in there
         if last < row["ts_first"] <= last + _BESIDE_NS and row["ts_last"] - row["ts_first"] >= _BESIDE_NS // 2
     ]  # fmt: skip
-    return sorted({names[row["flow_id"]] for row in before or after})
+    ids = [sorted({names[row["flow_id"]] for row in rows if row["flow_id"] in names}) for rows in (before, after)]
+    nameless = [row["protocol"] for row in before or after if row["flow_id"] not in names]
+    pools = nameless.count(_POOLED)
+    clients = len(ids[0] if before else ids[1]) + len(nameless) - max(pools - 1, 0)
+    return _Behind(ids[0] or ids[1], max(clients, 1))
 
 
 def _even(rows: Sequence[Row]) -> bool:
@@ -164,24 +179,19 @@ def _even(rows: Sequence[Row]) -> bool:
     return bool(pauses[len(pauses) * 9 // 10] <= 2 * median(pauses))
 
 
-def _pause(rows: Sequence[Row], growth_below: float) -> float:
-    """The median pause in s; for ever where pauses grow, or where there is none."""
-    if len(rows) < 2:
+def _pause(rows: Sequence[Row], growth_below: float, clients: int = 1) -> float:
+    """The median pause of each client in s, if they try in turn; for ever where pauses grow, or where there is none."""
+    pauses = [
+        (later["ts_begin"] - row["ts_begin"]) / NS_PER_S for row, later in zip(rows, rows[clients:], strict=False)
+    ]
+    if not pauses:
         return math.inf
-    pauses = [(second["ts_begin"] - first["ts_begin"]) / NS_PER_S for first, second in pairwise(rows)]
     third = max(len(pauses) // 3, 1)
     first, last = median(pauses[:third]), median(pauses[-third:])
     return median(pauses) if last < growth_below * max(first, 0.001) else math.inf
 
 
-def _mean_pause(rows: Sequence[Row]) -> float:
-    """In s: clients that try in step have hardly any pause between them in the median."""
-    return float((rows[-1]["ts_begin"] - rows[0]["ts_begin"]) / NS_PER_S / max(len(rows) - 1, 1))
-
-
-def _finding(
-    rows: Sequence[Row], kind: _Attempts, pause: float, behind: Sequence[str] = (), *, is_once: bool = False
-) -> Finding:
+def _finding(rows: Sequence[Row], kind: _Attempts, pause: float, behind: _Behind, *, is_once: bool = False) -> Finding:
     """behind: the clients, where there are several at this address. is_once: each of them tried once or twice."""
     first, last = rows[0], rows[-1]
     server = server_text(first)
@@ -189,9 +199,11 @@ def _finding(
     name = first["name"] or next((row["client_id"] for row in rows if row.get("client_id")), None)
     user = next((row["user_name"] for row in rows if row["user_name"]), None)
     address = first["client_address"] or "(unknown address)"
-    if len(behind) > 1:
-        shown = names_text([printable(one, 60) for one in behind], 4)
-        who, tries, name = f"{len(behind)} client ids at {address} ({shown})", "try", None
+    if behind.clients > 1:
+        shown = names_text([printable(one, 60) for one in behind.ids], 4)
+        are_known = len(behind.ids) == behind.clients
+        many = f"{behind.clients} client ids" if are_known else f"Up to {behind.clients} clients"
+        who, tries, name = f"{many} at {address}{f' ({shown})' if shown else ''}", "try", None
     else:
         who = f"Client {printable(name, 120)} at {address}" if name else f"A client at {address}"
         tries = "tries"
@@ -224,7 +236,7 @@ def _finding(
             "requests_refused": len(rows),
             "clients": [
                 {"address": first["client_address"], "client_id": one}
-                for one in (behind[:20] if len(behind) > 1 else [name])
+                for one in (behind.ids[:20] if behind.clients > 1 else [name])
             ],
         },
     )
@@ -251,7 +263,7 @@ DETECTOR = Detector(
     severity="warning",
     confidence="high",
     reads={
-        "flows": ("ts_first", "ts_last", "flow_id", "handshake", "file", "first_packet"),
+        "flows": ("ts_first", "ts_last", "flow_id", "protocol", "handshake", "file", "first_packet"),
         LOGINS: ("ts", "exchange_id", "client_id", "flow_id", "user_name"),
         "mqtt_connections": ("ts", "exchange_id", "client_id", "flow_id", "user_name", "file", "packet"),
         "mongo_commands": ("ts", "exchange_id", "app_name", "flow_id", "user_name", "status", "file", "request_packet"),

@@ -131,6 +131,24 @@ def behind_one_address(attempts: int, pause_s: float, ids: int = 4) -> dict[str,
     return {"flows": [*connected, *refusals(attempts, pause_s)], "exchanges": names}
 
 
+def drifting_apart(rounds: int, pause_s: float, clients: int = 4) -> dict[str, list[Row]]:
+    """The same of clients that begin in step and are spread over their pause at the end."""
+    rows = behind_one_address(rounds * clients, 1.0, clients)
+    away = rounds * clients
+    tried = [
+        row | {"ts_first": at(pause_s * (place // clients + (place % clients) / clients * place / away))}
+        for place, row in enumerate(rows["flows"][clients:])
+    ]
+    return rows | {"flows": [*rows["flows"][:clients], *tried]}
+
+
+def behind_one_address_cut(attempts: int, pause_s: float, **connected: Any) -> dict[str, list[Row]]:
+    """The same in a capture that begins late: of their connections only the first shows whose it is."""
+    rows = behind_one_address(attempts, pause_s)
+    flows = [row | connected | {"handshake": None} if row["ts_first"] < at(0) else row for row in rows["flows"]]
+    return {"flows": flows, "exchanges": rows["exchanges"][:1]}
+
+
 def ids_made_anew(count: int, pause_s: float, spread: float = 0.0) -> list[Row]:
     """Refused CONNECTs with a client id for each. spread: 0 of one program, 1 of a fleet that comes by chance."""
     draw, found, seconds = Random(count), [], 0.0
@@ -196,6 +214,18 @@ NET_FIRES: list[Scenario] = [
         "four clients behind one address that do not wait", "NET103", behind_one_address(80, 0.05),
         frozenset({("NET103", "warning"), ("TCP104", "info")}),
     ),
+    Scenario(
+        "four clients behind one address that try in step first, and then in turn", "NET103", drifting_apart(30, 0.2),
+        frozenset({("NET103", "warning"), ("TCP104", "info")}),
+    ),
+    Scenario(
+        "one of four clients behind one address is known, and none waits", "NET103", behind_one_address_cut(80, 0.05),
+        frozenset({("NET103", "warning"), ("TCP104", "info")}),
+    ),
+    Scenario(
+        "four connections of MongoDB that may be one program's", "NET103",
+        behind_one_address_cut(80, 0.2, protocol="mongo"), frozenset({("NET103", "warning"), ("TCP104", "warning")}),
+    ),
     fires("NET103", "info", "a client id made anew for each attempt", mqtt_connections=ids_made_anew(40, 0.2)),
     fires("NET103", "warning", "a device that may not connect", mqtt_connections=refused_connects(40, 0.2)),
     fires("NET103", "warning", "a wrong password of MongoDB", mongo_commands=wrong_passwords(25, 0.3)),
@@ -230,6 +260,13 @@ NET_NEAR_MISSES: list[Scenario] = [
     silent(
         "NET103", "four clients behind one address, each of which waits more than a second", ("TCP104", "warning"),
         **behind_one_address(80, 0.3),
+    ),
+    silent(
+        "NET103", "four clients in step that wait", ("TCP104", "warning"), **drifting_apart(30, 0.9),
+    ),
+    silent(
+        "NET103", "one of four clients behind one address is known, and each waits", ("TCP104", "warning"),
+        **behind_one_address_cut(80, 0.3),
     ),
     silent("NET103", "devices that come back, each once", mqtt_connections=ids_made_anew(40, 0.2, 1)),
     silent("NET103", "devices behind one address, each with pauses", mqtt_connections=[
