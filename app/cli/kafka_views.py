@@ -1,4 +1,4 @@
-"""`wirewitness groups`, `topics`, `brokers` and `clients`: Kafka as the wire shows it. In: captures; out: rows.
+"""`wirewitness groups`, `topics`, `brokers` (Kafka's) and `clients` (of all protocols). In: captures; out: rows.
 
 Each command has views (reports/questions/kafka_views.py): one without an option, the others by a flag of their name.
 """
@@ -156,7 +156,9 @@ _CLIENTS = _Command(
         "transactions": "Transactions: whose, how long open, how they ended.",
         _OVER_TIME: "Requests, errors and latency of each client, by time.",
     },
-    """Show Kafka's clients: library and version, connections, requests, errors, latency in ms.
+    """Show clients of all protocols: library and version, connections, requests, errors, latency in ms.
+
+    CLIENT ID is the application's name in MongoDB. MQTT names no library; VERSION is that of the protocol there.
 
     ERRORS are answers with an error. NO ANSWER, here and in reports, are requests that got none although one was due:
     not those that a client leaves behind when it goes, that the capture ends within 30 s of, or whose connection lacks
@@ -170,7 +172,7 @@ _CLIENTS = _Command(
       wirewitness clients incident.pcapng --versions
       wirewitness clients incident.pcapng --transactions --client payouts-1
       wirewitness clients incident.pcapng --over-time --client billing-a""",
-    "No Kafka client sent a request.",
+    "No client was seen to do that.",
 )  # fmt: skip
 
 

@@ -135,15 +135,18 @@ ADMIN_CHANGES = "select * from kafka_admin_changes"
 CLIENTS = f"""
     with named as (
         select flow_id, max(software_name) as software_name, max(software_version) as software_version
-        from kafka_api_versions where software_name is not null group by flow_id)
-    select e.client_id, e.client_address, max(n.software_name) as software_name,
+        from (select flow_id, software_name, software_version from kafka_api_versions union all
+              select flow_id, driver, driver_version from mongo_commands union all
+              select flow_id, null, version from mqtt_connections)
+        group by flow_id)
+    select e.client_id, e.client_address, e.protocol, max(n.software_name) as software_name,
            max(n.software_version) as software_version, count(distinct e.flow_id) as connections,
            count(*) as exchanges, count(*) filter (e.status = 'error') as errors,
            count(*) filter (e.{IS_UNANSWERED}) as unanswered,
            quantile_cont({UNAWAITED_MS}, 0.5) as median_ms,
            quantile_cont({UNAWAITED_MS}, 0.99) as p99_ms,
            min(e.ts) as ts_first, max(e.ts) as ts_last
-    from exchanges e left join named n using (flow_id) where e.protocol = 'kafka' group by all"""
+    from exchanges e left join named n using (flow_id) group by all"""
 
 API_VERSIONS = """
     select operation, version, count(*) as exchanges, count(distinct (client_address, client_id)) as clients,

@@ -1,4 +1,4 @@
-"""Kafka's groups, topics, brokers and clients, each seen in a few ways. In: a view and what to choose; out: a SELECT.
+"""Kafka's groups, topics and brokers, and clients of all protocols. In: a view and what to choose; out: a SELECT.
 
 A view is a SELECT over the selected rows and the columns that people are shown of it. `over_time` views have bins of
 one width, whole multiples of it since 1970, with the bin's start as `ts`.
@@ -123,7 +123,7 @@ _REQUESTS = f"""
            count(*) filter ({IS_UNANSWERED}) as unanswered,
            quantile_cont({UNAWAITED_MS}, 0.5) as median_ms,
            quantile_cont({UNAWAITED_MS}, 0.99) as p99_ms
-    from exchanges where protocol = 'kafka' group by all"""
+    from exchanges where {{where}} group by all"""
 
 _TIME = (Column("ts", "Time", "time"),)
 _TRAFFIC = (
@@ -299,16 +299,18 @@ _BROKERS = {
         ),
     ),
     OVER_TIME: KafkaView(
-        ("exchanges", "flows"), _REQUESTS.format(who="server_address, server_port"),
+        ("exchanges", "flows"), _REQUESTS.format(who="server_address, server_port", where="protocol = 'kafka'"),
         "server_address, server_port, cluster_id, ts",
         (*_TIME, *_TRAFFIC), ("{} port {}", ("server_address", "server_port")),
     ),
 }  # fmt: skip
 _CLIENTS = {
     "": KafkaView(
-        ("exchanges", "flows", "kafka_api_versions"), CLIENTS, "exchanges desc, client_id, client_address",
+        ("exchanges", "flows", "kafka_api_versions", "mongo_commands", "mqtt_connections"), CLIENTS,
+        "exchanges desc, client_id, client_address, protocol",
         (
-            *_CLIENT, Column("software_name", "Library"), Column("software_version", "Version"), *_TRAFFIC,
+            *_CLIENT, Column("protocol", "Protocol", only=TEXT, spare=1), Column("software_name", "Library"),
+            Column("software_version", "Version"), *_TRAFFIC,
             *_FIRST_AND_LAST,
         ),
     ),
@@ -331,8 +333,8 @@ _CLIENTS = {
         ("{}: {} at {}", ("transactional_id", "client_id", "client_address")),
     ),
     OVER_TIME: KafkaView(
-        ("exchanges", "flows"), _REQUESTS.format(who="client_id, client_address"),
-        "client_id, client_address, cluster_id, ts",
+        ("exchanges", "flows"), _REQUESTS.format(who="client_id, client_address, protocol", where="true"),
+        "client_id, client_address, protocol, cluster_id, ts",
         (*_TIME, *_TRAFFIC), ("{} at {}", ("client_id", "client_address")),
     ),
 }  # fmt: skip

@@ -114,6 +114,23 @@ def test_moved_records_are_the_sum_over_time() -> None:
     assert set(moved) == {"payments", "orders", "shipments"}
 
 
+@pytest.mark.parametrize(
+    ("sample", "client_id", "known"),
+    [
+        ("mqtt_qos2_stuck", "ledger-5", ("mqtt", "", "5.0", "1")),
+        ("mongo_shapes_and_errors", "pymongo-report", ("mongo", "PyMongo|c", "4.20.0", "2")),
+    ],
+)
+def test_clients_of_every_protocol(sample: str, client_id: str, known: tuple[str, ...]) -> None:
+    columns = ("protocol", "software_name", "software_version", "connections")
+    capture = str(SAMPLES / f"{sample}.pcapng")
+    found = list(csv.DictReader(io.StringIO(run("clients", "--format", "csv", capture=capture).stdout)))
+    assert [tuple(row[name] for name in columns) for row in found if row["client_id"] == client_id] == [known]
+    assert f"{client_id} at " in run("clients", "--over-time", "--client", client_id, capture=capture).stdout
+    shown = run("clients", capture=capture).stdout.splitlines()
+    assert shown[0].split()[:3] == ["CLIENT", "ID", "ADDRESS"]
+
+
 def test_clients_tell_their_library() -> None:
     found = {row["client_id"]: (row["software_name"], row["software_version"]) for row in rows("clients")}
     assert found["ledger-b"] == ("sarama", "v1.61.1")

@@ -14,8 +14,9 @@ def show(view: View) -> None:
     """The page."""
     heading("Kafka clients")
     clients, versions = VIEWS["clients"][""], VIEWS["clients"]["versions"]
+    of_kafka = f"select * from ({clients.sql}) where protocol = 'kafka'"
     paged_table(
-        view.source, "clients", clients.sql, clients.on_page, order="-exchanges", noun="client",
+        view.source, "clients", of_kafka, clients.on_page, order="-exchanges", noun="client",
         search=("client_id", "client_address", "software_name"),
     )  # fmt: skip
     st.subheader("API versions in use", anchor=False)
