@@ -131,7 +131,13 @@ def _likeness(member: _Member, committers: frozenset[tuple[Any, ...]]) -> tuple[
         return (*of, committers)
     if group is not None:
         return (*of, code)
-    return (*of, code, member.facts.culprits[:1] or frozenset(member.facts.of_kind("server")))
+    return (*of, code, _kind(member), member.facts.culprits[:1] or frozenset(member.facts.of_kind("server")))
+
+
+def _kind(member: _Member) -> str | None:
+    """What kind of trouble it is, where rules that accuse one client tell several: each is another cause."""
+    kind = member.numbers.get("kind")
+    return kind if isinstance(kind, str) and member.row["code"].startswith(_TOLD_BY_CLIENT) else None
 
 
 def _put_together(members: list[_Member]) -> _Alike:
@@ -244,7 +250,7 @@ def _trouble(one: _Alike) -> tuple[Any, ...]:
     worst, cause = one.members[0], id(one.cause)
     if worst.facts.committers or worst.numbers.get("group") is not None:
         return cause, id(one)
-    return cause, str(one.cluster), one.code
+    return cause, str(one.cluster), one.code, _kind(worst)
 
 
 def _joined(alike: list[_Alike]) -> list[_Alike]:

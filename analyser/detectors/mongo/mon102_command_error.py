@@ -160,7 +160,6 @@ def _finding(errors: list[_Error], severity: Severity, retried: int) -> Finding:
         next_step=first.group.next_step,
         numbers={
             "code_name": first.name,
-            "group": first.group.name,
             "kind": first.group.name,
             "count": len(rows),
             "requests_refused": len(rows) - retried,

@@ -104,6 +104,16 @@ def test_clients_that_suffer_from_one_cause_each_are_one_part_of_one_story() -> 
     assert [one.split()[1] for one in story] == ["MQT104"] * 3 + ["MQT103"] * 3 + ["MQT114"] * 3
 
 
+def test_two_kinds_of_trouble_of_one_client_are_two_stories() -> None:
+    who: Row = {"address": "10.0.0.1", "client_id": "shop"}
+    rows = [
+        of("lost", "MON102", kind="not primary", requests_refused=9, **who),
+        of("doubled", "MON102", kind="duplicate key", requests_refused=3, **who),
+        of("doubled again", "MON102", kind="duplicate key", requests_refused=2, **who),
+    ]
+    assert told(*rows) == [["lost"], ["doubled", "doubled again"]]
+
+
 def test_of_many_clients_those_with_another_cause_are_told_elsewhere() -> None:
     refused = [of("down", "TCP104", server="10.0.0.2:27017")]
     churn = [client(f"c{n}", "MON107", server=f"10.0.0.{2 + n % 2}:27017", requests_refused=9 - n) for n in range(8)]
