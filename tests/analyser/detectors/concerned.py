@@ -11,8 +11,7 @@ from collections.abc import Iterable, Iterator
 import duckdb
 import pandas as pd
 
-from analyser.context.stage import Stage
-from analyser.context.stages import STAGES
+from analyser.context.stages import STAGES, Stage
 from analyser.detectors import DETECTORS, running
 from analyser.detectors.asked import asked
 from analyser.detectors.cut import Key, cut
