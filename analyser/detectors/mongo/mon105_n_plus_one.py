@@ -17,8 +17,9 @@ How it decides
     make at least half (share_least) of what the application did in that time. Or as a burst over a pool, behind one
     list of as many documents. For batches: at least 20 getMores for each query that opened a cursor (get_mores_least)
     on one connection and collection, which brought at most 10 documents (small_batch) each on average. Cursors that
-    wait for news (tailable, change streams) are left out, and so are queries of a shape that the same host also sent
-    on connections whose beginning was not seen: nobody knows whose they are, nor what else was under way.
+    wait for news (tailable, change streams) are left out, and so are queries of a shape that one host sent both on
+    connections of a known application and on others whose beginning is not in the capture: nobody knows whose these
+    are, nor what else was under way.
 
 False alarms
     A service with one connection whose only work is to look up one document at a time, always busy.
@@ -197,11 +198,12 @@ def _more(connections: int) -> str:
     return "" if connections == 1 else f" {count(connections - 1, 'more connection')} did the same."
 
 
-# Commands of an application of which other connections may not be known to be its own.
-_KNOWN_IN_PART = """coalesce(coalesce(app_name, driver) IS NOT NULL
-    AND (server_address, server_port, client_address, shape_id) IN (
+# Queries of a shape that a host sent on connections of which some tell their application and others do not.
+_TELLS = "coalesce(app_name, driver) IS NOT NULL"
+_KNOWN_IN_PART = f"""coalesce((server_address, server_port, client_address, shape_id) IN (
         SELECT (server_address, server_port, client_address, shape_id) FROM mongo_commands
-        WHERE app_name IS NULL AND driver IS NULL AND shape_id IS NOT NULL), false)"""
+        WHERE shape_id IS NOT NULL GROUP BY server_address, server_port, client_address, shape_id
+        HAVING bool_or({_TELLS}) AND NOT bool_and({_TELLS})), false)"""
 
 DETECTOR = Detector(
     code="MON105",

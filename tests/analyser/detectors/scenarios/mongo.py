@@ -311,6 +311,14 @@ MONGO_NEAR_MISSES: list[Scenario] = [
         "one of many shapes on a busy connection",
         **alone(*run(25), *(command(1 + n / 300, shape_id=f"s{n % 7}") for n in range(72))),
     ),
+    silent(
+        "MON105",
+        "a connection whose hello is not in the capture, beside those of the application that asks the same",
+        **alone(
+            *(row | {"app_name": None, "driver": None} for row in run(25)),
+            *(command(0.5 + n, flow="b", literals_id=f"{n:08x}", shape_id=run(1)[0]["shape_id"]) for n in range(5)),
+        ),
+    ),
     silent("MON105", "good batches", **alone(*small_batches(40, documents_returned=101))),
     silent(
         "MON105",
