@@ -6,7 +6,7 @@ of nanoseconds. Out: key and frames of one partition after the other. Memory hol
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import pairwise
 from typing import Any, NamedTuple
@@ -36,11 +36,13 @@ def cut(
     key: Key | None = None
     held: dict[str, list[_RowRange]] = {}
     rows = 0
+    # Made once: where most partitions have rows of few of the tables, making them anew takes longer than the rule.
+    without_rows = {table: empty(detector, table) for table in detector.reads}
     for batch in batches:
         for piece_key, table, piece in _pieces(batch, detector):
             if piece_key != key:
                 if key is not None and rows <= most_rows:
-                    yield key, _frames(held, detector)
+                    yield key, _frames(held, without_rows)
                 key, rows = piece_key, 0
             if rows <= most_rows < rows + len(piece):
                 held = {}
@@ -49,7 +51,7 @@ def cut(
             if rows <= most_rows:
                 held.setdefault(table, []).append(piece)
     if key is not None and rows <= most_rows:
-        yield key, _frames(held, detector)
+        yield key, _frames(held, without_rows)
 
 
 class _Rows:
@@ -125,16 +127,16 @@ def _run_starts(batch: pa.RecordBatch, names: Sequence[str]) -> list[int]:
     return np.flatnonzero(changed).tolist()
 
 
-def _frames(held: dict[str, list[_RowRange]], detector: Detector) -> dict[str, pd.DataFrame]:
-    """One frame per table, the pieces of each put together; empty ones for tables without rows.
+def _frames(held: dict[str, list[_RowRange]], without_rows: Mapping[str, pd.DataFrame]) -> dict[str, pd.DataFrame]:
+    """One frame per table, the pieces of each put together; tables without rows have the one of `without_rows`.
 
     The pieces are let go: a large partition lies in memory once while it is looked at.
     """
     frames: dict[str, pd.DataFrame] = {}
-    for table in detector.reads:
+    for table, nothing in without_rows.items():
         pieces = held.pop(table, None)
         if not pieces:
-            frames[table] = empty(detector, table)
+            frames[table] = nothing
             continue
         if len(pieces) == 1:
             rows, start, end = pieces[0]

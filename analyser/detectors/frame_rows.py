@@ -30,5 +30,7 @@ def first_value(frame: pd.DataFrame, column: str) -> Any:
 
 def rows_of(frame: pd.DataFrame) -> list[Row]:
     """One dict per row."""
+    if frame.empty:  # most partitions have no rows of some table
+        return []
     columns = {str(name): values(frame[name]) for name in frame.columns}
     return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]

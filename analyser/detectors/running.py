@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 
 import duckdb
 import pyarrow as pa
@@ -23,19 +24,33 @@ from analyser.detectors.places import located
 BATCH_ROWS = 16_384
 # Rows of one partition take up to half a KiB each in pandas, twice while they are put together.
 MOST_PARTITION_ROWS = 1_000_000
+# Nobody reads more of one rule, and each takes some milliseconds; 100 bytes of a capture can be made to give one.
+MOST_FINDINGS = 2_000
 # Where memory does not suffice for a 32nd of them, it is short for other reasons; each attempt reads all parts.
 _FEWEST_BUCKETS = BUCKETS // 32
 _SUSPECTS = "wirewitness_suspects"
 _UNREADABLE = (duckdb.Error, pa.ArrowException, OSError)
 
 
-class PartitionTooLarge(Exception):
+class NotLookedAt(Exception):
+    """Something was not looked at because of a limit. what: where no key tells it."""
+
+    what = "the capture"
+
+
+class PartitionTooLarge(NotLookedAt):
     """A partition has more rows than memory is planned for; it was not looked at."""
+
+
+class TooManyFindings(NotLookedAt):
+    """A detector has as many findings as one may have; what lies behind the last one's partition was not looked at."""
+
+    what = "the rest of the capture"
 
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """A detector that could not look at one partition: it broke, or there were too many rows (PartitionTooLarge)."""
+    """A detector that could not look at one partition, or at more than some: it broke, or reached a limit."""
 
     code: str
     key: Key
@@ -44,7 +59,7 @@ class Failure:
     @property
     def is_own_fault(self) -> bool:
         """It broke: never the capture's fault."""
-        return not isinstance(self.error, PartitionTooLarge)
+        return not isinstance(self.error, NotLookedAt)
 
 
 def run(
@@ -128,21 +143,31 @@ def detect_sorted(
     failures: list[Failure] | None = None,
     most_rows: int = MOST_PARTITION_ROWS,
 ) -> Iterator[Finding]:
-    """Findings from rows that are selected by `selection_sql` and sorted by `sorted_by`. Failures as in `run`."""
+    """Findings from rows that are selected by `selection_sql` and sorted by `sorted_by`. Failures as in `run`.
+
+    It ends where there would be more than MOST_FINDINGS (TooManyFindings).
+    """
 
     def too_large(key: Key) -> None:
         error = PartitionTooLarge(f"more than {most_rows:,} rows belong together")
         _failed(failures, Failure(detector.code, key, error))
 
+    room = MOST_FINDINGS
     for key, frames in cut(batches, detector, most_rows, too_large):
-        found = _findings(detector, key, frames, failures)
+        found = _findings(detector, key, frames, failures, room + 1)
         del frames  # else they are held while the next ones are put together
-        yield from found
+        yield from found[:room]
+        if len(found) > room:
+            _failed(failures, Failure(detector.code, (), TooManyFindings(f"it has {MOST_FINDINGS:,} findings already")))
+            return
+        room -= len(found)
 
 
-def _findings(detector: Detector, key: Key, frames: Frames, failures: list[Failure] | None) -> Sequence[Finding]:
+def _findings(
+    detector: Detector, key: Key, frames: Frames, failures: list[Failure] | None, most: int
+) -> Sequence[Finding]:
     try:
-        return list(detector.detect(frames))
+        return list(islice(detector.detect(frames), most))
     except Exception as error:
         _failed(failures, Failure(detector.code, key, error))
         return ()

@@ -210,5 +210,10 @@ def _clusters(analysis: Analysis) -> dict[str, str]:
 
 
 def broken_rules(analysis: Analysis) -> list[str]:
-    """A line for each rule that failed."""
-    return [f"detector {failure.code} broke: {failure.error!r}" for failure in analysis.failures]
+    """A line for each rule that failed, or that a limit ended."""
+    return [
+        f"detector {failure.code} broke: {failure.error!r}"
+        if failure.is_own_fault
+        else f"detector {failure.code} did not look at everything: {failure.error}"
+        for failure in analysis.failures
+    ]

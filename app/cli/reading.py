@@ -64,12 +64,13 @@ def complain_of_failure(failure: Failure) -> None:
     """Says what a detector could not look at."""
     from analyser.detectors import DETECTORS
     from analyser.detectors.findings import subject_text
+    from analyser.detectors.running import NotLookedAt
 
-    if failure.is_own_fault:
-        complain(f"detector {failure.code} broke and may have missed findings, please report it: {failure.error!r}")
-    else:
+    if isinstance(failure.error, NotLookedAt):
         about = subject_text(**dict(zip(DETECTORS[failure.code].partition_by, failure.key, strict=False)))
-        complain(f"detector {failure.code} did not look at {about or 'the capture'}: {failure.error}")
+        complain(f"detector {failure.code} did not look at {about or failure.error.what}: {failure.error}")
+    else:
+        complain(f"detector {failure.code} broke and may have missed findings, please report it: {failure.error!r}")
 
 
 def report_inputs(analysis: Analysis, *, quiet: bool) -> None:

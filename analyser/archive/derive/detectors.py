@@ -25,7 +25,7 @@ from analyser.detectors.detector import Detector
 from analyser.detectors.findings import Finding, findings_table, stories_table, table_rows
 from analyser.detectors.partition_sql import ALL_BUCKETS, bucket_sql, selection_sql
 from analyser.detectors.places import MESSAGES
-from analyser.detectors.running import MOST_PARTITION_ROWS, Failure, PartitionTooLarge, found_in
+from analyser.detectors.running import MOST_PARTITION_ROWS, Failure, PartitionTooLarge, TooManyFindings, found_in
 from analyser.registry.queries import literal, name_list
 from analyser.registry.tables import TABLES, arrow_schema
 
@@ -55,6 +55,9 @@ class Detected(NamedTuple):
 
 class DetectorBroke(Exception):
     """A detector raised on a worker; the text is what it raised."""
+
+
+_LIMITS = {kind.__name__: kind for kind in (PartitionTooLarge, TooManyFindings)}
 
 
 class _Unit(NamedTuple):
@@ -239,10 +242,10 @@ def _findings_of(data: bytes) -> pa.Table:
 
 def _failure_data(failure: Failure) -> bytes:
     text = repr(failure.error) if failure.is_own_fault else str(failure.error)
-    return json.dumps({"key": failure.key, "text": text, "own": failure.is_own_fault}).encode()
+    return json.dumps({"key": failure.key, "text": text, "kind": type(failure.error).__name__}).encode()
 
 
 def _failure_of(code: str, data: bytes) -> Failure:
     told = json.loads(data)
-    error = DetectorBroke(told["text"]) if told["own"] else PartitionTooLarge(told["text"])
-    return Failure(code, tuple(told["key"]), error)
+    kind = _LIMITS.get(told["kind"], DetectorBroke)
+    return Failure(code, tuple(told["key"]), kind(told["text"]))

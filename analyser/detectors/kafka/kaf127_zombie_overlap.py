@@ -19,6 +19,7 @@ How it decides
 
 False alarms
     A group whose members are told apart by nothing (one client id at one address) is not looked at.
+    Where more than 20 others began to read before one late commit, the last 20 of them are told.
 
 What it cannot tell
     Of one direction alone nothing is said: requests do not tell whether a commit was accepted, answers not whose it is.
@@ -31,8 +32,9 @@ References
 
 from __future__ import annotations
 
-from bisect import bisect_left
-from collections.abc import Iterator, Sequence
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 from analyser.detectors.detector import Detector, Frames
@@ -41,7 +43,7 @@ from analyser.detectors.frame_rows import Row, first_value, rows_of
 from analyser.detectors.kafka.commits import COMMITS
 from analyser.detectors.kafka.members import MEMBERS
 from analyser.detectors.kafka.names import group_text, partition_names, partition_text, who_numbers, who_text
-from analyser.detectors.kafka.reading import MAX_NAMED, RUN_COLUMNS, RUNS, Run, proof_of_runs, runs_of
+from analyser.detectors.kafka.reading import MAX_NAMED, RUN_COLUMNS, RUNS, Client, Run, proof_of_runs, runs_of
 from analyser.detectors.kafka.silence import side_step, side_text
 from analyser.times import NS_PER_MS, moment_text, seconds_text, time_text
 from analyser.words import count, sentence_start
@@ -49,50 +51,92 @@ from analyser.words import count, sentence_start
 KEYS = ("cluster_id", "group_id")
 # The broker does not take the sender for a member that may commit.
 FENCED = (22, 25, 27, 82, 110, 113)
+# A late commit is compared with so many runs that began before it, the last ones.
+MOST_OTHERS = 20
+Place = tuple[str | None, int]
 
 
 class _Overlap(NamedTuple):
-    """own: the run of the one that came back; other: the run that took over; late: the commit, or None for fetches."""
+    """own: the run of the one that came back; other: the run that took over; late: the commit."""
 
     own: Run
     other: Run
-    late: Row | None
+    late: Row
     records: int
 
 
 def detect(frames: Frames, *, back_ms: float = 2000.0) -> Iterator[Finding]:
     """One finding per client that came back, and the one that had taken over."""
-    commits: dict[tuple[Any, ...], list[Row]] = {}
+    commits: dict[Place, dict[Client, list[Row]]] = {}
     for row in sorted(rows_of(frames[COMMITS]), key=lambda row: row["ts"]):
-        commits.setdefault((row["topic"], row["partition"], row["client_address"], row["client_id"]), []).append(row)
-    places: dict[tuple[str | None, int], list[Run]] = {}
-    for run in runs_of(frames[RUNS]) if len(frames[RUNS]) else ():
+        clients = commits.setdefault((row["topic"], row["partition"]), {})
+        clients.setdefault((row["client_address"], row["client_id"]), []).append(row)
+    places: dict[Place, list[Run]] = {}
+    for run in runs_of(frames[RUNS]):
         places.setdefault(run.place, []).append(run)
-    silences = rows_of(frames[MEMBERS])
     found: dict[tuple[Any, ...], list[_Overlap]] = {}
-    for runs in places.values():
-        for overlap in _overlaps(runs, commits, int(back_ms * NS_PER_MS)):
+    for place, runs in places.items():
+        for overlap in _overlaps(runs, commits.get(place, {}), int(back_ms * NS_PER_MS)):
             found.setdefault((overlap.own.client, overlap.other.client), []).append(overlap)
+    silences: dict[Client, list[Row]] = {}
+    for row in rows_of(frames[MEMBERS]) if found else ():
+        silences.setdefault((row["client_address"], row["client_id"]), []).append(row)
     for overlaps in found.values():
-        silence = _silence(overlaps, silences)
+        silence = _silence(overlaps, silences.get(overlaps[-1].own.client, ()))
         yield _finding(first_value(frames[RUNS], "cluster_id"), overlaps, silence)
 
 
-def _overlaps(runs: Sequence[Run], commits: dict[tuple[Any, ...], list[Row]], back_ns: int) -> Iterator[_Overlap]:
-    """Each run that took over from another client, with what that one did later, before it began anew itself."""
-    for place, other in enumerate(runs):
-        before = {run.client: run for run in runs[:place] if run.client != other.client}
-        for own in before.values():
-            again = next((run.ts for run in runs[place:] if run.client == own.client), None)
-            late = _late(commits.get((*own.place, *own.client), ()), own, other, again, back_ns)
-            if late is not None:
-                yield late
-        seen = {run.client for run in runs}
-        for (*where, address, client_id), rows in commits.items():
-            if (*where,) == other.place and (address, client_id) not in seen and rows[-1]["error_code"] in FENCED:
-                late = _late(rows, _unseen(other, rows[-1]), other, None, back_ns)
-                if late is not None:
-                    yield late
+def _overlaps(runs: Sequence[Run], commits: Mapping[Client, Sequence[Row]], back_ns: int) -> list[_Overlap]:
+    """Each run that took over from another client, with what that one did later, before it began anew itself.
+
+    runs: of one partition, by time; commits: of it, those of each client by time. In the order of the runs that took
+    over, for each in the order in which the others came up.
+    """
+    begins = [run.ts for run in runs]
+    own_runs: dict[Client, list[int]] = {}
+    for number, run in enumerate(runs):
+        own_runs.setdefault(run.client, []).append(number)
+    found: list[tuple[int, int, _Overlap | None]] = []
+    for rank, (client, numbers) in enumerate(own_runs.items()):
+        for number, again in pairwise([*numbers, len(runs)]):
+            late = _Late(commits.get(client, ()), begins, range(number + 1, again), back_ns)
+            until = begins[again] if again < len(runs) else None
+            found += [
+                (n, rank, _overlap(runs[number], runs[n], row, back_ns)) for row, n in late.pairs(begins[number], until)
+            ]
+    for rank, (client, rows) in enumerate(commits.items(), len(own_runs)):
+        if client not in own_runs and rows[-1]["error_code"] in FENCED:
+            late = _Late(rows, begins, range(len(runs)), back_ns)
+            found += [(n, rank, _overlap(_unseen(runs[n], rows[-1]), runs[n], row, back_ns)) for row, n in late.pairs()]
+    found.sort(key=lambda one: one[:2])
+    return [overlap for _, _, overlap in found if overlap is not None]
+
+
+class _Late(NamedTuple):
+    """Commits of one client, the begins of all runs, the numbers of those that others began meanwhile."""
+
+    commits: Sequence[Row]
+    begins: Sequence[int]
+    others: range
+    back_ns: int
+
+    def pairs(self, from_ns: int | None = None, before_ns: int | None = None) -> Iterator[tuple[Row, int]]:
+        """Each commit with the runs that it is the first one after, `back_ns` or more behind their begin.
+
+        Of many such runs those that began last, so that the work follows the number of commits.
+        """
+        first = 0 if from_ns is None else bisect_left(self.commits, from_ns, key=_ts)
+        last = len(self.commits) if before_ns is None else bisect_left(self.commits, before_ns, key=_ts)
+        for place in range(first, last):
+            row = self.commits[place]
+            low = bisect_right(self.begins, self.commits[place - 1]["ts"]) if place else 0
+            high = min(bisect_right(self.begins, row["ts"] - self.back_ns), self.others.stop)
+            for number in range(max(low, self.others.start, high - MOST_OTHERS), high):
+                yield row, number
+
+
+def _ts(row: Row) -> int:
+    return int(row["ts"])
 
 
 def _unseen(other: Run, late: Row) -> Run:
@@ -103,20 +147,15 @@ def _unseen(other: Run, late: Row) -> Run:
     )  # fmt: skip
 
 
-def _late(commits: Sequence[Row], own: Run, other: Run, again: int | None, back_ns: int) -> _Overlap | None:
-    began, reached = other.first_offset, own.next_offset
-    if began is None or reached is None or reached <= began:
+def _overlap(own: Run, other: Run, late: Row, back_ns: int) -> _Overlap | None:
+    """What this late commit tells of the two; None where it tells nothing."""
+    began, reached, offset = other.first_offset, own.next_offset, late["committed_offset"]
+    if began is None or reached is None or offset is None or min(reached, offset) <= began:
         return None
-    place = bisect_left(commits, other.ts + back_ns, key=lambda row: row["ts"])
-    late = [row for row in commits[place:] if again is None or row["ts"] < again]
-    earlier = bisect_left(commits, other.ts, key=lambda row: row["ts"])
-    in_between = commits[earlier:place]
-    high = [row for row in late[:1] if row["committed_offset"] > began and not in_between]
     # Who fetched on may have been given the partition back; a refusal says that it was not.
-    fetched_on = own.ts_last > other.ts + back_ns
-    if not high or (fetched_on and high[0]["error_code"] not in FENCED):
+    if own.ts_last > other.ts + back_ns and late["error_code"] not in FENCED:
         return None
-    return _Overlap(own, other, high[0], min(high[0]["committed_offset"], reached) - began)
+    return _Overlap(own, other, late, min(offset, reached) - began)
 
 
 def _silence(overlaps: Sequence[_Overlap], silences: Sequence[Row]) -> Row | None:
@@ -135,8 +174,8 @@ def _silence(overlaps: Sequence[_Overlap], silences: Sequence[Row]) -> Row | Non
 
 def _finding(cluster: str | None, overlaps: Sequence[_Overlap], silence: Row | None) -> Finding:
     own, other, late = overlaps[-1].own, overlaps[-1].other, overlaps[0].late
-    accepted = any(one.late is not None and one.late["error_code"] == 0 for one in overlaps)
-    back = min(one.late["ts"] for one in overlaps if one.late is not None)
+    accepted = any(one.late["error_code"] == 0 for one in overlaps)
+    back = min(one.late["ts"] for one in overlaps)
     began = min(one.other.ts for one in overlaps)
     # Its last fetch may be one of after it came back.
     read_ns = max((one.own.ts_last for one in overlaps if one.own.ts_last < began), default=None)
@@ -152,7 +191,7 @@ def _finding(cluster: str | None, overlaps: Sequence[_Overlap], silence: Row | N
         f"{(one.other.first_offset or 0) + one.records - 1}"
         for one in overlaps[:MAX_NAMED]
     ]
-    member = late["member_id"] if late else None
+    member = late["member_id"]
     return DETECTOR.finding(
         severity="critical" if accepted else "warning",
         confidence="high" if own.fetches else "medium",
@@ -171,8 +210,8 @@ def _finding(cluster: str | None, overlaps: Sequence[_Overlap], silence: Row | N
         proof=proof_of_runs(
             [one.own for one in overlaps] + [one.other for one in overlaps],
             [Evidence(one.late["file"], one.late["request_packet"], one.late["exchange_id"])
-             for one in overlaps if one.late],
-        )._replace(ts_last_ns=max(one.late["ts"] for one in overlaps if one.late)),
+             for one in overlaps],
+        )._replace(ts_last_ns=max(one.late["ts"] for one in overlaps)),
         numbers={
             **key,
             "client_id": own.client_id,

@@ -81,17 +81,18 @@ class Reads(NamedTuple):
 def reads_of(frames: Frames) -> Reads:
     """The positions in the frames of READ_TABLES; replicas and unknown offsets are left out."""
     fetches = frames["kafka_fetch_partitions"]
-    consumers = fetches[(fetches["replica_id"].fillna(-1) < 0).to_numpy(dtype=bool)]
-    asked = [
-        frames[table].rename(columns={column: "offset"})
-        for table, column in (("kafka_list_offsets", "offset"), ("kafka_offset_fetches", "committed_offset"))
-    ]
-    return Reads(_positions([consumers.rename(columns={"fetch_offset": "offset"})]), _positions(asked))
+    if len(fetches):
+        fetches = fetches[(fetches["replica_id"].fillna(-1) < 0).to_numpy(dtype=bool)]
+    asked = [(frames["kafka_list_offsets"], "offset"), (frames["kafka_offset_fetches"], "committed_offset")]
+    return Reads(_positions([(fetches, "fetch_offset")]), _positions(asked))
 
 
-def _positions(frames: Iterable[pd.DataFrame]) -> dict[Identity, Positions]:
-    """Positions by client; frames with the columns of _POSITION."""
-    rows = pd.concat([frame[list(_POSITION)] for frame in frames], ignore_index=True)
+def _positions(frames: Iterable[tuple[pd.DataFrame, str]]) -> dict[Identity, Positions]:
+    """Positions by client; frames with the name of their column of offsets. Most partitions have none of some."""
+    filled = [frame.rename(columns={offset: "offset"})[list(_POSITION)] for frame, offset in frames if len(frame)]
+    if not filled:
+        return {}
+    rows = pd.concat(filled, ignore_index=True)
     rows = rows[(rows["offset"].fillna(-1) >= 0).to_numpy(dtype=bool)]
     address, client = (pd.factorize(rows[name], use_na_sentinel=True) for name in ("client_address", "client_id"))
     clients, found = pd.factorize(address[0] * (len(client[1]) + 1) + client[0] + 1)

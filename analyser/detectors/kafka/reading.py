@@ -108,6 +108,8 @@ class Run(NamedTuple):
 
 def runs_of(frame: pd.DataFrame) -> list[Run]:
     """The frame's rows by time."""
+    if frame.empty:
+        return []
     columns = [values(frame[name]) for name in Run._fields]
     return sorted(
         map(Run._make, zip(*columns, strict=True)),

@@ -22,7 +22,7 @@ from analyser.detectors.cut import empty
 from analyser.detectors.detector import LIMITS_SECTION, PAGE_SECTIONS, Detector
 from analyser.detectors.findings import Finding, findings_table
 from analyser.detectors.partition_sql import ALL_BUCKETS, BUCKETS, partitions_sql
-from analyser.detectors.running import Failure, PartitionTooLarge, run
+from analyser.detectors.running import Failure, PartitionTooLarge, TooManyFindings, run
 from analyser.registry.tables import PANDAS_TYPES, TABLES, arrow_schema
 from analyser.severity import SEVERITIES, confidence_rank, severity_rank
 from tests.analyser.detectors.concerned import connected, looked_at, partitions
@@ -225,6 +225,23 @@ def test_a_failing_detector_does_not_lose_the_others() -> None:
     assert failures[0].key == ("c1", "billing", "payments", 0)
     with pytest.raises(ValueError, match="broken on purpose"):
         run(con, [failing])
+
+
+@pytest.mark.parametrize(("most", "found", "limited"), [(3, 3, [TooManyFindings]), (4, 4, [])])
+def test_a_rule_ends_when_it_has_many_findings(
+    most: int, found: int, limited: list[type[Exception]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A hundred bytes can be made to give one: what further ones cost is bounded, and it is said."""
+    scenario = FAULTS[1]
+    rows = {
+        table: [dict(row) | {"cluster_id": f"c{number}"} for row in held for number in range(4)]
+        for table, held in scenario.rows.items()
+    }
+    monkeypatch.setattr(running, "MOST_FINDINGS", most)
+    failures: list[Failure] = []
+    assert len(run(connected(replace(scenario, rows=rows)), [DETECTORS["KAF101"]], failures)) == found
+    assert [type(one.error) for one in failures] == limited
+    assert not any(one.is_own_fault for one in failures)
 
 
 @pytest.mark.parametrize(
