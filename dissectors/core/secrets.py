@@ -9,6 +9,7 @@ Sources: RFC 3986 3.2.1 (user information), RFC 6750 and 7617 (Bearer, Basic), R
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from collections.abc import Iterator
 from itertools import pairwise
 
@@ -31,7 +32,8 @@ _PAIR_NAME = (
 # neither ahead nor behind, so that Arrow (RE2) takes it too.
 TRIGGER = (
     rf"(?i)(?:://[^\s/:@]{{0,256}}:|{_PAIR_NAME}\\?[\"']?\s{{0,4}}[=:,]|eyj[\w-]{{6}}|a[ks]ia[0-9a-z]{{16}}|"
-    r"(?:bearer|basic|negotiate|apikey|digest|token) [\w.~+/-]{6}|gh[pousr]_|xox[abprs]-|glpat-|hvs\.|"
+    r"(?:bearer|basic|negotiate|apikey|digest|token) [\w.~+/-]{6}|gh[pousr]_|github_pat_|xox[abprs]-|glpat-|hvs\.|"
+    r"aiza|[rs]k_(?:live|test)_|sg\.[\w-]{16}|npm_|hooks\.slack\.com/|/api/webhooks/|jdbc:oracle:|"
     r"private key-----|invalid value |identified |password [\"'])"
 )
 _TRIGGER = re.compile(TRIGGER)
@@ -56,8 +58,10 @@ _PATTERNS = tuple(
         # CREATE USER a IDENTIFIED BY 'x', ALTER ROLE a WITH PASSWORD 'x' (SQL)
         rf"\b(?:(?:user|to)\s[^;]{{1,128}}\sidentified (?:with [\w\"'`]{{1,64}} )?(?:by|as) (?:password )?|password )"
         rf"(?P<mark>[\"'])(?P<hidden>[^\"'\\]{{1,{_VALUE}}})",
-        # Invalid value x for configuration ssl.key.password (ConfigException of Kafka)
-        rf"invalid value (?P<hidden>\S{{1,{_VALUE}}}+) for configuration [\w.-]{{0,64}}(?:{_NAME_WORDS})",
+        # jdbc:oracle:thin:user/x@//host, which has no name and no :// in front (Oracle JDBC developer's guide)
+        rf"jdbc:oracle:[a-z]{{1,16}}:[^\s/@]{{1,128}}/(?P<hidden>[^\s@]{{1,{_VALUE}}}+)@",
+        # who knows the address may post
+        r"(?:hooks\.slack\.com/[a-z]{1,16}|discord(?:app)?\.com/api/webhooks/\d{1,32})/(?P<hidden>[\w/-]{8,255})",
     )
 ) + tuple(
     re.compile(pattern)
@@ -65,11 +69,23 @@ _PATTERNS = tuple(
         rf"(?P<hidden>\beyJ[\w-]{{6,{_VALUE}}}+\.[\w-]{{2,{_VALUE}}}+(?:\.[\w-]{{0,{_VALUE}}}+)?)",
         r"(?P<hidden>\b(?:AKIA|ASIA)[0-9A-Z]{16}\b)",
         r"(?P<hidden>\bgh[pousr]_[A-Za-z0-9]{20,255})",
+        r"(?P<hidden>\bgithub_pat_\w{20,255})",
         r"(?P<hidden>\bxox[abprs]-[\w-]{10,255})",
+        r"(?P<hidden>\bAIza[\w-]{35})",
+        r"(?P<hidden>\b[rs]k_(?:live|test)_[0-9A-Za-z]{16,255})",
+        r"(?P<hidden>\bSG\.[\w-]{16,64}\.[\w-]{16,128})",
+        r"(?P<hidden>\bnpm_[A-Za-z0-9]{36})",
         r"(?P<hidden>\bglpat-[\w-]{20,255})",
         r"(?P<hidden>\bhvs\.[\w-]{20,255})",
         rf"-----BEGIN [A-Z ]{{0,32}}PRIVATE KEY-----(?P<hidden>[^-]{{1,{8 * _VALUE}}})",
     )
+)
+# Invalid value x for configuration ssl.key.password (ConfigException of Kafka); x may be of several words.
+_INVALID = re.compile(r"invalid value ", re.IGNORECASE)
+_CONFIGURED = re.compile(
+    rf" for configuration (?:[\w.-]{{0,64}}(?:{_NAME_WORDS})|"
+    r"[\w.-]{0,64}(?:key|token|pwd|jwt|certificates?|certificate\.chain)(?![\w.-]))",
+    re.IGNORECASE,
 )
 # What a word of the language does not look like: the case or kind of letter changes all the time.
 _OPAQUE = re.compile(r"[A-Za-z0-9+/_=.~-]{20,4096}\Z")
@@ -90,6 +106,7 @@ def secret_spans(text: str) -> Iterator[tuple[int, int]]:
     if _TRIGGER.search(text) is None:
         return
     yield from _url_spans(text)
+    yield from _refused_spans(text)
     for pattern in _PATTERNS:
         for found in pattern.finditer(text):
             start, end = found.span("hidden")
@@ -111,6 +128,15 @@ def _url_spans(text: str) -> Iterator[tuple[int, int]]:
         if end > 0 and not text.startswith(MASK, start):
             yield start, end
         at = end + 1 if end > 0 else found.start() + 1
+
+
+def _refused_spans(text: str) -> Iterator[tuple[int, int]]:
+    """Values that Kafka refuses for settings whose names say that they are secret."""
+    starts = [found.end() for found in _INVALID.finditer(text)]
+    for found in _CONFIGURED.finditer(text) if starts else ():
+        place = bisect_left(starts, found.start())
+        if place and not text.startswith(MASK, starts[place - 1]):
+            yield starts[place - 1], found.start()
 
 
 def masked(text: str) -> str:

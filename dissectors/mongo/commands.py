@@ -16,6 +16,7 @@ from dissectors.mongo.handshake import hello_facts, is_hello, sasl_facts
 from dissectors.mongo.messages import Message
 from dissectors.mongo.opcodes import EXHAUST_ALLOWED, MORE_TO_COME, OP_COMMAND, OP_MSG, OP_QUERY, opcode_name
 from dissectors.mongo.rows import Facts
+from dissectors.mongo.secrets import is_secret
 
 # Cursor ids of one killCursors that are kept; drivers close a handful at a time.
 MAX_CURSOR_IDS = 1000
@@ -113,7 +114,7 @@ def command_facts(command: Command, message: Message) -> Facts:
         facts["cursor_id"] = integer(data, first)
         facts["await_time_ms"] = facts.pop("max_time_ms", None)
         facts["collection"] = text(data, fields.get(b"collection"))
-    elif first[0] == STRING and name not in _NO_COLLECTION:
+    elif first[0] == STRING and name not in _NO_COLLECTION and not is_secret(name, [name]):
         facts["collection"] = text(data, first)
     if name == "find":
         for column in ("has_sort", "has_projection", "tailable", "no_cursor_timeout"):

@@ -100,12 +100,16 @@ _PATHS = frozenset(
         ("cursorsUnknown",),
     }
 )
+# In createUser and updateUser, all of whose other values are shown.
+_OF_APPLICATIONS = "customData"
 # Of these commands the value of the first key is no name of a collection.
 _VALUE_IS_PAYLOAD = frozenset({"explain"})
 
 
 def is_shown(command: str | None, keys: tuple[str, ...]) -> bool:
     """Does the value under these keys, outermost first, belong to the protocol?"""
+    if keys[:1] == (_OF_APPLICATIONS,):
+        return False
     if command is not None and (is_hello(command) or command in _ALL_SHOWN):
         return True
     if not keys:

@@ -32,6 +32,7 @@ def _texts() -> list[tuple[str, str]]:
         ("jdbc:db2://h:50000/d:user=a;password=%;", "plain"), ("jdbc:snowflake://h/?user=a&private_key_pwd=%", "plain"),
         ("jdbc:mysql://root:%@h/d", "plain"), ("Server=h;User Id=a;Password=%;Encrypt=yes", "plain"),
         ("Server=h;Uid=a;Pwd=%;", "plain"),
+        ("jdbc:oracle:thin:scott/%@//h:1521/orcl", "plain"), ("jdbc:oracle:oci:scott/%@db", "plain"),
         # JAAS
         ('org.apache.kafka.common.security.plain.PlainLoginModule required username="a" password="%";', "plain"),
         ('ScramLoginModule required username="a" password="%";', "with blank"),
@@ -69,10 +70,16 @@ def _texts() -> list[tuple[str, str]]:
         # secrets by themselves
         ("%", "jwt"), ("user % is not allowed", "jwt"), ("key % expired", "aws"), ("github %", "github"),
         ("slack %", "slack"), ("vault %", "vault"), ("gitlab %", "gitlab"), ("-----BEGIN PRIVATE KEY-----%", "pem"),
-        ("-----BEGIN RSA PRIVATE KEY-----%", "pem"),
+        ("-----BEGIN RSA PRIVATE KEY-----%", "pem"), ("google %", "google"), ("a %", "github fine"),
+        ("stripe %", "stripe"),
+        ("mail %", "sendgrid"), ("npm %", "npm"), ("https://hooks.slack.com/services/T000/B000/%", "mixed"),
+        ("https://discord.com/api/webhooks/1234567890/%", "mixed"),
         # error texts
         ("Invalid value % for configuration ssl.keystore.password: too short", "plain"),
         ("Invalid value % for configuration sasl.jaas.config: no semicolon", "plain"),
+        ("Invalid value % for configuration ssl.key.password: too short", "with blank"),
+        ("Invalid value % for configuration ldap.bind.pwd", "plain"),
+        ("Invalid value % for configuration api.token: expired", "plain"),
         ("Invalid credentials: password=%", "plain"), ("cannot connect to mongodb://a:%@h: timed out", "plain"),
         ("login failed (user=a, password=%)", "plain"), ("bad token: %", "mixed"), ("bad api key: api_key: %", "mixed"),
     ]  # fmt: skip
@@ -87,6 +94,10 @@ def _secret(kind: str, number: int) -> str:
         "jwt": f"eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiJ{tail}In0.c2ln{tail}", "aws": f"AKIAIOSFODNN7EX{number:05}",
         "github": f"ghp_16C7e42F292c6912E7710c838347Ae{tail}", "slack": f"xoxb-17653672481-19874698323-{tail}",
         "vault": f"hvs.CAESIJlWh8kLk3r2{tail}abcd", "gitlab": f"glpat-zyxwvutsrqponm12{tail}",
+        "google": f"AIzaSyD-9tSrke72PouQMnMX-a7eZSW0jkF{tail}",
+        "github fine": f"github_pat_11ABCDEFG0abcdefghij_k{tail}",
+        "stripe": f"sk_live_4eC39HqLyjWDarjtT1{tail}", "npm": f"npm_16C7e42F292c6912E7710c838347Ae78{tail}",
+        "sendgrid": f"SG.ngeVfQFYQlKU0ufo8x5d1A.TwL2iGABf9DHoTf09kqeF8tAmbihYzrnopKc{tail}",
         "pem": f"MIIEvQIBADANBgkqhkiG9w0BAQ{tail}",
     }[kind]  # fmt: skip
 
@@ -109,4 +120,6 @@ ORDINARY = [
     "authorization of topic orders denied", "Group coordinator not available",
     "DelegationToken request is not allowed on PLAINTEXT", "certificate has expired",
     "the member identified by 'ledger-a' is gone", "no password given",
+    "Invalid value org.x.Y for configuration key.serializer: no such class", "sk-payments-orders-retry-events-dlq",
+    "Invalid value 5 for configuration retention.ms: too small", "jdbc:oracle:thin:@//h:1521/orcl",
 ]  # fmt: skip

@@ -218,6 +218,12 @@ def test_what_must_not_be_compressed(command: dict[str, Any]) -> None:
     assert wire.server(compressed(op_msg(OK, 9, 1), "zlib")).remarks() == ["compressed_forbidden"], "servers may"
 
 
+def test_a_secret_that_stands_in_place_of_a_command_is_no_collection() -> None:
+    """Of a damaged document the first field may be any."""
+    wire = Wire().client(op_msg({"pwd": "hush", "$db": "d"}, 1)).server(op_msg(OK, 9, 1))
+    assert wire.command("command", "collection") == ("pwd", None)
+
+
 ERRORS = [
     pytest.param(
         {"ok": 0.0, "code": 13, "codeName": "Unauthorized", "errmsg": "no"}, (False, 13, "Unauthorized"), id="command"

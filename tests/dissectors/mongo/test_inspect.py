@@ -203,6 +203,14 @@ def test_secrets_are_never_shown(data: bytes, operation: str) -> None:
         assert any(kind == "secret" for _, _, kind in tree.hidden)
 
 
+def test_what_applications_keep_with_a_user_is_shown_on_request() -> None:
+    data = op_msg({"createUser": "u", "customData": {"badge": "hall-7"}, "roles": [], "$db": "admin"})
+    for options, is_shown in ((SHOWN, False), (ALL, True)):
+        tree = inspect(data, Asked("request", "createUser", "OP_MSG"), options)
+        assert (b"hall-7" in visible_bytes(data, tree)) == is_shown
+        assert ("hall-7" in json.dumps(list(values(tree.nodes)), default=repr)) == is_shown
+
+
 ASKED = st.builds(
     Asked,
     st.sampled_from(["request", "response", None]),
