@@ -35,6 +35,11 @@ _MESSAGE_COLUMNS = (
     "direction", "stream_offset", "length_bytes", "packet_first", "packet_last", "ts", "role", "operation", "version",
     "complete", "error", FLOW,
 )  # fmt: skip
+# What `flow_row` reads.
+_FLOW_COLUMNS = (
+    FLOW, "flow_id", "protocol", "client_address", "client_port", "server_address", "server_port", "encapsulation",
+    "client_first_seq", "server_first_seq", "carrier",
+)  # fmt: skip
 HINT = "`wirewitness table messages CAPTURE --columns message_id,operation` lists them"
 
 
@@ -191,7 +196,7 @@ class _Folder:
     @property
     def _flows(self) -> pa.Table:
         if self._flow_table is None:
-            self._flow_table = pq.read_table(self._folder / _FLOWS)
+            self._flow_table = pq.read_table(self._folder / _FLOWS, columns=list(_FLOW_COLUMNS))
         return self._flow_table
 
     def _messages(self, chosen: pc.Expression) -> Iterator[MessageRow]:

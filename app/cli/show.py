@@ -50,6 +50,9 @@ def show(
     captures, wanted = (words, None) if packet is not None else (words[:-1], words[-1])
     if not captures:
         raise click.UsageError("a capture and a message id are needed: wirewitness show CAPTURE... MESSAGE_ID")
+    from analyser.reading.pandas_later import import_pandas_later
+
+    import_pandas_later()
     with open_located(captures, locating) as (index, some_missing):
         rows = _rows(index, wanted, packet)
         if exchange:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
+import analyser
 from app.cli.commands import COMMANDS, command
 from dissectors.registry import PROTOCOLS
-from tests.app.program import environment
+from tests.app.program import environment, run
 from tests.conftest import SAMPLES
 
 PLACE = "analyser.archive.dataset.place"
@@ -53,6 +55,20 @@ def test_a_table_imports_the_decoder_of_the_protocol_that_is_spoken(sample: str,
     assert decoders & there == {f"dissectors.{spoken}.conversation"}
     assert rooms(there, "duckdb", "pandas", "pyarrow.parquet", "rich", "crc32c", "analyser.detectors") == []
     assert rooms(there, "analyser.archive") == ["analyser.archive", "analyser.archive.dataset", PLACE]
+
+
+def test_a_message_of_a_capture_that_was_seen_before_needs_no_tables(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    sample = SAMPLES / "mongo_show_databases.pcapng"
+    with analyser.read(sample, tables=["messages"]) as analysis:
+        wanted = analysis.arrow("messages", ["message_id"], limit=1).column(0)[0].as_py()
+    assert run("show", sample, wanted).returncode == 0
+    there = loaded("show", str(sample), wanted)
+    decoders = {f"dissectors.{protocol}.conversation" for protocol in PROTOCOLS}
+    assert decoders & there == set()
+    assert rooms(there, "duckdb", "pandas", "rich", "analyser.context", "analyser.detectors", "analyser.tables") == []
 
 
 @pytest.mark.parametrize("name", COMMANDS)
