@@ -8,8 +8,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from reports.questions.group_owners import PARTITIONS_OF_GROUPS, at_time
-from reports.questions.source import Source, rows
+from analyser.registry.tables import ALL_TABLES
+from reports.questions.group_owners import PARTITION_TABLES, PARTITIONS_OF_GROUPS, at_time
+from reports.questions.source import Source, any_rows, rows
 
 # What a member said is put together first: there are a million commits, and some tens of members. Who it is stands in
 # its own requests: offsets of transactions are sent by its producer, and others may send its LeaveGroup.
@@ -36,6 +37,9 @@ MEMBERS = """
     from seen where group_id is not null and member_id <> ''
     group by cluster_id, group_id, member_id
     order by cluster_id, group_id, first_ns, member_id"""
+
+# Without a row in any of these there is no group.
+_TOLD_BY = [name for name in PARTITION_TABLES if ALL_TABLES[name].protocol]
 
 _STATES = f"""
     select cluster_id, group_id, topic, partition, committed_offset, log_end_offset, lag, member_id, client_id,
@@ -98,6 +102,8 @@ class Group:
 
 def groups(source: Source) -> list[Group]:
     """All groups that joined or committed in the capture."""
+    if not any_rows(source, _TOLD_BY):
+        return []
     members = _by_group(rows(source, MEMBERS))
     partitions = _by_group(rows(source, at_time(_STATES, source.options.to_ns)))
     keys = sorted({*members, *partitions}, key=lambda key: tuple(part or "" for part in key))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any, Protocol
 
 import pyarrow as pa
@@ -34,6 +34,11 @@ def rows(source: Source, query: str) -> list[dict[str, Any]]:
     """
     result: list[dict[str, Any]] = source.sql(narrowed(query, source.options)).to_pylist()
     return result
+
+
+def any_rows(source: Source, tables: Iterable[str]) -> bool:
+    """Has any of these tables a selected row? Where none has, larger queries take longer to plan than this to ask."""
+    return bool(rows(source, f"select 1 as one where {' or '.join(f'exists (from {name})' for name in tables)}"))
 
 
 def narrowed(query: str, options: ReadOptions) -> str:

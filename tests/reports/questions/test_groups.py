@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 from analyser.options import ReadOptions
@@ -210,3 +211,20 @@ def test_behind_a_transaction_only_an_answer_that_waits_for_it_counts(stable: bo
 def test_a_capture_that_begins_after_the_commit_shows_what_was_read() -> None:
     (group,) = groups(RowsAnalysis({"kafka_offset_fetches": [fetched(5, 90), fetched(5, -1, partition=1)]}))
     assert [(one.partition, one.committed_offset, one.client_id) for one in group.partitions] == [(0, 90, None)]
+
+
+class Asked(RowsAnalysis):
+    """Counts what it is asked."""
+
+    queries = 0
+
+    def sql(self, query: str) -> pa.Table:
+        self.queries += 1
+        return super().sql(query)
+
+
+def test_without_rows_that_tell_of_groups_one_query_is_asked() -> None:
+    without = Asked({"mqtt_connections": [{"ts": 1}]})
+    assert (groups(without), without.queries) == ([], 1)
+    narrowed = Asked({"kafka_offset_commits": [commit(1, 100)]}, ReadOptions(from_ns=2))
+    assert (groups(narrowed), narrowed.queries) == ([], 1)
