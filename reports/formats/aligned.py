@@ -13,7 +13,7 @@ from itertools import chain
 import pyarrow as pa
 
 from reports.formats.arrow import ArrowColumn, compute
-from reports.formats.printable import visible_strings
+from reports.formats.printable import visible, visible_strings
 from reports.formats.rows import join_lines, slices
 from reports.formats.values import text_column
 
@@ -23,11 +23,14 @@ _GAP = "  "
 def aligned_pieces(
     batches: Iterable[pa.RecordBatch], columns: Sequence[str], width: int | None = None
 ) -> Iterator[bytes]:
-    """Rows in columns, or in blocks where `width` is given and a row of the first slice needs more."""
+    """Rows in columns, or in blocks where `width` is given and a row of the first slice needs more.
+
+    Names of columns are made safe as values are: a query may make them of what it reads (PIVOT).
+    """
     rest = slices(batches)
     first = next(rest, None)
     if first is None:
-        yield (_GAP.join(columns) + "\n").encode()
+        yield (_GAP.join(map(visible, columns)) + "\n").encode()
         return
     widths = _widths(first, columns)
     if width is not None and len(columns) > 1 and sum(widths) + len(_GAP) * (len(widths) - 1) > width:
@@ -45,7 +48,7 @@ def cells(batch: pa.RecordBatch, name: str) -> ArrowColumn:
 
 def _widths(batch: pa.RecordBatch, columns: Sequence[str]) -> list[int]:
     longest = (compute.max(compute.utf8_length(cells(batch, name))).as_py() or 0 for name in columns)
-    return [max(len(name), length) for name, length in zip(columns, longest, strict=True)]
+    return [max(len(visible(name)), length) for name, length in zip(columns, longest, strict=True)]
 
 
 def _is_number(kind: pa.DataType) -> bool:
@@ -54,7 +57,7 @@ def _is_number(kind: pa.DataType) -> bool:
 
 def _header(schema: pa.Schema, columns: Sequence[str], widths: Sequence[int]) -> bytes:
     names = [
-        name.rjust(width) if _is_number(schema.field(name).type) else name.ljust(width)
+        visible(name).rjust(width) if _is_number(schema.field(name).type) else visible(name).ljust(width)
         for name, width in zip(columns, widths, strict=True)
     ]
     return f"{_GAP.join(names).rstrip()}\n".encode()
@@ -70,7 +73,8 @@ def _rows(batch: pa.RecordBatch, columns: Sequence[str], widths: Sequence[int]) 
 
 
 def _blocks(batches: Iterable[pa.RecordBatch], columns: Sequence[str]) -> Iterator[bytes]:
-    name_width = max(len(name) for name in columns)
+    shown = [visible(name) for name in columns]
+    name_width = max(map(len, shown))
     number = 0
     for batch in batches:
         values = [cells(batch, name).to_pylist() for name in columns]
@@ -78,7 +82,5 @@ def _blocks(batches: Iterable[pa.RecordBatch], columns: Sequence[str]) -> Iterat
         for row in zip(*values, strict=True):
             number += 1
             lines.append(f"-- row {number} --")
-            lines.extend(
-                f"{name.ljust(name_width)}  {value}".rstrip() for name, value in zip(columns, row, strict=True)
-            )
+            lines.extend(f"{name.ljust(name_width)}  {value}".rstrip() for name, value in zip(shown, row, strict=True))
         yield ("\n".join(lines) + "\n").encode()
