@@ -39,7 +39,7 @@ ANY_SERVER: tuple[Fault, ...] = (
 FERRETDB_ONLY: tuple[Fault, ...] = (faults.refused_driver,)
 FAULTS: tuple[Fault, ...] = (
     *ANY_SERVER, *FERRETDB_ONLY, faults.pool_saturated, faults.slow_shape, faults.stale_read, faults.write_to_secondary,
-    faults.server_stands_still, faults.wrong_password, faults.cut_connections, faults.idle_dropped,
+    faults.server_stands_still, faults.wrong_password, faults.cut_connections, faults.write_cut, faults.idle_dropped,
     faults.transaction_open, faults.transaction_abandoned, faults.legacy_driver, healthy.ordinary_pool,
     healthy.busy_threads, healthy.stepped_down, healthy.patient_reader, healthy.transactions,
 )  # fmt: skip

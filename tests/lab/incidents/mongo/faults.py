@@ -122,6 +122,15 @@ def cut_connections(it: Incident) -> None:
     it.blame("connections cut", it.who("one", name), "MON103", allowed=("TCP103", "MON107"), sides=("server",))
 
 
+def write_cut(it: Incident) -> None:
+    """The server closes a connection instead of answering a write, which the driver sends again by itself."""
+    name = it.names.client()
+    it.work("one", "writes", name, fail_point=failing("insert", 1, closeConnection=True)).finish(120)
+    it.blame(
+        "a write sent again", it.who("one", name), "MON112", "MON103", allowed=("TCP103", "MON107"), sides=("server",)
+    )
+
+
 def idle_dropped(it: Incident) -> None:
     """A firewall forgets an idle connection, and drops what comes on it later."""
     name = it.names.client()
