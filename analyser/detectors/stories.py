@@ -30,6 +30,8 @@ _LATER_NS = 90 * NS_PER_S
 _MOST_CANDIDATES = 64
 # Rules whose findings accuse one client: so many clients are told one by one, more of them are one story.
 _TOLD_BY_CLIENT = ("KAF", "NET", "MON")
+# Rules about what a server answers: each kind of trouble is told by itself, for all clients that meet it.
+_TOLD_BY_KIND = ("MON102",)
 _MOST_CULPRITS = 3
 # What rules of a protocol say goes before what TCP says of it, and this before what the capture lacks.
 _FAMILIES = {"NET": 1, "TCP": 2, "CAP": 3}
@@ -135,9 +137,9 @@ def _likeness(member: _Member, committers: frozenset[tuple[Any, ...]]) -> tuple[
 
 
 def _kind(member: _Member) -> str | None:
-    """What kind of trouble it is, where rules that accuse one client tell several: each is another cause."""
+    """What kind of trouble it is, where each is told by itself."""
     kind = member.numbers.get("kind")
-    return kind if isinstance(kind, str) and member.row["code"].startswith(_TOLD_BY_CLIENT) else None
+    return kind if isinstance(kind, str) and member.row["code"] in _TOLD_BY_KIND else None
 
 
 def _put_together(members: list[_Member]) -> _Alike:
@@ -254,7 +256,9 @@ def _trouble(one: _Alike) -> tuple[Any, ...]:
 
 
 def _joined(alike: list[_Alike]) -> list[_Alike]:
-    if len(alike) == 1 or (len(alike) <= _MOST_CULPRITS and alike[0].code.startswith(_TOLD_BY_CLIENT)):
+    code = alike[0].code
+    by_client = code.startswith(_TOLD_BY_CLIENT) and code not in _TOLD_BY_KIND
+    if len(alike) == 1 or (len(alike) <= _MOST_CULPRITS and by_client):
         return alike
     whole = _put_together([member for one in alike for member in one.members])
     whole.cause = alike[0].cause

@@ -167,7 +167,7 @@ def _finding(errors: list[_Error], severity: Severity, retried: int) -> Finding:
             "retried": retried,
             "server_role": first.row["server_role"],
             "set": first.row["set_name"],
-            "where": namespace(first.row),
+            "where": ": ".join(filter(None, (namespace(first.row), first.group.name))),
             "commands": sorted({row["command"] or "?" for row in rows}),
             "clients": [client_numbers(first.row, count=len(rows))],
         },

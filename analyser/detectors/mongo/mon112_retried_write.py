@@ -80,15 +80,18 @@ def _why(row: Row) -> str:
 
 
 def _result(writes: int, done: int, unknown: int) -> str:
-    """How the last attempts ended, as a sentence."""
+    """How the last attempts ended."""
     failed = writes - done - unknown
     if writes == 1:
-        unanswered = "No answer to the last attempt is known."
-        return unanswered if unknown else "It succeeded then." if done else "It failed again."
+        return (
+            "no answer to the last attempt is known"
+            if unknown
+            else f"it {'succeeded then' if done else 'failed again'}"
+        )
     parts = [f"{done} of {writes} succeeded then"]
     parts += [f"{failed} failed again"] if failed else []
     parts += [f"of {unknown} no answer to the last attempt is known"] if unknown else []
-    return f"{', '.join(parts)}."
+    return ", ".join(parts)
 
 
 def _finding(retried: list[list[Row]]) -> Finding:
@@ -107,9 +110,9 @@ def _finding(retried: list[list[Row]]) -> Finding:
         severity="info",
         subject={"address": first["client_address"], "application": first["app_name"], "driver": first["driver"]},
         sentence=(
-            f"{sentence_start(client_text(first))} sent {what} again: {listed(command_text(row) for row in firsts)}. "
-            f"The first attempt{'s' if len(retried) > 1 else ''} ended with: {listed(map(_why, firsts))}. "
-            f"{_result(len(retried), done, unknown)}{cost}"
+            f"{sentence_start(client_text(first))} sent {what} again: {listed(command_text(row) for row in firsts)}; "
+            f"{_result(len(retried), done, unknown)}. "
+            f"The first attempt{'s' if len(retried) > 1 else ''} ended with: {listed(map(_why, firsts))}.{cost}"
         ),
         next_step=(
             "Look at what happened to the first attempts: MON102 for errors, MON103 and TCP103 for connections that "

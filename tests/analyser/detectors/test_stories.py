@@ -104,7 +104,7 @@ def test_clients_that_suffer_from_one_cause_each_are_one_part_of_one_story() -> 
     assert [one.split()[1] for one in story] == ["MQT104"] * 3 + ["MQT103"] * 3 + ["MQT114"] * 3
 
 
-def test_two_kinds_of_trouble_of_one_client_are_two_stories() -> None:
+def test_errors_of_two_kinds_are_two_stories_each_of_all_who_meet_it() -> None:
     who: Row = {"address": "10.0.0.1", "client_id": "shop"}
     rows = [
         of("lost", "MON102", kind="not primary", requests_refused=9, **who),
@@ -112,6 +112,8 @@ def test_two_kinds_of_trouble_of_one_client_are_two_stories() -> None:
         of("doubled again", "MON102", kind="duplicate key", requests_refused=2, **who),
     ]
     assert told(*rows) == [["lost"], ["doubled", "doubled again"]]
+    elsewhere = of("elsewhere", "MON102", kind="not primary", requests_refused=1, address="10.0.0.2", client_id="site")
+    assert told(*rows, elsewhere) == [["lost", "elsewhere"], ["doubled", "doubled again"]]
 
 
 def test_of_many_clients_those_with_another_cause_are_told_elsewhere() -> None:
