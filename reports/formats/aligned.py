@@ -25,7 +25,7 @@ def aligned_pieces(
 ) -> Iterator[bytes]:
     """Rows in columns, or in blocks where `width` is given and a row of the first slice needs more.
 
-    Names of columns are made safe as values are: a query may make them of what it reads (PIVOT).
+    Names of columns are made safe as values are: a query that somebody else wrote may name them as it likes.
     """
     rest = slices(batches)
     first = next(rest, None)

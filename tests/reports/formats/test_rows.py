@@ -147,7 +147,7 @@ def test_a_long_value_after_the_first_slice_is_not_cut() -> None:
 @pytest.mark.parametrize("rows", [[], [batch(**{"a\x1b[2J\u202e": ["x"], "b": [1]})]], ids=["no rows", "a row"])
 @pytest.mark.parametrize("width", [None, 5], ids=["columns", "blocks"])
 def test_names_of_columns_are_safe_too(rows: list[pa.RecordBatch], width: int | None) -> None:
-    """PIVOT makes them of values."""
+    """A query names them as it likes."""
     text = b"".join(aligned_pieces(rows, ["a\x1b[2J\u202e", "b"], width=width)).decode()
     assert "a\\x1b[2J\\u202e" in text
     assert text.replace("\n", "").isprintable()
