@@ -25,6 +25,7 @@ from analyser.options import ReadOptions
 from analyser.registry.queries import UnreadableRows, failed, literal, open_connection, other_column, quoted
 from analyser.registry.required import lacking
 from analyser.registry.tables import TABLES, arrow_schema
+from analyser.strange_files import is_no_file, text_of
 from reports.questions.source import narrowed, rows
 
 META = "dashboard.json"
@@ -90,11 +91,13 @@ class Opened:
     def kept(cls, folder: Path) -> Opened:
         """The tables that a worker left. Raises TablesDamaged."""
         try:
-            kept = json.loads((folder / META).read_text(encoding="utf-8"))
+            kept = json.loads(text_of(folder / META))
             connection = open_connection(folder)
             for name in TABLES:
                 path = folder / f"{name}.parquet"
                 if name in kept["tables"]:
+                    if is_no_file(path):
+                        raise ValueError(f"{path.name} is no file")
                     wrong = other_column(connection, name, f"read_parquet({literal(str(path))})")
                     if wrong is None and (column := lacking(name, path)) is not None:
                         wrong = f"{column} of {name} lacks values"

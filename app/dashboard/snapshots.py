@@ -18,6 +18,7 @@ from typing import Any
 
 from analyser.capture.privileges import invoking_user
 from analyser.registry.tables import TABLES
+from analyser.strange_files import text_of
 from analyser.tables.analysis import Analysis
 from app.dashboard.opened import META
 
@@ -81,7 +82,7 @@ def is_live(path: str | Path) -> bool:
 def newest(folder: Path) -> Path | None:
     """The folder with the newest tables; None while there are none."""
     try:
-        found = folder / (folder / _CURRENT).read_text(encoding="utf-8").strip()
+        found = folder / text_of(folder / _CURRENT).strip()
     except (OSError, ValueError):
         return None
     return found if found.parent == folder and (found / META).is_file() else None
@@ -109,7 +110,7 @@ def title_of(folder: Path) -> str:
 def _marked(folder: Path) -> dict[str, Any]:
     """What the folder says of itself; nothing where that is damaged."""
     with suppress(OSError, ValueError, RecursionError):
-        found = json.loads((folder / MARK).read_text(encoding="utf-8"))
+        found = json.loads(text_of(folder / MARK))
         return found if isinstance(found, dict) else {}
     return {}
 

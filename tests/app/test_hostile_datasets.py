@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 from itertools import product
 from pathlib import Path
@@ -12,8 +13,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from analyser.archive.dataset.dataset import Dataset
+from analyser.archive.dataset.journal import repair
 from analyser.archive.dataset.manifest import FORMAT
-from analyser.archive.dataset.place import JOURNAL, MANIFEST, STAGING
+from analyser.archive.dataset.place import JOURNAL, MANIFEST, STAGING, DatasetError
+from app.dashboard.opened import META, Opened, TablesDamaged
 from app.dashboard.snapshots import MARK, is_running, newest, title_of
 from tests.app.captures import write_capture
 from tests.app.program import ROOT, run
@@ -127,6 +131,41 @@ def test_links_planted_in_a_dataset_are_not_followed(dataset: Path, tmp_path: Pa
     done = run("table", "messages", place)
     assert (done.returncode, len(done.stderr.splitlines())) == (2, 1), done.stderr
     assert sorted(path.name for path in folder.iterdir()) == [JOURNAL, MANIFEST]
+
+
+@pytest.mark.parametrize(
+    "words", [["table", "messages", "SET"], ["analyse", "SET"], ["query", "SET", "select max(ts) from messages"]]
+)
+def test_nobody_waits_for_a_pipe_in_place_of_a_part(dataset: Path, tmp_path: Path, words: list[str]) -> None:
+    place = Path(shutil.copytree(dataset, tmp_path / "set"))
+    for path in (place / "messages").rglob("*.parquet"):
+        path.unlink()
+        os.mkfifo(path)
+    done = run(*(place if word == "SET" else word for word in words))
+    lines = done.stderr.decode().splitlines()
+    assert (done.returncode, len(lines)) == (2, 1), lines
+    assert "it is no file" in lines[0]
+
+
+def test_nobody_waits_for_a_pipe_in_place_of_a_manifest_or_journal(dataset: Path, tmp_path: Path) -> None:
+    place = Path(shutil.copytree(dataset, tmp_path / "set"))
+    (place / STAGING).mkdir()
+    os.mkfifo(place / STAGING / JOURNAL)
+    with pytest.raises(OSError, match="no file"):
+        repair(place)
+    (place / MANIFEST).unlink()
+    os.mkfifo(place / MANIFEST)
+    with pytest.raises(DatasetError, match="no file"):
+        Dataset.open(place)
+
+
+def test_nobody_waits_for_a_pipe_in_a_folder_of_live(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "current")
+    assert newest(tmp_path) is None
+    (tmp_path / META).write_text(json.dumps({"tables": ["messages"]}))
+    os.mkfifo(tmp_path / "messages.parquet")
+    with pytest.raises(TablesDamaged, match="no file"):
+        Opened.kept(tmp_path)
 
 
 @pytest.mark.parametrize(

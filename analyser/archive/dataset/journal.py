@@ -16,6 +16,7 @@ from pathlib import Path
 
 from analyser.archive.dataset.manifest import is_inside
 from analyser.archive.dataset.place import JOURNAL, MANIFEST, STAGING, DatasetError, is_unfinished
+from analyser.strange_files import text_of
 
 STATE = "_state"
 
@@ -48,7 +49,7 @@ def repair(root: Path) -> None:
         raise DatasetError(f"{staging} is a link: no change of a dataset is finished there.")
     if is_unfinished(root):
         try:
-            document = json.loads((staging / JOURNAL).read_text(encoding="utf-8"))
+            document = json.loads(text_of(staging / JOURNAL))
             journal = Journal(tuple((a, b) for a, b in document["moves"]), tuple(document["removes"]))
             _check_paths(root, journal)
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:

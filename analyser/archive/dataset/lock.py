@@ -13,6 +13,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from analyser.archive.dataset.place import DatasetError
+from analyser.strange_files import text_of
 
 LOCK = "_lock"
 # A reader that repairs a dataset holds the lock for a moment; it is no reason to turn a writer away.
@@ -48,7 +49,7 @@ def locked(root: Path, patience_s: float = PATIENCE_S) -> Iterator[None]:
 
 def _holder(root: Path) -> str:
     try:
-        held = json.loads((root / LOCK).read_text(encoding="utf-8"))
+        held = json.loads(text_of(root / LOCK))
         return f" by process {held['process']} on {held['host']} since {held['since']}"
     except (OSError, ValueError, KeyError, TypeError, RecursionError):
         return ""

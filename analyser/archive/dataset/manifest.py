@@ -18,6 +18,7 @@ from typing import Any, Literal, NamedTuple
 from analyser.archive.dataset.part import Part, Place
 from analyser.archive.dataset.place import MANIFEST, DatasetError
 from analyser.registry.tables import SCHEMA_VERSION
+from analyser.strange_files import text_of
 
 FORMAT = "wirewitness dataset"
 InputStatus = Literal["read", "set_aside"]
@@ -113,7 +114,7 @@ def read_manifest(root: Path, *, any_version: bool = False) -> Manifest:
     any_version: do not mind the version, for one who is about to replace everything.
     """
     try:
-        document = json.loads((root / MANIFEST).read_text(encoding="utf-8"))
+        document = json.loads(text_of(root / MANIFEST))
     except FileNotFoundError:
         raise DatasetError(f"{root} is no dataset: it holds no {MANIFEST}.") from None
     except OSError as error:

@@ -38,6 +38,7 @@ from analyser.registry.required import lacking
 from analyser.registry.selection import time_columns
 from analyser.registry.tables import ALL_TABLES, arrow_schema
 from analyser.rows.timeorder import TIED
+from analyser.strange_files import is_no_file
 from analyser.tables.table_source import OrderedRows
 
 if TYPE_CHECKING:
@@ -138,6 +139,7 @@ class DatasetTables:
         self._check_columns(name, parts)
         unknown = [part for part in parts if part.path not in self._checked]
         for part, path in zip(unknown, self._dataset.paths(unknown), strict=True):
+            self._check_file(part)
             try:
                 column = lacking(name, Path(path))
             except (OSError, ValueError) as error:
@@ -149,10 +151,16 @@ class DatasetTables:
     def _check_columns(self, name: str, parts: Sequence[Part]) -> None:
         if not parts or parts[0].path in self._first:
             return
+        self._check_file(parts[0])
         wrong = other_column(self.con, name, self._files(parts[:1]))
         if wrong is not None:
             raise DatasetError(f"{self._dataset.root / parts[0].path} is damaged ({wrong}); {REBUILD}")
         self._first.add(parts[0].path)
+
+    def _check_file(self, part: Part) -> None:
+        path = self._dataset.root / part.path
+        if is_no_file(path):
+            raise DatasetError(f"{path} is damaged (it is no file); {REBUILD}")
 
     def _rows(self, name: str, parts: Sequence[Part]) -> str:
         return f"SELECT {name_list(ALL_TABLES[name].column_names())} FROM {self._files(parts)}"
