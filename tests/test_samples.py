@@ -15,13 +15,15 @@ import analyser
 from tests.conftest import SAMPLES
 from tests.support.burrow import verdicts_over_time
 from tests.support.expected import expected_codes
+from tests.support.shares import share, smallest
 
 MANIFEST: dict[str, dict[str, Any]] = {
     entry["file"]: entry for entry in tomllib.loads((SAMPLES / "MANIFEST.toml").read_text())["sample"]
 }
-EVERY_SAMPLE = pytest.mark.parametrize("name", MANIFEST)
-KAFKA_SAMPLES = pytest.mark.parametrize("name", [name for name in MANIFEST if name.startswith("kafka_")])
 STALE = "kafka_stale_commit.pcapng"
+EVERY_SAMPLE = pytest.mark.parametrize("name", share(MANIFEST, {STALE, *smallest(MANIFEST, 2)}))
+KAFKA = [name for name in MANIFEST if name.startswith("kafka_")]
+KAFKA_SAMPLES = pytest.mark.parametrize("name", share(KAFKA, {STALE, *smallest(KAFKA, 2)}))
 
 
 @cache

@@ -18,6 +18,7 @@ import pytest
 from tests.app.captures import write_capture
 from tests.app.program import COMMAND, environment, run, run_process
 from tests.support.packets import pcap
+from tests.support.shares import every, share
 
 
 @pytest.fixture(scope="module")
@@ -114,7 +115,10 @@ main()
 """
 
 
-@pytest.mark.parametrize("delay_s", [0, 0.01, 0.02, 0.05, 0.1, 0.15, 0.2, 0.3, 0.5, 0.8, 1.2])
+DELAYS_S = [0, 0.01, 0.02, 0.05, 0.1, 0.15, 0.2, 0.3, 0.5, 0.8, 1.2]
+
+
+@pytest.mark.parametrize("delay_s", share(DELAYS_S, every(3, DELAYS_S)))
 def test_an_early_interrupt_is_one_line(delay_s: float) -> None:
     begun, begins = os.pipe()
     process = subprocess.Popen(
@@ -131,7 +135,7 @@ def test_an_early_interrupt_is_one_line(delay_s: float) -> None:
     assert (process.returncode, out, err.strip()) == (130, b"", b"wirewitness: interrupted")
 
 
-@pytest.mark.parametrize("number", [1, 2, 10, 50, 100, 150, 200])
+@pytest.mark.parametrize("number", share([1, 2, 10, 50, 100, 150, 200], [1, 50, 200]))
 def test_an_interrupt_while_a_module_is_imported(number: int) -> None:
     """Before the import of so many modules, whatever the machine does beside."""
     program = """
