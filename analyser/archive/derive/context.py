@@ -12,7 +12,7 @@ from analyser.archive.dataset.change import Change
 from analyser.archive.derive import kafka_context
 from analyser.archive.derive.derived import Hour, change_connection, replace_changed_hours, rows_of, view_of
 from analyser.archive.derive.hour_summaries import stamp_again
-from analyser.context.enrich import enrich
+from analyser.context.stage import OFFSETS
 from analyser.context.stages import STAGES, Stage
 from analyser.registry.queries import quoted
 
@@ -25,7 +25,7 @@ def run_context(change: Change) -> dict[str, set[Hour]]:
     written: dict[str, set[Hour]] = {}
     for stage in STAGES:
         if any(change.parts(table) for table in (*stage.makes, *stage.reads)):
-            written |= _run_hours(change, stage) if stage.run is enrich else _run(change, stage)
+            written |= _run_hours(change, stage) if stage.makes == OFFSETS.makes else _run(change, stage)
     return written
 
 
