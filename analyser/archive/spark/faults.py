@@ -10,11 +10,12 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from analyser.archive.dataset.place import DatasetError
 from analyser.extras import how_to_install
 
 _NAMED_ERROR = re.compile(r"[\w.]+(Error|Exception)\b")
 # DatasetError as a trace names it.
-_UNUSABLE = re.compile(r"(?:analyser\.archive\.dataset\.manifest\.)?DatasetError: (.+)")
+_UNUSABLE = re.compile(rf"(?:{re.escape(DatasetError.__module__)}\.)?DatasetError: (.+)")
 _DISK_FULL = "No space left on device"
 
 
