@@ -10,12 +10,11 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from analyser.archive.dataset.place import DatasetError
 from analyser.extras import how_to_install
 
 _NAMED_ERROR = re.compile(r"[\w.]+(Error|Exception)\b")
-# DatasetError as a trace names it.
-_UNUSABLE = re.compile(rf"(?:{re.escape(DatasetError.__module__)}\.)?DatasetError: (.+)")
+# DatasetError as a trace names it, wherever its class is.
+_UNUSABLE = re.compile(r"(?:[\w.]+\.)?DatasetError: (.+)")
 _DISK_FULL = "No space left on device"
 
 
