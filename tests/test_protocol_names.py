@@ -71,6 +71,7 @@ ABOUT_SOME = {
     "analyser/rows/record_arrays.py": "kafka",
     "analyser/rows/record_places.py": "kafka",
     "app/cli/commands.py": "kafka mongo",
+    "app/cli/kafka_views.py": "mongo mqtt",  # `clients`
     "app/cli/live_output.py": "kafka",
     "app/cli/options.py": "kafka",
     "app/cli/records.py": "kafka",
@@ -84,6 +85,8 @@ ABOUT_SOME = {
     "reports/questions/group_states.py": "kafka",
     "reports/questions/groups.py": "kafka",
     "reports/questions/unjudged.py": "kafka",
+    "reports/questions/kafka_topics.py": "mongo mqtt",  # `clients`
+    "reports/questions/kafka_views.py": "mongo mqtt",  # the same
     "reports/sections/shapes.py": "mongo",
     "reports/sections/trends.py": "kafka",
 }
