@@ -21,7 +21,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "groups": ("kafka_views", "Kafka groups: state, members, stored offsets, lag, who committed last."),
     "topics": ("kafka_views", "Kafka topics and partitions: what moved, who wrote and read."),
     "brokers": ("kafka_views", "Kafka brokers, endpoints and changes of leaders."),
-    "clients": ("kafka_views", "Kafka clients: library, requests, errors, latency."),
+    "clients": ("kafka_views", "Clients of all protocols: library, requests, errors, latency."),
     "records": ("records", "Show Kafka records, as a console consumer does."),
     "shapes": ("shapes", "Group MongoDB commands by query shape."),
     "detectors": ("detectors", "List the rules behind findings; with CODE the page of one."),
