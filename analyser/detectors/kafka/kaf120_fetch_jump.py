@@ -51,6 +51,7 @@ from analyser.detectors.kafka.reading import (
     RUN_COLUMNS,
     RUNS,
     Client,
+    Place,
     Run,
     names_of,
     proof_of_runs,
@@ -64,7 +65,6 @@ from analyser.words import count
 KEYS = ("cluster_id", "group_id")
 _SENT = ("ts", "exchange_id", "client_address", "client_id", "topic", "partition", "committed_offset")
 Direction = Literal["forward", "back", "ahead"]
-Place = tuple[str | None, int]
 
 
 class _Sent(NamedTuple):

@@ -43,7 +43,7 @@ from analyser.detectors.frame_rows import Row, first_value, rows_of
 from analyser.detectors.kafka.commits import COMMITS
 from analyser.detectors.kafka.members import MEMBERS
 from analyser.detectors.kafka.names import group_text, partition_names, partition_text, who_numbers, who_text
-from analyser.detectors.kafka.reading import MAX_NAMED, RUN_COLUMNS, RUNS, Client, Run, proof_of_runs, runs_of
+from analyser.detectors.kafka.reading import MAX_NAMED, RUN_COLUMNS, RUNS, Client, Place, Run, proof_of_runs, runs_of
 from analyser.detectors.kafka.silence import side_step, side_text
 from analyser.times import NS_PER_MS, moment_text, seconds_text, time_text
 from analyser.words import count, sentence_start
@@ -53,7 +53,6 @@ KEYS = ("cluster_id", "group_id")
 FENCED = (22, 25, 27, 82, 110, 113)
 # A late commit is compared with so many runs that began before it, the last ones.
 MOST_OTHERS = 20
-Place = tuple[str | None, int]
 
 
 class _Overlap(NamedTuple):

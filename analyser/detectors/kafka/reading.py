@@ -32,6 +32,8 @@ MAX_NAMED = 5
 
 # Address and client id.
 Client = tuple[str | None, str | None]
+# Topic and partition.
+Place = tuple[str | None, int]
 
 
 class Run(NamedTuple):
@@ -91,7 +93,7 @@ class Run(NamedTuple):
         return self.client_address, self.client_id
 
     @property
-    def place(self) -> tuple[str | None, int]:
+    def place(self) -> Place:
         """Topic and partition."""
         return self.topic, self.partition
 
