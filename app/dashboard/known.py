@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from analyser.words import count
 from app.dashboard.opened import Selected
 from reports.questions.causes import Cause, Finding, causes, findings
 from reports.questions.unjudged import UnjudgedErrors, unjudged_errors
@@ -29,3 +30,14 @@ def known(source: Selected) -> Known:
         return Known(tuple(found), tuple(causes(found)), tuple(unjudged_errors(source, found)))
 
     return source.opened.once((Known, chosen.from_ns, chosen.to_ns, chosen.protocols), work_out)
+
+
+def outside(source: Selected) -> str:
+    """How many findings the selected time and protocols leave out, as a sentence; empty where none."""
+    if not source.narrowed:
+        return ""
+    left = len(known(source.everything()).findings) - len(known(source).findings)
+    if not left:
+        return ""
+    lie = "lies" if left == 1 else "lie"
+    return f"{count(left, 'finding')} of the whole capture {lie} outside the selected time and protocols."

@@ -11,6 +11,7 @@ import json
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from threading import Lock
 from typing import Any, TypeVar
@@ -217,6 +218,15 @@ class Selected:
         """Result of a SELECT over the selected rows."""
         return rows(self, query)
 
+    @property
+    def narrowed(self) -> bool:
+        """Whether a time range or protocols are chosen."""
+        return self.options != ReadOptions()
+
     def everything(self) -> Selected:
         """The same capture without time range and protocols."""
         return Selected(self.opened, ReadOptions())
+
+    def up_to_its_end(self) -> Selected:
+        """The same with all that was told before the time range as well."""
+        return Selected(self.opened, replace(self.options, from_ns=None))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import UTC, datetime
 from itertools import groupby
 from typing import Any
 
@@ -19,6 +20,10 @@ from reports.formats.values import time_text
 from reports.formats.words import size, span
 
 _STEPS = 400
+_DAY_NS = 86_400_000_000_000
+_MINUTE_NS = 60_000_000_000
+_PRESETS = {"Last minute": _MINUTE_NS, "Last 10 min": 10 * _MINUTE_NS, "Last hour": 60 * _MINUTE_NS,
+            "Last day": _DAY_NS}  # fmt: skip
 
 
 def show_sidebar(offer: Offer, opened: Opened, span_ns: tuple[int, int] | None, protocols: Sequence[str]) -> None:
@@ -47,13 +52,36 @@ def show_links(entries: Sequence[PageEntry]) -> None:
 
 
 def _time_range(span_ns: tuple[int, int]) -> None:
-    """Two handles over the capture's time, in ms since its first packet; the URL holds absolute ns."""
+    """The time that all pages show: two ends to write, a handle for each, and presets; the URL holds Unix ns."""
     first, last = span_ns
+    _slider(first, last)
+    options = state.options_of(span_ns)
+    low, high = options.from_ns or first, min(options.to_ns or last, last)
+    one, two = st.columns(2)
+    with one:
+        begin = _end_box("From, UTC", "ww_from", low, span_ns)
+    with two:
+        end = _end_box("To, UTC", "ww_to", high, span_ns)
+    if begin is not None or end is not None:
+        _choose(begin if begin is not None else low, end if end is not None else high, span_ns)
+        st.rerun()
+    show(html('<div class="ww-quiet">{span} of {whole}</div>', span=span(max(high - low, 0)), whole=span(last - first)))
+    lengths = {text: length for text, length in _PRESETS.items() if length < last - first}
+    with st.container(horizontal=True, gap="small"):
+        for text, length in lengths.items():
+            st.button(text, key=f"ww_preset_{length}", type="tertiary", on_click=_choose,
+                      args=(last - length, last, span_ns))  # fmt: skip
+        if options.from_ns is not None or options.to_ns is not None:
+            st.button("Whole time", on_click=_reset, key="ww_whole", type="tertiary")
+
+
+def _slider(first: int, last: int) -> None:
+    """Two handles over the capture's time, in seconds since its first packet."""
     whole = (0.0, (last - first) / 1e9)
     step = whole[1] / _STEPS
     key = "ww_w_range"
+    options = state.options_of((first, last))
     if key not in st.session_state:
-        options = state.options_of(span_ns)
         low = ((options.from_ns or first) - first) / 1e9
         high = ((options.to_ns - first) / 1e9) if options.to_ns is not None else whole[1]
         st.session_state[key] = (min(max(low, 0.0), whole[1]), min(max(high, 0.0), whole[1]))
@@ -62,26 +90,67 @@ def _time_range(span_ns: tuple[int, int]) -> None:
     shown_end = st.session_state.get("ww_range_end", whole[1])
     if high > near_end or high >= shown_end:  # a capture that grows is still shown to its end
         high = whole[1]
-    st.session_state[key] = (min(low, whole[1]), min(high, whole[1]))
+    before = (min(low, whole[1]), min(high, whole[1]))
+    st.session_state[key] = before
     st.session_state["ww_range_end"] = whole[1]
     chosen: Any = st.slider(
-        "Seconds from the first packet", *whole, step=step, key=key, format="%.3f" if step < 0.1 else "%.1f"
-    )
-    low, high = chosen
-    if high > near_end:
-        high = whole[1]
-    state.put("from", str(first + round(low * 1e9)) if low > 0 else None)
-    state.put("to", str(first + round(high * 1e9)) if high < whole[1] else None)
-    shown = (first + round(low * 1e9), min(first + round(high * 1e9), last))
-    show(
-        html(
-            '<div class="ww-quiet">{from_} to {to} UTC, {span}</div>',
-            from_=time_text(shown[0])[:23].replace("T", " "), to=time_text(shown[1])[11:23],
-            span=span(max(shown[1] - shown[0], 0)),
-        )
+        "Seconds from the first packet", *whole, step=step, key=key, format="%.3f" if step < 0.1 else "%.1f",
+        on_change=_slid, args=(first, last),
     )  # fmt: skip
-    if low > 0 or high < whole[1]:
-        st.button("Whole time", on_click=_reset, key="ww_whole", type="tertiary")
+    del chosen
+
+
+def _slid(first: int, last: int) -> None:
+    """Take the handles over; what was written exactly stays where they did not move."""
+    low, high = st.session_state["ww_w_range"]
+    whole = (last - first) / 1e9
+    if high > whole - 1.5 * whole / _STEPS:
+        high = whole
+    state.put("from", str(first + round(low * 1e9)) if low > 0 else None)
+    state.put("to", str(first + round(high * 1e9)) if high < whole else None)
+
+
+def _end_box(label: str, key: str, now_ns: int, span_ns: tuple[int, int]) -> int | None:
+    """A box with one end of the time; what was written into it as Unix ns, if that is new."""
+    several_days = span_ns[0] // _DAY_NS != span_ns[1] // _DAY_NS
+    shown = moment_words(now_ns, several_days)
+    name = f"{key}_{now_ns}"
+    written = st.text_input(label, value=shown, key=name, help="17:45:10.5, or with a day: 2026-11-20T17:45:10")
+    if not written or written == shown:
+        return None
+    found = moment_ns(written, now_ns)
+    if found is None:
+        show(html('<div class="ww-quiet">Not a time: {text}</div>', text=written))
+        return None
+    return min(max(found, span_ns[0]), span_ns[1])
+
+
+def moment_words(at_ns: int, with_day: bool) -> str:
+    """A time in UTC to the ms, as `moment_ns` reads it."""
+    text = time_text(at_ns)[:23]
+    return text if with_day else text[11:]
+
+
+def moment_ns(text: str, day_of_ns: int) -> int | None:
+    """Unix ns of a time in UTC that somebody wrote, without a day on the day of `day_of_ns`; None: it is no time."""
+    words = text.strip().removesuffix("Z").replace(" ", "T")
+    if "T" not in words:
+        words = f"{time_text(day_of_ns)[:10]}T{words}"
+    whole, _, fraction = words.partition(".")
+    try:
+        at = datetime.fromisoformat(whole).replace(tzinfo=UTC)
+        rest = int(f"{fraction:0<9}"[:9]) if fraction else 0
+    except ValueError:
+        return None
+    return int(at.timestamp()) * 1_000_000_000 + rest
+
+
+def _choose(begin: int, end: int, span_ns: tuple[int, int]) -> None:
+    """Show this time; an end of the capture is left open, for it may grow."""
+    begin, end = min(begin, end), max(begin, end)
+    state.put("from", str(begin) if begin > span_ns[0] else None)
+    state.put("to", str(end) if end < span_ns[1] else None)
+    state.put("range", None)
 
 
 def _reset() -> None:

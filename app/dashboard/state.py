@@ -32,6 +32,8 @@ _PAGES = "ww_pages"
 _STAYED = "ww_stayed"
 _USED = "ww_used"
 _ARRIVALS = "ww_arrivals"
+_DATED = "ww_dated"
+_DAY_NS = 86_400_000_000_000
 # Addresses of the last runs that a browser may not have seen yet, at most.
 _UNSEEN = 50
 # Values of the frame; all others belong to a page and leave the URL with it.
@@ -128,6 +130,16 @@ def arrivals() -> int:
     """How often the session came to an address that it had not written itself: what was chosen before is old then."""
     count: int = st.session_state.get(_ARRIVALS, 0)
     return count
+
+
+def set_dated(span_ns: tuple[int, int] | None) -> None:
+    """Tell this run's tables which time they show: Unix ns of its ends."""
+    st.session_state[_DATED] = span_ns is not None and span_ns[0] // _DAY_NS != span_ns[1] // _DAY_NS
+
+
+def dated() -> bool:
+    """Whether times need their day: the selected time has more than one."""
+    return bool(st.session_state.get(_DATED))
 
 
 def _used(page: str) -> set[str]:

@@ -122,7 +122,9 @@ def _run_page(entry: PageEntry, opened: Opened, span_ns: tuple[int, int] | None,
         heading(entry.title)
         empty(f"This capture has no {entry.section} traffic.")
         return
-    view = state.View(Selected(opened, state.options_of(span_ns)))
+    options = state.options_of(span_ns)
+    view = state.View(Selected(opened, options))
+    state.set_dated(span_ns and (options.from_ns or span_ns[0], options.to_ns or span_ns[1]))
     try:
         entry.show(view)
     except QueryError as error:

@@ -5,7 +5,8 @@ In: a SELECT over registered tables and the columns to show. Out: a grid with se
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import math
+from collections.abc import Callable, Collection, Sequence
 from functools import partial
 from hashlib import blake2b
 from typing import Any, NamedTuple
@@ -21,6 +22,7 @@ from app.dashboard.opened import Selected
 from app.dashboard.text import empty, html, line, show
 from reports.formats.printable import visible_strings
 from reports.formats.rows import csv_pieces
+from reports.formats.words import size
 from reports.questions.columns import Column
 from reports.questions.source import narrowed
 
@@ -29,7 +31,7 @@ PAGE_ROWS = 100
 CSV_ROWS = 200_000
 _SMALL = 12
 _BOX_PX = 210
-_ROW_PX, _HEAD_PX, _MOST_PX, _LESS_PX = 30, 30, 482, 272
+_ROW_PX, _HEAD_PX, _MOST_PX, _LESS_PX, _TALL_PX = 30, 30, 482, 272, 662
 
 _FORMATS: dict[str, Callable[..., Any]] = {
     "text": st.column_config.TextColumn,
@@ -40,8 +42,8 @@ _FORMATS: dict[str, Callable[..., Any]] = {
     "figure": st.column_config.TextColumn,
     "ms": partial(st.column_config.NumberColumn, format="%.3f"),
     "rate": partial(st.column_config.NumberColumn, format="%.1f"),
-    "bytes": partial(st.column_config.NumberColumn, format="bytes"),
-    "time": partial(st.column_config.DatetimeColumn, format="HH:mm:ss.SSS", timezone="UTC"),
+    "bytes": st.column_config.NumberColumn,  # in the words of every other page, see `_styled`
+    "time": partial(st.column_config.DatetimeColumn, timezone="UTC"),
     "flag": st.column_config.CheckboxColumn,
     "list": st.column_config.ListColumn,
 }
@@ -73,12 +75,21 @@ def paged_table(
     keep: Sequence[str] = (),
     marked: str = "",
     page_rows: int = PAGE_ROWS,
+    more: Callable[[pa.Table], pa.Table] | None = None,
+    hidden: Collection[str] = (),
+    tinted: bool = False,
+    tall: bool = False,
 ) -> dict[str, Any] | None:
     """Show the table; with `select` the row that the user chose (its columns and those of `keep`), else None.
 
     query: a SELECT; time range and protocols narrow the tables that it names. key: constant name of the table on its
     page, for the URL. order: column of the first order, `-` before it for descending. search: columns in which the
     search looks. noun, nouns: what a row is. marked: the row with this value in a column of `keep` is chosen at first.
+    more: adds columns of the kind `more` to the rows that are shown, by which nobody can order. hidden: columns that
+    are only downloaded. tinted: rows whose `status` is an error or that have no answer stand out. tall: the table is
+    what the page is there for.
+
+    A press on a column's head orders all rows by it, not only those that the browser has.
     """
     searched = state.value(f"{key}.q") if search else ""
     everything = _count(source, _Choice(query, "", ""))
@@ -92,26 +103,40 @@ def paged_table(
                 state.typed("Search in this table", f"{key}.q", "Search", hide_label=True, width=_BOX_PX)
                 if search else ""
             )  # fmt: skip
-        chosen = _Choice(query, _condition(searched, search), _order(key, columns, order, everything))
+        ordered = [column for column in columns if column.kind != "more"]
+        chosen = _Choice(query, _condition(searched, search), _order(key, ordered, order, everything))
         total = _count(source, chosen) if searched else everything
         page = _pager(key, total, page_rows, count(total, noun, nouns))
-        _download(source, key, chosen, columns, total)
+        _download(source, key, chosen, ordered, total)
     if total == 0:
         empty("Nothing matches the search.")
         return None
-    names = [column.name for column in columns]
+    names = [column.name for column in ordered]
     wanted = ", ".join(quoted(name) for name in [*names, *(name for name in keep if name not in names)])
     text = f"{chosen.text(wanted)} ORDER BY {chosen.order} LIMIT {page_rows} OFFSET {page * page_rows}"
     question = narrowed(text, source.options)
     found = source.sql(question)
     # Other rows are another grid: a row chosen on one page of a table is not chosen on the next.
     name = f"{key}.grid.{state.arrivals()}.{blake2b(question.encode('utf-8', 'replace'), digest_size=6).hexdigest()}"
-    return _grid(name, found, columns, select=select, first=_place(found, keep, marked))
+    shown = found if more is None else more(found)
+    picked = _grid(name, shown, [c for c in columns if c.name not in hidden], select=select,
+                   first=_place(found, keep, marked), partial_rows=total > page_rows, tinted=tinted, tall=tall)  # fmt: skip
+    if picked.column in names:
+        _order_by(key, picked.column, chosen.order)
+    return picked.row
+
+
+def _order_by(key: str, column: str, now: str) -> None:
+    """Order all rows by this column, upwards first; again, downwards."""
+    downwards = now.startswith(f"{quoted(column)} ASC")
+    state.put(f"{key}.by", f"-{column}" if downwards else column)
+    state.put(f"{key}.page", None)
+    st.rerun()
 
 
 def grid(key: str, rows: pa.Table, columns: Sequence[Column], *, select: bool = False) -> dict[str, Any] | None:
     """Rows that are few and at hand, without pages; the chosen row with `select`."""
-    return _grid(f"{key}.grid", rows, columns, select=select)
+    return _grid(f"{key}.grid", rows, columns, select=select).row
 
 
 def csv_of(source: Selected, text: str, order: str, columns: Sequence[str]) -> bytes:
@@ -135,7 +160,8 @@ def _order(key: str, columns: Sequence[Column], order: str, rows: int) -> str:
     """SQL for the order; a box names every column, up and down."""
     titles = {column.name: column.title for column in columns if column.kind != "list"}
     options = [order, *(f"{sign}{name}" for name in titles for sign in ("", "-") if f"{sign}{name}" != order)]
-    wanted = order
+    asked = state.value(f"{key}.by")
+    wanted = asked if asked in options else order
     if rows > _SMALL:
         wanted = state.choice("Order", f"{key}.by", options, shown=lambda o: _order_text(o, titles),
                               hide_label=True, width=_BOX_PX)  # fmt: skip
@@ -192,29 +218,79 @@ def _place(rows: pa.Table, names: Sequence[str], marked: str) -> int | None:
     return min((column.index(marked) for column in columns if marked in column), default=None)
 
 
+class _Picked(NamedTuple):
+    """The row that was chosen, and the column whose head was pressed."""
+
+    row: dict[str, Any] | None
+    column: str = ""
+
+
 def _grid(
-    key: str, rows: pa.Table, columns: Sequence[Column], *, select: bool, first: int | None = None
-) -> dict[str, Any] | None:
+    key: str,
+    rows: pa.Table,
+    columns: Sequence[Column],
+    *,
+    select: bool,
+    first: int | None = None,
+    partial_rows: bool = False,
+    tinted: bool = False,
+    tall: bool = False,
+) -> _Picked:
     frame = _safe(rows).to_pandas()
-    formats = {c.name: _FORMATS[c.kind](c.title, **({"width": c.width} if c.width else {})) for c in columns}
     # Where a row is chosen, what it opens has to be in sight below.
     known: Any = st.session_state.get(key)
-    most = _LESS_PX if first is not None or (known and known["selection"]["rows"]) else _MOST_PX
-    height = min(_HEAD_PX + _ROW_PX * len(frame) + 2, most)
+    is_open = first is not None or bool(known and (known["selection"]["rows"] or known["selection"]["cells"]))
+    most = _LESS_PX if is_open else _TALL_PX if tall else _MOST_PX
     settings: dict[str, Any] = {
-        "hide_index": True, "column_config": formats, "column_order": [c.name for c in columns],
-        "row_height": _ROW_PX, "height": height, "placeholder": "",
+        "hide_index": True, "column_config": _configured(columns), "column_order": [c.name for c in columns],
+        "row_height": _ROW_PX, "height": min(_HEAD_PX + _ROW_PX * len(frame) + 2, most), "placeholder": "",
     }  # fmt: skip
-    if not select:
-        st.dataframe(frame, key=key, **settings)
-        return None
-    event: Any = st.dataframe(
-        frame, key=key, on_select="rerun", selection_mode="single-row",
-        selection_default={"selection": {"rows": [] if first is None else [first]}}, **settings,
-    )  # fmt: skip
-    chosen = event.selection.rows if event else []
+    modes = [*(("single-row", "single-cell") if select else ()), *(("single-column",) if partial_rows else ())]
+    with st.container(key=f"ww_{'part' if partial_rows else 'whole'}_{key}"):
+        if not modes:
+            st.dataframe(_styled(frame, columns, tinted), key=key, **settings)
+            return _Picked(None)
+        event: Any = st.dataframe(
+            _styled(frame, columns, tinted), key=key, on_select="rerun", selection_mode=modes,
+            selection_default={"selection": {"rows": [] if first is None else [first]}} if select else None, **settings,
+        )  # fmt: skip
+    if not event:
+        return _Picked(None)
+    chosen = [place for place, _ in event.selection.cells] or list(event.selection.rows)
     found: list[dict[str, Any]] = rows.slice(chosen[0], 1).to_pylist() if chosen else []
-    return found[0] if found else None
+    return _Picked(found[0] if found else None, next(iter(event.selection.columns), ""))
+
+
+def _configured(columns: Sequence[Column]) -> dict[str, Any]:
+    """How the browser writes each column; times with the day where the selected time has more than one."""
+    times = {"format": "DD MMM HH:mm:ss.SSS" if state.dated() else "HH:mm:ss.SSS"}
+    return {
+        c.name: _FORMATS.get(c.kind, st.column_config.TextColumn)(
+            c.title, **({"width": c.width} if c.width else {}), **(times if c.kind == "time" else {})
+        )
+        for c in columns
+    }
+
+
+def _styled(frame: Any, columns: Sequence[Column], tinted: bool) -> Any:
+    """The frame with sizes in words, and with rows that failed in another colour."""
+    sizes = [c.name for c in columns if c.kind == "bytes" and c.name in frame]
+    if not sizes and not tinted:
+        return frame
+    styled = frame.style.format(dict.fromkeys(sizes, _size))
+    if tinted and "status" in frame:
+        styled = styled.apply(lambda row: [_TINTS.get(row["status"], "")] * len(row), axis=1)
+    return styled
+
+
+def _size(value: float | None) -> str:
+    return "" if value is None or math.isnan(value) else size(int(value))
+
+
+_TINTS = {
+    "error": "background-color: rgba(214, 69, 69, .17)",
+    "unanswered": "background-color: rgba(217, 142, 4, .17)",
+}
 
 
 def _safe(rows: pa.Table) -> pa.Table:

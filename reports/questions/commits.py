@@ -11,53 +11,60 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from analyser.context.kafka_lag import lag_query
 from analyser.context.log_ends import log_end_query
 from analyser.context.stored_offsets import BROKER_ORDER
 from analyser.registry.queries import literal
-from reports.questions.source import Source, all_rows, rows
+from reports.questions.source import Source, all_rows, rows, selected
 
 POINTS = 4000
 
 _COMMITTERS = """
-    select client_id, client_address, member_id, count(*) as commits,
-           count(*) filter (owner_member_id is not null and owner_member_id <> member_id) as foreign_commits,
+    select client_id, client_address, member_id, count(*) filter ({inside}) as commits,
+           count(*) filter ({inside} and owner_member_id is not null and owner_member_id <> member_id)
+               as foreign_commits,
            min(generation) filter (generation >= 0) as first_generation,
            max(generation) filter (generation >= 0) as last_generation,
-           count(*) filter (error_code <> 0) as refused,
-           count(distinct (coalesce(topic, topic_id), partition)) as partitions,
+           count(*) filter ({inside} and error_code <> 0) as refused,
+           count(distinct (coalesce(topic, topic_id), partition)) filter ({inside}) as partitions,
            epoch_ns(min(ts)) as first_ns, epoch_ns(max(ts)) as last_ns
     from kafka_offset_commits where {group}
     group by client_id, client_address, member_id order by first_ns, client_id, client_address, member_id"""
 
+# A commit counts from its answer on. What went back is told by all that was stored before, also before the time range;
+# the last offset stored before it is where its line begins.
 _OWN_COMMITS = f"""
-    with own as (
-        select epoch_ns(ts) / 1e6 as t, coalesce(topic, topic_id) as topic, partition, committed_offset,
-               client_id, client_address, member_id, generation, coalesce(error_code, 0) <> 0 as refused,
+    with told as (
+        select epoch_ns(coalesce(ts_response, ts)) / 1e6 as t, coalesce(topic, topic_id) as topic, partition,
+               committed_offset, client_id, client_address, member_id, generation,
+               coalesce(error_code, 0) <> 0 as refused,
+               coalesce(error_code = 0 and committed_offset >= 0, false) as stored,
                owner_member_id is not null and member_id is not null and owner_member_id <> member_id as by_other,
-               coalesce(error_code, 0) = 0 and committed_offset < max(committed_offset)
+               coalesce(coalesce(error_code, 0) = 0 and committed_offset < max(committed_offset)
                    filter (coalesce(error_code, 0) = 0) over (partition by coalesce(topic, topic_id), partition
-                   order by {BROKER_ORDER} rows between unbounded preceding and 1 preceding) as went_back,
-               request_packet
-        from kafka_offset_commits where {{group}} and {{place}})"""
+                   order by {BROKER_ORDER} rows between unbounded preceding and 1 preceding), false) as went_back,
+               row_number() over (partition by coalesce(topic, topic_id), partition order by {BROKER_ORDER}) as step,
+               request_packet, exchange_id, not ({{inside}}) as before, {{too_late}} as too_late
+        from kafka_offset_commits where {{group}} and {{place}}),
+    own as (
+        select * exclude (t, too_late), case when before then {{from_ms}} else t end as t
+        from told where not too_late and (stored or not before)
+        qualify not before or row_number() over (partition by topic, partition, before order by step desc) = 1)"""
 
-_COMMITS = _OWN_COMMITS + " select * from own order by t, topic, partition"
+_COMMITS = _OWN_COMMITS + " select * from own order by topic, partition, step"
 
-# Of many commits the lowest and the highest of each committer in each bin of time tell the same story.
+# Of many commits the lowest and the highest of each committer in each bin of time, and the last, tell the same story.
 _THINNED_COMMITS = (
     _OWN_COMMITS
     + """,
     binned as (
-        select floor(t / {width_ms}) as bin, topic, partition, client_id, client_address, member_id, refused, by_other,
-               went_back, min_by(one, committed_offset) as lowest, max_by(one, committed_offset) as highest
-        from (select *, struct_pack(t := t, o := committed_offset, g := generation, p := request_packet) as one
-              from own)
+        select floor(t / {width_ms}) as bin, topic, partition, client_id, client_address, member_id, refused, stored,
+               by_other, went_back, before, min_by(one, committed_offset) as lowest,
+               max_by(one, committed_offset) as highest, max_by(one, one.step) as latest
+        from (select *, struct_pack(t, committed_offset, generation, request_packet, exchange_id, step) as one from own)
         group by all),
-    ends as (select * exclude (lowest, highest), lowest as one from binned
-             union select * exclude (lowest, highest), highest from binned)
-    select one.t as t, topic, partition, one.o as committed_offset, client_id, client_address, member_id,
-           one.g as generation, refused, by_other, went_back, one.p as request_packet
-    from ends order by t, topic, partition"""
+    ends as (select *, unnest([lowest, highest, latest]) as one from binned)
+    select * from (select distinct * exclude (bin, lowest, highest, latest, one), unnest(one) from ends)
+    order by topic, partition, step"""
 )
 
 _COMMIT_COUNT = """
@@ -65,26 +72,42 @@ _COMMIT_COUNT = """
            count(distinct (coalesce(topic, topic_id), partition, client_id, client_address, member_id)) as kinds
     from kafka_offset_commits where {group} and {place}"""
 
+_COUNTS = """
+    select coalesce(topic, topic_id) as topic, partition, count(*) filter (error_code = 0) as accepted,
+           count(*) filter (error_code <> 0) as refused,
+           count(distinct struct_pack(client_address, client_id, member_id)) filter (error_code = 0) as committers
+    from kafka_offset_commits where {group} group by all"""
+
+# A member owns what it was told to own until another one is told so, it is told another generation, it is gone, or it
+# is heard of no more.
 _OWNERS = """
     with told as (
         select epoch_ns(ts) / 1e6 as t, member_id, topic, partition, generation from kafka_assignments
         where {group}),
+    heard as (
+        select member_id, max(epoch_ns(ts)) / 1e6 as last_heard from (
+            select member_id, coalesce(ts_response, ts) as ts from kafka_group_events where {group}
+            union all select member_id, coalesce(ts_response, ts) from kafka_offset_commits where {group}
+            union all select member_id, ts from kafka_assignments where {group})
+        group by member_id),
     changes as (
-        select *, lead(t) over (partition by topic, partition order by t) as t_end,
-               lag(member_id) over (partition by topic, partition order by t) as before,
+        select *, lag(member_id) over (partition by topic, partition order by t) as before,
                lag(generation) over (partition by topic, partition order by t) as generation_before
         from told),
     starts as (
         select * from changes
         where before is distinct from member_id or generation_before is distinct from generation)
-    select t, coalesce(lead(t) over (partition by topic, partition order by t), {last_ms}) as t_end,
-           topic, partition, member_id, generation
-    from starts order by topic, partition, t"""
+    select t, greatest(t, least(coalesce(lead(t) over (partition by topic, partition order by t), last_heard),
+                                last_heard)) as t_end, topic, partition, member_id, generation
+    from starts left join heard using (member_id) order by topic, partition, t"""
 
 
 @dataclass(frozen=True, slots=True)
 class Committer:
-    """Who committed for a group. name: short and unlike the others'; `*_ns` are Unix times."""
+    """Who committed for a group. name: short and unlike the others'; `*_ns` are Unix times.
+
+    commits, foreign_commits, refused and partitions are those of the time range, all else is of the whole capture.
+    """
 
     name: str
     client_id: str | None
@@ -107,7 +130,8 @@ class Committer:
 
 def committers(source: Source, cluster_id: str | None, group_id: str | None) -> list[Committer]:
     """Everybody who committed for the group in the capture, in the order of their first commits."""
-    found = all_rows(source, _COMMITTERS.format(group=of_group(cluster_id, group_id)))
+    where = {"group": of_group(cluster_id, group_id), "inside": selected("kafka_offset_commits", source.options)}
+    found = all_rows(source, _COMMITTERS.format(**where))
     names = _names([(row["client_id"], row["client_address"], row["member_id"]) for row in found])
     return [Committer(name, **row) for name, row in zip(names, found, strict=True)]
 
@@ -121,31 +145,54 @@ def commits(
 ) -> tuple[list[dict[str, Any]], bool]:
     """Commits of a group, of these topics and partitions where some are named, and whether rows were left out.
 
-    t, topic, partition, committed_offset, client_id, client_address, member_id, generation, refused, by_other (the
-    partition belonged to another member), went_back (a higher offset was sent before), request_packet.
+    t (of the answer), topic, partition, committed_offset, client_id, client_address, member_id, generation, refused,
+    stored (it was accepted), by_other (the partition belonged to another member), went_back (a higher offset was stored
+    before), request_packet, exchange_id, step (its place in the broker's order), before (it is the one that stood when
+    the time range began). By topic and partition, in the broker's order.
     """
-    where = {"group": of_group(cluster_id, group_id), "place": of_places(places)}
+    chosen = source.options
+    where = {
+        "group": of_group(cluster_id, group_id),
+        "place": of_places(places),
+        "inside": selected("kafka_offset_commits", chosen),
+        "too_late": "false" if chosen.to_ns is None else f"epoch_ns(ts) >= {chosen.to_ns}",
+        "from_ms": (chosen.from_ns or 0) / 1e6,
+    }
     known = rows(source, _COMMIT_COUNT.format(**where))[0]
     if known["n"] <= points:
-        return rows(source, _COMMITS.format(**where)), False
-    bins = max(points // (2 * known["kinds"]), 10)
+        return all_rows(source, _COMMITS.format(**where)), False
+    bins = max(points // (3 * known["kinds"]), 10)
     width_ms = max((known["last_ns"] - known["first_ns"]) / 1e6 / bins, 0.001)
-    return rows(source, _THINNED_COMMITS.format(**where, width_ms=width_ms)), True
+    return all_rows(source, _THINNED_COMMITS.format(**where, width_ms=width_ms)), True
+
+
+def commit_counts(source: Source, cluster_id: str | None, group_id: str | None) -> list[dict[str, Any]]:
+    """topic, partition, accepted, refused, committers: of the time range."""
+    return rows(source, _COUNTS.format(group=of_group(cluster_id, group_id)))
 
 
 def log_ends(
     source: Source, cluster_id: str | None, place: tuple[str | None, int], width_ns: int
 ) -> list[dict[str, Any]]:
-    """t, log_end: the last end of the log of a topic's partition that an answer told in each bin."""
+    """t, log_end: the last end of the log of a topic's partition that an answer told in each bin.
+
+    The first row is that which stood when the time range began, where one was told before.
+    """
     topic, partition = place
     same = f"cluster = {literal(cluster_id or '')} and topic = {literal(topic or '')} and partition = {int(partition)}"
-    ends = log_end_query(_bin(width_ns), same)
-    return rows(source, f"select bin / 1e6 as t, log_end from ({ends}) order by t")
+    to_ns, from_ns = source.options.to_ns, source.options.from_ns or 0
+    told = same if to_ns is None else f"{same} and at_ns < {to_ns}"
+    ends = log_end_query(_bin(width_ns), told)
+    query = f"""
+        select greatest(bin, {from_ns}) / 1e6 as t, log_end from ({ends})
+        qualify bin >= {from_ns} or row_number() over (partition by bin < {from_ns} order by bin desc) = 1
+        order by t"""
+    return all_rows(source, query)
 
 
-def owners(source: Source, cluster_id: str | None, group_id: str | None, last_ns: int) -> list[dict[str, Any]]:
-    """t, t_end, topic, partition, member_id, generation: who was told to own what, until the next one was."""
-    return all_rows(source, _OWNERS.format(group=of_group(cluster_id, group_id), last_ms=last_ns / 1e6))
+def owners(source: Source, cluster_id: str | None, group_id: str | None) -> list[dict[str, Any]]:
+    """t, t_end, topic, partition, member_id, generation: who was told to own what, until its last evidence."""
+    return all_rows(source, _OWNERS.format(group=of_group(cluster_id, group_id)))
 
 
 def of_group(cluster_id: str | None, group_id: str | None) -> str:
@@ -208,16 +255,6 @@ _SUSPECTS = f"""
 def partitions_by_suspicion(source: Source, cluster_id: str | None, group_id: str | None) -> list[dict[str, Any]]:
     """topic, partition, commits, steps_back, furthest_back, by_others, committers; what looks worst comes first."""
     return rows(source, _SUSPECTS.format(group=of_group(cluster_id, group_id)))
-
-
-def lag_over_time(source: Source, cluster_id: str | None, group_id: str | None, width_ns: int) -> list[dict[str, Any]]:
-    """t, topic, partition, lag: at the end of each bin, from the first one in which the group committed."""
-    group = f"cluster = {literal(cluster_id or '')} and group_id = {literal(group_id or '')}"
-    lags = lag_query(
-        str(int(width_ns)), group=group, commits="(accepted or refused)", ends=f"cluster = {literal(cluster_id or '')}"
-    )
-    query = f"select bin / 1e6 as t, topic, partition, lag from ({lags}) where lag is not null order by all"
-    return rows(source, query)
 
 
 def _bin(width_ns: int) -> str:

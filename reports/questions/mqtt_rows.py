@@ -15,22 +15,46 @@ LANES = 40
 _MOST_BARS = 3000
 
 # How a connection ended, the worst first: what a lane's colour says.
-ENDS = ("refused", "broken off", "ended by the server", "ended by the client", "open at the end")
+ENDS = ("refused", "taken over", "broken off", "ended by the server", "ended by the client", "open at the end")
+# As MQT102: the server closes a connection so soon around the CONNECT of the one that takes its client id over.
+_TAKEN_WITHIN_NS = 1_000_000_000
 
-_LANES = """
-    with known as (
-        select coalesce(client_id, client_address) as client, epoch_ns(ts) / 1e6 as t,
-               epoch_ns(coalesce(ts_end, observed_until, ts)) / 1e6 as t_end, client_address, keep_alive_s, version,
+# A lane goes to the end of the connection; where that is not in the capture, to where more of it would have been seen.
+_LANES = f"""
+    with own as (
+        select *, coalesce(client_id, client_address) as client, epoch_ns(ts) as begin_ns,
+               epoch_ns(coalesce(ts_closed, observed_until, ts_end, ts)) as end_ns,
+               epoch_ns(coalesce(ts_closed, ts_end)) as closed_ns
+        from mqtt_connections),
+    takers as (
+        select old.flow_id, arg_min(new.client_address || ':' || new.client_port, new.begin_ns) as taken_by
+        from own as old join own as new
+            on old.client_id = new.client_id and old.flow_id <> new.flow_id and new.begin_ns > old.begin_ns
+            and abs(new.begin_ns - old.closed_ns) <= {_TAKEN_WITHIN_NS}
+        where old.disconnected_by is distinct from 'client'
+            and (old.closed_by = 'server' or old.disconnected_by = 'server') and coalesce(old.error_code, 0) = 0
+        group by old.flow_id),
+    known as (
+        select client, begin_ns / 1e6 as t, greatest(end_ns, begin_ns) / 1e6 as t_end, client_address, keep_alive_s,
+               version, taken_by, flow_id,
                case when error_code <> 0 then 'refused'
+                    when taken_by is not null then 'taken over'
                     when disconnected_by = 'client' then 'ended by the client'
                     when disconnected_by = 'server' then 'ended by the server'
                     when closed_by is not null then 'broken off' else 'open at the end' end as ending,
+               coalesce('taken over by ' || taken_by, nullif(concat_ws(': ', case when error_code <> 0 then 'refused'
+                   when disconnected_by is not null then 'ended by the ' || disconnected_by
+                   when closed_by is not null then 'broken off by the ' || closed_by end,
+                   coalesce(disconnect_reason_name, case when error_code <> 0 then error_name end)), ''),
+                   'open at the end') as how,
                publishes_from_client as published, publishes_from_server as received
-        from mqtt_connections),
+        from own left join takers using (flow_id)),
     shown as (
         select client from known group by client
-        order by count(*) filter (ending in ('refused', 'broken off')) desc, count(*) desc, client limit {lanes})
-    select * from known semi join shown using (client) order by client, t limit {bars}"""
+        order by count(*) filter (ending in ('refused', 'taken over', 'broken off')) desc, count(*) desc, client
+        limit {{lanes}})
+    select * from known semi join shown using (client) order by client, t limit {{bars}}"""
+_LANE_COUNT = "select count(distinct coalesce(client_id, client_address)) as n from mqtt_connections"
 
 _TOPICS = """
     with own as (
@@ -67,9 +91,17 @@ MISSING = """
     from mqtt_deliveries where status not in ('delivered', 'sent')"""
 
 
-def connection_lanes(source: Source) -> list[dict[str, Any]]:
-    """client, t, t_end, ending (one of ENDS) and facts, for the clients whose connections ended worst."""
-    return rows(source, _LANES.format(lanes=LANES, bars=_MOST_BARS))
+def connection_lanes(source: Source, lanes: int = LANES) -> list[dict[str, Any]]:
+    """client, t, t_end, ending (one of ENDS), how (the same in words, with who took over) and facts.
+
+    Of `lanes` clients, those whose connections ended worst.
+    """
+    return rows(source, _LANES.format(lanes=int(lanes), bars=_MOST_BARS))
+
+
+def lane_count(source: Source) -> int:
+    """How many clients have a lane."""
+    return int(rows(source, _LANE_COUNT)[0]["n"])
 
 
 def below(under: str) -> str:

@@ -48,6 +48,11 @@ def narrowed(query: str, options: ReadOptions) -> str:
     return _with_selection(query.strip(), selected)
 
 
+def selected(table: str, options: ReadOptions) -> str:
+    """An SQL condition for rows of the table that the options select, for counting them beside others."""
+    return " and ".join(conditions(table, options)) or "true"
+
+
 def all_rows(source: Source, query: str) -> list[dict[str, Any]]:
     """Result of a query over all rows, for looking up what a selected row refers to."""
     result: list[dict[str, Any]] = source.sql(query).to_pylist()

@@ -19,6 +19,8 @@ _SPAN = """
         select epoch_ns(min(ts)) as first_ns, epoch_ns(max(ts)) as last_ns from exchanges
         union all select epoch_ns(min(ts)), epoch_ns(max(ts)) from messages)"""
 
+_CAPTURED = "select epoch_ns(min(ts_first)) as first_ns, epoch_ns(max(ts_last)) as last_ns from captures"
+
 _EXCHANGES = """
     select epoch_ns(ts) // {width} * {width} / 1e6 as t, protocol, count(*) as exchanges,
            count(*) filter (status = 'error') as errors, count(*) filter (status = 'unanswered') as unanswered
@@ -50,13 +52,26 @@ def bin_width_ns(first_ns: int, last_ns: int, bins: int = BINS) -> int:
 
 
 def selected_span_ns(source: Source) -> tuple[int, int] | None:
-    """Unix times of the first and last selected row; None without rows."""
+    """Unix times of the first and last selected row, or of the time range within the capture where one is chosen.
+
+    None where there is neither.
+    """
     found = rows(source, _SPAN)[0]
-    return None if found["first_ns"] is None else (found["first_ns"], found["last_ns"])
+    first, last = found["first_ns"], found["last_ns"]
+    from_ns, to_ns = source.options.from_ns, source.options.to_ns
+    if from_ns is None and to_ns is None:
+        return None if first is None else (first, last)
+    whole = rows(source, _CAPTURED)[0]
+    if whole["first_ns"] is None:
+        return None if first is None else (first, last)
+    begin = first if from_ns is None else max(from_ns, whole["first_ns"])
+    end = last if to_ns is None else min(to_ns, whole["last_ns"])
+    begin, end = begin if begin is not None else whole["first_ns"], end if end is not None else whole["last_ns"]
+    return (begin, end) if begin <= end else None
 
 
 def domain_ms(source: Source) -> tuple[float, float] | None:
-    """Unix ms of the first and last selected row, for the ends of an axis; None without rows."""
+    """The ends of `selected_span_ns` in Unix ms, for an axis; None where it has no length."""
     span = selected_span_ns(source)
     return (span[0] / 1e6, span[1] / 1e6) if span is not None and span[0] < span[1] else None
 

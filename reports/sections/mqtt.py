@@ -88,7 +88,7 @@ DELIVERIES = Summary(
         Column("subscribers", "Subscribers", "count"), Column("delivered", "Delivered", "count"),
         Column("sent", "Not acknowledged", "count", heading="NOT-ACKNOWLEDGED"), Column("missing", "Missing", "count"),
         Column("lost", "Lost", "count"), Column("not_known", "Not known", "count", heading="NOT-KNOWN"),
-        Column("median_ms", "Median ms", "ms", spare=2), Column("p99_ms", "99 % ms", "ms", heading="P99 MS", spare=3),
+        Column("median_ms", "Median ms", "ms", spare=2), Column("p99_ms", "p99 ms", "ms", spare=3),
         Column("max_ms", "Max ms", "ms", spare=1),
     ),
 )  # fmt: skip

@@ -24,7 +24,7 @@ COLUMNS = (
     Column("count", "Count", "count"),
     Column("min_ms", "Min ms", "ms", only=TEXT, spare=4),
     Column("max_ms", "Max ms", "ms"),
-    Column("p95_ms", "95 % ms", "ms", heading="95% MS", spare=2),
+    Column("p95_ms", "p95 ms", "ms", spare=2),
     Column("sum_ms", "Sum ms", "ms"),
     Column("mean_ms", "Mean ms", "ms", spare=3),
     Column("errors", "Errors", "count"),

@@ -1,4 +1,4 @@
-"""Commits coloured by committer, ownership lanes, lag. In: rows of `reports.questions.commits`; out: charts.
+"""Commits coloured by committer, ownership lanes. In: rows of `reports.questions.commits`; out: charts.
 
 A line that only climbs is a healthy partition. Two colours that take turns, or a line that falls, is the fault.
 """
@@ -10,19 +10,24 @@ from typing import Any
 
 import altair as alt
 
-from app.dashboard.charts.theme import BAD, LOW, QUIET, AnyChart, clock, colours, frame, shapes, time_x
+from app.dashboard.charts.theme import BAD, QUIET, AnyChart, Domain, clock, colours, frame, shapes, time_x
 from reports.questions.commits import Committer
 
 Rows = Sequence[Mapping[str, Any]]
 # The height of a chart is that of all of it.
 _LEGEND_AND_AXIS_PX = 84
-_COLUMNS = ("t", "offset", "committer", "generation", "member", "packet", "kind", "place")
+_COLUMNS = ("t", "offset", "committer", "generation", "member", "packet", "kind", "place", "stored", "step", "message")
+_PATH = "datum.stored"
+_POINT = "datum.kind != 'stood before' && datum.kind != 'still stands'"
 
 
-def commit_marks(rows: Rows, committers: Sequence[Committer]) -> list[dict[str, Any]]:
-    """Rows to draw: the committer by its name, and what kind of commit it is."""
+def commit_marks(rows: Rows, committers: Sequence[Committer], until_ms: float | None = None) -> list[dict[str, Any]]:
+    """Rows to draw: the committer by its name, and what kind of commit it is. rows: in the broker's order.
+
+    until_ms: to there the last stored offset of each partition is carried on.
+    """
     names = {committer.identity: committer.name for committer in committers}
-    return [
+    marks = [
         {
             "t": row["t"],
             "offset": row["committed_offset"],
@@ -32,48 +37,63 @@ def commit_marks(rows: Rows, committers: Sequence[Committer]) -> list[dict[str, 
             "packet": row["request_packet"],
             "kind": _kind(row),
             "place": f"{row['topic']} {row['partition']}",
+            "stored": row["stored"],
+            "step": row["step"],
+            "message": row["exchange_id"],
         }
         for row in rows
     ]
+    last = {mark["place"]: mark for mark in marks if mark["stored"]}
+    ends = [mark for mark in last.values() if until_ms is not None and mark["t"] < until_ms]
+    return marks + [{**mark, "t": until_ms, "kind": "still stands", "step": mark["step"] + 1} for mark in ends]
 
 
 def _kind(row: Mapping[str, Any]) -> str:
+    if row["before"]:
+        return "stood before"
     if row["refused"]:
         return "refused"
     if row["by_other"]:
         return "went back, not its owner" if row["went_back"] else "not its owner"
-    return "went back" if row["went_back"] else "forward"
+    if row["went_back"]:
+        return "went back"
+    return "forward" if row["stored"] else "no answer seen"
 
 
-def partition_commits(rows: Rows, ends: Rows, committers: Sequence[Committer], height: int = 300) -> AnyChart:
+def partition_commits(
+    rows: Rows, ends: Rows, committers: Sequence[Committer], domain: Domain | None = None, height: int = 300
+) -> AnyChart:
     """One partition: every commit as a point, in the colour of who sent it, over the end of the log."""
-    data = frame(commit_marks(rows, committers), _COLUMNS)
+    data = frame(commit_marks(rows, committers, domain[1] if domain else None), _COLUMNS)
     names = _present(data["committer"], committers)
     base = alt.Chart(data)
-    path = base.mark_line(strokeWidth=1, color=QUIET, opacity=0.6, interpolate="step-after").encode(
-        time_x(), alt.Y("offset:Q", title="offset", scale=alt.Scale(zero=False)), order="t:Q"
-    ).transform_filter("datum.kind != 'refused'")  # fmt: skip
-    layers: list[Any] = [path, _points(base, names, committers)]
+    layers: list[Any] = [_path(base, domain), _points(base, names, committers, domain)]
     if ends:
-        log = alt.Chart(frame(ends)).mark_line(strokeDash=[4, 3], color=QUIET, strokeWidth=1.5).encode(
-            time_x(), alt.Y("log_end:Q"), tooltip=[clock(), alt.Tooltip("log_end:Q", title="log end", format=",")]
+        until = [{**ends[-1], "t": domain[1]}] if domain and ends[-1]["t"] < domain[1] else []
+        log = alt.Chart(frame([*ends, *until])).mark_line(
+            strokeDash=[4, 3], color=QUIET, strokeWidth=1.5, interpolate="step-after"
+        ).encode(
+            time_x(domain=domain), alt.Y("log_end:Q"),
+            tooltip=[clock(), alt.Tooltip("log_end:Q", title="log end", format=",")]
         )  # fmt: skip
         layers.insert(0, log)
     chart: AnyChart = alt.layer(*layers).properties(height=height)
     return chart
 
 
-def group_commits(rows: Rows, committers: Sequence[Committer], places: Sequence[str], columns: int) -> AnyChart:
+def group_commits(
+    rows: Rows, committers: Sequence[Committer], places: Sequence[str], columns: int, domain: Domain | None = None
+) -> AnyChart:
     """Small charts, one for each partition: the ones at fault catch the eye among those that only climb."""
-    data = frame(commit_marks(rows, committers), _COLUMNS)
+    data = frame(commit_marks(rows, committers, domain[1] if domain else None), _COLUMNS)
     data = data[data["place"].isin(list(places))]
     names = _present(data["committer"], committers)
     base = alt.Chart(data)
-    path = base.mark_line(strokeWidth=1, color=QUIET, opacity=0.55, interpolate="step-after").encode(
-        time_x(), alt.Y("offset:Q", title=None, scale=alt.Scale(zero=False)), order="t:Q"
-    ).transform_filter("datum.kind != 'refused'")  # fmt: skip
+    path = _path(base, domain, titled=False)
     width = {1: 880, 2: 420, 3: 268}[columns]
-    layered: Any = alt.layer(path, _points(base, names, committers, size=22)).properties(width=width, height=110)
+    layered: Any = alt.layer(path, _points(base, names, committers, domain, size=22, titled=False)).properties(
+        width=width, height=110
+    )
     chart: AnyChart = layered.facet(
         facet=alt.Facet("place:N", sort=list(places), title=None, header=alt.Header(labelFontWeight="bold")),
         columns=columns,
@@ -81,7 +101,18 @@ def group_commits(rows: Rows, committers: Sequence[Committer], places: Sequence[
     return chart
 
 
-def ownership_lanes(rows: Rows, committers: Sequence[Committer], members: Mapping[str, str]) -> AnyChart:
+def _path(base: alt.Chart, domain: Domain | None, *, titled: bool = True) -> AnyChart:
+    """What the broker had stored: its steps in the order of its answers, to the end of the time range."""
+    chart: AnyChart = base.mark_line(strokeWidth=1, color=QUIET, opacity=0.6, interpolate="step-after").encode(
+        time_x(domain=domain, titled=titled),
+        alt.Y("offset:Q", title="offset" if titled else None, scale=alt.Scale(zero=False)), order="step:Q",
+    ).transform_filter(_PATH)  # fmt: skip
+    return chart
+
+
+def ownership_lanes(
+    rows: Rows, committers: Sequence[Committer], members: Mapping[str, str], domain: Domain | None = None
+) -> AnyChart:
     """Who owned which partition from when to when. members: member id -> name, in the committers' colours."""
     known = {committer.member_id: committer.name for committer in committers}
     data = frame(
@@ -98,9 +129,9 @@ def ownership_lanes(rows: Rows, committers: Sequence[Committer], members: Mappin
     lanes = list(dict.fromkeys(f"{row['topic']} {row['partition']}" for row in rows))
     chart: AnyChart = (
         alt.Chart(data, height=(18 if len(lanes) <= 12 else 13) * len(lanes) + _LEGEND_AND_AXIS_PX)
-        .mark_bar(height=11 if len(lanes) <= 12 else 8)
+        .mark_bar(height=11 if len(lanes) <= 12 else 8, clip=True)
         .encode(
-            time_x(), alt.X2("t_end"),
+            time_x(domain=domain), alt.X2("t_end"),
             alt.Y("place:N", sort=lanes, title=None, axis=alt.Axis(labelLimit=220, labelOverlap=False)),
             alt.Color("owner:N", scale=colours(names), legend=alt.Legend(title=None, orient="top", columns=6)),
             tooltip=[clock(title="from"), clock("t_end", "until"), "place:N", "owner:N", "generation:Q", "member:N"],
@@ -109,21 +140,18 @@ def ownership_lanes(rows: Rows, committers: Sequence[Committer], members: Mappin
     return chart
 
 
-def lag_lines(rows: Rows, places: Sequence[str]) -> AnyChart:
-    """Messages between the stored offset and the end of the log, over time."""
-    chart: AnyChart = (
-        alt.Chart(frame(rows, ("t", "place", "lag")), height=LOW + 60)
-        .mark_line(interpolate="step-after")
-        .encode(
-            time_x(), alt.Y("lag:Q", title="messages behind"),
-            alt.Color("place:N", scale=colours(places), legend=alt.Legend(title=None, orient="right")),
-            tooltip=[clock(), "place:N", alt.Tooltip("lag:Q", format=",")],
-        )
-    )  # fmt: skip
-    return chart
+_RINGED = "datum.kind == 'went back' || datum.kind == 'not its owner' || datum.kind == 'went back, not its owner'"
 
 
-def _points(base: alt.Chart, names: Sequence[str], committers: Sequence[Committer], size: int = 45) -> AnyChart:
+def _points(
+    base: alt.Chart,
+    names: Sequence[str],
+    committers: Sequence[Committer],
+    domain: Domain | None,
+    size: int = 45,
+    *,
+    titled: bool = True,
+) -> AnyChart:
     """Filled points; a ring around those of somebody who did not own the partition; crosses for refused ones."""
     every = [committer.name for committer in committers]
     colour = alt.Color(
@@ -135,17 +163,17 @@ def _points(base: alt.Chart, names: Sequence[str], committers: Sequence[Committe
         clock(), "committer:N", alt.Tooltip("offset:Q", format=","), alt.Tooltip("generation:Q"), "kind:N",
         alt.Tooltip("packet:Q", format="d"), "member:N", "place:N",
     ]  # fmt: skip
-    place = (time_x(), alt.Y("offset:Q"))
+    place = (time_x(domain=domain, titled=titled), alt.Y("offset:Q"))
     ring = base.mark_point(size=size * 3.2, color=BAD, strokeWidth=1.3, filled=False, opacity=0.9).encode(
         *place, tooltip=tips
-    ).transform_filter("datum.kind != 'refused' && datum.kind != 'forward'")  # fmt: skip
+    ).transform_filter(_RINGED)  # fmt: skip
     kept = base.mark_point(filled=True, size=size, opacity=0.95).encode(*place, colour, shape, tooltip=tips)
     refused = base.mark_point(shape="cross", size=size * 1.6, filled=True, angle=45).encode(
         *place, colour, tooltip=tips
     )  # fmt: skip
     chart: AnyChart = alt.layer(
         ring,
-        kept.transform_filter("datum.kind != 'refused'"),
+        kept.transform_filter(f"datum.kind != 'refused' && {_POINT}"),
         refused.transform_filter("datum.kind == 'refused'"),
     )
     return chart

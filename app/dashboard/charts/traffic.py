@@ -2,10 +2,25 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import altair as alt
 
 from app.dashboard.charts.bars import Rows, time_bars
-from app.dashboard.charts.theme import BAD, HEIGHT, LOW, PROTOCOL, QUIET, Y_EXTENT_PX, AnyChart, clock, frame, time_x
+from app.dashboard.charts.theme import (
+    BAD,
+    HEIGHT,
+    LOW,
+    PALETTE,
+    PROTOCOL,
+    QUIET,
+    AnyChart,
+    clock,
+    frame,
+    latency_axis,
+    log_ticks,
+    time_x,
+)
 
 BRUSH = "range"
 _PLURALS = {"error": "errors", "no answer": "unanswered"}
@@ -37,13 +52,13 @@ def trouble(rows: Rows, width_ns: int, domain: tuple[float, float] | None = None
 
 def latency_heat(rows: Rows, domain: tuple[float, float] | None = None, noun: str = "exchanges") -> AnyChart:
     """How many exchanges took how long, when. noun: what they are called."""
+    ticks = log_ticks(min(row["low_ms"] for row in rows), max(row["high_ms"] for row in rows))
     chart: AnyChart = (
         alt.Chart(frame(rows), height=HEIGHT)
         .mark_rect()
         .encode(
             time_x(domain=domain), alt.X2("t_end"),
-            alt.Y("low_ms:Q", scale=alt.Scale(type="log"), title="latency, ms",
-                  axis=alt.Axis(format="~g", grid=False, minExtent=Y_EXTENT_PX)),
+            alt.Y("low_ms:Q", scale=alt.Scale(type="log"), title="latency", axis=latency_axis(ticks)),
             alt.Y2("high_ms"),
             alt.Color("exchanges:Q", title=noun, scale=alt.Scale(scheme="viridis", type="log"),
                       legend=alt.Legend(orient="top", gradientLength=160, titleOrient="left")),
@@ -55,20 +70,42 @@ def latency_heat(rows: Rows, domain: tuple[float, float] | None = None, noun: st
     return chart
 
 
-def latency_lines(rows: Rows, domain: tuple[float, float] | None = None) -> AnyChart:
-    """Median, 95th and 99th percentile over time."""
-    named = {"p50_ms": "median", "p95_ms": "95 %", "p99_ms": "99 %"}
-    data = frame([{"t": r["t"], "of": of, "ms": r[key]} for r in rows for key, of in named.items()])
+PERCENTILES = {"p50_ms": "median", "p95_ms": "p95", "p99_ms": "p99"}
+_LEAST_MS = 0.001
+
+
+def latency_lines(rows: Rows, width_ns: int, domain: tuple[float, float] | None = None) -> AnyChart:
+    """Median, 95th and 99th percentile over time; no line where a bin of `width_ns` has none."""
+    data = frame(percentile_points(rows, width_ns))
+    measured = [max(row[key], _LEAST_MS) for row in rows for key in PERCENTILES]
+    ticks = log_ticks(min(measured), max(measured))
+    names = list(PERCENTILES.values())
     chart: AnyChart = (
         alt.Chart(data, height=HEIGHT)
         .mark_line(point=len(rows) < 40, interpolate="step-after")
         .encode(
             time_x(domain=domain),
-            alt.Y("ms:Q", scale=alt.Scale(type="symlog", constant=1), title="latency, ms",
-                  axis=alt.Axis(minExtent=Y_EXTENT_PX)),
-            alt.Color("of:N", scale=alt.Scale(domain=["median", "95 %", "99 %"], range=["#2f7fc1", "#d98e04", BAD]),
+            alt.Y("shown:Q", scale=alt.Scale(type="log"), title="latency", axis=latency_axis(ticks)),
+            alt.Color("of:N", scale=alt.Scale(domain=names, range=[PALETTE[0], PALETTE[1], BAD]),
                       legend=alt.Legend(title=None, orient="top")),
-            tooltip=[clock(), "of:N", alt.Tooltip("ms:Q", format=",.3f")],
+            alt.StrokeDash("of:N", scale=alt.Scale(domain=names, range=[[1, 0], [6, 2], [2, 2]]), legend=None),
+            tooltip=[clock(), "of:N", alt.Tooltip("ms:Q", format=",.3f"), alt.Tooltip("exchanges:Q", format=",")],
         )
     )  # fmt: skip
     return chart
+
+
+def percentile_points(rows: Rows, width_ns: int) -> list[dict[str, Any]]:
+    """A point for each percentile and bin, one without a value behind each bin that is followed by an empty one."""
+    width_ms = width_ns / 1e6
+    held = {row["t"] for row in rows}
+    points: list[dict[str, Any]] = []
+    for row in rows:
+        for key, of in PERCENTILES.items():
+            shown = max(row[key], _LEAST_MS)
+            points.append({"t": row["t"], "of": of, "ms": row[key], "shown": shown, "exchanges": row["exchanges"]})
+            if row["t"] + width_ms not in held:
+                end = row["t"] + width_ms
+                points.append({**points[-1], "t": end})
+                points.append({"t": end, "of": of, "ms": None, "shown": None, "exchanges": None})
+    return points

@@ -3,54 +3,72 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
+from pathlib import PurePath
 from typing import Any
 
+import pyarrow as pa
 import streamlit as st
 
 from app.dashboard import state
 from app.dashboard.state import View
 from app.dashboard.tables import paged_table
 from app.dashboard.text import heading, line
+from app.dashboard.views.exchange_filters import FILTERS
 from app.dashboard.views.message import flow_link, show_exchange
 from reports.questions.columns import Column
-from reports.questions.exchange_rows import STATUSES, exchange_query, operations
+from reports.questions.exchange_rows import (
+    STATUSES,
+    Wanted,
+    constant,
+    errors_seen,
+    exchange_query,
+    operations,
+)
+from reports.questions.exchange_says import exchanges_say
+from reports.questions.quality import quality
 
 _COLUMNS = (
     Column("ts", "Time", "time"),
+    Column("request_packet", "Packet", "plain", 70),
     Column("protocol", "Protocol", "text", 68),
     Column("client_id", "Client"),
-    Column("client_address", "Client address"),
-    Column("client_port", "Port", "plain", 60),
-    Column("server_address", "Server"),
+    Column("client_address", "Address", "text", 110),
+    Column("server_address", "Server", "text", 110),
     Column("operation", "Operation"),
-    Column("version", "Version", "text", 62),
+    Column("says", "What it says", "more", 320),
     Column("status", "Status", "text", 80),
-    Column("error_name", "Result"),
+    Column("error_name", "Error"),
     Column("latency_ms", "Latency ms", "ms"),
-    Column("request_bytes", "Request", "bytes"),
-    Column("response_bytes", "Response", "bytes"),
-    Column("request_packet", "Packet", "plain"),
+    Column("request_bytes", "Request", "bytes", 86),
+    Column("response_bytes", "Answer", "bytes", 86),
+    Column("version", "Version", "text", 62),
+    Column("client_port", "Port", "plain", 60),
+    Column("response_packet", "Answer packet", "plain"),
+    Column("request_file", "File"),
 )
-_KEEP = ("request_message_id", "response_message_id")
+# A column that says the same in every row is said once, above.
+_HIDDEN_WHERE_CONSTANT = {
+    "protocol": "protocol", "client_id": "client", "client_address": "address", "server_address": "server",
+    "operation": "operation", "version": "version", "status": "status", "error_name": "error",
+    "client_port": "port", "request_file": "file",
+}  # fmt: skip
+_KEEP = ("request_message_id", "response_message_id", "exchange_id", "status")
 _ANY_LATENCY = ("1", "10", "100", "1000", "10000")
 
 
 def show(view: View) -> None:
     """The page."""
     heading("Exchanges")
-    one, two, three, four = st.columns([3, 2, 2, 4])
-    with one:
-        operation = state.choice("Operation", "operation", operations(view.source), none="any")
-    with two:
-        status = state.choice("Status", "status", STATUSES, none="any")
-    with three:
-        slower = state.choice("Latency", "slower", _ANY_LATENCY, none="any", shown=lambda ms: f"over {ms} ms")
-    with four:
-        client = state.typed("Client", "client", "client id or address")
-    query = exchange_query(operation, status, float(slower) if slower else None, client)
+    query = exchange_query(_filters(view))
+    same = constant(view.source, query, list(_HIDDEN_WHERE_CONSTANT))
+    said = ", ".join(_said(name, value) for name, value in same.items() if value is not None)
+    if said:
+        line(f"All of them: {said}.", "quiet")
     chosen = paged_table(
-        view.source, "exchanges", query, _COLUMNS, order="ts", noun="exchange", select=True, keep=_KEEP,
-        marked=state.value("message"),
+        view.source, "exchanges", query, _COLUMNS, hidden=same, order="ts",
+        noun="exchange", select=True, keep=_KEEP, marked=state.value("message"), more=partial(_with_words, view),
+        tinted=True, tall=True,
     )  # fmt: skip
     wanted = state.kept("message", _message_id(chosen))
     if not wanted:
@@ -58,6 +76,60 @@ def show(view: View) -> None:
     else:
         flow_link(view, wanted.split("-")[0], wanted)
         show_exchange(view.source.opened, wanted, "exchange")
+
+
+def _filters(view: View) -> Wanted:
+    """Boxes in two rows; those of the second are seen when they are used or asked for."""
+    first = st.columns([2, 2, 2, 2, 3, 2])
+    with first[0]:
+        operation = state.choice("Operation", "operation", operations(view.source), none="any")
+    with first[1]:
+        status = state.choice("Status", "status", STATUSES, none="any")
+    with first[2]:
+        error = state.choice("Error", "error", errors_seen(view.source), none="any")
+    with first[3]:
+        slower = state.choice("Latency", "slower", _ANY_LATENCY, none="any", shown=lambda ms: f"over {ms} ms")
+    with first[4]:
+        client = state.typed("Client", "client", "id, address or id@address")
+    with first[5]:
+        packet = state.typed("Packet", "packet", "17 or 100-200")
+    seen = quality(view.source)
+    files = [capture.file for capture in seen.captures]
+    second = st.columns([3, 2, 3, 2, 2])
+    with second[0]:
+        about = state.typed("Topic, group, collection", "about", "a part of its name")
+    with second[1]:
+        server = state.typed("Server", "server", "address:port")
+    with second[2]:
+        text = state.typed("Says", "text", "a part of its short text")
+    with second[3]:
+        protocols = sorted(flows.protocol for flows in seen.flows if flows.protocol)
+        protocol = state.choice("Protocol", "protocol_of", protocols, none="any")
+    with second[4]:
+        file = state.choice("File", "file_of", files, none="any", shown=lambda name: PurePath(name).name)
+    if any(state.value(name) for name in FILTERS):
+        st.button(
+            "Clear filters", key="clear-filters", on_click=_clear, type="tertiary", icon=":material/filter_alt_off:"
+        )
+    return Wanted(protocol, operation, status, float(slower) if slower else None, client, server, about, error, file,
+                  packet, text)  # fmt: skip
+
+
+def _clear() -> None:
+    for name in FILTERS:
+        state.put(name, None)
+
+
+def _with_words(view: View, rows: pa.Table) -> pa.Table:
+    """The rows with what each says."""
+    ids = rows.column("exchange_id").to_pylist()
+    said = exchanges_say(view.source.everything(), ids)
+    return rows.append_column("says", pa.array([said.get(one) for one in ids], pa.string()))
+
+
+def _said(name: str, value: object) -> str:
+    """A column with its one value."""
+    return f"{_HIDDEN_WHERE_CONSTANT[name]} {PurePath(str(value)).name if name == 'request_file' else value}"
 
 
 def _message_id(chosen: Mapping[str, Any] | None) -> str | None:

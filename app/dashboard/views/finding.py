@@ -181,7 +181,10 @@ def _chart(source: Selected, finding: Finding, known: list[Committer]) -> None:
         if rows:
             st.subheader("Commits of the partition", anchor=False)
             ends = log_ends(source, cluster, place, width_of(source))
-            show_chart(partition_commits(rows, ends, known), describe="Offsets committed over time, by committer")
+            show_chart(
+                partition_commits(rows, ends, known, domain_ms(source)),
+                describe="Offsets committed over time, by committer",
+            )
             line(COMMITS_LEGEND, "quiet")
         return
     _traffic(source, finding)

@@ -10,9 +10,9 @@ from markupsafe import Markup
 from analyser.severity import SEVERITIES
 from analyser.words import count
 from app.dashboard import state
-from app.dashboard.known import known
+from app.dashboard.known import known, outside
 from app.dashboard.state import View
-from app.dashboard.text import card, empty, heading, html
+from app.dashboard.text import card, empty, heading, html, line
 from app.dashboard.views.finding import show_finding
 from dissectors.registry import OPTIONAL, PROTOCOLS
 from reports.questions.causes import Cause, Finding
@@ -61,9 +61,12 @@ def _card(cause: Cause) -> None:
 
 def _list(view: View, found: Sequence[Finding], by_cause: Sequence[Cause]) -> None:
     heading("Findings")
+    beyond = outside(view.source)
     if not found:
-        empty("No findings in the selected time and protocols.")
+        empty(f"No findings here. {beyond}" if beyond else "No findings.")
         return
+    if beyond:
+        line(beyond, "quiet")
     one, two, three, four = st.columns([2, 2, 2, 4])
     severities = [name for name in reversed(SEVERITIES) if any(f.severity == name for f in found)]
     with one:

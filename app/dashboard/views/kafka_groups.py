@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
 import streamlit as st
 
 from app.dashboard import state
-from app.dashboard.charts.commits import group_commits, lag_lines, ownership_lanes, partition_commits
+from app.dashboard.charts.commits import group_commits, ownership_lanes, partition_commits
+from app.dashboard.charts.lag import lag_lines
 from app.dashboard.charts.theme import show_chart
 from app.dashboard.known import known
+from app.dashboard.opened import Selected
 from app.dashboard.state import View
 from app.dashboard.tables import grid
 from app.dashboard.text import empty, facts, heading, line
@@ -20,18 +22,18 @@ from app.dashboard.views.findings import finding_cards
 from reports.questions.causes import causes
 from reports.questions.commits import (
     Committer,
+    commit_counts,
     commits,
     committers,
-    lag_over_time,
     log_ends,
     owners,
     partitions_by_suspicion,
 )
 from reports.questions.groups import Group, groups
 from reports.questions.kafka_views import VIEWS, view_sql
-from reports.questions.quality import quality
+from reports.questions.lag_history import lag_over_time
 from reports.questions.source import rows as rows_of
-from reports.questions.timelines import width_of
+from reports.questions.timelines import domain_ms, width_of
 from reports.sections.kafka_view import state_line
 
 _THINNED = " Of many commits, the lowest and the highest of each moment are drawn."
@@ -40,6 +42,12 @@ _CHARTS_SHOWN = 12
 _POINTS_OF_ALL = 1500
 _LANES_SHOWN = 40
 _LAG_LINES = 10
+_LAG_LEGEND = {
+    "messages": "From the offset that the broker had stored to the end of the log. A band goes from the least to the "
+    "most of a moment, the line is how it ended.",
+    "time": "How long the record at the stored offset had been in the log, at the worst of each moment. No line where "
+    "the capture does not tell when it was written.",
+}
 _PARTITIONS = VIEWS["groups"][""].on_page
 _MEMBERS = VIEWS["groups"]["members"].on_page
 _CHANGES = VIEWS["groups"]["changes"].on_page
@@ -47,7 +55,9 @@ _CHANGES = VIEWS["groups"]["changes"].on_page
 
 def show(view: View) -> None:
     """The page."""
-    every = groups(view.source)
+    # How a group stands at the end of the time range follows from all that was told before.
+    at_end = view.source.up_to_its_end()
+    every = groups(at_end)
     heading("Kafka consumer groups")
     if not every:
         empty("No group joined or committed in the selected time.")
@@ -59,8 +69,9 @@ def show(view: View) -> None:
     by_key = {_key(group): group for group in ordered}
     group = by_key[state.choice("Group", "group", list(by_key))]
     who = committers(view.source, group.cluster_id, group.group_id)
-    line(" ".join(state_line(row) for row in _of_group(view, group, "state")), "quiet")
-    _facts(group, who)
+    line(" ".join(state_line(row) for row in _of_group(at_end, group, "state")), "quiet")
+    counts = commit_counts(view.source, group.cluster_id, group.group_id)
+    _facts(view.source, group, who, counts)
     own = [f for f in found if str(f.numbers.get("group")) == group.group_id]
     _commits(view, group, who)
     if own:
@@ -68,7 +79,7 @@ def show(view: View) -> None:
         finding_cards(view, causes(own)[:3])
     _lanes(view, group, who)
     _lag(view, group)
-    _tables(view, group, who)
+    _tables(view, at_end, group, who, counts)
 
 
 def _key(group: Group) -> str:
@@ -77,23 +88,26 @@ def _key(group: Group) -> str:
     )
 
 
-def _of_group(view: View, group: Group, flag: str) -> list[dict[str, Any]]:
+def _of_group(source: Selected, group: Group, flag: str) -> list[dict[str, Any]]:
     """The rows of a view of `groups` that are about this one."""
-    found = rows_of(view.source, view_sql(VIEWS["groups"][flag], column="group_id", names=(group.group_id or "",)))
+    found = rows_of(source, view_sql(VIEWS["groups"][flag], column="group_id", names=(group.group_id or "",)))
     return [row for row in found if row["cluster_id"] == group.cluster_id]
 
 
-def _facts(group: Group, who: Sequence[Committer]) -> None:
+def _facts(source: Selected, group: Group, who: Sequence[Committer], counts: Sequence[Mapping[str, Any]]) -> None:
+    """What happened in the time range, and how the group stands at its end."""
     lags = [p.lag for p in group.partitions if p.lag is not None]
+    from_ns = source.options.from_ns or 0
+    members = [member for member in group.members if member.last_ns >= from_ns]
     generations = [m.last_generation for m in group.members if m.last_generation is not None]
     foreign = sum(one.foreign_commits for one in who)
-    refused = sum(p.refused for p in group.partitions)
+    refused = sum(row["refused"] for row in counts)
     facts(
         {
-            "members": f"{len(group.members):,}",
+            "members": f"{len(members):,}",
             "newest generation": max(generations, default=None),
             "partitions": f"{len(group.partitions):,}",
-            "commits": f"{sum(p.accepted for p in group.partitions):,}",
+            "commits": f"{sum(row['accepted'] for row in counts):,}",
             "refused": f"{refused:,}",
             "not by the owner": f"{foreign:,}",
             "messages behind": f"{sum(lags):,}" if lags else "unknown",
@@ -113,66 +127,85 @@ def _commits(view: View, group: Group, who: Sequence[Committer]) -> None:
         st.subheader("Commits by committer", anchor=False)
     with box:
         chosen = state.choice("Partition", "partition", list(places), none="All partitions", hide_label=True)
+    domain = domain_ms(view.source)
     if chosen:
         rows, thinned = commits(view.source, group.cluster_id, group.group_id, [places[chosen]])
         ends = log_ends(view.source, group.cluster_id, places[chosen], width_of(view.source))
-        show_chart(partition_commits(rows, ends, who, 360), describe="Commits of one partition, by committer")
+        show_chart(partition_commits(rows, ends, who, domain, 360), describe="Commits of one partition, by committer")
     else:
         shown = list(places)[:_CHARTS_SHOWN]
         drawn = [places[name] for name in shown]
         rows, thinned = commits(view.source, group.cluster_id, group.group_id, drawn, _POINTS_OF_ALL)
         columns = 1 if len(shown) == 1 else 2 if len(shown) <= 4 else 3
-        show_chart(group_commits(rows, who, shown, columns), describe="Commits of each partition, by committer")
+        show_chart(group_commits(rows, who, shown, columns, domain), describe="Commits of each partition, by committer")
         if len(places) > len(shown):
             line(f"The {len(shown)} partitions that look worst of {len(places)}; the box names them all.", "quiet")
     line(COMMITS_LEGEND + (_THINNED if thinned else ""), "quiet")
 
 
 def _lanes(view: View, group: Group, who: Sequence[Committer]) -> None:
-    span = quality(view.source).span_ns
-    told = owners(view.source, group.cluster_id, group.group_id, span[1] if span else 0)
+    domain = domain_ms(view.source)
+    told = owners(view.source, group.cluster_id, group.group_id)
     rows = [row for row in told if row["partition"] is not None]  # a member may be told that it owns nothing
+    if domain is not None:
+        rows = [row for row in rows if row["t_end"] >= domain[0] and row["t"] <= domain[1]]
     if not rows:
         return
     st.subheader("Who owned which partition", anchor=False)
-    lanes = list(dict.fromkeys((row["topic"], row["partition"]) for row in rows))[:_LANES_SHOWN]
+    lanes = list(dict.fromkeys((row["topic"], row["partition"]) for row in rows))
     names = {m.member_id: m.client_id or m.member_id for m in group.members if m.member_id}
-    shown = [row for row in rows if (row["topic"], row["partition"]) in set(lanes)]
-    show_chart(ownership_lanes(shown, who, names), describe="Owner of each partition over time")
+    drawn = set(lanes[:_LANES_SHOWN])
+    shown = [row for row in rows if (row["topic"], row["partition"]) in drawn]
+    show_chart(ownership_lanes(shown, who, names, domain), describe="Owner of each partition over time")
+    left_out = f" The first {_LANES_SHOWN} of {len(lanes)} partitions." if len(lanes) > len(drawn) else ""
+    line(f"A lane ends with the last that its owner was heard of.{left_out}", "quiet")
 
 
 def _lag(view: View, group: Group) -> None:
     rows = lag_over_time(view.source, group.cluster_id, group.group_id, width_of(view.source))
-    if not rows:
-        return
-    st.subheader("Messages behind, at each commit", anchor=False)
     worst: dict[str, int] = {}
     for row in rows:
         row["place"] = f"{row['topic']} {row['partition']}"
-        worst[row["place"]] = max(worst.get(row["place"], 0), row["lag"])
+        if row["most"] is not None:
+            worst[row["place"]] = max(worst.get(row["place"], 0), row["most"])
+    if not worst:
+        return
+    title, box = st.columns([5, 3], vertical_alignment="bottom")
+    with title:
+        st.subheader("How far behind", anchor=False)
+    with box:
+        unit = state.segments("Unit of lag", "behind", {"messages": "Messages", "time": "Time"})
     kept = sorted(worst, key=lambda place: -worst[place])[:_LAG_LINES]
-    show_chart(lag_lines([row for row in rows if row["place"] in kept], kept), describe="Lag of partitions over time")
+    drawn = [row for row in rows if row["place"] in kept]
+    show_chart(lag_lines(drawn, kept, domain_ms(view.source), unit), describe="Lag of partitions over time")
+    line(_LAG_LEGEND[unit], "quiet")
     if len(worst) > len(kept):
         line(f"The {len(kept)} partitions that fell furthest behind of {len(worst)}.", "quiet")
 
 
-def _tables(view: View, group: Group, who: Sequence[Committer]) -> None:
+def _tables(
+    view: View, at_end: Selected, group: Group, who: Sequence[Committer], counts: Sequence[Mapping[str, Any]]
+) -> None:
     names = {m.member_id or "": m.client_id for m in group.members}
+    ranged = view.source.options.from_ns is not None or view.source.options.to_ns is not None
+    when = " at the end of the selected time" if ranged else ""
     if group.partitions:
-        st.subheader("Partitions", anchor=False)
+        st.subheader(f"Partitions{when}", anchor=False)
+        own = {(row["topic"], row["partition"]): row for row in counts}
         states = sorted(group.partitions, key=lambda p: (p.committers < 2, -(p.lag or 0), p.topic or "", p.partition))
         rows = [
             {column.name: getattr(p, column.name, None) for column in _PARTITIONS}
             | {"owner": names.get(p.owner_member_id or "") or p.owner_member_id}
+            | {name: own.get((p.topic, p.partition), {}).get(name, 0) for name in ("accepted", "refused", "committers")}
             for p in states
         ]
         grid("partitions", pa.Table.from_pylist(rows), _PARTITIONS)
     if group.members:
-        st.subheader("Members", anchor=False)
+        st.subheader(f"Members{when}", anchor=False)
         foreign = {one.member_id: one.foreign_commits for one in who}
-        rows = [row | {"foreign": foreign.get(row["member_id"], 0)} for row in _of_group(view, group, "members")]
+        rows = [row | {"foreign": foreign.get(row["member_id"], 0)} for row in _of_group(at_end, group, "members")]
         grid("members", pa.Table.from_pylist(rows), _MEMBERS)
-    changes = _of_group(view, group, "changes")
+    changes = _of_group(at_end, group, "changes")
     if changes:
         st.subheader("States", anchor=False)
         grid("states", pa.Table.from_pylist(changes), _CHANGES)

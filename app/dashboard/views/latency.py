@@ -28,11 +28,13 @@ _OPERATIONS = (
     Column("operation", "Operation"),
     Column("exchanges", "Exchanges", "count"),
     Column("errors", "Errors", "count"),
+    Column("client_id", "Most errors: client"),
+    Column("most_by", "Its share", "figure", 90),
     Column("unanswered", "No answer", "count"),
     Column("waiting", "Ask to wait", "count"),
     Column("median_ms", "Median ms", "ms"),
-    Column("p95_ms", "95 % ms", "ms"),
-    Column("p99_ms", "99 % ms", "ms"),
+    Column("p95_ms", "p95 ms", "ms"),
+    Column("p99_ms", "p99 ms", "ms"),
     Column("max_ms", "Longest ms", "ms"),
     Column("request_bytes", "Requests", "bytes"),
     Column("response_bytes", "Answers", "bytes"),
@@ -42,8 +44,9 @@ _ERRORS = (
     Column("error", "Error"),
     Column("exchanges", "Exchanges", "count"),
     Column("clients", "Clients", "count"),
-    Column("client_id", "One of them"),
+    Column("client_id", "Most by"),
     Column("client_address", "Address"),
+    Column("most_by", "Its share", "figure", 90),
     Column("ts_first", "First", "time"),
     Column("ts_last", "Last", "time"),
 )
@@ -73,8 +76,9 @@ def show_operations(view: View, protocol: str) -> None:
     heat = latency_over_time(source, width_of(source, _HEAT_BINS), condition, waits=bool(chosen))
     if heat:
         show_chart(latency_heat(heat, domain), describe="How many exchanges took how long, over time")
-        shown = percentiles_over_time(source, width_of(source, _LINE_BINS), condition, waits=bool(chosen))
-        show_chart(latency_lines(shown, domain), describe="Percentiles of latency over time")
+        width = width_of(source, _LINE_BINS)
+        shown = percentiles_over_time(source, width, condition, waits=bool(chosen))
+        show_chart(latency_lines(shown, width, domain), describe="Percentiles of latency over time")
     else:
         empty("None of these exchanges has a latency: unanswered, one-way, or waiting by design.")
     width = width_of(source)

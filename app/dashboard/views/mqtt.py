@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import streamlit as st
 
+from analyser.words import count
 from app.dashboard import state
 from app.dashboard.charts.mqtt import connection_lanes as lanes_chart
 from app.dashboard.charts.mqtt import messages_over_time
@@ -26,6 +28,7 @@ from reports.questions.mqtt_rows import (
     below,
     connection_lanes,
     delivery_latency,
+    lane_count,
     publishes,
     publishes_over_time,
     topic_levels,
@@ -34,6 +37,7 @@ from reports.questions.source import rows
 from reports.questions.timelines import domain_ms, selected_span_ns, width_of
 from reports.sections.mqtt import CLIENTS, DELIVERIES, HANDSHAKES
 
+_TAKEN_SHOWN = 5
 _CONNECTIONS = (
     Column("ts", "Connected", "time"),
     Column("ts_end", "Until", "time"),
@@ -107,8 +111,11 @@ def show_clients(view: View) -> None:
         empty("No MQTT connection in the selected time.")
         return
     show_chart(lanes_chart(lanes, domain_ms(view.source)), describe="Connections of MQTT clients over time")
-    if len({row["client"] for row in lanes}) == LANES:
-        line(f"The {LANES} clients whose connections ended worst, and most often.", "quiet")
+    line("A mark at the end of a bar says how the connection ended; a bar without one was open at the end.", "quiet")
+    clients = lane_count(view.source)
+    if clients > LANES:
+        line(f"The {LANES} clients of {clients:,} whose connections ended worst, and most often.", "quiet")
+    _ends(lanes)
     st.subheader("Clients", anchor=False)
     paged_table(view.source, "clients", CLIENTS.query, CLIENTS.on_page, order="-connections", noun="client",
                 search=("client_id", "client_address", "user_names"))  # fmt: skip
@@ -122,6 +129,17 @@ def show_clients(view: View) -> None:
         flow_link(view, flow_id)
     else:
         line("Choose a row for the way to its messages.", "quiet")
+
+
+def _ends(lanes: Sequence[Mapping[str, Any]]) -> None:
+    """Who throws whom out, in words: clients with most take-overs first."""
+    taken: dict[str, list[str]] = {}
+    for row in lanes:
+        if row["ending"] == "taken over":
+            taken.setdefault(row["client"], []).append(row["taken_by"].rpartition(":")[0])
+    for client, takers in sorted(taken.items(), key=lambda one: -len(one[1]))[:_TAKEN_SHOWN]:
+        places = " and ".join(sorted(set(takers)))
+        line(f"{client}: taken over {count(len(takers), 'time')}, by {places}.")
 
 
 def show_topics(view: View) -> None:
@@ -197,8 +215,8 @@ def show_deliveries(view: View) -> None:
 
 def _handshake(row: dict[str, Any]) -> tuple[Any, ...]:
     direction = {"client_to_server": "to the server", "server_to_client": "to clients"}.get(row["direction"], "")
-    count = f"{row['messages']:,}"
-    return direction, row["qos"], row["handshake"], count, ms_text(row["median_ms"]), ms_text(row["max_ms"])
+    messages = f"{row['messages']:,}"
+    return direction, row["qos"], row["handshake"], messages, ms_text(row["median_ms"]), ms_text(row["max_ms"])
 
 
 PAGES = (

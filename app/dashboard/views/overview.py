@@ -9,16 +9,18 @@ from app.dashboard import state
 from app.dashboard.charts.theme import dense, show_chart
 from app.dashboard.charts.traffic import BRUSH, exchange_rate, trouble
 from app.dashboard.command_line import command_line
-from app.dashboard.known import known
+from app.dashboard.known import known, outside
 from app.dashboard.offers import without_folder
 from app.dashboard.state import View
 from app.dashboard.tables import paged_table
 from app.dashboard.text import card, empty, facts, heading, line
+from app.dashboard.views.exchange_filters import client_text, exchange_filters
 from app.dashboard.views.findings import finding_cards
 from reports.formats.words import size, span
+from reports.questions.apis import CLIENTS_BY_ERRORS
 from reports.questions.columns import Column
 from reports.questions.quality import Quality, quality
-from reports.questions.timelines import domain_ms, exchanges_over_time, width_of
+from reports.questions.timelines import domain_ms, exchanges_over_time, selected_span_ns, width_of
 from reports.questions.traffic import PEERS
 from reports.sections.capture import missing
 from reports.sections.contents import nothing_known
@@ -39,28 +41,78 @@ _PEERS = (
     Column("resets", "Resets", "count"),
 )
 
+_ERRORS = (
+    Column("client_id", "Client"),
+    Column("client_address", "Address"),
+    Column("protocol", "Protocol", "text", 68),
+    Column("errors", "Errors", "count"),
+    Column("mostly", "Mostly", "text", "medium"),
+    Column("unanswered", "No answer", "count"),
+    Column("exchanges", "Exchanges", "count"),
+    Column("connections", "Connections", "count"),
+    Column("ts_first", "First", "time"),
+    Column("ts_last", "Last", "time"),
+)
+
 
 def show(view: View) -> None:
     """The page."""
     heading("Overview")
-    seen = quality(view.source)
-    _quality(view, seen)
+    whole = quality(view.source.everything())
+    selected = quality(view.source) if view.source.narrowed else whole
+    if view.source.narrowed:
+        _selected(view, selected)
+        line("Whole capture:", "quiet")
+    _quality(view, whole)
     _findings(view)
-    if any(flows.protocol for flows in seen.flows):
+    if any(flows.protocol for flows in selected.flows):
         _traffic(view)
+    elif any(flows.protocol for flows in whole.flows):
+        empty("No connection of a known protocol in the selected time and protocols.")
     else:
         again = command_line(view.source.opened, "dashboard", "--decode-as", "PORT=PROTOCOL")
-        card("Nothing known in here", nothing_known(seen, view.source.options), "warning", foot=again)
+        card("Nothing known in here", nothing_known(whole, view.source.options), "warning", foot=again)
+    _errors(view)
     st.subheader("Who talks to whom", anchor=False)
     paged_table(
         view.source, "peers", PEERS, _PEERS, order="-packets", noun="pair", search=("client_address", "server_address")
     )
 
 
+def _selected(view: View, seen: Quality) -> None:
+    """What the selected time and protocols hold. Connections count where they touch the time."""
+    times = selected_span_ns(view.source)
+    exchanges = view.source.rows("select count(*) as n, count(*) filter (status = 'error') as errors from exchanges")[0]
+    facts(
+        {
+            "selected": span(times[1] - times[0]) if times else "nothing",
+            "connections": f"{sum(f.flows for f in seen.flows):,}",
+            "messages": f"{seen.messages:,}",
+            "exchanges": f"{exchanges['n']:,}",
+            "errors": f"{exchanges['errors']:,}",
+        },
+        {"errors": "warning" if exchanges["errors"] else "plain"},
+    )
+
+
+def _errors(view: View) -> None:
+    """Clients by what went wrong for them, whether a rule judges it or not; the way to these exchanges."""
+    if not view.source.rows(f"select 1 as one from ({CLIENTS_BY_ERRORS}) as t limit 1"):
+        return
+    st.subheader("Errors by client", anchor=False)
+    chosen = paged_table(
+        view.source, "wrong", CLIENTS_BY_ERRORS, _ERRORS, order="-errors", noun="client", select=True,
+        search=("client_id", "client_address", "mostly"),
+    )  # fmt: skip
+    if chosen is not None:
+        status = "error" if chosen["errors"] else "unanswered"
+        view.go("exchanges", **exchange_filters(client=client_text(chosen), status=status))
+
+
 def _quality(view: View, seen: Quality) -> None:
-    limits = [remark for remark in missing(seen) if remark[0] != "complete"]
     first, last = seen.span_ns or (0, 0)
     gap_bytes = sum(f.gap_bytes for f in seen.flows)
+    limits = [remark for remark in missing(seen) if remark[0] != "complete"]
     facts(
         {
             "capture": count(len(seen.captures), "file"),
@@ -89,9 +141,12 @@ def _quality(view: View, seen: Quality) -> None:
 def _findings(view: View) -> None:
     _, found, unjudged = known(view.source)
     st.subheader("Findings", anchor=False)
+    beyond = outside(view.source)
     if not found and not unjudged:
-        empty("No findings.")
+        empty(f"No findings here. {beyond}" if beyond else "No findings.")
         return
+    if beyond:
+        line(beyond, "quiet")
     if unjudged:
         before = "" if found else "No findings, but "
         card(f"{before}{unjudged_sentence(unjudged)}", " · ".join(unjudged_lines(unjudged)), "warning")

@@ -7,10 +7,11 @@ from collections.abc import Iterator
 import pytest
 
 import analyser
-from reports.questions.exchange_rows import exchange_query, flow_row, message_count, messages_before, operations
+from reports.questions.exchange_rows import Wanted, exchange_query, flow_row, message_count, messages_before, operations
 from reports.questions.mongo_rows import command_latency, commands_of, commands_over_time
 from reports.questions.mqtt_rows import ENDS, connection_lanes, publishes, publishes_over_time, topic_levels
 from tests.app.program import ROOT
+from tests.support.analysis_from_rows import RowsAnalysis
 from tests.support.rows import connection_from_rows
 
 SECOND_NS = 1_000_000_000
@@ -43,11 +44,19 @@ def number(analysis: analyser.Analysis, query: str) -> int:
         ({"client": "PRESS"}, "client_id = 'press-9'"),
         ({"client": "10.77.0.12"}, "client_address = '10.77.0.12'"),
         ({"operation": "CONNECT", "client": "' or 1=1 --"}, "false"),
+        ({"client": "press-9@10.77.0.12"}, "client_id = 'press-9' and client_address = '10.77.0.12'"),
+        ({"client": "@10.77.0.12"}, "client_address = '10.77.0.12'"),
+        ({"about": "Ge/Doctor"}, "exchange_id in (select message_id from mqtt_publishes where topic = 'page/doctor')"),
+        ({"error": "quota exceeded"}, "status = 'error' and error_name = 'Quota exceeded'"),
+        ({"packet": "40-60"}, "request_packet between 40 and 60 or response_packet between 40 and 60"),
+        ({"packet": "all of them"}, "false"),
+        ({"server": ":1883"}, "server_port = 1883"),
+        ({"text": "client_id=viewer"}, "operation = 'CONNECT' and client_id = 'viewer'"),
     ],
     ids=str,
 )
 def test_exchanges_are_chosen(mqtt: analyser.Analysis, chosen: dict[str, object], condition: str) -> None:
-    found = number(mqtt, f"SELECT count(*) FROM ({exchange_query(**chosen)})")  # type: ignore[arg-type]
+    found = number(mqtt, f"SELECT count(*) FROM ({exchange_query(Wanted(**chosen))})")  # type: ignore[arg-type]
     assert found == number(mqtt, f"SELECT count(*) FROM exchanges WHERE {condition}")
 
 
@@ -78,6 +87,38 @@ def test_lanes_show_how_connections_ended(mqtt: analyser.Analysis) -> None:
     assert {lane["ending"] for lane in lanes} <= set(ENDS)
     assert {lane["ending"] for lane in lanes if lane["client"] == "thief"} == {"refused"}
     assert all(lane["t"] <= lane["t_end"] for lane in lanes)
+
+
+START_NS = 1_790_000_000_000_000_000
+
+
+def connection(at_s: float, until_s: float | None, address: str, **more: object) -> dict[str, object]:
+    """An MQTT connection of client `m`; until_s: when the server closed it."""
+    closed = None if until_s is None else START_NS + round(until_s * SECOND_NS)
+    row: dict[str, object] = {
+        "flow_id": f"{address}-{at_s}", "client_id": "m", "client_address": address, "client_port": 4000,
+        "error_code": 0, "ts": START_NS + round(at_s * SECOND_NS), "ts_end": START_NS + round(at_s * SECOND_NS) + 1,
+        "ts_closed": closed, "closed_by": None if closed is None else "server",
+        "observed_until": START_NS + 60 * SECOND_NS,
+    }  # fmt: skip
+    return row | more
+
+
+def test_a_lane_ends_with_its_connection_and_says_who_took_it_over() -> None:
+    """Two programs throw each other out; the last one stays. A third connection broke off long after the next began."""
+    told = [connection(0, 2.0, "10.0.0.1"), connection(1.9, 4.0, "10.0.0.2"), connection(4.0 - 0.1, None, "10.0.0.1"),
+            connection(0, 30, "10.0.0.9", client_id="alone")]  # fmt: skip
+    lanes = connection_lanes(RowsAnalysis({"mqtt_connections": told}))
+    found = {
+        lane["flow_id"]: (lane["ending"], lane["how"], round(lane["t_end"] / 1e3 - START_NS / 1e9)) for lane in lanes
+    }
+    assert found == {
+        "10.0.0.1-0": ("taken over", "taken over by 10.0.0.2:4000", 2),
+        "10.0.0.2-1.9": ("taken over", "taken over by 10.0.0.1:4000", 4),
+        "10.0.0.1-3.9": ("open at the end", "open at the end", 60),
+        "10.0.0.9-0": ("broken off", "broken off by the server", 30),
+    }
+    assert {lane["client"] for lane in connection_lanes(RowsAnalysis({"mqtt_connections": told}), 1)} == {"m"}
 
 
 @pytest.mark.parametrize("under", ["", "map", "rule", "wills"])

@@ -1,4 +1,4 @@
-"""Lag and suspicion of a group's partitions: the queries give what going through the rows one by one gives."""
+"""Suspicion of a group's partitions: the query gives what going through the rows one by one gives."""
 
 from __future__ import annotations
 
@@ -7,11 +7,10 @@ from typing import Any
 
 import pytest
 
-from reports.questions.commits import lag_over_time, partitions_by_suspicion
+from reports.questions.commits import partitions_by_suspicion
 from tests.support.analysis_from_rows import RowsAnalysis
 
-ROWS, STEP_NS, WIDTH_NS = 300, 400_000_001, 2_000_000_000
-SECOND_NS = 1_000_000_000
+ROWS, STEP_NS = 300, 400_000_001
 COMMITTERS = (("m1", "app"), ("m2", "app"), (None, "tool"))
 
 Row = dict[str, Any]
@@ -69,45 +68,6 @@ def counted(commits: list[Row]) -> list[Row]:
     return sorted(counts, key=lambda told: (not told["by_others"], -(told["furthest_back"] or -1), told["partition"]))
 
 
-def end_told(one: Row) -> int | None:
-    """The end of the log that an answer tells."""
-    if one.get("high_watermark", -1) >= 0:
-        return int(one["high_watermark"])
-    if "timestamp" in one:
-        counts = one["timestamp"] == -1 and one["isolation_level"] in (None, 0) and one["replica_id"] == -1
-        return int(one["offset"]) if counts else None
-    if one.get("acks") == -1 and one["error_code"] == 0:
-        return int(one["base_offset"]) + int(one["records_count"])
-    return None
-
-
-def followed(all_rows: dict[str, list[Row]]) -> list[Row]:
-    """What `lag_over_time` promises, from one row after the other: how things stand at the end of each bin."""
-    told: dict[int, list[tuple[int, int]]] = {}
-    stored: dict[int, int] = {}
-    last: dict[tuple[int, int], int] = {}
-    for one in sorted((row for held in all_rows.values() for row in held), key=lambda row: int(row["ts"])):
-        place, bin_ = one["partition"], one["ts"] // WIDTH_NS
-        if "committed_offset" in one:
-            if one["error_code"] is None:
-                continue
-            if one["error_code"] == 0:
-                stored[place] = one["committed_offset"]
-        elif (end := end_told(one)) is not None:
-            told.setdefault(place, []).append((one["ts"] // SECOND_NS, end))
-        else:
-            continue
-        if place in told and place in stored:
-            highest = max(end for second, end in told[place] if second > told[place][-1][0] - 10)
-            last[bin_, place] = max(highest - stored[place], 0)
-    for bin_ in range(max(last)[0] + 1):
-        for place in stored:
-            if (bin_, place) not in last and (bin_ - 1, place) in last:
-                last[bin_, place] = last[bin_ - 1, place]
-    return [{"t": bin_ * WIDTH_NS / 1e6, "topic": "t", "partition": place, "lag": lag}
-            for (bin_, place), lag in sorted(last.items())]  # fmt: skip
-
-
 @pytest.mark.parametrize("seed", range(4))
 def test_suspicion_is_what_counting_gives(seed: int) -> None:
     told = rows(seed)
@@ -115,16 +75,3 @@ def test_suspicion_is_what_counting_gives(seed: int) -> None:
     assert any(one["steps_back"] for one in expected)
     assert any(one["by_others"] for one in expected)
     assert partitions_by_suspicion(RowsAnalysis(told), "c", "g") == expected
-
-
-@pytest.mark.parametrize("seed", range(4))
-def test_lag_is_how_things_stand_at_the_end_of_a_bin(seed: int) -> None:
-    told = rows(seed)
-    expected = followed(told)
-    assert len(expected) > 8
-    assert lag_over_time(RowsAnalysis(told), "c", "g", WIDTH_NS) == expected
-
-
-def test_a_commit_before_any_end_of_the_log_has_no_lag() -> None:
-    told = {"kafka_offset_commits": rows(0)["kafka_offset_commits"]}
-    assert lag_over_time(RowsAnalysis(told), "c", "g", WIDTH_NS) == []

@@ -23,10 +23,11 @@ from analyser.detectors.kafka.commits import commits_of
 from analyser.options import ReadOptions
 from analyser.registry.tables import TABLES as TABLES_BY_NAME
 from app.cli.main import cli
-from reports.questions.commits import lag_over_time, log_ends
+from reports.questions.commits import log_ends
 from reports.questions.group_owners import PARTITION_TABLES
 from reports.questions.groups import groups
 from reports.questions.kafka_views import OVER_TIME, VIEWS, view_sql
+from reports.questions.lag_history import lag_over_time
 from reports.questions.source import Source, rows
 from tests.analyser.detectors.scenarios.build import CLIENTS, at
 from tests.conftest import SAMPLES
@@ -111,6 +112,7 @@ def in_dashboard(source: Source, state: State, width_ns: int) -> dict[tuple[floa
         (row["t"], (cluster, group, row["topic"], row["partition"])): row["lag"]
         for cluster, group in chosen
         for row in lag_over_time(source, cluster, group, width_ns)
+        if row["lag"] is not None
     }
 
 
