@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from app.dashboard.page_entry import PageEntry
-from app.dashboard.views import connections, exchanges, findings, kafka, mongo, mqtt, overview
+from app.dashboard.views import clients, connections, exchanges, findings, kafka, mongo, mqtt, overview
 
 PAGES = (
     PageEntry("overview", "Capture", "Overview", ":material/monitoring:", overview.show),
     PageEntry("findings", "Capture", "Findings", ":material/flag:", findings.show),
     *(page for protocol in (kafka, mqtt, mongo) for page in protocol.PAGES),
     PageEntry("exchanges", "Traffic", "Exchanges", ":material/list:", exchanges.show),
+    PageEntry("clients", "Traffic", "Clients", ":material/devices:", clients.show),
     PageEntry("connections", "Traffic", "Connections", ":material/swap_vert:", connections.show),
 )
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from itertools import groupby
-from typing import Any
 
 import streamlit as st
 
+from analyser.options import ReadOptions
 from app.dashboard import state
 from app.dashboard.landing import close
 from app.dashboard.live import live_folder
@@ -57,22 +57,49 @@ def _time_range(span_ns: tuple[int, int]) -> None:
     _slider(first, last)
     options = state.options_of(span_ns)
     low, high = options.from_ns or first, min(options.to_ns or last, last)
+    several_days = first // _DAY_NS != last // _DAY_NS
     one, two = st.columns(2)
     with one:
-        begin = _end_box("From, UTC", "ww_from", low, span_ns)
+        # Another time is another box, so that it shows what the handles and presets chose.
+        begin = st.text_input("From, UTC", value=moment_words(low, several_days), key=f"ww_from_{low}")
     with two:
-        end = _end_box("To, UTC", "ww_to", high, span_ns)
-    if begin is not None or end is not None:
-        _choose(begin if begin is not None else low, end if end is not None else high, span_ns)
-        st.rerun()
+        end = st.text_input("To, UTC", value=moment_words(high, several_days), key=f"ww_to_{high}")
+    _take_written(begin, end, (low, high), span_ns)
     show(html('<div class="ww-quiet">{span} of {whole}</div>', span=span(max(high - low, 0)), whole=span(last - first)))
-    lengths = {text: length for text, length in _PRESETS.items() if length < last - first}
-    with st.container(horizontal=True, gap="small"):
-        for text, length in lengths.items():
-            st.button(text, key=f"ww_preset_{length}", type="tertiary", on_click=_choose,
-                      args=(last - length, last, span_ns))  # fmt: skip
-        if options.from_ns is not None or options.to_ns is not None:
-            st.button("Whole time", on_click=_reset, key="ww_whole", type="tertiary")
+    _presets(options, span_ns)
+
+
+def _take_written(begin: str, end: str, shown: tuple[int, int], span_ns: tuple[int, int]) -> None:
+    """Show the time that was written where it is another one; a sentence where it is none."""
+    wanted = []
+    for text, now in zip((begin, end), shown, strict=True):
+        same = text in ("", moment_words(now, False), moment_words(now, True))
+        found = now if same else moment_ns(text, now)
+        if found is None:
+            show(
+                html('<div class="ww-quiet">{text} is no time: write 17:45:10 or 2026-11-20T17:45:10</div>', text=text)
+            )
+            return
+        wanted.append(min(max(found, span_ns[0]), span_ns[1]))
+    if tuple(wanted) != shown:
+        _choose(wanted[0], wanted[1], span_ns)
+        st.rerun()
+
+
+def _presets(options: ReadOptions, span_ns: tuple[int, int]) -> None:
+    lengths = [text for text, length in _PRESETS.items() if length < span_ns[1] - span_ns[0]]
+    if lengths:
+        st.pills("Presets", lengths, key="ww_preset", label_visibility="collapsed", on_change=_preset,
+                 args=(span_ns,))  # fmt: skip
+    if options.from_ns is not None or options.to_ns is not None:
+        st.button("Whole time", on_click=_reset, key="ww_whole", type="tertiary")
+
+
+def _preset(span_ns: tuple[int, int]) -> None:
+    chosen = st.session_state.get("ww_preset")
+    if chosen:
+        _choose(span_ns[1] - _PRESETS[chosen], span_ns[1], span_ns)
+        st.session_state["ww_preset"] = None
 
 
 def _slider(first: int, last: int) -> None:
@@ -93,11 +120,10 @@ def _slider(first: int, last: int) -> None:
     before = (min(low, whole[1]), min(high, whole[1]))
     st.session_state[key] = before
     st.session_state["ww_range_end"] = whole[1]
-    chosen: Any = st.slider(
+    st.slider(
         "Seconds from the first packet", *whole, step=step, key=key, format="%.3f" if step < 0.1 else "%.1f",
         on_change=_slid, args=(first, last),
     )  # fmt: skip
-    del chosen
 
 
 def _slid(first: int, last: int) -> None:
@@ -108,21 +134,6 @@ def _slid(first: int, last: int) -> None:
         high = whole
     state.put("from", str(first + round(low * 1e9)) if low > 0 else None)
     state.put("to", str(first + round(high * 1e9)) if high < whole else None)
-
-
-def _end_box(label: str, key: str, now_ns: int, span_ns: tuple[int, int]) -> int | None:
-    """A box with one end of the time; what was written into it as Unix ns, if that is new."""
-    several_days = span_ns[0] // _DAY_NS != span_ns[1] // _DAY_NS
-    shown = moment_words(now_ns, several_days)
-    name = f"{key}_{now_ns}"
-    written = st.text_input(label, value=shown, key=name, help="17:45:10.5, or with a day: 2026-11-20T17:45:10")
-    if not written or written == shown:
-        return None
-    found = moment_ns(written, now_ns)
-    if found is None:
-        show(html('<div class="ww-quiet">Not a time: {text}</div>', text=written))
-        return None
-    return min(max(found, span_ns[0]), span_ns[1])
 
 
 def moment_words(at_ns: int, with_day: bool) -> str:

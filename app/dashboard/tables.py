@@ -119,8 +119,9 @@ def paged_table(
     # Other rows are another grid: a row chosen on one page of a table is not chosen on the next.
     name = f"{key}.grid.{state.arrivals()}.{blake2b(question.encode('utf-8', 'replace'), digest_size=6).hexdigest()}"
     shown = found if more is None else more(found)
-    picked = _grid(name, shown, [c for c in columns if c.name not in hidden], select=select,
-                   first=_place(found, keep, marked), partial_rows=total > page_rows, tinted=tinted, tall=tall)  # fmt: skip
+    drawn = [column for column in columns if column.name not in hidden]
+    picked = _grid(name, shown, drawn, select=select, first=_place(found, keep, marked),
+                   partial_rows=total > page_rows, tinted=tinted, tall=tall)  # fmt: skip
     if picked.column in names:
         _order_by(key, picked.column, chosen.order)
     return picked.row

@@ -8,6 +8,8 @@ from __future__ import annotations
 from analyser.registry.queries import UNAWAITED_MS, literal
 from reports.questions.failures import IS_UNANSWERED
 
+# What stands for an operation or an error without a name.
+NOT_DECODED, NOT_TOLD = "not decoded", "not told"
 _WHO = "struct_pack(client_id, client_address)"
 _FIRST_BY = "row({0}, client_address, client_id)"
 
@@ -24,7 +26,7 @@ def _most_by(count: str) -> str:
 
 _OPERATIONS = f"""
     with told as (
-        select *, coalesce(operation, 'not decoded') as name, {IS_UNANSWERED} as missing
+        select *, coalesce(operation, '{NOT_DECODED}') as name, {IS_UNANSWERED} as missing
         from exchanges where protocol = {{protocol}}),
     clients as (
         select name, client_id, client_address, count(*) filter (status = 'error') as errors from told group by all),
@@ -43,8 +45,8 @@ _OPERATIONS = f"""
 
 _ERRORS = f"""
     with clients as (
-        select coalesce(operation, 'not decoded') as operation,
-               coalesce(error_name, error_code::varchar, 'not told') as error, client_id, client_address,
+        select coalesce(operation, '{NOT_DECODED}') as operation,
+               coalesce(error_name, error_code::varchar, '{NOT_TOLD}') as error, client_id, client_address,
                count(*) as n, min(ts) as ts_first, max(ts) as ts_last
         from exchanges where protocol = {{protocol}} and status = 'error' group by all)
     select operation, error, sum(n)::bigint as exchanges, count(*) as clients, {_most_by("n")},
@@ -54,7 +56,7 @@ _ERRORS = f"""
 # One row for each client that got an error or no answer.
 CLIENTS_BY_ERRORS = f"""
     with told as (
-        select *, {IS_UNANSWERED} as missing, coalesce(error_name, error_code::varchar, 'not told') as error
+        select *, {IS_UNANSWERED} as missing, coalesce(error_name, error_code::varchar, '{NOT_TOLD}') as error
         from exchanges),
     kinds as (
         select protocol, client_id, client_address, error, count(*) as n from told where status = 'error' group by all),

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from analyser.registry.queries import literal
 from reports.questions.causes import Finding
+from reports.questions.exchange_rows import EXCHANGES
 from reports.questions.source import Source, all_rows
 
 _MESSAGES_MOST = 2000
@@ -20,7 +21,7 @@ def message_ids(finding: Finding) -> list[str]:
 def evidence_exchanges(finding: Finding) -> str:
     """A SELECT of the exchanges whose request or response is evidence."""
     listed = _listed(message_ids(finding))
-    return f"select * from exchanges where request_message_id in ({listed}) or response_message_id in ({listed})"
+    return f"{EXCHANGES} where request_message_id in ({listed}) or response_message_id in ({listed})"
 
 
 def evidence_messages(finding: Finding) -> str:

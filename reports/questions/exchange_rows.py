@@ -78,13 +78,13 @@ _ABOUT = (
     ("mqtt_subscriptions", "exchange_id", ("topic_filter",)),
 )
 # No error is no result to read.
-_ROWS = "select * replace (case when error_code <> 0 then error_name end as error_name) from exchanges"
+EXCHANGES = "select * replace (case when error_code <> 0 then error_name end as error_name) from exchanges"
 
 
 def exchange_query(wanted: Wanted) -> str:
     """A SELECT of the exchanges that fit; `error_name` is null where there is no error."""
     conditions = [condition for condition in _conditions(wanted) if condition]
-    return _ROWS + (f" where {' and '.join(conditions)}" if conditions else "")
+    return EXCHANGES + (f" where {' and '.join(conditions)}" if conditions else "")
 
 
 def _conditions(wanted: Wanted) -> list[str]:

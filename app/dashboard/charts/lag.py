@@ -29,11 +29,12 @@ def lag_lines(rows: Rows, places: Sequence[str], domain: Domain | None = None, u
         alt.Tooltip("behind:N", title="time behind, at most"), alt.Tooltip("stored:Q", format=","),
         alt.Tooltip("log_end:Q", format=",", title="log end"),
     ]  # fmt: skip
+    shade = alt.Color("place:N", scale=colours(places), legend=None)
     x = time_x(domain=domain)
     y = _UNIT_AXES[unit]()
     line = base.mark_line(interpolate="step-after").encode(x, y, colour, tooltip=tips)
     dots = base.mark_point(filled=True, size=45).encode(x, y, colour, tooltip=tips).transform_filter("datum.alone")
-    band = base.mark_area(interpolate="step-after", opacity=0.28).encode(x, alt.Y("least:Q"), alt.Y2("most"), colour)
+    band = base.mark_area(interpolate="step-after", opacity=0.28).encode(x, alt.Y("least:Q"), alt.Y2("most"), shade)
     layers = [line, dots] if unit == "time" else [band, line, dots]
     chart: AnyChart = alt.layer(*layers)
     return chart

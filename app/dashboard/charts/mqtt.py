@@ -9,7 +9,7 @@ from app.dashboard.charts.theme import BAD, PALETTE, QUIET, AnyChart, Domain, cl
 from reports.questions.mqtt_rows import ENDS
 
 _END_COLOURS = dict(zip(ENDS, (BAD, "#8e6bbf", "#d98e04", "#4fb0e5", "#1d9a74", QUIET), strict=True))
-_LANE_PX, _FRAME_PX = 20, 74
+_LANE_PX, _FRAME_PX = 20, 104
 
 
 def connection_lanes(rows: Rows, domain: Domain | None = None) -> AnyChart:

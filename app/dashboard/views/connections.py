@@ -20,7 +20,7 @@ from reports.questions.columns import Column
 from reports.questions.exchange_rows import FLOWS, flow_row, message_count, messages_before
 
 _LINES = 60
-_COLUMNS = (
+CONNECTION_COLUMNS = (
     Column("ts_first", "First packet", "time"),
     Column("protocol", "Protocol", "text", 68),
     Column("client_address", "Client"),
@@ -50,7 +50,7 @@ def show(view: View) -> None:
         card("No such connection", f"This capture has no connection {wanted}.", "warning")
     line("Choose a row to see every message of the connection.", "quiet")
     chosen = paged_table(
-        view.source, "connections", FLOWS, _COLUMNS, order="ts_first", noun="connection", select=True,
+        view.source, "connections", FLOWS, CONNECTION_COLUMNS, order="ts_first", noun="connection", select=True,
         search=("client_address", "server_address", "protocol"), keep=("flow_id",),
     )  # fmt: skip
     if chosen is not None:

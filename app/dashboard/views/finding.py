@@ -11,6 +11,7 @@ import streamlit as st
 
 from analyser.detectors import DETECTORS
 from analyser.words import count
+from app.dashboard import state
 from app.dashboard.charts.commits import partition_commits
 from app.dashboard.charts.theme import PALETTE, show_chart
 from app.dashboard.charts.traffic import exchange_rate, latency_heat, trouble
@@ -21,6 +22,7 @@ from app.dashboard.packets import gone_captures
 from app.dashboard.state import View
 from app.dashboard.tables import paged_table
 from app.dashboard.text import card, dot, facts, heading, html, line, show, small_table
+from app.dashboard.views.message import show_exchange
 from reports.formats.pages import page_text
 from reports.formats.values import ms_text, time_text
 from reports.formats.words import display_filter, size
@@ -46,7 +48,7 @@ _EXCHANGES = (
     Column("status", "Status"),
     Column("error_name", "Error"),
     Column("latency_ms", "Latency ms", "ms"),
-    Column("request_packet", "Request packet", "plain"),
+    Column("request_packet", "Packet", "plain"),
     Column("response_packet", "Answer packet", "plain"),
 )
 _MESSAGES = (
@@ -215,14 +217,27 @@ def _number(name: str, value: float) -> str:
 
 
 def _behind(source: Selected, finding: Finding) -> None:
+    """The evidence; a row opens its exchange below."""
     st.subheader("Exchanges and packets behind it", anchor=False)
+    marked = state.value("message")
     exchanges, messages = st.tabs(["Exchanges", "Messages"])
     with exchanges:
-        paged_table(source, "behind", evidence_exchanges(finding), _EXCHANGES, order="ts", noun="exchange",
-                    search=("client_id", "operation", "error_name"))  # fmt: skip
+        chosen = paged_table(source, "behind", evidence_exchanges(finding), _EXCHANGES, order="ts", noun="exchange",
+                             search=("client_id", "operation", "error_name"), select=True, tinted=True, marked=marked,
+                             keep=("request_message_id", "response_message_id", "status"))  # fmt: skip
     with messages:
-        paged_table(source, "told", evidence_messages(finding), _MESSAGES, order="ts", noun="message",
-                    search=("client_id", "operation", "summary"))  # fmt: skip
+        told = paged_table(source, "told", evidence_messages(finding), _MESSAGES, order="ts", noun="message",
+                           search=("client_id", "operation", "summary"), select=True, keep=("message_id",),
+                           marked=marked)  # fmt: skip
+    ids = [[chosen["request_message_id"], chosen["response_message_id"]]] if chosen else []
+    ids += [[told["message_id"]]] if told else []
+    # Each table shows what is open; of two rows that are chosen the one that is not open yet is new.
+    new = next((pair for pair in ids if marked not in pair), None)
+    wanted = state.kept("message", new and (new[0] or new[-1]))
+    if wanted:
+        show_exchange(source.opened, wanted, "finding")
+    else:
+        line("Choose a row to see its fields and bytes.", "quiet")
 
 
 def _others(view: View, cause: Cause, finding: Finding) -> None:
@@ -236,7 +251,9 @@ def _others(view: View, cause: Cause, finding: Finding) -> None:
             show(html('<div><span class="ww-title">{code} {name}</span> <span class="ww-quiet">{where}</span></div>',
                       code=other.code, name=other.name, where=cause_where(Cause((other,)))))  # fmt: skip
         with way:
-            view.link("findings", "Details", f"of {number}, {other.code} {other.name}", finding=other.finding_id)
+            view.link(
+                "findings", "Details", f"of {number}, {other.code} {other.name}", finding=other.finding_id, message=None
+            )
     if len(others) > _OTHERS_SHOWN:
         line(f"and {len(others) - _OTHERS_SHOWN} more", "quiet")
 

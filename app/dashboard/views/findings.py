@@ -46,7 +46,9 @@ def finding_cards(view: View, found: Sequence[Cause]) -> None:
             _card(cause)
         with way:
             first = cause.first
-            view.link("findings", "Details", f"of {number}, {first.code} {first.name}", finding=first.finding_id)
+            view.link(
+                "findings", "Details", f"of {number}, {first.code} {first.name}", finding=first.finding_id, message=None
+            )
 
 
 def _card(cause: Cause) -> None:

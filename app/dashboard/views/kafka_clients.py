@@ -6,7 +6,8 @@ import streamlit as st
 
 from app.dashboard.state import View
 from app.dashboard.tables import paged_table
-from app.dashboard.text import heading
+from app.dashboard.text import heading, line
+from app.dashboard.views.exchange_filters import client_text
 from reports.questions.kafka_views import VIEWS
 
 
@@ -15,10 +16,13 @@ def show(view: View) -> None:
     heading("Kafka clients")
     clients, versions = VIEWS["clients"][""], VIEWS["clients"]["versions"]
     of_kafka = f"select * from ({clients.sql}) where protocol = 'kafka'"
-    paged_table(
-        view.source, "clients", of_kafka, clients.on_page, order="-exchanges", noun="client",
+    chosen = paged_table(
+        view.source, "clients", of_kafka, clients.on_page, order="-exchanges", noun="client", select=True,
         search=("client_id", "client_address", "software_name"),
     )  # fmt: skip
+    if chosen is not None:
+        view.go("clients", who=client_text(chosen))
+    line("A row opens what is known of the client.", "quiet")
     st.subheader("API versions in use", anchor=False)
     paged_table(
         view.source,

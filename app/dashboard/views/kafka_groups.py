@@ -188,9 +188,13 @@ def _tables(
 ) -> None:
     names = {m.member_id or "": m.client_id for m in group.members}
     ranged = view.source.options.from_ns is not None or view.source.options.to_ns is not None
-    when = " at the end of the selected time" if ranged else ""
     if group.partitions:
-        st.subheader(f"Partitions{when}", anchor=False)
+        st.subheader("Partitions", anchor=False)
+        if ranged:
+            line(
+                "Offsets, lag and owners as they stood at the end of the selected time; commits are those in it.",
+                "quiet",
+            )
         own = {(row["topic"], row["partition"]): row for row in counts}
         states = sorted(group.partitions, key=lambda p: (p.committers < 2, -(p.lag or 0), p.topic or "", p.partition))
         rows = [
@@ -201,7 +205,7 @@ def _tables(
         ]
         grid("partitions", pa.Table.from_pylist(rows), _PARTITIONS)
     if group.members:
-        st.subheader(f"Members{when}", anchor=False)
+        st.subheader("Members", anchor=False)
         foreign = {one.member_id: one.foreign_commits for one in who}
         rows = [row | {"foreign": foreign.get(row["member_id"], 0)} for row in _of_group(at_end, group, "members")]
         grid("members", pa.Table.from_pylist(rows), _MEMBERS)

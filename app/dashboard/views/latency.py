@@ -11,7 +11,8 @@ from app.dashboard.charts.traffic import latency_heat, latency_lines, trouble
 from app.dashboard.state import View
 from app.dashboard.tables import paged_table
 from app.dashboard.text import empty, line
-from reports.questions.apis import errors_of, operations_of
+from app.dashboard.views.exchange_filters import exchange_filters
+from reports.questions.apis import NOT_DECODED, NOT_TOLD, errors_of, operations_of
 from reports.questions.columns import Column
 from reports.questions.source import rows
 from reports.questions.timelines import (
@@ -86,8 +87,22 @@ def show_operations(view: View, protocol: str) -> None:
     if any(row["errors"] or row["unanswered"] for row in over_time):
         show_chart(trouble(over_time, width, domain), describe="Errors and missing answers over time")
     st.subheader("Operations", anchor=False)
-    paged_table(source, "operations", operations_of(protocol), _OPERATIONS, order="-exchanges", noun="operation",
-                search=("operation",))  # fmt: skip
+    operation = paged_table(source, "operations", operations_of(protocol), _OPERATIONS, order="-exchanges",
+                            noun="operation", search=("operation",), select=True)  # fmt: skip
+    if operation is not None:
+        status = "error" if operation["errors"] else None
+        _to_exchanges(view, protocol, operation["operation"], status=status)
     st.subheader("Errors", anchor=False)
-    paged_table(source, "errors", errors_of(protocol), _ERRORS, order="-exchanges", noun="kind of error",
-                nouns="kinds of errors", search=("operation", "error", "client_id"))  # fmt: skip
+    error = paged_table(source, "errors", errors_of(protocol), _ERRORS, order="-exchanges", noun="kind of error",
+                        nouns="kinds of errors", search=("operation", "error", "client_id"), select=True)  # fmt: skip
+    if error is not None:
+        _to_exchanges(view, protocol, error["operation"], status="error", error=error["error"])
+    line("A row opens the exchanges behind it: those with errors, where it has any.", "quiet")
+
+
+def _to_exchanges(view: View, protocol: str, operation: str, **filters: str | None) -> None:
+    """The exchanges behind a row of an operation."""
+    named = None if operation == NOT_DECODED else operation
+    error = filters.pop("error", None)
+    told = None if error == NOT_TOLD else error
+    view.go("exchanges", **exchange_filters(protocol_of=protocol, operation=named, error=told, **filters))
