@@ -25,7 +25,14 @@ _LOOPBACK = "127.0.0.1"
     default=_LOOPBACK,
     show_default=True,
     metavar="ADDRESS",
-    help="Address to listen on. Others than this machine then see captures, without a password.",
+    help="Address to listen on. Others than this machine then see captures; the printed address has a token for it.",
+)
+@click.option(
+    "--allowed-host",
+    "allowed_hosts",
+    multiple=True,
+    metavar="NAME",
+    help="A name that browsers reach this server by, such as that of a proxy. Repeatable.",
 )
 @click.option("--port", type=click.IntRange(1, 65535), help="Port to listen on; without it the first free from 8501.")
 @click.option("--no-browser", is_flag=True, help="Do not open a browser; the address is printed.")
@@ -50,6 +57,7 @@ def dashboard(
     *,
     captures: tuple[str, ...],
     host: str,
+    allowed_hosts: tuple[str, ...],
     port: int | None,
     no_browser: bool,
     decode_as: tuple[str, ...],
@@ -82,7 +90,7 @@ def dashboard(
             "enable": list(options.enable), "processes": processes, "topic_ids": options.topic_ids,
         }  # fmt: skip
         try:
-            serve(paths, given, host=host, port=port, browser=not no_browser, debug=debug)
+            serve(paths, given, host=host, port=port, browser=not no_browser, debug=debug, allowed_hosts=allowed_hosts)
         except OSError as error:
             raise CallerError(f"cannot listen on {host}: {error.strerror or error}") from error
 

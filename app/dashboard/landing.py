@@ -19,6 +19,7 @@ from dissectors.registry import PROTOCOLS
 from reports.formats.words import size
 
 _POLL_S = 0.5
+_OWN = "ww_own_uploads"
 
 
 def show_landing(given: Offer | None, *, unknown: bool) -> None:
@@ -31,11 +32,11 @@ def show_landing(given: Offer | None, *, unknown: bool) -> None:
     left, right = st.columns([3, 2], gap="large")
     with right:
         _upload()
-        if st.session_state.get("ww_may_capture"):
+        if state.private():
             started = show_start()
             if started is not None:
                 _open(started)
-        others = [*live_runs().offers(), *state.uploads().offers(), *recent()]
+        others = [*live_runs().offers(), *state.uploads().offers(), *recent()] if state.private() else _own_uploads()
         _offers("Recent", [*([given] if given else []), *others])
     with left:
         for kind, dissector in PROTOCOLS.items():
@@ -51,7 +52,14 @@ def _upload() -> None:
     )
     if file is not None:
         offer = state.uploads().add(file.name, file.getbuffer())
+        st.session_state.setdefault(_OWN, set()).add(offer.id)
         _open(offer)
+
+
+def _own_uploads() -> list[Offer]:
+    """Those of this session; what others uploaded is theirs."""
+    own: set[str] = st.session_state.get(_OWN, set())
+    return [offer for offer in state.uploads().offers() if offer.id in own]
 
 
 def _offers(title: str, offers: Sequence[Offer]) -> None:

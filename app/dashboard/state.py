@@ -52,6 +52,12 @@ def uploads() -> Uploads:
     return Uploads()
 
 
+def private() -> bool:
+    """Whether only people of this machine reach the server: others are shown no paths and start no captures."""
+    found: bool = st.session_state.get("ww_private", True)
+    return found
+
+
 @st.cache_resource(show_spinner=False, max_entries=6, on_release=lambda opened: opened.close())
 def opened(folder: str, version: int) -> Opened:
     """Kept tables or a dataset, opened once for all sessions. version: changes when a dataset does."""

@@ -34,7 +34,7 @@ def given() -> Offer | None:
     for argument in sys.argv[1:]:
         if argument.startswith(GIVEN):
             order = json.loads(argument.removeprefix(GIVEN))
-            st.session_state["ww_may_capture"] = order.get("may_capture", False)
+            st.session_state["ww_private"] = order.get("private", False)
             return given_offer(order["paths"], order["options"]) if order["paths"] else None
     return None
 
@@ -45,7 +45,8 @@ def chosen_offer() -> Offer | None:
     wanted = state.value("capture")
     if not wanted:
         return own if own is not None and not st.session_state.get("ww_closed") else None
-    offers = [*([own] if own else []), *samples(), *live_runs().offers(), *state.uploads().offers(), *recent()]
+    before = recent() if state.private() else []
+    offers = [*([own] if own else []), *samples(), *live_runs().offers(), *state.uploads().offers(), *before]
     return next((offer for offer in offers if offer.id == wanted), None)
 
 
@@ -89,7 +90,8 @@ def _show_capture(offer: Offer, folder: Path) -> None:
 
 def _show_pages(offer: Offer, opened: Opened) -> None:
     if st.session_state.get("ww_remembered") != offer.id:
-        remember(offer)
+        if state.private():
+            remember(offer)
         st.session_state["ww_remembered"] = offer.id
     seen = quality(Selected(opened, opened.options))
     protocols = [flows.protocol for flows in seen.flows if flows.protocol]

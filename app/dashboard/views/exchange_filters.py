@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 FILTERS = (
-    "protocol_of", "operation", "status", "slower", "client", "server", "about", "error", "file_of", "packet", "text",
+    "protocol_of", "operation", "status", "slower", "client", "server", "named", "error", "file_of", "packet", "text",
 )  # fmt: skip
 
 

@@ -36,9 +36,9 @@ _COLUMNS = (
     Column("client_address", "Address", "text", 95),
     Column("server_address", "Server", "text", 95),
     Column("operation", "Operation", "text", 110),
-    Column("says", "What it says", "more", 290),
+    Column("says", "What it says", "more", 270),
     Column("status", "Status", "text", 62),
-    Column("error_name", "Error", "text", 130),
+    Column("error_name", "Error", "text", 150),
     Column("latency_ms", "Latency ms", "ms", 78),
     Column("request_bytes", "Request", "bytes", 74),
     Column("response_bytes", "Answer", "bytes", 74),
@@ -97,7 +97,7 @@ def _filters(view: View) -> Wanted:
     files = [capture.file for capture in seen.captures]
     second = st.columns([3, 2, 3, 2, 2])
     with second[0]:
-        about = state.typed("Topic, group, collection", "about", "a part of its name")
+        about = state.typed("Topic, group, collection", "named", "a part of its name")
     with second[1]:
         server = state.typed("Server", "server", "address:port")
     with second[2]:

@@ -233,7 +233,7 @@ def _behind(source: Selected, finding: Finding) -> None:
     ids += [[told["message_id"]]] if told else []
     # Each table shows what is open; of two rows that are chosen the one that is not open yet is new.
     new = next((pair for pair in ids if marked not in pair), None)
-    wanted = state.kept("message", new and (new[0] or new[-1]))
+    wanted = state.kept("message", (new[0] or new[-1]) if new else None)
     if wanted:
         show_exchange(source.opened, wanted, "finding")
     else:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import signal
 import socket
 import subprocess
 import time
+import urllib.error
 import urllib.request
 from collections.abc import Sequence
 from pathlib import Path
@@ -42,21 +44,36 @@ def test_a_port_in_use_is_one_line(tmp_path: Path) -> None:
     assert b"cannot listen on 127.0.0.1" in result.stderr
 
 
-def test_it_serves_this_machine_only_and_ends_with_an_interrupt(tmp_path: Path) -> None:
+@pytest.mark.parametrize("ending", [signal.SIGTERM, signal.SIGHUP])
+def test_it_serves_this_machine_only_and_leaves_nothing(tmp_path: Path, ending: signal.Signals) -> None:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
+    folder = tmp_path / "temporary"
+    folder.mkdir()
     command = [*COMMAND, "dashboard", "--no-browser", "--port", str(port), str(write_capture(tmp_path / "a.pcap"))]
-    env = environment(XDG_CACHE_HOME=str(tmp_path), XDG_STATE_HOME=str(tmp_path))
+    env = environment(XDG_CACHE_HOME=str(tmp_path), XDG_STATE_HOME=str(tmp_path), TMPDIR=str(folder))
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, env=env, cwd=tmp_path) as server:
         try:
             assert answers(f"http://127.0.0.1:{port}/_stcore/health") == b"ok"
             assert listeners(port) == {"127.0.0.1"}
+            assert refused(port, "/", "evil.example") == 403
+            assert refused(port, "/_stcore/metrics", "localhost") == 404
+            assert [path.name for path in folder.glob("wirewitness-tmp-*")] != []
         finally:
-            server.terminate()
+            server.send_signal(ending)
         output, _ = server.communicate(timeout=300)
     assert f"dashboard at http://127.0.0.1:{port} (Ctrl-C ends it)".encode() in output
     assert b"Traceback" not in output
+    assert list(folder.glob("wirewitness-tmp-*")) == []
+
+
+def refused(port: int, path: str, host: str) -> int:
+    """The status of a request under that name of the server."""
+    request = urllib.request.Request(f"http://127.0.0.1:{port}{path}", headers={"Host": host})
+    with pytest.raises(urllib.error.HTTPError) as error:
+        urllib.request.urlopen(request, timeout=30)
+    return error.value.code
 
 
 def answers(address: str) -> bytes:
