@@ -230,3 +230,7 @@ class Selected:
     def up_to_its_end(self) -> Selected:
         """The same with all that was told before the time range as well."""
         return Selected(self.opened, replace(self.options, from_ns=None))
+
+    def as_of(self, to_ns: int) -> Selected:
+        """The same with all that was told before that time, and nothing later."""
+        return Selected(self.opened, replace(self.options, from_ns=None, to_ns=to_ns))

@@ -135,9 +135,11 @@ def _order_by(key: str, column: str, now: str) -> None:
     st.rerun()
 
 
-def grid(key: str, rows: pa.Table, columns: Sequence[Column], *, select: bool = False) -> dict[str, Any] | None:
-    """Rows that are few and at hand, without pages; the chosen row with `select`."""
-    return _grid(f"{key}.grid", rows, columns, select=select).row
+def grid(
+    key: str, rows: pa.Table, columns: Sequence[Column], *, select: bool = False, first: int | None = None
+) -> dict[str, Any] | None:
+    """Rows that are few and at hand, without pages; the chosen row with `select`. first: the row chosen at first."""
+    return _grid(f"{key}.grid", rows, columns, select=select, first=first).row
 
 
 def csv_of(source: Selected, text: str, order: str, columns: Sequence[str]) -> bytes:

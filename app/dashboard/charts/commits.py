@@ -81,24 +81,27 @@ def partition_commits(
     return chart
 
 
-def group_commits(
-    rows: Rows, committers: Sequence[Committer], places: Sequence[str], columns: int, domain: Domain | None = None
-) -> AnyChart:
-    """Small charts, one for each partition: the ones at fault catch the eye among those that only climb."""
-    data = frame(commit_marks(rows, committers, domain[1] if domain else None), _COLUMNS)
-    data = data[data["place"].isin(list(places))]
-    names = _present(data["committer"], committers)
-    base = alt.Chart(data)
-    path = _path(base, domain, titled=False)
-    width = {1: 880, 2: 420, 3: 268}[columns]
-    layered: Any = alt.layer(path, _points(base, names, committers, domain, size=22, titled=False)).properties(
-        width=width, height=110
+def small_commits(rows: Rows, committers: Sequence[Committer], place: str, domain: Domain | None = None) -> AnyChart:
+    """One of many small charts, one for each partition: those at fault catch the eye among those that only climb.
+
+    Without a legend, which stands once over all of them. rows: of one partition; place: its name.
+    """
+    base = alt.Chart(frame(commit_marks(rows, committers, domain[1] if domain else None), _COLUMNS))
+    points = _points(base, [one.name for one in committers], committers, domain, size=22, titled=False)
+    chart: AnyChart = alt.layer(_path(base, domain, titled=False), points).properties(
+        height=SMALL_PX[1], title=alt.TitleParams(place, fontSize=11, anchor="middle", offset=4)
     )
-    chart: AnyChart = layered.facet(
-        facet=alt.Facet("place:N", sort=list(places), title=None, header=alt.Header(labelFontWeight="bold")),
-        columns=columns,
-    ).resolve_scale(y="independent")  # fmt: skip
     return chart
+
+
+def committer_colours(committers: Sequence[Committer]) -> dict[str, str]:
+    """The colour of each by its name, in every chart of the group."""
+    scale = colours([one.name for one in committers])
+    return dict(zip(scale.domain, scale.range, strict=True))
+
+
+# Width and height of a small chart.
+SMALL_PX = (268, 150)
 
 
 def _path(base: alt.Chart, domain: Domain | None, *, titled: bool = True) -> AnyChart:
@@ -156,7 +159,7 @@ def _points(
     every = [committer.name for committer in committers]
     colour = alt.Color(
         "committer:N", scale=_scale(every, names),
-        legend=alt.Legend(title=None, orient="top", columns=6, symbolType="circle", labelLimit=260),
+        legend=alt.Legend(title=None, orient="top", columns=6, symbolType="circle", labelLimit=260) if titled else None,
     )  # fmt: skip
     shape = alt.Shape("committer:N", scale=_scale(every, names, shapes), legend=None)
     tips = [

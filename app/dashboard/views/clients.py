@@ -12,6 +12,7 @@ from app.dashboard.text import card, empty, facts, heading, line
 from app.dashboard.views.connections import CONNECTION_COLUMNS
 from app.dashboard.views.exchange_filters import client_text, exchange_filters
 from app.dashboard.views.findings import finding_cards
+from app.dashboard.views.kafka_group_list import group_key
 from reports.formats.values import ms_text
 from reports.questions.causes import causes
 from reports.questions.client_rows import Who, client_connections, client_groups, client_operations, who_of
@@ -127,9 +128,3 @@ def _groups(view: View, who: Who) -> None:
             view.link(
                 "kafka-groups", "Details", f"of group {number}", group=group_key(row["cluster_id"], row["group_id"])
             )
-
-
-def group_key(cluster_id: str | None, group_id: str | None) -> str:
-    """How the page of groups names a group."""
-    name = group_id or "(no name)"
-    return f"{name} @ {cluster_id}" if cluster_id else name

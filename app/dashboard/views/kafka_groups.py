@@ -1,4 +1,4 @@
-"""One consumer group: who committed what over whom, who owned what, how far behind."""
+"""Groups, and one of them: who committed what over whom, who owned what, how far behind."""
 
 from __future__ import annotations
 
@@ -7,18 +7,23 @@ from typing import Any
 
 import pyarrow as pa
 import streamlit as st
+from markupsafe import Markup
 
 from app.dashboard import state
-from app.dashboard.charts.commits import group_commits, ownership_lanes, partition_commits
+from app.dashboard.charts.commits import SMALL_PX, committer_colours, ownership_lanes, partition_commits, small_commits
 from app.dashboard.charts.lag import lag_lines
-from app.dashboard.charts.theme import show_chart
+from app.dashboard.charts.theme import Domain, show_chart
 from app.dashboard.known import known
 from app.dashboard.opened import Selected
 from app.dashboard.state import View
 from app.dashboard.tables import grid
-from app.dashboard.text import empty, facts, heading, line
+from app.dashboard.text import dot, empty, facts, heading, html, line
+from app.dashboard.text import show as show_markup
+from app.dashboard.views.exchange_filters import client_text, exchange_filters
 from app.dashboard.views.finding import COMMITS_LEGEND
 from app.dashboard.views.findings import finding_cards
+from app.dashboard.views.kafka_group_list import choose_group, listed_groups
+from app.dashboard.views.kafka_share_group import show_share_group
 from reports.questions.causes import causes
 from reports.questions.commits import (
     Committer,
@@ -40,6 +45,7 @@ _THINNED = " Of many commits, the lowest and the highest of each moment are draw
 _CHARTS_SHOWN = 12
 # Small charts side by side: more points than that only make the browser slow.
 _POINTS_OF_ALL = 1500
+_NAMES_SHOWN = 30
 _LANES_SHOWN = 40
 _LAG_LINES = 10
 _LAG_LEGEND = {
@@ -54,38 +60,40 @@ _CHANGES = VIEWS["groups"]["changes"].on_page
 
 
 def show(view: View) -> None:
-    """The page."""
+    """The page: every group in a row, and all about the chosen one; without a choice that is the worst."""
+    heading("Kafka groups")
     # How a group stands at the end of the time range follows from all that was told before.
     at_end = view.source.up_to_its_end()
     every = groups(at_end)
-    heading("Kafka consumer groups")
-    if not every:
-        empty("No group joined or committed in the selected time.")
+    listed = listed_groups(view, at_end, every)
+    if not listed:
+        empty("No group joined, committed or read in the selected time.")
         return
-    found, by_cause, _ = known(view.source)
-    worst = list(dict.fromkeys(str(cause.first.numbers.get("group")) for cause in by_cause))
-    place = {name: number for number, name in enumerate(worst)}
-    ordered = sorted(every, key=lambda group: (place.get(group.group_id or "", len(place)), group.group_id or ""))
-    by_key = {_key(group): group for group in ordered}
-    group = by_key[state.choice("Group", "group", list(by_key))]
+    row = choose_group(listed)
+    heading(row["group_id"] or "(no name)")
+    group = next(
+        (one for one in every if (one.cluster_id, one.group_id) == (row["cluster_id"], row["group_id"])),
+        Group(row["cluster_id"], row["group_id"], (), ()),
+    )
+    line(" ".join(state_line(told) for told in _of_group(at_end, group, "state")), "quiet")
+    if row["type"] == "share":
+        show_share_group(view, at_end, group)
+        return
+    _show_consumer_group(view, at_end, group)
+
+
+def _show_consumer_group(view: View, at_end: Selected, group: Group) -> None:
     who = committers(view.source, group.cluster_id, group.group_id)
-    line(" ".join(state_line(row) for row in _of_group(at_end, group, "state")), "quiet")
     counts = commit_counts(view.source, group.cluster_id, group.group_id)
     _facts(view.source, group, who, counts)
-    own = [f for f in found if str(f.numbers.get("group")) == group.group_id]
     _commits(view, group, who)
+    own = [f for f in known(view.source).findings if str(f.numbers.get("group")) == group.group_id]
     if own:
         st.subheader("Findings about this group", anchor=False)
         finding_cards(view, causes(own)[:3])
     _lanes(view, group, who)
     _lag(view, group)
     _tables(view, at_end, group, who, counts)
-
-
-def _key(group: Group) -> str:
-    return (
-        f"{group.group_id or '(no name)'} @ {group.cluster_id}" if group.cluster_id else group.group_id or "(no name)"
-    )
 
 
 def _of_group(source: Selected, group: Group, flag: str) -> list[dict[str, Any]]:
@@ -136,11 +144,29 @@ def _commits(view: View, group: Group, who: Sequence[Committer]) -> None:
         shown = list(places)[:_CHARTS_SHOWN]
         drawn = [places[name] for name in shown]
         rows, thinned = commits(view.source, group.cluster_id, group.group_id, drawn, _POINTS_OF_ALL)
-        columns = 1 if len(shown) == 1 else 2 if len(shown) <= 4 else 3
-        show_chart(group_commits(rows, who, shown, columns, domain), describe="Commits of each partition, by committer")
+        _small_charts(rows, who, shown, domain)
         if len(places) > len(shown):
             line(f"The {len(shown)} partitions that look worst of {len(places)}; the box names them all.", "quiet")
     line(COMMITS_LEGEND + (_THINNED if thinned else ""), "quiet")
+
+
+def _small_charts(
+    rows: Sequence[Mapping[str, Any]], who: Sequence[Committer], places: Sequence[str], domain: Domain | None
+) -> None:
+    """One for each partition, as many side by side as the page has room for."""
+    by_place: dict[str, list[Mapping[str, Any]]] = {}
+    for row in rows:
+        by_place.setdefault(f"{row['topic']} {row['partition']}", []).append(row)
+    seen = {(row["client_id"], row["client_address"], row["member_id"]) for row in rows}
+    colours = committer_colours(who)
+    names = [one.name for one in who if one.identity in seen]
+    show_markup(
+        Markup(" ").join(html("{dot}{name} ", dot=dot(colours[name]), name=name) for name in names[:_NAMES_SHOWN])
+    )
+    with st.container(horizontal=True, gap="small"):
+        for number, place in enumerate(places):
+            chart = small_commits(by_place.get(place, []), who, place, domain)
+            show_chart(chart, f"small-{number}", "Commits of one partition, by committer", SMALL_PX[0])
 
 
 def _lanes(view: View, group: Group, who: Sequence[Committer]) -> None:
@@ -203,12 +229,17 @@ def _tables(
             | {name: own.get((p.topic, p.partition), {}).get(name, 0) for name in ("accepted", "refused", "committers")}
             for p in states
         ]
-        grid("partitions", pa.Table.from_pylist(rows), _PARTITIONS)
+        chosen = grid("partitions", pa.Table.from_pylist(rows), _PARTITIONS, select=True)
+        if chosen is not None:
+            view.go("exchanges", **exchange_filters(named=chosen["topic"], text=group.group_id, protocol_of="kafka"))
     if group.members:
         st.subheader("Members", anchor=False)
         foreign = {one.member_id: one.foreign_commits for one in who}
         rows = [row | {"foreign": foreign.get(row["member_id"], 0)} for row in _of_group(at_end, group, "members")]
-        grid("members", pa.Table.from_pylist(rows), _MEMBERS)
+        member = grid("members", pa.Table.from_pylist(rows), _MEMBERS, select=True)
+        if member is not None:
+            view.go("clients", who=client_text(member))
+        line("A row of partitions opens the group's requests about its topic, one of members all about it.", "quiet")
     changes = _of_group(at_end, group, "changes")
     if changes:
         st.subheader("States", anchor=False)

@@ -1,0 +1,76 @@
+"""Every group in a row, the worst first; the one that is chosen stands in the URL."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import pyarrow as pa
+import streamlit as st
+
+from app.dashboard import state
+from app.dashboard.known import known
+from app.dashboard.opened import Selected
+from app.dashboard.state import View
+from app.dashboard.tables import grid
+from app.dashboard.text import line
+from reports.questions.columns import Column
+from reports.questions.group_list import group_list
+from reports.questions.groups import Group, groups
+from reports.questions.timelines import selected_span_ns
+
+_COLUMNS = (
+    Column("group_id", "Group", "text", 190),
+    Column("worst", "Worst finding", "text", 100),
+    Column("findings", "Findings", "count", 72),
+    Column("state", "State", "text", 130),
+    Column("type", "Type", "text", 72),
+    Column("members", "Members", "count", 74),
+    Column("generation", "Generation", "plain", 84),
+    Column("lag", "Lag", "offset", 80),
+    Column("grown", "Lag grew by", "offset", 88),
+    Column("foreign_commits", "Not by the owner", "count", 110),
+    Column("refused", "Refused", "count", 70),
+    Column("committers", "Committers", "count", 84),
+    Column("commits", "Commits", "count", 80),
+    Column("share_exchanges", "Shared reads", "count", 90),
+)
+
+
+def listed_groups(view: View, at_end: Selected, every: Sequence[Group]) -> list[dict[str, Any]]:
+    """The rows of the list. every: all groups at the end of the selected time."""
+    span = selected_span_ns(view.source)
+    before = groups(view.source.as_of((span[0] + span[1]) // 2)) if span else []
+    return group_list(view.source, at_end, every, before, known(view.source).findings)
+
+
+def choose_group(listed: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """Show the list; the row that is chosen, the first one without a choice."""
+    keys = [group_key(row["cluster_id"], row["group_id"]) for row in listed]
+    wanted = state.value("group")
+    first = keys.index(wanted) if wanted in keys else 0
+    columns = [column for column in _COLUMNS if column.name not in _empty(listed)]
+    # Another choice is another grid, so that one row only is marked, whatever was pressed.
+    name = f"groups.{state.arrivals()}.{first}"
+    chosen = grid(name, pa.Table.from_pylist(list(listed)), columns, select=True, first=first)
+    line("The worst first. Lag as it stands at the end of the selected time, and how much it grew in the half before.",
+         "quiet")  # fmt: skip
+    place = listed.index(chosen) if chosen is not None else first
+    if place != first:
+        state.put("group", keys[place])
+        state.put("partition", None)
+        st.rerun()
+    return listed[first]
+
+
+def group_key(cluster_id: str | None, group_id: str | None) -> str:
+    """How the URL names a group."""
+    name = group_id or "(no name)"
+    return f"{name} @ {cluster_id}" if cluster_id else name
+
+
+def _empty(listed: Sequence[dict[str, Any]]) -> set[str]:
+    """Columns that say nothing of any group."""
+    return {
+        name for name in ("share_exchanges", "generation", "worst", "grown") if not any(row[name] for row in listed)
+    }

@@ -1,0 +1,73 @@
+"""A share group (KIP-932): its members, where its partitions start, and what became of the records it was given."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+import streamlit as st
+
+from app.dashboard.opened import Selected
+from app.dashboard.state import View
+from app.dashboard.tables import grid, paged_table
+from app.dashboard.text import empty, facts
+from app.dashboard.views.exchange_filters import client_text, exchange_filters
+from reports.questions.columns import Column
+from reports.questions.commits import of_group
+from reports.questions.groups import Group
+from reports.questions.kafka_views import VIEWS, view_sql
+from reports.questions.share_groups import SHARE_COUNTS, deliveries_of
+from reports.questions.source import rows
+
+_MEMBERS = VIEWS["groups"]["members"].on_page
+_STARTS = VIEWS["groups"]["share-offsets"].on_page
+_DELIVERIES = (
+    Column("client_id", "Client"),
+    Column("client_address", "Address"),
+    Column("topic", "Topic"),
+    Column("partition", "Partition", "plain", 70),
+    Column("fetched", "Acquired", "count"),
+    Column("redelivered", "Again", "count"),
+    Column("most_deliveries", "Most often", "count"),
+    Column("accepted", "Accepted", "count"),
+    Column("released", "Released", "count"),
+    Column("rejected", "Rejected", "count"),
+    Column("errors", "Errors", "count"),
+)
+
+
+def show_share_group(view: View, at_end: Selected, group: Group) -> None:
+    """The part of the page below the list."""
+    where = of_group(group.cluster_id, group.group_id)
+    told = rows(view.source, SHARE_COUNTS.format(where=where))[0]
+    facts(
+        {"records acquired": f"{told['fetched']:,}", "delivered again": f"{told['redelivered']:,}",
+         "accepted": f"{told['accepted']:,}", "released": f"{told['released']:,}", "rejected": f"{told['rejected']:,}",
+         "errors": f"{told['errors']:,}"},
+        {"errors": "warning" if told["errors"] else "plain", "rejected": "warning" if told["rejected"] else "plain"},
+    )  # fmt: skip
+    view.link("exchanges", "Its exchanges", "", ":material/list:", **exchange_filters(named=group.group_id))
+    st.subheader("What its members got and acknowledged", anchor=False)
+    chosen = paged_table(view.source, "shared", deliveries_of(where), _DELIVERIES, order="-fetched",
+                         noun="row", select=True, search=("client_id", "topic"))  # fmt: skip
+    if chosen is not None:
+        view.go("exchanges", **exchange_filters(named=group.group_id, client=client_text(chosen)))
+    for title, flag, columns in (("starts", "share-offsets", _STARTS), ("members", "members", _MEMBERS)):
+        found = [
+            row
+            for row in rows(at_end, view_sql(VIEWS["groups"][flag], column="group_id", names=(group.group_id or "",)))
+            if row["cluster_id"] == group.cluster_id
+        ]
+        _table(title, found, columns)
+
+
+def _table(title: str, found: list[dict[str, Any]], columns: tuple[Column, ...]) -> None:
+    if title == "starts":
+        st.subheader("Where its partitions start", anchor=False)
+    else:
+        st.subheader("Members", anchor=False)
+    if not found:
+        empty("The capture does not tell.")
+        return
+    kept = [column for column in columns if column.name in found[0]]
+    grid(f"share-{title}", pa.Table.from_pylist(found), kept)
