@@ -124,6 +124,13 @@ class FlowDecoder:
             self._tell(name, kind, _start(flow), out, goes_on=True)
         self._failed.clear()
 
+    def settle(self, flow: Flow, out: Sink) -> None:
+        """Decode frames that the conversation left for later."""
+        if self._listener is not None:
+            self._listener.settle(out)
+            if self._listener.ended is not None:
+                self._tell_fault(flow, self._listener.ended, out)
+
     def _consume(self, flow: Flow, out: Sink) -> None:
         queued = [(bool(from_low), item) for from_low, half in enumerate(flow.halves) for item in half.take()]
         if self._first_words is not None:

@@ -18,6 +18,7 @@ from analyser.decoding.cutting import StreamCutter, Unusable
 from analyser.decoding.faults import Fault, Place
 from analyser.faults import caught
 from analyser.flows.runs import Gap, Run
+from dissectors.core.later import Leaves
 from dissectors.core.model import CLIENT_TO_SERVER, SERVER_TO_CLIENT, Frame
 from dissectors.core.protocol import Conversation, HoldsRequests, PairsByOrder, Sink
 
@@ -33,6 +34,11 @@ def _pairs_by_order(conversation: Conversation) -> TypeGuard[PairsByOrder]:
 def _holds_requests(conversation: Conversation) -> TypeGuard[HoldsRequests]:
     """The same."""
     return hasattr(conversation, "let_go")
+
+
+def _leaves(conversation: Conversation) -> TypeGuard[Leaves]:
+    """The same."""
+    return hasattr(conversation, "settle")
 
 
 class _InParts:
@@ -166,6 +172,11 @@ class Listener:
         self.drop(out)
         if self.ended is None and _holds_requests(self._conversation):
             self._guarded(self._conversation.let_go, out)
+
+    def settle(self, out: Sink) -> None:
+        """Decode frames that the conversation left for later."""
+        if self.ended is None and _leaves(self._conversation):
+            self._guarded(self._conversation.settle, out)
 
     def finish(self, out: Sink) -> None:
         """The flow ended."""

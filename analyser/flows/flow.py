@@ -36,6 +36,10 @@ class FlowReader(Protocol):
         """Take what the flow has queued."""
         ...
 
+    def settle(self, flow: Flow, out: Sink) -> None:
+        """Decode what was left for later; see `dissectors/core/later.py`."""
+        ...
+
 
 @dataclass(slots=True)
 class Flow:

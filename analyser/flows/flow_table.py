@@ -12,7 +12,7 @@ whole of all flows is reached.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from itertools import islice
 
@@ -271,6 +271,14 @@ class FlowTable:
     def _pass_on(self, flow: Flow) -> None:
         self._consume(flow)
         self._draw(flow, held_by(flow))
+
+    def recount(self, flows: Iterable[Flow]) -> None:
+        """What these hold has changed since they were passed on."""
+        for flow in flows:
+            if flow.index in self._open:
+                self._draw(flow, held_by(flow))
+        if self.budget.is_exceeded:
+            self._let_go()
 
     def _draw(self, flow: Flow, held: int) -> None:
         self.budget.change(flow.held_bytes, held)

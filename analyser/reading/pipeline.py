@@ -35,6 +35,7 @@ from analyser.rows.store import RawStore
 from analyser.rows.timeorder import NO_FLOW
 from analyser.words import count
 from dissectors.core.budget import Budget
+from dissectors.core.later import Later
 from dissectors.core.limits import Limits
 from dissectors.core.model import CLIENT_TO_SERVER, SERVER_TO_CLIENT, Row
 from dissectors.core.options import DecodeOptions
@@ -99,6 +100,8 @@ class Pipeline:
         fields = row_fields(dissectors)
         tables = [name for name in fields if name in set(wanted)]
         self._sink = Sink(tables)
+        self._later = self._sink.later = Later()
+        self._leaving: dict[int, Flow] = {}
         self._store = store or RawStore()
         self._fields = {name: fields[name] for name in tables}
         self._kinds = row_kinds(dissectors)
@@ -176,6 +179,7 @@ class Pipeline:
     def feed(self, batch: PacketBatch, clock: npt.NDArray[np.int64] | None = None) -> None:
         """Take one batch; `clock` as in FlowTable.feed."""
         self._flows.feed(batch, clock)
+        self._settle()
         self._unpacked_bytes += int(batch.payload_bytes.sum())
         if self._unpacked_bytes > _UNPACKED_BYTES:
             self._unpacked_bytes = 0
@@ -233,12 +237,38 @@ class Pipeline:
         if flow.decoder is None and any(half.queue for half in flow.halves):
             flow.decoder = self._decoder(flow)
         self._sink.drain = partial(self._store.drain, flow.first_packet)
+        left = self._later.frames
         try:
             self._take_rows(flow)
         finally:
             self._store.mark(flow.first_packet)  # whatever came of it is this flow's, and no other one's
         if flow.finished or flow.streams_over:
             flow.decoder = None
+        elif self._later.frames > left:
+            self._leaving[flow.first_packet] = flow
+        if self._leaving and (self._later.is_full or not self.budget.is_ample):
+            self._settle()
+
+    def _settle(self) -> None:
+        """Decode what conversations left for later, those of one kind together."""
+        leaving, self._leaving = self._leaving, {}
+        for kind, conversations in self._later.take().items():
+            try:
+                kind.read_together(conversations, self._sink)
+            except Exception as error:  # of our own: each reads what it left by itself
+                text = sentence(caught(error), "what reads messages together", "they are read one by one")
+                self._sink.expert(
+                    expert_row(direction=None, packet=None, ts=self._flows.now_ns, remark=("error", "bug", CODE, text))
+                )
+                self._store.mark(NO_FLOW)
+        for flow in leaving.values():
+            self._sink.drain = partial(self._store.drain, flow.first_packet)
+            try:
+                if flow.decoder is not None:
+                    flow.decoder.settle(flow, self._sink)
+            finally:
+                self._store.mark(flow.first_packet)
+        self._flows.recount(leaving.values())
 
     def _take_rows(self, flow: Flow) -> None:
         if flow.decoder is not None:

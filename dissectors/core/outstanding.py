@@ -69,6 +69,11 @@ class Outstanding(Generic[Request, Out]):
         return self._early.waiting
 
     @property
+    def disordered(self) -> bool:
+        """Does anything wait but requests in their order?"""
+        return bool(self._early.waiting or self._overtaken)
+
+    @property
     def early_bytes(self) -> int:
         """Memory of the responses that were read before their request, roughly."""
         return self._early.held_bytes

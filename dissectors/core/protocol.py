@@ -24,6 +24,7 @@ from typing import NamedTuple, Protocol, runtime_checkable
 from dissectors.core.fields import Fields
 from dissectors.core.inspect import Inspect, MayHide, anything, undecoded
 from dissectors.core.judged import Judged
+from dissectors.core.later import Later
 from dissectors.core.limits import Limits
 from dissectors.core.model import Frame, Row
 from dissectors.core.options import DecodeOptions
@@ -38,15 +39,17 @@ class Sink:
     `rows(table)` is the list to append to, or None when nobody wants the table: then the rows need not be made at all.
     `drain(table)` takes away its rows so far; `grow` calls it, since one message may give more than memory should hold.
     `wanted`: names of the tables somebody asked for.
+    `later`: where conversations leave frames that are decoded with those of others; None where they must not.
     """
 
-    __slots__ = ("_held_bytes", "_rows", "drain", "wanted")
+    __slots__ = ("_held_bytes", "_rows", "drain", "later", "wanted")
 
     def __init__(self, wanted: Sequence[str]) -> None:
         self.wanted = frozenset(wanted)
         self._rows: dict[str, list[Row]] = {table: [] for table in wanted}
         self._held_bytes: dict[str, int] = {}
         self.drain: Callable[[str], None] = _keep
+        self.later: Later | None = None
 
     def rows(self, table: str) -> list[Row] | None:
         """The list of that table's rows, None when it is not wanted."""

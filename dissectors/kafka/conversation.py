@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from dissectors.core.budget import BODY_TIMES, REQUEST_BYTES
 from dissectors.core.errors import DecodeError
@@ -29,6 +30,7 @@ from dissectors.kafka.remarks import FrameRemarks
 from dissectors.kafka.rows.api_rows import PRODUCE, ExchangeRows
 from dissectors.kafka.rows.data_rows import ProducedPartition
 from dissectors.kafka.rows.errors_in import error_finder
+from dissectors.kafka.rows.fetch_sessions import FetchSessions
 from dissectors.kafka.rows.fields import Request, Response
 from dissectors.kafka.rows.version_rows import ConnectionVersions
 from dissectors.kafka.sasl import SASL_KEYS
@@ -38,6 +40,13 @@ from dissectors.kafka.summary import summary
 # Text or a bare SASL token read as a header shows versions far above this; then its client id is none either.
 MAX_VERSION = 1000
 
+# From so many frames on those of a connection are read together with others, if these are so many in all.
+MANY_FRAMES = 32
+LEAST_FRAMES = 64
+
+if TYPE_CHECKING:
+    from dissectors.kafka.columns.together import Together
+
 # A partition of a Produce that waits: its value, and what was read of its batch.
 PARTITION_BYTES = 1000
 _read_correlation_id = struct.Struct(">i").unpack_from
@@ -46,9 +55,22 @@ _read_correlation_id = struct.Struct(">i").unpack_from
 class KafkaConversation:
     """Pairs and decodes the messages of one flow. Picklable; holds no input or output."""
 
-    __slots__ = ("_authentication", "_first", "_outstanding", "_remarks", "_rows", "_versions", "judged")
+    __slots__ = (
+        "_authentication",
+        "_first",
+        "_left",
+        "_limits",
+        "_out",
+        "_outstanding",
+        "_remarks",
+        "_rows",
+        "_together",
+        "_versions",
+        "judged",
+    )
 
     def __init__(self, limits: Limits, options: DecodeOptions | None = None) -> None:
+        self._limits = limits
         self._remarks = FrameRemarks(limits)
         self._outstanding: Outstanding[Request, Output] = Outstanding(limits)
         self._first = FirstRequests()
@@ -56,19 +78,89 @@ class KafkaConversation:
         self._authentication = Authentication(limits, self._remarks)
         self._rows = ExchangeRows(limits, options or DecodeOptions(), self._remarks.remarks)
         self._versions = ConnectionVersions(limits)
+        # Frames that are left for later, what was made of them together with others, and where their rows go.
+        self._left: list[Frame] = []
+        self._together: Together | None = None
+        self._out: Sink | None = None
 
     def feed(self, frames: Sequence[Frame], out: Sink) -> None:
         """Decode frames in the order given; see `Conversation.feed`."""
-        rows = output(out)
+        if out.later is None:
+            self.one_by_one(frames, output(out))
+            return
+        first = next((place for place, frame in enumerate(frames) if frame.direction == CLIENT_TO_SERVER), -1)
+        if frames and frames[first].stream_offset == 0:  # what a connection begins with may be no request
+            self.one_by_one(frames[: first + 1], output(out))
+            frames = frames[first + 1 :]
+        self._left += frames
+        self._out = out
+        out.later.leave(self, frames)
+
+    def settle(self, out: Sink) -> None:
+        """Decode the frames that were left; see `core/later.py`."""
+        frames, together = self._left, self._together
+        if not frames:
+            return
+        self._left, self._together, self._out = [], None, None
+        if together is None:
+            self.one_by_one(frames, output(out))
+        else:
+            together.follow(self, frames, output(out))
+
+    def _settle(self) -> None:
+        if self._out is not None:
+            self.settle(self._out)
+
+    @staticmethod
+    def read_together(conversations: Sequence[KafkaConversation], out: Sink) -> None:
+        """Prepare what these have left; `settle` of each gives its rows."""
+        many = [one for one in conversations if len(one._left) >= MANY_FRAMES and one._is_plain]
+        if sum(len(one._left) for one in many) < LEAST_FRAMES:
+            return
+        from dissectors.kafka.columns.batch import Connection
+        from dissectors.kafka.columns.together import together
+
+        waits = [one._outstanding for one in many]
+        left = [
+            Connection(one._left, list(of_it.requests), of_it.heard) for one, of_it in zip(many, waits, strict=True)
+        ]
+        for one, found in zip(many, together(left, many[0]._limits, out), strict=True):
+            one._together = found
+
+    @property
+    def sessions(self) -> FetchSessions:
+        """What Fetches ask for."""
+        return self._rows.sessions
+
+    @property
+    def _is_plain(self) -> bool:
+        """Does nothing go on but requests and their responses?"""
+        talk = self._authentication.talk
+        return not (self._outstanding.disordered or talk.bare or talk.active or talk.waiting or self._versions.full)
+
+    def one_by_one(self, frames: Sequence[Frame], out: Output) -> None:
+        """Decode frames in the order given."""
         request, respond = self._request, self.respond
         for frame in frames:
             if frame.direction == CLIENT_TO_SERVER:
-                request(frame, rows)
+                request(frame, out)
             else:
-                respond(frame, rows)
+                respond(frame, out)
+
+    def tell_limits(self, frame: Frame, out: Output) -> None:
+        """Say once of each limit of rows that it was reached, if it was."""
+        for code in self._rows.limits_reached:
+            self.limit(frame, out, code)
+
+    def note(self, request: Request, frame: Frame, out: Output) -> None:
+        """Remember the version of a request."""
+        self._versions.requested(request)
+        if self._versions.full:
+            self.limit(frame, out, "api_versions")
 
     def boundary(self, direction: int, data: bytes, position: int, hinted: bool) -> bool | None:
         """See `Conversation.boundary`."""
+        self._settle()
         outstanding = self._outstanding
         if outstanding.heard or (direction == CLIENT_TO_SERVER and outstanding.requests):
             outstanding.lost = True  # the stream was read before, and goes on behind bytes that are missing
@@ -76,16 +168,18 @@ class KafkaConversation:
 
     @property
     def held_bytes(self) -> int:
-        """See `HoldsRequests`."""
+        """See `HoldsRequests`. What was left for later is not in it."""
         outstanding = self._outstanding
         return sum(map(_held_by, outstanding.requests.values())) + outstanding.early_bytes
 
     def let_go(self, out: Sink) -> None:
         """See `HoldsRequests`."""
+        self.settle(out)
         self._outstanding.let_go(self, output(out))
 
     def finish(self, out: Sink) -> None:
         """Give the requests that were never answered."""
+        self.settle(out)
         rows = output(out)
         self._outstanding.finish(self, rows)
         self._authentication.end(rows, went_on=False)
@@ -114,9 +208,8 @@ class KafkaConversation:
         request = Request(api_key, version, correlation_id, client_id, offset, end - start, last, ts_ns, value)
         if api_key in out.apis and value is not None:
             request = request._replace(extra=self._rows.extra(request, value, data, out.sink))
-        self._versions.requested(request)
-        if self._versions.full:
-            self.limit(frame, out, "api_versions")
+            self.tell_limits(frame, out)
+        self.note(request, frame, out)
         if api_key in SASL_KEYS or authentication.talk.active:
             authentication.requested(request, out, data, body, end)
         if api_key == PRODUCE and value is not None and value["acks"] == 0:
@@ -191,8 +284,7 @@ class KafkaConversation:
             self._rows.add(request, response, out.sink)
             for remark in response.remarks or ():
                 self._remarks.add(frame, out.sink, remark)
-            for code in self._rows.limits_reached:
-                self.limit(frame, out, code)
+            self.tell_limits(frame, out)
 
     def _response_body(
         self, request: Request, frame: Frame, out: Output, known: Operation

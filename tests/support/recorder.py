@@ -103,7 +103,7 @@ class _RecordingPipeline(Pipeline):
 class _Listener:
     """Passes everything on to a conversation."""
 
-    def __init__(self, conversation: Conversation, kept: _Kept) -> None:
+    def __init__(self, conversation: Any, kept: _Kept) -> None:
         self._conversation = conversation
         self._kept = kept
 
@@ -114,6 +114,10 @@ class _Listener:
             self._kept.frames[frame.direction, frame.stream_offset] = data, frame.complete
         before = len(out.rows("exchanges") or ())
         self._conversation.feed(frames, out)
+        if out.later is not None:  # the rows come at once
+            for kind, conversations in out.later.take().items():
+                kind.read_together(conversations, out)
+            self._conversation.settle(out)
         self._keep_rows(before, out)
 
     def finish(self, out: Sink) -> None:

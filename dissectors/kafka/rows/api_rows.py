@@ -26,7 +26,7 @@ from dissectors.kafka.rows import (
     share_rows,
     transaction_rows,
 )
-from dissectors.kafka.rows.fetch_sessions import FetchSessions
+from dissectors.kafka.rows.fetch_sessions import FetchSessions, forgotten, wishes
 from dissectors.kafka.rows.fields import Request, Response
 from dissectors.kafka.rows.record_rows import TABLE as RECORDS
 from dissectors.kafka.rows.record_rows import RecordRows
@@ -117,26 +117,32 @@ def apis_with_rows(wanted: frozenset[str]) -> frozenset[int]:
 
 
 class ExchangeRows:
-    """Makes the rows of the exchanges of one flow. Picklable. remarks: where to tell what checking records told."""
+    """Makes the rows of the exchanges of one flow. Picklable.
 
-    __slots__ = ("_known", "_records", "_remarks", "_sessions")
+    remarks: where to tell what checking records told. sessions: what its Fetches ask for.
+    """
+
+    __slots__ = ("_known", "_records", "_remarks", "sessions")
 
     def __init__(self, limits: Limits, options: DecodeOptions, remarks: Remarks) -> None:
         self._records = RecordRows(limits, options)
-        self._sessions = FetchSessions(limits)
+        self.sessions = FetchSessions(limits)
         self._known = cluster_rows.KnownPartitions(limits)
         self._remarks = remarks
 
     @property
     def limits_reached(self) -> list[str]:
         """Codes of what is too much to remember for this flow, so far."""
-        reached = (("known_partitions", self._known.full), ("fetch_sessions", self._sessions.full))
+        reached = (("known_partitions", self._known.full), ("fetch_sessions", self.sessions.full))
         return [code for code, full in reached if full]
 
     def extra(self, request: Request, value: Value, data: bytes, out: Sink) -> Any:
         """What the rows of an exchange need beside the request's value, read from `data` while it is at hand."""
+        if request.api_key == FETCH:
+            place = value.get("session_id", 0), value.get("session_epoch", -1)
+            return self.sessions.asked(*place, forgotten(value), wishes(value))
         if request.api_key != PRODUCE:
-            return self._sessions.asked(value) if request.api_key == FETCH else None
+            return None
         remarks: list[Remark] = []
         partitions = data_rows.produced(value, data, remarks)
         if out.rows(RECORDS) is not None:
@@ -154,7 +160,7 @@ class ExchangeRows:
             cluster_rows.describe_partitions_rows(request, response, out, self._known)
             return
         if api_key == FETCH and request.extra is not None and response is not None and response.value is not None:
-            self._sessions.answered(response.value.get("session_id", 0), request.extra)
+            self.sessions.answered(response.value.get("session_id", 0), request.extra)
         if api_key in {PRODUCE, FETCH} and out.rows(RECORDS) is not None:
             request = self._record_rows(request, response, out)
         rows = API_ROWS[api_key]

@@ -19,7 +19,7 @@ from dissectors.kafka.rows.group_rows import topic_key
 from dissectors.kafka.rows.int64 import or_none
 from dissectors.kafka.schema.primitives import Value
 
-_NO_BATCH = (None,) * 8
+NO_BATCH = (None,) * 8
 
 
 class ProducedPartition(NamedTuple):
@@ -143,7 +143,7 @@ def fetch_rows(request: Request, response: Response | None, out: Sink) -> None:
                 rows.append((*head, *key, *asked.of(key), *_fetched(key, partition, response)))
     for key in asked.named:
         if key not in seen:
-            rows.append((*head, *key, *asked.of(key), *_NO_BATCH))
+            rows.append((*head, *key, *asked.of(key), *NO_BATCH))
 
 
 def _fetch_head(request: Request, response: Response | None, value: Value) -> tuple[str | int | None, ...]:

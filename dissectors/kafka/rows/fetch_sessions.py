@@ -5,6 +5,7 @@ In: Fetch requests and the session ids of their answers. Out: what a request ask
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from dissectors.core.limits import Limits
@@ -49,6 +50,22 @@ class Asked(NamedTuple):
         return position.wish if position.epoch <= self.epoch else position.before
 
 
+def forgotten(value: Value) -> Iterator[PartitionKey]:
+    """The partitions that a Fetch request takes out of its session."""
+    for topic in value.get("forgotten_topics_data") or ():
+        names = topic_key(topic)
+        for partition in topic["partitions"]:
+            yield (*names, partition)
+
+
+def wishes(value: Value) -> Iterator[tuple[PartitionKey, Wish]]:
+    """The partitions that a Fetch request names."""
+    for topic in value["topics"]:
+        names = topic_key(topic)
+        for partition in topic["partitions"]:
+            yield (*names, partition["partition"]), (partition["fetch_offset"], partition["partition_max_bytes"])
+
+
 class FetchSessions:
     """The sessions of one flow, and of each its partitions, as many as the limits allow.
 
@@ -62,31 +79,34 @@ class FetchSessions:
         self._sessions: dict[int, Session] = {}
         self.full = False
 
-    def asked(self, value: Value) -> Asked:
-        """What the request asks for, itself and through its session."""
-        session_id, epoch = value.get("session_id", 0), value.get("session_epoch", -1)
+    def asked(
+        self,
+        session_id: int,
+        epoch: int,
+        forgotten: Iterable[PartitionKey],
+        wishes: Iterable[tuple[PartitionKey, Wish]],
+    ) -> Asked:
+        """What a request asks for, itself and through its session.
+
+        forgotten: partitions that it takes out of the session. wishes: those that it names.
+        """
         session: Session = {}
         if epoch > 0:
             known = self._sessions.get(session_id)
             session = self._opened(session_id, session) if known is None else known
         elif session_id:
             self._sessions.pop(session_id, None)
-        for topic in value.get("forgotten_topics_data") or ():
-            names = topic_key(topic)
-            for partition in topic["partitions"]:
-                session.pop((*names, partition), None)
+        for key in forgotten:
+            session.pop(key, None)
         named: dict[PartitionKey, Wish] = {}
         room = self._limits.max_fetch_session_partitions
-        for topic in value["topics"]:
-            names = topic_key(topic)
-            for partition in topic["partitions"]:
-                key = (*names, partition["partition"])
-                wish = named[key] = (partition["fetch_offset"], partition["partition_max_bytes"])
-                before = session.get(key)
-                if before is not None or len(session) < room:
-                    session[key] = _Position(epoch, wish, _UNKNOWN if before is None else before.wish)
-                else:
-                    self.full = True
+        for key, wish in wishes:
+            named[key] = wish
+            before = session.get(key)
+            if before is not None or len(session) < room:
+                session[key] = _Position(epoch, wish, _UNKNOWN if before is None else before.wish)
+            else:
+                self.full = True
         return Asked(named, session, epoch)
 
     def answered(self, session_id: int, asked: Asked) -> None:

@@ -64,6 +64,7 @@ class Checked:
         rows = out.rows("messages")
         assert rows is not None
         before = len(rows)
+        out.later = None  # the rows come at once
         self._inner.feed(frames, out)
         for row in rows[before:]:
             data = self._frames.pop((row[0], row[1]))

@@ -1,0 +1,130 @@
+"""Frames of many connections in columns, and which of them are requests with their responses.
+
+In: for each connection its frames in the order in which they are fed, and the ids of the requests that wait already.
+Out: pairs, only of connections where it is certain that one frame after the other would give the same ones: the k-th
+response answers the k-th request, ids are unique, and each request was read before its response.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import chain
+from typing import NamedTuple
+
+import numpy as np
+
+from dissectors.core.limits import Limits
+from dissectors.core.model import CLIENT_TO_SERVER, Frame
+from dissectors.kafka.columns.blob import Blob, Ints
+from dissectors.kafka.sasl import SASL_KEYS
+
+_REQUEST = np.dtype([("api_key", ">i2"), ("version", ">i2"), ("correlation_id", ">i4"), ("client_id", ">i2")])
+_RESPONSE = np.dtype([("correlation_id", ">i4")])
+_SIZE_BYTES = 4
+REQUEST_HEADER_BYTES = _SIZE_BYTES + _REQUEST.itemsize
+RESPONSE_HEADER_BYTES = _SIZE_BYTES + _RESPONSE.itemsize
+
+
+class Connection(NamedTuple):
+    """The frames of one connection. waiting: ids of requests read before; heard: was any response read before?"""
+
+    frames: Sequence[Frame]
+    waiting: Sequence[int]
+    heard: bool
+
+
+class Side(NamedTuple):
+    """Frames of one direction in columns.
+
+    at: their places among the frames of all connections. start, end: in the blob. The others: see `Frame`.
+    """
+
+    at: Ints
+    start: Ints
+    end: Ints
+    offset: Ints
+    packet_first: Ints
+    packet_last: Ints
+    ts_ns: Ints
+
+    def __len__(self) -> int:
+        return len(self.at)
+
+    def rows(self, rows: Ints) -> Side:
+        """These frames only."""
+        return Side(*(column[rows] for column in self))
+
+    @property
+    def size(self) -> Ints:
+        """Bytes of each, length prefix included."""
+        return self.end - self.start
+
+
+class Batch(NamedTuple):
+    """Requests and the responses to them, in the same order, and what the headers of the requests say.
+
+    connection: the number of each one's connection. client_id_bytes: -1 for null.
+    """
+
+    blob: Blob
+    connection: Ints
+    requests: Side
+    responses: Side
+    api_key: Ints
+    version: Ints
+    correlation_id: Ints
+    client_id_bytes: Ints
+
+
+def batch(connections: Sequence[Connection], limits: Limits) -> Batch | None:
+    """The pairs of all connections; None where there are none."""
+    frames = list(chain.from_iterable(connection.frames for connection in connections))
+    _, direction, data, start, end, offset, first, last, ts_ns, complete = zip(*frames, strict=True)
+    blob = Blob([one[a:z] for one, a, z in zip(data, start, end, strict=True)])
+    size = np.array(end, np.int64) - np.array(start, np.int64)
+    ends = np.cumsum(size)
+    columns = [np.array(column, np.int64) for column in (offset, first, last, ts_ns)]
+    every = Side(np.arange(len(frames)), ends - size, ends, *columns)
+    from_client = np.array(direction) == CLIENT_TO_SERVER
+    least = np.where(from_client, REQUEST_HEADER_BYTES, RESPONSE_HEADER_BYTES)
+    readable = np.array(complete) & (size >= least)
+    ids = blob.gather(every.start + np.where(from_client, _SIZE_BYTES + 4, _SIZE_BYTES), _RESPONSE)["correlation_id"]
+    keys = blob.gather(every.start + _SIZE_BYTES, _REQUEST)["api_key"]
+    readable &= ~(from_client & np.isin(keys, list(SASL_KEYS)))
+    found: list[tuple[Ints, Ints, Ints]] = []
+    begin = 0
+    for number, connection in enumerate(connections):
+        after = begin + len(connection.frames)
+        here = slice(begin, after)
+        if readable[here].all():
+            pairs = _pairs(from_client[here], ids[here].astype(np.int64), connection, limits)
+            if pairs is not None:
+                found.append((np.full(len(pairs[0]), number), pairs[0] + begin, pairs[1] + begin))
+        begin = after
+    if not found:
+        return None
+    connection_numbers, asked, answered = (np.concatenate(parts) for parts in zip(*found, strict=True))
+    requests = every.rows(asked)
+    header = blob.gather(requests.start + _SIZE_BYTES, _REQUEST)
+    fields = (header[name].astype(np.int64) for name in ("api_key", "version", "correlation_id", "client_id"))
+    return Batch(blob, connection_numbers, requests, every.rows(answered), *fields)
+
+
+def _pairs(from_client: Ints, ids: Ints, connection: Connection, limits: Limits) -> tuple[Ints, Ints] | None:
+    """Places of requests and of the responses to them among the connection's frames; None where it is not certain."""
+    requests, responses = np.flatnonzero(from_client), np.flatnonzero(~from_client)
+    waiting = np.array(connection.waiting, np.int64)
+    pairs = len(responses) - len(waiting)
+    if not 0 < pairs <= len(requests):
+        return None
+    asked = np.concatenate((waiting, ids[requests]))
+    if (asked[: len(responses)] != ids[responses]).any() or len(np.unique(asked)) < len(asked):
+        return None
+    answers = responses[len(waiting) :]
+    if (requests[:pairs] > answers).any():
+        return None
+    most = limits.max_outstanding if connection.heard else min(limits.max_outstanding, limits.max_unheard)
+    answered_before = np.searchsorted(responses, requests)
+    if (len(waiting) + np.arange(1, len(requests) + 1) - answered_before).max() > most:
+        return None
+    return requests[:pairs], answers

@@ -1,0 +1,131 @@
+"""Exchanges of one API and version that are read together. In: a `Batch`. Out: `Group`s."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+
+from dissectors.kafka.columns.batch import REQUEST_HEADER_BYTES, RESPONSE_HEADER_BYTES, Batch, Side
+from dissectors.kafka.columns.blob import Blob, Flags, Ints
+from dissectors.kafka.columns.plan import Plan, body_plan
+from dissectors.kafka.columns.read import Columns, Reader, TooMany
+from dissectors.kafka.columns.records import Fetched, answered_records
+from dissectors.kafka.columns.texts import Strings
+from dissectors.kafka.headers import API_VERSIONS, CONTROLLED_SHUTDOWN
+from dissectors.kafka.operation import Operation, operation
+from dissectors.kafka.schema.api_keys import API_KEYS
+
+# From so many exchanges on it pays to read them together.
+LEAST = 24
+# Bytes of exchanges that are read at a time, and elements of their arrays, since each may become a row.
+MAX_BYTES = 2 << 20
+MAX_ELEMENTS = 1 << 17
+# So often the regular exchanges are read again without the others, since an array may be too uneven for fewer.
+_ROUNDS = 3
+# Their answer may have another form than its version's; their header has no client id.
+_OTHERWISE = frozenset({API_VERSIONS, CONTROLLED_SHUTDOWN})
+_VERSIONS = 1 << 16
+
+
+class Group(NamedTuple):
+    """Exchanges of one API and version, in the order of the batch. asked, answered: the bodies.
+
+    connection: the number of each one's connection. records: of Fetches whose records are looked at.
+    """
+
+    api_key: int
+    version: int
+    known: Operation
+    blob: Blob
+    strings: Strings
+    connection: Ints
+    requests: Side
+    responses: Side
+    correlation_ids: list[int]
+    client_ids: list[str | None]
+    asked: Columns
+    answered: Columns
+    records: Fetched | None
+
+    def __len__(self) -> int:
+        return len(self.connection)
+
+
+def groups(batch: Batch, fit: frozenset[int], with_records: frozenset[int]) -> Iterator[Group]:
+    """The regular exchanges of APIs that `fit`, where there are enough of a version. The others are left out.
+
+    with_records: APIs of which the records of the answers are looked at.
+    """
+    strings = Strings(batch.blob)
+    keys = batch.api_key * _VERSIONS + (batch.version & (_VERSIONS - 1))
+    for key, count in zip(*(found.tolist() for found in np.unique(keys, return_counts=True)), strict=True):
+        api_key, version = divmod(key, _VERSIONS)
+        if count < LEAST or api_key not in fit or api_key in _OTHERWISE:
+            continue
+        plans = body_plan(api_key, version, "request"), body_plan(api_key, version, "response")
+        if plans[0] is not None and plans[1] is not None:
+            for rows in _parts(batch, np.flatnonzero(keys == key)):
+                found = _group(batch, strings, (api_key, version), rows, (plans[0], plans[1]), api_key in with_records)
+                if found is not None:
+                    yield found
+
+
+def _parts(batch: Batch, rows: Ints) -> list[Ints]:
+    """The rows in parts of about MAX_BYTES."""
+    sizes = np.cumsum(batch.requests.size[rows] + batch.responses.size[rows])
+    return np.split(rows, np.searchsorted(sizes, np.arange(MAX_BYTES, int(sizes[-1]), MAX_BYTES)))
+
+
+def _group(
+    batch: Batch, strings: Strings, api: tuple[int, int], rows: Ints, plans: tuple[Plan, Plan], with_records: bool
+) -> Group | None:
+    """The exchanges of these rows that are regular."""
+    first_flexible = API_KEYS[api[0]].flexible
+    flexible = first_flexible is not None and api[1] >= first_flexible
+    try:
+        for _ in range(_ROUNDS):
+            if len(rows) < LEAST:
+                return None
+            asked, answered, irregular = _bodies(batch, rows, plans, flexible)
+            records = None
+            if with_records and not irregular.any():
+                records, irregular = answered_records(batch.blob, answered, len(rows))
+            if not irregular.any():
+                break
+            rows = rows[~irregular]
+        else:
+            return None
+    except TooMany:
+        return None
+    requests, responses = batch.requests.rows(rows), batch.responses.rows(rows)
+    return Group(
+        *api,
+        operation(*api),
+        batch.blob,
+        strings,
+        batch.connection[rows],
+        requests,
+        responses,
+        batch.correlation_id[rows].tolist(),
+        strings.at(requests.start + REQUEST_HEADER_BYTES, batch.client_id_bytes[rows]),
+        asked,
+        answered,
+        records,
+    )
+
+
+def _bodies(batch: Batch, rows: Ints, plans: tuple[Plan, Plan], flexible: bool) -> tuple[Columns, Columns, Flags]:
+    """The bodies of requests and responses, and which exchanges are irregular."""
+    requests, responses = batch.requests.rows(rows), batch.responses.rows(rows)
+    bodies = requests.start + REQUEST_HEADER_BYTES + np.maximum(batch.client_id_bytes[rows], 0)
+    answers = responses.start + RESPONSE_HEADER_BYTES
+    irregular = bodies + flexible > requests.end
+    if flexible:
+        irregular |= answers >= responses.end
+        irregular |= (batch.blob.bytes_at(bodies) != 0) | (batch.blob.bytes_at(answers) != 0)
+    reader = Reader(batch.blob, MAX_ELEMENTS)
+    asked, odd = reader.bodies(plans[0], bodies + flexible, requests.end)
+    answered, odd_answers = reader.bodies(plans[1], answers + flexible, responses.end)
+    return asked, answered, irregular | odd | odd_answers

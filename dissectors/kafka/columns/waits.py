@@ -1,0 +1,48 @@
+"""Which of many requests ask the broker to wait, as `kafka/waiting.py` says of one."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from dissectors.kafka.columns.blob import Flags, Ints
+from dissectors.kafka.columns.groups import Group
+from dissectors.kafka.columns.read import Columns, Lists
+from dissectors.kafka.columns.texts import Strings
+from dissectors.kafka.schema.primitives import METADATA_TOPIC
+from dissectors.kafka.waiting import WAITS
+
+_FETCHES = frozenset({1, 78})
+# Of these APIs `awaitable` is told by other means than here.
+LEFT_OUT = frozenset(WAITS) - _FETCHES
+
+
+def awaitable(group: Group) -> list[bool | None]:
+    """True for each request that asks to wait, else None."""
+    count = len(group)
+    if group.api_key not in _FETCHES:
+        return [None] * count
+    wants_data = _number(group.asked, "min_bytes") > 0
+    if not wants_data.all():
+        wants_data |= _of_raft(group.asked, group.strings, count)
+    waits = (_number(group.asked, "max_wait_ms") > 0) & wants_data
+    return [wait or None for wait in waits.tolist()]
+
+
+def _number(columns: Columns, name: str) -> Ints:
+    column = columns[name]
+    assert isinstance(column, np.ndarray)
+    return column.astype(np.int64)
+
+
+def _of_raft(asked: Columns, strings: Strings, count: int) -> Flags:
+    """Does the first topic hold the log of the controllers?"""
+    topics = asked["topics"]
+    assert isinstance(topics, Lists)
+    counts = topics.counts
+    keys = strings.topic_keys(topics.of)
+    found = np.zeros(count, bool)
+    for row, first in zip(
+        np.flatnonzero(counts).tolist(), (np.cumsum(counts) - counts)[counts > 0].tolist(), strict=True
+    ):
+        found[row] = keys[first][0] == METADATA_TOPIC
+    return found

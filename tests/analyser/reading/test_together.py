@@ -1,0 +1,77 @@
+"""What conversations leave for later, so that it is decoded together, gives the tables of decoding it at once."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from analyser.capture import open_captures
+from analyser.faults import CODE, FAULTS
+from analyser.options import ReadOptions
+from analyser.reading.pipeline import Pipeline
+from analyser.rows.fields import row_fields
+from dissectors.core.model import Row
+from dissectors.kafka import conversation as kafka_conversation
+from dissectors.kafka.columns import groups
+from dissectors.kafka.columns import together as together_module
+from dissectors.kafka.columns.groups import Group
+from dissectors.registry import dissectors
+from tests.support.replay import replay
+
+KNOWN = dissectors(())
+TABLES = [table for table in row_fields(KNOWN) if table != "kafka_records"]
+NEVER = 1 << 62
+
+
+def tables(path: Path, wanted: list[str] = TABLES) -> dict[str, pa.Table]:
+    """The raw tables of a capture that have rows."""
+    store = Pipeline(KNOWN, wanted, ReadOptions()).run(open_captures([str(path)])).store
+    batches = {name: list(table.batches()) for name, table in store.tables.items()}
+    return {name: pa.Table.from_batches(found) for name, found in batches.items() if found}
+
+
+def going_on(path: Path, profile: str, packets: int) -> Path:
+    """A replay whose connections do not end: what a connection left is decoded alone when it ends."""
+    replay(path, profile, packets=packets)
+    path.write_bytes(path.read_bytes()[: path.stat().st_size * 9 // 10])
+    return path
+
+
+@pytest.mark.parametrize("profile", ["small", "lossy"])
+def test_tables_are_those_of_one_by_one(profile: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = going_on(tmp_path / "replay.pcap", profile, 12_000)
+    monkeypatch.setattr(groups, "LEAST", 4)
+    read = list[int]()
+    exchange_rows = together_module.exchange_rows
+
+    def counted(group: Group, codes: list[int]) -> list[Row]:
+        read.append(len(group))
+        return exchange_rows(group, codes)
+
+    monkeypatch.setattr(together_module, "exchange_rows", counted)
+    together = tables(path)
+    monkeypatch.setattr(kafka_conversation, "LEAST_FRAMES", NEVER)
+    alone = tables(path)
+    assert together.keys() == alone.keys()
+    assert sum(read) > together["exchanges"].num_rows // 5
+    assert [name for name in together if not together[name].equals(alone[name])] == []
+
+
+def test_a_fault_in_reading_together_leaves_reading_one_by_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = going_on(tmp_path / "replay.pcap", "small", 8_000)
+    wanted = ["exchanges", "expert_infos"]
+    expected = tables(path, wanted)["exchanges"]
+
+    def broken(*_: object) -> None:
+        raise RuntimeError("secret of a stranger")
+
+    monkeypatch.setenv(FAULTS, "")
+    monkeypatch.setattr("dissectors.kafka.columns.together.together", broken)
+    found = tables(path, wanted)
+    assert found["exchanges"].equals(expected)
+    (remark, *_) = found["expert_infos"].to_pylist()
+    assert remark["code"] == CODE
+    assert "RuntimeError" in remark["text"]
+    assert "stranger" not in remark["text"]
