@@ -17,6 +17,7 @@ from analyser.decoding.faults import Fault, Place, tell
 from analyser.decoding.first_words import FirstWords
 from analyser.decoding.identify import Identity, Sizes, enough_of, from_beginning, identify, when_to_ask
 from analyser.decoding.listening import Listener
+from analyser.decoding.parts import in_parts
 from analyser.decoding.tls import encryption
 from analyser.faults import caught
 from analyser.flows.flow import Flow
@@ -137,13 +138,19 @@ class FlowDecoder:
             self._first_words.take(flow, queued)
             if self._first_words.over:
                 self._first_words = None
+        *parts, last = in_parts(queued)
+        for part in parts:
+            self._take(flow, part, out, ends=False, lets_go=False)
+        self._take(flow, last, out, ends=flow.finished or flow.streams_over, lets_go=flow.let_go)
+
+    def _take(self, flow: Flow, queued: Items, out: Sink, *, ends: bool, lets_go: bool) -> None:
+        """The next part. ends: nothing follows. lets_go: nothing is to be held."""
         if self._over:
             return
         if self._inside is not None:
-            queued = self._inside.take(queued, out) + (self._inside.let_go(out) if flow.let_go else [])
+            queued = self._inside.take(queued, out) + (self._inside.let_go(out) if lets_go else [])
         if self._undecided is not None:
-            queued = self._decide(flow, self._undecided, queued, out)
-        ends = flow.finished or flow.streams_over
+            queued = self._decide(flow, self._undecided, queued, out, ends or lets_go)
         if self._listener is None:
             if ends and self._inside is not None and (faults := self._inside.faults()):
                 self._end(flow, min(faults, key=attrgetter("order")), out)
@@ -161,10 +168,10 @@ class FlowDecoder:
         self._listener.take(items[client_is_low], items[not client_is_low], out)
         if ends:
             self._listener.drop(out)
-            if flow.let_go:
+            if lets_go:
                 self._listener.let_go(out)
             self._listener.finish(out)
-        elif flow.let_go:
+        elif lets_go:
             self._listener.let_go(out)
         if self._listener.ended is not None:
             self._tell_fault(flow, self._listener.ended, out)
@@ -193,8 +200,8 @@ class FlowDecoder:
         self._carriers = {one: carrier for one, carrier in self._carriers.items() if one != name}
         self._failed.append((name, kind))
 
-    def _decide(self, flow: Flow, held: _Undecided, queued: Items, out: Sink) -> Items:
-        """Hold `queued` until the protocol is known; then give back everything held."""
+    def _decide(self, flow: Flow, held: _Undecided, queued: Items, out: Sink, ends: bool) -> Items:
+        """Hold `queued` until the protocol is known; then give back everything held. ends: no more is waited for."""
         limit = self._limits.max_probe_bytes
         enough = enough_of(flow, limit, self._limits.max_one_sided_bytes)
         points = list(when_to_ask(queued, held.sizes, held.asked_bytes, limit, enough))
@@ -202,7 +209,6 @@ class FlowDecoder:
             if isinstance(item, Run):
                 item = item._replace(pieces=[b"".join(item.pieces)])
             held.add(from_low, item)
-        ends = flow.finished or flow.streams_over or flow.let_go
         for sizes in (*points, held.sizes) if ends else points:
             held.asked_bytes = sum(min(limit, size) for size in sizes)
             heads = held.head(False, min(limit, sizes[0])), held.head(True, min(limit, sizes[1]))
@@ -210,7 +216,7 @@ class FlowDecoder:
             if self._inside is None:
                 inside = self._carrier(flow, held, heads, sizes)
                 if isinstance(inside, Inside):
-                    return self._enter(flow, held, inside, out)
+                    return self._enter(flow, held, inside, out, ends)
                 if inside and not final:
                     continue
             identity = self._identity(flow, heads, self._forced, final=final)
@@ -251,16 +257,16 @@ class FlowDecoder:
 
         return recognised
 
-    def _enter(self, flow: Flow, held: _Undecided, inside: Inside, out: Sink) -> Items:
+    def _enter(self, flow: Flow, held: _Undecided, inside: Inside, out: Sink, ends: bool) -> Items:
         """From here on the inner bytes are those of the flow: what is held is decided anew."""
         self._inside = inside
         flow.carrier, flow.client_is_low = inside.carrier.name, inside.client_is_low
         for stream in inside.streams:
-            stream.places.watcher = self._watcher
+            stream.watch(self._watcher)
         if self._watcher is not None and inside.opening is not None:
             self._watcher.opened(inside.opening)
         self._undecided = _Undecided()
-        return self._decide(flow, self._undecided, inside.take(held.items, out), out)
+        return self._decide(flow, self._undecided, inside.take(held.items, out), out, ends)
 
     @staticmethod
     def _note_unknown(flow: Flow, held: _Undecided, limit: int) -> None:

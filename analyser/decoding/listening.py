@@ -16,6 +16,7 @@ from typing import TypeGuard
 
 from analyser.decoding.cutting import StreamCutter, Unusable
 from analyser.decoding.faults import Fault, Place
+from analyser.decoding.parts import ALL, InParts
 from analyser.faults import caught
 from analyser.flows.runs import Gap, Run
 from dissectors.core.later import Leaves
@@ -23,7 +24,8 @@ from dissectors.core.model import CLIENT_TO_SERVER, SERVER_TO_CLIENT, Frame
 from dissectors.core.protocol import Conversation, HoldsRequests, PairsByOrder, Sink
 
 _BY_ORDER = attrgetter("order")
-_ALL = 1 << 62
+# So many frames are decoded before rows may leave: each gives some hundred bytes of them.
+FED_FRAMES = 10_000
 
 
 def _pairs_by_order(conversation: Conversation) -> TypeGuard[PairsByOrder]:
@@ -41,37 +43,6 @@ def _leaves(conversation: Conversation) -> TypeGuard[Leaves]:
     return hasattr(conversation, "settle")
 
 
-class _InParts:
-    """A run that is taken in parts."""
-
-    __slots__ = ("_at", "_data", "_run")
-
-    def __init__(self, run: Run) -> None:
-        self._run = run
-        self._data = b""
-        self._at = 0
-
-    @property
-    def order(self) -> int:
-        """The packet at which its next segment became readable."""
-        return self._run.segments.order[self._at]
-
-    def take(self, count: int) -> tuple[Run, bool]:
-        """The next segments, `count` at most; are there more?"""
-        run, at = self._run, self._at
-        segments = run.segments
-        number = len(segments.positions)
-        until = min(at + count, number)
-        if at == 0 and until == number:
-            return run, False
-        if at == 0:
-            self._data = b"".join(run.pieces)
-        self._at = until
-        # The first segment may have begun before the run.
-        start, end = max(segments.positions[at], 0), run.end_of(until - 1)
-        return Run([self._data[start:end]], end - start, segments.part(at, until, start)), until < number
-
-
 class _Queue:
     """What one direction delivered and its cutter has not taken yet.
 
@@ -79,8 +50,8 @@ class _Queue:
     """
 
     def __init__(self) -> None:
-        self._items: deque[_InParts | Gap | Fault] = deque()
-        self.together = _ALL
+        self._items: deque[InParts | Gap | Fault] = deque()
+        self.together = ALL
 
     def __bool__(self) -> bool:
         return bool(self._items)
@@ -98,11 +69,11 @@ class _Queue:
 
     def add(self, items: Iterable[Run | Gap | Fault]) -> None:
         """Items behind all others."""
-        self._items.extend(_InParts(item) if isinstance(item, Run) else item for item in items)
+        self._items.extend(InParts(item) if isinstance(item, Run) else item for item in items)
 
     def put_back(self, item: Run | Gap) -> None:
         """What was taken and is to be taken again."""
-        self._items.appendleft(_InParts(item) if isinstance(item, Run) else item)
+        self._items.appendleft(InParts(item) if isinstance(item, Run) else item)
 
     def stop(self, fault: Fault) -> None:
         """The next item cannot be read."""
@@ -126,8 +97,8 @@ class _Queue:
         return run
 
 
-def _whole(item: _InParts | Gap) -> Run | Gap:
-    return item if isinstance(item, Gap) else item.take(_ALL)[0]
+def _whole(item: InParts | Gap) -> Run | Gap:
+    return item if isinstance(item, Gap) else item.take(ALL)[0]
 
 
 class Listener:
@@ -235,7 +206,7 @@ class Listener:
             stuck = cutter.take_back()
             if stuck is not None:
                 queue.put_back(stuck)
-            elif queue.together < _ALL:
+            elif queue.together < ALL:
                 queue.together *= 2
 
     def _cut_fewer(self, direction: int, unusable: Unusable) -> None:
@@ -308,8 +279,14 @@ class Listener:
                 after_loss = self._cutters[frame.direction].after_loss
                 if frame.stream_offset in after_loss:
                     after_loss.remove(frame.stream_offset)
-                    self._conversation.feed(frames[start:at], out)
+                    self._feed_in_parts(frames[start:at], out)
                     conversation.lost(frame.direction, out)
                     start = at
             frames = frames[start:]
-        self._conversation.feed(frames, out)
+        self._feed_in_parts(frames, out)
+
+    def _feed_in_parts(self, frames: list[Frame], out: Sink) -> None:
+        """Rows leave before there are more than memory should hold."""
+        for start in range(0, len(frames), FED_FRAMES):
+            self._conversation.feed(frames[start : start + FED_FRAMES], out)
+            out.relieve()

@@ -29,8 +29,9 @@ from dissectors.core.limits import Limits
 from dissectors.core.model import Frame, Row
 from dissectors.core.options import DecodeOptions
 
-# Rows of one table that wait in a list, by what `Sink.grow` was told.
+# Rows of one table that wait in a list: by what `Sink.grow` was told, and by their number.
 MAX_HELD_BYTES = 8 * 1024 * 1024
+MAX_HELD_ROWS = 1 << 15
 
 
 class Sink:
@@ -66,6 +67,12 @@ class Sink:
             held = 0
             self.drain(table)
         self._held_bytes[table] = held
+
+    def relieve(self) -> None:
+        """Rows of tables that have many of them leave; for whoever gives a connection's frames."""
+        for table, rows in self._rows.items():
+            if len(rows) > MAX_HELD_ROWS:
+                self.drain(table)
 
     def expert(self, row: Row) -> None:
         """Add a remark (EXPERT_FIELDS)."""

@@ -106,6 +106,11 @@ def long_client_id(size: int) -> bytes:
     return _mqtt((True, mqtt.publish("t", b"") * (8000 * size)), client_id="i" * 60_000)
 
 
+def tiny_messages(size: int) -> bytes:
+    """The smallest messages that there are: each is a row of several tables."""
+    return _mqtt((True, (mqtt.publish("t", b"") + mqtt.packet(mqtt.PINGREQ)) * (20_000 * size)))
+
+
 def waiting_requests(size: int) -> bytes:
     """Small requests over many connections that are all never answered."""
     packets: list[Captured] = []
@@ -364,6 +369,7 @@ ATTACKS: Mapping[str, Callable[[int], bytes]] = {
         fetch_of_long_names,
         commits_of_long_names,
         long_client_id,
+        tiny_messages,
         waiting_requests,
         unanswered_records,
         secrets_in_urls,
