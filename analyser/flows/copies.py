@@ -2,8 +2,9 @@
 
 The "any" interface sees a packet on every interface that it passes, a mirror port on its way in and out. The copies
 have one IP identification; what TCP sends again has a new one. Where the identification tells nothing (IPv6, or 0),
-only data that comes again within a few milliseconds is a copy: no retransmission is that quick, while two bare
-acknowledgements that look the same may both be meant.
+only data, SYN or FIN that comes again within a few milliseconds is a copy: no retransmission is that quick (RFC 6298:
+200 ms and more in practice). Two bare acknowledgements that look the same may both be meant, and so may two RST: each
+segment that a closed port gets is answered by one (RFC 9293, 3.10.7.1), made of nothing but that segment.
 
 In: batches. Out: a flag for each packet. Whole columns; nothing depends on how packets were batched.
 """
@@ -19,7 +20,7 @@ from analyser.capture import PacketBatch
 WINDOW_PACKETS = 4096
 SAME_ID_NS = 1_000_000_000
 NO_ID_NS = 5_000_000
-_SYN_FIN_RST = 7
+_SYN_FIN = 3
 # Odd numbers without a pattern, to mix header fields; two packets are compared in full before they are called copies.
 _FACTORS = (0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F, 0x165667B19E3779F9, 0x27D4EB2F165667C5)
 
@@ -62,7 +63,7 @@ class Copies:
         same = (keys[:, earlier] == keys[:, later]).all(axis=0) & (packets[later] - packets[earlier] <= WINDOW_PACKETS)
         apart_ns = np.abs(ts_ns[later] - ts_ns[earlier])
         told = (keys[3, later] >> np.uint64(48)).astype(np.int64) > 0
-        meant = (keys[3, later] & np.uint64(0xFFFFFFFF) > 0) | (keys[2, later] & np.uint64(_SYN_FIN_RST) > 0)
+        meant = (keys[3, later] & np.uint64(0xFFFFFFFF) > 0) | (keys[2, later] & np.uint64(_SYN_FIN) > 0)
         same &= np.where(told, apart_ns <= SAME_ID_NS, meant & (apart_ns < NO_ID_NS))
         found = later[same] - held
         copies[found[found >= 0]] = True

@@ -158,6 +158,17 @@ def test_what_is_a_copy(wait_ns: int, ip_id: int, copies: int) -> None:
     assert (flow.duplicates, flow.halves[1].retransmitted) == (copies, 1 - copies)
 
 
+@pytest.mark.parametrize(("ip_id", "copies"), [(0, 0), (7, 1)])
+def test_equal_resets_are_meant_unless_their_ip_id_says_otherwise(ip_id: int, copies: int) -> None:
+    """A closed port answers each of two segments by one, within microseconds; they are of one connection."""
+    talk = Talk().handshake().send(True, 0, b"hello", ack=0).send(True, 5, b"again", ack=0)
+    for _ in range(2):
+        talk.send(False, 0, flags=RST, ip_id=ip_id)
+    got = Collected(talk.packets)
+    flow = got.flows[0]
+    assert (len(got.flows), flow.duplicates, flow.packets, flow.reset_by_low) == (1, copies, 7, False)
+
+
 def test_equal_acknowledgements_without_ip_id_are_all_meant() -> None:
     talk = Talk().handshake()
     for _ in range(3):
