@@ -37,6 +37,14 @@ class Watcher(Protocol):
         """How the carrier was opened."""
         ...
 
+    def own(self, direction: int, start: int, end: int) -> None:
+        """Outer bytes `start` to before `end` are the carrier's own: headers of its frames."""
+        ...
+
+    def piece(self, direction: int, piece: Carried) -> None:
+        """Inner bytes, in the order of the stream."""
+        ...
+
     def frame(self, frame: Frame, spans: Sequence[Span]) -> None:
         """A frame, before it is decoded, and where its bytes lie."""
         ...
@@ -189,7 +197,17 @@ class CarriedStream:
         self._add(self._unwrapper.gap(gap.size, self._offset), gap.order, out)
         self._offset += gap.size
 
+    def watch(self, watcher: Watcher | None) -> None:
+        """Tell this one; before any bytes."""
+        self.places.watcher = watcher
+        if watcher is not None:
+            self._unwrapper.headers = []
+
     def _add(self, found: Sequence[Item], order: int, out: Sink) -> None:
+        if self.places.watcher is not None and self._unwrapper.headers:
+            for start, end in self._unwrapper.headers:
+                self.places.watcher.own(self._direction, start, end)
+            self._unwrapper.headers.clear()
         for item in found:
             if isinstance(item, Carried):
                 self._carried(item, order)
@@ -202,6 +220,8 @@ class CarriedStream:
     def _carried(self, piece: Carried, order: int) -> None:
         segment = self._segment_of(piece.end - 1)
         size = len(piece.data)
+        if self.places.watcher is not None:
+            self.places.watcher.piece(self._direction, piece)
         self.places.add(self._inner, piece, segment.packet)
         self._inner += size
         last = self._items[-1] if self._items else None

@@ -5,6 +5,7 @@ What a carrier carries may be masked, compressed and cut anywhere, so the flow i
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -19,7 +20,7 @@ from analyser.decoding.flow_decoder import FlowDecoder
 from analyser.evidence.rows import FlowRow
 from analyser.flows.flow import Flow
 from analyser.flows.flow_table import FlowTable
-from dissectors.core.carrier import HiddenBytes, Opening
+from dissectors.core.carrier import Carried, HiddenBytes, Opening
 from dissectors.core.limits import Limits
 from dissectors.core.model import Frame, split_packet
 from dissectors.core.options import DecodeOptions
@@ -41,27 +42,57 @@ class CarriedMessage(NamedTuple):
 See = Callable[[CarriedMessage], None]
 
 
+class Watched(NamedTuple):
+    """hidden: credentials in what opened the carrier. seen: (direction, from, to before) which outer bytes belong to
+    messages or to the carrier."""
+
+    hidden: list[HiddenBytes]
+    seen: list[tuple[int, int, int]]
+
+
 @dataclass(slots=True)
 class _Watcher:
     see: See
     hidden: list[HiddenBytes] = field(default_factory=list)
+    _seen: list[tuple[int, int, int]] = field(default_factory=list)
+    # Of compressed outer bytes: how many inner ones they are, and how many of these belong to messages.
+    _sizes: Counter[tuple[int, int, int]] = field(default_factory=Counter)
+    _used: Counter[tuple[int, int, int]] = field(default_factory=Counter)
 
     def opened(self, opening: Opening) -> None:
         self.hidden += opening.hidden
+        self._seen += [(direction, 0, before) for direction, before in enumerate(opening.before)]
+
+    def own(self, direction: int, start: int, end: int) -> None:
+        self._seen.append((direction, start, end))
+
+    def piece(self, direction: int, piece: Carried) -> None:
+        if len(piece.data) != piece.end - piece.start:
+            self._sizes[direction, piece.start, piece.end] += len(piece.data)
 
     def frame(self, frame: Frame, spans: Sequence[Span]) -> None:
+        for span in spans:
+            place = frame.direction, span.outer_start, span.outer_end
+            if span.end - span.start == span.outer_end - span.outer_start and place not in self._sizes:
+                self._seen.append(place)
+            else:
+                self._used[place] += span.end - span.start
         data = frame.data[frame.start : frame.end]
         self.see(CarriedMessage(frame.direction, frame.stream_offset, data, tuple(spans)))
 
+    def watched(self) -> Watched:
+        whole = [place for place, used in self._used.items() if used == self._sizes[place]]
+        return Watched(self.hidden, self._seen + whole)
 
-def watch(flow: FlowRow, sources: Sequence[Source], places: Sequence[Places], end: int, see: See) -> list[HiddenBytes]:
+
+def watch(flow: FlowRow, sources: Sequence[Source], places: Sequence[Places], end: int, see: See) -> Watched:
     """Decode the flow's packets before packet `end` (file and number in one) and show every message to `see`.
 
-    Comes back with the credentials in what opened the carrier. Raises CaptureError.
+    Raises CaptureError.
     """
     dissector = dissector_of(flow.protocol)
     if dissector is None:
-        return []
+        return Watched([], [])
     watcher, endpoints, nobody = _Watcher(see), EndpointTable(), Sink([])
     known = {dissector.name: dissector}
 
@@ -83,7 +114,7 @@ def watch(flow: FlowRow, sources: Sequence[Source], places: Sequence[Places], en
             last_file = file
         flows.feed(batch)
     flows.finish()
-    return watcher.hidden
+    return watcher.watched()
 
 
 def _batches(

@@ -13,6 +13,7 @@ from typing import NamedTuple
 from analyser.capture import CaptureLimits, CaptureStats, EndpointTable, PacketBatch, Source
 from analyser.capture.places import Places, begin_at
 from analyser.capture.reader import Packets, read_packets
+from analyser.evidence.hiding import Hidden
 from analyser.evidence.rows import FlowRow, MessageRow
 from analyser.evidence.write import OutPacket
 from dissectors.core.model import packet_of, split_packet
@@ -20,8 +21,9 @@ from dissectors.core.model import packet_of, split_packet
 LIMITS = CaptureLimits(block_bytes=1 << 21)
 HANDSHAKE_PACKETS = 3
 _SYN = 2
-_HALF, _MASK = 1 << 31, (1 << 32) - 1
 FILL = b"*"
+# Overwrites what is hidden in a packet; False where it cannot be reached.
+Overwrite = Callable[[bytearray], bool]
 
 
 class Stretch(NamedTuple):
@@ -32,22 +34,17 @@ class Stretch(NamedTuple):
     last: int
 
 
-class SecretSpan(NamedTuple):
-    """Stream bytes of one direction that hold credentials, by the sequence number of the first."""
-
-    direction: int
-    seq: int
-    size: int
-
-
 @dataclass(slots=True)
 class FlowChoice:
-    """What is wanted of one flow. end: the first packet of the next flow on the same ports."""
+    """What is wanted of one flow. end: the first packet of the next flow on the same ports.
+
+    hidden: what is overwritten of what the client and the server sent; None for nothing.
+    """
 
     flow: FlowRow
     end: int
     stretches: list[Stretch] = field(default_factory=list)
-    secrets: list[SecretSpan] = field(default_factory=list)
+    hidden: tuple[Hidden, Hidden] | None = None
     handshake: int = 0
 
 
@@ -87,7 +84,7 @@ class Choice:
 
 
 def chosen_packets(choice: Choice, sources: Sequence[Source], places: Sequence[Places]) -> Iterator[OutPacket]:
-    """The wanted packets in the order of the captures, credentials overwritten where `secrets` says so."""
+    """The wanted packets in the order of the captures, overwritten where `hidden` says so."""
     first, last = choice.first(), choice.last()
     for file in range(split_packet(first)[0], min(split_packet(last)[0], len(sources) - 1) + 1):
         start = split_packet(first)[1] if file == split_packet(first)[0] else 1
@@ -129,9 +126,7 @@ def _of_block(
     batch, records = packets.batch, packets.records
     here = range(base + records.first_packet, base + records.first_packet + len(records.start))
     unknown = _refuse if choice.redacting else None
-    rows: dict[int, Callable[[bytearray], bool] | None] = {
-        packet - here.start: unknown for packet in choice.packets if packet in here
-    }
+    rows: dict[int, Overwrite | None] = {packet - here.start: unknown for packet in choice.packets if packet in here}
     for pair, is_low, one in flows:
         for at in (batch.pair == pair).nonzero()[0].tolist():
             packet = base + int(batch.packet[at])
@@ -145,10 +140,11 @@ def _of_block(
         data = bytearray(packets.data[start : start + size])
         redact = rows[row]
         if redact is not None:
-            if not redact(data):
-                choice.left_out += 1
+            readable = redact(data)
+            choice.overwritten += readable
+            choice.left_out += not readable
+            if not readable:
                 continue
-            choice.overwritten += 1
         link = records.link_type if isinstance(records.link_type, int) else int(records.link_type[row])
         yield OutPacket(int(records.ts_ns[row]), link, max(int(records.wire[row]), size), bytes(data), choice.comment)
 
@@ -166,19 +162,14 @@ def _is_wanted(one: FlowChoice, packet: int, from_client: bool, flags: int) -> b
     return any(s.first <= packet <= s.last and s.direction in (None, side) for s in one.stretches)
 
 
-def _redaction(
-    one: FlowChoice, batch: PacketBatch, at: int, from_client: bool, packets: Packets
-) -> Callable[[bytearray], bool] | None:
-    """What overwrites the credentials in this packet, None when there is none. False: they cannot be reached."""
-    side, size = (0 if from_client else 1), int(batch.payload_bytes[at])
+def _redaction(one: FlowChoice, batch: PacketBatch, at: int, from_client: bool, packets: Packets) -> Overwrite | None:
+    """What overwrites what is hidden in this packet, None when there is nothing. False: it cannot be reached."""
+    if one.hidden is None:
+        return None
+    size = int(batch.payload_bytes[at])
     seq = int(batch.seq[at]) + (1 if int(batch.flags[at]) & _SYN else 0)
-    spans = []
-    for secret in one.secrets:
-        position = ((secret.seq - seq + _HALF) & _MASK) - _HALF
-        start, end = max(position, 0), min(position + secret.size, size)
-        if secret.direction == side and start < end:
-            spans.append((start, end))
-    if not spans:
+    hidden = one.hidden[0 if from_client else 1].of_segment(seq, size)
+    if not hidden:
         return None
     row = int(batch.packet[at]) - packets.records.first_packet
     offset = int(batch.payload_start[at]) - int(packets.records.start[row])
@@ -186,7 +177,7 @@ def _redaction(
     def overwrite(data: bytearray) -> bool:
         if offset < 0 or offset + size > len(data):
             return False  # the payload was put together from fragments
-        for start, end in spans:
+        for start, end in hidden:
             data[offset + start : offset + end] = FILL * (end - start)
         return True
 

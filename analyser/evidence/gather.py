@@ -1,16 +1,17 @@
-"""From messages to what is wanted of their flows: packets to choose, and credentials to overwrite."""
+"""From messages to what is wanted of their flows: packets to choose, and what to overwrite in them."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
-from typing import Any
+from typing import Any, NamedTuple
 
 from analyser.decoding.carried import Span
 from analyser.decoding.faults import inspecting
 from analyser.evidence.bytes import BytesGone, message_bytes
 from analyser.evidence.carried import CarriedMessage, watch
-from analyser.evidence.choose import Choice, FlowChoice, SecretSpan
+from analyser.evidence.choose import Choice, FlowChoice
+from analyser.evidence.hiding import Hidden
 from analyser.evidence.index import Index
 from analyser.evidence.rows import MessageRow, UnknownId, parse_message_id
 from dissectors.core.inspect import Asked, Inspect, MayHide, undecoded
@@ -20,7 +21,7 @@ from dissectors.core.secrets import may_hold_secrets
 from dissectors.registry import dissector_of
 
 # With payload shown, all that is hidden are credentials.
-_ALL = DecodeOptions(payload=True)
+_ALL, _NOTHING = DecodeOptions(payload=True), DecodeOptions()
 
 
 def add_evidence(
@@ -51,54 +52,77 @@ def add_message(choice: Choice, index: Index, row: MessageRow) -> None:
     choice.add_message(row, index.end_of(row.flow), pieces)
 
 
-def add_secrets(choice: Choice, index: Index) -> None:
-    """Find the credentials in all messages of the flows that are touched. Raises BytesGone."""
+def add_hidden(choice: Choice, index: Index) -> None:
+    """Find what is overwritten in the flows that are touched: credentials, and what no dissector decodes. TLS stays:
+    nobody can read it. Raises BytesGone."""
     choice.redacting = True
     for one in choice.flows.values():
+        if one.flow.encrypted:
+            continue
         dissector = dissector_of(one.flow.protocol)
         look = inspecting(dissector.inspect if dissector is not None else undecoded)
         may_hide = dissector.may_hide if dissector is not None else None
-        if one.flow.carrier is not None:
-            _add_carried_secrets(one, index, look, may_hide)
-            continue
-        for row in index.of_flow(one.flow):
-            asked = Asked(row.role, row.operation, row.version)
-            first_seq = one.flow.first_seqs[row.direction]
-            if first_seq is None:
-                continue
-            data = message_bytes(row, index.sources, index.places).data
-            if may_hide is not None and not may_hide(asked) and not may_hold_secrets(data):
-                continue
-            one.secrets += [
-                SecretSpan(row.direction, first_seq + row.stream_offset + start, end - start)
-                for start, end, kind in look(data, asked, _ALL).hidden
-                if kind == "secret"
-            ]
+        find = _of_messages if one.flow.carrier is None else _of_carried
+        found = find(one, index, _Look(look, may_hide))
+        one.hidden = tuple(  # type: ignore[assignment]  # of two
+            Hidden(first_seq, *spans) for first_seq, spans in zip(one.flow.first_seqs, found, strict=True)
+        )
 
 
-def _add_carried_secrets(one: FlowChoice, index: Index, look: Inspect, may_hide: MayHide | None) -> None:
+class _Look(NamedTuple):
+    """How messages of a protocol are looked into."""
+
+    inspect: Inspect
+    may_hide: MayHide | None
+
+    def secrets(self, data: bytes, asked: Asked, *, decoded: bool) -> Iterator[tuple[int, int]]:
+        """Credentials in a message; where it could not be decoded, what applications sent too: it is not known to be
+        nothing else."""
+        if decoded and self.may_hide is not None and not self.may_hide(asked) and not may_hold_secrets(data):
+            return
+        for start, end, kind in self.inspect(data, asked, _ALL if decoded else _NOTHING).hidden:
+            if kind == "secret" or not decoded:
+                yield start, end
+
+
+class _Found(NamedTuple):
+    """Of one direction, from and to before which stream offsets was looked, and credentials in it."""
+
+    seen: list[tuple[int, int]]
+    secrets: list[tuple[int, int]]
+
+
+def _of_messages(one: FlowChoice, index: Index, look: _Look) -> tuple[_Found, _Found]:
+    found = _Found([], []), _Found([], [])
+    for row in index.of_flow(one.flow):
+        asked, own, start = Asked(row.role, row.operation, row.version), found[row.direction], row.stream_offset
+        data = message_bytes(row, index.sources, index.places).data
+        own.seen.append((start, start + len(data)))
+        decoded = row.complete and row.error is None
+        hidden = look.secrets(data, asked, decoded=decoded)
+        own.secrets.extend((start + first, start + last) for first, last in hidden)
+    return found
+
+
+def _of_carried(one: FlowChoice, index: Index, look: _Look) -> tuple[_Found, _Found]:
     """The same inside a carrier. Of a compressed message all goes that holds a credential."""
-    asked = {
-        (row.direction, row.stream_offset): Asked(row.role, row.operation, row.version)
-        for row in index.of_flow(one.flow)
-    }
+    rows = {(row.direction, row.stream_offset): row for row in index.of_flow(one.flow)}
+    found = _Found([], []), _Found([], [])
 
     def see(message: CarriedMessage) -> None:
-        known = asked.get((message.direction, message.stream_offset), Asked(None, None, None))
-        if may_hide is not None and not may_hide(known) and not may_hold_secrets(message.data):
-            return
-        for start, end, kind in look(message.data, known, _ALL).hidden:
-            if kind == "secret":
-                for span in message.spans:
-                    _add(message.direction, *_outer(span, start, end))
+        row = rows.get((message.direction, message.stream_offset))
+        asked = Asked(None, None, None) if row is None else Asked(row.role, row.operation, row.version)
+        decoded = row is not None and row.complete and row.error is None
+        for start, end in look.secrets(message.data, asked, decoded=decoded):
+            own = found[message.direction].secrets
+            own.extend(_outer(span, start, end) for span in message.spans)
 
-    def _add(direction: int, start: int, end: int) -> None:
-        first_seq = one.flow.first_seqs[direction]
-        if first_seq is not None and start < end:
-            one.secrets.append(SecretSpan(direction, first_seq + start, end - start))
-
-    for hidden in watch(one.flow, index.sources, index.places, one.end, see):
-        _add(*hidden)
+    watched = watch(one.flow, index.sources, index.places, one.end, see)
+    for direction, start, end in watched.hidden:
+        found[direction].secrets.append((start, end))
+    for direction, start, end in watched.seen:
+        found[direction].seen.append((start, end))
+    return found
 
 
 def _outer(span: Span, start: int, end: int) -> tuple[int, int]:

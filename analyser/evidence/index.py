@@ -38,7 +38,7 @@ _MESSAGE_COLUMNS = (
 # What `flow_row` reads.
 _FLOW_COLUMNS = (
     FLOW, "flow_id", "protocol", "client_address", "client_port", "server_address", "server_port", "encapsulation",
-    "client_first_seq", "server_first_seq", "carrier",
+    "client_first_seq", "server_first_seq", "carrier", "encrypted",
 )  # fmt: skip
 HINT = "`wirewitness table messages CAPTURE --columns message_id,operation` lists them"
 
@@ -298,6 +298,7 @@ def flow_row(key: int, row: Mapping[str, Any]) -> FlowRow:
         row["encapsulation"] or "",
         (row["client_first_seq"], row["server_first_seq"]),
         row["carrier"],
+        row["encrypted"],
     )
 
 

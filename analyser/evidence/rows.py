@@ -31,7 +31,7 @@ class MessageId(NamedTuple):
 class FlowRow(NamedTuple):
     """What is needed of a flow. key: its first packet, packed. first_seqs: of the client's and the server's stream.
 
-    carrier: what its protocol travels in; None for nothing.
+    carrier: what its protocol travels in; None for nothing. encrypted: it speaks TLS.
     """
 
     key: int
@@ -42,6 +42,7 @@ class FlowRow(NamedTuple):
     encapsulation: str
     first_seqs: tuple[int | None, int | None]
     carrier: str | None = None
+    encrypted: bool = False
 
     def client_is_low(self, ends: Endpoints) -> bool | None:
         """Is the client the low endpoint of this pair? None when it is another flow's pair."""

@@ -17,7 +17,8 @@ from dissectors.core.model import packet_of, split_packet
 _DIRECTIONS = ("client_to_server", "server_to_client")
 _FLOW_COLUMNS = (
     "flow_id, protocol, client_address, client_port, server_address, server_port, encapsulation, client_first_seq, "
-    "server_first_seq, carrier, file, first_packet, epoch_ns(ts_first) AS first_ns, epoch_ns(ts_last) AS last_ns"
+    "server_first_seq, carrier, encrypted, file, first_packet, epoch_ns(ts_first) AS first_ns, "
+    "epoch_ns(ts_last) AS last_ns"
 )
 _MESSAGE_COLUMNS = (
     "flow_id, file, packet_first, packet_last, epoch_ns(ts) AS ts_ns, direction, role, operation, version, "

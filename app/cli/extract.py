@@ -31,7 +31,11 @@ if TYPE_CHECKING:
 @click.option("--message", metavar="ID", help="The packets of a message.")
 @click.option("--exchange", metavar="ID", help="The packets of a request and its response.")
 @click.option("--output", "-o", required=True, metavar="FILE", help="pcapng; pcap when the name ends in .pcap.")
-@click.option("--redact", is_flag=True, help="Overwrite credentials in the packets. Data of applications stays.")
+@click.option(
+    "--redact",
+    is_flag=True,
+    help="Overwrite credentials, and all that is not decoded but TLS. Data of applications in decoded messages stays.",
+)
 @click.option(
     "--bundle",
     metavar="FOLDER",
@@ -52,8 +56,10 @@ def extract(
 ) -> Status:
     """Write evidence packets of CAPTURE... to a capture that Wireshark opens, with the handshakes of their connections.
 
-    Packets are raw: what applications sent is in them, and so are credentials unless --redact is given. Times, link
-    types and original lengths stay; TCP checksums of overwritten packets are wrong.
+    Packets are raw: what applications sent is in them, and so are credentials unless --redact is given. It overwrites
+    credentials in decoded messages and, since anything may stand there, all that is not decoded: connections of
+    other protocols, bytes around messages, the content of messages that could not be read. TLS stays as it is. Times,
+    link types and original lengths stay; TCP checksums of overwritten packets are wrong.
 
     \b
     Examples:
@@ -100,7 +106,7 @@ def _choice(
 ) -> tuple[Choice, list[MessageRow]]:
     from analyser.evidence.bytes import BytesGone
     from analyser.evidence.choose import Choice
-    from analyser.evidence.gather import add_evidence, add_message, add_secrets
+    from analyser.evidence.gather import add_evidence, add_hidden, add_message
     from analyser.evidence.rows import UnknownId, parse_message_id
 
     choice, rows = Choice(), list[Any]()
@@ -120,7 +126,7 @@ def _choice(
         for row in rows:
             add_message(choice, index, row)
         if redact:
-            add_secrets(choice, index)
+            add_hidden(choice, index)
     except BytesGone as error:
         raise CallerError(f"{error}; the capture changed since it was indexed, try --no-index") from error
     return choice, rows
@@ -226,10 +232,16 @@ def _fill_bundle(folder: Path, analysis: Analysis, kind: str, wanted: str, rows:
 
 
 def _tell(count: int, choice: Choice, output: str, *, redact: bool) -> None:
-    raw = "credentials in decoded messages are overwritten" if redact else "credentials too; --redact overwrites those"
+    raw = (
+        "credentials and what was not decoded are overwritten"
+        if redact
+        else "credentials too; --redact overwrites those"
+    )
     say(f"{count} raw packets written to {output}; data of applications is in them, {raw}")
     if redact:
-        say(f"{choice.overwritten} packets held credentials; their TCP checksums are wrong now")
+        say(f"{choice.overwritten} packets held credentials or what was not decoded; their TCP checksums are wrong now")
+        if encrypted := sum(one.flow.encrypted for one in choice.flows.values()):
+            say(f"connections that speak TLS stay as they are: {encrypted}")
     if choice.left_out:
-        say(f"{choice.left_out} packets with credentials in IP fragments are left out")
+        say(f"{choice.left_out} packets in IP fragments, or of no chosen connection, are left out")
     sys.stderr.flush()

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from analyser.evidence.choose import Choice, chosen_packets
-from analyser.evidence.gather import add_evidence, add_message, add_secrets
+from analyser.evidence.gather import add_evidence, add_hidden, add_message
 from analyser.evidence.write import PcapngWriter
 from app.dashboard.opened import Opened
 from app.dashboard.packets import packet_index
@@ -28,7 +28,7 @@ def evidence_packets(opened: Opened, finding_id: str, evidence: Sequence[Mapping
         for row in add_evidence(choice, index, finding_id, evidence):
             add_message(choice, index, row)
         if redact:
-            add_secrets(choice, index)
+            add_hidden(choice, index)
         file = io.BytesIO()
         writer = PcapngWriter(file, _COMMENT)
         for packet in chosen_packets(choice, index.sources, index.places):

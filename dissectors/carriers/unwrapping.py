@@ -30,6 +30,8 @@ MAX_DIFFERENT_TEXTS = 20
 class WebSocketUnwrapper:
     """One direction. `_decoder` is None while a frame boundary is looked for, which is so since `searched_from`."""
 
+    headers: list[tuple[int, int]] | None = None
+
     def __init__(self, direction: int, opened: Opening | None, limits: Limits) -> None:
         self._direction = direction
         self._limits = limits
@@ -131,6 +133,8 @@ class WebSocketUnwrapper:
             return False
         header = decoder.header
         self._payload_start = end - len(decoder.buffer)
+        if self.headers is not None:
+            self.headers.append((start, self._payload_start))
         if header.payload_len > self._limits.max_frame_bytes:
             raise ParseFailed(f"it claims {header.payload_len} bytes")
         if not header.opcode.iscontrol():

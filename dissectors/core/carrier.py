@@ -71,7 +71,12 @@ class Opening(NamedTuple):
 
 
 class Unwrapper(Protocol):
-    """Takes the inner bytes out of one direction."""
+    """Takes the inner bytes out of one direction.
+
+    headers: None, or a list of somebody who wants to know which outer bytes, from and to before, are the carrier's own.
+    """
+
+    headers: list[tuple[int, int]] | None
 
     @property
     def held_bytes(self) -> int:
