@@ -13,7 +13,7 @@ import shutil
 import stat
 import tempfile
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
@@ -78,6 +78,22 @@ def part_of(target: Path, *, folder: bool = False) -> Iterator[Path]:
         os.close(held)
 
 
+@contextmanager
+def held_folder(name: Callable[[], Path]) -> Iterator[Path]:
+    """A new folder for this user alone, to fill and to rename; at the end it is removed where it was not. `name` gives
+    a path that is not there yet, each time. Raises OSError."""
+    held = None
+    while held is None:
+        folder = name()
+        folder.mkdir(mode=0o700)
+        held = _held(folder)
+    try:
+        yield folder
+    finally:
+        _remove(folder)
+        os.close(held)
+
+
 def is_planted(path: str | os.PathLike[str]) -> bool:
     """Is this a link that somebody else put into a folder where everybody may?
 
@@ -96,17 +112,17 @@ def _remove_left(place: str) -> None:
     with suppress(OSError), os.scandir(place) as entries:
         left = [entry.path for entry in entries if _FOLDER.fullmatch(entry.name)]
     for path in left:
-        _remove_if_left(Path(path))
+        remove_if_left(Path(path))
 
 
 def _remove_parts(target: Path) -> None:
     mine = re.compile(rf"\.{re.escape(target.name[:200])}\.[0-9a-f]{{8}}\.part")
     with suppress(OSError), os.scandir(target.parent) as entries:
         for path in [entry.path for entry in entries if mine.fullmatch(entry.name)]:
-            _remove_if_left(Path(path))
+            remove_if_left(Path(path))
 
 
-def _remove_if_left(path: Path) -> None:
+def remove_if_left(path: Path) -> None:
     """Remove it where nobody is at work on it, and it is this user's; root clears up after live captures too, which go
     on as somebody else."""
     with suppress(OSError):

@@ -14,8 +14,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from analyser.own_files import held_folder, remove_if_left
+
 MAX_BYTES = 1 << 30
-# Nobody fills a part for so long without writing into it.
+# Where the file system has no locks: nobody fills a part for so long without writing into it.
 _LEFT_S = 3600.0
 
 
@@ -45,15 +47,11 @@ def new_part(name: str) -> Iterator[Path]:
         raise OSError(f"{root} belongs to somebody else")
     root.chmod(0o700)
     _remove_left(root)
-    temporary = root / f".{name}.{uuid.uuid4().hex[:8]}.part"
-    temporary.mkdir(mode=0o700)
-    try:
+    with held_folder(lambda: root / f".{name}.{uuid.uuid4().hex[:8]}.part") as temporary:
         yield temporary
         for file in temporary.iterdir():
             file.chmod(0o600)
         _replace(temporary, root / name)
-    finally:
-        shutil.rmtree(temporary, ignore_errors=True)
     _shrink(root, root / name)
 
 
@@ -62,6 +60,7 @@ def part(name: str) -> Path | None:
     root = cache_folder()
     if root is None or not (root / name).is_dir() or not _is_own(root) or not _is_own(root / name):
         return None
+    _remove_left(root)
     with suppress(OSError):
         os.utime(root / name)
     return root / name
@@ -77,6 +76,7 @@ def _remove_left(root: Path) -> None:
     """What a process left that was killed while it made a part."""
     with suppress(OSError):
         for left in root.glob(".*.part"):
+            remove_if_left(left)
             if time.time() - left.lstat().st_mtime > _LEFT_S:
                 shutil.rmtree(left, ignore_errors=True)
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -45,16 +47,33 @@ def test_the_folder_of_all_caches_is_made_for_its_user_alone(tmp_path: Path, mon
     assert (tmp_path / "cache").stat().st_mode & 0o777 == 0o700
 
 
-def test_what_a_killed_process_left_goes_with_the_next_part() -> None:
+@pytest.mark.parametrize("made", [fill, lambda: part("one")], ids=["made", "found"])
+def test_what_a_killed_process_left_goes_with_the_next_that_asks(made: Callable[[], object]) -> None:
+    fill()
+    left = root() / ".two.12345678.part"
+    left.mkdir()
+    (left / "data").write_text("x")
+    with new_part("three") as folder:  # somebody is at work on it
+        made()
+        assert not left.exists()
+        assert folder.exists()
+    assert (root() / "three").exists()
+
+
+def test_without_locks_what_is_old_goes() -> None:
     fill()
     left, new = root() / ".two.12345678.part", root() / ".three.12345678.part"
     for folder in (left, new):
         folder.mkdir()
         (folder / "data").write_text("x")
     os.utime(left, (1, 1))
+    locks = [os.open(folder, os.O_RDONLY) for folder in (left, new)]
+    for lock in locks:
+        fcntl.flock(lock, fcntl.LOCK_EX)
     fill()
-    assert not left.exists()
-    assert new.exists()
+    assert (left.exists(), new.exists()) == (False, True)
+    for lock in locks:
+        os.close(lock)
 
 
 def test_a_folder_of_somebody_else_is_neither_read_nor_written(tmp_path: Path) -> None:
