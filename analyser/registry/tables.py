@@ -26,7 +26,6 @@ __all__ = [
     "PANDAS_TYPES",
     "SCHEMA_VERSION",
     "TABLES",
-    "UNIQUE_COLUMNS",
     "Column",
     "ColumnSource",
     "Kind",
@@ -35,9 +34,6 @@ __all__ = [
 ]
 
 SCHEMA_VERSION = 1
-
-# Columns whose values hardly repeat.
-UNIQUE_COLUMNS = ("exchange_id", "message_id", "request_message_id", "response_message_id", "ts", "ts_response")
 
 # What captures have.
 TABLES: dict[str, Table] = {

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from analyser.options import ReadOptions
+from analyser.registry.parquet import parquet_options
 from analyser.registry.queries import (
     QueryError,
     UnreadableRows,
@@ -25,7 +26,7 @@ from analyser.registry.queries import (
     select,
 )
 from analyser.registry.selection import conditions
-from analyser.registry.tables import ALL_TABLES, PANDAS_TYPES, UNIQUE_COLUMNS, arrow_schema
+from analyser.registry.tables import ALL_TABLES, PANDAS_TYPES, arrow_schema
 from analyser.registry.times_of_day import lacks_time_of_day, with_times_of_day
 from analyser.tables.table_source import TableSource
 
@@ -131,10 +132,8 @@ class Analysis:
         batches = self._source.stream(name, schema.names) if whole else None
         if batches is None:
             batches = self.batches(name, columns, where, limit)
-        # Ids differ in every row: a dictionary of them is work for nothing.
-        repeated = [column for column in schema.names if column not in UNIQUE_COLUMNS]
         count = 0
-        with pq.ParquetWriter(path, schema, compression="zstd", use_dictionary=repeated) as writer:
+        with pq.ParquetWriter(path, schema, **parquet_options(schema)) as writer:
             for group in _row_groups(batches):
                 writer.write_table(pa.Table.from_batches(group, schema))
                 count += sum(batch.num_rows for batch in group)

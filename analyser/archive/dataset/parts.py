@@ -20,7 +20,8 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from analyser.archive.dataset.part import HIDDEN, Part, Place
-from analyser.registry.tables import ALL_TABLES, UNIQUE_COLUMNS, arrow_schema
+from analyser.registry.parquet import parquet_options
+from analyser.registry.tables import ALL_TABLES, arrow_schema
 
 # The first packet of a row's flow, file and number in one: rows of one time are in its order, then in that of arrival.
 FLOW = "_flow"
@@ -170,8 +171,7 @@ class _Writer:
         target.parent.mkdir(parents=True, exist_ok=True)
         temporary = target.with_name(f".{target.name}.{uuid.uuid4().hex[:8]}")
         schema = part_schema(self._table)
-        repeated = [name for name in schema.names if name not in UNIQUE_COLUMNS]
-        writer = pq.ParquetWriter(temporary, schema, compression="zstd", use_dictionary=repeated)
+        writer = pq.ParquetWriter(temporary, schema, **parquet_options(schema))
         return _File(temporary, target, writer, [], Counter())
 
     def _close(self, _: Place, file: _File) -> None:

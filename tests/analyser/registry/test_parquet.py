@@ -1,0 +1,50 @@
+"""Parquet files of registered tables: how their columns are written, and that others read them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import duckdb
+import pyarrow.parquet as pq
+import pytest
+
+from analyser.registry.parquet import parquet_options
+from analyser.registry.tables import ALL_TABLES, arrow_schema
+from tests.support.rows import arrow_from_rows
+
+EXCHANGES = [
+    {
+        "exchange_id": f"00ff:c{number * 50}",
+        "flow_id": "00ff",
+        "request_message_id": f"00ff:c{number * 50}",
+        "ts": 1_700_000_000_000_000_000 + number * 1_000,
+        "ts_response": None if number % 7 == 0 else 1_700_000_000_000_000_500 + number * 1_000,
+        "request_packet": number * 2,
+        "operation": "Heartbeat",
+    }
+    for number in range(3000)
+]
+
+
+def test_what_hardly_repeats_is_written_as_differences(tmp_path: Path) -> None:
+    rows = arrow_from_rows("exchanges", EXCHANGES)
+    path = tmp_path / "exchanges.parquet"
+    with pq.ParquetWriter(path, rows.schema, **parquet_options(rows.schema)) as writer:
+        writer.write_table(rows)
+    group = pq.ParquetFile(path).metadata.row_group(0)
+    found = {group.column(at).path_in_schema: group.column(at).encodings for at in range(group.num_columns)}
+    assert "DELTA_BYTE_ARRAY" in found["exchange_id"]
+    assert "DELTA_BINARY_PACKED" in found["ts"]
+    assert "RLE_DICTIONARY" in found["operation"]
+    assert pq.read_table(path).equals(rows)
+    relation = duckdb.connect().sql(f"SELECT * FROM read_parquet('{path}') ORDER BY ts")
+    assert relation.to_arrow_table().cast(rows.schema).equals(rows)
+
+
+@pytest.mark.parametrize("table", ALL_TABLES)
+def test_every_table_can_be_written(table: str, tmp_path: Path) -> None:
+    schema = arrow_schema(table)
+    nothing = schema.empty_table()
+    with pq.ParquetWriter(tmp_path / "table.parquet", schema, **parquet_options(schema)) as writer:
+        writer.write_table(nothing)
+    assert pq.read_table(tmp_path / "table.parquet").schema.equals(schema)
