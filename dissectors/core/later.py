@@ -32,12 +32,16 @@ class Leaves(Protocol):
 
 
 class Later:
-    """Who has left frames, in order. frames: how many are left."""
+    """Who has left frames, in order. frames: how many are left.
 
-    __slots__ = ("_bytes", "_waiting", "frames")
+    rests: what was read together in vain, and how many times it is not tried again; kept by whoever reads together.
+    """
+
+    __slots__ = ("_bytes", "_waiting", "frames", "rests")
 
     def __init__(self) -> None:
         self._bytes = self.frames = 0
+        self.rests: dict[object, int] = {}
         self._waiting: dict[int, Leaves] = {}
 
     def leave(self, conversation: Leaves, frames: Sequence[Frame]) -> None:

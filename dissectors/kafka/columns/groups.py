@@ -24,6 +24,8 @@ MAX_BYTES = 2 << 20
 MAX_ELEMENTS = 1 << 17
 # So often the regular exchanges are read again without the others, since an array may be too uneven for fewer.
 _ROUNDS = 3
+# Batches in which a version of an API is left alone after one in which most of its exchanges were irregular.
+_REST = 15
 # Their answer may have another form than its version's; their header has no client id.
 _OTHERWISE = frozenset({API_VERSIONS, CONTROLLED_SHUTDOWN})
 _VERSIONS = 1 << 16
@@ -53,10 +55,13 @@ class Group(NamedTuple):
         return len(self.connection)
 
 
-def groups(batch: Batch, fit: frozenset[int], with_records: frozenset[int]) -> Iterator[Group]:
+def groups(
+    batch: Batch, fit: frozenset[int], with_records: frozenset[int], rests: dict[object, int]
+) -> Iterator[Group]:
     """The regular exchanges of APIs that `fit`, where there are enough of a version. The others are left out.
 
-    with_records: APIs of which the records of the answers are looked at.
+    with_records: APIs of which the records of the answers are looked at. rests: of versions of which most exchanges
+    were irregular, how many batches long they are not tried again; changed here.
     """
     strings = Strings(batch.blob)
     keys = batch.api_key * _VERSIONS + (batch.version & (_VERSIONS - 1))
@@ -64,12 +69,20 @@ def groups(batch: Batch, fit: frozenset[int], with_records: frozenset[int]) -> I
         api_key, version = divmod(key, _VERSIONS)
         if count < LEAST or api_key not in fit or api_key in _OTHERWISE:
             continue
-        plans = body_plan(api_key, version, "request"), body_plan(api_key, version, "response")
-        if plans[0] is not None and plans[1] is not None:
-            for rows in _parts(batch, np.flatnonzero(keys == key)):
-                found = _group(batch, strings, (api_key, version), rows, (plans[0], plans[1]), api_key in with_records)
-                if found is not None:
-                    yield found
+        request, response = body_plan(api_key, version, "request"), body_plan(api_key, version, "response")
+        if request is None or response is None:
+            continue
+        if rests.get(key, 0) > 0:
+            rests[key] -= 1
+            continue
+        regular = 0
+        for rows in _parts(batch, np.flatnonzero(keys == key)):
+            found = _group(batch, strings, (api_key, version), rows, (request, response), api_key in with_records)
+            if found is not None:
+                regular += len(found)
+                yield found
+        if 2 * regular < count:
+            rests[key] = _REST
 
 
 def _parts(batch: Batch, rows: Ints) -> list[Ints]:

@@ -128,7 +128,8 @@ def together(connections: Sequence[Connection], limits: Limits, out: Sink) -> li
     fit = (
         frozenset(API_KEYS) - LEFT_OUT - (apis - frozenset((*ROW_MAKERS, *([] if RECORDS in out.wanted else [FETCH]))))
     )
-    read = [] if found is None else list(groups(found, fit, apis & {FETCH}))
+    rests = {} if out.later is None else out.later.rests
+    read = [] if found is None else list(groups(found, fit, apis & {FETCH}, rests))
     if not read:
         return [None] * len(connections)
     ends = np.cumsum([len(connection.frames) for connection in connections])
