@@ -95,6 +95,9 @@ class KafkaConversation:
         self._left += frames
         self._out = out
         out.later.leave(self, frames)
+        if out.later.is_full:  # one connection may bring that much before anybody settles
+            self.read_together((self,), out)
+            self.settle(out)
 
     def settle(self, out: Sink) -> None:
         """Decode the frames that were left; see `core/later.py`."""

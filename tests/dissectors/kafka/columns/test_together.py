@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import pytest
 
-from dissectors.core.later import Later
+from dissectors.core.later import MAX_FRAMES, Later
 from dissectors.core.limits import Limits
 from dissectors.core.model import CLIENT_TO_SERVER, CORE_ROWS, SERVER_TO_CLIENT, Frame, Row
 from dissectors.core.protocol import Sink
@@ -172,3 +172,16 @@ def test_exchanges_are_read_together(monkeypatch: pytest.MonkeyPatch) -> None:
     frames = frames_of(said, begins=True, cut=False)
     assert len(rows_of([frames], [], TABLES, later=True)[0]["exchanges"]) == 400
     assert sum(read) == 1 + 1  # the connection's first request, which is read alone, and its answer
+
+
+def test_one_connection_holds_no_more_than_all_may() -> None:
+    """Tiny frames of one feed after the other: what is left stays below the limit."""
+    content = struct.pack(">hhi", 12, 0, 1) + b"\xff\xff"
+    frames = frames_of([Said(CLIENT_TO_SERVER, content)] * 1000, begins=False, cut=False)
+    conversation, sink = KafkaConversation(Limits()), Sink(("exchanges",))
+    sink.later = Later()
+    most = 0
+    for _ in range(40):
+        conversation.feed(frames, sink)
+        most = max(most, len(conversation._left))
+    assert 0 < most <= MAX_FRAMES
