@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -19,6 +20,8 @@ from dissectors.registry import PROTOCOLS
 from reports.formats.words import size
 
 _POLL_S = 0.5
+_BEGAN = "ww_began"
+_TELLING_S = 2.0
 _OWN = "ww_own_uploads"
 
 
@@ -29,8 +32,8 @@ def show_landing(given: Offer | None, *, unknown: bool) -> None:
     if unknown:
         card("That capture is not offered here any more.", "Open it again below, or name it on the command line.",
              "warning")  # fmt: skip
-    left, right = st.columns([3, 2], gap="large")
-    with right:
+    own, offered = st.columns([2, 3], gap="large")
+    with own:
         _upload()
         if state.private():
             started = show_start()
@@ -38,7 +41,7 @@ def show_landing(given: Offer | None, *, unknown: bool) -> None:
                 _open(started)
         others = [*live_runs().offers(), *state.uploads().offers(), *recent()] if state.private() else _own_uploads()
         _offers("Recent", [*([given] if given else []), *others])
-    with left:
+    with offered:
         for kind, dissector in PROTOCOLS.items():
             _offers(f"{dissector.title} samples", [offer for offer in samples() if offer.kind == kind])
 
@@ -117,6 +120,7 @@ def show_reading(offer: Offer, key: str) -> None:
     folder = live_folder(offer)
     if folder is not None:
         show_waiting(offer, folder)
+        st.button("Open another capture", on_click=close, key="ww_other_live")
         return
     if key not in st.session_state["ww_keys"].values():
         show_failed(offer, key)
@@ -136,14 +140,24 @@ def _progress(offer: Offer, job: Job, key: str) -> None:
     job.wait(0.05)
     if not job.running:
         st.rerun()
+    began = st.session_state.setdefault(_BEGAN, {}).setdefault(key, time.monotonic())
     again = ", again: what was kept of it is damaged or gone" if st.session_state.get("ww_gone") else ""
-    card(f"Analysing {offer.title}{again}", job.standing.sentence, "info", foot=f"{size(offer.size_bytes)}")
+    card(f"Analysing {offer.title}{again}", job.standing.sentence, "info",
+         foot=progress_words(offer.size_bytes, job.standing.share, time.monotonic() - began))  # fmt: skip
     st.progress(min(job.standing.share or 0.0, 1.0))
     if st.button("Cancel", key="ww_cancel"):
         job.cancel()
         state.jobs().forget(key)
         close()
         st.rerun()
+
+
+def progress_words(size_bytes: int, share: float | None, passed_s: float) -> str:
+    """`2.3 MB, 40 % after 12 s, about 18 s left`; what is left only once it can be told."""
+    if not share or passed_s < _TELLING_S:
+        return size(size_bytes)
+    left_s = passed_s * (1 - min(share, 1.0)) / share
+    return f"{size(size_bytes)}, {share:.0%} after {passed_s:.0f} s, about {left_s:.0f} s left"
 
 
 def show_failed(offer: Offer, reason: str) -> None:

@@ -15,9 +15,11 @@ from app.dashboard.live import live_folder
 from app.dashboard.offers import Offer
 from app.dashboard.opened import Opened
 from app.dashboard.page_entry import PageEntry
-from app.dashboard.text import html, show
+from app.dashboard.text import html, line, show
+from app.dashboard.views.exchange_filters import exchange_filters
 from reports.formats.values import time_text
 from reports.formats.words import size, span
+from reports.questions.exchange_rows import packet_messages
 
 _STEPS = 400
 _DAY_NS = 86_400_000_000_000
@@ -39,6 +41,7 @@ def show_sidebar(offer: Offer, opened: Opened, span_ns: tuple[int, int] | None, 
             _time_range(span_ns)
         if len(protocols) > 1:
             state.several("Protocols", "protocol", list(protocols))
+        _packet(opened)
         st.button("Open another capture", on_click=close, key="ww_close", icon=":material/folder_open:")
 
 
@@ -49,6 +52,20 @@ def show_links(entries: Sequence[PageEntry]) -> None:
         for entry in members:
             state.link(entry.name, entry.title, icon=entry.icon)
     show(html('<hr class="ww-rule">'))
+
+
+def _packet(opened: Opened) -> None:
+    """Go to a packet: the exchange whose message lies in it, among its neighbours."""
+    number = st.text_input("Go to packet", key="ww_packet", placeholder="number")
+    if not number or number == st.session_state.get("ww_packet_shown"):
+        return
+    st.session_state["ww_packet_shown"] = number
+    found = packet_messages(opened, int(number)) if number.isdecimal() and len(number) < 19 else []
+    if not found:
+        line(f"No message of a known protocol lies in packet {number}.", "quiet")
+        return
+    message_id = found[0]["message_id"]
+    state.go("exchanges", **exchange_filters(packet=number, message=message_id))
 
 
 def _time_range(span_ns: tuple[int, int]) -> None:

@@ -6,7 +6,7 @@ import json
 import sys
 from collections.abc import Callable, Collection, Mapping
 from functools import partial
-from pathlib import Path
+from pathlib import Path, PurePath
 
 import streamlit as st
 
@@ -125,6 +125,7 @@ def _run_page(entry: PageEntry, opened: Opened, span_ns: tuple[int, int] | None,
         empty(f"This capture has no {entry.section} traffic.")
         return
     options = state.options_of(span_ns)
+    st.set_page_config(page_title=f"{entry.title} · {PurePath(opened.paths[0]).name if opened.paths else 'live'}")
     view = state.View(Selected(opened, options))
     state.set_dated(span_ns and (options.from_ns or span_ns[0], options.to_ns or span_ns[1]))
     try:

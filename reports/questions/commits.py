@@ -197,19 +197,20 @@ def owners(source: Source, cluster_id: str | None, group_id: str | None) -> list
 
 def of_group(cluster_id: str | None, group_id: str | None) -> str:
     """An SQL condition for rows of the group."""
-    return f"{_same('cluster_id', cluster_id)} and {_same('group_id', group_id)}"
+    return f"{same('cluster_id', cluster_id)} and {same('group_id', group_id)}"
 
 
 def of_places(places: Sequence[tuple[str, int]]) -> str:
     """An SQL condition for rows of these topics and partitions; all rows where none is named."""
     if not places:
         return "true"
-    same = (_same("coalesce(topic, topic_id)", topic) for topic, _ in places)
-    listed = (f"({topic} and partition = {int(place[1])})" for topic, place in zip(same, places, strict=True))
+    named = (same("coalesce(topic, topic_id)", topic) for topic, _ in places)
+    listed = (f"({topic} and partition = {int(place[1])})" for topic, place in zip(named, places, strict=True))
     return f"({' or '.join(listed)})"
 
 
-def _same(column: str, value: str | None) -> str:
+def same(column: str, value: str | None) -> str:
+    """An SQL condition that takes null for a value like others."""
     return f"{column} is null" if value is None else f"{column} = {literal(value)}"
 
 

@@ -46,8 +46,8 @@ class Wanted(NamedTuple):
     """Which exchanges somebody looks for; what is empty asks for nothing.
 
     client: `id@address`, or a part of either. server: an address, or `address:port`. about: part of a topic, group or
-    collection that the exchange names. error: the name of a code, or the code. packet: a number or `low-high`: the
-    request or the answer ends in it. text: part of what its messages say in short.
+    collection that the exchange names. error: the name of a code, or the code. packet: a number that the request or
+    the answer has bytes in, or `low-high`: one of them ends there. text: part of what its messages say in short.
     """
 
     protocol: str = ""
@@ -132,6 +132,10 @@ def _packets(text: str) -> str:
     if not all(end.isdecimal() and len(end) < 19 for end in ends):
         return "false"
     between = f"between {int(ends[0])} and {int(ends[1])}"
+    if not dash:
+        spans = f"packet_first <= {int(ends[0])} and packet_last >= {int(ends[0])}"
+        listed = f"select message_id from messages where {spans}"
+        return f"(request_message_id in ({listed}) or response_message_id in ({listed}))"
     return f"(request_packet {between} or response_packet {between})"
 
 
@@ -173,7 +177,7 @@ def constant(source: Source, query: str, columns: Sequence[str]) -> dict[str, An
 
 
 def packet_messages(source: Source, packet: int, file: str = "") -> list[dict[str, Any]]:
-    """message_id, flow_id, file of the messages of which this packet has bytes; those that it ends come first."""
+    """message_id, flow_id, file of the messages of which this packet may have bytes; those that it ends come first."""
     where = f"packet_first <= {int(packet)} and packet_last >= {int(packet)}"
     where += f" and file = {literal(file)}" if file else ""
     return all_rows(source, _PACKET.format(where=where, packet=int(packet)))

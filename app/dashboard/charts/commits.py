@@ -17,6 +17,8 @@ Rows = Sequence[Mapping[str, Any]]
 # The height of a chart is that of all of it.
 _LEGEND_AND_AXIS_PX = 84
 _COLUMNS = ("t", "offset", "committer", "generation", "member", "packet", "kind", "place", "stored", "step", "message")
+# The selection of a point, and what it tells: the message.
+POINT = "commit"
 _PATH = "datum.stored"
 _POINT = "datum.kind != 'stood before' && datum.kind != 'still stands'"
 
@@ -67,7 +69,7 @@ def partition_commits(
     data = frame(commit_marks(rows, committers, domain[1] if domain else None), _COLUMNS)
     names = _present(data["committer"], committers)
     base = alt.Chart(data)
-    layers: list[Any] = [_path(base, domain), _points(base, names, committers, domain)]
+    layers: list[Any] = [_path(base, domain), _points(base, names, committers, domain, chosen=True)]
     if ends:
         until = [{**ends[-1], "t": domain[1]}] if domain and ends[-1]["t"] < domain[1] else []
         log = alt.Chart(frame([*ends, *until])).mark_line(
@@ -154,8 +156,12 @@ def _points(
     size: int = 45,
     *,
     titled: bool = True,
+    chosen: bool = False,
 ) -> AnyChart:
-    """Filled points; a ring around those of somebody who did not own the partition; crosses for refused ones."""
+    """Filled points; a ring around those of somebody who did not own the partition; crosses for refused ones.
+
+    chosen: points can be pressed.
+    """
     every = [committer.name for committer in committers]
     colour = alt.Color(
         "committer:N", scale=_scale(every, names),
@@ -171,6 +177,8 @@ def _points(
         *place, tooltip=tips
     ).transform_filter(_RINGED)  # fmt: skip
     kept = base.mark_point(filled=True, size=size, opacity=0.95).encode(*place, colour, shape, tooltip=tips)
+    if chosen:
+        kept = kept.add_params(alt.selection_point(name=POINT, fields=["message"]))
     refused = base.mark_point(shape="cross", size=size * 1.6, filled=True, angle=45).encode(
         *place, colour, tooltip=tips
     )  # fmt: skip

@@ -138,3 +138,15 @@ def show_chart(chart: AnyChart, key: str | None = None, describe: str = "", widt
     describe: constant text for screen readers.
     """
     st.altair_chart(dense(chart), theme="streamlit", width=width_px or "stretch", key=key, alt=describe or None)
+
+
+def chosen_in_chart(chart: AnyChart, key: str, selection: str, field: str, describe: str) -> str | None:
+    """Show the chart; what the mark that was just pressed has in `field`, if the chart has such a selection."""
+    event: Any = st.altair_chart(
+        dense(chart), theme="streamlit", width="stretch", key=key, on_select="rerun", selection_mode=selection,
+        alt=describe,
+    )  # fmt: skip
+    found = getattr(getattr(event, "selection", None), selection, None) or []
+    first = found[0] if isinstance(found, list) and found else {}
+    value = first.get(field) if hasattr(first, "get") else None
+    return str(value) if value else None

@@ -12,8 +12,8 @@ import streamlit as st
 from analyser.detectors import DETECTORS
 from analyser.words import count
 from app.dashboard import state
-from app.dashboard.charts.commits import partition_commits
-from app.dashboard.charts.theme import PALETTE, show_chart
+from app.dashboard.charts.commits import POINT, partition_commits
+from app.dashboard.charts.theme import PALETTE, AnyChart, chosen_in_chart, show_chart
 from app.dashboard.charts.traffic import exchange_rate, latency_heat, trouble
 from app.dashboard.command_line import command_line
 from app.dashboard.evidence import MOST_BYTES, evidence_packets
@@ -190,6 +190,21 @@ def _chart(source: Selected, finding: Finding, known: list[Committer]) -> None:
             line(COMMITS_LEGEND, "quiet")
         return
     _traffic(source, finding)
+
+
+def show_commit(source: Selected, chart: AnyChart) -> None:
+    """The commits of a partition; a point opens the commit below the chart."""
+    marked = state.value("commit")
+    pressed = chosen_in_chart(chart, f"commits.{state.arrivals()}", POINT, "message",
+                              "Offsets committed over time, by committer")  # fmt: skip
+    wanted = state.kept("commit", pressed)
+    if not wanted:
+        line("Press a point to see the commit with its bytes.", "quiet")
+        return
+    if wanted != marked:
+        state.put("message", None)
+    st.button("Close the commit", on_click=state.put, args=("commit", None), key="close-commit", type="tertiary")
+    show_exchange(source.opened, wanted, "commit")
 
 
 def _traffic(source: Selected, finding: Finding) -> None:

@@ -20,7 +20,7 @@ from app.dashboard.tables import grid
 from app.dashboard.text import dot, empty, facts, heading, html, line
 from app.dashboard.text import show as show_markup
 from app.dashboard.views.exchange_filters import client_text, exchange_filters
-from app.dashboard.views.finding import COMMITS_LEGEND
+from app.dashboard.views.finding import COMMITS_LEGEND, show_commit
 from app.dashboard.views.findings import finding_cards
 from app.dashboard.views.kafka_group_list import choose_group, listed_groups
 from app.dashboard.views.kafka_share_group import show_share_group
@@ -139,7 +139,7 @@ def _commits(view: View, group: Group, who: Sequence[Committer]) -> None:
     if chosen:
         rows, thinned = commits(view.source, group.cluster_id, group.group_id, [places[chosen]])
         ends = log_ends(view.source, group.cluster_id, places[chosen], width_of(view.source))
-        show_chart(partition_commits(rows, ends, who, domain, 360), describe="Commits of one partition, by committer")
+        show_commit(view.source, partition_commits(rows, ends, who, domain, 360))
     else:
         shown = list(places)[:_CHARTS_SHOWN]
         drawn = [places[name] for name in shown]

@@ -5,20 +5,31 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import pyarrow as pa
 import streamlit as st
 
 from app.dashboard import state
 from app.dashboard.charts.bars import time_bars
 from app.dashboard.charts.theme import PALETTE, QUIET, show_chart
 from app.dashboard.state import View
-from app.dashboard.tables import paged_table
+from app.dashboard.tables import grid, paged_table
 from app.dashboard.text import empty, heading, line
+from app.dashboard.views.exchange_filters import exchange_filters
+from app.dashboard.views.kafka_group_list import group_key
+from reports.questions.columns import Column
+from reports.questions.groups import groups
 from reports.questions.kafka_topics import data_rates, partitions_of
 from reports.questions.kafka_views import VIEWS
 from reports.questions.timelines import domain_ms, width_of
 
 _TOPICS_COLOURED = 8
 _OTHERS = "all others"
+_GROUPS = (
+    Column("group_id", "Group"),
+    Column("partitions", "Partitions", "count"),
+    Column("lag", "Lag", "offset"),
+    Column("most", "Most on one partition", "offset"),
+)
 
 
 def show(view: View) -> None:
@@ -38,10 +49,32 @@ def show(view: View) -> None:
         line("Choose a row to see its partitions.", "quiet")
         return
     heading(topic)
+    view.link("exchanges", "Its exchanges", "", ":material/list:", **exchange_filters(named=topic))
     paged_table(
         view.source, "partitions", partitions_of(cluster or None, topic), VIEWS["topics"]["partitions"].on_page,
         order="partition", noun="partition",
     )  # fmt: skip
+    _groups(view, cluster or None, topic)
+
+
+def _groups(view: View, cluster: str | None, topic: str) -> None:
+    """Groups that have offsets of the topic, and how far behind they are at the end of the selected time."""
+    rows: list[dict[str, Any]] = []
+    for group in groups(view.source.up_to_its_end()):
+        own = [one for one in group.partitions if one.topic == topic and group.cluster_id == cluster]
+        if own:
+            lags = [one.lag for one in own if one.lag is not None]
+            rows.append({"group_id": group.group_id, "cluster_id": group.cluster_id, "partitions": len(own),
+                         "lag": sum(lags) if lags else None, "most": max(lags, default=None)})  # fmt: skip
+    if not rows:
+        return
+    st.subheader("Groups that read it", anchor=False)
+    worst = sorted(rows, key=lambda row: -(row["lag"] or 0))
+    chosen = grid("groups", pa.Table.from_pylist(worst), _GROUPS, select=True)
+    if chosen is not None:
+        key = group_key(chosen["cluster_id"], chosen["group_id"])
+        view.go("kafka-groups", group=key, partition=None)
+    line("A row opens the group.", "quiet")
 
 
 def _rates(view: View) -> None:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 import streamlit as st
 
 from app.dashboard import state
@@ -12,6 +15,7 @@ from app.dashboard.page_entry import protocol_page
 from app.dashboard.state import View
 from app.dashboard.tables import paged_table
 from app.dashboard.text import empty, facts, heading, line
+from app.dashboard.views.exchange_filters import exchange_filters
 from app.dashboard.views.message import show_exchange
 from dissectors.mongo.dissector import MONGO
 from reports.formats.values import ms_text
@@ -107,16 +111,11 @@ def show_commands(view: View) -> None:
     if heat:
         show_chart(latency_heat(heat, domain, "commands"), describe="Latency of MongoDB commands over time")
     st.subheader("Errors", anchor=False)
-    paged_table(
-        source,
-        "errors",
-        ERRORS.query,
-        ERRORS.on_page,
-        order="-commands",
-        noun="kind of error",
-        nouns="kinds of errors",
-        search=("command", "error_name"),
-    )
+    error = paged_table(source, "errors", ERRORS.query, ERRORS.on_page, order="-commands", noun="kind of error",
+                        nouns="kinds of errors", search=("command", "error_name"), select=True)  # fmt: skip
+    if error is not None:
+        told = error["error_name"] or str(error["error_code"])
+        view.go("exchanges", **exchange_filters(protocol_of=MONGO.name, operation=error["command"], error=told))
     st.subheader("Commands", anchor=False)
     _command_table(view, "select * from mongo_commands")
 
@@ -125,11 +124,23 @@ def show_cursors(view: View) -> None:
     """Cursors and transactions over all connections."""
     heading("MongoDB cursors and transactions")
     st.subheader("Cursors that outlived their first batch", anchor=False)
-    paged_table(view.source, "cursors", CURSORS, _CURSORS, order="ts", noun="cursor",
-                search=("collection", "ended", "client_address", "app_name"))  # fmt: skip
+    cursor = paged_table(view.source, "cursors", CURSORS, _CURSORS, order="ts", noun="cursor", select=True,
+                         search=("collection", "ended", "client_address", "app_name"))  # fmt: skip
+    if cursor is not None:
+        _to_exchanges(view, cursor)
     st.subheader("Transactions", anchor=False)
-    paged_table(view.source, "transactions", TRANSACTIONS, _TRANSACTIONS, order="ts", noun="transaction",
-                search=("outcome", "client_address", "app_name"))  # fmt: skip
+    transaction = paged_table(view.source, "transactions", TRANSACTIONS, _TRANSACTIONS, order="ts", select=True,
+                              noun="transaction", search=("outcome", "client_address", "app_name"))  # fmt: skip
+    if transaction is not None:
+        _to_exchanges(view, transaction)
+    line("A row opens the commands of that client on its collection.", "quiet")
+
+
+def _to_exchanges(view: View, row: Mapping[str, Any]) -> None:
+    """The exchanges of the row's client, about its collection where it has one."""
+    place = ".".join(str(row[name]) for name in ("database", "collection") if row.get(name))
+    client = f"@{row['client_address']}" if row["client_address"] else None
+    view.go("exchanges", **exchange_filters(protocol_of=MONGO.name, client=client, named=place or None))
 
 
 def show_drivers(view: View) -> None:

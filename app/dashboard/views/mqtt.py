@@ -17,6 +17,7 @@ from app.dashboard.page_entry import protocol_page
 from app.dashboard.state import View
 from app.dashboard.tables import paged_table
 from app.dashboard.text import empty, heading, line, small_table
+from app.dashboard.views.exchange_filters import client_text
 from app.dashboard.views.message import flow_link, show_exchange
 from dissectors.mqtt.dissector import MQTT
 from reports.formats.values import ms_text
@@ -117,8 +118,10 @@ def show_clients(view: View) -> None:
         line(f"The {LANES} clients of {clients:,} whose connections ended worst, and most often.", "quiet")
     _ends(lanes)
     st.subheader("Clients", anchor=False)
-    paged_table(view.source, "clients", CLIENTS.query, CLIENTS.on_page, order="-connections", noun="client",
-                search=("client_id", "client_address", "user_names"))  # fmt: skip
+    client = paged_table(view.source, "clients", CLIENTS.query, CLIENTS.on_page, order="-connections", noun="client",
+                         search=("client_id", "client_address", "user_names"), select=True)  # fmt: skip
+    if client is not None:
+        view.go("clients", who=client_text(client))
     st.subheader("Connections", anchor=False)
     query = "select * from mqtt_connections"
     chosen = paged_table(view.source, "connections", query, _CONNECTIONS, order="ts", noun="connection", select=True,
@@ -205,12 +208,20 @@ def show_deliveries(view: View) -> None:
     paged_table(source, "filters", DELIVERIES.query, DELIVERIES.on_page, order="-missing", noun="subscription",
                 search=("topic_filter",))  # fmt: skip
     unfinished, missing = st.tabs(["Handshakes not complete", "Not delivered"])
+    marked = state.value("message")
     with unfinished:
-        paged_table(source, "unfinished", UNFINISHED, _UNFINISHED, order="ts", noun="message",
-                    search=("topic", "client_id"))  # fmt: skip
+        open_ = paged_table(source, "unfinished", UNFINISHED, _UNFINISHED, order="ts", noun="message", select=True,
+                            search=("topic", "client_id"), keep=("message_id",), marked=marked)  # fmt: skip
     with missing:
-        paged_table(source, "missing", MISSING, _MISSING, order="ts", noun="message",
-                    search=("topic", "client_id", "subscriber_client_id"))  # fmt: skip
+        lost = paged_table(source, "missing", MISSING, _MISSING, order="ts", noun="message", select=True,
+                           search=("topic", "client_id", "subscriber_client_id"), keep=("message_id",),
+                           marked=marked)  # fmt: skip
+    ids = [row["message_id"] for row in (open_, lost) if row is not None]
+    wanted = state.kept("message", next((one for one in ids if one != marked), None))
+    if wanted:
+        show_exchange(source.opened, wanted, "delivery")
+    else:
+        line("Choose a row to see the message with its bytes.", "quiet")
 
 
 def _handshake(row: dict[str, Any]) -> tuple[Any, ...]:

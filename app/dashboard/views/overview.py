@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from functools import partial
+from pathlib import PurePath
+
 import streamlit as st
 
+from analyser.archive.dataset.place import is_dataset
 from analyser.words import count
 from app.dashboard import state
 from app.dashboard.charts.theme import dense, show_chart
@@ -11,11 +15,13 @@ from app.dashboard.charts.traffic import BRUSH, exchange_rate, trouble
 from app.dashboard.command_line import command_line
 from app.dashboard.known import known, outside
 from app.dashboard.offers import without_folder
+from app.dashboard.opened import Selected
 from app.dashboard.state import View
 from app.dashboard.tables import paged_table
 from app.dashboard.text import card, empty, facts, heading, line
 from app.dashboard.views.exchange_filters import client_text, exchange_filters
 from app.dashboard.views.findings import finding_cards
+from reports.formats.html import render
 from reports.formats.words import size, span
 from reports.questions.apis import CLIENTS_BY_ERRORS
 from reports.questions.columns import Column
@@ -23,7 +29,7 @@ from reports.questions.quality import Quality, quality
 from reports.questions.timelines import domain_ms, exchanges_over_time, selected_span_ns, width_of
 from reports.questions.traffic import PEERS
 from reports.sections.capture import missing
-from reports.sections.contents import nothing_known
+from reports.sections.contents import nothing_known, report
 from reports.sections.unjudged import unjudged_lines, unjudged_sentence
 
 _CAUSES_SHOWN = 4
@@ -73,10 +79,27 @@ def show(view: View) -> None:
         again = command_line(view.source.opened, "dashboard", "--decode-as", "PORT=PROTOCOL")
         card("Nothing known in here", nothing_known(whole, view.source.options), "warning", foot=again)
     _errors(view)
+    _report(view)
     st.subheader("Who talks to whom", anchor=False)
     paged_table(
         view.source, "peers", PEERS, _PEERS, order="-packets", noun="pair", search=("client_address", "server_address")
     )
+
+
+def _report(view: View) -> None:
+    """The report of the whole capture, as `wirewitness analyse --format html` writes it."""
+    source = view.source.everything()
+    st.download_button(
+        "Save the HTML report", partial(html_report, source), file_name="report.html", mime="text/html",
+        on_click="ignore", key="report", icon=":material/description:",
+    )  # fmt: skip
+
+
+def html_report(source: Selected) -> bytes:
+    """The page, of the whole capture."""
+    title = f"wirewitness: {', '.join(PurePath(path).name for path in source.opened.paths[:1]) or 'live capture'}"
+    sections = report(source, of_dataset=is_dataset(source.opened.folder))
+    return render(sections, title).encode("utf-8", "backslashreplace")
 
 
 def _selected(view: View, seen: Quality) -> None:

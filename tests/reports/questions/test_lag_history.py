@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from analyser.options import ReadOptions
+from reports.questions import lag_history
 from reports.questions.commits import commits, committers, owners
 from reports.questions.lag_history import lag_over_time
 from tests.analyser.detectors.scenarios.build import at, commit
@@ -184,3 +185,20 @@ def test_a_commit_before_any_end_of_the_log_has_no_lag() -> None:
     told = {"kafka_offset_commits": random_rows(0)["kafka_offset_commits"]}
     found = lag_over_time(RowsAnalysis(told), "c", "g", WIDTH_NS)
     assert {row["lag"] for row in found} == {None}
+
+
+def test_of_very_many_steps_the_bounds_hold_what_following_them_gives(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A log that grows, a writer that follows it, and from the middle on one that writes an old offset back."""
+    ends = [fetch(0.3 * n, 10 + n) for n in range(300)]
+    follows = [commit(0.3 * n + 0.1, 10 + n, "m1") for n in range(300)]
+    stale = [commit(0.7 * n + 50.2, 30, "m2") for n in range(40)]
+    tables = {"kafka_fetch_partitions": ends, "kafka_offset_commits": [*follows, *stale]}
+    exact = [row for row in lags(tables) if row["lag"] is not None]
+    monkeypatch.setattr(lag_history, "EXACT_STEPS", 10)
+    wide = {row["t"]: row for row in lags(tables)}
+    assert len(exact) > 8
+    for row in exact:
+        bounds = wide[row["t"]]
+        assert bounds["lag"] == row["lag"]
+        assert row["most"] <= bounds["most"] <= row["most"] + 10
+        assert bounds["least"] <= row["least"]
