@@ -5,8 +5,8 @@ the answers that tell it; both hold until the next step (`analyser/context/kafka
 tells the least and the most lag that stood in it, so two writers that take turns within a bin are seen. How things
 stood before the time range counts: a partition that is quiet in it has a lag all the same.
 
-Of very many steps each quarter of a bin has bounds: the lowest offset that stood in it against the furthest log end, the
-highest one against the log end that it began with.
+Of very many steps each quarter of a bin has bounds: the lowest offset that stood in it against the furthest log end,
+the highest one against the log end that it began with.
 """
 
 from __future__ import annotations

@@ -202,6 +202,70 @@ def test_read_a_request_and_its_answer(somebody: Person) -> None:
     assert somebody.page.get_by_text("correlation_id").count() >= 2
 
 
+def test_the_bytes_of_one_stale_commit(somebody: Person) -> None:
+    somebody.go(STALE)
+    somebody.click(DETAILS)
+    somebody.clicks = 0
+    somebody.press_at(somebody.tables().first, 300, 30 + 15)
+    assert somebody.clicks <= 2
+    assert somebody.page.get_by_text("correlation_id").count() >= 2
+    assert somebody.page.get_by_text("OffsetCommit v7 request").count() == 1
+
+
+def test_all_errors_of_a_client(somebody: Person) -> None:
+    somebody.go(STALE)
+    somebody.press_at(somebody.tables().first, 100, 30 + 15)
+    assert somebody.clicks <= 2
+    assert "/exchanges?" in somebody.page.url
+    assert "status=error" in somebody.page.url
+    assert "client=labels-a" in somebody.page.url
+    assert "status error" in somebody.reads()
+
+
+def test_the_worst_group_is_first(somebody: Person) -> None:
+    somebody.go(STALE)
+    somebody.click("Groups")
+    assert somebody.clicks <= 1
+    assert somebody.page.locator("h2").nth(1).inner_text() == "payments-ledger"
+
+
+def test_go_to_a_packet(somebody: Person) -> None:
+    somebody.go("/findings?capture=kafka_stale_commit")
+    box = somebody.page.get_by_label("Go to packet")
+    somebody.click(box)
+    box.fill("7401")
+    box.press("Enter")
+    somebody.page.wait_for_url("**/exchanges?*")
+    somebody.settle()
+    assert somebody.clicks <= 1
+    assert somebody.page.get_by_text("7401 of kafka_stale_commit.pcapng").count() == 1
+
+
+def test_who_loops_is_seen_from_the_lanes(somebody: Person) -> None:
+    somebody.go("/?capture=mqtt_takeover_loop")
+    somebody.click("Clients")
+    assert somebody.clicks <= 1
+    assert "meter-17: taken over 13 times, by 10.77.0.11 and 10.77.0.12." in somebody.reads()
+
+
+def test_lag_in_messages_and_in_time(somebody: Person) -> None:
+    somebody.go(STALE)
+    somebody.click("Groups")
+    assert "How far behind" in somebody.reads()
+    somebody.click(somebody.page.get_by_role("radio", name="Time").or_(somebody.page.get_by_text("Time", exact=True)))
+    assert somebody.clicks <= 2
+    assert "How long the record at the stored offset had been in the log" in somebody.reads()
+
+
+def test_a_press_on_a_head_orders_all_rows(somebody: Person) -> None:
+    """3,324 exchanges, of which the browser has 100; the list begins upwards."""
+    somebody.go("/exchanges?capture=kafka_stale_commit")
+    for wanted in ("exchanges.by=-ts", "exchanges.by=ts"):
+        grid = somebody.tables().first
+        somebody.press_at(grid, 60, 15)
+        assert wanted in somebody.page.url
+
+
 def upload(one: Person, path: Path) -> None:
     one.page.locator("input[type=file]").set_input_files(path)
     one.settle(2.0)

@@ -8,7 +8,7 @@ from app.dashboard.charts.bars import Rows, time_bars
 from app.dashboard.charts.theme import BAD, PALETTE, QUIET, AnyChart, Domain, clock, frame, time_x
 from reports.questions.mqtt_rows import ENDS
 
-_END_COLOURS = dict(zip(ENDS, (BAD, "#8e6bbf", "#d98e04", "#4fb0e5", "#1d9a74", QUIET), strict=True))
+END_COLOURS = dict(zip(ENDS, (BAD, "#8e6bbf", "#d98e04", "#4fb0e5", "#1d9a74", QUIET), strict=True))
 _LANE_PX, _FRAME_PX = 20, 104
 
 
@@ -23,7 +23,7 @@ def connection_lanes(rows: Rows, domain: Domain | None = None) -> AnyChart:
     # Height of the whole chart: a lane stays as high, and legend and axis have their room, with one client as with all.
     base = alt.Chart(data, height=_LANE_PX * len(lanes) + _FRAME_PX)
     colour = alt.Color(
-        "ending:N", scale=alt.Scale(domain=present, range=[_END_COLOURS[name] for name in present]),
+        "ending:N", scale=alt.Scale(domain=present, range=[END_COLOURS[name] for name in present]),
         legend=alt.Legend(title=None, orient="top"),
     )  # fmt: skip
     lane = alt.Y("client:N", sort=lanes, title=None, axis=alt.Axis(labelLimit=220, labelOverlap=False))

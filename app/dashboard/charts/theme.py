@@ -1,7 +1,7 @@
 """Colours, time axes and sizes that all charts share.
 
-Categorical colours follow Okabe and Ito's set, which people with any colour vision tell apart, made a little lighter or
-darker so that each stands out on a white and on a dark page. Where there are more kinds than colours, shapes differ.
+Categorical colours differ also for people with one of the common colour vision deficiencies (a test simulates them),
+and stand out on a white and on a dark page. Where there are more kinds than colours, shapes differ.
 """
 
 from __future__ import annotations
@@ -17,11 +17,12 @@ import streamlit as st
 
 from dissectors.registry import OPTIONAL, PROTOCOLS
 
-PALETTE = ("#2f7fc1", "#e07b00", "#1d9a74", "#c9599b", "#8e6bbf", "#b59a00", "#4fb0e5", "#c8463c", "#7a8a99", "#9a6a3f")
+PALETTE = ("#2f7fc1", "#e07b00", "#1d9a74", "#774411", "#aabbdd", "#ccbb77", "#665577", "#00bbff", "#ff99aa", "#335544")
 SHAPES = ("circle", "square", "triangle-up", "diamond", "cross", "triangle-down")
-# Protocols have their own colours, of this palette or not.
+# Those that a capture holds together have colours that differ for everybody; optional ones bring their own.
 PROTOCOL = {
-    **{name: dissector.colour for name, dissector in {**PROTOCOLS, **OPTIONAL}.items()},
+    **dict(zip(PROTOCOLS, PALETTE, strict=False)),
+    **{name: dissector.colour for name, dissector in OPTIONAL.items()},
     "not identified": "#7a8a99",
 }
 BAD, QUIET = "#d64545", "#8a94a0"
