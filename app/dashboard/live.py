@@ -115,13 +115,12 @@ def show_start() -> Offer | None:
     """Choose an interface and start; the offer of what was started."""
     st.subheader("Live", anchor=False)
     names = [name for _, name in socket.if_nameindex()]
-    one, two, three = st.columns([3, 3, 2], vertical_alignment="bottom")
+    one, two = st.columns(2)
     with one:
         interface = st.selectbox("Interface", names, key="ww_interface")
     with two:
         ports = st.text_input("TCP ports", key="ww_ports", placeholder="all, or 9092,1883")
-    with three:
-        started = st.button("Start", key="ww_start", width="stretch", icon=":material/play_arrow:")
+    started = st.button("Start", key="ww_start", icon=":material/play_arrow:")
     if not started or not interface:
         return None
     wanted = [port.strip() for port in (ports or "").split(",") if port.strip()]
