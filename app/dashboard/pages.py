@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from app.dashboard.page_entry import PageEntry
-from app.dashboard.views import clients, connections, exchanges, findings, kafka, mongo, mqtt, overview
+from app.dashboard.views import clients, compare, connections, exchanges, findings, kafka, mongo, mqtt, overview
 
 PAGES = (
     PageEntry("overview", "Capture", "Overview", ":material/monitoring:", overview.show),
     PageEntry("findings", "Capture", "Findings", ":material/flag:", findings.show),
+    PageEntry("compare", "Capture", "Before and after", ":material/compare_arrows:", compare.show),
     *(page for protocol in (kafka, mqtt, mongo) for page in protocol.PAGES),
     PageEntry("exchanges", "Traffic", "Exchanges", ":material/list:", exchanges.show),
     PageEntry("clients", "Traffic", "Clients", ":material/devices:", clients.show),

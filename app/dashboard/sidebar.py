@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import UTC, datetime
 from itertools import groupby
 
 import streamlit as st
@@ -15,9 +14,9 @@ from app.dashboard.live import live_folder
 from app.dashboard.offers import Offer
 from app.dashboard.opened import Opened
 from app.dashboard.page_entry import PageEntry
+from app.dashboard.sidebar_times import moment_ns, moment_words
 from app.dashboard.text import html, line, show
 from app.dashboard.views.exchange_filters import exchange_filters
-from reports.formats.values import time_text
 from reports.formats.words import size, span
 from reports.questions.exchange_rows import packet_messages
 
@@ -151,26 +150,6 @@ def _slid(first: int, last: int) -> None:
         high = whole
     state.put("from", str(first + round(low * 1e9)) if low > 0 else None)
     state.put("to", str(first + round(high * 1e9)) if high < whole else None)
-
-
-def moment_words(at_ns: int, with_day: bool) -> str:
-    """A time in UTC to the ms, as `moment_ns` reads it."""
-    text = time_text(at_ns)[:23]
-    return text if with_day else text[11:]
-
-
-def moment_ns(text: str, day_of_ns: int) -> int | None:
-    """Unix ns of a time in UTC that somebody wrote, without a day on the day of `day_of_ns`; None: it is no time."""
-    words = text.strip().removesuffix("Z").replace(" ", "T")
-    if "T" not in words:
-        words = f"{time_text(day_of_ns)[:10]}T{words}"
-    whole, _, fraction = words.partition(".")
-    try:
-        at = datetime.fromisoformat(whole).replace(tzinfo=UTC)
-        rest = int(f"{fraction:0<9}"[:9]) if fraction else 0
-    except ValueError:
-        return None
-    return int(at.timestamp()) * 1_000_000_000 + rest
 
 
 def _choose(begin: int, end: int, span_ns: tuple[int, int]) -> None:

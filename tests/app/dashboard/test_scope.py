@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from app.dashboard.opened import Opened
-from app.dashboard.sidebar import moment_words
+from app.dashboard.sidebar_times import moment_words
 from tests.app.dashboard.opening import kept, opened, sample, shown
 
 NAME = "mqtt_takeover_loop"

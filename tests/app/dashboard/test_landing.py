@@ -1,0 +1,35 @@
+"""What is said while a capture is analysed, and the report that can be saved once it is."""
+
+from __future__ import annotations
+
+import pytest
+
+from analyser.options import ReadOptions
+from app.dashboard.landing import progress_words
+from app.dashboard.opened import Opened, Selected
+from app.dashboard.views.overview import html_report
+from tests.app.dashboard.opening import kept, sample
+
+
+@pytest.mark.parametrize(
+    ("share", "passed_s", "words"),
+    [
+        (None, 60, "2.0 MB"),
+        (0.0, 60, "2.0 MB"),
+        (0.4, 1, "2.0 MB"),
+        (0.4, 12, "2.0 MB, 40% after 12 s, about 18 s left"),
+        (1.0, 12, "2.0 MB, 100% after 12 s, about 0 s left"),
+    ],
+)
+def test_the_time_that_is_left_is_told_once_it_is_known(share: float | None, passed_s: float, words: str) -> None:
+    assert progress_words(2_000_000, share, passed_s) == words
+
+
+def test_the_report_is_that_of_the_whole_capture(
+    tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
+    page = html_report(Selected(Opened.kept(kept(sample("mqtt_takeover_loop"))), ReadOptions())).decode()
+    assert page.startswith("<!doctype html>") or page.startswith("<!DOCTYPE html>")
+    assert "MQT102" in page
+    assert "<title>wirewitness: mqtt_takeover_loop.pcapng</title>" in page
