@@ -25,8 +25,10 @@ _ERRORS = """
            coalesce(error_name, error_code::varchar, 'not told') as error, count(*) as exchanges
     from exchanges where status = 'error' group by all"""
 _CLIENTS = """
-    select protocol, client_id, client_address, string_agg(distinct version, ', ' order by version) as versions
-    from exchanges where operation is not null group by all"""
+    select protocol, client_id, client_address, coalesce(operation, 'not decoded') as operation,
+           string_agg(distinct version, ', ' order by version) as versions
+    from exchanges group by all"""
+_THERE, _AWAY = "there", "not there"
 # What is that rare is no difference of latency or rate.
 _FEW = 5
 
@@ -61,14 +63,36 @@ def errors_between(a: Source, b: Source) -> list[dict[str, Any]]:
 
 
 def clients_between(a: Source, b: Source) -> list[dict[str, Any]]:
-    """protocol, client_id, client_address, versions of both, of clients that came, went or speak other versions."""
-    found = _pairs(a, b, _CLIENTS, ("protocol", "client_id", "client_address"))
-    return [
-        {"protocol": key[0], "client_id": key[1], "client_address": key[2], "versions_a": left.get("versions"),
-         "versions_b": right.get("versions")}
-        for key, (left, right) in sorted(found.items(), key=lambda one: tuple(str(part) for part in one[0]))
-        if left.get("versions") != right.get("versions")
-    ]  # fmt: skip
+    """protocol, client_id, client_address, before, after of clients that came, went or ask for another version.
+
+    before, after: whether it is there, or the operations that both sides have with the versions that differ.
+    """
+    left, right = _operations_of_clients(a), _operations_of_clients(b)
+    made = []
+    for key in sorted({*left, *right}, key=lambda one: tuple(str(part) for part in one)):
+        old, new = left.get(key), right.get(key)
+        if old is None or new is None:
+            told = (_AWAY if old is None else _THERE, _AWAY if new is None else _THERE)
+        else:
+            differ = [name for name in old if name in new and old[name] != new[name]]
+            told = (_listed(old, differ), _listed(new, differ))
+        if told[0]:
+            made.append({"protocol": key[0], "client_id": key[1], "client_address": key[2], "before": told[0],
+                         "after": told[1]})  # fmt: skip
+    return made
+
+
+def _operations_of_clients(source: Source) -> dict[tuple[Any, ...], dict[str, str]]:
+    """Versions by operation of each client."""
+    found: dict[tuple[Any, ...], dict[str, str]] = {}
+    for row in rows(source, _CLIENTS):
+        key = row["protocol"], row["client_id"], row["client_address"]
+        found.setdefault(key, {})[row["operation"]] = row["versions"] or ""
+    return found
+
+
+def _listed(versions: Mapping[str, str], names: Sequence[str]) -> str:
+    return "; ".join(f"{name} {versions[name]}".rstrip() for name in sorted(names))
 
 
 def findings_between(a: Source, b: Source) -> list[dict[str, Any]]:

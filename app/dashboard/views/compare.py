@@ -51,8 +51,8 @@ _CLIENTS = (
     Column("protocol", "Protocol", "text", 68),
     Column("client_id", "Client"),
     Column("client_address", "Address"),
-    Column("versions_a", "Versions before"),
-    Column("versions_b", "Versions after"),
+    Column("before", "Before", "text", "medium"),
+    Column("after", "After", "text", "medium"),
 )
 
 

@@ -52,8 +52,8 @@ def test_errors_of_one_side_come_first() -> None:
 
 
 def test_only_clients_that_differ_are_listed() -> None:
-    assert [(row["client_id"], row["versions_a"], row["versions_b"]) for row in clients_between(*sides())] == [
-        ("reader", "12", "13")]  # fmt: skip
+    assert [(row["client_id"], row["before"], row["after"]) for row in clients_between(*sides())] == [
+        ("reader", "Fetch 12", "Fetch 13")]  # fmt: skip
 
 
 def test_findings_count_where_they_lie() -> None:
@@ -65,3 +65,10 @@ def test_nothing_differs_from_itself() -> None:
     whole = RowsAnalysis(tables())
     assert {row["changed"] for row in operations_between(whole, whole)} == {1.0}
     assert clients_between(whole, whole) == []
+
+
+def test_a_client_that_came_is_listed() -> None:
+    early = RowsAnalysis({"exchanges": [exchange(1, "old")]})
+    late = RowsAnalysis({"exchanges": [exchange(1, "old"), exchange(2, "new")]})
+    assert [(row["client_id"], row["before"], row["after"]) for row in clients_between(early, late)] == [
+        ("new", "not there", "there")]  # fmt: skip
