@@ -16,6 +16,7 @@ from pyarrow import feather
 
 from analyser.archive.dataset.kept import check_files, kept_table
 from analyser.archive.dataset.place import MANIFEST, DatasetError
+from analyser.rows.timeorder import FLOW
 from tests.app.program import run
 from tests.conftest import SAMPLES
 from tests.support.packets import pcap
@@ -77,6 +78,29 @@ def other_columns(name: str) -> Callable[[Path], None]:
     return changed
 
 
+def same_names(name: str) -> Callable[[Path], None]:
+    """Every column holds text, or lacks its values."""
+
+    def changed(place: Path) -> None:
+        for path in files(place, name):
+            table = feather.read_table(path)
+            columns = [column.cast(pa.string()) for column in table.columns]
+            feather.write_feather(pa.table(columns, table.schema.names), str(path))
+
+    return changed
+
+
+def nobodys_rows(name: str) -> Callable[[Path], None]:
+    def changed(place: Path) -> None:
+        for path in files(place, name):
+            table = feather.read_table(path)
+            at = table.schema.get_field_index(FLOW)
+            nothing = pa.nulls(table.num_rows, pa.int64())
+            feather.write_feather(table.set_column(at, table.schema.field(at), nothing), str(path))
+
+    return changed
+
+
 def bytes_of(name: str, held: bytes) -> Callable[[Path], None]:
     def changed(place: Path) -> None:
         for path in files(place, name):
@@ -112,6 +136,10 @@ HOSTILE = {
     "huge numbers": state_values(lambda text: text.replace("0", str(10**30)) if '"object"' not in text else text),
     "a state of other columns": other_columns("state.arrow"),
     "flows of other columns": other_columns("flows.arrow"),
+    "flows of the same names": same_names("flows.arrow"),
+    "flows without a key": nobodys_rows("flows.arrow"),
+    "what brokers told, as other columns": other_columns("told-kafka_brokers.arrow"),
+    "what brokers told, as text": same_names("told-kafka_brokers.arrow"),
     "no Arrow": bytes_of("flows.arrow", b"ARROW1\0\0" + b"\xff" * 4000 + b"ARROW1"),
     "no state": gone,
     "a million shares": settings(shares=1_000_000),

@@ -17,6 +17,7 @@ from pyarrow import feather
 from analyser.archive.dataset.manifest import ANEW
 from analyser.archive.dataset.place import DatasetError
 from analyser.faults import FAULTS, RAISE, caught, described
+from analyser.rows.timeorder import FLOW
 
 
 def check_files(root: Path, folder: Path | None, parts: Sequence[str]) -> None:
@@ -36,8 +37,9 @@ def check_files(root: Path, folder: Path | None, parts: Sequence[str]) -> None:
         raise DatasetError(f"{root} holds links in a circle: {ANEW}.") from error
 
 
-def kept_table(path: Path) -> pa.Table:
-    """The table of a state. DatasetError for a file that is none or not there; OSError of the disk."""
+def kept_table(path: Path, expected: pa.Schema | None = None) -> pa.Table:
+    """The table of a state. DatasetError for a file that is none, not there, or has other columns than `expected`, or
+    rows that belong to no flow where there is a column of flows; OSError of the disk."""
     try:
         with open(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
             if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
@@ -46,6 +48,12 @@ def kept_table(path: Path) -> pa.Table:
         table.validate(full=True)
     except (pa.ArrowException, OSError, ValueError) as error:
         raise DatasetError(f"{path} is no state of a dataset ({type(error).__name__}): {ANEW}.") from error
+    if expected is not None and [*zip(table.schema.names, table.schema.types, strict=True)] != [
+        *zip(expected.names, expected.types, strict=True)
+    ]:
+        raise DatasetError(f"{path} is no state of a dataset (it has other columns): {ANEW}.")
+    if FLOW in table.schema.names and table.column(FLOW).null_count:
+        raise DatasetError(f"{path} is no state of a dataset (rows without a connection): {ANEW}.")
     return table
 
 

@@ -7,6 +7,7 @@ came before the end are settled: further packets add to them. Those that ending 
 
 from __future__ import annotations
 
+import os
 import pickle
 import uuid
 from collections.abc import Iterable, Iterator, Mapping
@@ -111,7 +112,9 @@ def decode_share(job: DecodeJob, share: int, chunks: Iterable[Chunk]) -> Path:
     feather.write_feather(flows, str(folder / FLOWS_FILE), compression="zstd")
     previous = None if job.previous is None else job.previous / share_name(share)
     for name in NAMED_BY:
-        _write_told(name, flows, settled.get(name), still_open.get(name), folder, previous)
+        raw = decoded.store.tables.get(name)
+        kept = None if previous is None or raw is None else _told_before(previous / told_file(name), name, raw.schema)
+        _write_told(name, flows, kept, (settled.get(name), still_open.get(name)), folder)
     (folder / RESULT_FILE).write_bytes(pickle.dumps(ShareFolder(share, settled, still_open, ranges)))
     return folder
 
@@ -135,18 +138,23 @@ def _resume(path: Path, pipeline: Pipeline, decoder: ShareDecoder) -> None:
     pipeline.resume(suspended)
 
 
+def _told_before(path: Path, table: str, raw: pa.Schema) -> pa.Table | None:
+    """What the rows of the runs before tell; None where they had none."""
+    names = _telling(table, raw)
+    return kept_table(path, pa.schema([raw.field(name) for name in names])) if os.path.lexists(path) else None
+
+
+def _telling(table: str, raw: pa.Schema) -> list[str]:
+    """The columns of raw rows that tell something, and FLOW."""
+    return [name for name in (*NAMED_BY[table], FLOW) if name in raw.names]
+
+
 def _write_told(
-    table: str,
-    flows: pa.Table,
-    settled: HandedOver | None,
-    still_open: HandedOver | None,
-    folder: Path,
-    previous: Path | None,
+    table: str, flows: pa.Table, told: pa.Table | None, rows: tuple[HandedOver | None, HandedOver | None], folder: Path
 ) -> None:
     """What the rows of all runs tell, without connections that were seen before; and beside it, for the next run, what
-    the settled ones do."""
-    kept = previous / told_file(table) if previous is not None else None
-    told = kept_table(kept) if kept is not None and kept.exists() else None
+    the settled ones do. told: of the runs before. rows: settled, still open."""
+    settled, still_open = rows
     told = _different(table, told, settled)
     if told is not None:
         feather.write_feather(told, str(folder / told_file(table)), compression="zstd")
@@ -154,8 +162,8 @@ def _write_told(
     if told is None:
         return
     known = Lookups(flows, pa.nulls(flows.num_rows, pa.string()), {}, [], {})
-    rows = told.filter(pc.invert(pc.is_in(told.column(FLOW), duplicate_flows(flows)))).combine_chunks()
-    found = [finish_batch(table, batch, known, NAMED_BY[table]) for batch in rows.to_batches()]
+    known_once = told.filter(pc.invert(pc.is_in(told.column(FLOW), duplicate_flows(flows)))).combine_chunks()
+    found = [finish_batch(table, batch, known, NAMED_BY[table]) for batch in known_once.to_batches()]
     if found:
         different = pa.Table.from_batches(found).group_by(list(NAMED_BY[table])).aggregate([])
         pq.write_table(different, folder / f"{table}.parquet")
@@ -164,7 +172,7 @@ def _write_told(
 def _different(table: str, told: pa.Table | None, rows: HandedOver | None) -> pa.Table | None:
     """The different raw rows of what was told before and these, in the columns that tell something."""
     for batch in () if rows is None else batches_of(rows):
-        names = [name for name in (*NAMED_BY[table], FLOW) if name in batch.schema.names]
+        names = _telling(table, batch.schema)
         more = pa.Table.from_batches([batch.select(names)])
         told = (more if told is None else pa.concat_tables([told, more])).group_by(names).aggregate([])
     return told

@@ -111,7 +111,10 @@ def _last(change: Change, summary: HourSummary) -> tuple[Path | None, Mapping[st
     if not rows.is_file() or not told.is_file():
         return None, {}
     known = json.loads(told.read_text())
-    return (rows.resolve(), known["parts"]) if known["query"] == _digest(summary.query) else (None, {})
+    parts = known.get("parts") if isinstance(known, dict) and known.get("query") == _digest(summary.query) else None
+    if not isinstance(parts, dict) or not all(isinstance(one, str) for one in parts.values()):
+        return None, {}
+    return rows.resolve(), parts
 
 
 def _stamps(parts: Mapping[Hour, Sequence[Part]]) -> dict[str, str]:

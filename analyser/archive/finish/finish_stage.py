@@ -131,7 +131,7 @@ def _finish_flows(known: _Known, share: int, settled: str, still_open: str) -> l
     feather.write_feather(facts, str(own / FLOWS_FILE), compression="zstd")
     new = over
     if job.previous is not None:
-        before = kept_table(job.previous / share_name(share) / FLOWS_FILE)
+        before = kept_table(job.previous / share_name(share) / FLOWS_FILE, facts.schema)
         feather.write_feather(changed_facts(facts, before), str(job.folders[share] / CHANGED_FILE))
         written = before.filter(before.column(SETTLED)).column(FLOW)
         new = pc.and_not(over, pc.is_in(flows.column(FLOW), written.combine_chunks()))
