@@ -179,8 +179,10 @@ class FlowDecoder:
             self._listener = self._inside = None
 
     def _end(self, flow: Flow, fault: Fault, out: Sink) -> None:
-        """Nothing of the flow is decoded any more."""
+        """Nothing of the flow is decoded any more, but what its conversation left for later."""
         self._over = True
+        if self._listener is not None:
+            self._listener.settle(out)
         self._undecided = self._listener = self._inside = None
         self._tell_fault(flow, fault, out)
 

@@ -145,14 +145,16 @@ class Listener:
             self._guarded(self._conversation.let_go, out)
 
     def settle(self, out: Sink) -> None:
-        """Decode frames that the conversation left for later."""
-        if self.ended is None and _leaves(self._conversation):
+        """Decode frames that the conversation left for later: they came before whatever ended it."""
+        if _leaves(self._conversation):
             self._guarded(self._conversation.settle, out)
 
     def finish(self, out: Sink) -> None:
         """The flow ended."""
         if self.ended is None:
             self._guarded(self._conversation.finish, out)
+        else:
+            self.settle(out)
 
     def _guarded(self, act: Callable[[Sink], None], out: Sink) -> None:
         try:
@@ -161,7 +163,7 @@ class Listener:
             self._end(Fault(0, caught(error)))
 
     def _end(self, fault: Fault) -> None:
-        self.ended = fault
+        self.ended = self.ended or fault
         for cutter, frames in zip(self._cutters, self._frames, strict=True):
             cutter.stop(cutter.end)
             frames.clear()

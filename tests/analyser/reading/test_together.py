@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import struct
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -12,11 +15,15 @@ from analyser.faults import CODE, FAULTS
 from analyser.options import ReadOptions
 from analyser.reading.pipeline import Pipeline
 from analyser.rows.fields import row_fields
-from dissectors.core.model import Row
+from dissectors.core.limits import Limits
+from dissectors.core.model import Frame, Row
+from dissectors.core.protocol import Cut, Dissector, Plausible, Sink
 from dissectors.kafka import conversation as kafka_conversation
 from dissectors.kafka.columns import groups
 from dissectors.kafka.columns import together as together_module
 from dissectors.kafka.columns.groups import Group
+from dissectors.kafka.conversation import KafkaConversation
+from dissectors.kafka.dissector import KAFKA
 from dissectors.registry import dissectors
 from tests.support.replay import replay
 
@@ -25,9 +32,9 @@ TABLES = [table for table in row_fields(KNOWN) if table != "kafka_records"]
 NEVER = 1 << 62
 
 
-def tables(path: Path, wanted: list[str] = TABLES) -> dict[str, pa.Table]:
+def tables(path: Path, wanted: list[str] = TABLES, known: Mapping[str, Dissector] = KNOWN) -> dict[str, pa.Table]:
     """The raw tables of a capture that have rows."""
-    store = Pipeline(KNOWN, wanted, ReadOptions()).run(open_captures([str(path)])).store
+    store = Pipeline(known, wanted, ReadOptions()).run(open_captures([str(path)])).store
     batches = {name: list(table.batches()) for name, table in store.tables.items()}
     return {name: pa.Table.from_batches(found) for name, found in batches.items() if found}
 
@@ -75,3 +82,45 @@ def test_a_fault_in_reading_together_leaves_reading_one_by_one(tmp_path: Path, m
     assert remark["code"] == CODE
     assert "RuntimeError" in remark["text"]
     assert "stranger" not in remark["text"]
+
+
+# The header of a commit that some of the connections send in the middle.
+MARK = struct.pack(">hhi", 8, 8, 40)
+
+
+class BrokenFramer:
+    """A framer with a fault, at the mark."""
+
+    def __init__(self, direction: int, synchronised: bool, limits: Limits) -> None:
+        self._right = KAFKA.framer(direction, synchronised, limits)
+        self.lost = self._right.lost
+
+    @property
+    def synchronised(self) -> bool:
+        return self._right.synchronised
+
+    def feed(self, data: bytes, hints: Sequence[int], plausible: Plausible | None) -> Cut:
+        if MARK in data:
+            raise RuntimeError
+        return self._right.feed(data, hints, plausible)
+
+
+def test_frames_before_a_fault_are_decoded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = going_on(tmp_path / "replay.pcap", "small", 12_000)
+    monkeypatch.setenv(FAULTS, "")
+    broken = {"kafka": replace(KAFKA, framer=BrokenFramer)}
+    whole = tables(path)["exchanges"].num_rows
+    together = tables(path, known=broken)
+    assert 0 < together["exchanges"].num_rows < whole
+    assert CODE in together["expert_infos"]["code"].to_pylist()
+    monkeypatch.setattr(kafka_conversation, "LEAST_FRAMES", NEVER)
+    alone = tables(path, known=broken)
+    assert [name for name in together if not together[name].equals(alone[name])] == []
+    feed = KafkaConversation.feed
+
+    def at_once(self: KafkaConversation, frames: Sequence[Frame], out: Sink) -> None:
+        out.later = None
+        feed(self, frames, out)
+
+    monkeypatch.setattr(KafkaConversation, "feed", at_once)
+    assert [name for name, table in tables(path, known=broken).items() if not table.equals(alone[name])] == []
