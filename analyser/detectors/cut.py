@@ -7,18 +7,17 @@ of nanoseconds. Out: key and frames of one partition after the other. Memory hol
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import cached_property
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import pandas as pd
 import pyarrow as pa
 
 from analyser.detectors.detector import Detector
+from analyser.detectors.frame import Frame, Span, held_rows
 from analyser.detectors.partition_sql import TABLE_TAG, column_of
-from analyser.registry.tables import ARROW_TYPES, PANDAS_TYPES, TABLES
+from analyser.registry.tables import ARROW_TYPES, TABLES
 
 Key = tuple[Any, ...]
 
@@ -28,13 +27,13 @@ def cut(
     detector: Detector,
     most_rows: int,
     too_large: Callable[[Key], None],
-) -> Iterator[tuple[Key, dict[str, pd.DataFrame]]]:
+) -> Iterator[tuple[Key, dict[str, Frame]]]:
     """Key and frames of every partition, in the order of the stream.
 
     most_rows: a partition with more rows is left out, without ever being held, and its key is given to `too_large`.
     """
     key: Key | None = None
-    held: dict[str, list[_RowRange]] = {}
+    held: dict[str, list[Span]] = {}
     rows = 0
     # Made once: where most partitions have rows of few of the tables, making them anew takes longer than the rule.
     without_rows = {table: empty(detector, table) for table in detector.reads}
@@ -54,54 +53,20 @@ def cut(
         yield key, _frames(held, without_rows)
 
 
-class _Rows:
-    """The rows of one table in a batch, with the table's own columns; in pandas once a partition lies in them whole."""
-
-    def __init__(self, batch: pa.RecordBatch) -> None:
-        self.batch = batch
-
-    @cached_property
-    def frame(self) -> pd.DataFrame:
-        return _frame(pa.Table.from_batches([self.batch]))
-
-
-class _RowRange(NamedTuple):
-    """Some rows of them that belong together."""
-
-    rows: _Rows
-    start: int
-    end: int
-
-    def __len__(self) -> int:
-        return self.end - self.start
-
-
-def _frame(rows: pa.Table) -> pd.DataFrame:
-    frame: pd.DataFrame = rows.to_pandas(types_mapper=_PANDAS_OF_ARROW.get)
-    return frame
-
-
-_PANDAS_OF_ARROW: dict[pa.DataType, Any] = {
-    pa.string(): pd.StringDtype("pyarrow"),
-    pa.int64(): pd.Int64Dtype(),
-    pa.bool_(): pd.BooleanDtype(),
-}
-
-
-def _pieces(batch: pa.RecordBatch, detector: Detector) -> Iterator[tuple[Key, str, _RowRange]]:
+def _pieces(batch: pa.RecordBatch, detector: Detector) -> Iterator[tuple[Key, str, Span]]:
     """(key, table, rows) of every run of rows with one key and table.
 
     A table's rows are put together once for the whole batch: columns of the other tables, all null, cost nothing more.
     """
     tags = batch.column(TABLE_TAG).to_numpy(zero_copy_only=False)
     rows_of = {table: np.flatnonzero(tags == table) for table in detector.reads}
-    own = {table: _Rows(_own_rows(batch, rows, table, detector)) for table, rows in rows_of.items() if len(rows)}
+    own = {table: held_rows(_own_rows(batch, rows, table, detector)) for table, rows in rows_of.items() if len(rows)}
     starts = _run_starts(batch, [*detector.partition_by, TABLE_TAG])
     columns = [batch.column(name).take(pa.array(starts)).to_pylist() for name in detector.partition_by]
     for number, (start, end) in enumerate(pairwise([*starts, batch.num_rows])):
         table = str(tags[start])
         first, last = np.searchsorted(rows_of[table], (start, end)).tolist()
-        yield tuple(column[number] for column in columns), table, _RowRange(own[table], first, last)
+        yield tuple(column[number] for column in columns), table, Span(own[table], first, last)
 
 
 def _own_rows(batch: pa.RecordBatch, rows: npt.NDArray[np.intp], table: str, detector: Detector) -> pa.RecordBatch:
@@ -127,28 +92,18 @@ def _run_starts(batch: pa.RecordBatch, names: Sequence[str]) -> list[int]:
     return np.flatnonzero(changed).tolist()
 
 
-def _frames(held: dict[str, list[_RowRange]], without_rows: Mapping[str, pd.DataFrame]) -> dict[str, pd.DataFrame]:
-    """One frame per table, the pieces of each put together; tables without rows have the one of `without_rows`.
+def _frames(held: dict[str, list[Span]], without_rows: Mapping[str, Frame]) -> dict[str, Frame]:
+    """One frame per table; tables without rows have the one of `without_rows`.
 
     The pieces are let go: a large partition lies in memory once while it is looked at.
     """
-    frames: dict[str, pd.DataFrame] = {}
-    for table, nothing in without_rows.items():
-        pieces = held.pop(table, None)
-        if not pieces:
-            frames[table] = nothing
-            continue
-        if len(pieces) == 1:
-            rows, start, end = pieces[0]
-            frame = rows.frame.iloc[start:end]
-        else:
-            frame = _frame(pa.Table.from_batches([rows.batch.slice(start, end - start) for rows, start, end in pieces]))
-        frame.index = pd.RangeIndex(len(frame))
-        frames[table] = frame
-    return frames
+    return {
+        table: Frame(nothing.schema, held.pop(table)) if table in held else nothing
+        for table, nothing in without_rows.items()
+    }
 
 
-def empty(detector: Detector, table: str) -> pd.DataFrame:
+def empty(detector: Detector, table: str) -> Frame:
     """A frame without rows, with the registered column types."""
     kinds = {column: TABLES[table].column(column).kind for column in detector.columns(table)}
-    return pd.DataFrame({column: pd.Series(dtype=PANDAS_TYPES[kind]) for column, kind in kinds.items()})
+    return Frame(pa.schema([(column, ARROW_TYPES[kind]) for column, kind in kinds.items()]), [])

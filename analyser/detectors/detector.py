@@ -1,6 +1,6 @@
 """What a detector declares: the rows it reads, the key that cuts them into partitions, the function that judges one.
 
-It sees one partition at a time, sorted by time, as a mapping of table name to DataFrame, and nothing else. So the same
+It sees one partition at a time, sorted by time, as a mapping of table name to `Frame`, and nothing else. So the same
 function runs here (`running.py`), on Spark and in a test.
 """
 
@@ -13,14 +13,13 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
 
-import pandas as pd
-
 from analyser.detectors.findings import Finding, some_evidence, subject_text
+from analyser.detectors.frame import Frame
 from analyser.detectors.proof import Proof
 from analyser.registry.tables import TABLES
 from analyser.severity import Confidence, Severity
 
-Frames = Mapping[str, pd.DataFrame]
+Frames = Mapping[str, Frame]
 
 PAGE_SECTIONS = ("Finds", "Why it matters", "How it decides", "False alarms", "References")
 # Before the references: what no capture of one side, or one that begins late, lets the rule conclude.

@@ -61,10 +61,9 @@ def table(
     selection = Selection(selected, checked_columns(columns, selected), where, limit)
     check_condition(where, selected)
     check_output(output, captures)
-    if selected != "findings":  # rules look at rows with pandas
-        from analyser.reading.pandas_later import import_pandas_later
+    from analyser.reading.pandas_later import import_pandas_later
 
-        import_pandas_later()
+    import_pandas_later()
     with open_analysis(captures, _needed(selected), reading) as analysis:
         write_rows(analysis, selection, form, output)
         return status_of(analysis)

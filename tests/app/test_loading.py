@@ -57,6 +57,20 @@ def test_a_table_imports_the_decoder_of_the_protocol_that_is_spoken(sample: str,
     assert rooms(there, "analyser.archive") == ["analyser.archive", "analyser.archive.dataset", PLACE]
 
 
+@pytest.mark.parametrize(
+    "sample",
+    [
+        "kafka_fenced_commit",
+        pytest.param("mqtt_takeover_loop", marks=pytest.mark.exhaustive),
+        pytest.param("mongo_shapes_and_errors", marks=pytest.mark.exhaustive),
+    ],
+)
+def test_rules_do_not_import_pandas(sample: str) -> None:
+    there = loaded("table", "findings", str(SAMPLES / f"{sample}.pcapng"))
+    assert rooms(there, "pandas") == []
+    assert rooms(there, "analyser.detectors.kafka")
+
+
 def test_a_message_of_a_capture_that_was_seen_before_needs_no_tables(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -8,43 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import pandas as pd
 import pyarrow as pa
 
 from analyser.detectors.findings import MAX_EVIDENCE, Evidence
+from analyser.detectors.frame import UNKNOWN, Frame, Integers, Texts, numbered, pairs
 from analyser.detectors.kafka.commits import MAX_OFFSETS, Commit, Identity, numbers_of_committer, request_order
 
-Integers = npt.NDArray[np.int64]
-Codes = npt.NDArray[np.int32]
-
-# Stands for an unknown number in arrays; pandas writes an unknown time so.
-UNKNOWN = int(np.iinfo(np.int64).min)
 _AT_ONCE = 4096
-
-
-class Texts(NamedTuple):
-    """Texts by code; the code of null is -1."""
-
-    codes: Codes
-    names: pa.Array
-
-    def at(self, row: int) -> str | None:
-        """The text of a row."""
-        return self.name(int(self.codes[row]))
-
-    def name(self, code: int) -> str | None:
-        """The text behind a code."""
-        return None if code < 0 else str(self.names[code].as_py())
-
-    def is_told(self) -> npt.NDArray[np.bool_]:
-        """Which rows have a text that is not empty."""
-        told = np.array([*self.names.to_pylist(), None], dtype=object).astype(bool)
-        found: npt.NDArray[np.bool_] = told[self.codes]
-        return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,22 +72,26 @@ class CommitColumns:
 
     def groups(self) -> list[CommitColumns]:
         """The commits of each group, groups in order of their first commit."""
-        codes, found = pd.factorize(self.texts["group_id"].codes)
-        return [self] if len(found) == 1 else [self.take(codes == code) for code in range(len(found))]
+        codes = numbered(self.texts["group_id"].codes)
+        found = int(codes.max(initial=-1)) + 1
+        return [self] if found == 1 else [self.take(codes == code) for code in range(found)]
 
     def committers(self) -> Integers:
         """A number for each committer (`Commit.identity`), in order of their first commits."""
         members = self.texts["member_id"]
         others = np.iinfo(np.int32).max + self._clients()
-        return np.asarray(pd.factorize(np.where(members.is_told(), members.codes, others))[0], dtype=np.int64)
+        return numbered(np.where(members.is_told(), members.codes, others))
+
+    def client(self, row: int) -> Identity:
+        """`Commit.client` of one commit."""
+        return self.texts["client_address"].at(row), self.texts["client_id"].at(row)
 
     def by_client(self) -> Iterator[tuple[Identity, Integers]]:
         """Every client (`Commit.client`) and the rows of its commits."""
-        codes, found = pd.factorize(self._clients())
-        for code in range(len(found)):
+        codes = numbered(self._clients())
+        for code in range(int(codes.max(initial=-1)) + 1):
             rows = np.flatnonzero(codes == code)
-            first = int(rows[0])
-            yield (self.texts["client_address"].at(first), self.texts["client_id"].at(first)), rows
+            yield self.client(int(rows[0])), rows
 
     def evidence(self, rows: Integers) -> list[Evidence]:
         """The requests of these rows, without repeats, in the order of the rows; the middle of many is left out."""
@@ -123,7 +101,7 @@ class CommitColumns:
         if len(first) > MAX_EVIDENCE:
             first = np.concatenate([first[: MAX_EVIDENCE // 2], first[-(MAX_EVIDENCE // 2) :]])
         parts = ("file", "request_packet", "exchange_id")
-        return [Evidence(*(self._value(name, row) for name in parts)) for row in rows[first].tolist()]
+        return [*map(Evidence, *(self._values(name, rows[first]) for name in parts))]
 
     def numbers_of(self, rows: Integers) -> dict[str, Any]:
         """One committer's part of a finding's `numbers`; at least one row."""
@@ -141,8 +119,7 @@ class CommitColumns:
 
     def _clients(self) -> Integers:
         """A number for each pair of address and client id."""
-        address, client = self.texts["client_address"], self.texts["client_id"]
-        return (address.codes + 1).astype(np.int64) * (len(client.names) + 1) + client.codes + 1
+        return pairs(self.texts["client_address"].codes, self.texts["client_id"].codes)
 
     def _value(self, name: str, row: int) -> Any:
         if name in self.texts:
@@ -157,40 +134,27 @@ class CommitColumns:
         return [None if number == UNKNOWN else number for number in self.numbers[name][rows].tolist()]
 
 
-def commit_columns(frame: pd.DataFrame) -> CommitColumns:
+def commit_columns(frame: Frame) -> CommitColumns:
     """The frame's rows in broker order."""
-    is_text = {name: isinstance(frame[name].dtype, pd.StringDtype) for name in Commit._fields}
+    is_text = {name: pa.types.is_string(frame.schema.field(name).type) for name in Commit._fields}
     columns = CommitColumns(
-        {name: _numbers(frame[name]) for name in Commit._fields if not is_text[name]},
-        {name: _texts(frame[name]) for name in Commit._fields if is_text[name]},
+        {name: frame[name].numbers() for name in Commit._fields if not is_text[name]},
+        {name: frame[name].texts() for name in Commit._fields if is_text[name]},
     )
     return columns.take(_in_broker_order(columns))
 
 
-def _numbers(column: pd.Series) -> Integers:
-    if isinstance(column.dtype, pd.DatetimeTZDtype):
-        return np.asarray(column.array.asi8)
-    return np.asarray(column.array.to_numpy(dtype=np.int64, na_value=UNKNOWN))
-
-
-def _texts(column: pd.Series) -> Texts:
-    found = pa.array(column.array, from_pandas=True)
-    whole = found.combine_chunks() if isinstance(found, pa.ChunkedArray) else found
-    encoded = whole.dictionary_encode()
-    return Texts(encoded.indices.fill_null(-1).to_numpy(), encoded.dictionary)
-
-
 def _in_broker_order(commits: CommitColumns) -> Integers:
-    """The rows, sorted by `broker_order`; what tells requests of one packet apart is asked for where there are some."""
+    """The rows, sorted by `broker_order`; what tells requests of one packet apart is asked for where some differ."""
     packets = commits.numbers["request_packet"]
     keys = (np.where(packets == UNKNOWN, 0, packets), commits.ts, commits.done_ns)
     order = np.lexsort(keys)
     same = np.ones(max(len(order) - 1, 0), dtype=bool)
     for key in keys:
         same &= np.diff(key[order]) == 0
-    if same.any():
-        order = np.lexsort((commits.offset, _request_ranks(commits.texts["exchange_id"]), *keys))
-    return order
+    if (same & (np.diff(commits.texts["exchange_id"].codes[order]) != 0)).any():
+        return np.lexsort((commits.offset, _request_ranks(commits.texts["exchange_id"]), *keys))
+    return np.lexsort((commits.offset, *keys)) if same.any() else order
 
 
 def _request_ranks(exchanges: Texts) -> Integers:

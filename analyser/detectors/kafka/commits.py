@@ -14,9 +14,8 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-import pandas as pd
-
 from analyser.detectors.findings import Evidence
+from analyser.detectors.frame import Frame
 from analyser.detectors.frame_rows import values
 from analyser.detectors.kafka import names
 from analyser.detectors.proof import Proof
@@ -89,7 +88,7 @@ class Commit(NamedTuple):
         return self.generation is not None and self.generation >= 0 and bool(self.member_id)
 
 
-def commits_of(frame: pd.DataFrame) -> list[Commit]:
+def commits_of(frame: Frame) -> list[Commit]:
     """The frame's rows in broker order."""
     columns = [values(frame[name]) for name in Commit._fields]
     return sorted((Commit(*row) for row in zip(*columns, strict=True)), key=broker_order)

@@ -46,11 +46,13 @@ from itertools import islice
 from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from analyser.detectors.detector import Detector, Frames
 from analyser.detectors.findings import Finding
+from analyser.detectors.frame import UNKNOWN, Integers, numbered, pairs
 from analyser.detectors.frame_rows import first_value
-from analyser.detectors.kafka.commit_columns import UNKNOWN, CommitColumns, Integers, commit_columns
+from analyser.detectors.kafka.commit_columns import CommitColumns, commit_columns
 from analyser.detectors.kafka.commits import (
     COMMIT_COLUMNS,
     COMMITS,
@@ -121,7 +123,7 @@ def detect(frames: Frames, *, returns: int = 5, behind_s: float = 5.0) -> Iterat
     reads = reads_of(frames)
     for commits in accepted.groups():
         group = _Group(commits, commits.committers(), {})
-        for (_, value), found in _returns(group, reads).items():
+        for (_, value), found in _returns(group, reads, returns).items():
             if len(found.rows) >= returns and not _came_on(group, found, behind_s * NS_PER_S):
                 yield _finding(cluster, group, value, found, reads)
 
@@ -135,14 +137,21 @@ def _came_on(group: _Group, found: _Returns, behind_ns: float) -> bool:
     return bool(later.max() > later[0])
 
 
-def _returns(group: _Group, reads: Reads) -> dict[tuple[int, int], _Returns]:
-    """Returns of every (committer, value), in broker order; one pass over the commits."""
+def _returns(group: _Group, reads: Reads, least: int) -> dict[tuple[int, int], _Returns]:
+    """Returns of every (committer, value) that was written more than `least` times, in broker order; one pass."""
     found: dict[tuple[int, int], _Returns] = {}
     values: dict[tuple[int, int], _Last] = {}
+    is_frequent = _is_frequent(group, least)
+    if not is_frequent.any():
+        return found
     search = _Search(group.commits, group.committers, reads)
-    for row, key in enumerate(zip(search.committers, search.offsets, strict=True)):
+    for row, (key, frequent) in enumerate(
+        zip(zip(search.committers, search.offsets, strict=True), is_frequent.tolist(), strict=True)
+    ):
         seen = values.get(key)
-        if seen is None:
+        if not frequent:
+            pass
+        elif seen is None:
             values[key] = _Last(row, row, search.positions[row])
         else:
             again = search.again(row, seen)
@@ -153,6 +162,13 @@ def _returns(group: _Group, reads: Reads) -> dict[tuple[int, int], _Returns]:
                     held.append(number)
             values[key] = _Last(seen.first, row, search.positions[row])
         search.highest.add(row)
+    return found
+
+
+def _is_frequent(group: _Group, least: int) -> npt.NDArray[np.bool_]:
+    """Which commits are of a value that their committer wrote more than `least` times."""
+    keys = numbered(pairs(group.committers, group.commits.offset))
+    found: npt.NDArray[np.bool_] = (np.bincount(keys) > least)[keys]
     return found
 
 
@@ -243,7 +259,7 @@ def _finding(cluster: str | None, group: _Group, value: int, found: _Returns, re
     ahead_of = dict(zip(committers[overtaken].tolist(), overtaken.tolist(), strict=True))
     by_others = any(_is_other(commits[row], last) for one, row in ahead_of.items() if one != who)
     # Where it reads is not known: it may have turned back by itself each time.
-    clients = {commits[int(row)].client for row in (*overtaken[-1:], *rows[-2:])}
+    clients = {commits.client(int(row)) for row in (*overtaken[-1:], *rows[-2:])}
     unseen = len(overtaken) > 0 and not by_others and not all(map(reads.sees_fetches, clients))
     others = dict.fromkeys([who, *committers[overtaken].tolist()])
     proof = np.stack([ahead, rows], axis=1).reshape(-1)

@@ -53,8 +53,9 @@ import numpy as np
 
 from analyser.detectors.detector import Detector, Frames
 from analyser.detectors.findings import Evidence, Finding
+from analyser.detectors.frame import Integers
 from analyser.detectors.frame_rows import first_value
-from analyser.detectors.kafka.commit_columns import CommitColumns, Integers, commit_columns
+from analyser.detectors.kafka.commit_columns import CommitColumns, commit_columns
 from analyser.detectors.kafka.commits import (
     COMMIT_COLUMNS,
     COMMITS,

@@ -41,10 +41,9 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
-import pandas as pd
-
 from analyser.detectors.detector import Detector, Frames
 from analyser.detectors.findings import Evidence, Finding
+from analyser.detectors.frame import Frame
 from analyser.detectors.frame_rows import Row, first_value, rows_of
 from analyser.detectors.kafka.commits import COMMITS
 from analyser.detectors.kafka.members import MEMBER_COLUMNS, MEMBERS, ends_text, has_ended, missed_polls
@@ -118,11 +117,13 @@ def detect(frames: Frames, *, deliveries: int = 3, thrown_out: int = 2) -> Itera
     if not len(frames[RUNS]):
         return
     thrown = _thrown_out(frames[EVENTS])
+    if len(thrown) < max(thrown_out, 1):
+        return
     commits = sorted(rows_of(frames[COMMITS]), key=lambda row: row["ts"])
     stuck = [one for one in _stuck(runs_of(frames[RUNS]), thrown, commits) if one.deliveries >= deliveries]
     most = max((one.deliveries for one in stuck), default=0)
     worst = [one for one in stuck if one.deliveries == most]
-    if worst and len(thrown) >= thrown_out:
+    if worst:
         since_ns = min(run.ts for one in worst for run in one.runs)
         clients = {run.client for one in worst for run in one.runs}
         ends = [
@@ -133,7 +134,7 @@ def detect(frames: Frames, *, deliveries: int = 3, thrown_out: int = 2) -> Itera
         yield _finding(first_value(frames[RUNS], "cluster_id"), worst, thrown, stuck, ends)
 
 
-def _thrown_out(frame: pd.DataFrame) -> list[_Thrown]:
+def _thrown_out(frame: Frame) -> list[_Thrown]:
     """In the order of time."""
     found: list[_Thrown] = []
     left: dict[str | None, Row] = {}

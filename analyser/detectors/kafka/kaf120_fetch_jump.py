@@ -36,13 +36,12 @@ References
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence, Set
 from typing import Any, Literal, NamedTuple
-
-import pandas as pd
 
 from analyser.detectors.detector import Detector, Frames
 from analyser.detectors.findings import Finding
+from analyser.detectors.frame import Frame
 from analyser.detectors.frame_rows import first_value, values
 from analyser.detectors.kafka.commits import COMMITS
 from analyser.detectors.kafka.names import group_text, partition_text, who_text
@@ -121,7 +120,7 @@ _WAYS: dict[Direction, _Way] = {
 def detect(frames: Frames, *, least: int = 1, commits: int = 3) -> Iterator[Finding]:
     """One finding per reader and direction."""
     runs = runs_of(frames[RUNS]) if len(frames[RUNS]) else []
-    sent = _sent(frames[COMMITS]) if any(map(_may_be_ahead, runs)) else {}
+    sent = _sent(frames[COMMITS], {run.client for run in runs if _may_be_ahead(run)})
     found: dict[tuple[Client, Direction], list[_Jump]] = {}
     for run in runs:
         jump = _jump(run, least) or _jump_ahead(run, sent.get(run.client, _NOTHING_SENT), commits)
@@ -131,8 +130,10 @@ def detect(frames: Frames, *, least: int = 1, commits: int = 3) -> Iterator[Find
         yield _finding(first_value(frames[RUNS], "cluster_id"), jumps)
 
 
-def _sent(frame: pd.DataFrame) -> dict[Client, _Sent]:
-    """What each client committed; offsets that are not known are left out."""
+def _sent(frame: Frame, clients: Set[Client]) -> dict[Client, _Sent]:
+    """What each of these clients committed; offsets that are not known are left out."""
+    addresses = {address for address, _ in clients if address is not None}
+    frame = frame.take(frame["client_address"].texts().among(addresses))
     requests: dict[Client, dict[str | None, tuple[int, dict[Place, int]]]] = {}
     columns = (values(frame[name]) for name in _SENT)
     for ts, exchange, address, client_id, topic, partition, offset in zip(*columns, strict=True):
@@ -253,6 +254,19 @@ def _sentence(jumps: Sequence[_Jump]) -> str:
     return f"{head} {_WAYS[jumps[0].direction].words}: {', '.join(named)}{more}."
 
 
+# Runs that `_jump` or `_may_be_ahead` may speak of.
+_MAY_JUMP = """
+    began_by = 'offset' AND answered_offset IS NULL AND ts_last_gap IS NULL
+    AND topic IS NOT NULL AND topic IS DISTINCT FROM topic_id AND first_offset IS NOT NULL AND (
+        out_of_range_offset > next_offset_before
+        OR (out_of_range_offset IS NULL AND ts_listed IS NULL AND first_offset > next_offset_before
+            AND first_offset > coalesce(group_offset_before, 0))
+        OR (out_of_range_offset IS NULL AND change IS NULL AND next_offset_before IS NOT NULL
+            AND first_offset < coalesce(stored_offset, 0) AND first_offset < coalesce(fetch_offset_before, 0))
+        OR (ts_listed IS NULL AND change IS NULL AND first_offset > stored_offset
+            AND first_offset < next_offset_before AND client_address = stored_client_address
+            AND client_id IS NOT DISTINCT FROM stored_client_id))"""
+
 DETECTOR = Detector(
     code="KAF120",
     name="fetch-jump",
@@ -261,9 +275,6 @@ DETECTOR = Detector(
     reads={RUNS: RUN_COLUMNS, COMMITS: _SENT},
     partition_by=KEYS,
     detect=detect,
-    rows={RUNS: "began_by = 'offset' AND answered_offset IS NULL", COMMITS: "error_code = 0"},
-    suspects=f"""
-        SELECT cluster_id, group_id FROM r_{RUNS}
-        WHERE next_offset_before IS NOT NULL AND (out_of_range_offset > next_offset_before
-            OR first_offset > next_offset_before OR first_offset < next_offset_before)""",
+    rows={RUNS: _MAY_JUMP, COMMITS: "error_code = 0"},
+    suspects=f"SELECT cluster_id, group_id FROM r_{RUNS}",
 )

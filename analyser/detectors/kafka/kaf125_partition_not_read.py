@@ -33,10 +33,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-import pandas as pd
-
 from analyser.detectors.detector import Detector, Frames
 from analyser.detectors.findings import Finding
+from analyser.detectors.frame import Frame
 from analyser.detectors.frame_rows import first_value, values
 from analyser.detectors.kafka.commits import COMMITS
 from analyser.detectors.kafka.names import group_text, partition_text, who_numbers, who_text
@@ -75,7 +74,7 @@ def _grows(run: Run) -> bool:
     return end is not None and told is not None and end > (run.next_offset or 0) and told > run.ts_last
 
 
-def _last_times(frame: pd.DataFrame) -> Mapping[_Place, int]:
+def _last_times(frame: Frame) -> Mapping[_Place, int]:
     """When each partition's stored offset rose last."""
     highest: dict[_Place, tuple[int, int]] = {}
     columns = (values(frame[name]) for name in ("ts", "topic", "partition", "committed_offset"))
@@ -85,7 +84,7 @@ def _last_times(frame: pd.DataFrame) -> Mapping[_Place, int]:
     return {place: ts for place, (_, ts) in highest.items()}
 
 
-def _owners(frame: pd.DataFrame) -> Mapping[_Place, tuple[int, str | None]]:
+def _owners(frame: Frame) -> Mapping[_Place, tuple[int, str | None]]:
     """Who was given each partition last, and when."""
     found: dict[_Place, tuple[int, str | None]] = {}
     columns = (values(frame[name]) for name in ("topic", "partition", "ts", "member_id"))

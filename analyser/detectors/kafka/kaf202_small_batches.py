@@ -26,10 +26,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import pandas as pd
+import numpy as np
 
 from analyser.detectors.detector import Detector, Frames
 from analyser.detectors.findings import Finding
+from analyser.detectors.frame import Column, Frame, Integers, Texts, numbered
 from analyser.detectors.frame_rows import first_value, rows_of
 from analyser.detectors.kafka.names import client_numbers, client_text
 from analyser.detectors.kafka.producers import evidence_of
@@ -46,25 +47,36 @@ def detect(
 ) -> Iterator[Finding]:
     """At most one finding for a client: more than `requests_above` requests in each of `busy_seconds` seconds."""
     frame = frames[BATCHES]
-    if frame.empty:
+    if not len(frame):
         return
-    second = frame["ts"].astype("int64") // NS_PER_S
-    requests = frame.groupby(second)["exchange_id"].nunique()
-    busy = frame[second.isin(requests.index[requests > requests_above])]
+    second = numbered(frame["ts"].numbers() // NS_PER_S)
+    requests = _requests(second, frame["exchange_id"].texts())
     rate = requests[requests > requests_above]
-    records = busy["records_count"].dropna()
-    per_batch = float(records.mean()) if len(records) else 0.0
-    if len(rate) >= busy_seconds and 0 < per_batch < records_below:
+    if len(rate) < busy_seconds:
+        return
+    busy = frame.take((requests > requests_above)[second])
+    per_batch = _mean(busy["records_count"]) or 0.0
+    if 0 < per_batch < records_below:
         yield _finding(busy, rate, per_batch)
 
 
-def _finding(busy: pd.DataFrame, rate: pd.Series, per_batch: float) -> Finding:
-    row = rows_of(busy.iloc[:1])[0]
-    first_ns, last_ns = row["ts"], rows_of(busy.iloc[-1:])[0]["ts"]
-    topics = sorted(str(name) for name in busy["topic"].dropna().unique())
-    codecs = sorted(str(name) for name in busy["codec"].dropna().unique())
-    sizes = busy["batch_bytes"].dropna()
-    size = float(sizes.mean()) if len(sizes) else None
+def _requests(second: Integers, requests: Texts) -> Integers:
+    """How many different requests each second has; each row is of one."""
+    known = requests.codes >= 0
+    pairs = np.unique(second[known] * len(requests.names) + requests.codes[known])
+    return np.bincount(pairs // max(len(requests.names), 1), minlength=int(second.max()) + 1)
+
+
+def _mean(column: Column) -> float | None:
+    known = column.numbers()[column.is_known()]
+    return int(known.sum()) / len(known) if len(known) else None
+
+
+def _finding(busy: Frame, rate: Integers, per_batch: float) -> Finding:
+    rows = rows_of(busy)
+    row, first_ns, last_ns = rows[0], rows[0]["ts"], rows[-1]["ts"]
+    topics, codecs = (sorted({*busy[name].values()} - {None}) for name in ("topic", "codec"))
+    size = _mean(busy["batch_bytes"])
     where = names_text(topics, 3) or "unknown topics"
     key = {"cluster": first_value(busy, "cluster_id"), "address": row["client_address"], "client_id": row["client_id"]}
     uncompressed = " They are not compressed." if codecs == ["none"] else ""
@@ -79,7 +91,7 @@ def _finding(busy: pd.DataFrame, rate: pd.Series, per_batch: float) -> Finding:
             "Let the producer wait a little and put records together: linger.ms 5 to 100, batch.size 64 KiB and more, "
             "compression.type lz4 or zstd; and do not call flush() or wait for each send."
         ),
-        proof=Proof(first_ns, last_ns, evidence_of(rows_of(busy.iloc[:24]))),
+        proof=Proof(first_ns, last_ns, evidence_of(rows[:24])),
         numbers={
             **key,
             "clients": [client_numbers(row)],
@@ -91,7 +103,7 @@ def _finding(busy: pd.DataFrame, rate: pd.Series, per_batch: float) -> Finding:
             "records_per_batch": round(per_batch, 2),
             "bytes_per_batch": None if size is None else round(size, 1),
             "batches": len(busy),
-            "records": int(busy["records_count"].sum()),
+            "records": sum(row["records_count"] or 0 for row in rows),
             "codecs": codecs,
         },
     )

@@ -34,12 +34,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
+from itertools import islice
 from typing import Any
 
-import pandas as pd
+import numpy as np
 
 from analyser.detectors.detector import Detector, Frames
 from analyser.detectors.findings import Evidence, Finding
+from analyser.detectors.frame import Frame, pairs
 from analyser.detectors.frame_rows import first_value, rows_of, values
 from analyser.detectors.kafka.names import client_text
 from analyser.detectors.proof import Proof
@@ -62,16 +64,16 @@ def detect(
 ) -> Iterator[Finding]:
     """At most one finding for a topic: `times_even` of the even share or `share_above` of all go to one partition."""
     batches = frames[BATCHES]
-    if batches.empty or pd.isna(batches["topic"].iloc[0]):
+    if not len(batches) or first_value(batches, "topic") is None:
         return
-    written = batches.groupby("partition")["records_count"].sum().astype(int)
-    total = int(written.sum())
+    written = _written(batches)
+    total = sum(written.values())
     if total < records_least or len(batches) < batches_least:
         return
-    known = {*written.index.tolist(), *frames[PARTITIONS]["partition"].dropna().astype(int).tolist()}
-    hot = int(written.idxmax())
+    known = {*written, *frames[PARTITIONS]["partition"]} - {None}
+    hot = max(written, key=written.__getitem__)
     if len(written) == 1:
-        uneven = len(known) > 1 and int(batches["batch_bytes"].sum()) >= alone_bytes
+        uneven = len(known) > 1 and sum(size or 0 for size in batches["batch_bytes"]) >= alone_bytes
     else:
         share = written[hot] / total
         uneven = (share > times_even / len(written) or share > share_above) and _turns(batches) >= turns_least
@@ -79,21 +81,31 @@ def detect(
         yield _finding(frames, written, hot, len(known))
 
 
-def _turns(batches: pd.DataFrame) -> int:
+def _written(batches: Frame) -> dict[int, int]:
+    """Records of each partition, in the order of partitions."""
+    partitions, places = np.unique(batches["partition"].numbers(), return_inverse=True)
+    records = np.zeros(len(partitions), np.int64)
+    np.add.at(records, places, batches["records_count"].numbers())
+    return dict(zip(partitions.tolist(), records.tolist(), strict=True))
+
+
+def _turns(batches: Frame) -> int:
     """How often the batches of a client went to another partition than its batch before."""
-    before = batches.groupby(["client_address", "client_id"], dropna=False)["partition"].shift()
-    return int((before.notna() & (before != batches["partition"])).sum())
+    writers = pairs(batches["client_address"].texts().codes, batches["client_id"].texts().codes)
+    order = np.argsort(writers, kind="stable")
+    same, moved = (np.diff(some[order]) for some in (writers, batches["partition"].numbers()))
+    return int(((same == 0) & (moved != 0)).sum())
 
 
-def _finding(frames: Frames, written: pd.Series, hot: int, partitions: int) -> Finding:
+def _finding(frames: Frames, written: dict[int, int], hot: int, partitions: int) -> Finding:
     batches = frames[BATCHES]
-    own = batches[batches["partition"] == hot]
-    topic, total = str(first_value(batches, "topic")), int(written.sum())
-    share = float(written[hot] / total)
+    own = batches.take(batches["partition"].numbers() == hot)
+    topic, total = str(first_value(batches, "topic")), sum(written.values())
+    share = written[hot] / total
     clients = _writers(own)
     alone = clients[0]["records"] > 0.8 * written[hot]
-    behind = _fell_behind(frames[FETCHES], hot, int(written[hot]))
-    first_ns, last_ns = (rows_of(own.iloc[at : at + 1 or None])[0]["ts"] for at in (0, -1))
+    behind = _fell_behind(frames[FETCHES], hot, written[hot])
+    first_ns, last_ns = (int(own["ts"].numbers()[at]) for at in (0, -1))
     place = f"{topic}-{hot}"
     key = {"cluster": first_value(batches, "cluster_id"), "topic": topic, "partition": hot}
     who = names_text([client_text({"client_id": c["client_id"], "client_address": c["address"]}) for c in clients], 3)
@@ -118,18 +130,18 @@ def _finding(frames: Frames, written: pd.Series, hot: int, partitions: int) -> F
             "clients": clients[:20],
             "since": time_text(first_ns),
             "until": time_text(last_ns),
-            "records": int(written[hot]),
+            "records": written[hot],
             "records_of_topic": total,
             "share": round(share, 4),
             "times_even": round(share * partitions, 2),
             "topic_partitions": partitions,
-            "records_by_partition": {str(index): int(number) for index, number in written.head(100).items()},
+            "records_by_partition": {str(index): number for index, number in islice(written.items(), 100)},
             "records_behind": behind or None,
         },
     )
 
 
-def _writers(own: pd.DataFrame) -> list[dict[str, Any]]:
+def _writers(own: Frame) -> list[dict[str, Any]]:
     """Who writes the partition, most records first."""
     records: Counter[tuple[str | None, str | None]] = Counter()
     for address, client_id, number in _columns(own, "client_address", "client_id", "records_count"):
@@ -138,7 +150,7 @@ def _writers(own: pd.DataFrame) -> list[dict[str, Any]]:
     return [{"address": who[0], "client_id": who[1], "records": number} for who, number in ranked]
 
 
-def _fell_behind(fetches: pd.DataFrame, hot: int, written: int) -> int:
+def _fell_behind(fetches: Frame, hot: int, written: int) -> int:
     """By how many records more the partition's slowest reader is behind at the end; 0 where it keeps pace."""
     first: dict[tuple[Any, ...], int] = {}
     last: dict[tuple[Any, ...], int] = {}
@@ -153,12 +165,13 @@ def _fell_behind(fetches: pd.DataFrame, hot: int, written: int) -> int:
     return behind if behind > max(sum(grown.values()), written / 100) else 0
 
 
-def _columns(frame: pd.DataFrame, *names: str) -> Iterator[tuple[Any, ...]]:
+def _columns(frame: Frame, *names: str) -> Iterator[tuple[Any, ...]]:
     return zip(*(values(frame[name]) for name in names), strict=True)
 
 
-def _evidence(own: pd.DataFrame) -> Iterator[Evidence]:
-    for row in rows_of(own.nlargest(24, "records_count").sort_index()):
+def _evidence(own: Frame) -> Iterator[Evidence]:
+    largest = np.sort(np.argsort(-own["records_count"].numbers(), kind="stable")[:24])
+    for row in rows_of(own.take(largest)):
         yield Evidence(row["file"], row["request_packet"], row["exchange_id"])
 
 

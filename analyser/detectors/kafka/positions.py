@@ -8,16 +8,16 @@ from __future__ import annotations
 
 from array import array
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
-import pandas as pd
+import numpy.typing as npt
+import pyarrow as pa
 
 from analyser.detectors.detector import Frames
-from analyser.detectors.frame_rows import values
-from analyser.detectors.kafka.commit_columns import UNKNOWN, Integers
+from analyser.detectors.frame import UNKNOWN, Column, Frame, Integers, Texts, encoded, pairs
 from analyser.detectors.kafka.commits import Commit, Identity
 
 READ_TABLES = {
@@ -25,7 +25,6 @@ READ_TABLES = {
     "kafka_list_offsets": ("ts", "client_id", "client_address", "offset"),
     "kafka_offset_fetches": ("ts", "group_id", "client_id", "client_address", "committed_offset"),
 }
-_POSITION = ("ts", "client_address", "client_id", "offset")
 # Calling numpy takes as long as looking at so many.
 _FEW = 64
 
@@ -81,32 +80,46 @@ class Reads(NamedTuple):
 def reads_of(frames: Frames) -> Reads:
     """The positions in the frames of READ_TABLES; replicas and unknown offsets are left out."""
     fetches = frames["kafka_fetch_partitions"]
-    if len(fetches):
-        fetches = fetches[(fetches["replica_id"].fillna(-1) < 0).to_numpy(dtype=bool)]
     asked = [(frames["kafka_list_offsets"], "offset"), (frames["kafka_offset_fetches"], "committed_offset")]
     return Reads(_positions([(fetches, "fetch_offset")]), _positions(asked))
 
 
-def _positions(frames: Iterable[tuple[pd.DataFrame, str]]) -> dict[Identity, Positions]:
+def _positions(frames: Iterable[tuple[Frame, str]]) -> dict[Identity, Positions]:
     """Positions by client; frames with the name of their column of offsets. Most partitions have none of some."""
-    filled = [frame.rename(columns={offset: "offset"})[list(_POSITION)] for frame, offset in frames if len(frame)]
+    filled = [(frame, offset) for frame, offset in frames if len(frame)]
     if not filled:
         return {}
-    rows = pd.concat(filled, ignore_index=True)
-    rows = rows[(rows["offset"].fillna(-1) >= 0).to_numpy(dtype=bool)]
-    address, client = (pd.factorize(rows[name], use_na_sentinel=True) for name in ("client_address", "client_id"))
-    clients, found = pd.factorize(address[0] * (len(client[1]) + 1) + client[0] + 1)
-    times = rows["ts"].array.asi8
-    offsets = rows["offset"].to_numpy(dtype=np.int64)
+    kept = [_is_position(frame, offset) for frame, offset in filled]
+    times, offsets = (
+        np.concatenate([column.numbers()[rows] for column, rows in zip(columns, kept, strict=True)])
+        for columns in ([frame["ts"] for frame, _ in filled], [frame[offset] for frame, offset in filled])
+    )
+    address, client = (
+        _texts([frame[name] for frame, _ in filled], np.concatenate(kept)) for name in ("client_address", "client_id")
+    )
+    clients = pairs(address.codes, client.codes)
     order = np.lexsort((offsets, times, clients))
-    edges = np.searchsorted(clients[order], np.arange(len(found) + 1))
+    edges = np.flatnonzero(np.diff(clients[order], prepend=-1, append=-1))
     positions: dict[Identity, Positions] = {}
     for start, end in pairwise(edges.tolist()):
         own = order[start:end]
-        one = rows.iloc[own[:1]]
-        key = (values(one["client_address"])[0], values(one["client_id"])[0])
-        positions[key] = Positions(array("q", times[own].tobytes()), array("q", offsets[own].tobytes()))
+        one = int(own[0])
+        positions[address.at(one), client.at(one)] = Positions(
+            array("q", times[own].tobytes()), array("q", offsets[own].tobytes())
+        )
     return positions
+
+
+def _is_position(frame: Frame, offset: str) -> npt.NDArray[np.bool_]:
+    """Which rows tell where a client is."""
+    known = frame[offset].numbers() >= 0
+    return known & (frame["replica_id"].numbers() < 0) if "replica_id" in frame.schema.names else known
+
+
+def _texts(columns: Sequence[Column], kept: npt.NDArray[np.bool_]) -> Texts:
+    """These rows of the columns under each other."""
+    codes, names = encoded(pa.concat_arrays([column.array() for column in columns]))
+    return Texts(codes[kept], names)
 
 
 def _lowest(offsets: array[int]) -> int:

@@ -9,9 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
-import pandas as pd
-
 from analyser.detectors.findings import Evidence
+from analyser.detectors.frame import Frame
 from analyser.detectors.frame_rows import values
 from analyser.detectors.kafka.names import MAX_LISTED, partition_names, partition_text, who_numbers, who_text
 from analyser.detectors.proof import Proof
@@ -108,9 +107,9 @@ class Run(NamedTuple):
         return Evidence(self.file, self.request_packet, self.exchange_id)
 
 
-def runs_of(frame: pd.DataFrame) -> list[Run]:
+def runs_of(frame: Frame) -> list[Run]:
     """The frame's rows by time."""
-    if frame.empty:
+    if not len(frame):
         return []
     columns = [values(frame[name]) for name in Run._fields]
     return sorted(

@@ -16,8 +16,8 @@ from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-import pandas as pd
 
+from analyser.detectors.frame import Frame
 from analyser.times import NS_PER_MS
 
 Places = npt.NDArray[np.intp]
@@ -72,28 +72,21 @@ class Limits(NamedTuple):
     chance: float
 
 
-def columns_of(frame: pd.DataFrame) -> Columns:
+def columns_of(frame: Frame) -> Columns:
     """The columns that runs are found by."""
-    ts = _nanoseconds(frame["ts"])
-    answered = _nanoseconds(frame["ts_response"])
-    documents = frame["documents_returned"].to_numpy(dtype=float, na_value=np.nan)
-    command = frame["command"].fillna("").to_numpy()
-    in_ = frame["query_shape"].fillna("").str.contains('"$in"', regex=False).to_numpy(dtype=bool)
-    known = (frame["shape_id"].notna() & frame["literals_id"].notna()).to_numpy(dtype=bool)
+    ts, documents = frame["ts"].numbers(), frame["documents_returned"].floats()
+    command, shape, literals = (frame[name].texts() for name in ("command", "shape_id", "literals_id"))
+    known = (shape.codes >= 0) & (literals.codes >= 0)
     return Columns(
         ts,
-        np.maximum(answered, ts),  # without an answer it is the lowest number
-        pd.factorize(frame["shape_id"])[0].astype(np.int64),
-        pd.factorize(frame["literals_id"])[0].astype(np.int64),
+        np.maximum(frame["ts_response"].numbers(), ts),  # without an answer it is the lowest number
+        shape.codes.astype(np.int64),
+        literals.codes.astype(np.int64),
         documents,
-        np.where(in_, _MOST_OF_IN, _MOST_DOCUMENTS),
-        known & np.isin(command, QUERIES),
-        np.isin(command, (*QUERIES, "getMore")) & (documents >= _LIST_LEAST),
+        np.where(frame["query_shape"].texts().containing('"$in"'), _MOST_OF_IN, _MOST_DOCUMENTS),
+        known & command.among(QUERIES),
+        command.among((*QUERIES, "getMore")) & (documents >= _LIST_LEAST),
     )
-
-
-def _nanoseconds(column: pd.Series[pd.Timestamp]) -> _Times:
-    return column.dt.tz_convert(None).to_numpy(dtype="datetime64[ns]").astype(np.int64)
 
 
 def lookup_runs(columns: Columns, limits: Limits) -> Iterator[LookupRun]:

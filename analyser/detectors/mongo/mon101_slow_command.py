@@ -86,16 +86,14 @@ def detect(
 ) -> Iterator[Finding]:
     """At most one finding for this shape."""
     frame = frames["mongo_commands"]
-    latencies = frame["latency_ms"].to_numpy(dtype=float)
+    latencies = frame["latency_ms"].floats()
     is_slow, is_very_slow = latencies > slow_ms, latencies >= very_slow_ms
-    slow = rows_of(frame[is_slow])
+    slow = rows_of(frame.take(is_slow))
     if not slow:
         return
     numbers = _numbers(latencies, len(slow))
     is_warning = False
-    for place in _parts(
-        frame["ts"].dt.tz_convert(None).to_numpy("datetime64[ns]").astype(np.int64), round(window_s * NS_PER_S)
-    ):
+    for place in _parts(frame["ts"].numbers(), round(window_s * NS_PER_S)):
         among = np.bincount(place)
         of_slow, of_very_slow = (np.bincount(place[some], minlength=len(among)) for some in (is_slow, is_very_slow))
         enough = (of_slow >= slow_least) | (of_very_slow > 0)

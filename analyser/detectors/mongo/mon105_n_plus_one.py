@@ -35,11 +35,11 @@ from collections import Counter
 from collections.abc import Iterator
 
 import numpy as np
-import pandas as pd
 
 from analyser.addresses import server_text
 from analyser.detectors.detector import Detector, Frames
 from analyser.detectors.findings import Finding
+from analyser.detectors.frame import Frame
 from analyser.detectors.frame_rows import Row, rows_of
 from analyser.detectors.mongo.lookups import Limits, LookupRun, columns_of, lookup_runs
 from analyser.detectors.mongo.mongo_rows import (
@@ -55,7 +55,7 @@ from analyser.detectors.mongo.mongo_rows import (
     namespace,
     shape_text,
 )
-from analyser.times import ms_text
+from analyser.times import NS_PER_MS, ms_text
 from analyser.words import count, sentence_start
 
 
@@ -70,13 +70,14 @@ def detect(
 ) -> Iterator[Finding]:
     """At most one finding for each shape, and for each collection read in small batches, of this application."""
     frame = frames["mongo_commands"]
-    runs: dict[str, list[LookupRun]] = {}
+    shapes = frame["shape_id"].texts()
+    runs: dict[str | None, list[LookupRun]] = {}
     for run in lookup_runs(columns_of(frame), Limits(queries_least, share_least, chance)):
-        runs.setdefault(frame["shape_id"].iloc[run.places[0]], []).append(run)
+        runs.setdefault(shapes.at(run.places[0]), []).append(run)
     for found in runs.values():
         yield _one_by_one(frame, found)
     by_flow: dict[str, list[Row]] = {}
-    for row in rows_of(frame[frame["command"].eq("getMore") | frame["cursor_id"].notna()]):
+    for row in rows_of(frame.take(frame["command"].texts().among(("getMore",)) | frame["cursor_id"].is_known())):
         by_flow.setdefault(row["flow_id"], []).append(row)
     batches: dict[str | None, list[list[Row]]] = {}
     for rows in by_flow.values():
@@ -102,17 +103,17 @@ def _small_batches(rows: list[Row], least: int, small: float) -> Iterator[tuple[
             yield place, get_mores
 
 
-def _one_by_one(frame: pd.DataFrame, runs: list[LookupRun]) -> Finding:
+def _one_by_one(frame: Frame, runs: list[LookupRun]) -> Finding:
     place, worst = max(enumerate(runs), key=lambda one: one[1].different)
-    rows = rows_of(frame.iloc[worst.places])
+    rows = rows_of(frame.take(worst.places))
     first = rows[0]
-    latencies = [frame["latency_ms"].iloc[run.places].to_numpy(dtype=float, na_value=0.0) for run in runs]
+    latencies = frame["latency_ms"].floats(0.0)
     took = [_took_ms(frame, run) for run in runs]
     worst_ms = took[place]
     # One query for each run takes about as long as one of its lookups.
-    wasted_ms = sum(took) - sum(float(np.median(some)) for some in latencies)
+    wasted_ms = sum(took) - sum(float(np.median(latencies[run.places])) for run in runs)
     lookups = sum(len(run.places) for run in runs)
-    connections = frame["flow_id"].iloc[worst.places].nunique()
+    connections = len({row["flow_id"] for row in rows} - {None})
     in_all = f" This happened {count(len(runs), 'time')}, with {lookups:,} commands in all." if len(runs) > 1 else ""
     return command_finding(
         DETECTOR,
@@ -148,11 +149,10 @@ def _one_by_one(frame: pd.DataFrame, runs: list[LookupRun]) -> Finding:
     )
 
 
-def _took_ms(frame: pd.DataFrame, run: LookupRun) -> float:
+def _took_ms(frame: Frame, run: LookupRun) -> float:
     """From its first request to its last answer."""
-    some = frame.iloc[run.places]
-    ended = max(some["ts"].max(), some["ts_response"].max())
-    return float((ended - some["ts"].iloc[0]) / pd.Timedelta(milliseconds=1))
+    sent, answered = (frame[name].numbers()[run.places] for name in ("ts", "ts_response"))
+    return (int(max(sent.max(), answered.max())) - int(sent[0])) / NS_PER_MS
 
 
 def _way(run: LookupRun, connections: int) -> str:
@@ -160,11 +160,11 @@ def _way(run: LookupRun, connections: int) -> str:
     return f"as one burst {over}" if run.at_once else f"one after the other {over}"
 
 
-def _listed(frame: pd.DataFrame, run: LookupRun) -> str:
+def _listed(frame: Frame, run: LookupRun) -> str:
     """The list that it asks about."""
     if run.listed is None:
         return ""
-    (row,) = rows_of(frame.iloc[[run.listed]])
+    (row,) = rows_of(frame.take(np.array([run.listed])))
     return f", behind a {command_text(row)} that returned {count(row['documents_returned'], 'document')}"
 
 

@@ -39,11 +39,11 @@ from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-import pandas as pd
 
 from analyser.addresses import server_text
 from analyser.detectors.detector import Detector, Frames
 from analyser.detectors.findings import Finding
+from analyser.detectors.frame import Frame
 from analyser.detectors.frame_rows import rows_of
 from analyser.detectors.mongo.mongo_rows import (
     CLIENT_KEY,
@@ -111,24 +111,21 @@ def detect(
 ) -> Iterator[Finding]:
     """At most one finding for this application: the longest time."""
     frame = frames["mongo_commands"]
-    answered = frame[frame["ts_response"].notna()]
-    if len(answered) < requests_least or answered["command"].isin(_MOVES_DATA).mean() > 0.5:
+    answered = frame.take(frame["ts_response"].is_known())
+    if len(answered) < requests_least or answered["command"].texts().among(_MOVES_DATA).mean() > 0.5:
         return
-    usual_ms = float(np.median(answered["latency_ms"].to_numpy(dtype=float, na_value=0.0)))
+    usual_ms = float(np.median(answered["latency_ms"].floats(0.0)))
     handed_ns = round(min(next_ms, usual_ms / 2) * NS_PER_MS) if usual_ms >= next_ms else 0
+    begun, ended, flows = answered["ts"].numbers(), answered["ts_response"].numbers(), answered["flow_id"].texts()
     work = {
-        str(flow): _work(_nanoseconds(rows["ts"]), _nanoseconds(rows["ts_response"]), handed_ns)
-        for flow, rows in answered.groupby("flow_id")
+        str(flow): _work(begun[flows.codes == code], ended[flows.codes == code], handed_ns)
+        for flow, code in sorted(zip(flows.names.to_pylist(), range(len(flows.names)), strict=True))
     }
     if len(work) < connections_least:
         return
     busy = _longest(work, round(window_s * NS_PER_S), connections_least, busy_share, next_ms, requests_least)
     if busy is not None:
         yield _finding(answered, busy, _pause_ms(work.values(), busy))
-
-
-def _nanoseconds(column: pd.Series[pd.Timestamp]) -> _Times:
-    return column.dt.tz_convert(None).to_numpy(dtype="datetime64[ns]").astype(np.int64)
 
 
 def _work(begun: _Times, ended: _Times, handed_ns: int) -> _Work:
@@ -198,13 +195,16 @@ def _pause_ms(work: Collection[_Work], busy: _Busy) -> float:
     return float(np.median(np.concatenate(pauses))) / NS_PER_MS
 
 
-def _finding(answered: pd.DataFrame, busy: _Busy, pause_ms: float) -> Finding:
-    times = _nanoseconds(answered["ts"])
-    inside = answered[(times >= busy.since) & (times < busy.until)]
-    latency = inside["latency_ms"].to_numpy(dtype=float, na_value=0.0)
-    held = inside.assign(took=latency, shape=inside["shape_id"].fillna("")).groupby("shape")["took"].sum()
-    (slowest,) = rows_of(inside[inside["shape_id"].fillna("").eq(held.idxmax())].head(1))
-    rows = rows_of(inside.iloc[:: max(1, len(inside) // _MOST_SHOWN)])
+def _finding(answered: Frame, busy: _Busy, pause_ms: float) -> Finding:
+    times = answered["ts"].numbers()
+    inside = answered.take((times >= busy.since) & (times < busy.until))
+    latency = inside["latency_ms"].floats(0.0)
+    _, first_of, shape = np.unique(
+        np.array([name or "" for name in inside["shape_id"]], object), return_index=True, return_inverse=True
+    )
+    held = np.bincount(shape, latency)
+    (slowest,) = rows_of(inside.take(first_of[held.argmax()].reshape(1)))
+    rows = rows_of(inside.take(np.arange(0, len(inside), max(1, len(inside) // _MOST_SHOWN))))
     first = rows[0]
     lasted_ms = (busy.until - busy.since) / NS_PER_MS
     part = float(held.max() / max(held.sum(), 1e-9))

@@ -9,13 +9,13 @@ import sys
 from collections.abc import Iterable, Iterator
 
 import duckdb
-import pandas as pd
 
 from analyser.context.stages import STAGES, Stage
 from analyser.detectors import DETECTORS, running
 from analyser.detectors.asked import asked
 from analyser.detectors.cut import Key, cut
 from analyser.detectors.detector import Detector
+from analyser.detectors.frame import Frame
 from analyser.detectors.partition_sql import partitions_sql
 from analyser.registry.tables import TABLES
 from tests.analyser.detectors.scenarios import Scenario
@@ -61,7 +61,7 @@ def _wanted(detectors: Iterable[Detector]) -> list[Stage]:
     return wanted
 
 
-def partitions(con: duckdb.DuckDBPyConnection, detector: Detector) -> Iterator[tuple[Key, dict[str, pd.DataFrame]]]:
+def partitions(con: duckdb.DuckDBPyConnection, detector: Detector) -> Iterator[tuple[Key, dict[str, Frame]]]:
     """Key and frames of every partition that `suspects` names, in the order of the keys."""
     batches = con.sql(partitions_sql(detector)).to_arrow_reader(running.BATCH_ROWS)
     return cut(batches, detector, sys.maxsize, lambda _: None)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from random import Random
 
-import pandas as pd
+import pyarrow as pa
 import pytest
 
+from analyser.detectors.frame import Frame, Span, held_rows
 from analyser.detectors.kafka import kaf120_fetch_jump as jumps
 from analyser.detectors.kafka.reading import Run
 from tests.support.timing import follows_size, seconds
@@ -42,8 +43,9 @@ def drawn(number: int, dice: Random, partitions: int) -> tuple[list[Run], Commit
 
 def sent(commits: Commits) -> jumps._Sent:
     columns = ("ts", "exchange_id", "partition", "committed_offset")
-    frame = pd.DataFrame(commits, columns=columns).assign(client_address=CLIENT[0], client_id=CLIENT[1], topic="orders")
-    return jumps._sent(frame)[CLIENT]
+    same = {"client_address": CLIENT[0], "client_id": CLIENT[1], "topic": "orders"}
+    batch = pa.RecordBatch.from_pylist([dict(zip(columns, row, strict=True)) | same for row in commits])
+    return jumps._sent(Frame(batch.schema, [Span(held_rows(batch), 0, len(batch))]), {CLIENT})[CLIENT]
 
 
 def is_ahead(run: Run, commits: Commits, least: int) -> bool:
