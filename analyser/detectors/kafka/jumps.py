@@ -28,6 +28,15 @@ _NO_OFFSET = -1
 MOVED_SQL = """
     (first_offset IS DISTINCT FROM stored_offset AND (answered_offset IS NOT NULL OR ts_out_of_range IS NOT NULL))
     OR began_by = 'topic id' OR change = 'topic deleted'"""
+# Those of which `jump_of` may make a jump. It says more, and has the last word.
+JUMPS_SQL = """
+    first_offset IS DISTINCT FROM next_offset_before AND first_offset IS NOT NULL
+    AND (answered_offset IS NOT NULL OR ts_out_of_range IS NOT NULL)
+    AND began_by IS DISTINCT FROM 'topic id' AND change IS DISTINCT FROM 'topic deleted'
+    AND NOT coalesce(first_offset = stored_offset AND coalesce(answered_offset <= stored_offset, true), false)
+    AND NOT coalesce(
+        first_offset = answered_offset AND answered_offset > stored_offset AND change IS DISTINCT FROM 'reset', false)
+    """
 # What the client itself chose.
 OWN_CHOICE: tuple[Cause, ...] = ("time", "seek")
 

@@ -42,15 +42,18 @@ from collections.abc import Iterator, Sequence
 from itertools import accumulate, pairwise
 from typing import NamedTuple
 
+import numpy as np
+
 from analyser.detectors.detector import Detector, Frames
 from analyser.detectors.findings import Finding
+from analyser.detectors.frame import UNKNOWN, Frame
 from analyser.detectors.frame_rows import Row, first_value, rows_of
+from analyser.detectors.kafka.commit_columns import CommitColumns, commit_columns
 from analyser.detectors.kafka.commits import (
     COMMIT_COLUMNS,
     COMMITS,
     Commit,
     commit_proof,
-    commits_of,
     committer_numbers,
     committer_text,
     group_text,
@@ -100,25 +103,31 @@ class _Cause(NamedTuple):
 
 def detect(frames: Frames, *, samples: int = 10, least_lag: int = 100, least_s: float = 10.0) -> Iterator[Finding]:
     """At most one finding per group of a partition."""
-    fetches = rows_of(frames[FETCHES])
-    ends = _ends(fetches, rows_of(frames[LISTS]), rows_of(frames[BATCHES]))
+    ends = _ends(frames[FETCHES], rows_of(frames[LISTS]), rows_of(frames[BATCHES]))
     if not ends.at:
         return
-    groups: dict[str | None, list[Commit]] = {}
-    for commit in commits_of(frames[COMMITS]):
-        if commit.accepted:
-            groups.setdefault(commit.group_id, []).append(commit)
-    for group, commits in groups.items():
-        own = [row for row in fetches if row["group_id"] == group and (row["replica_id"] or -1) < 0]
-        growth = _growth(ends, commits, samples, least_lag, least_s)
-        if growth is not None and not (_reads_to_the_end(own, ends, growth) or _waits_for_a_transaction(own)):
-            cluster = first_value(frames[COMMITS], "cluster_id")
+    for group in commit_columns(frames[COMMITS]).accepted().groups():
+        growth = _growth(ends, group, samples, least_lag, least_s)
+        if growth is None:
+            continue
+        own = _fetches_of(group.texts["group_id"].at(0), frames[FETCHES])
+        if not (_reads_to_the_end(own, ends, growth) or _waits_for_a_transaction(own)):
+            cluster, commits = first_value(frames[COMMITS], "cluster_id"), [*group.commits(np.arange(len(group)))]
             yield _finding(cluster, commits, growth, _cause(own, commits, growth))
 
 
-def _ends(fetches: Sequence[Row], lists: Sequence[Row], batches: Sequence[Row]) -> _Ends:
+def _fetches_of(group: str | None, fetches: Frame) -> list[Row]:
+    """Those of the group's readers."""
+    groups, replicas = fetches["group_id"].texts(), fetches["replica_id"].numbers()
+    own = groups.codes < 0 if group is None else groups.among((group,))
+    return rows_of(fetches.take(own & (replicas < 0)))
+
+
+def _ends(fetches: Frame, lists: Sequence[Row], batches: Sequence[Row]) -> _Ends:
     """As analyser/context/log_ends.py, but for logs that are cut: these have no growing lag."""
-    told = [(row["ts_response"] or row["ts"], row["high_watermark"]) for row in fetches]
+    answered = fetches["ts_response"].numbers()
+    at = np.where(answered == UNKNOWN, fetches["ts"].numbers(), answered)
+    told = [*zip(at.tolist(), fetches["high_watermark"].numbers().tolist(), strict=True)]
     told += [
         (row["ts_response"] or row["ts"], row["offset"])
         for row in lists
@@ -133,16 +142,15 @@ def _ends(fetches: Sequence[Row], lists: Sequence[Row], batches: Sequence[Row]) 
     return _Ends([at for at, _ in known], list(accumulate((end for _, end in known), max)))
 
 
-def _growth(ends: _Ends, commits: Sequence[Commit], samples: int, least_lag: int, least_s: float) -> _Growth | None:
-    done = [commit.done_ns for commit in commits]
+def _growth(ends: _Ends, commits: CommitColumns, samples: int, least_lag: int, least_s: float) -> _Growth | None:
+    done, offsets = commits.done_ns.tolist(), commits.offset.tolist()
     begin, until = max(done[0], ends.at[0]), ends.at[-1]
-    stored = commits[-1].committed_offset
-    age_s = (until - max(ends.since(stored), begin)) / NS_PER_S
+    age_s = (until - max(ends.since(offsets[-1]), begin)) / NS_PER_S
     if until - begin < least_s * NS_PER_S or age_s < least_s:
         return None
     for since in (begin, begin + (until - begin) // 2):
         times = [since + (until - since) * step // (samples - 1) for step in range(samples)]
-        lags = [max(0, ends.when(at) - commits[max(bisect_right(done, at) - 1, 0)].committed_offset) for at in times]
+        lags = [max(0, ends.when(at) - offsets[max(bisect_right(done, at) - 1, 0)]) for at in times]
         grows = all(after >= before - before // 5 for before, after in pairwise(lags))
         if grows and lags[-1] >= lags[0] + max(least_lag, lags[0] // 2):
             return _Growth(since, until, lags[0], lags[-1], age_s)

@@ -27,20 +27,22 @@ References
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
+import numpy as np
+
 from analyser.detectors.detector import Detector, Frames
 from analyser.detectors.findings import Finding
-from analyser.detectors.frame_rows import first_value, values
+from analyser.detectors.frame import UNKNOWN, Frame
+from analyser.detectors.frame_rows import first_value
+from analyser.detectors.kafka.commit_columns import CommitColumns, commit_columns
 from analyser.detectors.kafka.commits import (
     COMMIT_COLUMNS,
     COMMITS,
     Commit,
     by_identity,
     commit_proof,
-    commits_of,
     committer_numbers,
     committer_text,
     group_text,
@@ -62,24 +64,26 @@ class _Above(NamedTuple):
 
 def detect(frames: Frames, *, above: int = 1) -> Iterator[Finding]:
     """One finding per group with commits that are `above` the end of the log, or more."""
-    fetches = frames[FETCHES]
-    told = sorted(
-        (ts, end)
-        for ts, end in zip(values(fetches["ts"]), values(fetches["high_watermark"]), strict=True)
-        if end is not None and end >= 0
-    )
     groups: dict[str | None, list[_Above]] = {}
-    for commit in commits_of(frames[COMMITS]):
-        if not commit.accepted or commit.log_end_offset is None:
-            continue
-        if commit.committed_offset < commit.log_end_offset + above:
-            continue
-        after = bisect_left(told, (commit.done_ns, -1))
-        if after < len(told) and told[after][1] + above <= commit.committed_offset:
-            groups.setdefault(commit.group_id, []).append(_Above(commit, int(told[after][1])))
+    for one in _above(commit_columns(frames[COMMITS]).accepted(), frames[FETCHES], above):
+        groups.setdefault(one.commit.group_id, []).append(one)
     if groups:
         cluster = first_value(frames[COMMITS], "cluster_id")
         yield from (_finding(cluster, found) for found in groups.values())
+
+
+def _above(commits: CommitColumns, fetches: Frame, above: int) -> Iterator[_Above]:
+    """Commits above the end that was known, and above the next one that was told."""
+    at, end = fetches["ts"].numbers(), fetches["high_watermark"].numbers()
+    order = np.lexsort((end, at))
+    order = order[end[order] >= 0]
+    at, end = at[order], end[order]
+    known = commits.numbers["log_end_offset"]
+    rows = np.flatnonzero((known != UNKNOWN) & (commits.offset - above >= known))
+    after = np.searchsorted(at, commits.done_ns[rows])
+    rows, after = rows[after < len(at)], after[after < len(at)]
+    beyond = end[after] <= commits.offset[rows] - above
+    yield from map(_Above, commits.commits(rows[beyond]), end[after[beyond]].tolist())
 
 
 def _finding(cluster: str | None, found: Sequence[_Above]) -> Finding:

@@ -39,7 +39,7 @@ from collections.abc import Iterator
 from analyser.detectors.detector import Detector, Frames
 from analyser.detectors.findings import Finding
 from analyser.detectors.kafka.jump_findings import Told, amount_text, cause_text, jump_findings, partitions_text
-from analyser.detectors.kafka.jumps import OWN_CHOICE, Jump
+from analyser.detectors.kafka.jumps import JUMPS_SQL, OWN_CHOICE, Jump
 from analyser.detectors.kafka.names import group_text
 from analyser.detectors.kafka.reading import RUN_COLUMNS, RUNS, readers_text
 from analyser.times import moment_text
@@ -113,6 +113,7 @@ DETECTOR = Detector(
     reads={RUNS: RUN_COLUMNS},
     partition_by=KEYS,
     detect=detect,
+    rows={RUNS: JUMPS_SQL},
     suspects=f"""
         SELECT cluster_id, group_id FROM r_{RUNS}
         WHERE first_offset > coalesce(stored_offset, -1)

@@ -37,8 +37,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from analyser.detectors.detector import Detector, Frames
 from analyser.detectors.findings import Evidence, Finding
+from analyser.detectors.frame import Frame, numbered, pairs, together
 from analyser.detectors.frame_rows import Row, first_value, rows_of
 from analyser.detectors.kafka.commits import COMMITS
 from analyser.detectors.kafka.members import MEMBERS
@@ -66,16 +69,18 @@ class _Overlap(NamedTuple):
 
 def detect(frames: Frames, *, back_ms: float = 2000.0) -> Iterator[Finding]:
     """One finding per client that came back, and the one that had taken over."""
+    back_ns = int(back_ms * NS_PER_MS)
+    all_runs, all_commits = _where_somebody_is_late(frames[RUNS], frames[COMMITS], back_ns)
     commits: dict[Place, dict[Client, list[Row]]] = {}
-    for row in sorted(rows_of(frames[COMMITS]), key=lambda row: row["ts"]):
+    for row in sorted(rows_of(all_commits), key=lambda row: row["ts"]):
         clients = commits.setdefault((row["topic"], row["partition"]), {})
         clients.setdefault((row["client_address"], row["client_id"]), []).append(row)
     places: dict[Place, list[Run]] = {}
-    for run in runs_of(frames[RUNS]):
+    for run in runs_of(all_runs):
         places.setdefault(run.place, []).append(run)
     found: dict[tuple[Any, ...], list[_Overlap]] = {}
     for place, runs in places.items():
-        for overlap in _overlaps(runs, commits.get(place, {}), int(back_ms * NS_PER_MS)):
+        for overlap in _overlaps(runs, commits.get(place, {}), back_ns):
             found.setdefault((overlap.own.client, overlap.other.client), []).append(overlap)
     silences: dict[Client, list[Row]] = {}
     for row in rows_of(frames[MEMBERS]) if found else ():
@@ -83,6 +88,24 @@ def detect(frames: Frames, *, back_ms: float = 2000.0) -> Iterator[Finding]:
     for overlaps in found.values():
         silence = _silence(overlaps, silences.get(overlaps[-1].own.client, ()))
         yield _finding(first_value(frames[RUNS], "cluster_id"), overlaps, silence)
+
+
+def _where_somebody_is_late(runs: Frame, commits: Frame, back_ns: int) -> tuple[Frame, Frame]:
+    """Both of those partitions in which a client commits so long after its commit before, and after a begin."""
+    topics = together(runs["topic"].texts(), commits["topic"].texts())
+    partitions = np.concatenate([runs["partition"].numbers(), commits["partition"].numbers()])
+    places = numbered(pairs(np.concatenate(topics), partitions))
+    of_runs, of_commits = places[: len(runs)], places[len(runs) :]
+    begun = np.full(len(places), np.iinfo(np.int64).max)
+    np.minimum.at(begun, of_runs, runs["ts"].numbers())
+    clients = pairs(commits["client_address"].texts().codes, commits["client_id"].texts().codes)
+    at = commits["ts"].numbers()
+    order = np.lexsort((at, clients, of_commits))
+    goes_on = (np.diff(clients[order], prepend=-1) == 0) & (np.diff(of_commits[order], prepend=-1) == 0)
+    since, before = at[order] - back_ns, np.roll(at[order], 1)
+    late = order[(~goes_on | (since >= before)) & (since >= begun[of_commits[order]])]
+    is_late = np.isin(np.arange(len(places)), of_commits[late])
+    return runs.take(is_late[of_runs]), commits.take(is_late[of_commits])
 
 
 def _overlaps(runs: Sequence[Run], commits: Mapping[Client, Sequence[Row]], back_ns: int) -> list[_Overlap]:
