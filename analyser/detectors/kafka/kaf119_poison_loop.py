@@ -323,7 +323,17 @@ DETECTOR = Detector(
         EVENTS: f"""event IN ('join', 'leave') OR (event = 'consumer_heartbeat' AND topics IS NOT NULL)
             OR generation < 0 OR coalesce(error_code, {FENCED_INSTANCE_ID}) = {FENCED_INSTANCE_ID}""",
     },
+    # Reading that began twice at one offset, in a group of which a member left, or joined twice on a connection.
     suspects=f"""
-        SELECT cluster_id, group_id FROM r_{RUNS} WHERE next_offset > first_offset
-        GROUP BY cluster_id, group_id, topic, partition, first_offset HAVING count(*) > 1""",
+        SELECT cluster_id, group_id FROM (
+            SELECT cluster_id, group_id FROM r_{RUNS} WHERE next_offset > first_offset
+            GROUP BY cluster_id, group_id, topic, partition, first_offset HAVING count(*) > 1) AS again
+        SEMI JOIN (
+            SELECT cluster_id, group_id FROM r_{EVENTS}
+            WHERE error_code = 0 AND (event = 'leave' OR generation < 0)
+            UNION ALL
+            SELECT cluster_id, group_id FROM r_{EVENTS} WHERE error_code = 0 AND event IN {_JOINS}
+            GROUP BY cluster_id, group_id, flow_id, client_id HAVING count(*) > 1) AS thrown
+        ON again.cluster_id IS NOT DISTINCT FROM thrown.cluster_id
+            AND again.group_id IS NOT DISTINCT FROM thrown.group_id""",
 )  # fmt: skip

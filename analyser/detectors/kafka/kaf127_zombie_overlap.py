@@ -269,9 +269,13 @@ DETECTOR = Detector(
     suspects=f"""
         SELECT other.cluster_id, other.group_id
         FROM r_{RUNS} AS other
-        JOIN (SELECT cluster_id, group_id, topic, partition, client_id, client_address, max(ts) AS ts,
+        JOIN (SELECT cluster_id, group_id, topic, partition, client_id, client_address,
+                     max(ts) FILTER (coalesce(ts - before >= 2000000000, true)) AS ts,
                      max(committed_offset) AS committed_offset
-              FROM r_{COMMITS} GROUP BY ALL) AS late
+              FROM (SELECT *, lag(ts) OVER (PARTITION BY cluster_id, group_id, topic, partition, client_id,
+                                                         client_address ORDER BY ts) AS before
+                    FROM r_{COMMITS})
+              GROUP BY cluster_id, group_id, topic, partition, client_id, client_address) AS late
             ON other.cluster_id IS NOT DISTINCT FROM late.cluster_id AND other.group_id = late.group_id
             AND other.topic = late.topic AND other.partition = late.partition
         WHERE late.ts > other.ts + 2000000000 AND late.committed_offset > other.first_offset
