@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 import analyser
 from analyser.archive.derive.lags import MINUTE_NS, run_lags
 from analyser.context.log_ends import END_TABLES
+from analyser.detectors.frame import Frame, Span, held_rows
 from analyser.detectors.kafka.commits import commits_of
 from analyser.options import ReadOptions
 from analyser.registry.tables import TABLES as TABLES_BY_NAME
@@ -302,7 +303,8 @@ def test_every_view_says_the_same_of_racing_commits(tables: Rows) -> None:
 def test_the_stored_offset_is_that_of_the_last_commit_in_the_order_of_the_detectors(tables: Rows) -> None:
     """Where nothing was deleted and no answer told otherwise."""
     held = Held({name: own for name, own in tables.items() if name not in ("kafka_offset_fetches", DELETED_IN)})
-    frame = held.con.sql("FROM kafka_offset_commits").df()
+    table = held.con.sql("FROM kafka_offset_commits").to_arrow_table()
+    frame = Frame(table.schema, [Span(held_rows(batch), 0, len(batch)) for batch in table.to_batches()])
     accepted = [one for one in commits_of(frame) if one.accepted] if len(frame) else []
     state = in_report(held)
     expected = [(one.committed_offset, one.client_id) for one in accepted[-1:]]
