@@ -7,10 +7,11 @@ import socket
 import subprocess
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from playwright.sync_api import Browser, Locator, Page, ViewportSize, sync_playwright
+from playwright.sync_api import TimeoutError as PlaywrightTimeout
 
 from tests.app.program import COMMAND, environment
 from tests.conftest import require_program
@@ -28,6 +29,10 @@ _STATE = """() => {
   if (document.querySelector('[data-testid=stSkeleton], [data-testid=stSpinner]')) return 'working';
   return document.body.innerText.includes('Analysing ') ? 'working' : 'settled';
 }"""
+
+# Grids draw their cells a little after the page has come to rest.
+_CELLS = "() => [...document.querySelectorAll('[data-testid=stDataFrame]')].every(grid => grid.querySelector('td'))"
+CELLS_MS = 5000
 
 
 class Person:
@@ -85,7 +90,9 @@ class Person:
         raise AssertionError(f"the page at {self.page.url} does not come to rest")
 
     def reads(self) -> str:
-        """The words of the page; tables are read cell by cell."""
+        """The words of the page; tables are read cell by cell, when their cells are drawn. An empty one has none."""
+        with suppress(PlaywrightTimeout):
+            self.page.wait_for_function(_CELLS, timeout=CELLS_MS)
         words = self.page.locator("[data-testid=stMain]").inner_text()
         return words + "\n" + "\n".join(self.page.locator("[data-testid=stDataFrame] td").all_text_contents())
 
