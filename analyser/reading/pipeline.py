@@ -171,6 +171,7 @@ class Pipeline:
     def advance(self, now_ns: int) -> None:
         """The capture's clock has come to this time, in packets that are not fed here."""
         self._flows.advance(now_ns)
+        self._settle()
 
     def next_file(self, index: int, packets_before: int) -> None:
         """Packets that follow come from the capture with this index; so many packets are in those before it."""

@@ -92,6 +92,8 @@ class KafkaConversation:
         if frames and frames[first].stream_offset == 0:  # what a connection begins with may be no request
             self.one_by_one(frames[: first + 1], output(out))
             frames = frames[first + 1 :]
+        if not frames:
+            return
         self._left += frames
         self._out = out
         out.later.leave(self, frames)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 import struct
 from collections.abc import Iterator
 from itertools import count
@@ -185,3 +186,15 @@ def test_one_connection_holds_no_more_than_all_may() -> None:
         conversation.feed(frames, sink)
         most = max(most, len(conversation._left))
     assert 0 < most <= MAX_FRAMES
+
+
+def test_nothing_of_the_sink_stays_behind() -> None:
+    """A conversation goes to another process between two batches, what its rows go to does not."""
+    frames = frames_of(talk(Random(1)), begins=True, cut=False)
+    for fed in (frames[:1], frames[:5], frames):
+        conversation, sink = KafkaConversation(Limits()), Sink(TABLES)
+        sink.later = Later()
+        conversation.feed(fed, sink)
+        conversation.settle(sink)
+        sink.drain = lambda _: None  # cannot be pickled
+        assert pickle.loads(pickle.dumps(conversation))
