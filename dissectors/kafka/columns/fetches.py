@@ -15,7 +15,7 @@ import numpy as np
 from dissectors.core.model import Row
 from dissectors.kafka.columns.group_rows import column, heads
 from dissectors.kafka.columns.groups import Group
-from dissectors.kafka.columns.read import Columns, Lists, Texts
+from dissectors.kafka.columns.read import Columns, Lists, Texts, lists
 from dissectors.kafka.rows.data_rows import NO_BATCH
 from dissectors.kafka.rows.fetch_sessions import Asked, FetchSessions, PartitionKey
 
@@ -27,8 +27,8 @@ class Fetches:
 
     def __init__(self, group: Group) -> None:
         asked, answered = group.asked, group.answered
-        topics = _lists(asked, "topics")
-        partitions = _lists(topics.of, "partitions")
+        topics = lists(asked, "topics")
+        partitions = lists(topics.of, "partitions")
         self._wishes = list(
             zip(
                 _keys(group, topics, partitions, "partition"),
@@ -43,15 +43,15 @@ class Fetches:
         self._forgot: _Slices | None = None
         gone = asked.get("forgotten_topics_data")
         if isinstance(gone, Lists) and gone.counts.any():
-            numbers = _lists(gone.of, "partitions")
+            numbers = lists(gone.of, "partitions")
             self._forgotten = _keys(group, gone, numbers, ".")
             self._forgot = _slices(gone, numbers)
         self._session_ids = _or(column(group, asked, "session_id"), 0)
         self._epochs = _or(column(group, asked, "session_epoch"), -1)
         self._answered_ids = _or(column(group, answered, "session_id"), 0)
         self._head = list(zip(*heads(group), group.client_ids, *self._of_request(group), strict=True))
-        topics = _lists(answered, "responses")
-        partitions = _lists(topics.of, "partitions")
+        topics = lists(answered, "responses")
+        partitions = lists(topics.of, "partitions")
         self._keys = _keys(group, topics, partitions, "partition_index")
         self._parts = _parts(group, partitions.of)
         self._told = _slices(topics, partitions)
@@ -130,9 +130,3 @@ def _numbers(columns: Columns, name: str) -> Any:
 
 def _or(values: list[Any], default: int) -> list[int]:
     return [default if value is None else value for value in values]
-
-
-def _lists(columns: Columns, name: str) -> Lists:
-    found = columns[name]
-    assert isinstance(found, Lists)
-    return found

@@ -13,7 +13,7 @@ import numpy as np
 from dissectors.core.model import Row
 from dissectors.kafka.columns.blob import Ints
 from dissectors.kafka.columns.groups import Group
-from dissectors.kafka.columns.read import Columns, Lists, Texts
+from dissectors.kafka.columns.read import Columns, Lists, Texts, lists, numbers
 from dissectors.kafka.columns.texts import TopicKey
 from dissectors.kafka.rows.group_events import GROUP_PROTOCOLS
 from dissectors.kafka.rows.group_fields import GROUP_EVENTS
@@ -56,10 +56,8 @@ def heartbeat_rows(group: Group) -> tuple[list[Row], Ints]:
 
 def commit_rows(group: Group) -> tuple[list[Row], Ints]:
     """kafka_offset_commits of OffsetCommits: a row for each partition."""
-    topics = group.asked["topics"]
-    assert isinstance(topics, Lists)
-    partitions = topics.of["partitions"]
-    assert isinstance(partitions, Lists)
+    topics = lists(group.asked, "topics")
+    partitions = lists(topics.of, "partitions")
     of_topic = partitions.owners
     owners = topics.owners[of_topic]
     keys = group.strings.topic_keys(topics.of)
@@ -72,17 +70,16 @@ def commit_rows(group: Group) -> tuple[list[Row], Ints]:
         column(group, group.asked, "generation_id_or_member_epoch"),
         group.client_ids,
     ]
-    numbers = owners.tolist()
-    topic_numbers = of_topic.tolist()
+    exchange_numbers, topic_numbers = owners.tolist(), of_topic.tolist()
     each = partitions.of
-    epochs = each.get("committed_leader_epoch")
+    with_epoch = "committed_leader_epoch" in each
     rows = zip(
-        *([values[number] for number in numbers] for values in of_exchange),
+        *([values[number] for number in exchange_numbers] for values in of_exchange),
         [keys[number][0] for number in topic_numbers],
         [keys[number][1] for number in topic_numbers],
-        _list(each["partition_index"]),
-        _list(each["committed_offset"]),
-        repeat(None) if epochs is None else _list(epochs),
+        numbers(each, "partition_index"),
+        numbers(each, "committed_offset"),
+        numbers(each, "committed_leader_epoch") if with_epoch else repeat(None),
         group.strings.of(each["committed_metadata"]),
         repeat(None),
         repeat(None),
@@ -92,20 +89,13 @@ def commit_rows(group: Group) -> tuple[list[Row], Ints]:
     return list(rows), owners
 
 
-def _list(values: Any) -> list[Any]:
-    assert isinstance(values, np.ndarray)
-    return list(values.tolist())
-
-
 def _errors(group: Group, topics: Lists, partitions: Lists, keys: list[TopicKey]) -> list[int | None]:
     """The error code of each committed partition; of several answers about one the last counts."""
-    answered = group.answered["topics"]
-    assert isinstance(answered, Lists)
-    told = answered.of["partitions"]
-    assert isinstance(told, Lists)
-    codes, indexes = _list(told.of["error_code"]), _list(told.of["partition_index"])
+    answered = lists(group.answered, "topics")
+    told = lists(answered.of, "partitions")
+    codes, indexes = numbers(told.of, "error_code"), numbers(told.of, "partition_index")
     answered_keys = group.strings.topic_keys(answered.of)
-    committed = _list(partitions.of["partition_index"])
+    committed = numbers(partitions.of, "partition_index")
     in_order = (
         np.array_equal(topics.sizes, answered.sizes)
         and np.array_equal(partitions.sizes, told.sizes)

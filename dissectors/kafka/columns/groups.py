@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from dissectors.kafka.columns.batch import REQUEST_HEADER_BYTES, RESPONSE_HEADER_BYTES, Batch, Side
-from dissectors.kafka.columns.blob import Blob, Flags, Ints
+from dissectors.kafka.columns.blob import Flags, Ints
 from dissectors.kafka.columns.plan import Plan, body_plan
 from dissectors.kafka.columns.read import Columns, Reader, TooMany
 from dissectors.kafka.columns.records import Fetched, answered_records
@@ -40,7 +40,6 @@ class Group(NamedTuple):
     api_key: int
     version: int
     known: Operation
-    blob: Blob
     strings: Strings
     connection: Ints
     requests: Side
@@ -116,7 +115,6 @@ def _group(
     return Group(
         *api,
         operation(*api),
-        batch.blob,
         strings,
         batch.connection[rows],
         requests,

@@ -12,6 +12,7 @@ other for all bodies, with columns of their own.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -64,6 +65,20 @@ class Lists:
 
 Column = npt.NDArray[np.generic] | Texts | Lists | None
 Columns = dict[str, Column]
+
+
+def lists(columns: Columns, name: str) -> Lists:
+    """A column of arrays that every version has."""
+    found = columns[name]
+    assert isinstance(found, Lists)
+    return found
+
+
+def numbers(columns: Columns, name: str) -> list[Any]:
+    """A column of numbers that every version has, as plain values."""
+    found = columns[name]
+    assert isinstance(found, np.ndarray)
+    return list(found.tolist())
 
 
 class Reader:

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from dissectors.kafka.columns.blob import Blob, Flags, Ints
-from dissectors.kafka.columns.read import Columns, Lists, Texts
+from dissectors.kafka.columns.read import Columns, Texts, lists
 
 _HEADER = np.dtype(
     {
@@ -41,10 +41,8 @@ class Fetched(NamedTuple):
 
 def answered_records(blob: Blob, answers: Columns, count: int) -> tuple[Fetched, Flags]:
     """The records of `count` answers to Fetches, and which of the answers have odd ones."""
-    topics = answers["responses"]
-    assert isinstance(topics, Lists)
-    partitions = topics.of["partitions"]
-    assert isinstance(partitions, Lists)
+    topics = lists(answers, "responses")
+    partitions = lists(topics.of, "partitions")
     fields = partitions.of["records"]
     assert isinstance(fields, Texts)
     records, odd = _records(blob, fields)

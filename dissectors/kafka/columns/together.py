@@ -90,12 +90,11 @@ class _Placed(NamedTuple):
 
 
 class Together(NamedTuple):
-    """What was made of one connection's frames. begin, end: their places among the frames of all."""
+    """What was made of one connection's frames. begin: the place of the first one among the frames of all."""
 
     steps: list[Step]
     tables: Mapping[str, _Placed]
     begin: int
-    end: int
 
     def follow(self, conversation: Steps, frames: Sequence[Frame], out: Output) -> None:
         """All rows of the connection's frames, those of single ones between those that were read together."""
@@ -125,9 +124,8 @@ def together(connections: Sequence[Connection], limits: Limits, out: Sink) -> li
     """What was made of the frames of each connection; None where all of them are read one by one."""
     found = batch(connections, limits)
     apis = apis_with_rows(out.wanted)
-    fit = (
-        frozenset(API_KEYS) - LEFT_OUT - (apis - frozenset((*ROW_MAKERS, *([] if RECORDS in out.wanted else [FETCH]))))
-    )
+    made = {*ROW_MAKERS, FETCH} if RECORDS not in out.wanted else {*ROW_MAKERS}
+    fit = frozenset(API_KEYS) - LEFT_OUT - (apis - made)
     rests = {} if out.later is None else out.later.rests
     read = [] if found is None else list(groups(found, fit, apis & {FETCH}, rests))
     if not read:
@@ -138,8 +136,8 @@ def together(connections: Sequence[Connection], limits: Limits, out: Sink) -> li
     tables = _tables(read, apis, out)
     untouched = set(range(len(connections))) - {number for group in read for number in group.connection.tolist()}
     return [
-        None if number in untouched else Together(steps[number], tables, begin, end)
-        for number, (begin, end) in enumerate(zip(begins.tolist(), ends.tolist(), strict=True))
+        None if number in untouched else Together(steps[number], tables, begin)
+        for number, begin in enumerate(begins.tolist())
     ]
 
 

@@ -6,7 +6,7 @@ import numpy as np
 
 from dissectors.kafka.columns.blob import Flags, Ints
 from dissectors.kafka.columns.groups import Group
-from dissectors.kafka.columns.read import Columns, Lists
+from dissectors.kafka.columns.read import Columns, lists
 from dissectors.kafka.columns.texts import Strings
 from dissectors.kafka.schema.primitives import METADATA_TOPIC
 from dissectors.kafka.waiting import WAITS
@@ -36,8 +36,7 @@ def _number(columns: Columns, name: str) -> Ints:
 
 def _of_raft(asked: Columns, strings: Strings, count: int) -> Flags:
     """Does the first topic hold the log of the controllers?"""
-    topics = asked["topics"]
-    assert isinstance(topics, Lists)
+    topics = lists(asked, "topics")
     counts = topics.counts
     keys = strings.topic_keys(topics.of)
     found = np.zeros(count, bool)
