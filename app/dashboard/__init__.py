@@ -12,8 +12,8 @@ sql)`. Time
    range and protocols of the sidebar are options of the source and narrow the rows by themselves.
 2. Charts: a pure function in `charts/`, from rows to an altair chart (`charts/theme.py` has colours, sizes, time axes).
    Show it with `show_chart(chart)`.
-3. The page: `views/NAME.py` with `def show(view: View) -> None`. `view.source` answers queries; `state.typed`,
-   `state.choice` and so on are values that stand in the URL, `state.kept` is a chosen row there; `view.link(page, ...)`
+3. The page: `views/NAME.py` with `def show(view: View) -> None`. `view.source` answers queries; `boxes.typed`,
+   `boxes.choice` and so on are values that stand in the URL, `state.kept` is a chosen row there; `view.link(page, ...)`
    is the way to another page with such values. Nothing to show is a sentence (`empty(...)`), not an error.
 4. A line in `pages.py`. `needs` names the protocol without which the page is left out.
 

@@ -10,7 +10,7 @@ import streamlit as st
 
 from analyser.archive.dataset.place import one_dataset
 from analyser.capture import CaptureError
-from app.dashboard import state
+from app.dashboard import held, state
 from app.dashboard.jobs import Job, kept_tables, key_of
 from app.dashboard.live import live_folder, live_runs, show_start, show_waiting
 from app.dashboard.offers import UPLOAD_LIMIT_MB, Offer, recent, samples, without_folder
@@ -35,11 +35,11 @@ def show_landing(given: Offer | None, *, unknown: bool) -> None:
     own, offered = st.columns([2, 3], gap="large")
     with own:
         _upload()
-        if state.private():
+        if held.private():
             started = show_start()
             if started is not None:
                 _open(started)
-        others = [*live_runs().offers(), *state.uploads().offers(), *recent()] if state.private() else _own_uploads()
+        others = [*live_runs().offers(), *held.uploads().offers(), *recent()] if held.private() else _own_uploads()
         _offers("Recent", [*([given] if given else []), *others])
     with offered:
         for kind, dissector in PROTOCOLS.items():
@@ -54,7 +54,7 @@ def _upload() -> None:
         "Uploads lie in a temporary folder until the dashboard ends."
     )
     if file is not None:
-        offer = state.uploads().add(file.name, file.getbuffer())
+        offer = held.uploads().add(file.name, file.getbuffer())
         st.session_state.setdefault(_OWN, set()).add(offer.id)
         _open(offer)
 
@@ -62,7 +62,7 @@ def _upload() -> None:
 def _own_uploads() -> list[Offer]:
     """Those of this session; what others uploaded is theirs."""
     own: set[str] = st.session_state.get(_OWN, set())
-    return [offer for offer in state.uploads().offers() if offer.id in own]
+    return [offer for offer in held.uploads().offers() if offer.id in own]
 
 
 def _offers(title: str, offers: Sequence[Offer]) -> None:
@@ -112,7 +112,7 @@ def tables_of(offer: Offer) -> tuple[str, Path | None]:
             known[offer.id] = key_of(offer.paths, offer.options)
         except CaptureError as error:
             return str(error), None
-    return known[offer.id], kept_tables(known[offer.id], state.jobs())
+    return known[offer.id], kept_tables(known[offer.id], held.jobs())
 
 
 def show_reading(offer: Offer, key: str) -> None:
@@ -125,7 +125,7 @@ def show_reading(offer: Offer, key: str) -> None:
     if key not in st.session_state["ww_keys"].values():
         show_failed(offer, key)
         return
-    jobs = state.jobs()
+    jobs = held.jobs()
     job = jobs.job(key)
     if job is not None and job.error is not None:
         jobs.forget(key)
@@ -147,7 +147,7 @@ def _progress(offer: Offer, job: Job, key: str) -> None:
     st.progress(min(job.standing.share or 0.0, 1.0))
     if st.button("Cancel", key="ww_cancel"):
         job.cancel()
-        state.jobs().forget(key)
+        held.jobs().forget(key)
         close()
         st.rerun()
 
@@ -167,5 +167,5 @@ def show_failed(offer: Offer, reason: str) -> None:
 
 
 def _leave(failed: Offer) -> None:
-    state.uploads().drop(failed.id)
+    held.uploads().drop(failed.id)
     close()

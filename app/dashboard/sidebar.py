@@ -8,7 +8,7 @@ from itertools import groupby
 import streamlit as st
 
 from analyser.options import ReadOptions
-from app.dashboard import state
+from app.dashboard import boxes, state
 from app.dashboard.landing import close
 from app.dashboard.live import live_folder
 from app.dashboard.offers import Offer
@@ -39,7 +39,7 @@ def show_sidebar(offer: Offer, opened: Opened, span_ns: tuple[int, int] | None, 
         if span_ns is not None and span_ns[1] > span_ns[0]:
             _time_range(span_ns)
         if len(protocols) > 1:
-            state.several("Protocols", "protocol", list(protocols))
+            boxes.several("Protocols", "protocol", list(protocols))
         _packet(opened)
         st.button("Open another capture", on_click=close, key="ww_close", icon=":material/folder_open:")
 

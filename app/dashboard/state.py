@@ -8,21 +8,16 @@ address opens the same page, Back and Forward show what they showed, and each pa
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Mapping, Sequence
-from pathlib import Path
-from typing import Any, Literal, TypeAlias
+from collections.abc import Collection, Mapping
+from typing import Any
 
 import streamlit as st
 from streamlit.runtime.scriptrunner import get_script_run_ctx
 
-from analyser.archive.dataset.place import is_dataset
 from analyser.options import ReadOptions
-from app.dashboard.jobs import Jobs
-from app.dashboard.offers import Uploads
-from app.dashboard.opened import Opened, Selected
+from app.dashboard.opened import Selected
 from dissectors.registry import dissector_of
 
-Width: TypeAlias = int | Literal["stretch"]
 _VALUES = "ww_values"
 _TOUCHED = "ww_touched"
 _WRITTEN = "ww_written"
@@ -38,31 +33,6 @@ _DAY_NS = 86_400_000_000_000
 _UNSEEN = 50
 # Values of the frame; all others belong to a page and leave the URL with it.
 SHARED = ("capture", "from", "to", "protocol")
-
-
-@st.cache_resource(show_spinner=False)
-def jobs() -> Jobs:
-    """The analyses of this server."""
-    return Jobs()
-
-
-@st.cache_resource(show_spinner=False)
-def uploads() -> Uploads:
-    """The uploads of this server."""
-    return Uploads()
-
-
-def private() -> bool:
-    """Whether only people of this machine reach the server: others are shown no paths and start no captures."""
-    found: bool = st.session_state.get("ww_private", True)
-    return found
-
-
-@st.cache_resource(show_spinner=False, max_entries=6, on_release=lambda opened: opened.close())
-def opened(folder: str, version: int) -> Opened:
-    """Kept tables or a dataset, opened once for all sessions. version: changes when a dataset does."""
-    path = Path(folder)
-    return Opened.dataset(path) if is_dataset(path) else Opened.kept(path)
 
 
 def begin() -> None:
@@ -169,7 +139,7 @@ def value(name: str) -> str:
 def put(name: str, new: str | None) -> None:
     """Set or clear a value; widgets that show it take it over in the next run."""
     _set(name, new)
-    st.session_state.pop(_widget(name), None)
+    st.session_state.pop(widget_key(name), None)
 
 
 def kept(name: str, new: str | None) -> str:
@@ -185,63 +155,10 @@ def forget() -> None:
         put(name, None)
 
 
-def choice(
-    label: str,
-    name: str,
-    options: Sequence[str],
-    *,
-    shown: Callable[[str], str] = str,
-    none: str | None = None,
-    hide_label: bool = False,
-    width: Width = "stretch",
-) -> str:
-    """A box with one of these options; "" when nothing is chosen, which needs `none`, the text for it."""
-    allowed = (["", *options]) if none is not None else list(options)
-    if not allowed:
-        return ""
-    return _bound(
-        name,
-        allowed,
-        lambda key: st.selectbox(
-            label, allowed, key=key, format_func=lambda one: shown(one) if one else none or "",
-            label_visibility="collapsed" if hide_label else "visible", width=width,
-        ),
-    )  # fmt: skip
-
-
-def segments(label: str, name: str, options: Mapping[str, str]) -> str:
-    """A row of buttons, one of them chosen. options: value -> constant label."""
-    return _bound(
-        name,
-        list(options),
-        lambda key: st.segmented_control(
-            label, list(options), format_func=lambda one: options[one], key=key, required=True,
-            label_visibility="collapsed",
-        ),
-    )  # fmt: skip
-
-
-def several(label: str, name: str, options: Sequence[str], shown: Callable[[str], str] = str) -> list[str]:
-    """Any of these options; none chosen stands for all."""
-    key = _widget(name)
-    if key not in st.session_state:
-        st.session_state[key] = [one for one in value(name).split(",") if one in options]
-    st.session_state[key] = [one for one in st.session_state[key] if one in options]
-    chosen: list[str] = st.multiselect(label, options, key=key, format_func=shown, placeholder="all")
-    _store(name, ",".join(chosen))
-    return chosen
-
-
-def typed(label: str, name: str, placeholder: str = "", *, hide_label: bool = False, width: Width = "stretch") -> str:
-    """A line of text."""
-    key = _widget(name)
-    if key not in st.session_state:
-        st.session_state[key] = value(name)
-    found = st.text_input(
-        label, key=key, placeholder=placeholder, label_visibility="collapsed" if hide_label else "visible", width=width
-    )
-    _store(name, found or "")
-    return found or ""
+def store(name: str, new: str) -> None:
+    """Set or clear a value as the box says that shows it."""
+    value(name)
+    _set(name, new)
 
 
 def number(name: str, default: int) -> int:
@@ -305,21 +222,6 @@ def _time(text: str) -> int | None:
     return int(text) if text.isdecimal() and len(text) <= 19 else None
 
 
-def _bound(name: str, allowed: Sequence[str], widget: Callable[[str], Any]) -> str:
-    key = _widget(name)
-    if st.session_state.get(key) not in allowed:
-        wanted = value(name)
-        st.session_state[key] = wanted if wanted in allowed else allowed[0]
-    found = widget(key)
-    _store(name, found if found is not None and found != allowed[0] else "")
-    return str(found) if found is not None else allowed[0]
-
-
-def _store(name: str, new: str) -> None:
-    value(name)
-    _set(name, new)
-
-
 def _set(name: str, new: str | None) -> None:
     values: dict[str, str] = st.session_state[_VALUES]
     if new:
@@ -328,5 +230,6 @@ def _set(name: str, new: str | None) -> None:
         values.pop(name, None)
 
 
-def _widget(name: str) -> str:
+def widget_key(name: str) -> str:
+    """The key of the box that shows a value; `put` takes it from the box, so that it shows the new one."""
     return f"ww_w_{name}"

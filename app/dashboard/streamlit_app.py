@@ -12,7 +12,7 @@ import streamlit as st
 
 from analyser.capture import CaptureError
 from analyser.registry.queries import QueryError
-from app.dashboard import state
+from app.dashboard import held, state
 from app.dashboard.jobs import discard
 from app.dashboard.landing import show_failed, show_landing, show_reading, tables_of
 from app.dashboard.live import follow, live_folder, live_runs
@@ -45,8 +45,8 @@ def chosen_offer() -> Offer | None:
     wanted = state.value("capture")
     if not wanted:
         return own if own is not None and not st.session_state.get("ww_closed") else None
-    before = recent() if state.private() else []
-    offers = [*([own] if own else []), *samples(), *live_runs().offers(), *state.uploads().offers(), *before]
+    before = recent() if held.private() else []
+    offers = [*([own] if own else []), *samples(), *live_runs().offers(), *held.uploads().offers(), *before]
     return next((offer for offer in offers if offer.id == wanted), None)
 
 
@@ -72,13 +72,13 @@ def _show_capture(offer: Offer, folder: Path) -> None:
     version = 0
     try:
         version = version_of(folder)
-        _show_pages(offer, state.opened(str(folder), version))
+        _show_pages(offer, held.opened(str(folder), version))
         st.session_state.pop("ww_gone", None)
     except (TablesGone, CaptureError, OSError, ValueError) as error:
         if isinstance(error, QueryError):
             raise
-        state.opened.clear(str(folder), version)
-        state.jobs().forget(folder.name)
+        held.opened.clear(str(folder), version)
+        held.jobs().forget(folder.name)
         if isinstance(error, TablesDamaged):
             discard(folder)
         if st.session_state.get("ww_gone") == str(folder):  # opened anew they cannot be read either
@@ -90,7 +90,7 @@ def _show_capture(offer: Offer, folder: Path) -> None:
 
 def _show_pages(offer: Offer, opened: Opened) -> None:
     if st.session_state.get("ww_remembered") != offer.id:
-        if state.private():
+        if held.private():
             remember(offer)
         st.session_state["ww_remembered"] = offer.id
     seen = quality(Selected(opened, opened.options))

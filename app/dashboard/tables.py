@@ -5,7 +5,6 @@ In: a SELECT over registered tables and the columns to show. Out: a grid with se
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Collection, Sequence
 from functools import partial
 from hashlib import blake2b
@@ -16,13 +15,12 @@ import streamlit as st
 
 from analyser.registry.queries import literal, quoted
 from analyser.words import count
-from app.dashboard import state
+from app.dashboard import boxes, state
 from app.dashboard.command_line import command_line
+from app.dashboard.grid import draw_grid
 from app.dashboard.opened import Selected
 from app.dashboard.text import empty, html, line, show
-from reports.formats.printable import visible_strings
 from reports.formats.rows import csv_pieces
-from reports.formats.words import size
 from reports.questions.columns import Column
 from reports.questions.source import narrowed
 
@@ -31,22 +29,6 @@ PAGE_ROWS = 100
 CSV_ROWS = 200_000
 _SMALL = 12
 _BOX_PX = 210
-_ROW_PX, _HEAD_PX, _MOST_PX, _LESS_PX, _TALL_PX = 30, 30, 482, 272, 662
-
-_FORMATS: dict[str, Callable[..., Any]] = {
-    "text": st.column_config.TextColumn,
-    "id": partial(st.column_config.TextColumn, width="small"),
-    "count": partial(st.column_config.NumberColumn, format="localized"),
-    "offset": partial(st.column_config.NumberColumn, format="localized"),
-    "plain": partial(st.column_config.NumberColumn, format="%d"),
-    "figure": st.column_config.TextColumn,
-    "ms": partial(st.column_config.NumberColumn, format="%.3f"),
-    "rate": partial(st.column_config.NumberColumn, format="%.1f"),
-    "bytes": st.column_config.NumberColumn,  # in the words of every other page, see `_styled`
-    "time": partial(st.column_config.DatetimeColumn, timezone="UTC"),
-    "flag": st.column_config.CheckboxColumn,
-    "list": st.column_config.ListColumn,
-}
 
 
 class _Choice(NamedTuple):
@@ -91,40 +73,45 @@ def paged_table(
 
     A press on a column's head orders all rows by it, not only those that the browser has.
     """
-    searched = state.value(f"{key}.q") if search else ""
     everything = _count(source, _Choice(query, "", ""))
     if everything == 0:
         empty(f"No {nouns or noun + 's'} in the selected time and protocols.")
         return None
-    bar = st.container(horizontal=True, vertical_alignment="center", gap="small")
-    with bar:
-        if everything > _SMALL or searched:
-            searched = (
-                state.typed("Search in this table", f"{key}.q", "Search", hide_label=True, width=_BOX_PX)
-                if search else ""
-            )  # fmt: skip
-        ordered = [column for column in columns if column.kind != "more"]
-        chosen = _Choice(query, _condition(searched, search), _order(key, ordered, order, everything))
-        total = _count(source, chosen) if searched else everything
+    ordered = [column for column in columns if column.kind != "more"]
+    with st.container(horizontal=True, vertical_alignment="center", gap="small"):
+        chosen = _choose(key, query, ordered, order, search, everything)
+        total = _count(source, chosen) if chosen.where else everything
         page = _pager(key, total, page_rows, count(total, noun, nouns))
         _download(source, key, chosen, ordered, total)
     if total == 0:
         empty("Nothing matches the search.")
         return None
-    names = [column.name for column in ordered]
-    wanted = ", ".join(quoted(name) for name in [*names, *(name for name in keep if name not in names)])
-    text = f"{chosen.text(wanted)} ORDER BY {chosen.order} LIMIT {page_rows} OFFSET {page * page_rows}"
-    question = narrowed(text, source.options)
+    names = list(dict.fromkeys([*(column.name for column in ordered), *keep]))
+    text = chosen.text(", ".join(map(quoted, names)))
+    question = narrowed(f"{text} ORDER BY {chosen.order} LIMIT {page_rows} OFFSET {page * page_rows}", source.options)
     found = source.sql(question)
-    # Other rows are another grid: a row chosen on one page of a table is not chosen on the next.
-    name = f"{key}.grid.{state.arrivals()}.{blake2b(question.encode('utf-8', 'replace'), digest_size=6).hexdigest()}"
-    shown = found if more is None else more(found)
+    rows = found if more is None else more(found)
     drawn = [column for column in columns if column.name not in hidden]
-    picked = _grid(name, shown, drawn, select=select, first=_place(found, keep, marked),
-                   partial_rows=total > page_rows, tinted=tinted, tall=tall)  # fmt: skip
-    if picked.column in names:
+    picked = draw_grid(_grid_key(key, question), rows, drawn, select=select, first=_place(found, keep, marked),
+                       orders=total > page_rows, tinted=tinted, tall=tall)  # fmt: skip
+    if picked.column and picked.column in names:
         _order_by(key, picked.column, chosen.order)
     return picked.row
+
+
+def _choose(
+    key: str, query: str, columns: Sequence[Column], order: str, search: Sequence[str], everything: int
+) -> _Choice:
+    """Boxes for what is searched and how it is ordered, where there are enough rows for that."""
+    searched = state.value(f"{key}.q") if search else ""
+    if search and (everything > _SMALL or searched):
+        searched = boxes.typed("Search in this table", f"{key}.q", "Search", hide_label=True, width=_BOX_PX)
+    return _Choice(query, _condition(searched, search), _order(key, columns, order, everything))
+
+
+def _grid_key(key: str, question: str) -> str:
+    """Other rows are another grid: a row chosen on one page of a table is not chosen on the next."""
+    return f"{key}.grid.{state.arrivals()}.{blake2b(question.encode('utf-8', 'replace'), digest_size=6).hexdigest()}"
 
 
 def _order_by(key: str, column: str, now: str) -> None:
@@ -133,13 +120,6 @@ def _order_by(key: str, column: str, now: str) -> None:
     state.put(f"{key}.by", f"-{column}" if downwards else column)
     state.put(f"{key}.page", None)
     st.rerun()
-
-
-def grid(
-    key: str, rows: pa.Table, columns: Sequence[Column], *, select: bool = False, first: int | None = None
-) -> dict[str, Any] | None:
-    """Rows that are few and at hand, without pages; the chosen row with `select`. first: the row chosen at first."""
-    return _grid(f"{key}.grid", rows, columns, select=select, first=first).row
 
 
 def csv_of(source: Selected, text: str, order: str, columns: Sequence[str]) -> bytes:
@@ -166,7 +146,7 @@ def _order(key: str, columns: Sequence[Column], order: str, rows: int) -> str:
     asked = state.value(f"{key}.by")
     wanted = asked if asked in options else order
     if rows > _SMALL:
-        wanted = state.choice("Order", f"{key}.by", options, shown=lambda o: _order_text(o, titles),
+        wanted = boxes.choice("Order", f"{key}.by", options, shown=lambda o: _order_text(o, titles),
                               hide_label=True, width=_BOX_PX)  # fmt: skip
     direction = "DESC" if wanted.startswith("-") else "ASC"
     return f"{quoted(wanted.removeprefix('-'))} {direction} NULLS LAST"
@@ -221,84 +201,8 @@ def _place(rows: pa.Table, names: Sequence[str], marked: str) -> int | None:
     return min((column.index(marked) for column in columns if marked in column), default=None)
 
 
-class _Picked(NamedTuple):
-    """The row that was chosen, and the column whose head was pressed."""
-
-    row: dict[str, Any] | None
-    column: str = ""
-
-
-def _grid(
-    key: str,
-    rows: pa.Table,
-    columns: Sequence[Column],
-    *,
-    select: bool,
-    first: int | None = None,
-    partial_rows: bool = False,
-    tinted: bool = False,
-    tall: bool = False,
-) -> _Picked:
-    frame = _safe(rows).to_pandas()
-    # Where a row is chosen, what it opens has to be in sight below.
-    known: Any = st.session_state.get(key)
-    is_open = first is not None or bool(known and (known["selection"]["rows"] or known["selection"]["cells"]))
-    most = _LESS_PX if is_open else _TALL_PX if tall else _MOST_PX
-    settings: dict[str, Any] = {
-        "hide_index": True, "column_config": _configured(columns), "column_order": [c.name for c in columns],
-        "row_height": _ROW_PX, "height": min(_HEAD_PX + _ROW_PX * len(frame) + 2, most), "placeholder": "",
-    }  # fmt: skip
-    modes = [*(("single-row", "single-cell") if select else ()), *(("single-column",) if partial_rows else ())]
-    with st.container(key=f"ww_{'part' if partial_rows else 'whole'}_{key}"):
-        if not modes:
-            st.dataframe(_styled(frame, columns, tinted), key=key, **settings)
-            return _Picked(None)
-        event: Any = st.dataframe(
-            _styled(frame, columns, tinted), key=key, on_select="rerun", selection_mode=modes,
-            selection_default={"selection": {"rows": [] if first is None else [first]}} if select else None, **settings,
-        )  # fmt: skip
-    if not event:
-        return _Picked(None)
-    chosen = [place for place, _ in event.selection.cells] or list(event.selection.rows)
-    found: list[dict[str, Any]] = rows.slice(chosen[0], 1).to_pylist() if chosen else []
-    return _Picked(found[0] if found else None, next(iter(event.selection.columns), ""))
-
-
-def _configured(columns: Sequence[Column]) -> dict[str, Any]:
-    """How the browser writes each column; times with the day where the selected time has more than one."""
-    times = {"format": "DD MMM HH:mm:ss.SSS" if state.dated() else "HH:mm:ss.SSS"}
-    return {
-        c.name: _FORMATS.get(c.kind, st.column_config.TextColumn)(
-            c.title, **({"width": c.width} if c.width else {}), **(times if c.kind == "time" else {})
-        )
-        for c in columns
-    }
-
-
-def _styled(frame: Any, columns: Sequence[Column], tinted: bool) -> Any:
-    """The frame with sizes in words, and with rows that failed in another colour."""
-    sizes = [c.name for c in columns if c.kind == "bytes" and c.name in frame]
-    if not sizes and not tinted:
-        return frame
-    styled = frame.style.format(dict.fromkeys(sizes, _size))
-    if tinted and "status" in frame:
-        styled = styled.apply(lambda row: [_TINTS.get(row["status"], "")] * len(row), axis=1)
-    return styled
-
-
-def _size(value: float | None) -> str:
-    return "" if value is None or math.isnan(value) else size(int(value))
-
-
-_TINTS = {
-    "error": "background-color: rgba(214, 69, 69, .17)",
-    "unanswered": "background-color: rgba(217, 142, 4, .17)",
-}
-
-
-def _safe(rows: pa.Table) -> pa.Table:
-    """The same rows with control characters and direction marks spelled out."""
-    for place, field in enumerate(rows.schema):
-        if pa.types.is_string(field.type):
-            rows = rows.set_column(place, field.name, visible_strings(rows.column(place)))
-    return rows
+def grid(
+    key: str, rows: pa.Table, columns: Sequence[Column], *, select: bool = False, first: int | None = None
+) -> dict[str, Any] | None:
+    """Rows that are few and at hand, without pages; the chosen row with `select`. first: the row chosen at first."""
+    return draw_grid(f"{key}.grid", rows, columns, select=select, first=first).row

@@ -8,7 +8,7 @@ import pyarrow as pa
 import streamlit as st
 
 from analyser.words import count
-from app.dashboard import state
+from app.dashboard import boxes, state
 from app.dashboard.opened import Selected
 from app.dashboard.sidebar_times import moment_ns, moment_words
 from app.dashboard.state import View
@@ -92,7 +92,7 @@ def show(view: View) -> None:
 
 def _moment(times: tuple[int, int]) -> int:
     middle = (times[0] + times[1]) // 2
-    text = state.typed("Moment, UTC", "at", moment_words(middle, state.dated()), width=240)
+    text = boxes.typed("Moment, UTC", "at", moment_words(middle, state.dated()), width=240)
     found = moment_ns(text, times[0]) if text else middle
     if found is None:
         line(f"{text} is no time: write 17:45:10 or 2026-11-20T17:45:10.", "quiet")

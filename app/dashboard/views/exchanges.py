@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 import streamlit as st
 
-from app.dashboard import state
+from app.dashboard import boxes, state
 from app.dashboard.state import View
 from app.dashboard.tables import paged_table
 from app.dashboard.text import heading, line
@@ -82,31 +82,31 @@ def _filters(view: View) -> Wanted:
     """Boxes in two rows; those of the second are seen when they are used or asked for."""
     first = st.columns([2, 2, 2, 2, 3, 2])
     with first[0]:
-        operation = state.choice("Operation", "operation", operations(view.source), none="any")
+        operation = boxes.choice("Operation", "operation", operations(view.source), none="any")
     with first[1]:
-        status = state.choice("Status", "status", STATUSES, none="any")
+        status = boxes.choice("Status", "status", STATUSES, none="any")
     with first[2]:
-        error = state.choice("Error", "error", errors_seen(view.source), none="any")
+        error = boxes.choice("Error", "error", errors_seen(view.source), none="any")
     with first[3]:
-        slower = state.choice("Latency", "slower", _ANY_LATENCY, none="any", shown=lambda ms: f"over {ms} ms")
+        slower = boxes.choice("Latency", "slower", _ANY_LATENCY, none="any", shown=lambda ms: f"over {ms} ms")
     with first[4]:
-        client = state.typed("Client", "client", "id, address or id@address")
+        client = boxes.typed("Client", "client", "id, address or id@address")
     with first[5]:
-        packet = state.typed("Packet", "packet", "17 or 100-200")
+        packet = boxes.typed("Packet", "packet", "17 or 100-200")
     seen = quality(view.source)
     files = [capture.file for capture in seen.captures]
     second = st.columns([3, 2, 3, 2, 2])
     with second[0]:
-        about = state.typed("Topic, group, collection", "named", "a part of its name")
+        about = boxes.typed("Topic, group, collection", "named", "a part of its name")
     with second[1]:
-        server = state.typed("Server", "server", "address:port")
+        server = boxes.typed("Server", "server", "address:port")
     with second[2]:
-        text = state.typed("Says", "text", "a part of its short text")
+        text = boxes.typed("Says", "text", "a part of its short text")
     with second[3]:
         protocols = sorted(flows.protocol for flows in seen.flows if flows.protocol)
-        protocol = state.choice("Protocol", "protocol_of", protocols, none="any")
+        protocol = boxes.choice("Protocol", "protocol_of", protocols, none="any")
     with second[4]:
-        file = state.choice("File", "file_of", files, none="any", shown=lambda name: PurePath(name).name)
+        file = boxes.choice("File", "file_of", files, none="any", shown=lambda name: PurePath(name).name)
     if any(state.value(name) for name in FILTERS):
         st.button(
             "Clear filters", key="clear-filters", on_click=_clear, type="tertiary", icon=":material/filter_alt_off:"

@@ -9,7 +9,7 @@ from markupsafe import Markup
 
 from analyser.severity import SEVERITIES
 from analyser.words import count
-from app.dashboard import state
+from app.dashboard import boxes, state
 from app.dashboard.known import known, outside
 from app.dashboard.state import View
 from app.dashboard.text import card, empty, heading, html, line
@@ -72,13 +72,13 @@ def _list(view: View, found: Sequence[Finding], by_cause: Sequence[Cause]) -> No
     one, two, three, four = st.columns([2, 2, 2, 4])
     severities = [name for name in reversed(SEVERITIES) if any(f.severity == name for f in found)]
     with one:
-        severity = state.choice("Severity", "severity", severities, none="any")
+        severity = boxes.choice("Severity", "severity", severities, none="any")
     with two:
-        kind = state.choice("About", "about", sorted({_about(f) for f in found}), none="anything")
+        kind = boxes.choice("About", "about", sorted({_about(f) for f in found}), none="anything")
     with three:
-        code = state.choice("Rule", "rule", sorted({f"{f.code} {f.name}" for f in found}), none="any")
+        code = boxes.choice("Rule", "rule", sorted({f"{f.code} {f.name}" for f in found}), none="any")
     with four:
-        text = state.typed("Subject", "subject", "group, topic, client, address")
+        text = boxes.typed("Subject", "subject", "group, topic, client, address")
     chosen = [
         cause for cause in by_cause
         if any(_fits(finding, severity, kind, code, text.lower()) for finding in cause.findings)

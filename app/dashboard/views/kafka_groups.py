@@ -9,7 +9,7 @@ import pyarrow as pa
 import streamlit as st
 from markupsafe import Markup
 
-from app.dashboard import state
+from app.dashboard import boxes
 from app.dashboard.charts.commits import SMALL_PX, committer_colours, ownership_lanes, partition_commits, small_commits
 from app.dashboard.charts.lag import lag_lines
 from app.dashboard.charts.theme import Domain, show_chart
@@ -134,7 +134,7 @@ def _commits(view: View, group: Group, who: Sequence[Committer]) -> None:
     with title:
         st.subheader("Commits by committer", anchor=False)
     with box:
-        chosen = state.choice("Partition", "partition", list(places), none="All partitions", hide_label=True)
+        chosen = boxes.choice("Partition", "partition", list(places), none="All partitions", hide_label=True)
     domain = domain_ms(view.source)
     if chosen:
         rows, thinned = commits(view.source, group.cluster_id, group.group_id, [places[chosen]])
@@ -200,7 +200,7 @@ def _lag(view: View, group: Group) -> None:
     with title:
         st.subheader("How far behind", anchor=False)
     with box:
-        unit = state.segments("Unit of lag", "behind", {"messages": "Messages", "time": "Time"})
+        unit = boxes.segments("Unit of lag", "behind", {"messages": "Messages", "time": "Time"})
     kept = sorted(worst, key=lambda place: -worst[place])[:_LAG_LINES]
     drawn = [row for row in rows if row["place"] in kept]
     show_chart(lag_lines(drawn, kept, domain_ms(view.source), unit), describe="Lag of partitions over time")

@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 import streamlit as st
 
-from app.dashboard import state
+from app.dashboard import boxes, state
 from app.dashboard.charts.bars import time_bars
 from app.dashboard.charts.theme import PALETTE, QUIET, show_chart
 from app.dashboard.state import View
@@ -80,13 +80,13 @@ def _groups(view: View, cluster: str | None, topic: str) -> None:
 def _rates(view: View) -> None:
     one, two = st.columns([1, 1])
     with one:
-        side = state.segments(
+        side = boxes.segments(
             "Direction",
             "side",
             {"written": "Written", "read": "Read by clients", "replicated": "Replicated by brokers"},
         )
     with two:
-        unit = state.segments("Unit", "unit", {"records": "Records", "bytes": "Bytes"})
+        unit = boxes.segments("Unit", "unit", {"records": "Records", "bytes": "Bytes"})
     width = width_of(view.source)
     rows = data_rates(view.source, side, width)
     if not any(row[unit] for row in rows):

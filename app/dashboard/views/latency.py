@@ -5,7 +5,7 @@ from __future__ import annotations
 import streamlit as st
 
 from analyser.registry.queries import literal
-from app.dashboard import state
+from app.dashboard import boxes
 from app.dashboard.charts.theme import show_chart
 from app.dashboard.charts.traffic import latency_heat, latency_lines, trouble
 from app.dashboard.state import View
@@ -64,7 +64,7 @@ def show_operations(view: View, protocol: str) -> None:
     if not waiting:
         empty("No exchanges in the selected time.")
         return
-    chosen = state.choice("Operation", "operation", list(waiting), none="All operations", hide_label=True)
+    chosen = boxes.choice("Operation", "operation", list(waiting), none="All operations", hide_label=True)
     condition = f"protocol = {literal(protocol)}"
     if chosen:
         condition += f" and coalesce(operation, 'not decoded') = {literal(chosen)}"

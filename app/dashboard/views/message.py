@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from app.dashboard import state
+from app.dashboard import boxes
 from app.dashboard.components.inspector import show_messages
 from app.dashboard.offers import without_folder
 from app.dashboard.opened import Opened
@@ -19,7 +19,7 @@ def flow_link(view: View, flow_id: str, message_id: str | None = None) -> None:
 
 def show_exchange(opened: Opened, message_id: str, key: str) -> None:
     """The message and its partner; a sentence where their bytes are not at hand. key: constant, one for each page."""
-    shown = state.segments("Payloads", "payload", {"hidden": "Payloads hidden", "shown": "Payloads shown"})
+    shown = boxes.segments("Payloads", "payload", {"hidden": "Payloads hidden", "shown": "Payloads shown"})
     try:
         views = exchange_views(opened, message_id, payload=shown == "shown")
     except NoPackets as error:

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 from streamlit.testing.v1 import AppTest
 
+from app.dashboard import held
 from app.dashboard import opened as opened_module
-from app.dashboard import state
 from app.dashboard.jobs import discard, key_of
 from app.dashboard.opened import META, Opened, TablesDamaged
 from app.dashboard.worker import keep_tables
@@ -68,7 +68,7 @@ def test_damaged_tables_are_made_anew(tmp_path: Path, monkeypatch: pytest.Monkey
     app = AppTest.from_file(str(SCRIPT), default_timeout=TIMEOUT_S).run()
     assert not app.exception
     assert "again: what was kept of it is damaged or gone" in shown(app)
-    job = state.jobs().job(folder.name)
+    job = held.jobs().job(folder.name)
     assert job is not None
     job.wait(WAIT_S)
     app.run()

@@ -13,7 +13,7 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from analyser.options import ReadOptions
-from app.dashboard import state, tables
+from app.dashboard import held, tables
 from app.dashboard.offers import samples
 from app.dashboard.opened import Opened, Selected
 from app.dashboard.pages import PAGES
@@ -142,14 +142,14 @@ def test_a_damaged_dataset_is_a_sentence_and_costs_nothing_else(
 ) -> None:
     dataset = make_dataset(tmp_path / "set", [SAMPLES / "mongo_show_databases.pcapng"])
     next((dataset / "exchanges").rglob("*.parquet")).unlink()
-    uploads = state.uploads()
+    uploads = held.uploads()
     order = {"paths": [str(dataset)], "options": {}}
     monkeypatch.setattr(sys, "argv", ["script", f"--given={json.dumps(order)}"])
     app = AppTest.from_file(str(SCRIPT), default_timeout=TIMEOUT_S).run()
     assert not app.exception
     assert "is missing" in shown(app)
     assert "Open another capture" in shown(app)
-    assert state.uploads() is uploads
+    assert held.uploads() is uploads
 
 
 def test_another_capture_begins_without_the_filters_of_the_last() -> None:

@@ -33,7 +33,7 @@ MARKDOWN = frozenset({
 # The wrappers of widgets take a label too.
 WRAPPERS = frozenset({"choice", "segments", "several", "typed"})
 # Where a label is handed on, and where markup that `text` made is shown.
-HANDS_ON = {"state.py"}
+HANDS_ON = {"boxes.py", "state.py"}
 OUR_OWN = {"entry.title"}  # of `pages.py`
 SHOWS_MARKUP = {"text.py", "streamlit_app.py"}
 
@@ -87,7 +87,7 @@ def test_what_reads_markdown_gets_constant_text(path: Path) -> None:
         ("st.tabs(names)", False),
         ("st.html(body)", False),
         ('column.markdown("*" + name)', False),
-        ('state.choice(name, "x", options)', False),
+        ('boxes.choice(name, "x", options)', False),
         ('view.link("page", "Open", name)', True),
         ('view.link("page", name)', False),
         ("st.page_link(page, label=name)", False),
@@ -105,7 +105,7 @@ def calls(tree: ast.AST) -> Iterator[tuple[ast.Call, str]]:
             name = node.func.attr
             if (
                 (name in MARKDOWN | {"html"} and owner not in {"self", "text"})
-                or (owner == "state" and name in WRAPPERS)
+                or (owner == "boxes" and name in WRAPPERS)
                 or (owner in {"state", "view"} and name == "link")
             ):
                 yield node, name

@@ -1,0 +1,37 @@
+"""What the server holds for all its sessions: analyses that run, uploads, opened captures."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import streamlit as st
+
+from analyser.archive.dataset.place import is_dataset
+from app.dashboard.jobs import Jobs
+from app.dashboard.offers import Uploads
+from app.dashboard.opened import Opened
+
+
+@st.cache_resource(show_spinner=False)
+def jobs() -> Jobs:
+    """The analyses of this server."""
+    return Jobs()
+
+
+@st.cache_resource(show_spinner=False)
+def uploads() -> Uploads:
+    """The uploads of this server."""
+    return Uploads()
+
+
+def private() -> bool:
+    """Whether only people of this machine reach the server: others are shown no paths and start no captures."""
+    found: bool = st.session_state.get("ww_private", True)
+    return found
+
+
+@st.cache_resource(show_spinner=False, max_entries=6, on_release=lambda opened: opened.close())
+def opened(folder: str, version: int) -> Opened:
+    """Kept tables or a dataset, opened once for all sessions. version: changes when a dataset does."""
+    path = Path(folder)
+    return Opened.dataset(path) if is_dataset(path) else Opened.kept(path)
