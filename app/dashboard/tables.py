@@ -79,7 +79,7 @@ def paged_table(
         return None
     ordered = [column for column in columns if column.kind != "more"]
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
-        chosen = _choose(key, query, ordered, order, search, everything)
+        chosen = _choose(key, query, ordered, order, search, keep, everything)
         total = _count(source, chosen) if chosen.where else everything
         page = _pager(key, total, page_rows, count(total, noun, nouns))
         _download(source, key, chosen, ordered, total)
@@ -100,13 +100,22 @@ def paged_table(
 
 
 def _choose(
-    key: str, query: str, columns: Sequence[Column], order: str, search: Sequence[str], everything: int
+    key: str,
+    query: str,
+    columns: Sequence[Column],
+    order: str,
+    search: Sequence[str],
+    keep: Sequence[str],
+    everything: int,
 ) -> _Choice:
     """Boxes for what is searched and how it is ordered, where there are enough rows for that."""
     searched = state.value(f"{key}.q") if search else ""
     if search and (everything > _SMALL or searched):
         searched = boxes.typed("Search in this table", f"{key}.q", "Search", hide_label=True, width=_BOX_PX)
-    return _Choice(query, _condition(searched, search), _order(key, columns, order, everything))
+    first = _order(key, columns, order, everything)
+    # Of rows that are equal there DuckDB promises no order: each page would have another one.
+    ties = [quoted(name) for name in (*keep, *(column.name for column in columns if column.kind != "list"))]
+    return _Choice(query, _condition(searched, search), ", ".join([first, _by(order), *ties]))
 
 
 def _grid_key(key: str, question: str) -> str:
@@ -148,8 +157,11 @@ def _order(key: str, columns: Sequence[Column], order: str, rows: int) -> str:
     if rows > _SMALL:
         wanted = boxes.choice("Order", f"{key}.by", options, shown=lambda o: _order_text(o, titles),
                               hide_label=True, width=_BOX_PX)  # fmt: skip
-    direction = "DESC" if wanted.startswith("-") else "ASC"
-    return f"{quoted(wanted.removeprefix('-'))} {direction} NULLS LAST"
+    return _by(wanted)
+
+
+def _by(option: str) -> str:
+    return f"{quoted(option.removeprefix('-'))} {'DESC' if option.startswith('-') else 'ASC'} NULLS LAST"
 
 
 def _order_text(option: str, titles: dict[str, str]) -> str:

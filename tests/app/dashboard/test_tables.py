@@ -1,0 +1,34 @@
+"""Tables of many pages: every row is on one of them, whatever they are ordered by."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.app.dashboard.opening import kept, opened, sample
+
+CAPTURE = "kafka_stale_commit"
+
+
+@pytest.fixture(autouse=True)
+def own_folders(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing of the user's is read or written."""
+    for name in ("XDG_CACHE_HOME", "XDG_STATE_HOME"):
+        monkeypatch.setenv(name, str(tmp_path_factory.mktemp(name)))
+
+
+def ids_on(page: int, order: str) -> list[str]:
+    app = opened(CAPTURE, "exchanges", {"exchanges.by": order, "exchanges.page": str(page)})
+    assert not app.exception
+    return [str(one) for one in app.dataframe[0].value["exchange_id"]]
+
+
+def test_rows_that_are_equal_in_the_order_are_each_on_one_page() -> None:
+    """Most exchanges have the status `ok`: what tells them apart must be the same on every page."""
+    folder: Path = kept(sample(CAPTURE))
+    assert folder.exists()
+    first = ids_on(0, "status")
+    second, third = ids_on(1, "status"), ids_on(2, "status")
+    assert len(first) == len(second) == len(third)
+    assert len({*first, *second, *third}) == len(first) * 3
