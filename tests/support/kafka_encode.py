@@ -69,6 +69,11 @@ def uvarint(value: int) -> bytes:
 class Encoder:
     """Random values of fields and their bytes; a subclass may choose others."""
 
+    # How often a tagged field that the schema knows is there, and one that it does not know.
+    known_tags, unknown_tags = 0.5, 0.1
+    # How many elements an array may have.
+    counts: Sequence[int] = (0, 1, 1, 2, 4, 5)
+
     def __init__(self, version: int, flexible: bool, random: Random) -> None:
         self.version = version
         self.flexible = flexible
@@ -81,12 +86,12 @@ class Encoder:
                 part, value[one.name] = self.field(one)
                 if one.tag is None:
                     body += part
-                elif self.random.random() < 0.5:
+                elif self.random.random() < self.known_tags:
                     tagged[one.tag] = part
                 else:
                     value[one.name] = None
         if self.flexible:
-            if self.random.random() < 0.1:
+            if self.random.random() < self.unknown_tags:
                 tagged[9 + self.random.randrange(300)] = self.random.randbytes(self.random.choice([0, 3, 130]))
             body += uvarint(len(tagged))
             body += b"".join(uvarint(tag) + uvarint(len(tagged[tag])) + tagged[tag] for tag in sorted(tagged))
@@ -97,7 +102,7 @@ class Encoder:
         if nullable and self.random.random() < 0.3:
             return self.null(one), None
         if one.array:
-            elements = [self.plain(one) for _ in range(self.random.choice([0, 1, 1, 2, 4, 5]))]
+            elements = [self.plain(one) for _ in range(self.random.choice(self.counts))]
             return self.size("i", len(elements)) + b"".join(part for part, _ in elements), [v for _, v in elements]
         part, value = self.plain(one)
         return (b"\x01" if nullable and one.type == "struct" else b"") + part, value

@@ -31,7 +31,7 @@ class Fetches:
         partitions = lists(topics.of, "partitions")
         self._wishes = list(
             zip(
-                _keys(group, topics, partitions, "partition"),
+                partition_keys(group, topics, partitions, "partition"),
                 zip(
                     _numbers(partitions.of, "fetch_offset"), _numbers(partitions.of, "partition_max_bytes"), strict=True
                 ),
@@ -44,7 +44,7 @@ class Fetches:
         gone = asked.get("forgotten_topics_data")
         if isinstance(gone, Lists) and gone.counts.any():
             numbers = lists(gone.of, "partitions")
-            self._forgotten = _keys(group, gone, numbers, ".")
+            self._forgotten = partition_keys(group, gone, numbers, ".")
             self._forgot = _slices(gone, numbers)
         self._session_ids = _or(column(group, asked, "session_id"), 0)
         self._epochs = _or(column(group, asked, "session_epoch"), -1)
@@ -52,7 +52,7 @@ class Fetches:
         self._head = list(zip(*heads(group), group.client_ids, *self._of_request(group), strict=True))
         topics = lists(answered, "responses")
         partitions = lists(topics.of, "partitions")
-        self._keys = _keys(group, topics, partitions, "partition_index")
+        self._keys = partition_keys(group, topics, partitions, "partition_index")
         self._parts = _parts(group, partitions.of)
         self._told = _slices(topics, partitions)
 
@@ -92,18 +92,24 @@ class Fetches:
 
 def _parts(group: Group, partitions: Columns) -> list[tuple[Any, ...]]:
     """high_watermark to error_code of each answered partition."""
-    fields, records = partitions["records"], group.records
+    fields, batches = partitions["records"], group.batches
     assert isinstance(fields, Texts)
-    assert records is not None
-    some = (records.batches > 0).tolist()
+    assert batches is not None
+    counts = np.bincount(batches.field, minlength=len(fields.size))
+    records = np.zeros(len(counts), np.int64)
+    np.add.at(records, batches.field, batches.number("count"))
+    behind = batches.number("base_offset") + batches.number("last_offset_delta") + 1
+    some = (counts > 0).tolist()
+    lasts = (np.cumsum(counts) - 1).tolist()
+    offsets = behind.tolist()
     return list(
         zip(
             _numbers(partitions, "high_watermark"),
             _numbers(partitions, "last_stable_offset"),
             _numbers(partitions, "log_start_offset"),
             np.maximum(fields.size, 0).tolist(),
-            records.records_count.tolist(),
-            [offset if any_ else None for offset, any_ in zip(records.next_offset.tolist(), some, strict=True)],
+            records.tolist(),
+            [offsets[last] if any_ else None for last, any_ in zip(lasts, some, strict=True)],
             [any_ or None for any_ in some],
             _numbers(partitions, "error_code"),
             strict=False,
@@ -111,7 +117,8 @@ def _parts(group: Group, partitions: Columns) -> list[tuple[Any, ...]]:
     )
 
 
-def _keys(group: Group, topics: Lists, partitions: Lists, index: str) -> list[PartitionKey]:
+def partition_keys(group: Group, topics: Lists, partitions: Lists, index: str) -> list[PartitionKey]:
+    """Topic and number of every partition; index: the field of the number."""
     names = group.strings.topic_keys(topics.of)
     numbers = _numbers(partitions.of, index)
     return [(*names[topic], number) for topic, number in zip(partitions.owners.tolist(), numbers, strict=True)]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 import numpy as np
@@ -11,10 +11,11 @@ from dissectors.kafka.columns.batch import REQUEST_HEADER_BYTES, RESPONSE_HEADER
 from dissectors.kafka.columns.blob import Flags, Ints
 from dissectors.kafka.columns.plan import Plan, body_plan
 from dissectors.kafka.columns.read import Columns, Reader, TooMany
-from dissectors.kafka.columns.records import Fetched, answered_records
+from dissectors.kafka.columns.records import Batches, Place, batches_of
 from dissectors.kafka.columns.texts import Strings
 from dissectors.kafka.headers import API_VERSIONS, CONTROLLED_SHUTDOWN
 from dissectors.kafka.operation import Operation, operation
+from dissectors.kafka.rows.api_rows import FETCH, PRODUCE
 from dissectors.kafka.schema.api_keys import API_KEYS
 
 # From so many exchanges on it pays to read them together.
@@ -23,18 +24,22 @@ LEAST = 24
 MAX_BYTES = 2 << 20
 MAX_ELEMENTS = 1 << 17
 # So often the regular exchanges are read again without the others, since an array may be too uneven for fewer.
-_ROUNDS = 3
+_ROUNDS = 4
 # Batches in which a version of an API is left alone after one in which most of its exchanges were irregular.
 _REST = 15
 # Their answer may have another form than its version's; their header has no client id.
 _OTHERWISE = frozenset({API_VERSIONS, CONTROLLED_SHUTDOWN})
 _VERSIONS = 1 << 16
+RECORDS_AT: Mapping[int, Place] = {
+    PRODUCE: Place(True, "topic_data", "partition_data", may_be_cut=False),
+    FETCH: Place(False, "responses", "partitions", may_be_cut=True),
+}
 
 
 class Group(NamedTuple):
     """Exchanges of one API and version, in the order of the batch. asked, answered: the bodies.
 
-    connection: the number of each one's connection. records: of Fetches whose records are looked at.
+    connection: the number of each one's connection. batches: of Produces and Fetches whose records are looked at.
     """
 
     api_key: int
@@ -48,7 +53,7 @@ class Group(NamedTuple):
     client_ids: list[str | None]
     asked: Columns
     answered: Columns
-    records: Fetched | None
+    batches: Batches | None
 
     def __len__(self) -> int:
         return len(self.connection)
@@ -59,7 +64,7 @@ def groups(
 ) -> Iterator[Group]:
     """The regular exchanges of APIs that `fit`, where there are enough of a version. The others are left out.
 
-    with_records: APIs of which the records of the answers are looked at. rests: of versions of which most exchanges
+    with_records: APIs in RECORDS_AT of which the records are looked at. rests: of versions of which most exchanges
     were irregular, how many batches long they are not tried again; changed here.
     """
     strings = Strings(batch.blob)
@@ -75,8 +80,15 @@ def groups(
             rests[key] -= 1
             continue
         regular = 0
-        for rows in _parts(batch, np.flatnonzero(keys == key)):
-            found = _group(batch, strings, (api_key, version), rows, (request, response), api_key in with_records)
+        parts = _parts(batch, np.flatnonzero(keys == key))
+        while parts:
+            rows = parts.pop(0)
+            try:
+                found = _group(batch, strings, (api_key, version), rows, (request, response), api_key in with_records)
+            except TooMany:
+                if len(rows) >= 2 * LEAST:
+                    parts[:0] = np.array_split(rows, 2)
+                continue
             if found is not None:
                 regular += len(found)
                 yield found
@@ -93,23 +105,22 @@ def _parts(batch: Batch, rows: Ints) -> list[Ints]:
 def _group(
     batch: Batch, strings: Strings, api: tuple[int, int], rows: Ints, plans: tuple[Plan, Plan], with_records: bool
 ) -> Group | None:
-    """The exchanges of these rows that are regular."""
+    """The exchanges of these rows that are regular. Raises TooMany."""
     first_flexible = API_KEYS[api[0]].flexible
     flexible = first_flexible is not None and api[1] >= first_flexible
-    try:
-        for _ in range(_ROUNDS):
-            if len(rows) < LEAST:
-                return None
-            asked, answered, irregular = _bodies(batch, rows, plans, flexible)
-            records = None
-            if with_records and not irregular.any():
-                records, irregular = answered_records(batch.blob, answered, len(rows))
-            if not irregular.any():
-                break
-            rows = rows[~irregular]
-        else:
+    for _ in range(_ROUNDS):
+        if len(rows) < LEAST:
             return None
-    except TooMany:
+        asked, answered, irregular = _bodies(batch, rows, plans, flexible)
+        batches = None
+        if with_records and not irregular.any():
+            place = RECORDS_AT[api[0]]
+            body = asked if place.of_request else answered
+            batches, irregular = batches_of(batch.blob, place, body, len(rows))
+        if not irregular.any():
+            break
+        rows = rows[~irregular]
+    else:
         return None
     requests, responses = batch.requests.rows(rows), batch.responses.rows(rows)
     return Group(
@@ -123,7 +134,7 @@ def _group(
         strings.at(requests.start + REQUEST_HEADER_BYTES, batch.client_id_bytes[rows]),
         asked,
         answered,
-        records,
+        batches,
     )
 
 
@@ -139,4 +150,7 @@ def _bodies(batch: Batch, rows: Ints, plans: tuple[Plan, Plan], flexible: bool) 
     reader = Reader(batch.blob, MAX_ELEMENTS)
     asked, odd = reader.bodies(plans[0], bodies + flexible, requests.end)
     answered, odd_answers = reader.bodies(plans[1], answers + flexible, responses.end)
+    acks = asked.get("acks")
+    if isinstance(acks, np.ndarray):  # a Produce that asks for no answer, and has one
+        irregular |= acks == 0
     return asked, answered, irregular | odd | odd_answers

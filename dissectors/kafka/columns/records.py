@@ -1,23 +1,36 @@
 """Headers of the record batches in many `records` fields at once. In: where the fields lie. Out: columns by field.
 
-Only batches of format 2 that are whole, with the right checksum, and what a broker cuts off at the end. A field with
-anything else is odd: `records/batches.py` reads it.
+Only batches of format 2 that are whole, with the right checksum, and what a broker cuts off at the end of an answer. A
+field with anything else is odd: `records/batches.py` reads it.
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from dissectors.kafka.columns.blob import Blob, Flags, Ints
 from dissectors.kafka.columns.read import Columns, Texts, lists
 
 _HEADER = np.dtype(
     {
-        "names": ["base_offset", "size", "magic", "crc", "last_offset_delta", "count"],
-        "formats": [">i8", ">i4", "i1", ">u4", ">i4", ">i4"],
-        "offsets": [0, 8, 16, 17, 23, 57],
+        "names": [
+            "base_offset",
+            "size",
+            "magic",
+            "crc",
+            "attributes",
+            "last_offset_delta",
+            "base_timestamp",
+            "producer_id",
+            "producer_epoch",
+            "base_sequence",
+            "count",
+        ],
+        "formats": [">i8", ">i4", "i1", ">u4", ">i2", ">i4", ">i8", ">i8", ">i2", ">i4", ">i4"],
+        "offsets": [0, 8, 16, 17, 21, 23, 27, 43, 51, 53, 57],
         "itemsize": 61,
     }
 )
@@ -28,39 +41,55 @@ _CHECKED_AT = 21
 _HIGHEST = (1 << 63) - (1 << 33)
 
 
-class Fetched(NamedTuple):
-    """What the fields hold: records in whole batches, the offset behind the last of these, and how many batches.
+class Place(NamedTuple):
+    """Where the records of an API's exchanges are. of_request: else of the response. may_be_cut: at their end."""
 
-    next_offset: of no meaning where there is no batch.
+    of_request: bool
+    topics: str
+    partitions: str
+    may_be_cut: bool
+
+
+class Batches(NamedTuple):
+    """Whole batches. field: the number of the `records` field each lies in. header: its fields, in numpy's own type.
+
+    In the order of the fields, those of one field in its order.
     """
 
-    records_count: Ints
-    next_offset: Ints
-    batches: Ints
+    field: Ints
+    header: npt.NDArray[Any]
+
+    def number(self, name: str) -> Ints:
+        """A field of all headers."""
+        return self.header[name].astype(np.int64)
+
+    @property
+    def bytes(self) -> Ints:
+        """The size of each, prefix included."""
+        return self.number("size") + _PREFIX_BYTES
 
 
-def answered_records(blob: Blob, answers: Columns, count: int) -> tuple[Fetched, Flags]:
-    """The records of `count` answers to Fetches, and which of the answers have odd ones."""
-    topics = lists(answers, "responses")
-    partitions = lists(topics.of, "partitions")
+def batches_of(blob: Blob, place: Place, columns: Columns, count: int) -> tuple[Batches, Flags]:
+    """The batches in the bodies of `count` exchanges, and which of the exchanges have odd ones."""
+    topics = lists(columns, place.topics)
+    partitions = lists(topics.of, place.partitions)
     fields = partitions.of["records"]
     assert isinstance(fields, Texts)
-    records, odd = _records(blob, fields)
-    odd_answers = np.zeros(count, bool)
-    odd_answers[topics.owners[partitions.owners[odd]]] = True
-    return records, odd_answers
+    batches, odd = _batches(blob, fields, place.may_be_cut)
+    odd_exchanges = np.zeros(count, bool)
+    odd_exchanges[topics.owners[partitions.owners[odd]]] = True
+    return batches, odd_exchanges
 
 
-def _records(blob: Blob, fields: Texts) -> tuple[Fetched, Flags]:
-    """What the fields hold, and which of them are odd."""
+def _batches(blob: Blob, fields: Texts, may_be_cut: bool) -> tuple[Batches, Flags]:
+    """The batches of all fields, and which fields are odd: first the first ones of all, then the second ones."""
     import crc32c  # with what it imports itself it takes longer than many captures without a batch
 
-    count = len(fields.start)
-    records, behind, batches = (np.zeros(count, np.int64) for _ in range(3))
-    odd = np.zeros(count, bool)
+    odd = np.zeros(len(fields.start), bool)
     view = memoryview(blob.data)
     rows = np.flatnonzero(fields.size >= _PREFIX_BYTES)
     at, end = fields.start[rows], (fields.start + fields.size)[rows]
+    of_fields, headers = [np.zeros(0, np.int64)], [np.zeros(0, _HEADER)]
     while len(rows):
         header = blob.gather(at, _HEADER)
         left = end - at
@@ -68,14 +97,15 @@ def _records(blob: Blob, fields: Texts) -> tuple[Fetched, Flags]:
         whole = (header["magic"] == 2) & (size >= _HEADER.itemsize) & (header["count"] >= 0)
         whole &= (header["last_offset_delta"] >= 0) & (header["base_offset"] <= _HIGHEST)
         cut = (left <= _MAGIC_AT) | ((header["magic"] == 2) & (size >= _HEADER.itemsize) & (size > left))
-        odd[rows[~cut & ~whole]] = True
+        odd[rows[np.where(cut, not may_be_cut, ~whole)]] = True
         rows, at, end, header, size = (column[whole & ~cut] for column in (rows, at, end, header, size))
         spans = zip((at + _CHECKED_AT).tolist(), (at + size).tolist(), strict=True)
         odd[rows[np.array([crc32c.crc32c(view[a:z]) for a, z in spans], np.int64) != header["crc"]]] = True
-        records[rows] += header["count"]
-        behind[rows] = header["base_offset"].astype(np.int64) + header["last_offset_delta"] + 1
-        batches[rows] += 1
+        of_fields.append(rows)
+        headers.append(header)
         at = at + size
         more = end - at >= _PREFIX_BYTES
         rows, at, end = rows[more], at[more], end[more]
-    return Fetched(records, behind, batches), odd
+    field = np.concatenate(of_fields)
+    order = np.argsort(field, kind="stable")
+    return Batches(field[order], np.concatenate(headers)[order]), odd

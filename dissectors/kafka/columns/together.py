@@ -19,11 +19,12 @@ from dissectors.kafka.columns.blob import Ints
 from dissectors.kafka.columns.errors import first_errors
 from dissectors.kafka.columns.fetches import Fetches
 from dissectors.kafka.columns.group_rows import commit_rows, heartbeat_rows
-from dissectors.kafka.columns.groups import Group, groups
+from dissectors.kafka.columns.groups import RECORDS_AT, Group, groups
+from dissectors.kafka.columns.produces import batch_rows
 from dissectors.kafka.columns.rows import exchange_rows, message_rows
 from dissectors.kafka.columns.waits import LEFT_OUT
 from dissectors.kafka.output import Output
-from dissectors.kafka.rows.api_rows import FETCH, MAX_HELD_ROWS, apis_with_rows
+from dissectors.kafka.rows.api_rows import FETCH, MAX_HELD_ROWS, PRODUCE, apis_with_rows
 from dissectors.kafka.rows.fetch_sessions import Asked, FetchSessions
 from dissectors.kafka.rows.fields import Request
 from dissectors.kafka.rows.record_rows import TABLE as RECORDS
@@ -33,6 +34,7 @@ from dissectors.kafka.schema.api_keys import API_KEYS
 RowMaker = Callable[[Group], tuple[list[Row], Ints]]
 # What makes the rows of an API's own tables. APIs that are not here are read together where nobody wants such rows.
 ROW_MAKERS: Mapping[int, tuple[str, RowMaker]] = {
+    PRODUCE: ("kafka_produce_batches", batch_rows),
     8: ("kafka_offset_commits", commit_rows),
     12: ("kafka_group_events", heartbeat_rows),
 }
@@ -124,10 +126,12 @@ def together(connections: Sequence[Connection], limits: Limits, out: Sink) -> li
     """What was made of the frames of each connection; None where all of them are read one by one."""
     found = batch(connections, limits)
     apis = apis_with_rows(out.wanted)
-    made = {*ROW_MAKERS, FETCH} if RECORDS not in out.wanted else {*ROW_MAKERS}
+    made = {*ROW_MAKERS, FETCH}
+    if RECORDS in out.wanted:
+        made -= RECORDS_AT.keys()
     fit = frozenset(API_KEYS) - LEFT_OUT - (apis - made)
     rests = {} if out.later is None else out.later.rests
-    read = [] if found is None else list(groups(found, fit, apis & {FETCH}, rests))
+    read = [] if found is None else list(groups(found, fit, apis & RECORDS_AT.keys(), rests))
     if not read:
         return [None] * len(connections)
     ends = np.cumsum([len(connection.frames) for connection in connections])
@@ -203,8 +207,9 @@ def _rows(group: Group, apis: frozenset[int], out: Sink) -> Iterator[tuple[str, 
         yield "exchanges", _Placed(exchange_rows(group, error_codes), answered)
     if group.api_key in apis and group.api_key in ROW_MAKERS:
         table, make = ROW_MAKERS[group.api_key]
-        rows, owners = make(group)
-        yield table, _Placed(rows, answered[owners])
+        if out.rows(table) is not None:
+            rows, owners = make(group)
+            yield table, _Placed(rows, answered[owners])
 
 
 def _in_order(parts: Sequence[_Placed]) -> _Placed:

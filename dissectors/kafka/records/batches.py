@@ -11,6 +11,8 @@ import struct
 from typing import NamedTuple
 
 CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
+# Of a batch's attributes.
+CODEC_BITS, TRANSACTIONAL_BIT = 7, 16
 
 _V2 = struct.Struct(">qiibIhiqqqhii")
 _PREFIX = struct.Struct(">qi")  # offset, bytes that follow: in front of every batch and message
@@ -97,11 +99,11 @@ def _batch(buf: bytes, pos: int, partial: bool) -> BatchHeader:
         partial or error is not None,
         error,
         magic,
-        _codec(attributes),
+        codec_name(attributes & CODEC_BITS),
         leader_epoch,
         crc,
         "log_append_time" if attributes & 8 else "create_time",
-        bool(attributes & 16),
+        bool(attributes & TRANSACTIONAL_BIT),
         bool(attributes & 32),
         last_offset_delta,
         base_timestamp,
@@ -116,7 +118,7 @@ def _batch(buf: bytes, pos: int, partial: bool) -> BatchHeader:
 def _message(buf: bytes, pos: int, magic: int, partial: bool) -> BatchHeader:
     base_offset, size = _PREFIX.unpack_from(buf, pos)
     attributes = buf[pos + 17]
-    codec = _codec(attributes)
+    codec = codec_name(attributes & CODEC_BITS)
     single = codec == "none"
     timestamp = _V1_TIMESTAMP.unpack_from(buf, pos + 18)[0] if magic == 1 else None
     return BatchHeader(
@@ -135,6 +137,6 @@ def _message(buf: bytes, pos: int, magic: int, partial: bool) -> BatchHeader:
     )
 
 
-def _codec(attributes: int) -> str:
-    number = attributes & 7
+def codec_name(number: int) -> str:
+    """The codec that attributes name with their CODEC_BITS."""
     return CODECS[number] if number < len(CODECS) else f"codec {number}"

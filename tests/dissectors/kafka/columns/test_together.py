@@ -5,9 +5,10 @@ from __future__ import annotations
 import pickle
 import struct
 from collections.abc import Iterator
+from functools import cache
 from itertools import count
 from random import Random
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pytest
 
@@ -17,11 +18,16 @@ from dissectors.core.model import CLIENT_TO_SERVER, CORE_ROWS, SERVER_TO_CLIENT,
 from dissectors.core.protocol import Sink
 from dissectors.kafka import conversation as kafka_conversation
 from dissectors.kafka.columns import groups
+from dissectors.kafka.columns import together as together_module
+from dissectors.kafka.columns.groups import RECORDS_AT
 from dissectors.kafka.conversation import KafkaConversation
 from dissectors.kafka.headers import API_VERSIONS
 from dissectors.kafka.rows.fields import KAFKA_ROWS
+from dissectors.kafka.schema import definitions as schema
 from dissectors.kafka.schema.api_keys import API_KEYS
+from dissectors.kafka.schema.definitions import Field
 from tests.support import kafka_encode
+from tests.support.record_batches import Sent, batch, message_set
 from tests.support.shares import RUNS_THE_REST
 
 TABLES = (*CORE_ROWS, *KAFKA_ROWS)
@@ -36,7 +42,10 @@ APIS = [
     (1, 4),
     (1, 11),
     (1, 13),
+    (0, 3),
     (0, 7),
+    (0, 9),
+    (0, 13),
     (3, 9),
     (2, 4),
     (9, 7),
@@ -58,10 +67,46 @@ def _flexible(key: int, version: int) -> bool:
     return first is not None and version >= first
 
 
+class _Believable(kafka_encode.Encoder):
+    """Real batches, few topics and partitions, so that answers are about what was asked, and hardly any tags."""
+
+    known_tags = unknown_tags = 0.002
+    counts = (0, 1, 1, 1, 2)
+
+    def plain(self, one: Field) -> tuple[bytes, Any]:
+        if one.type == "records":
+            raw = b"".join(self.random.choices(_batches(), k=self.random.choice((0, 1, 1, 1, 2, 3))))
+            if self.random.random() < 0.005:
+                raw = _spoilt(raw or b"!", 1, self.random)
+            return self.size("i", len(raw)) + raw, raw
+        if one.name in ("index", "partition", "partition_index", "acks"):
+            number = self.random.choice((0, 1, 2) if one.name != "acks" else (1, *[-1] * 40, 0))
+            return struct.pack(">" + kafka_encode.STRUCTS[one.type], number), number
+        if one.name == "base_offset":
+            number = self.random.choice((7, 1000, 1000, -1, 2**63 - 2))
+            return struct.pack(">q", number), number
+        if one.name in ("name", "topic"):
+            text = self.random.choice(("a", "b"))
+            return self.size("h", 1) + text.encode(), text
+        return (bytes(16), bytes(16)) if one.name == "topic_id" else super().plain(one)
+
+
+@cache
+def _batches() -> list[bytes]:
+    """Some of each kind, most of them as clients send them now."""
+    sent = [Sent(1_700_000_000_000 + number, b"k", b"v" * 100 * number) for number in range(3)]
+    plain = batch(sent)
+    known = [plain, batch(sent[2:], "gzip"), batch(sent, "zstd", transactional=True, producer=(7, 1, 3))]
+    return [*known * 100, message_set(sent, 1), plain[:40], plain[:-1]]
+
+
 def _body(key: int, version: int, direction: str, random: Random) -> bytes:
     if (key, version, direction) not in kafka_encode.MESSAGES:
         return b"?" * random.randrange(9)
-    return kafka_encode.message(key, version, direction, random)[0]  # type: ignore[arg-type]
+    api = schema.api(key)
+    if key not in RECORDS_AT or api is None:
+        return kafka_encode.message(key, version, direction, random)[0]  # type: ignore[arg-type]
+    return _Believable(version, api.is_flexible(version), random).struct(api.fields(direction))[0]  # type: ignore[arg-type]
 
 
 def talk(random: Random) -> list[Said]:
@@ -153,6 +198,34 @@ def test_rows_are_those_of_one_by_one() -> None:
         tables = random.choice((TABLES, TABLES, ("exchanges",), tuple(set(TABLES) - {"kafka_records"})))
         together, alone = (rows_of(talks, sizes, tables, later) for later in (True, False))
         assert together == alone, seed
+
+
+@pytest.mark.usefixtures("_few_are_enough")
+@pytest.mark.parametrize(("key", "version"), [(0, 3), (0, 9), (0, 13), (1, 11), (1, 13)])
+def test_batches_are_those_of_one_by_one(key: int, version: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Most of these exchanges are regular, so that it is the columns that make the rows."""
+    read = list[int]()
+    exchange_rows = together_module.exchange_rows
+
+    def counted(group: groups.Group, codes: list[int]) -> list[Row]:
+        read.append(len(group))
+        return exchange_rows(group, codes)
+
+    monkeypatch.setattr(together_module, "exchange_rows", counted)
+    random = Random(key * 100 + version)
+    said = list[Said]()
+    for number in range(1500):
+        head = struct.pack(">hhi", key, version, number) + b"\0\1a" + b"\0" * _flexible(key, version)
+        answer = struct.pack(">i", number) + b"\0" * _flexible(key, version)
+        said.append(Said(CLIENT_TO_SERVER, head + _body(key, version, "request", random)))
+        said.append(Said(SERVER_TO_CLIENT, answer + _body(key, version, "response", random)))
+    frames = frames_of(said, begins=False, cut=False)
+    tables = tuple(set(TABLES) - {"kafka_records"})
+    together, alone = (rows_of([frames], [1000], tables, later) for later in (True, False))
+    assert together == alone
+    table = "kafka_produce_batches" if key == 0 else "kafka_fetch_partitions"
+    assert len(alone[0][table]) > 1000
+    assert sum(read) > 300
 
 
 def test_exchanges_are_read_together(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,0 +1,108 @@
+"""Batches that producers sent, of many exchanges at once: rows of kafka_produce_batches.
+
+In: a `Group` of Produces. Out: rows, and whose they are; the same as those of `rows/data_rows.py`, in the same order.
+"""
+
+from __future__ import annotations
+
+from itertools import repeat
+from typing import Any
+
+import numpy as np
+
+from dissectors.core.model import Row
+from dissectors.kafka.columns.blob import Ints
+from dissectors.kafka.columns.fetches import partition_keys
+from dissectors.kafka.columns.group_rows import column, heads
+from dissectors.kafka.columns.groups import Group
+from dissectors.kafka.columns.read import Lists, lists, numbers
+from dissectors.kafka.columns.records import Batches
+from dissectors.kafka.records.batches import CODEC_BITS, TRANSACTIONAL_BIT, codec_name
+from dissectors.kafka.rows.fetch_sessions import PartitionKey
+from dissectors.kafka.rows.int64 import or_none
+
+# base_offset, error_code and error_message of the answer about a partition.
+_Answer = tuple[int | None, int | None, str | None]
+_NO_ANSWER: _Answer = (None, None, None)
+
+
+def batch_rows(group: Group) -> tuple[list[Row], Ints]:
+    """kafka_produce_batches of Produces: a row for each batch."""
+    batches = group.batches
+    assert batches is not None
+    topics = lists(group.asked, "topic_data")
+    partitions = lists(topics.of, "partition_data")
+    exchange_of = topics.owners[partitions.owners]
+    owners = exchange_of[batches.field]
+    keys = partition_keys(group, topics, partitions, "index")
+    answers = _answers(group, exchange_of.tolist(), keys)
+    of_fields, of_exchanges = batches.field.tolist(), owners.tolist()
+    attributes = batches.number("attributes")
+    codecs = [codec_name(number) for number in (attributes & CODEC_BITS).tolist()]
+    sizes = batches.bytes.tolist()
+
+    def of_request(name: str) -> list[Any]:
+        values = column(group, group.asked, name)
+        return [values[number] for number in of_exchanges]
+
+    rows = zip(
+        *([values[number] for number in of_exchanges] for values in (*heads(group), group.client_ids)),
+        *([keys[number][part] for number in of_fields] for part in range(3)),
+        *_offsets(batches, [answers[number][0] for number in of_fields]),
+        batches.number("count").tolist(),
+        codecs,
+        sizes,
+        [size if codec == "none" else None for size, codec in zip(sizes, codecs, strict=True)],
+        *(batches.number(name).tolist() for name in ("producer_id", "producer_epoch", "base_sequence")),
+        batches.number("base_timestamp").tolist(),
+        of_request("acks"),
+        of_request("timeout_ms"),
+        ((attributes & TRANSACTIONAL_BIT) != 0).tolist(),
+        of_request("transactional_id"),
+        repeat(True),  # a wrong checksum is irregular
+        [answers[number][1] for number in of_fields],
+        [answers[number][2] for number in of_fields],
+        strict=False,
+    )
+    return list(rows), owners
+
+
+def _answers(group: Group, exchanges: list[int], keys: list[PartitionKey]) -> list[_Answer]:
+    """The answer about each partition that was sent to; of several about one the last counts."""
+    topics = lists(group.answered, "responses")
+    partitions = lists(topics.of, "partition_responses")
+    told = list(
+        zip(
+            numbers(partitions.of, "base_offset"),
+            numbers(partitions.of, "error_code"),
+            _messages(group, partitions),
+            strict=True,
+        )
+    )
+    of_answers = topics.owners[partitions.owners].tolist()
+    answered_keys = partition_keys(group, topics, partitions, "index")
+    found = dict(zip(zip(of_answers, answered_keys, strict=True), told, strict=True))
+    return [found.get(place, _NO_ANSWER) for place in zip(exchanges, keys, strict=True)]
+
+
+def _messages(group: Group, partitions: Lists) -> list[str | None]:
+    if "error_message" not in partitions.of:
+        return [None] * len(partitions.owners)
+    return group.strings.of(partitions.of["error_message"])
+
+
+def _offsets(batches: Batches, answered: list[int | None]) -> tuple[list[int | None], list[int | None]]:
+    """base_offset and last_offset of each batch: those of one partition follow each other in the log.
+
+    answered: what the broker said of each batch's partition.
+    """
+    bases, lasts = list(answered), list[int | None]()
+    begins = np.concatenate(([True], batches.field[1:] != batches.field[:-1]))[: len(bases)].tolist()
+    last: int | None = None
+    for number, delta in enumerate(batches.number("last_offset_delta").tolist()):
+        if not begins[number]:
+            bases[number] = bases[number - 1] if last is None else or_none(last + 1)
+        base = bases[number]
+        last = None if base is None or base < 0 else or_none(base + delta)
+        lasts.append(last)
+    return bases, lasts
