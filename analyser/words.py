@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import unicodedata
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, AnyStr
 
 # Control, format (text direction, zero width, tags), line and paragraph separators, lone surrogates.
 _UNSAFE_CATEGORIES = frozenset({"Cc", "Cf", "Zl", "Zp", "Cs"})
@@ -68,3 +68,9 @@ def json_text(value: Any, *, indent: int | None = None, separators: tuple[str, s
     if text.isprintable():
         return text
     return "".join(json.dumps(c)[1:-1] if c != "\n" and is_unsafe(c) else c for c in text)
+
+
+def shared_start(one: AnyStr, other: AnyStr) -> int:
+    """With how many equal characters or bytes both begin."""
+    least = min(len(one), len(other))
+    return next((place for place in range(least) if one[place] != other[place]), least)

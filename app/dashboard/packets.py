@@ -38,18 +38,36 @@ class NoPackets(Exception):
 
 def exchange_views(opened: Opened, message_id: str, *, payload: bool) -> list[MessageView]:
     """The message and the other one of its exchange, the client's first. Raises NoPackets."""
+    with _told(message_id), st.spinner("Reading the packets"), packet_index(opened) as index:
+        row = index.message(parse_message_id(message_id))
+        partner = index.partner(row)
+        both = [row] if partner is None else sorted((row, partner), key=lambda one: one.direction)
+        return [view_message(index, one, payload=payload) for one in both]
+
+
+@contextmanager
+def _told(message_id: str) -> Iterator[None]:
+    """What keeps a message from being read becomes NoPackets."""
     try:
-        with st.spinner("Reading the packets"), packet_index(opened) as index:
-            row = index.message(parse_message_id(message_id))
-            partner = index.partner(row)
-            both = [row] if partner is None else sorted((row, partner), key=lambda one: one.direction)
-            return [view_message(index, one, payload=payload) for one in both]
+        yield
     except BytesGone as error:
         raise NoPackets(f"{error}. The capture changed since it was analysed.") from error
     except (CaptureError, OSError) as error:
         raise NoPackets(f"The packets cannot be read: {error}") from error
     except UnknownId as error:
         raise NoPackets(f"No message {message_id} in this capture.") from error
+
+
+def payload_of(opened: Opened, message_id: str) -> bytes | None:
+    """What an application sent in that message; None where it is not whole, or not told from the rest.
+
+    Raises NoPackets.
+    """
+    with _told(message_id), st.spinner("Reading the packets"), packet_index(opened) as index:
+        view = view_message(index, index.message(parse_message_id(message_id)), payload=True)
+    found = next((node for node in view.tree.nodes if node.name == "payload"), None)
+    whole = view.row.complete and not view.tree.hidden and view.tree.error is None
+    return bytes(view.content.data[found.start : found.end]) if found is not None and whole else None
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""MQTT over time and by topic, for charts and paged tables. In: a source; out: rows, or SELECTs over registered tables.
+"""MQTT connections and deliveries, for charts and tables. In: a source; out: rows, or SELECTs over registered tables.
 
 Times `t` are Unix ms (floats).
 """
@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from analyser.registry.queries import literal
 from reports.questions.source import Source, rows
 from reports.questions.timelines import LATENCY_STEP, heat_cells
 
@@ -56,33 +55,14 @@ _LANES = f"""
     select * from known semi join shown using (client) order by client, t limit {{bars}}"""
 _LANE_COUNT = "select count(distinct coalesce(client_id, client_address)) as n from mqtt_connections"
 
-_TOPICS = """
-    with own as (
-        select *, string_split(topic, '/') as levels from mqtt_publishes where topic is not null and {under})
-    select levels[{level}] as segment, count(distinct topic) as topics,
-           bool_or(len(levels) > {level}) as deeper,
-           count(*) filter (direction = 'client_to_server') as published,
-           count(*) filter (direction = 'server_to_client') as sent_on,
-           sum(payload_bytes)::bigint as payload_bytes,
-           count(distinct client_id) filter (direction = 'client_to_server') as publishers,
-           count(distinct flow_id) filter (direction = 'server_to_client') as receivers,
-           count(*) filter (retain) as retained,
-           count(*) filter (direction = 'client_to_server') * 1e9 / {span} as per_second
-    from own group by segment"""
-
-_OVER_TIME = """
-    select epoch_ns(ts) // {width} * {width} / 1e6 as t,
-           case direction when 'client_to_server' then 'published' else 'sent on' end as kind, count(*) as messages
-    from mqtt_publishes where {under} group by all order by all"""
-
 _DELIVERY_HEAT = f"""
     select epoch_ns(ts) // {{width}} * {{width}} / 1e6 as t,
            {LATENCY_STEP} as step, count(*) as exchanges
     from mqtt_deliveries where latency_ms is not null group by all order by all"""
 
-_WAY = "case direction when 'client_to_server' then 'to the server' when 'server_to_client' then 'to clients' end"
+WAY = "case direction when 'client_to_server' then 'to the server' when 'server_to_client' then 'to clients' end"
 UNFINISHED = f"""
-    select message_id, ts, client_id, client_address, {_WAY} as direction, topic, qos, packet_identifier,
+    select message_id, ts, client_id, client_address, {WAY} as direction, topic, qos, packet_identifier,
            handshake, dup, packet, last_step_packet
     from mqtt_publishes where qos > 0 and handshake is distinct from 'complete'"""
 MISSING = """
@@ -104,34 +84,6 @@ def lane_count(source: Source) -> int:
     return int(rows(source, _LANE_COUNT)[0]["n"])
 
 
-def below(under: str) -> str:
-    """How all topics below a topic begin; "/" stands for the first level of topics that begin with a slash."""
-    return under if under in ("", "/") else f"{under}/"
-
-
-def topic_levels(under: str, span_ns: int) -> str:
-    """A SELECT: one row for each next level below the topic prefix `under` ("" for the top). span_ns: for the rate."""
-    level = below(under).count("/") + 1
-    return _TOPICS.format(under=_below(under), level=level, span=max(int(span_ns), 1))
-
-
-def publishes(under: str) -> str:
-    """A SELECT of the messages of a topic and of all below it."""
-    return f"select * replace ({_WAY} as direction) from mqtt_publishes where {_below(under, itself=True)}"
-
-
-def publishes_over_time(source: Source, width_ns: int, under: str = "") -> list[dict[str, Any]]:
-    """t, kind (published, sent on), messages."""
-    return rows(source, _OVER_TIME.format(width=int(width_ns), under=_below(under, itself=True)))
-
-
 def delivery_latency(source: Source, width_ns: int) -> list[dict[str, Any]]:
     """t, t_end, low_ms, high_ms, exchanges: from publisher to subscriber, cells of a heat map."""
     return heat_cells(rows(source, _DELIVERY_HEAT.format(width=int(width_ns))), width_ns)
-
-
-def _below(under: str, *, itself: bool = False) -> str:
-    if not under:
-        return "true"
-    inside = f"starts_with(topic, {literal(below(under))})"
-    return f"(topic = {literal(under)} or {inside})" if itself else inside

@@ -9,10 +9,10 @@ import pytest
 import analyser
 from reports.questions.exchange_rows import Wanted, exchange_query, flow_row, message_count, messages_before, operations
 from reports.questions.mongo_rows import command_latency, commands_of, commands_over_time
-from reports.questions.mqtt_rows import ENDS, connection_lanes, publishes, publishes_over_time, topic_levels
+from reports.questions.mqtt_rows import ENDS, connection_lanes
+from reports.questions.mqtt_topics import publishes, publishes_over_time, topic_tree, topics
 from tests.app.program import ROOT
 from tests.support.analysis_from_rows import RowsAnalysis
-from tests.support.rows import connection_from_rows
 
 SECOND_NS = 1_000_000_000
 
@@ -123,23 +123,18 @@ def test_a_lane_ends_with_its_connection_and_says_who_took_it_over() -> None:
 
 @pytest.mark.parametrize("under", ["", "map", "rule", "wills"])
 def test_levels_of_topics_add_up(mqtt: analyser.Analysis, under: str) -> None:
-    levels = mqtt.sql(topic_levels(under, SECOND_NS)).to_pylist()
-    condition = f"starts_with(topic, '{under}/')" if under else "topic IS NOT NULL"
-    assert levels
+    branch = f"{under}/" if under else ""
+    listed = mqtt.sql(topics(branch, SECOND_NS)).to_pylist()
+    level = topic_tree(mqtt, [branch], SECOND_NS)[branch]
+    if len(level.rows) == level.total:
+        assert sum(row.facts["topics"] for row in level.rows) == len(listed)
     for column, of in (("published", "client_to_server"), ("sent_on", "server_to_client")):
+        condition = f"starts_with(topic, '{branch}')" if under else "topic IS NOT NULL"
         whole = f"SELECT count(*) FROM mqtt_publishes WHERE {condition} AND direction = '{of}'"
-        assert sum(level[column] for level in levels) == number(mqtt, whole)
-    assert all(level["per_second"] == level["published"] for level in levels)
-    inside = number(mqtt, f"SELECT count(*) FROM ({publishes(under)})")
-    bins = publishes_over_time(mqtt, SECOND_NS, under)
+        assert sum(row[column] for row in listed) == number(mqtt, whole)
+    inside = number(mqtt, f"SELECT count(*) FROM ({publishes(branch)})")
+    bins = publishes_over_time(mqtt, SECOND_NS, branch)
     assert sum(one["messages"] for one in bins) == inside
-
-
-def test_topics_that_begin_with_a_slash_have_levels() -> None:
-    topics = ("/house/a", "/house/b", "a//b", "house")
-    connection = connection_from_rows({"mqtt_publishes": [{"topic": topic} for topic in topics]})
-    for under, segments in (("", ["", "a", "house"]), ("/", ["house"]), ("/house", ["a", "b"]), ("a/", ["b"])):
-        assert sorted(row[0] for row in connection.sql(topic_levels(under, 1)).fetchall()) == segments, under
 
 
 def test_commands_over_time_lose_none(mongo: analyser.Analysis) -> None:

@@ -1,0 +1,85 @@
+"""MQTT clients: their connections as lanes, how each ended, and both as tables."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import streamlit as st
+
+from analyser.words import count
+from app.dashboard import state
+from app.dashboard.charts.mqtt import connection_lanes as lanes_chart
+from app.dashboard.charts.theme import show_chart
+from app.dashboard.state import View
+from app.dashboard.tables import paged_table
+from app.dashboard.text import empty, heading, line
+from app.dashboard.views.exchange_filters import client_text
+from app.dashboard.views.message import flow_link
+from reports.questions.columns import Column
+from reports.questions.mqtt_rows import (
+    LANES,
+    connection_lanes,
+    lane_count,
+)
+from reports.questions.timelines import domain_ms
+from reports.sections.mqtt import CLIENTS
+
+_TAKEN_SHOWN = 5
+_CONNECTIONS = (
+    Column("ts", "Connected", "time"),
+    Column("ts_end", "Until", "time"),
+    Column("client_id", "Client id", "text", 130),
+    Column("client_address", "Address"),
+    Column("version", "Version", "text", 62),
+    Column("clean_start", "Clean", "flag"),
+    Column("session_present", "Session", "flag"),
+    Column("keep_alive_s", "Keep alive s", "plain"),
+    Column("error_name", "Answer", "text", 150),
+    Column("disconnected_by", "Disconnect by", "text", 92),
+    Column("disconnect_reason_name", "Reason", "text", 130),
+    Column("closed_by", "Closed by", "text", 72),
+    Column("client_silence_ms", "Longest silence ms", "ms"),
+    Column("pings_unanswered", "Pings unanswered", "count"),
+)
+
+
+def show(view: View) -> None:
+    """Who was connected when, and how each connection ended."""
+    heading("MQTT clients")
+    lanes = connection_lanes(view.source)
+    if not lanes:
+        empty("No MQTT connection in the selected time.")
+        return
+    show_chart(lanes_chart(lanes, domain_ms(view.source)), describe="Connections of MQTT clients over time")
+    line("A mark at the end of a bar says how the connection ended; a bar without one was open at the end.", "quiet")
+    clients = lane_count(view.source)
+    if clients > LANES:
+        line(f"The {LANES} clients of {clients:,} whose connections ended worst, and most often.", "quiet")
+    _ends(lanes)
+    st.subheader("Clients", anchor=False)
+    client = paged_table(view.source, "clients", CLIENTS.query, CLIENTS.on_page, order="-connections", noun="client",
+                         search=("client_id", "client_address", "user_names"), select=True)  # fmt: skip
+    if client is not None:
+        view.go("clients", who=client_text(client))
+    st.subheader("Connections", anchor=False)
+    query = "select * from mqtt_connections"
+    chosen = paged_table(view.source, "connections", query, _CONNECTIONS, order="ts", noun="connection", select=True,
+                         search=("client_id", "client_address"), keep=("flow_id",),
+                         marked=state.value("flow"))  # fmt: skip
+    flow_id = state.kept("flow", chosen["flow_id"] if chosen else None)
+    if flow_id:
+        flow_link(view, flow_id)
+    else:
+        line("Choose a row for the way to its messages.", "quiet")
+
+
+def _ends(lanes: Sequence[Mapping[str, Any]]) -> None:
+    """Who throws whom out, in words: clients with most take-overs first."""
+    taken: dict[str, list[str]] = {}
+    for row in lanes:
+        if row["ending"] == "taken over":
+            taken.setdefault(row["client"], []).append(row["taken_by"].rpartition(":")[0])
+    for client, takers in sorted(taken.items(), key=lambda one: -len(one[1]))[:_TAKEN_SHOWN]:
+        places = " and ".join(sorted(set(takers)))
+        line(f"{client}: taken over {count(len(takers), 'time')}, by {places}.")
