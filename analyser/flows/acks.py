@@ -20,6 +20,23 @@ _HALF = 1 << 31
 Said = tuple[int, int, int, int]
 
 
+def said_in(
+    batch: PacketBatch, copies: npt.NDArray[np.bool_], rows: npt.NDArray[np.intp]
+) -> tuple[Said | None, Said | None]:
+    """What the high and the low endpoint said in these packets, which are of one stretch."""
+    counts = ((batch.flags[rows] & ACK) != 0) & ~copies[rows]
+    from_low = batch.from_low[rows]
+    return _said(batch, rows[counts & ~from_low]), _said(batch, rows[counts & from_low])
+
+
+def _said(batch: PacketBatch, rows: npt.NDArray[np.intp]) -> Said | None:
+    if not len(rows):
+        return None
+    ack, ttl = batch.ack[rows], batch.ttl[rows]
+    furthest = (ack[0] + (((ack - ack[0] + _HALF) & MASK) - _HALF).max()) & MASK
+    return int(furthest), int(batch.ts_ns[rows].max()), int(ttl.min()), int(ttl[-1])
+
+
 def said_by_side(
     batch: PacketBatch, copies: npt.NDArray[np.bool_], cut: Stretches
 ) -> tuple[dict[int, Said], dict[int, Said]]:

@@ -15,9 +15,9 @@ import numpy as np
 import numpy.typing as npt
 
 from analyser.capture import PacketBatch
+from analyser.flows.acks import Said, said_in
 from analyser.flows.runs import Run, Segments
-from analyser.flows.stretches import Stretches
-from analyser.flows.tcp import MASK
+from analyser.flows.stretches import Places, Stretch, Stretches
 from dissectors.core.model import packet_of
 
 _ROWS_AT_A_TIME = 4096
@@ -49,13 +49,13 @@ class PacketRow(NamedTuple):
 
 @dataclass(slots=True)
 class ReadyRun:
-    """Consecutive data segments of one direction in one stretch: rows `first` to `last` of the sorted columns."""
+    """Data segments of one direction in one stretch, each of which begins where the one before it ended: rows `first`
+    to `last` of the sorted columns."""
 
     from_low: int
     first: int
     last: int
     seq: int
-    in_order: bool
 
 
 class BatchColumns:
@@ -71,6 +71,7 @@ class BatchColumns:
         self.packet: IntArray = batch.packet + packet_of(file_index, 0)
         running = np.maximum.accumulate(batch.ts_ns) if clock is None else clock
         self.now_ns: IntArray = np.maximum(running, now_ns)
+        self._seq = np.zeros(0, np.int64)
         self._starts: list[int] = []
         self._ends: list[int] = []
         self._packets: list[int] = []
@@ -91,22 +92,35 @@ class BatchColumns:
         by_key = np.argsort(key, kind="stable")
         rows, key = rows[by_key], key[by_key]
         seq, size = batch.seq[rows], batch.payload_bytes[rows].astype(np.int64)
+        self._seq = seq
         starts = batch.payload_start[rows]
         self._starts, self._ends = starts.tolist(), (starts + size).tolist()
         self._packets, self._ts_ns = self.packet[rows].tolist(), batch.ts_ns[rows].tolist()
-        new_run = np.concatenate(([True], key[1:] != key[:-1]))
-        follows = np.concatenate(([True], ((seq[:-1] + size[:-1]) & MASK) == seq[1:]))
-        broken = ~(follows | new_run) | (size < batch.wire_payload_bytes[rows])
-        firsts = np.flatnonzero(new_run)
-        lasts = np.concatenate((firsts[1:], [len(rows)]))
-        breaks = np.add.reduceat(broken, firsts)
+        firsts = np.flatnonzero(np.concatenate(([True], key[1:] != key[:-1])))
+        lasts = np.append(firsts[1:], len(rows))
         found: dict[int, tuple[ReadyRun, ...]] = {}
-        for run_key, first, last, run_seq, bad in zip(
-            key[firsts].tolist(), firsts.tolist(), lasts.tolist(), seq[firsts].tolist(), breaks.tolist(), strict=True
+        for run_key, first, last, run_seq in zip(
+            key[firsts].tolist(), firsts.tolist(), lasts.tolist(), seq[firsts].tolist(), strict=True
         ):
-            run = ReadyRun(run_key & 1, first, last, run_seq, not bad)
+            run = ReadyRun(run_key & 1, first, last, run_seq)
             found[run_key >> 1] = (*found.get(run_key >> 1, ()), run)
         return found
+
+    def rest(self, stretch: Stretch, runs: tuple[ReadyRun, ...], taken: Places) -> tuple[Stretch, tuple[ReadyRun, ...]]:
+        """A stretch and its runs without its first packets, which are those in these rows."""
+        batch = self._batch
+        used = (batch.wire_payload_bytes[taken] > 0) & ~self._copies[taken]
+        copies = stretch.copies - int(self._copies[taken].sum())
+        left = list[ReadyRun]()
+        for run in runs:
+            first = run.first + int((used & (batch.from_low[taken] == run.from_low)).sum())
+            if first < run.last:
+                left.append(ReadyRun(run.from_low, first, run.last, int(self._seq[first])))
+        return stretch._replace(first=stretch.first + len(taken), copies=copies), tuple(left)
+
+    def said(self, rows: Places) -> tuple[Said | None, Said | None]:
+        """See `said_in`."""
+        return said_in(self._batch, self._copies, rows)
 
     def first_of(self, chosen: npt.NDArray[np.intp], from_low: int) -> tuple[int, int] | None:
         """Sequence number and TTL of the first of these packets that this side sent."""

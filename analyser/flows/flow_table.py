@@ -4,9 +4,9 @@ In: `PacketBatch` (arrays of TCP segments). Out: for every flow a batch touched,
 to a callback before the batch's buffer is used again; and every flow once more when it has ended and leaves memory.
 
 Packets that simply continue both streams of a flow are taken with array arithmetic and one join per direction; its
-start and end, disorder, loss, closed windows and cut packets through the careful path, one by one. A closed flow stays
-for a while, packed, since late packets belong to it. Nothing depends on how packets were batched, unless a limit on the
-whole of all flows is reached.
+start and end, disorder, loss, closed windows and cut packets through the careful path, one by one, until what follows
+continues the streams again. A closed flow stays for a while, packed, since late packets belong to it. Nothing depends on
+how packets were batched, unless a limit on the whole of all flows is reached.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ import numpy.typing as npt
 from analyser.capture import EndpointTable, PacketBatch
 from analyser.faults import CODE, caught, sentence
 from analyser.flows.acks import said_by_side
-from analyser.flows.batches import BatchColumns, PacketRow
+from analyser.flows.batches import BatchColumns, PacketRow, ReadyRun
 from analyser.flows.copies import Copies
 from analyser.flows.flow import Flow, handshake
 from analyser.flows.half_open import Attempt, HalfOpen
@@ -30,7 +30,7 @@ from analyser.flows.holding import LEAST_WAITING_BYTES, SHELVED_BYTES, add_note,
 from analyser.flows.notes import Note
 from analyser.flows.shelf import Shelf
 from analyser.flows.streams import HISTORY_BYTES, Half
-from analyser.flows.stretches import stretches
+from analyser.flows.stretches import Places, Stretch, stretches
 from analyser.flows.taking import LINGER_NS, continues, copy_note, is_new, is_past, take, take_together
 from analyser.flows.tcp import MASK, SYN
 from analyser.flows.two_points import Delays
@@ -42,6 +42,8 @@ from dissectors.core.model import packet_of
 
 _NONE, _ENDED = -1, -2
 _FORGET_PAIRS_AT = 1 << 16
+# So many packets of a stretch are taken one by one before it is asked whether the rest can be taken together.
+_CAREFUL_PACKETS = 8
 
 FlowCallback = Callable[[Flow], None]
 
@@ -163,7 +165,7 @@ class FlowTable:
                 elif row is not None:
                     flow = self._careful(flow, pair, [row])
                 elif flow is None or not continues(flow, ready.get(number, ()), int(columns.now_ns[rows[-1]])):
-                    flow = self._careful(flow, pair, columns.rows(rows))
+                    flow = self._until_continued(flow, stretch, rows, ready.get(number, ()), columns)
                 else:
                     by_side = (said[0].get(number), said[1].get(number))
                     take_together(flow, stretch, rows, ready.get(number, ()), columns, by_side)
@@ -388,6 +390,27 @@ class FlowTable:
         handshake(flow, attempt.from_low, attempt.seq, SYN, attempt.ts_ns, *options)
         if attempt.first_copy is not None:
             half.remark(copy_note(*attempt.first_copy))
+        return flow
+
+    def _until_continued(
+        self,
+        flow: Flow | None,
+        stretch: Stretch,
+        rows: Places,
+        runs: tuple[ReadyRun, ...],
+        columns: BatchColumns,
+    ) -> Flow | None:
+        """A stretch, one packet after the other until the rest of it continues the flow's streams."""
+        now_ns = int(columns.now_ns[rows[-1]])
+        taken, more = 0, _CAREFUL_PACKETS
+        while taken < len(rows):
+            if taken and flow is not None and flow.settled:
+                rest, left = columns.rest(stretch, runs, rows[:taken])
+                if continues(flow, left, now_ns):
+                    take_together(flow, rest, rows[taken:], left, columns, columns.said(rows[taken:]))
+                    return flow
+            flow = self._careful(flow, stretch.pair, columns.rows(rows[taken : taken + more]))
+            taken, more = taken + more, 2 * more
         return flow
 
     def _careful(self, flow: Flow | None, pair: int, rows: list[PacketRow]) -> Flow | None:

@@ -2,7 +2,8 @@
 
 In: a `PacketBatch`, and which of its packets are copies. Out: `Stretches`. A packet that may change a flow's state
 (SYN, FIN, RST, closed window, D-SACK) is a stretch of its own, so that the data before and behind it need not be taken
-packet by packet.
+packet by packet. So is a segment that does not begin where the one before it ended, or that is cut: a loss costs what
+is beside it, not all of its connection's packets in the batch.
 """
 
 from __future__ import annotations
@@ -13,9 +14,11 @@ import numpy as np
 import numpy.typing as npt
 
 from analyser.capture import PacketBatch
-from analyser.flows.tcp import ACK, FIN, RST, SYN
+from analyser.flows.tcp import ACK, FIN, MASK, RST, SYN
 
 _SPECIAL = FIN | SYN | RST
+# For so few packets beside a segment that does not continue its stream it does not pay to take them together.
+_LEAST_BESIDE_BREAKS = 8
 
 Places = npt.NDArray[np.intp]
 Flags = npt.NDArray[np.bool_]
@@ -58,9 +61,8 @@ def stretches(batch: PacketBatch, copies: Flags) -> Stretches:
     flags = batch.flags[order]
     alone = ((flags & _SPECIAL) != 0) | (batch.window[order] == 0) | (batch.dsack_bytes[order] > 0)
     begins_pair = np.concatenate(([True], pairs[1:] != pairs[:-1]))
-    begins = begins_pair | alone
-    begins[1:] |= alone[:-1]
-    firsts = np.flatnonzero(begins)
+    _single_out_breaks(alone, begins_pair, _breaks(batch, order, begins_pair, copies))
+    firsts = np.flatnonzero(_begins(begins_pair, alone))
     syns = ((flags & (_SPECIAL | ACK)) == SYN) & (batch.wire_payload_bytes[order] == 0)
     only_syns = np.logical_and.reduceat(syns, np.flatnonzero(begins_pair))
     pair_number = np.cumsum(begins_pair) - 1
@@ -75,7 +77,45 @@ def stretches(batch: PacketBatch, copies: Flags) -> Stretches:
         np.minimum.reduceat(ts_ns, firsts).tolist(),
         np.maximum.reduceat(ts_ns, firsts).tolist(),
     )
-    return Stretches(order, alone, np.cumsum(begins) - 1, list(map(Stretch._make, zip(*columns, strict=True))))
+    number = np.repeat(np.arange(len(firsts)), np.diff(np.append(firsts, len(order))))
+    return Stretches(order, alone, number, list(map(Stretch._make, zip(*columns, strict=True))))
+
+
+def _begins(begins_pair: Flags, alone: Flags) -> Flags:
+    """Where a stretch begins."""
+    begins = begins_pair | alone
+    begins[1:] |= alone[:-1]
+    return begins
+
+
+def _breaks(batch: PacketBatch, order: Places, begins_pair: Flags, copies: Flags) -> Flags:
+    """The segments (in that order) that do not begin where their side's last one ended, or that are cut."""
+    broken = np.zeros(len(order), bool)
+    data = np.flatnonzero((batch.wire_payload_bytes[order] > 0) & ~copies[order])
+    if not len(data):
+        return broken
+    side = np.cumsum(begins_pair)[data] * 2 + batch.from_low[order[data]]
+    by_side = np.argsort(side, kind="stable")
+    data, side = data[by_side], side[by_side]
+    rows = order[data]
+    size = batch.payload_bytes[rows].astype(np.int64)
+    ends = (batch.seq[rows] + size) & MASK
+    found = size < batch.wire_payload_bytes[rows]
+    found[1:] |= (side[1:] == side[:-1]) & (ends[:-1] != batch.seq[rows[1:]])
+    broken[data[found]] = True
+    return broken
+
+
+def _single_out_breaks(alone: Flags, begins_pair: Flags, broken: Flags) -> None:
+    """Make breaks stretches of their own, and the packets of short stretches beside them, too."""
+    if not broken.any():
+        return
+    alone |= broken
+    firsts = np.flatnonzero(_begins(begins_pair, alone))
+    lasts = np.append(firsts[1:], len(alone)) - 1
+    beside = broken[np.maximum(firsts - 1, 0)] | broken[np.minimum(lasts + 1, len(broken) - 1)]
+    short = beside & (lasts - firsts + 1 < _LEAST_BESIDE_BREAKS)
+    alone |= np.repeat(short, lasts - firsts + 1)
 
 
 def _by_pair(batch: PacketBatch) -> Places:

@@ -96,7 +96,7 @@ def is_new(end: int, seq: int) -> bool:
 
 
 def continues(flow: Flow, runs: tuple[ReadyRun, ...], now_ns: int) -> bool:
-    """True when every run continues its stream exactly and nothing else can come of these packets.
+    """True when every run continues its stream and nothing else can come of these packets.
 
     now_ns: the capture's clock behind them.
     """
@@ -106,7 +106,7 @@ def continues(flow: Flow, runs: tuple[ReadyRun, ...], now_ns: int) -> bool:
         return False
     for run in runs:
         half = flow.halves[run.from_low]
-        if not (run.in_order and half.started and half.next_seq & MASK == run.seq):
+        if not (half.started and half.next_seq & MASK == run.seq):
             return False
     return True
 

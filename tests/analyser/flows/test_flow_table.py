@@ -14,6 +14,7 @@ from analyser.flows.flow import Flow
 from analyser.flows.flow_table import FlowTable
 from analyser.flows.notes import Note
 from analyser.flows.runs import Gap
+from analyser.reading.facts import flow_row
 from dissectors.core.limits import Limits
 from tests.support.packets import Captured, pcap
 from tests.support.shares import examples
@@ -203,3 +204,42 @@ def test_streams_do_not_depend_on_block_size_or_order(seed: int, block_bytes: in
     whole = Collected(packets)
     assert got.client() == whole.client() == [bytes(sent[True])]
     assert got.server() == whole.server() == [bytes(sent[False])]
+
+
+@examples(60)
+@given(st.integers(0, 2**32 - 1), st.one_of(st.integers(200, 1_000), st.integers(1_000, 20_000)))
+def test_flows_do_not_depend_on_block_size(seed: int, block_bytes: int) -> None:
+    """Long stretches that go well between losses, repetitions and disorder; often joined in the middle."""
+    dice = random.Random(seed)
+    talk = Talk(client_isn=dice.randrange(2**32), server_isn=dice.randrange(2**32))
+    if dice.random() < 0.5:
+        talk.handshake()
+    sent, turn, stays = {True: 0, False: 0}, dice.random() < 0.5, dice.choice((0.7, 0.95))
+    for _ in range(dice.choice((12, 12, 300))):
+        turn = turn if dice.random() < stays else not turn
+        payload = dice.randbytes(dice.randrange(1, 60))
+        talk.send(turn, sent[turn], payload, ack=sent[not turn], flags=PSH | ACK)
+        sent[turn] += len(payload)
+    packets = list[Captured]()
+    for packet in talk.packets:
+        packets += [packet] * dice.choice((0, 2, *[1] * dice.choice((40, 400))))
+        if len(packets) > 1 and dice.random() < 0.01:
+            packets[-2:] = reversed(packets[-2:])
+    got, whole = Collected(packets, block_bytes), Collected(packets)
+    assert got.streams == whole.streams
+    assert facts(got) == facts(whole)
+    assert sorted(got.notes) == sorted(whole.notes)
+
+
+def facts(got: Collected) -> list[dict[str, object]]:
+    """The rows of the flows."""
+    return [flow_row(flow, got.endpoints) for _, flow in sorted(got.flows.items())]
+
+
+@pytest.mark.parametrize("block_bytes", [100, 300, 1000, 10_000])
+def test_what_is_confirmed_before_a_stream_begins_does_not_count(block_bytes: int) -> None:
+    talk = Talk(client_isn=5, server_isn=9).send(True, 0, b"abc", ack=0, flags=PSH | ACK)
+    for number in range(10):
+        talk.send(False, 4 * number, b"abcd", ack=3, flags=PSH | ACK)
+    (flow,) = facts(Collected(talk.packets, block_bytes))
+    assert (flow["acked_by_server"], flow["acked_by_client"]) == (3, None)
