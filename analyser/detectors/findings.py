@@ -14,6 +14,8 @@ from dataclasses import dataclass, field
 from hashlib import blake2b
 from typing import Any, NamedTuple
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from analyser.detectors.stories import with_stories
@@ -94,6 +96,13 @@ def some_evidence(evidence: Iterable[Evidence], limit: int = MAX_EVIDENCE) -> tu
         return tuple(unique)
     half = limit // 2
     return (*unique[: limit - half], *unique[-half:])
+
+
+def first_and_last(keys: npt.NDArray[Any]) -> npt.NDArray[np.intp]:
+    """Places of the evidence that `some_evidence` keeps of rows that prove a finding. keys: of each row its message."""
+    first = np.sort(np.unique(keys, return_index=True)[1])
+    half = MAX_EVIDENCE // 2
+    return first if len(first) <= MAX_EVIDENCE else np.concatenate([first[:half], first[-half:]])
 
 
 def findings_table(findings: Iterable[Finding]) -> pa.Table:

@@ -156,8 +156,20 @@ class Frame:
 
     def take(self, rows: npt.NDArray[Any]) -> Frame:
         """These rows, by number or as a mask."""
-        numbers = pa.array(np.flatnonzero(rows) if rows.dtype == np.bool_ else rows)
-        held = {name: HeldColumn(self[name].array().take(numbers)) for name in self.schema.names}
+        numbers = np.flatnonzero(rows) if rows.dtype == np.bool_ else rows
+        # A column of many batches is never put together for the sake of some rows.
+        starts = np.cumsum([0, *map(len, self._spans)])
+        spans = np.searchsorted(starts, numbers, side="right") - 1
+        chosen = [(one, pa.array(numbers[spans == place] - starts[place] + one.start))
+                  for place, one in enumerate(self._spans)]  # fmt: skip
+        parts = [(one, places) for one, places in chosen if len(places)]
+        order = np.argsort(spans, kind="stable")
+        back = None if (np.diff(order) == 1).all() else pa.array(np.argsort(order))
+        held = {}
+        for name in self.schema.names:
+            taken = [one.held[name].array.take(places) for one, places in parts]
+            array = pa.concat_arrays(taken or [pa.array([], self.schema.field(name).type)])
+            held[name] = HeldColumn(array if back is None else array.take(back))
         return Frame(self.schema, [Span(held, 0, len(numbers))])
 
 
@@ -188,6 +200,12 @@ def numbered(keys: npt.NDArray[Any]) -> Integers:
     ranks = np.empty(len(first), np.int64)
     ranks[np.argsort(first)] = np.arange(len(first))
     return ranks[codes]
+
+
+def places_of(numbers: Integers) -> list[Integers]:
+    """Where 0 stands, where 1 stands, and so on up to the highest; each in rising order."""
+    order = np.argsort(numbers, kind="stable")
+    return np.split(order, np.cumsum(np.bincount(numbers))[:-1]) if len(numbers) else []
 
 
 def held_rows(batch: pa.RecordBatch) -> Held:

@@ -14,8 +14,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from analyser.detectors.findings import MAX_EVIDENCE, Evidence
-from analyser.detectors.frame import UNKNOWN, Frame, Integers, Texts, numbered, pairs
+from analyser.detectors.findings import Evidence, first_and_last
+from analyser.detectors.frame import UNKNOWN, Frame, Integers, Texts, numbered, pairs, places_of
 from analyser.detectors.kafka.commits import MAX_OFFSETS, Commit, Identity, numbers_of_committer, request_order
 
 _AT_ONCE = 4096
@@ -79,29 +79,36 @@ class CommitColumns:
     def committers(self) -> Integers:
         """A number for each committer (`Commit.identity`), in order of their first commits."""
         members = self.texts["member_id"]
-        others = np.iinfo(np.int32).max + self._clients()
+        others = np.iinfo(np.int32).max + self.clients()
         return numbered(np.where(members.is_told(), members.codes, others))
+
+    def racing(self, first: Integers, second: Integers) -> npt.NDArray[np.bool_]:
+        """Which pairs of rows are on different flows, each sent before the other was answered, as far as is known.
+
+        Either may have been stored last.
+        """
+        flows, answered = self.texts["flow_id"].codes, self.numbers["ts_response"]
+        unanswered = (answered[first] == UNKNOWN) | (answered[second] == UNKNOWN)
+        crossed = (self.ts[first] < answered[second]) & (self.ts[second] < answered[first])
+        found: npt.NDArray[np.bool_] = (flows[first] != flows[second]) & (unanswered | crossed)
+        return found
 
     def client(self, row: int) -> Identity:
         """`Commit.client` of one commit."""
         return self.texts["client_address"].at(row), self.texts["client_id"].at(row)
 
-    def by_client(self) -> Iterator[tuple[Identity, Integers]]:
-        """Every client (`Commit.client`) and the rows of its commits."""
-        codes = numbered(self._clients())
-        for code in range(int(codes.max(initial=-1)) + 1):
-            rows = np.flatnonzero(codes == code)
-            yield self.client(int(rows[0])), rows
+    def by_client(self, rows: Integers) -> Iterator[tuple[Identity, Integers]]:
+        """Each client of these rows, and the places among them that are its own."""
+        codes = self.clients()[rows]
+        for places in places_of(numbered(codes)):
+            yield self.client(int(rows[places[0]])), places
 
     def evidence(self, rows: Integers) -> list[Evidence]:
         """The requests of these rows, without repeats, in the order of the rows; the middle of many is left out."""
         exchanges = self.texts["exchange_id"].codes[rows]
         requests = np.where(exchanges < 0, -1 - self.numbers["request_packet"][rows], exchanges)
-        first = np.sort(np.unique(requests, return_index=True)[1])
-        if len(first) > MAX_EVIDENCE:
-            first = np.concatenate([first[: MAX_EVIDENCE // 2], first[-(MAX_EVIDENCE // 2) :]])
-        parts = ("file", "request_packet", "exchange_id")
-        return [*map(Evidence, *(self._values(name, rows[first]) for name in parts))]
+        some = rows[first_and_last(requests)]
+        return [*map(Evidence, *(self._values(name, some) for name in ("file", "request_packet", "exchange_id")))]
 
     def numbers_of(self, rows: Integers) -> dict[str, Any]:
         """One committer's part of a finding's `numbers`; at least one row."""
@@ -117,8 +124,8 @@ class CommitColumns:
             commits=len(rows),
         )
 
-    def _clients(self) -> Integers:
-        """A number for each pair of address and client id."""
+    def clients(self) -> Integers:
+        """A number for the client (`Commit.client`) of each commit."""
         return pairs(self.texts["client_address"].codes, self.texts["client_id"].codes)
 
     def _value(self, name: str, row: int) -> Any:

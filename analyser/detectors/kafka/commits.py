@@ -109,18 +109,6 @@ def request_order(exchange_id: str | None) -> tuple[int, str]:
     return int(tail[1]) if tail else 0, exchange_id or ""
 
 
-def racing(first: Commit, second: Commit) -> bool:
-    """On different flows, and each was sent before the other was answered: either may have been stored last.
-
-    So it is where the time of an answer is not known.
-    """
-    if first.flow_id == second.flow_id:
-        return False
-    if first.ts_response is None or second.ts_response is None:
-        return True
-    return first.ts < second.done_ns and second.ts < first.done_ns
-
-
 def sent_together(first: Commit, second: Commit) -> bool:
     """The second was on its way before the first was answered, as far as is known: nobody acted on the answer."""
     return first.ts_response is None or second.ts < first.ts_response

@@ -31,6 +31,10 @@ class Refused:
             if one.error_code in MOVING:
                 self._times.setdefault(_key(one), []).append(one.ts)
 
+    def __bool__(self) -> bool:
+        """Is there any?"""
+        return bool(self._times)
+
     def is_sent_again(self, stored: Commit) -> bool:
         """Was this client's commit of the same offset refused so, shortly before?"""
         times = self._times.get(_key(stored), [])

@@ -50,7 +50,7 @@ import numpy.typing as npt
 
 from analyser.detectors.detector import Detector, Frames
 from analyser.detectors.findings import Finding
-from analyser.detectors.frame import UNKNOWN, Integers, numbered, pairs
+from analyser.detectors.frame import UNKNOWN, Integers, numbered, pairs, places_of
 from analyser.detectors.frame_rows import first_value
 from analyser.detectors.kafka.commit_columns import CommitColumns, commit_columns
 from analyser.detectors.kafka.commits import (
@@ -58,7 +58,6 @@ from analyser.detectors.kafka.commits import (
     COMMITS,
     IDENTITY_SQL,
     Commit,
-    Identity,
     committer_text,
     group_text,
     may_be_one,
@@ -89,22 +88,28 @@ class _Group(NamedTuple):
 
 
 class _Returns(NamedTuple):
-    """The returns to one committer's value, in broker order: rows, the rows of commits that were ahead, how far.
+    """Returns to values, in broker order: rows, where the value was written last, rows of commits ahead, how far.
 
     ahead: -1 where only the fetch position was.
     """
 
-    rows: array[int]
-    ahead: array[int]
-    positions: array[int]
+    rows: Integers
+    before: Integers
+    ahead: Integers
+    positions: Integers
 
-
-class _Last(NamedTuple):
-    """What is known of one committer's value: its first and last row in broker order, and where it fetched then."""
-
-    first: int
-    last: int
-    position: int
+    def turned_back(self, group: _Group, reads: Reads) -> npt.NDArray[np.bool_]:
+        """Whose client read there again in between, where it was ahead itself, as whatever committer."""
+        commits, found = group.commits, np.zeros(len(self.rows), dtype=bool)
+        clients = commits.clients()
+        # One client under two identities, with a member id and without: it may have turned back as well.
+        is_own = (self.ahead >= 0) & (clients[self.ahead] == clients[self.rows])
+        is_own |= (self.ahead >= 0) & (group.committers[self.ahead] == group.committers[self.rows])
+        for client, places in commits.by_client(self.rows[is_own]):
+            some = np.flatnonzero(is_own)[places]
+            rows, before = self.rows[some], self.before[some]
+            found[some] = reads.turned_back(client, commits.ts[before], commits.ts[rows], commits.offset[rows])
+        return found
 
 
 class _Worst(NamedTuple):
@@ -123,7 +128,7 @@ def detect(frames: Frames, *, returns: int = 5, behind_s: float = 5.0) -> Iterat
     reads = reads_of(frames)
     for commits in accepted.groups():
         group = _Group(commits, commits.committers(), {})
-        for (_, value), found in _returns(group, reads, returns).items():
+        for value, found in _returns(group, reads, returns):
             if len(found.rows) >= returns and not _came_on(group, found, behind_s * NS_PER_S):
                 yield _finding(cluster, group, value, found, reads)
 
@@ -131,87 +136,78 @@ def detect(frames: Frames, *, returns: int = 5, behind_s: float = 5.0) -> Iterat
 def _came_on(group: _Group, found: _Returns, behind_ns: float) -> bool:
     """Did nobody but the fetch position get ahead, for a moment, and the committer commit more after it?"""
     first, last = found.rows[0], found.rows[-1]
-    if max(found.ahead) >= 0 or group.commits.ts[last] - group.commits.ts[first] >= behind_ns:
+    if found.ahead.max() >= 0 or group.commits.ts[last] - group.commits.ts[first] >= behind_ns:
         return False
     later = group.commits.offset[last:][group.committers[last:] == group.committers[last]]
     return bool(later.max() > later[0])
 
 
-def _returns(group: _Group, reads: Reads, least: int) -> dict[tuple[int, int], _Returns]:
-    """Returns of every (committer, value) that was written more than `least` times, in broker order; one pass."""
-    found: dict[tuple[int, int], _Returns] = {}
-    values: dict[tuple[int, int], _Last] = {}
-    is_frequent = _is_frequent(group, least)
-    if not is_frequent.any():
-        return found
-    search = _Search(group.commits, group.committers, reads)
-    for row, (key, frequent) in enumerate(
-        zip(zip(search.committers, search.offsets, strict=True), is_frequent.tolist(), strict=True)
-    ):
-        seen = values.get(key)
-        if not frequent:
-            pass
-        elif seen is None:
-            values[key] = _Last(row, row, search.positions[row])
-        else:
-            again = search.again(row, seen)
-            if again is not None:
-                if key not in found:
-                    found[key] = _Returns(array("q"), array("q"), array("q"))
-                for held, number in zip(found[key], (row, *again), strict=True):
-                    held.append(number)
-            values[key] = _Last(seen.first, row, search.positions[row])
-        search.highest.add(row)
-    return found
+def _returns(group: _Group, reads: Reads, least: int) -> Iterator[tuple[int, _Returns]]:
+    """Returns to every value that a committer wrote more than `least` times, in the order of the first of each."""
+    found = _overtaken(group, reads, least)
+    if not len(found.rows):
+        return
+    may_turn_back = found.turned_back(group, reads)
+    found = _Returns(*(column[~may_turn_back] for column in found))
+    committers, offset = group.committers[found.rows], group.commits.offset[found.rows]
+    for places in places_of(numbered(pairs(committers, offset))):
+        yield int(offset[places[0]]), _Returns(*(column[places] for column in found))
 
 
-def _is_frequent(group: _Group, least: int) -> npt.NDArray[np.bool_]:
-    """Which commits are of a value that their committer wrote more than `least` times."""
-    keys = numbered(pairs(group.committers, group.commits.offset))
-    found: npt.NDArray[np.bool_] = (np.bincount(keys) > least)[keys]
-    return found
+def _overtaken(group: _Group, reads: Reads, least: int) -> _Returns:
+    """Commits of a value that their committer wrote before, with something ahead of it in between; one pass."""
+    commits = group.commits
+    keys = numbered(pairs(group.committers, commits.offset))
+    is_frequent = (np.bincount(keys) > least)[keys]
+    found = tuple(array("q") for _ in _Returns._fields)
+    if is_frequent.any():
+        search = _Search(commits, group.committers, reads)
+        first_and_last: dict[int, tuple[int, int]] = {}
+        for row, (key, frequent) in enumerate(zip(keys.tolist(), is_frequent.tolist(), strict=True)):
+            if frequent:
+                first, last = first_and_last.get(key, (row, row))
+                if last < row:
+                    ahead, position = search.ahead(row, first, last)
+                    if position != UNKNOWN:
+                        for held, number in zip(found, (row, last, ahead, position), strict=True):
+                            held.append(number)
+                first_and_last[key] = first, row
+            search.highest.add(row)
+    return _Returns(*(np.frombuffer(held, np.int64) for held in found))
 
 
 class _Search:
     """What a return is told from, by row."""
 
     def __init__(self, commits: CommitColumns, committers: Integers, reads: Reads) -> None:
-        self.committers, self.offsets = committers.tolist(), commits.offset.tolist()
-        self.highest = _Highest(self.committers, self.offsets)
-        self._reads = reads
-        self._ts, self._log_ends = commits.ts.tolist(), commits.numbers["log_end_offset"].tolist()
-        positions, clients = np.empty(len(commits), np.int64), np.empty(len(commits), np.int64)
-        self._clients: list[Identity] = []
-        for client, rows in commits.by_client():
-            clients[rows] = len(self._clients)
+        self._committers, self._offsets = committers.tolist(), commits.offset.tolist()
+        self.highest = _Highest(self._committers, self._offsets)
+        self._log_ends = commits.numbers["log_end_offset"].tolist()
+        positions = np.empty(len(commits), np.int64)
+        for client, rows in commits.by_client(np.arange(len(commits))):
             positions[rows] = reads.positions_at(client, commits.ts[rows])
-            self._clients.append(client)
-        self.positions, self._client_of = positions.tolist(), clients.tolist()
+        self._positions = positions.tolist()
 
-    def again(self, row: int, seen: _Last) -> tuple[int, int] | None:
-        """The row that was ahead (-1: only the fetch position was) and how far, if this repeated value is a return."""
-        who, offset = self.committers[row], self.offsets[row]
-        other = self.highest.by_others(who, seen.first)
-        if other >= 0 and self._is_ahead(self.offsets[other], row):
-            # One client under two identities, with a member id and without: it may have turned back as well.
-            same = self._client_of[other] == self._client_of[row]
-            return None if same and self._went_back(row, seen, offset) else (other, self.offsets[other])
-        own = self.highest.by_itself(who, seen.last)
-        if own >= 0 and self._is_ahead(self.offsets[own], row):
-            return None if self._went_back(row, seen, offset) else (own, self.offsets[own])
-        position = self.positions[row]
-        moved = UNKNOWN < seen.position < position
-        return (-1, position) if moved and self._is_ahead(position, row) else None
+    def ahead(self, row: int, first: int, last: int) -> tuple[int, int]:
+        """The row that was ahead of a repeated value (-1: only the fetch position was) and how far.
 
-    def _went_back(self, row: int, seen: _Last, offset: int) -> bool:
-        client = self._clients[self._client_of[row]]
-        return self._reads.went_back(client, self._ts[seen.last], self._ts[row], offset)
+        UNKNOWN where nothing was. first, last: where the committer wrote the value first, and last before.
+        """
+        who, offsets = self._committers[row], self._offsets
+        other = self.highest.by_others(who, first)
+        if other >= 0 and self._is_ahead(offsets[other], row):
+            return other, offsets[other]
+        own = self.highest.by_itself(who, last)
+        if own >= 0 and self._is_ahead(offsets[own], row):
+            return own, offsets[own]
+        position = self._positions[row]
+        moved = UNKNOWN < self._positions[last] < position
+        return (-1, position) if moved and self._is_ahead(position, row) else (-1, UNKNOWN)
 
     def _is_ahead(self, offset: int, row: int) -> bool:
         """More than one offset ahead, or exactly one while the log is known to go on behind it."""
-        lead: int = offset - self.offsets[row]
-        log_end: int = self._log_ends[row]
-        return lead > 1 or (lead == 1 and log_end > offset)
+        lead: int = offset - self._offsets[row]
+        return lead > 1 or (lead == 1 and self._log_ends[row] > offset)
 
 
 class _Highest:
@@ -249,7 +245,7 @@ class _Highest:
 
 def _finding(cluster: str | None, group: _Group, value: int, found: _Returns, reads: Reads) -> Finding:
     commits, committers = group.commits, group.committers
-    rows, ahead, positions = (np.frombuffer(held, np.int64) for held in found)
+    rows, ahead, positions = found.rows, found.ahead, found.positions
     last, who = commits[int(rows[-1])], int(committers[rows[-1]])
     same_value = np.flatnonzero((committers == who) & (commits.offset == value))
     period = (int(commits.ts[same_value].min()), int(commits.ts[same_value].max()))

@@ -47,13 +47,14 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
+import numpy.typing as npt
 
 from analyser.detectors.detector import Detector, Frames
 from analyser.detectors.findings import Evidence, Finding
-from analyser.detectors.frame import Integers
+from analyser.detectors.frame import UNKNOWN, Integers, numbered, places_of, together
 from analyser.detectors.frame_rows import first_value
 from analyser.detectors.kafka.commit_columns import CommitColumns, commit_columns
 from analyser.detectors.kafka.commits import (
@@ -64,13 +65,11 @@ from analyser.detectors.kafka.commits import (
     group_text,
     partition_key,
     partition_text,
-    racing,
-    sent_together,
 )
 from analyser.detectors.kafka.coordinator_moves import LATER, MADE_GOOD_S, MOVING, Refused, is_made_good
 from analyser.detectors.kafka.jump_findings import cause_text, numbers_of
 from analyser.detectors.kafka.jumps import MOVED_SQL, OWN_CHOICE, Jump, is_made_anew, jump_of
-from analyser.detectors.kafka.positions import READ_TABLES, Reads, explained_by_reading, reads_of
+from analyser.detectors.kafka.positions import READ_TABLES, Reads, reads_of
 from analyser.detectors.kafka.reading import RUN_COLUMNS, RUNS, Run, runs_of
 from analyser.detectors.proof import Proof
 from analyser.severity import Confidence, Severity
@@ -78,6 +77,8 @@ from analyser.words import count
 
 KEYS = ("cluster_id", "topic", "partition")
 Cause = Literal["moved", "seek", "admin reset", "transaction", "sent again", "stale"]
+CAUSES: tuple[Cause, ...] = get_args(Cause)
+_CODE_OF = {cause: code for code, cause in enumerate(CAUSES)}
 
 
 class _Step(NamedTuple):
@@ -108,7 +109,8 @@ class _Steps(NamedTuple):
         return self.commits.offset[self.rows - 1] - self.commits.offset[self.rows]
 
     def worst(self) -> _Step:
-        return next(_pairs(self.commits, self.rows[self.deltas().argmax()].reshape(1)))
+        row = int(self.rows[self.deltas().argmax()])
+        return _Step(self.commits[row - 1], self.commits[row])
 
     def sent_together(self) -> int:
         """How many lower commits were on their way before the commit before them was answered."""
@@ -119,14 +121,31 @@ class _Steps(NamedTuple):
         if self.cause == "moved":
             return max(jump.again for jump in self.jumps)
         if self.cause == "seek":
-            return max(
-                step.before.committed_offset - reads.lowest(step.after.client, step.before.ts, step.after)
-                for step in _pairs(self.commits, self.rows)
-            )
+            return max(self._fetched_again(reads))
         return int(self.deltas().max()) if self.cause == "admin reset" else None
 
+    def _fetched_again(self, reads: Reads) -> Iterator[int]:
+        """For each client how far it fetched below the commit before, at worst."""
+        offset, ts = self.commits.offset, self.commits.ts
+        for client, places in self.commits.by_client(self.rows):
+            rows = self.rows[places]
+            lowest = reads.lowest(client, ts[rows - 1], ts[rows], offset[rows])
+            yield int((offset[rows - 1] - lowest).max())
+
     def certain(self, reads: Reads) -> bool:
-        return all(_certain(step, reads) for step in _pairs(self.commits, self.rows))
+        """None is a seek: its Fetch would be there, it came too early, or its member does not own the partition."""
+        texts, numbers = self.commits.texts, self.commits.numbers
+        before_ns = self.commits.ts[self.rows - 1]
+        owners, members = together(texts["owner_member_id"], texts["member_id"])
+        is_foreign = (owners != members)[self.rows] & texts["ownership_confidence"].among(("high",))[self.rows]
+        answered = numbers["ts_response"][self.rows - 1]
+        is_too_early = (answered == UNKNOWN) | (self.commits.ts[self.rows] < answered)
+        is_whole = numbers["client_gap_ts"][self.rows] < before_ns  # UNKNOWN is below every time
+        clients = self.commits.by_client(self.rows)
+        seen = np.zeros(len(self.rows), dtype=bool)
+        for client, places in clients:
+            seen[places] = reads.sees_fetches(client)
+        return bool((is_foreign | is_too_early | (is_whole & seen)).all())
 
     def evidence(self) -> list[Evidence]:
         return self.commits.evidence(np.stack([self.rows - 1, self.rows], axis=1).reshape(-1))
@@ -153,54 +172,72 @@ def detect(frames: Frames, *, repeated: int = 2) -> Iterator[Finding]:
             yield _finding(cluster, steps, reads=reads, repeated=repeated)
 
 
-def _pairs(commits: CommitColumns, rows: Integers) -> Iterator[_Step]:
-    return map(_Step, commits.commits(rows - 1), commits.commits(rows))
-
-
 def _steps(commits: CommitColumns, reads: Reads, begun: Sequence[Run], refused: Refused) -> Iterator[_Steps]:
     """The steps back of a group by committer and kind, in order of the first of each. begun: by time. refused: by
     coordinators that moved."""
-    committers = commits.committers()
-    times = np.bincount(committers)
-    found: dict[tuple[int, bool, Cause], list[int]] = {}
-    jumps: dict[tuple[int, bool, Cause], list[Jump]] = {}
     lower = np.flatnonzero(np.diff(commits.offset) < 0) + 1
-    for row, step in zip(lower.tolist(), _pairs(commits, lower), strict=True):
-        who = int(committers[row])
-        moved = _moved(begun, step)
-        if racing(step.before, step.after) or (moved is not None and is_made_anew(moved)):
-            continue
-        jump = None if moved is None else jump_of(moved)
-        cause = _cause(step.before, step.after, reads, once=times[who] == 1) if jump is None else "moved"
-        if cause == "stale" and refused.is_sent_again(step.after):
+    lower = lower[~commits.racing(lower - 1, lower)]
+    moved = _moved(commits, lower, begun)
+    lower = (
+        lower[[not is_made_anew(moved[row]) if row in moved else True for row in lower.tolist()]] if moved else lower
+    )
+    jumps = {row: jump for row, run in moved.items() if (jump := jump_of(run)) is not None}
+    committers = commits.committers()
+    causes = _causes(commits, committers, lower, reads)
+    causes[np.isin(lower, [*jumps])] = _CODE_OF["moved"]
+    if refused:
+        causes[_are_sent_again(commits, lower, causes, refused)] = _CODE_OF["sent again"]
+    same = committers[lower - 1] == committers[lower]
+    kinds = numbered((committers[lower] * 2 + same) * len(CAUSES) + causes)
+    for places in places_of(kinds):
+        rows, cause = lower[places], CAUSES[causes[places[0]]]
+        own = [jumps[row] for row in rows.tolist()] if cause == "moved" else []
+        yield _Steps(commits, committers, rows, bool(same[places[0]]), cause, own)
+
+
+def _moved(commits: CommitColumns, lower: Integers, begun: Sequence[Run]) -> dict[int, Run]:
+    """For lower commits the last begin of reading since the one before that went elsewhere for another reason than its
+    own choice."""
+    found: dict[int, Run] = {}
+    for row in lower.tolist() if begun else ():
+        first = bisect_right(begun, commits.ts[row - 1], key=lambda run: run.ts)
+        last = bisect_right(begun, commits.ts[row], key=lambda run: run.ts)
+        for run in reversed(begun[first:last]):
+            jump = jump_of(run)
+            if jump is None or (jump.again and jump.cause not in OWN_CHOICE):
+                found[row] = run
+                break
+    return found
+
+
+def _causes(commits: CommitColumns, committers: Integers, lower: Integers, reads: Reads) -> Integers:
+    """For each lower commit the cause that commits and reads tell, as its place in CAUSES."""
+    apis, offset, ts = commits.texts["api"], commits.offset, commits.ts
+    is_seek = np.zeros(len(lower), dtype=bool)
+    for client, places in commits.by_client(lower):
+        rows = lower[places]
+        is_seek[places] = reads.turned_back(client, ts[rows - 1], ts[rows], offset[rows])
+    is_once = (np.bincount(committers) == 1)[committers[lower]]
+    is_admin = is_once & ~commits.texts["member_id"].is_told()[lower] & apis.among(("OffsetCommit",))[lower]
+    is_transaction = apis.among(("TxnOffsetCommit",))[lower - 1]
+    kinds: dict[Cause, npt.NDArray[np.bool_]] = {
+        "admin reset": is_admin, "seek": is_seek, "transaction": is_transaction
+    }  # fmt: skip
+    found: Integers = np.select([*kinds.values()], [_CODE_OF[cause] for cause in kinds], _CODE_OF["stale"])
+    return found
+
+
+def _are_sent_again(commits: CommitColumns, lower: Integers, causes: Integers, refused: Refused) -> list[int]:
+    """Places of the stale ones among the lower commits that were sent again after a refusal, and made good."""
+    stale = np.flatnonzero(causes == _CODE_OF["stale"])
+    found = []
+    for place, stored in zip(stale.tolist(), commits.commits(lower[stale]), strict=True):
+        if refused.is_sent_again(stored):
+            row = int(lower[place])
             later = map(commits.__getitem__, range(row + 1, min(row + 1 + LATER, len(commits))))
-            cause = "sent again" if is_made_good(step.before, step.after, later) else cause
-        key = (who, bool(committers[row - 1] == who), cause)
-        found.setdefault(key, []).append(row)
-        jumps.setdefault(key, []).extend([] if jump is None else [jump])
-    for key, rows in found.items():
-        yield _Steps(commits, committers, np.array(rows), key[1], key[2], jumps[key])
-
-
-def _moved(begun: Sequence[Run], step: _Step) -> Run | None:
-    """The last begin of reading between the commits that went elsewhere for another reason than its own choice."""
-    first = bisect_right(begun, step.before.ts, key=lambda run: run.ts)
-    last = bisect_right(begun, step.after.ts, key=lambda run: run.ts)
-    for run in reversed(begun[first:last]):
-        jump = jump_of(run)
-        if jump is None or (jump.again and jump.cause not in OWN_CHOICE):
-            return run
-    return None
-
-
-def _cause(before: Commit, after: Commit, reads: Reads, once: bool) -> Cause:
-    if not after.member_id and once and after.api == "OffsetCommit":
-        return "admin reset"
-    if explained_by_reading(reads, before, after):
-        return "seek"
-    if before.api == "TxnOffsetCommit":
-        return "transaction"
-    return "stale"
+            if is_made_good(commits[row - 1], stored, later):
+                found.append(place)
+    return found
 
 
 def _finding(cluster: str | None, steps: _Steps, *, reads: Reads, repeated: int) -> Finding:
@@ -239,14 +276,6 @@ def _finding(cluster: str | None, steps: _Steps, *, reads: Reads, repeated: int)
             "committers": steps.numbers_of_committers(),
         },
     )
-
-
-def _certain(step: _Step, reads: Reads) -> bool:
-    """Not a seek: its Fetch would have been seen, it came too early, or its member does not own the partition."""
-    before, after = step.before, step.after
-    foreign = after.ownership_confidence == "high" and after.owner_member_id != after.member_id
-    whole = after.client_gap_ts is None or after.client_gap_ts < before.ts
-    return foreign or sent_together(before, after) or (whole and reads.sees_fetches(after.client))
 
 
 def _sentence(steps: _Steps, worst: _Step, again: int | None, reads: Reads) -> str:

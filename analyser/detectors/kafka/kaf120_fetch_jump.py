@@ -36,64 +36,57 @@ References
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Iterator, Sequence, Set
+from collections.abc import Iterator, Sequence
 from typing import Any, Literal, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
 
 from analyser.detectors.detector import Detector, Frames
 from analyser.detectors.findings import Finding
-from analyser.detectors.frame import Frame
-from analyser.detectors.frame_rows import first_value, values
+from analyser.detectors.frame import UNKNOWN, Frame, Integers, numbered, pairs, places_of
+from analyser.detectors.frame_rows import first_value
+from analyser.detectors.kafka.commit_requests import CommitRequests, Sent
 from analyser.detectors.kafka.commits import COMMITS
-from analyser.detectors.kafka.names import group_text, partition_text, who_text
-from analyser.detectors.kafka.reading import (
-    MAX_NAMED,
-    RUN_COLUMNS,
-    RUNS,
-    Client,
-    Place,
-    Run,
-    names_of,
-    proof_of_runs,
-    reader_numbers,
-    runs_of,
-)
+from analyser.detectors.kafka.names import group_text, partition_names, partition_text, who_text
+from analyser.detectors.kafka.reading import MAX_NAMED, RUN_COLUMNS, RUNS, Run, reader_numbers
+from analyser.detectors.kafka.run_columns import Booleans, RunColumns, known_or_zero
+from analyser.detectors.proof import Proof
 from analyser.severity import Confidence, Severity
 from analyser.times import moment_text, time_text
 from analyser.words import count
 
 KEYS = ("cluster_id", "group_id")
 _SENT = ("ts", "exchange_id", "client_address", "client_id", "topic", "partition", "committed_offset")
+_MOST_LISTED = 100
 Direction = Literal["forward", "back", "ahead"]
 
 
-class _Sent(NamedTuple):
-    """The accepted commits of one client, in the order of time, so that what is around a moment is found by halving.
+class _Jumps(NamedTuple):
+    """Runs that began elsewhere, in the order of time: from where the reader was, to where it fetched.
 
-    times: when each was sent. numbers, offsets: of each partition, which of them have it, and with which offset.
+    refused: the broker has no such offset. ahead: it is within what had been fetched before. records: between both.
     """
 
-    times: list[int]
-    numbers: dict[Place, list[int]]
-    offsets: dict[Place, list[int]]
+    rows: npt.NDArray[Any]
+    origins: npt.NDArray[Any]
+    targets: npt.NDArray[Any]
+    refused: npt.NDArray[Any]
+    ahead: npt.NDArray[Any]
+    records: npt.NDArray[Any]
 
-
-_NOTHING_SENT = _Sent([], {}, {})
+    def take(self, places: Integers) -> _Jumps:
+        return _Jumps(*(column[places] for column in self))
 
 
 class _Jump(NamedTuple):
-    """From where the reader was, to where it fetched; refused: the broker has no such offset."""
+    """One of them as plain values."""
 
     run: Run
     origin: int
     target: int
-    refused: bool = False
-    is_ahead: bool = False  # within what it had fetched before
-
-    @property
-    def direction(self) -> Direction:
-        if self.is_ahead:
-            return "ahead"
-        return "forward" if self.target > self.origin else "back"
+    refused: bool
+    records: int
 
 
 class _Way(NamedTuple):
@@ -119,120 +112,131 @@ _WAYS: dict[Direction, _Way] = {
 
 def detect(frames: Frames, *, least: int = 1, commits: int = 3) -> Iterator[Finding]:
     """One finding per reader and direction."""
-    runs = runs_of(frames[RUNS]) if len(frames[RUNS]) else []
-    sent = _sent(frames[COMMITS], {run.client for run in runs if _may_be_ahead(run)})
-    found: dict[tuple[Client, Direction], list[_Jump]] = {}
-    for run in runs:
-        jump = _jump(run, least) or _jump_ahead(run, sent.get(run.client, _NOTHING_SENT), commits)
-        if jump is not None:
-            found.setdefault((run.client, jump.direction), []).append(jump)
-    for jumps in found.values():
-        yield _finding(first_value(frames[RUNS], "cluster_id"), jumps)
+    if not len(frames[RUNS]):
+        return
+    runs, cluster = RunColumns(frames[RUNS]), first_value(frames[RUNS], "cluster_id")
+    jumps = _jumps(runs, least)
+    others = np.setdiff1d(np.flatnonzero(_may_be_ahead(runs)), jumps.rows)
+    ahead = _jumps_ahead(runs, others, frames[COMMITS], commits)
+    found = _Jumps(*map(np.concatenate, zip(jumps, ahead, strict=True)))
+    ranks = np.empty(len(runs), np.int64)
+    in_order = runs.in_order(found.rows)
+    ranks[in_order] = np.arange(len(in_order))
+    found = found.take(np.argsort(ranks[found.rows]))
+    directions = 2 * found.ahead + (found.targets > found.origins)
+    for places in places_of(numbered(pairs(runs.clients[found.rows], directions))):
+        yield _finding(cluster, runs, found.take(places))
 
 
-def _sent(frame: Frame, clients: Set[Client]) -> dict[Client, _Sent]:
-    """What each of these clients committed; offsets that are not known are left out."""
-    addresses = {address for address, _ in clients if address is not None}
-    frame = frame.take(frame["client_address"].texts().among(addresses))
-    requests: dict[Client, dict[str | None, tuple[int, dict[Place, int]]]] = {}
-    columns = (values(frame[name]) for name in _SENT)
-    for ts, exchange, address, client_id, topic, partition, offset in zip(*columns, strict=True):
-        places = requests.setdefault((address, client_id), {}).setdefault(exchange, (ts, {}))[1]
-        if offset is not None:
-            places[topic, partition] = offset
-    return {client: _in_order(own.values()) for client, own in requests.items()}
+def _may_have_jumped(runs: RunColumns) -> Booleans:
+    """They began by an offset that no answer told, of a topic with a name, where no bytes are missing.
+
+    A gap is noticed late, so that its time does not tell whether a fetch is missing in between.
+    """
+    began = runs.texts("began_by").among(("offset",))
+    return began & runs.is_named() & runs.is_unknown("answered_offset", "ts_last_gap")
 
 
-def _in_order(requests: Iterable[tuple[int, dict[Place, int]]]) -> _Sent:
-    sent = _Sent([], {}, {})
-    for number, (ts, places) in enumerate(sorted(requests, key=lambda one: one[0])):
-        sent.times.append(ts)
-        for place, offset in places.items():
-            sent.numbers.setdefault(place, []).append(number)
-            sent.offsets.setdefault(place, []).append(offset)
-    return sent
+def _may_be_ahead(runs: RunColumns) -> Booleans:
+    """They begin within what had been fetched, above what the reader had stored, and nothing told them to."""
+    first, stored, led_to = map(runs.numbers, ("first_offset", "stored_offset", "next_offset_before"))
+    begins = (stored != UNKNOWN) & (stored < first) & (first < led_to) & (runs.readers[0].codes >= 0)
+    untold = runs.is_unknown("ts_listed", "out_of_range_offset", "change")
+    found: Booleans = _may_have_jumped(runs) & begins & runs.has_stored_itself() & untold
+    return found
 
 
-def _may_be_ahead(run: Run) -> bool:
-    """It begins within what it had fetched, above what it had stored, and nothing told it to."""
-    known = None not in (run.first_offset, run.stored_offset, run.next_offset_before, run.client_address)
-    told = (run.answered_offset, run.ts_listed, run.out_of_range_offset, run.change, run.ts_last_gap)
-    own = (run.stored_client_address, run.stored_client_id) == run.client
-    begins = known and (run.stored_offset or 0) < (run.first_offset or 0) < (run.next_offset_before or 0)
-    return begins and own and run.is_named and run.began_by == "offset" and set(told) == {None}
+def _jumps(runs: RunColumns, least: int) -> _Jumps:
+    """Runs that began above or below what the last answer led to."""
+    origin, first, asked = map(runs.numbers, ("next_offset_before", "first_offset", "out_of_range_offset"))
+    stored, before, of_group = (
+        known_or_zero(runs.numbers(name)) for name in ("stored_offset", "fetch_offset_before", "group_offset_before")
+    )
+    is_refused = asked != UNKNOWN
+    led_to = ("next_offset_before", "stored_offset", "fetch_offset_before")
+    beyond = is_refused & (asked > origin) & ~np.logical_or.reduce([asked == runs.numbers(name) for name in led_to])
+    forward = ~is_refused & (first > np.maximum(origin, of_group) + least) & runs.is_unknown("ts_listed")
+    back = ~is_refused & (first < np.minimum(stored, before)) & runs.is_unknown("change")
+    may = _may_have_jumped(runs) & (origin != UNKNOWN) & (first != UNKNOWN)
+    rows = np.flatnonzero(may & (beyond | forward | back))
+    target = np.where(is_refused, asked, first)
+    again = np.where(stored != 0, stored, origin) - target
+    records = np.where(target > origin, target - np.maximum(origin, of_group), again)
+    columns = (origin, target, is_refused, np.zeros(len(runs), dtype=bool), records)
+    return _Jumps(rows, *(column[rows] for column in columns))
 
 
-def _jump_ahead(run: Run, sent: _Sent, least: int) -> _Jump | None:
-    """It had not handled all up to there: what it commits next is of other partitions alone."""
-    if not _may_be_ahead(run):
-        return None
-    target, numbers = run.first_offset or 0, sent.numbers.get(run.place, [])
-    before = bisect_left(sent.times, run.ts)
+def _jumps_ahead(runs: RunColumns, rows: Integers, commits: Frame, least: int) -> _Jumps:
+    """Those of these runs whose reader had not handled all up to there: it commits other partitions alone next."""
+    origin, first, ts, last = (runs.numbers(name)[rows] for name in ("stored_offset", "first_offset", "ts", "ts_last"))
+    is_ahead = np.zeros(len(rows), dtype=bool)
+    for of_client in places_of(numbered(runs.clients[rows])):
+        row = int(rows[of_client[0]])
+        requests = CommitRequests(commits, tuple(texts.at(row) for texts in runs.readers))
+        for some in places_of(numbered(runs.partitions[rows[of_client]])):
+            places = of_client[some]
+            sent = requests.of(*runs.place(int(rows[places[0]])))
+            times = zip(ts[places].tolist(), last[places].tolist(), first[places].tolist(), strict=True)
+            is_ahead[places] = [_is_left_out(sent, *one, least=least) for one in times]
+    no = np.zeros(len(rows), dtype=bool)
+    return _Jumps(*(column[is_ahead] for column in (rows, origin, first, no, ~no, first - origin)))
+
+
+def _is_left_out(sent: Sent, ts: int, ts_last: int, target: int, *, least: int) -> bool:
+    """The partition was in half of the commits before a run at least, then in none of `least`, or in one above."""
+    numbers = sent.numbers
+    before = bisect_left(sent.times, ts)
     usual = bisect_left(numbers, before)  # commits so far that have the partition
     since_its_first = before - numbers[0] if usual else 0
-    start, end = bisect_right(sent.times, run.ts), bisect_right(sent.times, run.ts_last)
+    start, end = bisect_right(sent.times, ts), bisect_right(sent.times, ts_last)
     again = bisect_left(numbers, start)
     has_again = again < len(numbers) and numbers[again] < end
     silent = (numbers[again] if has_again else end) - start  # commits that follow without it
-    handled = has_again and sent.offsets[run.place][again] <= target
-    if usual < least or usual * 2 < since_its_first or silent < least or handled:
-        return None
-    return _Jump(run, run.stored_offset or 0, target, is_ahead=True)
+    handled = has_again and sent.offsets[again] <= target
+    return usual >= least and usual * 2 >= since_its_first and silent >= least and not handled
 
 
-def _jump(run: Run, least: int) -> _Jump | None:
-    origin, target = run.next_offset_before, run.first_offset
-    if origin is None or target is None or run.answered_offset is not None or not run.is_named:
-        return None
-    # A gap is noticed late, so that its time does not tell whether a fetch is missing in between.
-    if run.began_by != "offset" or run.ts_last_gap is not None:
-        return None
-    if run.out_of_range_offset is not None:
-        asked = run.out_of_range_offset
-        led_to = (origin, run.stored_offset, run.fetch_offset_before)
-        return _Jump(run, origin, asked, refused=True) if asked > origin and asked not in led_to else None
-    if target > max(origin, run.group_offset_before or 0) + least and run.ts_listed is None:
-        return _Jump(run, origin, target)
-    if target < min(run.stored_offset or 0, run.fetch_offset_before or 0) and run.change is None:
-        return _Jump(run, origin, target)
-    return None
-
-
-def _finding(cluster: str | None, jumps: Sequence[_Jump]) -> Finding:
-    runs, last, direction = [jump.run for jump in jumps], jumps[-1].run, jumps[0].direction
-    way = _WAYS[direction]
+def _finding(cluster: str | None, runs: RunColumns, jumps: _Jumps) -> Finding:
+    direction = _direction(jumps)
+    way, told = _WAYS[direction], int(jumps.records[~jumps.refused].sum())
+    listed, last = _listed(runs, jumps), runs.runs(jumps.rows[-1:])[0]
     key = {"cluster": cluster, "group": last.group_id, "client": last.client_id, "address": last.client_address}
     return DETECTOR.finding(
         severity=way.severity,
         confidence=way.confidence,
         subject={**key, "direction": direction},
-        sentence=_sentence(jumps),
+        sentence=_sentence(listed, len(jumps.rows), last, way.words),
         next_step=(
             "Look for a seek in the application, or positions that it keeps elsewhere; if there is none, update the "
             "client library and look for its faults about positions (for example librdkafka#1720)."
         ),
-        proof=proof_of_runs(runs),
+        proof=Proof(listed[0].run.ts, last.ts, runs.evidence(jumps.rows)),
         numbers={
             **key,
             "client_id": last.client_id,
             "member": last.member_id,
-            "partitions": names_of(runs),
-            "by_partition": [_numbers(jump) for jump in jumps[:100]],
-            "messages_skipped": sum(_records(jump) for jump in jumps if direction != "back" and not jump.refused),
-            "messages_again": sum(_records(jump) for jump in jumps if direction == "back"),
-            "ts_first": time_text(runs[0].ts),
-            "ts_last": time_text(runs[-1].ts),
-            "clients": reader_numbers(runs),
+            "partitions": partition_names(runs.places(jumps.rows)),
+            "by_partition": [_numbers(jump) for jump in listed],
+            "messages_skipped": 0 if direction == "back" else told,
+            "messages_again": told if direction == "back" else 0,
+            "ts_first": time_text(listed[0].run.ts),
+            "ts_last": time_text(last.ts),
+            "clients": reader_numbers([last]),
         },
     )
 
 
-def _records(jump: _Jump) -> int:
-    if jump.is_ahead:
-        return jump.target - jump.origin
-    if jump.direction == "forward":
-        return jump.target - max(jump.origin, jump.run.group_offset_before or 0)
-    return (jump.run.stored_offset or jump.origin) - jump.target
+def _direction(jumps: _Jumps) -> Direction:
+    if jumps.ahead[0]:
+        return "ahead"
+    return "forward" if jumps.targets[0] > jumps.origins[0] else "back"
+
+
+def _listed(runs: RunColumns, jumps: _Jumps) -> list[_Jump]:
+    """The first ones."""
+    columns = (jumps.origins, jumps.targets, jumps.refused, jumps.records)
+    listed = [column[:_MOST_LISTED].tolist() for column in columns]
+    return [*map(_Jump, runs.runs(jumps.rows[:_MOST_LISTED]), *listed)]
 
 
 def _numbers(jump: _Jump) -> dict[str, Any]:
@@ -242,19 +246,18 @@ def _numbers(jump: _Jump) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _sentence(jumps: Sequence[_Jump]) -> str:
-    run = jumps[-1].run
-    head = f"{group_text(run.group_id)}: {who_text(*run.client, run.member_id)}"
+def _sentence(listed: Sequence[_Jump], jumps: int, last: Run, words: str) -> str:
+    head = f"{group_text(last.group_id)}: {who_text(*last.client, last.member_id)}"
     named = []
-    for jump in jumps[:MAX_NAMED]:
+    for jump in listed[:MAX_NAMED]:
         where = f"{partition_text(*jump.run.place)} from {jump.origin} to {jump.target} at {moment_text(jump.run.ts)}"
         refused = f" (refused with OFFSET_OUT_OF_RANGE; it began again at {jump.run.first_offset})"
-        named.append(where + (refused if jump.refused else f" ({count(abs(_records(jump)), 'record')})"))
-    more = f" and {count(len(jumps) - MAX_NAMED, 'time')} more" if len(jumps) > MAX_NAMED else ""
-    return f"{head} {_WAYS[jumps[0].direction].words}: {', '.join(named)}{more}."
+        named.append(where + (refused if jump.refused else f" ({count(abs(jump.records), 'record')})"))
+    more = f" and {count(jumps - MAX_NAMED, 'time')} more" if jumps > MAX_NAMED else ""
+    return f"{head} {words}: {', '.join(named)}{more}."
 
 
-# Runs that `_jump` or `_may_be_ahead` may speak of.
+# Runs that `_jumps` or `_may_be_ahead` may speak of.
 _MAY_JUMP = """
     began_by = 'offset' AND answered_offset IS NULL AND ts_last_gap IS NULL
     AND topic IS NOT NULL AND topic IS DISTINCT FROM topic_id AND first_offset IS NOT NULL AND (

@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from analyser.detectors.detector import Frames
 from analyser.detectors.frame import UNKNOWN, Column, Frame, Integers, Texts, encoded, pairs
-from analyser.detectors.kafka.commits import Commit, Identity
+from analyser.detectors.kafka.commits import Identity
 
 READ_TABLES = {
     "kafka_fetch_partitions": ("ts", "client_id", "client_address", "replica_id", "fetch_offset"),
@@ -38,6 +38,51 @@ class Positions(NamedTuple):
     def between(self, after_ns: int, before_ns: int) -> array[int]:
         """Offsets of the time between the two, both left out."""
         return self.offsets[bisect_right(self.times, after_ns) : bisect_left(self.times, before_ns)]
+
+    def stretches(self, after_ns: Integers, before_ns: Integers) -> Stretches:
+        """The same of many pairs of times."""
+        times, offsets = np.frombuffer(self.times, np.int64), np.frombuffer(self.offsets, np.int64)
+        starts = np.searchsorted(times, after_ns, side="right")
+        return Stretches(offsets, starts, np.maximum(np.searchsorted(times, before_ns), starts))
+
+
+class Stretches(NamedTuple):
+    """Parts of a client's offsets; each from its start, the end is the place behind its last one."""
+
+    offsets: Integers
+    starts: Integers
+    ends: Integers
+
+    def is_filled(self) -> npt.NDArray[np.bool_]:
+        """Which of them have any offset."""
+        return self.ends > self.starts
+
+    def lowest(self) -> Integers:
+        """The lowest offset of each that has any.
+
+        Minima of 1, 2, 4, ... neighbours are made one after the other, so that many long stretches cost no squares.
+        """
+        lengths = self.ends - self.starts
+        powers = np.frexp(lengths)[1] - 1
+        found = np.full(len(lengths), UNKNOWN)
+        least, width = self.offsets, 1
+        for power in range(int(powers.max(initial=-1)) + 1):
+            rows = np.flatnonzero(powers == power)
+            found[rows] = np.minimum(least[self.starts[rows]], least[self.ends[rows] - width])
+            least, width = np.minimum(least[:-width], least[width:]), 2 * width
+        return found
+
+    def have(self, wanted: Integers) -> npt.NDArray[np.bool_]:
+        """Which of them have just that offset."""
+        names, ranks = np.unique(self.offsets, return_inverse=True)
+        # One number for each (offset, place), so that the first place behind a start is found by halving.
+        size = len(ranks) + 1
+        keys = np.append(np.sort(ranks * size + np.arange(len(ranks))), np.iinfo(np.int64).max)
+        rank = np.searchsorted(names, wanted)
+        is_known = np.append(names, UNKNOWN)[rank] == wanted
+        first = keys[np.searchsorted(keys, rank * size + self.starts)]
+        found: npt.NDArray[np.bool_] = is_known & (first < rank * size + self.ends)
+        return found
 
 
 _NONE = Positions(array("q"), array("q"))
@@ -65,10 +110,19 @@ class Reads(NamedTuple):
             return _lowest(fetched) <= offset or offset in told
         return bool(told) and _lowest(told) <= offset
 
-    def lowest(self, client: Identity, after_ns: int, commit: Commit) -> int:
-        """The lowest offset that the client fetched between a time and its commit; else the committed one."""
-        fetched = self.fetches.get(client, _NONE).between(after_ns, commit.ts)
-        return min(_lowest(fetched), commit.committed_offset) if fetched else commit.committed_offset
+    def turned_back(
+        self, client: Identity, after_ns: Integers, before_ns: Integers, offsets: Integers
+    ) -> npt.NDArray[np.bool_]:
+        """`went_back` of many times and offsets."""
+        fetched = self.fetches.get(client, _NONE).stretches(after_ns, before_ns)
+        told = self.asked.get(client, _NONE).stretches(after_ns, before_ns)
+        told_lower = told.is_filled() & (told.lowest() <= offsets)
+        return np.where(fetched.is_filled(), (fetched.lowest() <= offsets) | told.have(offsets), told_lower)
+
+    def lowest(self, client: Identity, after_ns: Integers, before_ns: Integers, offsets: Integers) -> Integers:
+        """The lowest offset that the client fetched between two times, at most the given one."""
+        fetched = self.fetches.get(client, _NONE).stretches(after_ns, before_ns)
+        return np.where(fetched.is_filled(), np.minimum(fetched.lowest(), offsets), offsets)
 
     def positions_at(self, client: Identity, times_ns: Integers) -> Integers:
         """Where the client fetched last, not later than those times; UNKNOWN where it was not seen fetching by then."""
@@ -124,8 +178,3 @@ def _texts(columns: Sequence[Column], kept: npt.NDArray[np.bool_]) -> Texts:
 
 def _lowest(offsets: array[int]) -> int:
     return min(offsets) if len(offsets) <= _FEW else int(np.frombuffer(offsets, np.int64).min())
-
-
-def explained_by_reading(reads: Reads, previous: Commit, commit: Commit) -> bool:
-    """The committer of `commit` went back by itself after `previous` was sent, so that its lower offset is meant."""
-    return reads.went_back(commit.client, previous.ts, commit.ts, commit.committed_offset)

@@ -26,7 +26,6 @@ from analyser.detectors.kafka.commits import (
     commits_of,
     committer_numbers,
     evidence_of,
-    racing,
 )
 from analyser.detectors.running import run
 from tests.analyser.detectors.concerned import concerned, connected, partitions
@@ -102,6 +101,15 @@ def test_prefilters_lose_nothing_among_few_rows(rows: list[Row]) -> None:
     """With few rows a partition has one reason to be looked at, or none."""
     same = [row | {"partition": 0, "topic": "payments", "cluster_id": "c1", "group_id": "billing"} for row in rows]
     assert_prefilters_lose_nothing(examined(same))
+
+
+def racing(first: Commit, second: Commit) -> bool:
+    """On different flows, and open at the same time, as far as is known."""
+    if first.flow_id == second.flow_id:
+        return False
+    if first.ts_response is None or second.ts_response is None:
+        return True
+    return first.ts < second.ts_response and second.ts < first.ts_response
 
 
 @FEW
