@@ -10,8 +10,8 @@ How to add a view
 1. Queries: a function in `reports/`, from a `Source` to plain values, with `reports.questions.source.rows(source,
 sql)`. Time
    range and protocols of the sidebar are options of the source and narrow the rows by themselves.
-2. Charts: a pure function in `charts/`, from rows to an altair chart (`charts/theme.py` has colours, sizes, time axes).
-   Show it with `show_chart(chart)`.
+2. Charts: a pure function in `charts/`, from rows to an altair chart (`theme.py` there has colours and sizes, `axes.py`
+   time axes). Show it with `show_chart(chart)`.
 3. The page: `views/NAME.py` with `def show(view: View) -> None`. `view.source` answers queries; `boxes.typed`,
    `boxes.choice` and so on are values that stand in the URL, `state.kept` is a chosen row there; `view.link(page, ...)`
    is the way to another page with such values. Nothing to show is a sentence (`empty(...)`), not an error.

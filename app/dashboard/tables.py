@@ -81,7 +81,7 @@ def paged_table(
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
         chosen = _choose(key, query, ordered, order, search, keep, everything)
         total = _count(source, chosen) if chosen.where else everything
-        page = _pager(key, total, page_rows, count(total, noun, nouns))
+        page = pager(key, total, page_rows, count(total, noun, nouns))
         _download(source, key, chosen, ordered, total)
     if total == 0:
         empty("Nothing matches the search.")
@@ -169,7 +169,7 @@ def _order_text(option: str, titles: dict[str, str]) -> str:
     return f"{titles.get(name, name)} {'↓' if option.startswith('-') else '↑'}"
 
 
-def _pager(key: str, total: int, page_rows: int, words: str) -> int:
+def pager(key: str, total: int, page_rows: int, words: str) -> int:
     """The page that is shown, counted from 0, and what moves it."""
     last = max(-(-total // page_rows), 1) - 1
     name = f"{key}.page"

@@ -7,11 +7,13 @@ from __future__ import annotations
 
 from typing import Any
 
+from analyser.registry.queries import literal
 from reports.questions.source import Source, rows
 from reports.questions.timelines import LATENCY_STEP, heat_cells
 
 LANES = 40
-_MOST_BARS = 3000
+# Of one client, its last ones.
+BARS = 100
 
 # How a connection ended, the worst first: what a lane's colour says.
 ENDS = ("refused", "taken over", "broken off", "ended by the server", "ended by the client", "open at the end")
@@ -24,7 +26,7 @@ _LANES = f"""
         select *, coalesce(client_id, client_address) as client, epoch_ns(ts) as begin_ns,
                epoch_ns(coalesce(ts_closed, observed_until, ts_end, ts)) as end_ns,
                epoch_ns(coalesce(ts_closed, ts_end)) as closed_ns
-        from mqtt_connections),
+        from mqtt_connections where {{matching}}),
     takers as (
         select old.flow_id, arg_min(new.client_address || ':' || new.client_port, new.begin_ns) as taken_by
         from own as old join own as new
@@ -49,11 +51,14 @@ _LANES = f"""
                publishes_from_client as published, publishes_from_server as received
         from own left join takers using (flow_id)),
     shown as (
-        select client from known group by client
-        order by count(*) filter (ending in ('refused', 'taken over', 'broken off')) desc, count(*) desc, client
-        limit {{lanes}})
-    select * from known semi join shown using (client) order by client, t limit {{bars}}"""
-_LANE_COUNT = "select count(distinct coalesce(client_id, client_address)) as n from mqtt_connections"
+        select client, row_number() over (
+                   order by count(*) filter (ending in ('refused', 'taken over', 'broken off')) desc, count(*) desc,
+                       client) as place
+        from known group by client order by place limit {{lanes}} offset {{first}})
+    select *, count(*) over (partition by client) as connections
+    from known join shown using (client)
+    qualify row_number() over (partition by client order by t desc, flow_id) <= {BARS} order by place, t, flow_id"""
+_LANE_COUNT = "select count(distinct coalesce(client_id, client_address)) as n from mqtt_connections where {matching}"
 
 _DELIVERY_HEAT = f"""
     select epoch_ns(ts) // {{width}} * {{width}} / 1e6 as t,
@@ -71,17 +76,25 @@ MISSING = """
     from mqtt_deliveries where status not in ('delivered', 'sent')"""
 
 
-def connection_lanes(source: Source, lanes: int = LANES) -> list[dict[str, Any]]:
-    """client, t, t_end, ending (one of ENDS), how (the same in words, with who took over) and facts.
+def connection_lanes(source: Source, lanes: int = LANES, first: int = 0, containing: str = "") -> list[dict[str, Any]]:
+    """client, t, t_end, ending (one of ENDS), how (the same in words, with who took over), connections and facts.
 
-    Of `lanes` clients, those whose connections ended worst.
+    Of `lanes` clients from the place `first` on, those whose connections ended worst first; of each its
+    last BARS connections. containing: text that its id or address has, in either case. connections: of that client.
     """
-    return rows(source, _LANES.format(lanes=int(lanes), bars=_MOST_BARS))
+    return rows(source, _LANES.format(lanes=int(lanes), first=int(first), matching=_matching(containing)))
 
 
-def lane_count(source: Source) -> int:
+def lane_count(source: Source, containing: str = "") -> int:
     """How many clients have a lane."""
-    return int(rows(source, _LANE_COUNT)[0]["n"])
+    return int(rows(source, _LANE_COUNT.format(matching=_matching(containing)))[0]["n"])
+
+
+def _matching(containing: str) -> str:
+    if not containing:
+        return "true"
+    text = literal(containing.lower())
+    return f"(contains(lower(coalesce(client_id, '')), {text}) or contains(client_address, {text}))"
 
 
 def delivery_latency(source: Source, width_ns: int) -> list[dict[str, Any]]:

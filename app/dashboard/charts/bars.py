@@ -7,7 +7,8 @@ from typing import Any
 
 import altair as alt
 
-from app.dashboard.charts.theme import HEIGHT, Y_EXTENT_PX, AnyChart, clock, frame, time_x
+from app.dashboard.charts.axes import Y_EXTENT_PX, time_x
+from app.dashboard.charts.theme import HEIGHT, AnyChart, clock, frame
 
 Rows = Sequence[Mapping[str, Any]]
 

@@ -10,7 +10,8 @@ from typing import Any
 
 import altair as alt
 
-from app.dashboard.charts.theme import BAD, QUIET, AnyChart, Domain, clock, colours, frame, shapes, time_x
+from app.dashboard.charts.axes import Domain, time_x
+from app.dashboard.charts.theme import BAD, QUIET, AnyChart, clock, colours, frame, shapes
 from reports.questions.commits import Committer
 
 Rows = Sequence[Mapping[str, Any]]

@@ -8,7 +8,8 @@ from typing import Any
 
 import altair as alt
 
-from app.dashboard.charts.theme import LOW, AnyChart, Domain, clock, colours, frame, time_x
+from app.dashboard.charts.axes import Domain, time_x
+from app.dashboard.charts.theme import LOW, AnyChart, clock, colours, frame
 from reports.formats.words import span
 
 Rows = Sequence[Mapping[str, Any]]

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import altair as alt
 
+from app.dashboard.charts.axes import Domain, time_x
 from app.dashboard.charts.bars import Rows, time_bars
-from app.dashboard.charts.theme import BAD, PALETTE, QUIET, AnyChart, Domain, clock, frame, time_x
+from app.dashboard.charts.theme import BAD, PALETTE, QUIET, AnyChart, clock, frame
 from reports.questions.mqtt_rows import ENDS
 
 END_COLOURS = dict(zip(ENDS, (BAD, "#8e6bbf", "#d98e04", "#4fb0e5", "#1d9a74", QUIET), strict=True))

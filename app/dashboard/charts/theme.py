@@ -1,4 +1,4 @@
-"""Colours, time axes and sizes that all charts share.
+"""Colours and sizes that all charts share.
 
 Categorical colours differ also for people with one of the common colour vision deficiencies (a test simulates them),
 and stand out on a white and on a dark page. Where there are more kinds than colours, shapes differ.
@@ -6,15 +6,14 @@ and stand out on a white and on a dark page. Where there are more kinds than col
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime
 from typing import Any, TypeAlias
 
 import altair as alt
 import pandas as pd
 import streamlit as st
 
+from app.dashboard.charts.axes import BEYOND_PX
 from dissectors.registry import OPTIONAL, PROTOCOLS
 
 PALETTE = ("#2f7fc1", "#e07b00", "#1d9a74", "#774411", "#aabbdd", "#ccbb77", "#665577", "#00bbff", "#ff99aa", "#335544")
@@ -29,14 +28,9 @@ BAD, QUIET = "#d64545", "#8a94a0"
 
 AnyChart: TypeAlias = alt.Chart | alt.LayerChart | alt.FacetChart | alt.VConcatChart
 
-Domain: TypeAlias = tuple[float, float]
-
 # Columns of rows that are times in Unix ms. Vega writes times of tooltips in the browser's zone, so text goes along.
 _TIMES = ("t", "t_end")
 
-_SHORT_MS = 10_000
-# Room for the labels of a vertical axis, so that the time axes of charts one above the other begin at one place.
-Y_EXTENT_PX = 46
 # Heights are those of the whole chart, with legend and axis.
 HEIGHT = 250
 LOW = 170
@@ -46,70 +40,9 @@ def frame(rows: Sequence[Mapping[str, Any]], columns: Sequence[str] = ()) -> pd.
     """Rows as a table; with `columns` it has them even without rows. Times get a column `<name>_utc` to read."""
     made = pd.DataFrame(list(rows), columns=list(columns) or None)
     times = {name: pd.to_datetime(made[name], unit="ms") for name in _TIMES if name in made}
-    days = {day for column in times.values() for day in column.dt.date.dropna().unique()}
-    shape = "%H:%M:%S.%f" if len(days) < 2 else "%d %b %H:%M:%S.%f"
     for name, column in times.items():
-        made[f"{name}_utc"] = column.dt.strftime(shape).str.slice(stop=-3)
+        made[f"{name}_utc"] = column.dt.strftime("%d %b %H:%M:%S.%f").str.slice(stop=-3)
     return made
-
-
-def time_x(field: str = "t", domain: Domain | None = None, *, titled: bool = True) -> alt.X:
-    """A time axis in UTC over a column of Unix ms; below it the day or days. titled: whether these are written."""
-    ends = [_date(at_ms) for at_ms in domain] if domain else alt.Undefined
-    scale = alt.Scale(type="utc", domain=ends, nice=False)
-    axis = alt.Axis(
-        labelOverlap=True, tickCount=8, grid=False, format=_time_format(domain), titleAnchor="end", titlePadding=2,
-        titleFontSize=10, titleFontWeight="normal",
-    )  # fmt: skip
-    return alt.X(f"{field}:T", scale=scale, title=days(domain) if titled else None, axis=axis)
-
-
-def days(domain: Domain | None) -> str:
-    """`20 Nov 2026, UTC` or `20 Nov to 23 Nov 2026, UTC`: the days of a time in Unix ms."""
-    if domain is None:
-        return "UTC"
-    first, last = (datetime.fromtimestamp(at_ms / 1000, UTC) for at_ms in domain)
-    end = f"{last.day} {last:%b %Y}"
-    if first.date() == last.date():
-        return f"{end}, UTC"
-    year = f" {first.year}" if first.year != last.year else ""
-    return f"{first.day} {first:%b}{year} to {end}, UTC"
-
-
-def _time_format(domain: Domain | None) -> str:
-    """What tells neighbouring ticks apart; the day where there is more than one."""
-    if domain is None:
-        return "%H:%M:%S"
-    first, last = (datetime.fromtimestamp(at_ms / 1000, UTC) for at_ms in domain)
-    if first.date() != last.date():
-        return "%d %b %H:%M"
-    return "%H:%M:%S.%L" if domain[1] - domain[0] < _SHORT_MS else "%H:%M:%S"
-
-
-def log_ticks(low: float, high: float) -> list[float]:
-    """Whole powers of ten from below `low` to above `high`; with 2 and 5 times them where these are few."""
-    first, last = math.floor(math.log10(low)), math.ceil(math.log10(high))
-    factors = (1,) if last - first > 3 else (1, 2, 5)
-    ticks = [factor * 10.0**power for power in range(first, last + 1) for factor in factors]
-    return [round(tick, 6) for tick in ticks if tick <= 10.0**last]
-
-
-def latency_axis(ticks: Sequence[float]) -> alt.Axis:
-    """A logarithmic axis of ms that says `200 us`, `5 ms`, `2 s`."""
-    text = (
-        "datum.value < 1 ? format(datum.value * 1000, '~r') + ' µs' : "
-        "datum.value < 1000 ? format(datum.value, '~r') + ' ms' : format(datum.value / 1000, ',~r') + ' s'"
-    )
-    return alt.Axis(values=list(ticks), labelExpr=text, labelOverlap=True, grid=False, minExtent=Y_EXTENT_PX)
-
-
-def _date(at_ms: float) -> alt.DateTime:
-    """A time for the end of an axis; a plain number there is not always taken for ms."""
-    at = datetime.fromtimestamp(at_ms / 1000, UTC)
-    return alt.DateTime(
-        year=at.year, month=at.month, date=at.day, hours=at.hour, minutes=at.minute, seconds=at.second,
-        milliseconds=at.microsecond // 1000, utc=True,
-    )  # fmt: skip
 
 
 def clock(field: str = "t", title: str = "UTC") -> alt.Tooltip:
@@ -129,7 +62,9 @@ def shapes(names: Sequence[str]) -> alt.Scale:
 
 def dense(chart: AnyChart) -> AnyChart:
     """The chart with less air around it than Streamlit gives it, so that more of its height is picture."""
-    made: AnyChart = chart.configure(padding={"left": 0, "top": 4, "right": 6, "bottom": 6}).configure_legend(offset=6)
+    made: AnyChart = chart.configure(padding={"left": 0, "top": 4, "right": BEYOND_PX, "bottom": 6}).configure_legend(
+        offset=6
+    )
     return made
 
 

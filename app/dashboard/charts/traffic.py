@@ -6,21 +6,9 @@ from typing import Any
 
 import altair as alt
 
+from app.dashboard.charts.axes import latency_axis, log_ticks, time_x
 from app.dashboard.charts.bars import Rows, time_bars
-from app.dashboard.charts.theme import (
-    BAD,
-    HEIGHT,
-    LOW,
-    PALETTE,
-    PROTOCOL,
-    QUIET,
-    AnyChart,
-    clock,
-    frame,
-    latency_axis,
-    log_ticks,
-    time_x,
-)
+from app.dashboard.charts.theme import BAD, HEIGHT, LOW, PALETTE, PROTOCOL, QUIET, AnyChart, clock, frame
 
 BRUSH = "range"
 _PLURALS = {"error": "errors", "no answer": "unanswered"}

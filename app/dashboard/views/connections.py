@@ -9,12 +9,13 @@ import streamlit as st
 
 from app.dashboard import state
 from app.dashboard.components.ladder import ladder_lines, show_ladder
+from app.dashboard.sidebar_times import moment_words
 from app.dashboard.state import View
 from app.dashboard.tables import paged_table
 from app.dashboard.text import card, empty, facts, heading, html, line
 from app.dashboard.text import show as show_markup
 from app.dashboard.views.message import show_exchange
-from reports.formats.values import ms_text, time_text
+from reports.formats.values import ms_text
 from reports.formats.words import size, span
 from reports.questions.columns import Column
 from reports.questions.exchange_rows import FLOWS, flow_row, message_count, messages_before
@@ -87,7 +88,7 @@ def _facts(flow: dict[str, Any]) -> None:
     facts(
         {
             "protocol": flow["protocol"] or "not identified",
-            "first packet": f"{time_text(flow['first_ns'])[11:23]} UTC",
+            "first packet": f"{moment_words(flow['first_ns'], state.dated())} UTC",
             "lasted": span(flow["last_ns"] - flow["first_ns"]),
             "packets": f"{flow['packets']:,}",
             "to server": size(flow["bytes_to_server"]),

@@ -91,7 +91,8 @@ def show_finding(view: View, cause: Cause, finding: Finding) -> None:
 def _times(finding: Finding) -> str:
     if finding.first_ns is None or finding.last_ns is None:
         return ""
-    return f"{time_text(finding.first_ns)[:23].replace('T', ' ')} to {time_text(finding.last_ns)[11:23]} UTC"
+    first, last = (time_text(at_ns)[:23].replace("T", " ") for at_ns in (finding.first_ns, finding.last_ns))
+    return f"{first} to {last[11:] if first[:10] == last[:10] else last} UTC"
 
 
 def _downloads(view: View, finding: Finding) -> None:

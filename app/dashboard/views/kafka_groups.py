@@ -10,9 +10,10 @@ import streamlit as st
 from markupsafe import Markup
 
 from app.dashboard import boxes
+from app.dashboard.charts.axes import Domain
 from app.dashboard.charts.commits import SMALL_PX, committer_colours, ownership_lanes, partition_commits, small_commits
 from app.dashboard.charts.lag import lag_lines
-from app.dashboard.charts.theme import Domain, show_chart
+from app.dashboard.charts.theme import show_chart
 from app.dashboard.known import known
 from app.dashboard.opened import Selected
 from app.dashboard.state import View

@@ -8,16 +8,17 @@ from typing import Any
 import streamlit as st
 
 from analyser.words import count
-from app.dashboard import state
+from app.dashboard import boxes, state
 from app.dashboard.charts.mqtt import connection_lanes as lanes_chart
 from app.dashboard.charts.theme import show_chart
 from app.dashboard.state import View
-from app.dashboard.tables import paged_table
+from app.dashboard.tables import paged_table, pager
 from app.dashboard.text import empty, heading, line
 from app.dashboard.views.exchange_filters import client_text
 from app.dashboard.views.message import flow_link
 from reports.questions.columns import Column
 from reports.questions.mqtt_rows import (
+    BARS,
     LANES,
     connection_lanes,
     lane_count,
@@ -47,16 +48,10 @@ _CONNECTIONS = (
 def show(view: View) -> None:
     """Who was connected when, and how each connection ended."""
     heading("MQTT clients")
-    lanes = connection_lanes(view.source)
-    if not lanes:
+    if not lane_count(view.source):
         empty("No MQTT connection in the selected time.")
         return
-    show_chart(lanes_chart(lanes, domain_ms(view.source)), describe="Connections of MQTT clients over time")
-    line("A mark at the end of a bar says how the connection ended; a bar without one was open at the end.", "quiet")
-    clients = lane_count(view.source)
-    if clients > LANES:
-        line(f"The {LANES} clients of {clients:,} whose connections ended worst, and most often.", "quiet")
-    _ends(lanes)
+    _lanes(view)
     st.subheader("Clients", anchor=False)
     client = paged_table(view.source, "clients", CLIENTS.query, CLIENTS.on_page, order="-connections", noun="client",
                          search=("client_id", "client_address", "user_names"), select=True)  # fmt: skip
@@ -72,6 +67,30 @@ def show(view: View) -> None:
         flow_link(view, flow_id)
     else:
         line("Choose a row for the way to its messages.", "quiet")
+
+
+def _lanes(view: View) -> None:
+    """The chart of some clients, and the way to the others."""
+    source = view.source
+    every = lane_count(source)
+    with st.container(horizontal=True, vertical_alignment="center", gap="small"):
+        containing = ""
+        if every > LANES or state.value("lanes.q"):
+            containing = boxes.typed("Lanes of", "lanes.q", "Client id or address", hide_label=True, width=210)
+        clients = lane_count(source, containing) if containing else every
+        page = pager("lanes", clients, LANES, count(clients, "client"))
+    lanes = connection_lanes(source, LANES, page * LANES, containing)
+    if not lanes:
+        empty("No client has that in its id or address.")
+        return
+    show_chart(lanes_chart(lanes, domain_ms(source)), describe="Connections of MQTT clients over time")
+    said = ["A mark at the end of a bar says how the connection ended; a bar without one was open at the end."]
+    if clients > LANES:
+        said.append("Clients whose connections ended worst, and most often, come first.")
+    if any(row["connections"] > BARS for row in lanes):
+        said.append(f"Of a client with more than {BARS} connections the last {BARS} are drawn.")
+    line(" ".join(said), "quiet")
+    _ends(lanes)
 
 
 def _ends(lanes: Sequence[Mapping[str, Any]]) -> None:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import streamlit as st
 
+from app.dashboard import state
 from app.dashboard.packets import NoPackets, payload_of
+from app.dashboard.sidebar_times import moment_words
 from app.dashboard.state import View
 from app.dashboard.text import line, small_table
 from app.dashboard.views.message import payloads_shown
 from reports.formats.payload_changes import Changes, payload_changes
-from reports.formats.values import time_text
 from reports.formats.words import span
 from reports.questions.mqtt_topics import publish_before
 
@@ -21,7 +22,8 @@ def show_changes(view: View, message_id: str) -> None:
         line("No earlier message of its topic is in the capture.", "quiet")
         return
     st.subheader("Since the message before", anchor=False)
-    apart = f"{span(before['apart_ns'])} before, at {time_text(before['ts_ns'])[11:23]} in packet {before['packet']}"
+    at = moment_words(before["ts_ns"], state.dated())
+    apart = f"{span(before['apart_ns'])} before, at {at} in packet {before['packet']}"
     if before["same"]:
         line(f"The same payload as {apart}.")
     elif not payloads_shown():

@@ -9,7 +9,7 @@ import pytest
 import analyser
 from reports.questions.exchange_rows import Wanted, exchange_query, flow_row, message_count, messages_before, operations
 from reports.questions.mongo_rows import command_latency, commands_of, commands_over_time
-from reports.questions.mqtt_rows import ENDS, connection_lanes
+from reports.questions.mqtt_rows import BARS, ENDS, connection_lanes, lane_count
 from reports.questions.mqtt_topics import publishes, publishes_over_time, topic_tree, topics
 from tests.app.program import ROOT
 from tests.support.analysis_from_rows import RowsAnalysis
@@ -119,6 +119,23 @@ def test_a_lane_ends_with_its_connection_and_says_who_took_it_over() -> None:
         "10.0.0.9-0": ("broken off", "broken off by the server", 30),
     }
     assert {lane["client"] for lane in connection_lanes(RowsAnalysis({"mqtt_connections": told}), 1)} == {"m"}
+
+
+def test_every_client_has_a_lane_on_one_page_and_is_found_by_its_name() -> None:
+    """A thousand clients; one that comes again and again takes no room from the others, and its last end is there."""
+    told = [connection(number / 100, 30, f"10.0.0.{number % 250}", client_id=f"c{number:04}") for number in range(1000)]
+    told += [connection(number / 10, number / 10 + 0.05, "10.9.9.9", client_id="again") for number in range(500)]
+    source = RowsAnalysis({"mqtt_connections": told})
+    assert lane_count(source) == 1001
+    pages = [connection_lanes(source, 40, first) for first in range(0, 1001, 40)]
+    names = [sorted({lane["client"] for lane in page}) for page in pages]
+    assert sorted(name for page in names for name in page) == sorted({str(row["client_id"]) for row in told})
+    drawn = [lane for lane in pages[0] if lane["client"] == "again"]
+    assert drawn == pages[0][:BARS], "the worst comes first"
+    assert (len(drawn), drawn[0]["connections"]) == (BARS, 500)
+    assert round(drawn[-1]["t_end"] / 1e3 - START_NS / 1e9, 2) == 49.95
+    assert {lane["client"] for lane in connection_lanes(source, containing="C0999")} == {"c0999"}
+    assert (lane_count(source, "10.9.9.9"), lane_count(source, "' or true --")) == (1, 0)
 
 
 @pytest.mark.parametrize("under", ["", "map", "rule", "wills"])

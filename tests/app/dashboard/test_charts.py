@@ -1,0 +1,103 @@
+"""Axes and marks of charts: round times that differ, days where there are several, gaps that stay empty."""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime
+from itertools import pairwise
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from app.dashboard.charts.axes import latency_axis, log_ticks, time_ticks, time_x
+from app.dashboard.charts.bars import time_bars
+from app.dashboard.charts.theme import frame
+from app.dashboard.charts.traffic import PERCENTILES, latency_lines, percentile_points
+
+MIDNIGHT_MS = datetime(2026, 11, 21, tzinfo=UTC).timestamp() * 1000
+SECOND_NS = 1_000_000_000
+LENGTHS_MS = (40, 1_036, 9_500, 61_000, 600_000, 7_200_000, 90_000_000, 259_200_000, 40_000_000_000)
+
+
+def said(at_ms: int, form: str) -> str:
+    """As d3 writes a time."""
+    at = datetime.fromtimestamp(at_ms / 1000, UTC)
+    return at.strftime(form.replace("%L", f"{at_ms % 1000:03}"))
+
+
+def axis_of(domain: tuple[float, float]) -> dict[str, Any]:
+    told: dict[str, Any] = time_x(domain=domain).to_dict()
+    return told
+
+
+@pytest.mark.parametrize("length", LENGTHS_MS)
+@pytest.mark.parametrize("across", [False, True])
+def test_every_tick_of_a_time_axis_says_another_time(length: int, across: bool) -> None:
+    first = MIDNIGHT_MS - length // 2 if across else MIDNIGHT_MS + 3
+    domain = (first, first + length)
+    told = axis_of(domain)
+    ticks = time_ticks(domain)
+    assert 2 <= len(ticks) <= 8
+    assert domain[0] <= ticks[0] <= ticks[-1] <= domain[1]
+    assert len({after - before for before, after in pairwise(ticks)}) == 1
+    words = [said(tick, told["axis"]["format"]) for tick in ticks]
+    assert len(set(words)) == len(words)
+    several = (
+        datetime.fromtimestamp(domain[0] / 1000, UTC).date() != datetime.fromtimestamp(domain[1] / 1000, UTC).date()
+    )
+    assert ("%d %b" in told["axis"]["format"]) == several
+    assert told["title"].endswith(", UTC")
+    assert (" to " in told["title"]) == several
+
+
+def test_ticks_are_numbers_for_vega() -> None:
+    """Of times it gets as times Vega sorts the text, and loses most of those within one second."""
+    assert axis_of((1_790_000_000_000.0, 1_790_000_001_036.0))["axis"]["values"] == {
+        "expr": str([1_790_000_000_000 + step for step in range(0, 1_001, 200)])
+    }
+
+
+@given(st.floats(-3, 6), st.floats(0, 5))
+def test_ticks_of_latencies_are_few_and_hold_both_ends(low: float, decades: float) -> None:
+    ends = 10**low, 10 ** (low + decades)
+    ticks = log_ticks(*ends)
+    assert ticks == sorted(set(ticks))
+    assert ticks[0] <= ends[0] * 1.0001
+    assert ticks[-1] >= ends[1] * 0.9999
+    assert 1 <= len(ticks) <= 13
+    assert all(re.fullmatch(r"[125]0*", f"{tick:.6f}".replace(".", "").strip("0") or "x") for tick in ticks)
+
+
+def test_latencies_are_said_in_their_unit() -> None:
+    told = latency_axis(log_ticks(0.05, 2_000)).to_dict()
+    assert told["values"][0] == 0.01
+    assert "µs" in told["labelExpr"]
+
+
+def percentiles(*bins: int) -> list[dict[str, Any]]:
+    return [{"t": float(at), "exchanges": 3, **dict.fromkeys(PERCENTILES, 5.0)} for at in bins]
+
+
+def test_a_time_without_data_has_no_line() -> None:
+    """Bins 0 and 1, then nothing until bin 5: the line ends behind bin 1 and begins anew."""
+    points = [point for point in percentile_points(percentiles(0, 1_000, 5_000), SECOND_NS) if point["of"] == "p99"]
+    drawn = [(point["t"], point["shown"]) for point in points]
+    assert drawn == [(0, 5.0), (1000, 5.0), (2000, 5.0), (2000, None), (5000, 5.0), (6000, 5.0), (6000, None)]
+    spec = latency_lines(percentiles(0, 1_000, 5_000), SECOND_NS).to_dict()
+    assert spec["encoding"]["color"]["scale"]["domain"] == ["median", "p95", "p99"]
+
+
+def test_bars_are_as_wide_as_their_bin_and_stand_only_where_something_was() -> None:
+    rows = [{"t": 0.0, "kind": "a", "n": 2}, {"t": 5_000.0, "kind": "a", "n": 4}, {"t": 5_000.0, "kind": "b", "n": 0}]
+    chart = time_bars(rows, SECOND_NS, kind="kind", value="n", colours={"a": "#000", "b": "#fff"}, title="n")
+    drawn = [(row["t"], row["t_end"], row["low"], row["high"]) for row in chart.data.to_dict("records")]
+    assert drawn == [(0, 1000, 0, 2), (5000, 6000, 0, 4)]
+
+
+def test_a_mark_says_its_day() -> None:
+    """Also where all marks of a chart are of one day of several that the page shows."""
+    told = frame([{"t": MIDNIGHT_MS + 1.5, "t_end": MIDNIGHT_MS + 2_000.0}])
+    assert told.loc[0, "t_utc"] == "21 Nov 00:00:00.001"
+    assert told.loc[0, "t_end_utc"] == "21 Nov 00:00:02.000"
