@@ -93,7 +93,7 @@ import json, sys
 from streamlit.testing.v1 import AppTest
 from app.dashboard.jobs import key_of
 from app.dashboard.offers import given_offer
-from app.dashboard.streamlit_app import GIVEN
+from app.dashboard.offered import GIVEN
 from app.dashboard.worker import keep_tables
 from tests.support.tally_capture import write_capture
 

@@ -20,6 +20,7 @@ _LOOPBACK = "127.0.0.1"
 
 @click.command()
 @click.argument("captures", nargs=-1, metavar="[CAPTURE...]")
+@click.option("--compare", is_flag=True, help="Put two captures side by side: what differs between them comes first.")
 @click.option(
     "--host",
     default=_LOOPBACK,
@@ -56,6 +57,7 @@ _LOOPBACK = "127.0.0.1"
 def dashboard(
     *,
     captures: tuple[str, ...],
+    compare: bool,
     host: str,
     allowed_hosts: tuple[str, ...],
     port: int | None,
@@ -74,6 +76,7 @@ def dashboard(
     \b
     Examples:
       wirewitness dashboard incident.pcapng
+      wirewitness dashboard before.pcapng after.pcapng --compare
       wirewitness dashboard /tmp/watch     (written by: wirewitness live -i eth0 --share /tmp/watch)
       wirewitness dashboard --port 8080 --no-browser captures/
     """  # fmt: skip
@@ -81,8 +84,10 @@ def dashboard(
         from analyser.extras import how_to_install
 
         raise CallerError(f"the dashboard is not installed; {how_to_install('dashboard')}")
+    if compare and len(captures) != 2:
+        raise CallerError(f"--compare takes two captures, {len(captures)} given")
     options = read_options(decode_as, (), enable, None, None, processes, topic_ids=topic_ids)
-    with _files(captures) as paths:
+    with _files(captures, apart=compare) as paths:
         from app.dashboard.serve import serve
 
         given = {
@@ -90,16 +95,20 @@ def dashboard(
             "enable": list(options.enable), "processes": processes, "topic_ids": options.topic_ids,
         }  # fmt: skip
         try:
-            serve(paths, given, host=host, port=port, browser=not no_browser, debug=debug, allowed_hosts=allowed_hosts)
+            serve(paths, given, host=host, port=port, browser=not no_browser, debug=debug,
+                  allowed_hosts=allowed_hosts, compare=compare)  # fmt: skip
         except OSError as error:
             raise CallerError(f"cannot listen on {host}: {error.strerror or error}") from error
 
 
 @contextmanager
-def _files(captures: Sequence[str]) -> Iterator[list[str]]:
-    """The captures, standard input as a file. CallerError when none of them can be read."""
+def _files(captures: Sequence[str], *, apart: bool) -> Iterator[list[str]]:
+    """The captures, standard input as a file. CallerError when none of them can be read.
+
+    apart: each is looked at by itself, so each must be readable.
+    """
     from analyser.archive.dataset.place import one_dataset
-    from analyser.capture import CaptureError, open_captures
+    from analyser.capture import CaptureError
     from analyser.own_files import TemporaryFolder
     from app.dashboard.snapshots import is_live
 
@@ -107,21 +116,29 @@ def _files(captures: Sequence[str]) -> Iterator[list[str]]:
     with TemporaryFolder() as folder:
         paths = [_file(name, Path(folder)) for name in captures]
         wrong: list[str] = []
-        try:
-            dataset = one_dataset(paths)
-        except CaptureError as error:
-            raise CallerError(str(error)) from error
-        live = len(paths) == 1 and is_live(paths[0])
-        for path in paths if dataset is None and not live else []:
+        for one in [[path] for path in paths] if apart else [paths]:
             try:
-                open_captures([path])
+                if one_dataset(one) is None and not (len(one) == 1 and is_live(one[0])):
+                    wrong += _unreadable(one)
             except CaptureError as error:
-                wrong.append(str(error))
-        if paths and len(wrong) == len(paths):
+                raise CallerError(str(error)) from error
+        if wrong and (apart or len(wrong) == len(paths)):
             raise CallerError(" ".join(wrong))
         for reason in wrong:
             complain(f"cannot read {reason}")
         yield paths
+
+
+def _unreadable(paths: Sequence[str]) -> list[str]:
+    from analyser.capture import CaptureError, open_captures
+
+    wrong = []
+    for path in paths:
+        try:
+            open_captures([path])
+        except CaptureError as error:
+            wrong.append(str(error))
+    return wrong
 
 
 def _file(name: str, folder: Path) -> str:

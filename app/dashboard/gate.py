@@ -4,12 +4,14 @@
   rebinding). An address is always good: no other site has it.
 - Origin: only pages of this very server, host and port, may ask; other programs on this machine have pages as well.
 - Token: where others can reach the server, the printed address has a secret that becomes a cookie at the first visit.
+- Visitor: each browser gets a secret of its own as a cookie, by which it is known again: its uploads are for it alone.
 - No page may be framed, and numbers about the server itself are not told.
 """
 
 from __future__ import annotations
 
 import hmac
+import secrets
 from collections.abc import Awaitable, Callable, Iterable, MutableMapping
 from http.cookies import CookieError, SimpleCookie
 from ipaddress import ip_address
@@ -33,6 +35,11 @@ _HEADERS = (
 _FORBIDDEN_CLOSE = 4403
 
 
+def visitor_cookie(port: int) -> str:
+    """Name of the cookie that tells browsers apart; cookies do not tell ports apart."""
+    return f"wirewitness_{port}_visitor"
+
+
 class Gate:
     """ASGI middleware. hosts: names that the server is known by. token: what visitors must have; None for nothing."""
 
@@ -41,6 +48,7 @@ class Gate:
         self._hosts = {host.lower().rstrip(".") for host in hosts}
         self._token = token
         self._cookie = f"wirewitness_{port}"  # cookies do not tell ports apart
+        self._visitor = visitor_cookie(port)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Hand the request on, or answer it."""
@@ -52,7 +60,7 @@ class Gate:
         if refusal is not None:
             await _refuse(scope, send, *refusal)
         elif self._token is None or scope["path"].endswith(_OPEN) or self._has_cookie(headers):
-            await self._app(scope, receive, _with_headers(send))
+            await self._app(scope, receive, _with_headers(send, self._greeting(headers)))
         elif scope["type"] == "http" and self._in_query(scope):
             await self._welcome(scope, send)
         else:
@@ -81,11 +89,14 @@ class Gate:
         return name.rstrip(".") in self._hosts or _is_address(name)
 
     def _has_cookie(self, headers: dict[str, str]) -> bool:
-        try:
-            cookie = SimpleCookie(headers.get("cookie", "")).get(self._cookie)
-        except CookieError:
-            return False
-        return cookie is not None and self._is_token(cookie.value)
+        return self._is_token(_cookie_of(headers, self._cookie))
+
+    def _greeting(self, headers: dict[str, str]) -> list[tuple[bytes, bytes]]:
+        """The cookie of a visitor who has none, with a page: what a page asks for besides comes at the same time."""
+        if "text/html" not in headers.get("accept", "") or _cookie_of(headers, self._visitor):
+            return []
+        cookie = f"{self._visitor}={secrets.token_hex(16)}; Path=/; HttpOnly; SameSite=Lax"
+        return [(b"set-cookie", cookie.encode())]
 
     def _in_query(self, scope: Scope) -> bool:
         return any(name == TOKEN and self._is_token(value) for name, value in _query(scope))
@@ -102,6 +113,14 @@ class Gate:
         await _answer(send, 303, "", ((b"location", target.encode()), (b"set-cookie", cookie.encode())))
 
 
+def _cookie_of(headers: dict[str, str], name: str) -> str:
+    try:
+        cookie = SimpleCookie(headers.get("cookie", "")).get(name)
+    except CookieError:
+        return ""
+    return cookie.value if cookie is not None else ""
+
+
 def _query(scope: Scope) -> list[tuple[str, str]]:
     return parse_qsl(scope["query_string"].decode("latin-1"), keep_blank_values=True)
 
@@ -114,10 +133,10 @@ def _is_address(name: str) -> bool:
     return True
 
 
-def _with_headers(send: Send) -> Send:
+def _with_headers(send: Send, more: Iterable[tuple[bytes, bytes]]) -> Send:
     async def sending(message: MutableMapping[str, Any]) -> None:
         if message["type"] == "http.response.start":
-            message = {**message, "headers": [*message.get("headers", ()), *_HEADERS]}
+            message = {**message, "headers": [*message.get("headers", ()), *_HEADERS, *more]}
         await send(message)
 
     return sending

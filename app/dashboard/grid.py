@@ -19,10 +19,11 @@ _ROW_PX, _HEAD_PX, _MOST_PX, _LESS_PX, _TALL_PX = 30, 30, 482, 272, 662
 
 
 class Picked(NamedTuple):
-    """The row that was chosen, and the column whose head was pressed."""
+    """The row that was chosen, the column whose head was pressed, and that of the cell that was."""
 
     row: dict[str, Any] | None
     column: str = ""
+    cell: str = ""
 
 
 _FORMATS: dict[str, Callable[..., Any]] = {
@@ -79,7 +80,8 @@ def draw_grid(
         return Picked(None)
     chosen = [place for place, _ in event.selection.cells] or list(event.selection.rows)
     found: list[dict[str, Any]] = rows.slice(chosen[0], 1).to_pylist() if chosen else []
-    return Picked(found[0] if found else None, next(iter(event.selection.columns), ""))
+    cell = next((name for _, name in event.selection.cells), "")
+    return Picked(found[0] if found else None, next(iter(event.selection.columns), ""), cell)
 
 
 def _configured(columns: Sequence[Column]) -> dict[str, Any]:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import secrets
 from pathlib import Path
 
 import streamlit as st
 
 from analyser.archive.dataset.place import is_dataset
+from app.dashboard.gate import visitor_cookie
 from app.dashboard.jobs import Jobs
-from app.dashboard.offers import Uploads
+from app.dashboard.offers import Offer, Uploads
 from app.dashboard.opened import Opened
 
 
@@ -22,6 +24,17 @@ def jobs() -> Jobs:
 def uploads() -> Uploads:
     """The uploads of this server."""
     return Uploads()
+
+
+def visitor() -> str:
+    """Who looks: the browser by the cookie that the gate gave it; a session without one is somebody of its own."""
+    told = st.context.cookies.get(visitor_cookie(st.get_option("server.port")))
+    return str(told or st.session_state.setdefault("ww_visitor", secrets.token_hex(16)))
+
+
+def own_uploads() -> list[Offer]:
+    """What this visitor uploaded, newest first; what others did is theirs."""
+    return uploads().offers(visitor())
 
 
 def private() -> bool:

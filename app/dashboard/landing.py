@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import streamlit as st
@@ -13,6 +13,7 @@ from analyser.capture import CaptureError
 from app.dashboard import held, state
 from app.dashboard.jobs import Job, kept_tables, key_of
 from app.dashboard.live import live_folder, live_runs, show_start, show_waiting
+from app.dashboard.offered import given
 from app.dashboard.offers import UPLOAD_LIMIT_MB, Offer, recent, samples, without_folder
 from app.dashboard.snapshots import newest
 from app.dashboard.text import card, html, line, show
@@ -22,10 +23,9 @@ from reports.formats.words import size
 _POLL_S = 0.5
 _BEGAN = "ww_began"
 _TELLING_S = 2.0
-_OWN = "ww_own_uploads"
 
 
-def show_landing(given: Offer | None, *, unknown: bool) -> None:
+def show_landing(*, unknown: bool) -> None:
     """Samples, recent captures and upload."""
     line("wirewitness", "title")
     st.header("Open a capture", anchor=False)
@@ -39,8 +39,8 @@ def show_landing(given: Offer | None, *, unknown: bool) -> None:
             started = show_start()
             if started is not None:
                 _open(started)
-        others = [*live_runs().offers(), *held.uploads().offers(), *recent()] if held.private() else _own_uploads()
-        _offers("Recent", [*([given] if given else []), *others])
+        others = [*live_runs().offers(), *recent()] if held.private() else []
+        _offers("Recent", _once([*given().offers, *held.own_uploads(), *others]))
     with offered:
         for kind, dissector in PROTOCOLS.items():
             _offers(f"{dissector.title} samples", [offer for offer in samples() if offer.kind == kind])
@@ -54,15 +54,15 @@ def _upload() -> None:
         "Uploads lie in a temporary folder until the dashboard ends."
     )
     if file is not None:
-        offer = held.uploads().add(file.name, file.getbuffer())
-        st.session_state.setdefault(_OWN, set()).add(offer.id)
-        _open(offer)
+        _open(held.uploads().add(file.name, file.getbuffer(), held.visitor()))
 
 
-def _own_uploads() -> list[Offer]:
-    """Those of this session; what others uploaded is theirs."""
-    own: set[str] = st.session_state.get(_OWN, set())
-    return [offer for offer in held.uploads().offers() if offer.id in own]
+def _once(offers: Sequence[Offer]) -> list[Offer]:
+    """Each content once, at its first place."""
+    found: dict[str, Offer] = {}
+    for offer in offers:
+        found.setdefault(offer.id, offer)
+    return list(found.values())
 
 
 def _offers(title: str, offers: Sequence[Offer]) -> None:
@@ -115,28 +115,31 @@ def tables_of(offer: Offer) -> tuple[str, Path | None]:
     return known[offer.id], kept_tables(known[offer.id], held.jobs())
 
 
-def show_reading(offer: Offer, key: str) -> None:
-    """Progress while the tables are made, or why they cannot be. key: what `tables_of` said."""
+def show_reading(offer: Offer, key: str, leave: Callable[[], None] | None = None) -> None:
+    """Progress while the tables are made, or why they cannot be.
+
+    key: what `tables_of` said. leave: see `show_failed`.
+    """
     folder = live_folder(offer)
     if folder is not None:
         show_waiting(offer, folder)
-        st.button("Open another capture", on_click=close, key="ww_other_live")
+        st.button("Open another capture", on_click=leave or close, key="ww_other_live")
         return
     if key not in st.session_state["ww_keys"].values():
-        show_failed(offer, key)
+        show_failed(offer, key, leave)
         return
     jobs = held.jobs()
     job = jobs.job(key)
     if job is not None and job.error is not None:
         jobs.forget(key)
         st.session_state["ww_keys"].pop(offer.id, None)
-        show_failed(offer, job.error)
+        show_failed(offer, job.error, leave)
         return
-    _progress(offer, jobs.start(offer.paths, offer.options, key), key)
+    _progress(offer, jobs.start(offer.paths, offer.options, key), key, leave or close)
 
 
 @st.fragment(run_every=_POLL_S)
-def _progress(offer: Offer, job: Job, key: str) -> None:
+def _progress(offer: Offer, job: Job, key: str, leave: Callable[[], None]) -> None:
     job.wait(0.05)
     if not job.running:
         st.rerun()
@@ -148,7 +151,7 @@ def _progress(offer: Offer, job: Job, key: str) -> None:
     if st.button("Cancel", key="ww_cancel"):
         job.cancel()
         held.jobs().forget(key)
-        close()
+        leave()
         st.rerun()
 
 
@@ -160,12 +163,12 @@ def progress_words(size_bytes: int, share: float | None, passed_s: float) -> str
     return f"{size(size_bytes)}, {share:.0%} after {passed_s:.0f} s, about {left_s:.0f} s left"
 
 
-def show_failed(offer: Offer, reason: str) -> None:
-    """Why a capture cannot be shown, and the way back."""
+def show_failed(offer: Offer, reason: str, leave: Callable[[], None] | None = None) -> None:
+    """Why a capture cannot be shown, and the way back. leave: what that does besides, to the start page without it."""
     card(f"{offer.title} cannot be read.", without_folder(reason), "critical")
-    st.button("Open another capture", on_click=_leave, args=(offer,), key="ww_other")
+    st.button("Open another capture", on_click=_leave, args=(offer, leave or close), key="ww_other")
 
 
-def _leave(failed: Offer) -> None:
-    held.uploads().drop(failed.id)
-    close()
+def _leave(failed: Offer, leave: Callable[[], None]) -> None:
+    held.uploads().drop(held.visitor(), failed.id)
+    leave()

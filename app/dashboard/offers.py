@@ -18,6 +18,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+from analyser.evidence.identity import content_key
 from analyser.own_files import PREFIX, TemporaryFolder
 
 UPLOAD_LIMIT_MB = 500
@@ -47,7 +48,7 @@ class Offer:
 
 def given_offer(paths: Sequence[str], options: Mapping[str, Any]) -> Offer:
     """The captures of the command line."""
-    return Offer(_id(paths), _title(paths), "", tuple(paths), "given", options)
+    return Offer(content_id(paths), _title(paths), "", tuple(paths), "given", options)
 
 
 def live_offer(folder: str, title: str) -> Offer:
@@ -100,35 +101,38 @@ def remember(offer: Offer) -> None:
 
 
 class Uploads:
-    """Files that came from browsers, in a folder that goes with the server; the oldest go when there are many."""
+    """Files that came from browsers, in a folder that goes with the server; the oldest go when there are many.
+
+    Each is for those who uploaded it: who has the same file may upload it too, and finds the same address.
+    """
 
     def __init__(self) -> None:
         self._folder = TemporaryFolder(UPLOADS)
-        self._offers: dict[str, Offer] = {}
+        self._offers: dict[tuple[str, str], Offer] = {}
 
-    def add(self, name: str, content: memoryview) -> Offer:
-        """Keep a file under its own name."""
-        digest = hashlib.blake2b(content, digest_size=6).hexdigest()
+    def add(self, name: str, content: memoryview, owner: str) -> Offer:
+        """Keep a file under its own name. owner: whose it is."""
+        digest = hashlib.blake2b(content, digest_size=6, key=owner.encode()[:64]).hexdigest()
         safe = Path(name).name.lstrip(".") or "capture"
         folder = Path(self._folder.name) / digest
         folder.mkdir(mode=0o700, exist_ok=True)
         path = folder / safe.encode("utf-8", "replace")[-200:].decode("utf-8", "ignore")
         path.touch(mode=0o600)
         path.write_bytes(content)
-        offer = Offer(f"u{digest}", safe, "", (str(path),), "upload")
-        self._offers.pop(offer.id, None)
-        self._offers[offer.id] = offer
+        offer = Offer(content_id([str(path)]), safe, "", (str(path),), "upload")
+        self._offers.pop((owner, offer.id), None)
+        self._offers[owner, offer.id] = offer
         while len(self._offers) > _UPLOADS:
-            self.drop(next(iter(self._offers)))
+            self.drop(*next(iter(self._offers)))
         return offer
 
-    def offers(self) -> list[Offer]:
-        """Newest first."""
-        return list(reversed(self._offers.values()))
+    def offers(self, owner: str) -> list[Offer]:
+        """Those of that owner, newest first."""
+        return [offer for (whose, _), offer in reversed(self._offers.items()) if whose == owner]
 
-    def drop(self, offer_id: str) -> None:
+    def drop(self, owner: str, offer_id: str) -> None:
         """Offer that one no more."""
-        gone = self._offers.pop(offer_id, None)
+        gone = self._offers.pop((owner, offer_id), None)
         if gone is not None:
             Path(gone.paths[0]).unlink(missing_ok=True)
 
@@ -148,7 +152,7 @@ def _recent_offer(entry: Mapping[str, Any]) -> Offer | None:
         return None
     options = entry.get("options")
     return Offer(
-        _id(paths), _title(paths), str(Path(paths[0]).parent), tuple(paths), "recent",
+        content_id(paths), _title(paths), str(Path(paths[0]).parent), tuple(paths), "recent",
         options if isinstance(options, dict) else {},
     )  # fmt: skip
 
@@ -175,9 +179,28 @@ def _recent_file() -> Path | None:
         return None
 
 
+def content_id(paths: Sequence[str]) -> str:
+    """Names captures in an address: who opens the same files, wherever they lie, sees the same under it.
+
+    Folders go by their path: what lies in them changes. A file that grows keeps its name until the server ends.
+    """
+    return _digest(sorted(_known_by(str(Path(path).resolve())) for path in paths))
+
+
+@lru_cache(maxsize=256)
+def _known_by(path: str) -> str:
+    try:
+        return content_key(Path(path)) if Path(path).is_file() else path
+    except OSError:  # it says why when it is opened
+        return path
+
+
 def _id(paths: Sequence[str]) -> str:
-    joined = "\0".join(str(Path(path).resolve()) for path in paths)
-    return hashlib.blake2b(joined.encode("utf-8", "surrogateescape"), digest_size=6).hexdigest()
+    return _digest([str(Path(path).resolve()) for path in paths])
+
+
+def _digest(parts: Sequence[str]) -> str:
+    return hashlib.blake2b("\0".join(parts).encode("utf-8", "surrogateescape"), digest_size=6).hexdigest()
 
 
 def _title(paths: Sequence[str]) -> str:

@@ -10,7 +10,7 @@ from app.dashboard.views import clients, compare, connections, exchanges, findin
 PAGES = (
     PageEntry("overview", "Capture", "Overview", ":material/monitoring:", overview.show),
     PageEntry("findings", "Capture", "Findings", ":material/flag:", findings.show),
-    PageEntry("compare", "Capture", "Before and after", ":material/compare_arrows:", compare.show),
+    PageEntry("compare", "Capture", "Compare", ":material/compare_arrows:", compare.show),
     *(page for protocol in (kafka, mqtt, mongo) for page in protocol.PAGES),
     PageEntry("exchanges", "Traffic", "Exchanges", ":material/list:", exchanges.show),
     PageEntry("clients", "Traffic", "Clients", ":material/devices:", clients.show),

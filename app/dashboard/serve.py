@@ -39,10 +39,12 @@ def serve(
     browser: bool,
     debug: bool,
     allowed_hosts: Sequence[str] = (),
+    compare: bool = False,
 ) -> None:
     """Serve the dashboard until the process is interrupted. Raises OSError when it cannot listen there.
 
-    allowed_hosts: names that the server is known by, beside those of this machine and its addresses.
+    allowed_hosts: names that the server is known by, beside those of this machine and its addresses. compare: the two
+    paths are looked at side by side, not as one capture.
     """
     import streamlit as st
     from starlette.middleware import Middleware
@@ -60,7 +62,8 @@ def serve(
         click.echo(_WARNING, err=True)
     bootstrap.load_config_options(_settings(host, chosen, debug=debug))
     # Who can open the page can start a capture, and sees what was opened before: only people of this machine may.
-    order = json.dumps({"paths": list(paths), "options": dict(options), "private": private})
+    order = json.dumps({"paths": list(paths), "options": dict(options), "private": private,
+                        "compare": compare})  # fmt: skip
     sys.argv = [str(_SCRIPT), f"--given={order}"]
     _end_in_order()
 

@@ -32,7 +32,7 @@ _DAY_NS = 86_400_000_000_000
 # Addresses of the last runs that a browser may not have seen yet, at most.
 _UNSEEN = 50
 # Values of the frame; all others belong to a page and leave the URL with it.
-SHARED = ("capture", "from", "to", "protocol")
+SHARED = ("capture", "other", "from", "to", "protocol")
 
 
 def begin() -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import sys
 from collections.abc import Callable, Collection, Mapping
 from functools import partial
 from pathlib import Path, PurePath
@@ -15,8 +13,9 @@ from analyser.registry.queries import QueryError
 from app.dashboard import held, state
 from app.dashboard.jobs import discard
 from app.dashboard.landing import show_failed, show_landing, show_reading, tables_of
-from app.dashboard.live import follow, live_folder, live_runs
-from app.dashboard.offers import Offer, given_offer, recent, remember, samples
+from app.dashboard.live import follow, live_folder
+from app.dashboard.offered import given, offer_of
+from app.dashboard.offers import Offer, remember
 from app.dashboard.opened import Opened, Selected, TablesDamaged, TablesGone, version_of
 from app.dashboard.page_entry import PageEntry
 from app.dashboard.pages import PAGES, pages_for
@@ -24,30 +23,22 @@ from app.dashboard.sidebar import show_links, show_sidebar
 from app.dashboard.text import STYLE, card, empty, heading
 from reports.questions.quality import quality
 
-# Captures of the command line, as one argument of the script.
-GIVEN = "--given="
 _ICON = Path(__file__).with_name("icon.svg")  # a named icon would be fetched from the internet
 
 
-def given() -> Offer | None:
-    """What the command line named."""
-    for argument in sys.argv[1:]:
-        if argument.startswith(GIVEN):
-            order = json.loads(argument.removeprefix(GIVEN))
-            st.session_state["ww_private"] = order.get("private", False)
-            return given_offer(order["paths"], order["options"]) if order["paths"] else None
-    return None
-
-
 def chosen_offer() -> Offer | None:
-    """The capture that the URL names, else that of the command line until it is closed."""
+    """The capture that the URL names, else the first of the command line until it is closed."""
     own = given()
     wanted = state.value("capture")
-    if not wanted:
-        return own if own is not None and not st.session_state.get("ww_closed") else None
-    before = recent() if held.private() else []
-    offers = [*([own] if own else []), *samples(), *live_runs().offers(), *held.uploads().offers(), *before]
-    return next((offer for offer in offers if offer.id == wanted), None)
+    if wanted:
+        return offer_of(wanted)
+    if not own.offers or st.session_state.get("ww_closed"):
+        return None
+    if own.compare and not state.value("other"):
+        state.put("other", own.offers[1].id)
+        state.put("sides", "captures")
+        st.session_state["ww_compare"] = True
+    return own.offers[0]
 
 
 def main() -> None:
@@ -57,7 +48,7 @@ def main() -> None:
     state.begin()
     offer = chosen_offer()
     if offer is None:
-        _only(partial(show_landing, given(), unknown=bool(state.value("capture"))))
+        _only(partial(show_landing, unknown=bool(state.value("capture"))))
     else:
         state.put("capture", offer.id)
         key, folder = tables_of(offer)
@@ -97,6 +88,8 @@ def _show_pages(offer: Offer, opened: Opened) -> None:
     protocols = [flows.protocol for flows in seen.flows if flows.protocol]
     pages = {one.name: _page(partial(_run_page, one, opened, seen.span_ns, protocols), one) for one in PAGES}
     page = _current(pages)
+    if st.session_state.pop("ww_compare", False):
+        state.go("compare", sides="captures")
     links = st.sidebar.container(gap=None)
     show_sidebar(offer, opened, seen.span_ns, protocols)
     with links:

@@ -218,3 +218,9 @@ def grid(
 ) -> dict[str, Any] | None:
     """Rows that are few and at hand, without pages; the chosen row with `select`. first: the row chosen at first."""
     return draw_grid(f"{key}.grid", rows, columns, select=select, first=first).row
+
+
+def pressed(key: str, rows: pa.Table, columns: Sequence[Column]) -> tuple[dict[str, Any], str] | None:
+    """As `grid`; the row that was pressed and the column in which it was, if one was."""
+    picked = draw_grid(f"{key}.grid", rows, columns, select=True)
+    return (picked.row, picked.cell) if picked.row is not None else None

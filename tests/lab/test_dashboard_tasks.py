@@ -316,8 +316,44 @@ def test_credentials_appear_on_no_page(somebody: Person) -> None:
 
 def test_what_differs_between_before_and_after(somebody: Person) -> None:
     somebody.go(STALE)
-    somebody.click("Before and after")
+    somebody.click("Compare")
     assert somebody.clicks <= 1
     text = somebody.reads()
-    assert "What differs comes first." in text
+    assert "The largest and surest first." in text
     assert "offset-regression" in text
+
+
+def test_what_differs_between_two_captures(browser: Browser, tmp_path: Path) -> None:
+    """A press on a figure of B opens what is behind it, there; the way back is that of the browser."""
+    captures = [SAMPLES / "kafka_healthy.pcapng", SAMPLES / "kafka_stale_commit.pcapng"]
+    with dashboard(tmp_path, captures, "--compare") as served, person(browser, served) as one:
+        one.go("/")
+        text = one.reads()
+        assert "kafka_healthy.pcapng: " in text
+        assert text.index("KAF103 offset-regression") < text.index("EndTxn per second")
+        first = one.page.url
+        one.press_at(one.tables().first, 620, 30 + 15)
+        assert one.clicks <= 1
+        assert "/findings?" in one.page.url
+        assert "rule=KAF103" in one.page.url
+        assert "payments-ledger" in one.reads()
+        for _ in range(2):  # as from every row that opens another page
+            one.page.go_back()
+            one.settle()
+        assert one.page.url == first
+        assert one.errors == []
+
+
+def test_an_upload_is_for_its_browser_alone(somebody: Person, browser: Browser, address: str, tmp_path: Path) -> None:
+    somebody.go("/")
+    upload(somebody, write_capture(tmp_path / "own.pcap", exchanges=40, client_id="mine"))
+    shared = somebody.page.url.removeprefix(address)
+    again = somebody.page.context.new_page()
+    again.goto(somebody.page.url)
+    again.get_by_text("Who talks to whom").wait_for()
+    with person(browser, address) as stranger:
+        stranger.go(shared)
+        assert "That capture is not offered here any more." in stranger.reads()
+        upload(stranger, write_capture(tmp_path / "the-same.pcap", exchanges=40, client_id="mine"))
+        assert stranger.page.url.removeprefix(address) == shared
+        assert "Who talks to whom" in stranger.reads()

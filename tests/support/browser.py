@@ -106,12 +106,12 @@ class Person:
 
 
 @contextmanager
-def dashboard(folder: Path, captures: Sequence[str | Path] = ()) -> Iterator[str]:
+def dashboard(folder: Path, captures: Sequence[str | Path] = (), *options: str) -> Iterator[str]:
     """The address of a dashboard that keeps its cache and state in the folder."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    command = [*COMMAND, "dashboard", "--no-browser", "--port", str(port), *map(str, captures)]
+    command = [*COMMAND, "dashboard", "--no-browser", "--port", str(port), *map(str, captures), *options]
     env = environment(XDG_CACHE_HOME=str(folder / "cache"), XDG_STATE_HOME=str(folder / "state"))
     with (
         (folder / "server.log").open("wb") as log,

@@ -1,113 +1,138 @@
-"""The time before a moment beside the time after it: what differs comes first."""
+"""Two times of a capture, or two captures, side by side: what differs comes first, then the tables behind it."""
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 import pyarrow as pa
 import streamlit as st
 
 from analyser.words import count
-from app.dashboard import boxes, state
-from app.dashboard.opened import Selected
-from app.dashboard.sidebar_times import moment_ns, moment_words
+from app.dashboard import boxes
+from app.dashboard.known import known
+from app.dashboard.sides import Side, Sides, capture_sides, moment_sides, range_sides, show_sides
 from app.dashboard.state import View
-from app.dashboard.tables import grid
-from app.dashboard.text import empty, heading, line
-from app.dashboard.views.exchange_filters import client_text, exchange_filters
-from reports.formats.words import span
+from app.dashboard.tables import pressed
+from app.dashboard.text import card, empty, heading, line
+from app.dashboard.views.compare_doors import DOORS, where_is
 from reports.questions.columns import Column
-from reports.questions.differences import clients_between, errors_between, findings_between, operations_between
-from reports.questions.timelines import selected_span_ns
+from reports.questions.differences import Between, between
+from reports.questions.group_list import group_list
+from reports.questions.groups import groups
+from reports.sections.differences import Difference, differences
 
 _SHOWN = 200
-_FINDINGS = (
-    Column("code", "Rule", "text", 80),
-    Column("name", "Name", "text", 220),
-    Column("severity", "Severity", "text", 90),
-    Column("findings_a", "Before", "count"),
-    Column("findings_b", "After", "count"),
-)
-_ERRORS = (
-    Column("protocol", "Protocol", "text", 68),
-    Column("operation", "Operation", "text", 160),
-    Column("error", "Error", "text", 260),
-    Column("exchanges_a", "Before", "count"),
-    Column("exchanges_b", "After", "count"),
-)
-_OPERATIONS = (
-    Column("protocol", "Protocol", "text", 68),
-    Column("operation", "Operation", "text", 150),
-    Column("p50_ms_a", "Median ms before", "ms"),
-    Column("p50_ms_b", "after", "ms"),
-    Column("p99_ms_a", "p99 ms before", "ms"),
-    Column("p99_ms_b", "after", "ms"),
-    Column("errors_a", "Errors before", "count"),
-    Column("errors_b", "after", "count"),
-    Column("per_second_a", "Per s before", "rate"),
-    Column("per_second_b", "after", "rate"),
-)
-_CLIENTS = (
-    Column("protocol", "Protocol", "text", 68),
-    Column("client_id", "Client"),
-    Column("client_address", "Address"),
-    Column("before", "Before", "text", "medium"),
-    Column("after", "After", "text", "medium"),
-)
+_PROTOCOL = Column("protocol", "Protocol", "text", 68)
+_DIFFERENCES_SHOWN = 25
+_WAYS: dict[str, tuple[str, Callable[[View], Sides | None]]] = {
+    "moment": ("Before and after a moment", moment_sides),
+    "ranges": ("Two times", range_sides),
+    "captures": ("Two captures", capture_sides),
+}
 
 
 def show(view: View) -> None:
-    """The page; the moment stands in the URL, without one it is the middle of the selected time."""
-    heading("Before and after")
-    times = selected_span_ns(view.source)
-    if times is None or times[0] == times[1]:
-        empty("Nothing in the selected time.")
+    """The page; which two sides are compared stands in the URL."""
+    heading("Compare")
+    way = boxes.segments("What is compared", "sides", {name: title for name, (title, _) in _WAYS.items()})
+    sides = _WAYS[way][1](view)
+    if sides is None:
         return
-    middle = _moment(times)
-    before = Selected(view.source.opened, replace(view.source.options, from_ns=times[0], to_ns=middle))
-    after = Selected(view.source.opened, replace(view.source.options, from_ns=middle, to_ns=times[1] + 1))
-    line(f"Before: {span(middle - times[0])}. After: {span(times[1] - middle)}. What differs comes first.", "quiet")
+    show_sides(view, sides)
+    found = tuple(known(side.source).findings for side in sides)
+    told = tuple(_groups(side, own) for side, own in zip(sides, found, strict=True))
+    tables = between(sides[0].source, sides[1].source, (found[0], found[1]), (told[0], told[1]))
+    _differences(view, sides, differences(tables))
+    _tables(view, sides, tables)
+    line("A press on a figure opens what is behind it, on its side.", "quiet")
+
+
+def _groups(side: Side, found: Sequence[Any]) -> list[dict[str, Any]]:
+    at_end = side.source.up_to_its_end()
+    return group_list(side.source, at_end, groups(at_end), (), found)
+
+
+def _differences(view: View, sides: Sides, found: Sequence[Difference]) -> None:
+    st.subheader("What differs", anchor=False)
+    if not found:
+        card("Nothing", "No rule found anything on one side only, and errors, latencies, rates, clients and groups are "
+             "alike but for what chance makes.", "good")  # fmt: skip
+        return
+    shown = found[:_DIFFERENCES_SHOWN]
+    rows = [
+        {"kind": one.kind, "what": one.what, "a": one.a, "b": one.b,
+         "factor": f"{one.factor:,.1f} times" if one.measured else ""}
+        for one in shown
+    ]  # fmt: skip
+    columns = (
+        Column("kind", "Kind", "text", 70), Column("what", "What", "text", 400),
+        Column("a", sides[0].name, "text", 230), Column("b", sides[1].name, "text", 230),
+        Column("factor", "At least", "figure", 90),
+    )  # fmt: skip
+    chosen = pressed("differences", pa.Table.from_pylist(rows), columns)
+    line("The largest and surest first. At least: by how much both sides differ, when chance is left out.", "quiet")
+    if chosen is not None:
+        one = shown[rows.index(chosen[0])]
+        _open(view, sides, one.kind, one.row, chosen[1])
+    if len(found) > len(shown):
+        line(f"and {count(len(found) - len(shown), 'more difference')} in the tables below", "quiet")
+
+
+def _tables(view: View, sides: Sides, tables: Between) -> None:
+    """Each kind with what differs most first."""
     st.subheader("Findings", anchor=False)
-    found = findings_between(before, after)
-    if found:
-        grid("found", pa.Table.from_pylist(found), _FINDINGS)
-    else:
-        empty("No findings on either side.")
+    _table(view, sides, "finding", tables.findings, (
+        Column("code", "Rule", "text", 80), Column("name", "Name", "text", 220),
+        Column("severity", "Severity", "text", 90), *_pair(sides, "findings", "", "count"),
+    ))  # fmt: skip
     st.subheader("Errors", anchor=False)
-    errors = errors_between(before, after)
-    if errors:
-        error = grid("errors", pa.Table.from_pylist(errors[:_SHOWN]), _ERRORS, select=True)
-        if error is not None:
-            view.go("exchanges", **exchange_filters(operation=error["operation"], error=error["error"], status="error"))
-    else:
-        empty("No errors on either side.")
+    _table(view, sides, "error", tables.errors, (
+        _PROTOCOL, Column("operation", "Operation", "text", 160), Column("error", "Error", "text", 260),
+        *_pair(sides, "exchanges", "", "count"), *_pair(sides, "of", "of all", "count"),
+    ))  # fmt: skip
     st.subheader("Operations", anchor=False)
-    operations = operations_between(before, after)
-    if operations:
-        chosen = grid("operations", pa.Table.from_pylist(operations[:_SHOWN]), _OPERATIONS, select=True)
-        if chosen is not None:
-            view.go("exchanges", **exchange_filters(operation=chosen["operation"]))
-    _clients(view, before, after)
-
-
-def _moment(times: tuple[int, int]) -> int:
-    middle = (times[0] + times[1]) // 2
-    text = boxes.typed("Moment, UTC", "at", moment_words(middle, state.dated()), width=240)
-    found = moment_ns(text, times[0]) if text else middle
-    if found is None:
-        line(f"{text} is no time: write 17:45:10 or 2026-11-20T17:45:10.", "quiet")
-        found = middle
-    return min(max(found, times[0] + 1), times[1])
-
-
-def _clients(view: View, before: Selected, after: Selected) -> None:
+    _table(view, sides, "rate", tables.operations, (
+        _PROTOCOL, Column("operation", "Operation", "text", 150), *_pair(sides, "p50_ms", "median ms", "ms"),
+        *_pair(sides, "p99_ms", "p99 ms", "ms"), *_pair(sides, "per_second", "per s", "rate"),
+        *_pair(sides, "exchanges", "exchanges", "count"),
+    ))  # fmt: skip
     st.subheader("Clients that came, went, or speak other versions", anchor=False)
-    clients = clients_between(before, after)
-    if not clients:
-        empty("None.")
+    _table(view, sides, "client", tables.clients, (
+        _PROTOCOL, Column("client", "Client"), Column("client_address", "Address"),
+        Column("before", sides[0].name, "text", 250), Column("after", sides[1].name, "text", 250),
+        *_pair(sides, "exchanges", "exchanges", "count"),
+    ))  # fmt: skip
+    if tables.groups:
+        st.subheader("Groups", anchor=False)
+        _table(view, sides, "group", tables.groups, (
+            Column("group_id", "Group", "text", 190), *_pair(sides, "state", "state", "text"),
+            *_pair(sides, "members", "members", "count"), *_pair(sides, "lag", "lag", "offset"),
+            *_pair(sides, "foreign_commits", "not by the owner", "count"), *_pair(sides, "refused", "refused", "count"),
+        ))  # fmt: skip
+
+
+def _pair(sides: Sides, name: str, what: str, kind: str) -> list[Column]:
+    """The same figure of both sides."""
+    titles = [f"{side.name} {what}".rstrip() for side in sides]
+    return [Column(f"{name}_a", titles[0], kind), Column(f"{name}_b", titles[1], kind)]
+
+
+def _table(view: View, sides: Sides, kind: str, rows: Sequence[Mapping[str, Any]], columns: Sequence[Column]) -> None:
+    """A press opens what is behind the figure."""
+    if not rows:
+        empty("None on either side.")
         return
-    client = grid("clients", pa.Table.from_pylist(clients[:_SHOWN]), _CLIENTS, select=True)
-    if client is not None:
-        view.go("clients", who=client_text(client))
-    if len(clients) > _SHOWN:
-        line(f"and {count(len(clients) - _SHOWN, 'more client')}", "quiet")
+    shown = [{column.name: row[column.name] for column in columns} for row in rows[:_SHOWN]]
+    chosen = pressed(kind, pa.Table.from_pylist(shown), columns)
+    if chosen is not None:
+        _open(view, sides, kind, rows[shown.index(chosen[0])], chosen[1])
+    if len(rows) > _SHOWN:
+        line(f"and {count(len(rows) - _SHOWN, 'more row')}", "quiet")
+
+
+def _open(view: View, sides: Sides, kind: str, row: Mapping[str, Any], column: str) -> None:
+    """What is behind the row, on the side of the pressed figure."""
+    page, values = DOORS[kind](row)
+    side = sides[where_is(row, column)]
+    view.go(page, **{**values, **side.values})

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from app.dashboard.gate import Gate
+from app.dashboard.gate import Gate, visitor_cookie
 from app.dashboard.serve import printed_address
 
 PORT = 8501
@@ -119,3 +119,17 @@ def test_a_token_opens_once_and_becomes_a_cookie() -> None:
 )
 def test_the_printed_address_has_the_token(host: str, token: str | None, address: str) -> None:
     assert printed_address(host, PORT, token) == address
+
+
+def test_a_browser_is_known_again_by_a_cookie_of_its_own() -> None:
+    page = {"host": OURS, "accept": "text/html,*/*"}
+    first, second = (header(asked(page), b"set-cookie") for _ in range(2))
+    name, _, value = first.partition(";")[0].partition("=")
+    assert name == visitor_cookie(PORT)
+    assert len(value) == 32
+    assert "HttpOnly" in first
+    assert "SameSite=Lax" in first
+    assert second.partition(";")[0] != first.partition(";")[0]
+    assert header(asked({**page, "cookie": f"{name}={value}"}), b"set-cookie") == ""
+    assert header(asked({**page, "accept": "*/*"}), b"set-cookie") == ""
+    assert status(asked({**page, "cookie": f"{name}={value}"}, token=SECRET)) == 403

@@ -83,7 +83,7 @@ def test_a_folder_with_other_things_is_left_alone(tmp_path: Path, name: str) -> 
 
 def test_the_dashboard_shows_a_shared_folder(shared: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     offer = live_offer(str(shared), "live eth0")
-    monkeypatch.setattr("app.dashboard.offers.recent", lambda: [offer])
+    monkeypatch.setattr("app.dashboard.offered.recent", lambda: [offer])
     app = opened(offer.id)
     assert not app.exception
     text = shown(app)

@@ -1,74 +1,179 @@
-"""What differs between two times comes first, and what is the same on both sides does not."""
+"""What differs between two sources: only what chance does not make, the largest and surest first."""
 
 from __future__ import annotations
 
+import random
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+import pytest
+
 from analyser.options import ReadOptions
-from reports.questions.differences import clients_between, errors_between, findings_between, operations_between
-from tests.reports.questions.test_apis import SECOND, START, exchange
+from reports.questions.causes import Finding
+from reports.questions.differences import Between, between
+from reports.sections.differences import Difference, differences
 from tests.support.analysis_from_rows import RowsAnalysis
 
-HALF = 50
+SECOND_NS = 1_000_000_000
+Change = Callable[[dict[str, Any], random.Random], None]
 
 
-def tables() -> dict[str, list[dict[str, Any]]]:
-    """For 50 seconds all is well; then Produce takes ten times as long and Fetch fails, with an upgraded client."""
-    rows = []
-    for n in range(2 * HALF):
-        late = n >= HALF
-        rows.append(exchange(n, "writer", latency_ms=20.0 if late else 2.0, version="9"))
-        failed, version = (6 if late and n % 2 else 0), ("13" if late else "12")
-        rows.append(
-            exchange(1000 + n, "reader", operation="Fetch", error=failed, version=version, ts=START + n * SECOND)
-        )
-        rows.append(exchange(2000 + n, "old", operation="Metadata", version="1", ts=START + n * SECOND))
-    unknown = {"error": 3, "error_name": "UNKNOWN", "version": "1", "ts": START + SECOND}
-    rows.append(exchange(5000, "old", operation="Metadata", **unknown))
-    finding = {
-        "finding_id": "f", "code": "KAF103", "name": "offset-regression", "severity": "critical", "confidence": "high",
-        "provisional": False, "subject": "s", "sentence": "s", "next_step": "n", "ts_first": START + 60 * SECOND,
-        "ts_last": START + 70 * SECOND, "evidence": "[]", "numbers": "{}",
+def run(seed: int, change: Change | None = None, seconds: int = 60, client: str = "reader") -> list[dict[str, Any]]:
+    """Exchanges of a minute of three operations, latencies and gaps as machines have them."""
+    chosen = random.Random(seed)
+    made = []
+    for operation, per_second, median_ms in (("Read", 20, 2.0), ("Write", 5, 8.0), ("Join", 0.2, 30.0)):
+        at_s = chosen.expovariate(per_second)
+        while at_s < seconds:
+            row = {
+                "exchange_id": f"{operation}-{len(made)}", "protocol": "kafka", "operation": operation,
+                "client_id": client, "client_address": "10.0.0.1", "version": "3", "ts": int(at_s * SECOND_NS),
+                "latency_ms": median_ms * chosen.lognormvariate(0, 0.7), "status": "ok", "error_code": 0,
+            }  # fmt: skip
+            if chosen.random() < 0.02:
+                row |= {"status": "error", "error_code": 27, "error_name": "REBALANCE_IN_PROGRESS"}
+            if change is not None:
+                change(row, chosen)
+            made.append(row)
+            at_s += chosen.expovariate(per_second)
+    return made
+
+
+def compared(
+    a: Sequence[Mapping[str, Any]],
+    b: Sequence[Mapping[str, Any]],
+    found: tuple[list[Finding], list[Finding]] = ([], []),
+    groups: tuple[list[dict[str, Any]], list[dict[str, Any]]] = ([], []),
+) -> Between:
+    return between(RowsAnalysis({"exchanges": a}), RowsAnalysis({"exchanges": b}), found, groups)
+
+
+def told(*given: Any, **named: Any) -> list[Difference]:
+    return differences(compared(*given, **named))
+
+
+def finding(code: str, severity: str) -> Finding:
+    return Finding(code, code, "name", severity, "high", False, "", "", "", None, None, (), {}, "s")
+
+
+def group(name: str, **changed: Any) -> dict[str, Any]:
+    row = dict.fromkeys(("state", "members", "lag", "worst"))
+    counts = {"commits": 400, "refused": 0, "foreign_commits": 0, "committers": 2}
+    return {"cluster_id": "c", "group_id": name, **row, **counts, **changed}
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_two_runs_of_one_system_have_no_differences(seed: int) -> None:
+    assert told(run(seed), run(seed + 100)) == []
+
+
+def test_a_longer_run_of_the_same_has_none() -> None:
+    assert told(run(1, seconds=30), run(2, seconds=240)) == []
+
+
+def test_a_slow_operation_comes_first_with_its_latencies() -> None:
+    def slow(row: dict[str, Any], chosen: random.Random) -> None:
+        row["latency_ms"] *= 6 if row["operation"] == "Write" else 1
+
+    found = told(run(1), run(2, slow))
+    assert [(one.kind, one.what) for one in found] == [("latency", "Write: median latency")]
+    assert 3 < found[0].factor < 6
+    row = compared(run(1), run(2, slow)).operations[0]
+    assert row["operation"] == "Write"
+    assert row["p50_ms_b"] > 4 * row["p50_ms_a"]
+
+
+def test_a_slow_tail_is_told_where_the_median_stands() -> None:
+    def stalls(row: dict[str, Any], chosen: random.Random) -> None:
+        if row["operation"] == "Read" and chosen.random() < 0.03:
+            row["latency_ms"] = 900.0
+
+    assert [one.what for one in told(run(1), run(2, stalls))] == ["Read: p99 latency"]
+
+
+def test_few_slow_ones_are_not_sure() -> None:
+    """12 exchanges of Join: their p99 is the longest, which says little of it."""
+
+    def slow(row: dict[str, Any], chosen: random.Random) -> None:
+        if row["operation"] == "Join" and chosen.random() < 0.1:
+            row["latency_ms"] = 500.0
+
+    assert told(run(1), run(2, slow)) == []
+
+
+def test_errors_are_compared_as_shares() -> None:
+    def refused(row: dict[str, Any], chosen: random.Random) -> None:
+        if row["operation"] == "Write" and chosen.random() < 0.3:
+            row.update(status="error", error_code=22, error_name="ILLEGAL_GENERATION")
+
+    (one,) = told(run(1), run(2, refused))
+    assert (one.kind, one.what, one.a[:5]) == ("error", "Write answered ILLEGAL_GENERATION", "0 of ")
+    assert told(run(1, refused), run(2, refused, seconds=200)) == []
+
+
+def test_an_operation_of_one_side_and_a_load_that_grew() -> None:
+    def no_reads(row: dict[str, Any], chosen: random.Random) -> None:
+        row["operation"] = "Fetch" if row["operation"] == "Read" else row["operation"]
+
+    found = told(run(1), run(2, no_reads))
+    assert {(one.what, one.a == "none", one.b == "none") for one in found} == {
+        ("Read per second", False, True), ("Fetch per second", True, False),
     }  # fmt: skip
-    return {"exchanges": rows, "findings": [finding]}
 
 
-def sides() -> tuple[RowsAnalysis, RowsAnalysis]:
-    told, middle = tables(), START + HALF * SECOND
-    return RowsAnalysis(told, ReadOptions(to_ns=middle)), RowsAnalysis(told, ReadOptions(from_ns=middle))
+def test_rates_are_of_the_selected_time() -> None:
+    """The same rows twice, of which one side selects a third."""
+    rows = run(3)
+    third = RowsAnalysis({"exchanges": rows}, ReadOptions(from_ns=0, to_ns=20 * SECOND_NS))
+    made = between(third, RowsAnalysis({"exchanges": rows}), ([], []), ([], []))
+    assert differences(made) == []
+    read = next(row for row in made.operations if row["operation"] == "Read")
+    assert read["per_second_a"] == pytest.approx(read["per_second_b"], rel=0.2)
 
 
-def test_slow_and_failing_operations_come_before_those_that_stayed() -> None:
-    found = operations_between(*sides())
-    assert [row["operation"] for row in found] == ["Fetch", "Produce", "Metadata"]
-    produce = found[1]
-    assert (produce["p50_ms_a"], produce["p50_ms_b"], produce["changed"]) == (2.0, 20.0, 10.0)
-    assert (found[0]["errors_a"], found[0]["errors_b"]) == (0, 25)
+def test_a_finding_of_one_side_comes_before_what_is_measured() -> None:
+    def slow(row: dict[str, Any], chosen: random.Random) -> None:
+        row["latency_ms"] *= 40
+
+    found = ([finding("KAF309", "info")], [finding("KAF104", "critical"), finding("KAF201", "warning")])
+    kinds = [(one.kind, one.what.split()[0]) for one in told(run(1), run(2, slow), found=found)]
+    assert kinds[:2] == [("finding", "KAF104"), ("finding", "KAF201")]
+    assert {kind for kind, _ in kinds[2:]} == {"latency"}
+    alike = ([finding("KAF104", "critical")] * 4, [finding("KAF104", "critical")] * 6)
+    assert told(run(1), run(2), found=alike) == []
 
 
-def test_errors_of_one_side_come_first() -> None:
-    assert [(row["error"], row["exchanges_a"], row["exchanges_b"]) for row in errors_between(*sides())] == [
-        ("NOT_LEADER", 0, 25), ("UNKNOWN", 1, 0)]  # fmt: skip
+def test_clients_go_by_their_names_without_what_is_made_anew() -> None:
+    ids = ("reader-0f8fad5b-d9cb-469f-a165-70867728950e", "reader-7c9e6679-7425-40de-944b-e07fc1f90ae7")
+    assert told(run(1, client=ids[0]), run(2, client=ids[1])) == []
+    went, came = told(run(1, client="old"), run(2, client="new"))
+    assert {went.what, came.what} == {"Client old", "Client new"}
+    assert (went.a, went.b) in (("1 client", "none of them"), ("none of them", "1 client"))
 
 
-def test_only_clients_that_differ_are_listed() -> None:
-    assert [(row["client_id"], row["before"], row["after"]) for row in clients_between(*sides())] == [
-        ("reader", "Fetch 12", "Fetch 13")]  # fmt: skip
+def test_another_version_is_told_with_its_operation() -> None:
+    def newer(row: dict[str, Any], chosen: random.Random) -> None:
+        row["version"] = "4" if row["operation"] == "Write" else row["version"]
+
+    (one,) = told(run(1), run(2, newer))
+    assert (one.kind, one.what, one.a, one.b) == ("version", "Versions of reader", "Write 3", "Write 4")
 
 
-def test_findings_count_where_they_lie() -> None:
-    assert [(row["code"], row["findings_a"], row["findings_b"]) for row in findings_between(*sides())] == [
-        ("KAF103", 0, 1)]  # fmt: skip
+def test_groups() -> None:
+    same = run(1)
+    healthy = [group("payments", commits=390, state="Stable", members=3), group("orders")]
+    other = [group("payments", state="Empty", members=0), group("orders")]
+    assert told(same, same, groups=(healthy, other)) == []
+    wrong = [group("payments", foreign_commits=60), group("refunds")]
+    found = told(same, same, groups=(healthy, wrong))
+    assert [one.what for one in found] == [
+        "Group payments: commits not by the owner", "Group orders", "Group refunds",
+    ]  # fmt: skip
+    assert (found[0].a, found[0].b) == ("0 of 390", "60 of 400")
 
 
-def test_nothing_differs_from_itself() -> None:
-    whole = RowsAnalysis(tables())
-    assert {row["changed"] for row in operations_between(whole, whole)} == {1.0}
-    assert clients_between(whole, whole) == []
-
-
-def test_a_client_that_came_is_listed() -> None:
-    early = RowsAnalysis({"exchanges": [exchange(1, "old")]})
-    late = RowsAnalysis({"exchanges": [exchange(1, "old"), exchange(2, "new")]})
-    assert [(row["client_id"], row["before"], row["after"]) for row in clients_between(early, late)] == [
-        ("new", "not there", "there")]  # fmt: skip
+def test_a_side_without_exchanges() -> None:
+    assert told([], []) == []
+    found = told([], run(1))
+    assert {one.kind for one in found} == {"client", "rate"}
+    assert {one.a for one in found} == {"none", "none of them"}
