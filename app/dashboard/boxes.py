@@ -48,13 +48,23 @@ def segments(label: str, name: str, options: Mapping[str, str]) -> str:
     )  # fmt: skip
 
 
-def several(label: str, name: str, options: Sequence[str], shown: Callable[[str], str] = str) -> list[str]:
-    """Any of these options; none chosen stands for all."""
+def several(
+    label: str,
+    name: str,
+    options: Sequence[str],
+    shown: Callable[[str], str] = str,
+    *,
+    none: str = "all",
+    most: int | None = None,
+) -> list[str]:
+    """Any of these options, at most `most`. none: constant text, what it stands for that nothing is chosen."""
     key = state.widget_key(name)
     if key not in st.session_state:
         st.session_state[key] = [one for one in state.value(name).split(",") if one in options]
-    st.session_state[key] = [one for one in st.session_state[key] if one in options]
-    chosen: list[str] = st.multiselect(label, options, key=key, format_func=shown, placeholder="all")
+    st.session_state[key] = [one for one in st.session_state[key] if one in options][:most]
+    chosen: list[str] = st.multiselect(
+        label, options, key=key, format_func=shown, placeholder=none, max_selections=most
+    )
     state.store(name, ",".join(chosen))
     return chosen
 

@@ -52,15 +52,18 @@ _WORK = "command is not null and collection is not null"
 _ANY = "command is not null"
 
 
-def shapes_sql(sort: str = "sum", *, every: bool = False, limit: int | None = None) -> str:
-    """A SELECT over mongo_commands. sort: a key of SORTS. every: commands without a collection too."""
-    query = _SHAPES.format(condition=_ANY if every else _WORK, sort=SORTS[sort])
+def shapes_sql(sort: str = "sum", *, every: bool = False, limit: int | None = None, condition: str = "true") -> str:
+    """A SELECT over mongo_commands. sort: a key of SORTS. every: commands without a collection too.
+
+    condition: SQL boolean over mongo_commands.
+    """
+    query = _SHAPES.format(condition=f"{_ANY if every else _WORK} and {condition}", sort=SORTS[sort])
     return query if limit is None else f"{query} limit {int(limit)}"
 
 
-def shapes(source: Source, limit: int) -> list[dict[str, Any]]:
-    """Shapes of the selected rows, those that took most time in sum first."""
-    return rows(source, shapes_sql(limit=limit))
+def shapes(source: Source, limit: int, condition: str = "true") -> list[dict[str, Any]]:
+    """Shapes of the selected rows, those that took most time in sum first. condition: as for `shapes_sql`."""
+    return rows(source, shapes_sql(limit=limit, condition=condition))
 
 
 def shape_count(source: Source) -> int:

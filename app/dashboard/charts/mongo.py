@@ -7,15 +7,17 @@ from typing import Any
 
 import altair as alt
 
+from app.dashboard.charts.axes import Y_EXTENT_PX, Domain, latency_axis, log_ticks, time_x
 from app.dashboard.charts.bars import Rows, time_bars
-from app.dashboard.charts.theme import PALETTE, QUIET, AnyChart, frame
+from app.dashboard.charts.theme import HEIGHT, PALETTE, QUIET, AnyChart, clock, colours, frame
+from reports.formats.printable import visible
 
 _TEXT = 90
 
 
 def shape_times(rows: Rows) -> AnyChart:
     """Bars of the time that each shape took in sum, the longest first."""
-    data = frame([{**row, "name": _name(row), "ms": row["sum_ms"] or 0} for row in rows])
+    data = frame([{**row, "name": shape_name(row), "ms": row["sum_ms"] or 0} for row in rows])
     digits = ",.0f" if max((row["sum_ms"] or 0 for row in rows), default=0) >= 10 else ",.2f"
     chart: AnyChart = (
         alt.Chart(data, height=max(24 * len(rows), 48))
@@ -31,6 +33,62 @@ def shape_times(rows: Rows) -> AnyChart:
     return chart
 
 
+SHAPE_MEASURES = {"mean_ms": "mean latency", "p95_ms": "p95 latency", "sum_ms": "time in sum", "commands": "commands"}
+_LEAST_MS = 0.001
+
+
+def shape_lines(
+    rows: Rows, names: Mapping[str, str], width_ns: int, measure: str, domain: Domain | None = None
+) -> AnyChart:
+    """Several shapes over time, a line for each; no line where a bin of `width_ns` has no command of it.
+
+    names: shape id -> name, in the order of colours. measure: of SHAPE_MEASURES.
+    """
+    data = frame(shape_points(rows, names, width_ns, measure), ("t", "shape", "value", "shown", "commands"))
+    scale = colours(list(names.values()))
+    y = alt.Y("shown:Q", title=SHAPE_MEASURES[measure], axis=alt.Axis(minExtent=Y_EXTENT_PX, tickMinStep=1))
+    if measure != "commands":
+        ends = data["shown"].dropna()
+        y = alt.Y("shown:Q", title=SHAPE_MEASURES[measure], scale=alt.Scale(type="log"),
+                  axis=latency_axis(log_ticks(ends.min(), ends.max())))  # fmt: skip
+    chart: AnyChart = (
+        alt.Chart(data, height=HEIGHT + 16 * len(names))
+        .mark_line(point=alt.OverlayMarkDef(size=24), interpolate="step-after")
+        .encode(
+            time_x(domain=domain), y,
+            alt.Color("shape:N", scale=scale,
+                      legend=alt.Legend(title=None, orient="bottom", columns=1, labelLimit=900, symbolType="stroke")),
+            alt.StrokeDash("shape:N", scale=alt.Scale(domain=scale.domain, range=_DASHES[: len(names)]), legend=None),
+            tooltip=[clock(), "shape:N", alt.Tooltip("value:Q", format=",.3~f", title=SHAPE_MEASURES[measure]),
+                     alt.Tooltip("commands:Q", format=",")],
+        )
+    )  # fmt: skip
+    return chart
+
+
+# Lines differ without their colour as well.
+_DASHES = [[1, 0], [6, 2], [2, 2], [8, 2, 2, 2], [1, 3], [10, 4]]
+SHAPES_TOGETHER = len(_DASHES)
+
+
+def shape_points(rows: Rows, names: Mapping[str, str], width_ns: int, measure: str) -> list[dict[str, Any]]:
+    """A point for each bin of a shape, one without a value behind each bin that is followed by an empty one."""
+    width_ms = width_ns / 1e6
+    held = {(row["shape_id"], row["t"]) for row in rows if row[measure] is not None}
+    points: list[dict[str, Any]] = []
+    for row in rows:
+        if row[measure] is None:
+            continue
+        shown = row[measure] if measure == "commands" else max(row[measure], _LEAST_MS)
+        point = {"t": row["t"], "shape": names[row["shape_id"]], "value": row[measure], "shown": shown,
+                 "commands": row["commands"]}  # fmt: skip
+        points.append(point)
+        end = row["t"] + width_ms
+        if (row["shape_id"], end) not in held:
+            points += [{**point, "t": end}, {**point, "t": end, "value": None, "shown": None, "commands": None}]
+    return points
+
+
 def commands(rows: Rows, width_ns: int, domain: tuple[float, float] | None = None) -> AnyChart:
     """Commands a second by name."""
     names = sorted({row["kind"] for row in rows} - {"other"})
@@ -39,7 +97,8 @@ def commands(rows: Rows, width_ns: int, domain: tuple[float, float] | None = Non
                      per_second=True, domain=domain)  # fmt: skip
 
 
-def _name(row: Mapping[str, Any]) -> str:
+def shape_name(row: Mapping[str, Any]) -> str:
     """Short and unlike the others': the shape's id tells two apart whose patterns begin alike."""
     text = f"{row['namespace']} {row['operation']} {row['pattern'] or ''}".strip()
+    text = visible(text)
     return text if len(text) <= _TEXT else f"{text[: _TEXT - 8]}.. {str(row['shape_id'])[:5]}"

@@ -1,4 +1,4 @@
-"""MongoDB: query shapes by time in sum, commands and errors, cursors and transactions, drivers."""
+"""The pages of MongoDB; here commands and errors, cursors and transactions, drivers."""
 
 from __future__ import annotations
 
@@ -7,40 +7,22 @@ from typing import Any
 
 import streamlit as st
 
-from app.dashboard import state
-from app.dashboard.charts.mongo import commands, shape_times
+from app.dashboard.charts.mongo import commands
 from app.dashboard.charts.theme import show_chart
 from app.dashboard.charts.traffic import latency_heat
 from app.dashboard.page_entry import protocol_page
 from app.dashboard.state import View
 from app.dashboard.tables import paged_table
-from app.dashboard.text import empty, facts, heading, line
+from app.dashboard.text import empty, heading, line
+from app.dashboard.views import mongo_shapes
 from app.dashboard.views.exchange_filters import exchange_filters
-from app.dashboard.views.message import show_exchange
+from app.dashboard.views.mongo_commands import command_table
 from dissectors.mongo.dissector import MONGO
-from reports.formats.values import ms_text
-from reports.questions.columns import PAGE, Column, shown_as
-from reports.questions.mongo_rows import CURSORS, TRANSACTIONS, command_latency, commands_of, commands_over_time
-from reports.questions.source import rows
+from reports.questions.columns import Column
+from reports.questions.mongo_rows import CURSORS, TRANSACTIONS, command_latency, commands_over_time
 from reports.questions.timelines import domain_ms, width_of
 from reports.sections.mongo import DRIVERS, ERRORS
-from reports.sections.shapes import COLUMNS, shapes, shapes_sql
 
-_BARS = 12
-_COMMANDS = (
-    Column("ts", "Time", "time"),
-    Column("command", "Command"),
-    Column("database", "Database"),
-    Column("collection", "Collection"),
-    Column("client_address", "Client"),
-    Column("app_name", "Application"),
-    Column("latency_ms", "Latency ms", "ms"),
-    Column("status", "Status", "text", "small"),
-    Column("error_name", "Result"),
-    Column("documents_returned", "Returned", "count"),
-    Column("response_bytes", "Response", "bytes"),
-    Column("request_packet", "Packet", "plain"),
-)
 _CURSORS = (
     Column("ts", "Opened", "time"),
     Column("ended", "Ended by"),
@@ -69,35 +51,6 @@ _TRANSACTIONS = (
 )
 
 
-def show_shapes(view: View) -> None:
-    """Shapes by the time that they took in sum, and the commands of the chosen one."""
-    heading("MongoDB query shapes")
-    source = view.source
-    top = shapes(source, _BARS)
-    if top:
-        show_chart(shape_times(top), describe="Query shapes by the time that they took in sum")
-    chosen = paged_table(source, "shapes", shapes_sql(), shown_as(PAGE, COLUMNS), order="-sum_ms", noun="shape",
-                         search=("namespace", "operation", "pattern"), select=True, keep=("shape_id",),
-                         marked=state.value("shape"))  # fmt: skip
-    if chosen is not None and chosen["shape_id"] != state.value("shape"):
-        state.put("message", None)
-    shape_id = state.kept("shape", chosen["shape_id"] if chosen else None)
-    known = rows(source, f"select * from ({shapes_sql(every=True)}) where shape_id is not null") if shape_id else []
-    shape = next((row for row in known if row["shape_id"] == shape_id), None)
-    if shape is None:
-        line("Choose a shape to see its latency and commands.", "quiet")
-        return
-    st.subheader("The chosen shape", anchor=False)
-    st.code(f"{shape['namespace']} {shape['operation']} {shape['pattern'] or ''}", language=None, wrap_lines=True)
-    facts({"count": f"{shape['count']:,}", "mean": f"{ms_text(shape['mean_ms'])} ms",
-           "p95": f"{ms_text(shape['p95_ms'])} ms", "longest": f"{ms_text(shape['max_ms'])} ms",
-           "errors": f"{shape['errors']:,}", "no answer": f"{shape['unanswered']:,}"})  # fmt: skip
-    heat = command_latency(source, width_of(source), shape_id)
-    if heat:
-        show_chart(latency_heat(heat, domain_ms(source), "commands"), describe="Latency of the chosen shape over time")
-    _command_table(view, commands_of(shape_id))
-
-
 def show_commands(view: View) -> None:
     """Rates, latency and errors of commands."""
     heading("MongoDB commands")
@@ -117,7 +70,7 @@ def show_commands(view: View) -> None:
         told = error["error_name"] or str(error["error_code"])
         view.go("exchanges", **exchange_filters(protocol_of=MONGO.name, operation=error["command"], error=told))
     st.subheader("Commands", anchor=False)
-    _command_table(view, "select * from mongo_commands")
+    command_table(view, "select * from mongo_commands")
 
 
 def show_cursors(view: View) -> None:
@@ -150,17 +103,8 @@ def show_drivers(view: View) -> None:
                 search=("driver", "app_name", "platform"))  # fmt: skip
 
 
-def _command_table(view: View, query: str) -> None:
-    chosen = paged_table(view.source, "commands", query, _COMMANDS, order="ts", noun="command", select=True,
-                         search=("command", "collection", "client_address", "app_name"),
-                         keep=("exchange_id",), marked=state.value("message"))  # fmt: skip
-    wanted = state.kept("message", chosen["exchange_id"] if chosen else None)
-    if wanted:
-        show_exchange(view.source.opened, wanted, "command")
-
-
 PAGES = (
-    protocol_page(MONGO, "shapes", "Query shapes", ":material/data_object:", show_shapes),
+    protocol_page(MONGO, "shapes", "Query shapes", ":material/data_object:", mongo_shapes.show),
     protocol_page(MONGO, "commands", "Commands", ":material/bar_chart:", show_commands),
     protocol_page(MONGO, "cursors", "Cursors, transactions", ":material/receipt_long:", show_cursors),
     protocol_page(MONGO, "drivers", "Drivers", ":material/memory:", show_drivers),

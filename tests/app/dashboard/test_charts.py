@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from app.dashboard.charts.axes import latency_axis, log_ticks, time_ticks, time_x
 from app.dashboard.charts.bars import time_bars
+from app.dashboard.charts.mongo import shape_lines, shape_points
 from app.dashboard.charts.theme import frame
 from app.dashboard.charts.traffic import PERCENTILES, latency_lines, percentile_points
 
@@ -101,3 +102,21 @@ def test_a_mark_says_its_day() -> None:
     told = frame([{"t": MIDNIGHT_MS + 1.5, "t_end": MIDNIGHT_MS + 2_000.0}])
     assert told.loc[0, "t_utc"] == "21 Nov 00:00:00.001"
     assert told.loc[0, "t_end_utc"] == "21 Nov 00:00:02.000"
+
+
+def test_shapes_have_no_line_where_they_had_no_command() -> None:
+    rows = [
+        {"t": float(at), "shape_id": shape, "commands": 1, "mean_ms": mean, "p95_ms": mean, "sum_ms": mean}
+        for at, shape, mean in ((0, "a", 2.0), (1_000, "a", None), (1_000, "b", 0.0), (2_000, "b", 4.0))
+    ]
+    drawn: dict[str, list[tuple[float, float | None]]] = {"find": [], "count": []}
+    for point in shape_points(rows, {"a": "find", "b": "count"}, SECOND_NS, "mean_ms"):
+        drawn[point["shape"]].append((point["t"], point["shown"]))
+    assert drawn == {
+        "find": [(0, 2.0), (1_000, 2.0), (1_000, None)],
+        "count": [(1_000, 0.001), (2_000, 4.0), (3_000, 4.0), (3_000, None)],
+    }
+    told = shape_lines(rows, {"a": "find", "b": "count"}, SECOND_NS, "mean_ms").to_dict()
+    assert told["encoding"]["color"]["scale"]["domain"] == ["find", "count"]
+    dashes = told["encoding"]["strokeDash"]["scale"]["range"]
+    assert dashes[0] != dashes[1]

@@ -8,9 +8,17 @@ import pytest
 
 import analyser
 from reports.questions.exchange_rows import Wanted, exchange_query, flow_row, message_count, messages_before, operations
-from reports.questions.mongo_rows import command_latency, commands_of, commands_over_time
+from reports.questions.mongo_rows import (
+    addresses_and_apps,
+    command_latency,
+    commands_from,
+    commands_of,
+    commands_over_time,
+    shapes_over_time,
+)
 from reports.questions.mqtt_rows import BARS, ENDS, connection_lanes, lane_count
 from reports.questions.mqtt_topics import publishes, publishes_over_time, topic_tree, topics
+from reports.sections.shapes import shapes_sql
 from tests.app.program import ROOT
 from tests.support.analysis_from_rows import RowsAnalysis
 
@@ -165,3 +173,29 @@ def test_commands_of_one_shape(mongo: analyser.Analysis) -> None:
     shape = mongo.sql("SELECT shape_id, count(*) AS n FROM mongo_commands WHERE shape_id IS NOT NULL GROUP BY 1 "
                       "ORDER BY n DESC LIMIT 1").to_pylist()[0]  # fmt: skip
     assert number(mongo, f"SELECT count(*) FROM ({commands_of(shape['shape_id'])})") == shape["n"]
+
+
+def test_shapes_of_a_client_and_an_application_are_theirs(mongo: analyser.Analysis) -> None:
+    addresses, apps = addresses_and_apps(mongo)
+    assert set(apps) == set(mongo.sql("SELECT DISTINCT app_name FROM mongo_commands").column(0).to_pylist()) - {None}
+    counted = 0
+    for address in addresses:
+        condition = commands_from(address)
+        told = mongo.sql(f"SELECT sum(count) AS n FROM ({shapes_sql(every=True, condition=condition)})")
+        counted += told.column(0)[0].as_py() or 0
+        for shape in mongo.sql(shapes_sql(condition=condition)).to_pylist():
+            assert shape["clients"] == address
+            commands = commands_of(shape["shape_id"], condition)
+            assert number(mongo, f"SELECT count(*) FROM ({commands})") == shape["count"]
+    assert counted == number(mongo, "SELECT count(*) FROM mongo_commands WHERE command IS NOT NULL")
+    assert number(mongo, f"SELECT count(*) FROM mongo_commands WHERE {commands_from(chr(39), 'no such')}") == 0
+
+
+def test_several_shapes_over_time_lose_no_command(mongo: analyser.Analysis) -> None:
+    listed = {row["shape_id"]: row for row in mongo.sql(shapes_sql(limit=4)).to_pylist()}
+    found = shapes_over_time(mongo, SECOND_NS, list(listed))
+    for shape_id, shape in listed.items():
+        own = [row for row in found if row["shape_id"] == shape_id]
+        assert sum(row["commands"] for row in own) == shape["count"]
+        assert sum(row["sum_ms"] or 0 for row in own) == pytest.approx(shape["sum_ms"])
+    assert shapes_over_time(mongo, SECOND_NS, []) == []

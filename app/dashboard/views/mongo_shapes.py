@@ -1,0 +1,99 @@
+"""MongoDB query shapes: by time in sum, several over time together, and one with its commands."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import streamlit as st
+
+from app.dashboard import boxes, state
+from app.dashboard.charts.mongo import SHAPE_MEASURES, SHAPES_TOGETHER, shape_lines, shape_name, shape_times
+from app.dashboard.charts.theme import show_chart
+from app.dashboard.charts.traffic import latency_heat
+from app.dashboard.opened import Selected
+from app.dashboard.state import View
+from app.dashboard.tables import paged_table
+from app.dashboard.text import empty, facts, heading, line
+from app.dashboard.views.mongo_commands import command_table
+from reports.formats.values import ms_text
+from reports.questions.columns import PAGE, shown_as
+from reports.questions.mongo_rows import (
+    addresses_and_apps,
+    command_latency,
+    commands_from,
+    commands_of,
+    shapes_over_time,
+)
+from reports.questions.source import rows
+from reports.questions.timelines import domain_ms, width_of
+from reports.sections.shapes import COLUMNS, shapes, shapes_sql
+
+_BARS = 12
+# Shapes among which those are chosen that are drawn together, and how many are at first.
+_OFFERED, _AT_FIRST = 100, 4
+_LINE_BINS = 80
+
+
+def show(view: View) -> None:
+    """Shapes by the time that they took in sum, some of them over time, and the commands of the chosen one."""
+    heading("MongoDB query shapes")
+    source = view.source
+    condition = _from_whom(source)
+    offered = shapes(source, _OFFERED, condition)
+    if not offered:
+        empty("No command on a collection in the selected time, from that client and application.")
+        return
+    show_chart(shape_times(offered[:_BARS]), describe="Query shapes by the time that they took in sum")
+    _together(source, offered, condition)
+    st.subheader("All shapes", anchor=False)
+    chosen = paged_table(source, "shapes", shapes_sql(condition=condition), shown_as(PAGE, COLUMNS), order="-sum_ms",
+                         noun="shape", search=("namespace", "operation", "pattern"), select=True, keep=("shape_id",),
+                         marked=state.value("shape"))  # fmt: skip
+    if chosen is not None and chosen["shape_id"] != state.value("shape"):
+        state.put("message", None)
+    shape_id = state.kept("shape", chosen["shape_id"] if chosen else None)
+    every = f"select * from ({shapes_sql(every=True, condition=condition)}) where shape_id is not null"
+    shape = next((row for row in rows(source, every) if row["shape_id"] == shape_id), None) if shape_id else None
+    if shape is None:
+        line("Choose a shape to see its latency and commands.", "quiet")
+    else:
+        _one(view, shape, condition)
+
+
+def _from_whom(source: Selected) -> str:
+    """An SQL condition for the client and the application that are chosen."""
+    addresses, apps = addresses_and_apps(source)
+    with st.container(horizontal=True, gap="small"):
+        address = boxes.choice("Client address", "address", addresses, none="any", width=210)
+        app_name = boxes.choice("Application", "app", apps, none="any", width=300) if apps else ""
+    return commands_from(address, app_name)
+
+
+def _together(source: Selected, offered: Sequence[Mapping[str, Any]], condition: str) -> None:
+    """Several shapes in one chart."""
+    named = {row["shape_id"]: shape_name(row) for row in offered if row["shape_id"]}
+    st.subheader("Shapes over time", anchor=False)
+    wanted = boxes.several("Shapes together", "together", list(named), named.__getitem__,
+                           none="those with the most time in sum", most=SHAPES_TOGETHER)  # fmt: skip
+    measure = boxes.segments("Measure", "measure", SHAPE_MEASURES)
+    drawn = {one: named[one] for one in wanted or list(named)[:_AT_FIRST]}
+    width = width_of(source, _LINE_BINS)
+    found = shapes_over_time(source, width, list(drawn), condition)
+    if any(row[measure] is not None for row in found):
+        show_chart(shape_lines(found, drawn, width, measure, domain_ms(source)), describe="Query shapes over time")
+    else:
+        empty("None of them has an answer in the selected time.")
+
+
+def _one(view: View, shape: Mapping[str, Any], condition: str) -> None:
+    source, shape_id = view.source, shape["shape_id"]
+    st.subheader("The chosen shape", anchor=False)
+    st.code(f"{shape['namespace']} {shape['operation']} {shape['pattern'] or ''}", language=None, wrap_lines=True)
+    facts({"count": f"{shape['count']:,}", "mean": f"{ms_text(shape['mean_ms'])} ms",
+           "p95": f"{ms_text(shape['p95_ms'])} ms", "longest": f"{ms_text(shape['max_ms'])} ms",
+           "errors": f"{shape['errors']:,}", "no answer": f"{shape['unanswered']:,}"})  # fmt: skip
+    heat = command_latency(source, width_of(source), shape_id, condition)
+    if heat:
+        show_chart(latency_heat(heat, domain_ms(source), "commands"), describe="Latency of the chosen shape over time")
+    command_table(view, commands_of(shape_id, condition))
