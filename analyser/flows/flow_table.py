@@ -5,8 +5,8 @@ to a callback before the batch's buffer is used again; and every flow once more 
 
 Packets that simply continue both streams of a flow are taken with array arithmetic and one join per direction; its
 start and end, disorder, loss, closed windows and cut packets through the careful path, one by one, until what follows
-continues the streams again. A closed flow stays for a while, packed, since late packets belong to it. Nothing depends on
-how packets were batched, unless a limit on the whole of all flows is reached.
+continues the streams again. A closed flow stays for a while, packed, since late packets belong to it. Nothing depends
+on how packets were batched, unless a limit on the whole of all flows is reached.
 """
 
 from __future__ import annotations
