@@ -4,9 +4,19 @@ from __future__ import annotations
 
 import shlex
 
+import streamlit as st
+
 from analyser.archive.dataset.place import is_dataset
 from app.dashboard.offers import without_folder
 from app.dashboard.opened import Opened
+from app.dashboard.text import line
+
+
+def show_command(command: str, about: str = "The same on the command line:") -> None:
+    """A button that shows what to type for the same; it can be copied there."""
+    with st.popover("Command", icon=":material/terminal:", type="tertiary"):
+        line(about, "quiet")
+        st.code(command, language=None, wrap_lines=True)
 
 
 def command_line(opened: Opened, command: str, *words: str) -> str:

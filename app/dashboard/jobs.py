@@ -13,6 +13,7 @@ import shutil
 import subprocess
 import sys
 import threading
+import time
 import weakref
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -32,10 +33,11 @@ _KEPT = "tables-"
 
 
 class Standing(NamedTuple):
-    """How far a job is: share is 0 to 1, None while the size is not known."""
+    """How far a job is: share is 0 to 1, None while the size is not known. read_bytes: while it reads, else None."""
 
     sentence: str
     share: float | None
+    read_bytes: int | None = None
 
 
 class Job:
@@ -45,6 +47,7 @@ class Job:
         self.folder: Path | None = None
         self.error: str | None = None
         self.cancelled = False
+        self._began = time.monotonic()
         self.standing = Standing("Starting", None)
         self._temporary = TemporaryFolder()
         environment = {**os.environ, "TMPDIR": self._temporary.name, "PYTHONPATH": import_path()}
@@ -60,6 +63,11 @@ class Job:
         self._reader = threading.Thread(target=self._follow, daemon=True)
         self._reader.start()
         weakref.finalize(self, _stop, self._process)
+
+    @property
+    def passed_s(self) -> float:
+        """Since it began."""
+        return time.monotonic() - self._began
 
     @property
     def running(self) -> bool:
@@ -96,10 +104,11 @@ class Job:
         elif "error" in told:
             self.error = told["error"]
         elif "stage" in told:
-            self.standing = Standing(f"Making tables: {told['stage']}", 0.6 + 0.4 * told["done"] / told["total"])
+            named = f"Making tables: {told['stage']}, {told['done'] + 1} of {told['total']}"
+            self.standing = Standing(named, 0.6 + 0.4 * told["done"] / told["total"])
         else:
             share = 0.6 * told["done"] / told["total"] if told["total"] else None
-            self.standing = Standing(f"Reading {told['file']}: {told['packets']:,} packets", share)
+            self.standing = Standing(f"Reading {told['file']}: {told['packets']:,} packets", share, told["done"])
 
 
 class Jobs:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -11,7 +10,7 @@ import streamlit as st
 from analyser.archive.dataset.place import one_dataset
 from analyser.capture import CaptureError
 from app.dashboard import held, state
-from app.dashboard.jobs import Job, kept_tables, key_of
+from app.dashboard.jobs import Job, Standing, kept_tables, key_of
 from app.dashboard.live import live_folder, live_runs, show_start, show_waiting
 from app.dashboard.offered import given
 from app.dashboard.offers import UPLOAD_LIMIT_MB, Offer, recent, samples, without_folder
@@ -21,7 +20,6 @@ from dissectors.registry import PROTOCOLS
 from reports.formats.words import size
 
 _POLL_S = 0.5
-_BEGAN = "ww_began"
 _TELLING_S = 2.0
 
 
@@ -143,10 +141,9 @@ def _progress(offer: Offer, job: Job, key: str, leave: Callable[[], None]) -> No
     job.wait(0.05)
     if not job.running:
         st.rerun()
-    began = st.session_state.setdefault(_BEGAN, {}).setdefault(key, time.monotonic())
     again = ", again: what was kept of it is damaged or gone" if st.session_state.get("ww_gone") else ""
     card(f"Analysing {offer.title}{again}", job.standing.sentence, "info",
-         foot=progress_words(offer.size_bytes, job.standing.share, time.monotonic() - began))  # fmt: skip
+         foot=progress_words(offer.size_bytes, job.standing, job.passed_s))  # fmt: skip
     st.progress(min(job.standing.share or 0.0, 1.0))
     if st.button("Cancel", key="ww_cancel"):
         job.cancel()
@@ -155,12 +152,14 @@ def _progress(offer: Offer, job: Job, key: str, leave: Callable[[], None]) -> No
         st.rerun()
 
 
-def progress_words(size_bytes: int, share: float | None, passed_s: float) -> str:
-    """`2.3 MB, 40 % after 12 s, about 18 s left`; what is left only once it can be told."""
+def progress_words(size_bytes: int, standing: Standing, passed_s: float) -> str:
+    """`2.3 MB, 40% after 12 s, 120.0 kB/s, about 18 s left`; rate and what is left only once they can be told."""
+    share = standing.share
     if not share or passed_s < _TELLING_S:
         return size(size_bytes)
+    rate = f"{size(round(standing.read_bytes / passed_s))}/s, " if standing.read_bytes else ""
     left_s = passed_s * (1 - min(share, 1.0)) / share
-    return f"{size(size_bytes)}, {share:.0%} after {passed_s:.0f} s, about {left_s:.0f} s left"
+    return f"{size(size_bytes)}, {share:.0%} after {passed_s:.0f} s, {rate}about {left_s:.0f} s left"
 
 
 def show_failed(offer: Offer, reason: str, leave: Callable[[], None] | None = None) -> None:

@@ -13,7 +13,7 @@ PAGES = (
     PageEntry("compare", "Capture", "Compare", ":material/compare_arrows:", compare.show),
     *(page for protocol in (kafka, mqtt, mongo) for page in protocol.PAGES),
     PageEntry("exchanges", "Traffic", "Exchanges", ":material/list:", exchanges.show),
-    PageEntry("clients", "Traffic", "Clients", ":material/devices:", clients.show),
+    PageEntry("clients", "Traffic", "Clients", ":material/devices:", clients.show, one="who"),
     PageEntry("connections", "Traffic", "Connections", ":material/swap_vert:", connections.show),
 )
 

@@ -21,6 +21,7 @@ from app.dashboard.page_entry import PageEntry
 from app.dashboard.pages import PAGES, pages_for
 from app.dashboard.sidebar import show_links, show_sidebar
 from app.dashboard.text import STYLE, card, empty, heading
+from reports.formats.printable import visible
 from reports.questions.quality import quality
 
 _ICON = Path(__file__).with_name("icon.svg")  # a named icon would be fetched from the internet
@@ -118,7 +119,7 @@ def _run_page(entry: PageEntry, opened: Opened, span_ns: tuple[int, int] | None,
         empty(f"This capture has no {entry.section} traffic.")
         return
     options = state.options_of(span_ns)
-    st.set_page_config(page_title=f"{entry.title} · {PurePath(opened.paths[0]).name if opened.paths else 'live'}")
+    st.set_page_config(page_title=_window_title(entry, opened))
     view = state.View(Selected(opened, options))
     state.set_dated(span_ns and (options.from_ns or span_ns[0], options.to_ns or span_ns[1]))
     try:
@@ -131,6 +132,14 @@ def _run_page(entry: PageEntry, opened: Opened, span_ns: tuple[int, int] | None,
         if st.get_option("client.showErrorDetails") == "full":
             raise
         card("A fault of wirewitness", f"Please report it: {type(error).__name__}: {error}", "critical")
+
+
+def _window_title(entry: PageEntry, opened: Opened) -> str:
+    """`Groups: payments-ledger · incident.pcapng`, so that windows can be told apart."""
+    shown = state.value(entry.one) if entry.one else ""
+    title = f"{entry.section} {entry.title.lower()}" if entry.needs else entry.title
+    name = PurePath(opened.paths[0]).name if opened.paths else "live"
+    return visible(f"{title}{f': {shown}' if shown else ''} · {name}")
 
 
 def _only(show: Callable[[], None]) -> None:

@@ -16,10 +16,10 @@ import streamlit as st
 from analyser.registry.queries import literal, quoted
 from analyser.words import count
 from app.dashboard import boxes, state
-from app.dashboard.command_line import command_line
+from app.dashboard.command_line import command_line, show_command
 from app.dashboard.grid import draw_grid
 from app.dashboard.opened import Selected
-from app.dashboard.text import empty, html, line, show
+from app.dashboard.text import empty, html, show
 from reports.formats.rows import csv_pieces
 from reports.questions.columns import Column
 from reports.questions.source import narrowed
@@ -199,12 +199,12 @@ def _download(source: Selected, key: str, chosen: _Choice, columns: Sequence[Col
         "CSV", partial(csv_of, source, text, chosen.order, names), file_name=f"{key}.csv", mime="text/csv",
         key=f"{key}.csv", on_click="ignore", icon=":material/download:", type="tertiary",
     )  # fmt: skip
-    if total > CSV_ROWS:
-        query = " ".join(f"{narrowed(text, source.options)} ORDER BY {chosen.order}".split())
-        with st.popover("All rows", type="tertiary"):
-            line(f"The download has the first {CSV_ROWS:,} rows. The command line writes them all to a file:", "quiet")
-            command = command_line(source.opened, "query", query, "--format", "csv")
-            st.code(f"{command} > {key}.csv", language=None, wrap_lines=True)
+    query = " ".join(f"{narrowed(text, source.options)} ORDER BY {chosen.order}".split())
+    if total <= CSV_ROWS:
+        show_command(command_line(source.opened, "query", query))
+        return
+    about = f"The download has the first {CSV_ROWS:,} rows. The command line writes them all to a file:"
+    show_command(f"{command_line(source.opened, 'query', query, '--format', 'csv')} > {key}.csv", about)
 
 
 def _place(rows: pa.Table, names: Sequence[str], marked: str) -> int | None:

@@ -292,13 +292,18 @@ def _evidence(cause: Cause) -> Iterable[Block]:
     every = cause.packets()
     for file, packets in every.items():
         shown = packets if len(packets) <= _PACKETS_SHOWN else cause.first_packets().get(file, packets)
-        shown = _spread(shown, _PACKETS_SHOWN)
-        some = f"{len(shown)} of " if len(shown) < len(packets) else ""
-        yield Paragraph(f"{some}{count(len(packets), 'packet')} of {file or 'the capture'}", "evidence")
+        shown = spread(shown, _PACKETS_SHOWN)
+        yield Paragraph(packets_named(len(shown), len(packets), file), "evidence")
         yield Copy("wireshark", display_filter(shown))
 
 
-def _spread(packets: list[int], limit: int) -> list[int]:
+def packets_named(shown: int, every: int, file: str) -> str:
+    """`24 of 39 packets of FILE`: how many of them a filter names."""
+    some = f"{shown:,} of " if shown < every else ""
+    return f"{some}{count(every, 'packet')} of {file or 'the capture'}"
+
+
+def spread(packets: list[int], limit: int) -> list[int]:
     """The first and the last ones, when there are more than `limit`."""
     half = limit // 2
     return packets if len(packets) <= limit else [*packets[:half], *packets[-half:]]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import re
+import shlex
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -357,3 +358,47 @@ def test_an_upload_is_for_its_browser_alone(somebody: Person, browser: Browser, 
         upload(stranger, write_capture(tmp_path / "the-same.pcap", exchanges=40, client_id="mine"))
         assert stranger.page.url.removeprefix(address) == shared
         assert "Who talks to whom" in stranger.reads()
+
+
+def test_copy_a_field_its_hex_the_filter_and_the_command(somebody: Person, tmp_path: Path) -> None:
+    page = somebody.page
+    page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    somebody.go(f"/exchanges{STALE[1:]}&packet=7401")
+    somebody.press_at(somebody.tables().first, 300, 30 + 15)
+    page.get_by_text("OffsetCommit v7 request").wait_for()
+    somebody.click(page.get_by_role("option").filter(has_text="client_id").first)
+    somebody.clicks = 0
+
+    def copied(label: str) -> str:
+        somebody.click(page.get_by_role("button", name=label).first)
+        somebody.page.get_by_role("button", name="Copied").first.wait_for()
+        page.wait_for_timeout(1700)  # until the button says again what it does
+        return str(page.evaluate("navigator.clipboard.readText()"))
+
+    client = copied("Copy value")
+    assert somebody.clicks == 1
+    assert client.startswith("ledger-")
+    assert bytes.fromhex(copied("Copy its hex")) == len(client).to_bytes(2, "big") + client.encode()
+    assert copied("Copy Wireshark filter") == "frame.number in {7401}"
+    words = shlex.split(copied("Copy command"))
+    told = run(*words[1:], cwd=tmp_path)
+    assert told.returncode == 0, told.stderr
+    assert (
+        f"client_id  {client}".split()
+        == next(line for line in told.stdout.decode().splitlines() if "client_id" in line).split()[-2:]
+    )
+
+
+def test_windows_can_be_told_apart(somebody: Person) -> None:
+    somebody.go("/kafka-groups?capture=kafka_stale_commit&group=orders-billing")
+    assert somebody.page.title().startswith("Kafka groups: orders-billing")
+    assert somebody.page.title().endswith(" · kafka_stale_commit.pcapng")
+
+
+def test_the_same_rows_by_a_command(somebody: Person, tmp_path: Path) -> None:
+    somebody.go(f"/exchanges{STALE[1:]}&status=error")
+    somebody.click("Command")
+    command = somebody.page.get_by_test_id("stPopoverBody").get_by_test_id("stCode").inner_text()
+    told = run(*shlex.split(command)[1:], "--format", "csv", cwd=tmp_path)
+    assert told.returncode == 0, told.stderr
+    assert f"{len(told.stdout.splitlines()) - 1} exchanges" in somebody.reads()

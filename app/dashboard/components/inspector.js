@@ -77,6 +77,58 @@ function smallestField(fields, at) {
   return found;
 }
 
+// What is copied, from a page without TLS too, where browsers have no clipboard for scripts.
+async function copyText(text) {
+  if (navigator.clipboard && window.isSecureContext) return navigator.clipboard.writeText(text);
+  const box = element("textarea");
+  box.value = text;
+  box.style.position = "fixed";
+  box.style.opacity = "0";
+  document.body.append(box);
+  box.select();
+  const done = document.execCommand("copy");
+  box.remove();
+  if (!done) throw new Error("the browser does not copy");
+}
+
+const SAID_MS = 1500;
+
+// text: what the button copies, "" while there is nothing to copy.
+function copyButton(label, text) {
+  const button = element("button", "copy", label);
+  button.type = "button";
+  button.addEventListener("click", async () => {
+    let said = "Copied";
+    try {
+      await copyText(text());
+    } catch {
+      said = "The browser did not copy";
+    }
+    button.textContent = said;
+    setTimeout(() => { button.textContent = label; }, SAID_MS);
+  });
+  return button;
+}
+
+function copyBar(message, marked) {
+  const bar = element("div", "copies");
+  bar.setAttribute("aria-live", "polite");
+  const value = copyButton("Copy value", () => message.fields[marked()][2] || message.fields[marked()][1]);
+  const hex = copyButton("Copy its hex", () => {
+    const [, , , start, end] = message.fields[marked()];
+    return message.hex.slice(start, end).join(" ");
+  });
+  bar.append(value, hex, ...message.copies.map(([label, text]) => copyButton(label, () => text)));
+  const update = () => {
+    const place = marked();
+    value.disabled = place < 0;
+    const [start, end] = place < 0 ? [0, 0] : message.fields[place].slice(3, 5);
+    hex.disabled = Math.min(end, message.hex.length) <= start;
+  };
+  update();
+  return { bar, update };
+}
+
 function panel(message) {
   const box = element("section", "message");
   box.setAttribute("aria-label", message.title);
@@ -86,7 +138,11 @@ function panel(message) {
   box.append(facts);
   const columns = element("div", "columns");
   let marked = [];
+  let chosen = -1;
+  const copies = copyBar(message, () => chosen);
   const mark = (place, scroll) => {
+    chosen = place;
+    copies.update();
     marked.forEach((one) => one.classList.remove("marked"));
     const [, , , start, end] = message.fields[place];
     const line = list.children[place];
@@ -105,7 +161,7 @@ function panel(message) {
     if (place >= 0) mark(place, "field");
   });
   columns.append(list, dump);
-  box.append(columns);
+  box.append(copies.bar, columns);
   for (const note of message.notes) box.append(element("p", "note", note));
   return box;
 }

@@ -5,26 +5,32 @@ A field chosen in the tree marks its bytes, a byte chosen in the hex marks its f
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import islice
 from pathlib import PurePath
 from typing import Any
 
 from app.dashboard.components.mounting import component
+from dissectors.core.model import split_packet
 from reports.formats.message_view import MessageView, field_lines, hex_pairs, packets_text
 from reports.formats.printable import visible
 from reports.formats.values import time_text
+from reports.formats.words import display_filter
 
 MAX_FIELDS = 2_000
 MAX_BYTES = 4_096
 
 
-def show_messages(views: Sequence[MessageView], key: str) -> None:
-    """One panel for each message, a request and its response beside each other where there is room."""
-    component("inspector")(data={"messages": [message_data(view) for view in views]}, key=key)
+def show_messages(views: Sequence[MessageView], key: str, command: Callable[[str], str]) -> None:
+    """One panel for each message, a request and its response beside each other where there is room.
+
+    command: what shows the message of that id on the command line.
+    """
+    told = [message_data(view, command(view.row.message_id().text())) for view in views]
+    component("inspector")(data={"messages": told}, key=key)
 
 
-def message_data(view: MessageView) -> dict[str, Any]:
+def message_data(view: MessageView, command: str) -> dict[str, Any]:
     """What the component is told of one message: at most MAX_FIELDS fields and MAX_BYTES bytes."""
     row, flow = view.row, view.row.flow
     lines = list(islice(field_lines(view), MAX_FIELDS + 1))
@@ -57,8 +63,15 @@ def message_data(view: MessageView) -> dict[str, Any]:
         "hex": pairs,
         "letters": [_letter(pair, byte) for pair, byte in zip(pairs, view.content.data, strict=False)],
         "total": len(view.content.data),
+        "copies": [["Copy Wireshark filter", _filter(view)], ["Copy command", command]],
         "notes": notes,
     }
+
+
+def _filter(view: MessageView) -> str:
+    """The packets of the message; of the first file, where it lies in two."""
+    packets = [split_packet(piece.packet) for piece in view.content.pieces]
+    return display_filter(sorted({number for file, number in packets if file == packets[0][0]}))
 
 
 _KEPT_BACK = {

@@ -10,12 +10,11 @@ from typing import Any
 import streamlit as st
 
 from analyser.detectors import DETECTORS
-from analyser.words import count
 from app.dashboard import state
 from app.dashboard.charts.commits import POINT, partition_commits
 from app.dashboard.charts.theme import PALETTE, AnyChart, chosen_in_chart, show_chart
 from app.dashboard.charts.traffic import exchange_rate, latency_heat, trouble
-from app.dashboard.command_line import command_line
+from app.dashboard.command_line import command_line, show_command
 from app.dashboard.evidence import MOST_BYTES, evidence_packets
 from app.dashboard.opened import Selected
 from app.dashboard.packets import gone_captures
@@ -31,7 +30,7 @@ from reports.questions.columns import Column
 from reports.questions.commits import Committer, commits, committers, log_ends
 from reports.questions.evidence_rows import evidence_exchanges, evidence_messages, finding_flows, of_flows
 from reports.questions.timelines import domain_ms, exchanges_over_time, latency_over_time, width_of
-from reports.sections.findings import cause_where
+from reports.sections.findings import cause_where, packets_named, spread
 
 COMMITS_LEGEND = (
     "A point is a commit in the colour of its sender. A red ring marks one that went back or whose sender did not own "
@@ -78,7 +77,7 @@ def show_finding(view: View, cause: Cause, finding: Finding) -> None:
     known = _group_committers(whole, finding)
     _who(finding, known)
     _chart(whole, finding, known)
-    _filters(finding)
+    _filters(cause, finding)
     numbers = {name.replace("_", " "): _number(name, value) for name, value in finding.measures().items()}
     if numbers:
         st.subheader("Numbers", anchor=False)
@@ -112,6 +111,7 @@ def _downloads(view: View, finding: Finding) -> None:
                 language=None, wrap_lines=True)  # fmt: skip
         return
     make = partial(evidence_packets, opened, finding.finding_id, finding.evidence)
+    own = command_line(opened, "extract", "--finding", finding.finding_id, "-o", f"{finding.code}.pcapng")
     with st.container(horizontal=True, vertical_alignment="center"):
         st.download_button(
             "Download evidence", partial(make, redact=False), file_name=f"{finding.code}-{finding.finding_id}.pcapng",
@@ -123,13 +123,17 @@ def _downloads(view: View, finding: Finding) -> None:
             file_name=f"{finding.code}-{finding.finding_id}-redacted.pcapng", icon=":material/visibility_off:",
             mime="application/vnd.tcpdump.pcap", help="Data of applications stays in the packets.",
         )  # fmt: skip
+        show_command(own)
 
 
-def _filters(finding: Finding) -> None:
-    """The packets as filters for Wireshark, to copy."""
+def _filters(cause: Cause, finding: Finding) -> None:
+    """The packets of the finding, of all of its cause, as filters for Wireshark to copy."""
+    every = cause.packets()
     for file, packets in Cause((finding,)).packets().items():
-        line(f"Wireshark display filter for {count(len(packets), 'packet')} of {PurePath(file).name}:", "quiet")
-        st.code(display_filter(packets[:_FILTER_PACKETS]), language=None, wrap_lines=True)
+        shown = spread(packets, _FILTER_PACKETS)
+        named = packets_named(len(shown), len(every[file]), PurePath(file).name)
+        line(f"{named}, as a display filter for Wireshark:", "quiet")
+        st.code(display_filter(shown), language=None, wrap_lines=True)
 
 
 def _group_committers(source: Selected, finding: Finding) -> list[Committer]:

@@ -16,8 +16,8 @@ def _show_apis(view: View) -> None:
 
 
 PAGES = (
-    protocol_page(KAFKA, "groups", "Groups", ":material/groups:", kafka_groups.show),
-    protocol_page(KAFKA, "topics", "Topics", ":material/topic:", kafka_topics.show),
+    protocol_page(KAFKA, "groups", "Groups", ":material/groups:", kafka_groups.show, "group"),
+    protocol_page(KAFKA, "topics", "Topics", ":material/topic:", kafka_topics.show, "topic"),
     protocol_page(KAFKA, "apis", "APIs", ":material/speed:", _show_apis),
     protocol_page(KAFKA, "clients", "Clients", ":material/devices:", kafka_clients.show),
     protocol_page(KAFKA, "brokers", "Brokers", ":material/dns:", kafka_brokers.show),

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from app.dashboard import boxes, state
+from app.dashboard.command_line import command_line
 from app.dashboard.components.inspector import show_messages
 from app.dashboard.offers import without_folder
 from app.dashboard.opened import Opened
@@ -32,4 +35,4 @@ def show_exchange(opened: Opened, message_id: str, key: str) -> None:
     except NoPackets as error:
         card("The bytes are not at hand", without_folder(str(error)), "warning")
         return
-    show_messages(views, f"{key}-inspector")
+    show_messages(views, f"{key}-inspector", partial(command_line, opened, "show"))

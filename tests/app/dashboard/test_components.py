@@ -82,7 +82,7 @@ def test_fields_cover_the_bytes_and_credentials_stay_hidden(sasl: tuple[analyser
     )
     for message_id in logins.column(0).to_pylist():
         view = view_message(index, index.message(parse_message_id(message_id)), payload=False)
-        told = inspector.message_data(view)
+        told = inspector.message_data(view, "wirewitness show a.pcap ID")
         assert len(told["hex"]) == len(told["letters"]) == told["total"]
         covered = {at for _, _, _, start, end, _ in told["fields"] for at in range(start, end)}
         assert covered == set(range(told["total"]))
@@ -100,7 +100,7 @@ def test_long_messages_are_cut_and_say_so(
     view = view_message(index, index.message(parse_message_id(longest["message_id"])), payload=False)
     monkeypatch.setattr(inspector, "MAX_FIELDS", 5)
     monkeypatch.setattr(inspector, "MAX_BYTES", 16)
-    told = inspector.message_data(view)
+    told = inspector.message_data(view, "wirewitness show a.pcap ID")
     assert (len(told["fields"]), len(told["hex"])) == (5, 16)
     assert told["total"] == len(view.content.data) > 16
     assert "Only the first 5 fields are shown." in told["notes"]

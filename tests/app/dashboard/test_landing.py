@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from analyser.options import ReadOptions
+from app.dashboard.jobs import Standing
 from app.dashboard.landing import progress_words
 from app.dashboard.opened import Opened, Selected
 from app.dashboard.views.overview import html_report
@@ -12,17 +13,20 @@ from tests.app.dashboard.opening import kept, sample
 
 
 @pytest.mark.parametrize(
-    ("share", "passed_s", "words"),
+    ("share", "read_bytes", "passed_s", "words"),
     [
-        (None, 60, "2.0 MB"),
-        (0.0, 60, "2.0 MB"),
-        (0.4, 1, "2.0 MB"),
-        (0.4, 12, "2.0 MB, 40% after 12 s, about 18 s left"),
-        (1.0, 12, "2.0 MB, 100% after 12 s, about 0 s left"),
+        (None, 1_000_000, 60, "2.0 MB"),
+        (0.0, 0, 60, "2.0 MB"),
+        (0.4, 1_400_000, 1, "2.0 MB"),
+        (0.4, 1_440_000, 12, "2.0 MB, 40% after 12 s, 120.0 kB/s, about 18 s left"),
+        (0.8, None, 12, "2.0 MB, 80% after 12 s, about 3 s left"),
+        (1.0, None, 12, "2.0 MB, 100% after 12 s, about 0 s left"),
     ],
 )
-def test_the_time_that_is_left_is_told_once_it_is_known(share: float | None, passed_s: float, words: str) -> None:
-    assert progress_words(2_000_000, share, passed_s) == words
+def test_rate_and_time_left_are_told_once_they_are_known(
+    share: float | None, read_bytes: int | None, passed_s: float, words: str
+) -> None:
+    assert progress_words(2_000_000, Standing("", share, read_bytes), passed_s) == words
 
 
 def test_the_report_is_that_of_the_whole_capture(
