@@ -132,11 +132,10 @@ class RollingTable(RawTable):
         self.forgotten += rows
         self.cut_ns = last_ns if self.cut_ns is None else max(self.cut_ns, last_ns)
 
-    def _packed(self) -> pa.RecordBatch:
-        batch = super()._packed()
-        if self.watcher is not None and batch.num_rows:
+    def _add(self, batch: pa.RecordBatch) -> None:
+        super()._add(batch)
+        if self.watcher is not None:
             self.watcher(batch)
-        return batch
 
     def _chunks_held(self) -> int:
         return 3 * CHUNKS_HELD  # files follow each other in time

@@ -237,7 +237,7 @@ class Pipeline:
     def _consume(self, flow: Flow) -> None:
         if flow.decoder is None and any(half.queue for half in flow.halves):
             flow.decoder = self._decoder(flow)
-        self._sink.drain = partial(self._store.drain, flow.first_packet)
+        self._rows_of(flow)
         left = self._later.frames
         try:
             self._take_rows(flow)
@@ -249,6 +249,11 @@ class Pipeline:
             self._leaving[flow.first_packet] = flow
         if self._leaving and (self._later.is_full or not self.budget.is_ample):
             self._settle()
+
+    def _rows_of(self, flow: Flow) -> None:
+        """Rows that leave the sink from now on are of this flow."""
+        self._sink.drain = partial(self._store.drain, flow.first_packet)
+        self._sink.take = partial(self._store.claim, flow.first_packet)
 
     def _settle(self) -> None:
         """Decode what conversations left for later, those of one kind together."""
@@ -263,7 +268,7 @@ class Pipeline:
                 )
                 self._store.mark(NO_FLOW)
         for flow in leaving.values():
-            self._sink.drain = partial(self._store.drain, flow.first_packet)
+            self._rows_of(flow)
             try:
                 if flow.decoder is not None:
                     flow.decoder.settle(flow, self._sink)

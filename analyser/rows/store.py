@@ -21,9 +21,11 @@ import pyarrow.compute as pc
 
 from analyser.faults import caught, sentence
 from analyser.own_files import TemporaryFolder
+from analyser.rows.claims import Claims, has_long_names
 from analyser.rows.names import LongNames, Names, longest_at, with_cut_names
 from analyser.rows.timeorder import CHUNKS_HELD, FLOW, ROW, Chunk, in_time_order, sorted_chunk
 from analyser.words import count
+from dissectors.core.blocks import Block
 from dissectors.core.model import Row
 
 CHUNK_ROWS = 1 << 15
@@ -102,6 +104,11 @@ class RawTable:
         )
         self._flow_runs: list[tuple[int, int]] = []
         self._counted = 0
+        # Rows in columns that flows claim, those of the list came later; and rows that are no chunk yet.
+        self._block: Block | None = None
+        self._claims: Claims | None = None
+        self._unsorted: list[pa.RecordBatch] = []
+        self._numbered = 0
         self._batches: list[pa.RecordBatch] = []
         self._in_memory = 0
         self._bytes_in_memory = 0
@@ -116,6 +123,18 @@ class RawTable:
         self._names = names or Names()
         self.long_names: dict[str, LongNames] = {}
 
+    @property
+    def has_rows(self) -> bool:
+        """Has anything come?"""
+        return self.total_rows > 0 or self.waiting_rows > 0
+
+    @property
+    def waiting_rows(self) -> int:
+        """Rows that are no chunk yet."""
+        claimed = 0 if self._claims is None else self._claims.rows
+        unsorted: int = sum(batch.num_rows for batch in self._unsorted)
+        return len(self.rows) + claimed + unsorted
+
     def mark(self, flow: int) -> None:
         """Rows appended since the last mark belong to this flow."""
         new = len(self.rows) - self._counted
@@ -124,6 +143,30 @@ class RawTable:
             self._counted = len(self.rows)
             if self._counted >= CHUNK_ROWS:
                 self.pack()
+
+    def claim(self, flow: int, block: Block, first: int, until: int) -> None:
+        """These rows of a block are of this flow, whose rows so far came before them."""
+        self.mark(flow)
+        came_before = bool(self._flow_runs) and self._flow_runs[-1][0] == flow
+        if self._block is not block or came_before:
+            self._gather_up()
+            if self.waiting_rows >= CHUNK_ROWS:
+                self.pack()
+            self._block, self._claims = block, self._claimable(block)
+        if self._claims is not None:
+            self._claims.add(flow, first, until)
+        else:
+            self.rows += block.rows(first, until)
+            self.mark(flow)
+
+    def _claimable(self, block: Block) -> Claims | None:
+        """None where rows have to be looked at one by one."""
+        if self._gather is not None or has_long_names(block, self._names):
+            return None
+        try:
+            return Claims(block, [field.type for field in self.schema][:-2])
+        except (pa.ArrowException, ValueError, TypeError, OverflowError):  # the list finds the rows that do not fit
+            return None
 
     def adopt(self, others: HandedOver) -> None:
         """Take over rows of another process; their flows are none of this table's."""
@@ -172,6 +215,25 @@ class RawTable:
 
     def pack(self) -> None:
         """Turn the marked rows into Arrow; all rows must be marked."""
+        self._gather_up()
+        if not self._unsorted:
+            return
+        batch, chunk = sorted_chunk(_one_batch(self._unsorted))
+        self._unsorted.clear()
+        self.total_rows += batch.num_rows
+        self._total_bytes += batch.nbytes
+        self._batches.append(batch)
+        self._chunks.append(chunk)
+        self._in_memory += batch.num_rows
+        self._bytes_in_memory += batch.nbytes
+        if self._in_memory > MAX_ROWS_IN_MEMORY or self._bytes_in_memory > MAX_BYTES_IN_MEMORY:
+            self._spill()
+
+    def _gather_up(self) -> None:
+        """Turn what was claimed, then the marked rows in the list, into batches."""
+        claims, self._block, self._claims = self._claims, None, None
+        if claims is not None and claims.rows:
+            self._add(claims.batch(self.schema, self._numbered))
         if not self.rows:
             return
         try:
@@ -184,17 +246,13 @@ class RawTable:
         self.rows.clear()
         self._flow_runs.clear()
         self._counted = 0
-        if packed.num_rows == 0:
-            return
-        batch, chunk = sorted_chunk(packed)
-        self.total_rows += batch.num_rows
-        self._total_bytes += batch.nbytes
-        self._batches.append(batch)
-        self._chunks.append(chunk)
-        self._in_memory += batch.num_rows
-        self._bytes_in_memory += batch.nbytes
-        if self._in_memory > MAX_ROWS_IN_MEMORY or self._bytes_in_memory > MAX_BYTES_IN_MEMORY:
-            self._spill()
+        if packed.num_rows:
+            self._add(packed)
+
+    def _add(self, batch: pa.RecordBatch) -> None:
+        """More rows, behind all others."""
+        self._numbered += batch.num_rows
+        self._unsorted.append(batch)
 
     def _packed(self) -> pa.RecordBatch:
         """The rows in the list, in the order in which they came."""
@@ -206,7 +264,7 @@ class RawTable:
         else:
             arrays, owners = self._gather(self.rows)
             flows = flows[owners]
-        arrays += [pa.array(flows), pa.array(np.arange(self.total_rows, self.total_rows + len(flows)))]
+        arrays += [pa.array(flows), pa.array(np.arange(self._numbered, self._numbered + len(flows)))]
         return pa.RecordBatch.from_arrays(arrays, schema=self.schema)
 
     def _cut_names(self) -> None:
@@ -257,6 +315,10 @@ class RawTable:
         self._in_memory = self._bytes_in_memory = 0
 
 
+def _one_batch(batches: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
+    return batches[0] if len(batches) == 1 else pa.concat_batches(batches)
+
+
 def _readers(opened: ExitStack, rows: HandedOver) -> list[Callable[[], pa.RecordBatch]]:
     """What reads each batch of a file of rows, which `opened` closes."""
     if not rows.chunks:
@@ -295,7 +357,7 @@ class RawStore:
 
     def hand_over(self) -> dict[str, HandedOver]:
         """All rows in files, of the tables that have any; see `RawTable.hand_over`."""
-        return {name: table.hand_over() for name, table in self.tables.items() if table.total_rows or table.rows}
+        return {name: table.hand_over() for name, table in self.tables.items() if table.has_rows}
 
     def mark(self, flow: int) -> None:
         """Rows appended since the last mark belong to the flow with this first packet."""
@@ -306,7 +368,7 @@ class RawStore:
     def pack(self, least_rows: int = 0) -> None:
         """Turn all marked rows into Arrow, of tables that have so many of them."""
         for table in self.tables.values():
-            if len(table.rows) >= least_rows:
+            if table.waiting_rows >= least_rows:
                 table.pack()
 
     def long_names(self) -> list[tuple[str, LongNames]]:
@@ -321,6 +383,10 @@ class RawStore:
         """Rows of one table leave their list at once; what was appended since the last mark belongs to this flow."""
         self.tables[table].mark(flow)
         self.tables[table].pack()
+
+    def claim(self, flow: int, table: str, block: Block, first: int, until: int) -> None:
+        """See `RawTable.claim`."""
+        self.tables[table].claim(flow, block, first, until)
 
     def faults(self) -> list[str]:
         """Sentences about rows that could not be kept. Of rows in lists nothing is known before they are packed."""

@@ -280,7 +280,7 @@ class CaptureTables:
 
     def _has_rows(self, name: str) -> bool:
         raw = self._decoded.store.tables.get(name)
-        return raw is not None and (raw.total_rows > 0 or len(raw.rows) > 0)
+        return raw is not None and raw.has_rows
 
     def _finish_findings(self) -> None:
         from analyser.detectors import run_detectors

@@ -21,6 +21,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol, runtime_checkable
 
+from dissectors.core.blocks import Block
 from dissectors.core.fields import Fields
 from dissectors.core.inspect import Inspect, MayHide, anything, undecoded
 from dissectors.core.judged import Judged
@@ -40,16 +41,18 @@ class Sink:
     `rows(table)` is the list to append to, or None when nobody wants the table: then the rows need not be made at all.
     `drain(table)` takes away its rows so far; `grow` calls it, since one message may give more than memory should hold.
     `wanted`: names of the tables somebody asked for.
+    `take`: takes the rows of blocks (`core/blocks.py`); None where tuples are appended in their place.
     `later`: where conversations leave frames that are decoded with those of others; None where they must not.
     """
 
-    __slots__ = ("_held_bytes", "_rows", "drain", "later", "wanted")
+    __slots__ = ("_held_bytes", "_rows", "drain", "later", "take", "wanted")
 
     def __init__(self, wanted: Sequence[str]) -> None:
         self.wanted = frozenset(wanted)
         self._rows: dict[str, list[Row]] = {table: [] for table in wanted}
         self._held_bytes: dict[str, int] = {}
         self.drain: Callable[[str], None] = _keep
+        self.take: Callable[[str, Block, int, int], None] | None = None
         self.later: Later | None = None
 
     def rows(self, table: str) -> list[Row] | None:
@@ -71,6 +74,18 @@ class Sink:
     def relieve(self) -> None:
         """Rows of tables that have many of them leave; for whoever gives a connection's frames."""
         for table, rows in self._rows.items():
+            if len(rows) > MAX_HELD_ROWS:
+                self.drain(table)
+
+    def block(self, table: str, block: Block, first: int, until: int) -> None:
+        """Append these rows of a block, if anybody wants the table."""
+        rows = self._rows.get(table)
+        if rows is None:
+            return
+        if self.take is not None:
+            self.take(table, block, first, until)
+        else:
+            rows.extend(block.rows(first, until))
             if len(rows) > MAX_HELD_ROWS:
                 self.drain(table)
 

@@ -140,9 +140,9 @@ class Connection:
         """Facts that the conversation tells itself."""
         self._facts.update(facts)
 
-    def count(self, fact: str) -> None:
-        """One more of something."""
-        self._facts[fact] += 1
+    def count(self, fact: str, more: int = 1) -> None:
+        """So many more of something."""
+        self._facts[fact] += more
 
     def connect(self, found: Walked, offset: int, ts_ns: int, packet: int) -> None:
         """CONNECT was read; as much of it as is there."""

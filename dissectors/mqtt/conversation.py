@@ -8,6 +8,7 @@ too many wait.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
 
 from dissectors.core.budget import FRAME_BYTES
 from dissectors.core.judged import Judged
@@ -52,6 +53,15 @@ from dissectors.mqtt.subscriptions import codes
 from dissectors.mqtt.topics import topic_of
 from dissectors.mqtt.walk import Walked, walk
 
+if TYPE_CHECKING:
+    from dissectors.mqtt.columns.together import Left, Together
+
+# From so many frames on those of a connection are read together with others, if these are so many in all.
+MANY_FRAMES = 32
+LEAST_FRAMES = 256
+# So often the frames of a connection are not left for later after less than half of them could be read together.
+REST = 15
+
 _SHORT_ACKNOWLEDGEMENTS = frozenset({PUBACK << 4, PUBREC << 4, PUBREL << 4 | 2, PUBCOMP << 4})
 # Longest fixed header.
 _HEADER_BYTES = 5
@@ -65,10 +75,14 @@ class MqttConversation:
         "_flights",
         "_held",
         "_held_bytes",
+        "_left",
         "_limits",
+        "_out",
         "_publishing",
         "_remarks",
         "_requests",
+        "_rest",
+        "_together",
         "_waiting",
         "judged",
     )
@@ -85,39 +99,109 @@ class MqttConversation:
         self._held: list[Frame] = []
         self._held_bytes = 0
         self._waiting = True
+        # Frames that are left for later, what was made of them together with others, and where their rows go.
+        self._left: list[Frame] = []
+        self._together: Together | None = None
+        self._out: Sink | None = None
+        self._rest = 0
 
     def feed(self, frames: Sequence[Frame], out: Sink) -> None:
         """Decode frames in the order given; see `Conversation.feed`."""
-        rows = output(out)
-        at, after = 0, len(frames)
+        if out.later is None or self._publishing.shown_bytes is not None:
+            self._one_by_one(frames, 0, output(out))
+            return
+        if not self._left:
+            if self._rest > 0:
+                self._rest -= 1
+                self._one_by_one(frames, 0, output(out))
+                return
+            frames = frames[self._until_ordinary(frames, output(out)) :]
+        if not frames:
+            return
+        self._left += frames
+        self._out = out
+        out.later.leave(self, frames)
+        if out.later.is_full:  # one connection may bring that much before anybody settles
+            self.read_together((self,), out)
+            self.settle(out)
+
+    def settle(self, out: Sink) -> None:
+        """Decode the frames that were left; see `core/later.py`."""
+        frames, together = self._left, self._together
+        if not frames:
+            return
+        self._left, self._together, self._out = [], None, None
+        read = 0
+        if together is not None:
+            together.follow(self._left_by(frames), out)
+            read = together.frames
+        self._one_by_one(frames, read, output(out))
+
+    @staticmethod
+    def read_together(conversations: Sequence[MqttConversation], out: Sink) -> None:
+        """Prepare what these have left; `settle` of each gives its rows."""
+        many = [one for one in conversations if MANY_FRAMES <= len(one._left) >= one._flights.count]
+        if sum(len(one._left) for one in many) < LEAST_FRAMES:
+            return
+        from dissectors.mqtt.columns.together import together
+
+        left = [one._left_by(one._left) for one in many]
+        for one, found in zip(many, together(left, many[0]._limits, out), strict=True):
+            one._together = found
+            if found is None or 2 * found.frames < len(one._left):
+                one._rest = REST
+
+    def _left_by(self, frames: Sequence[Frame]) -> Left:
+        from dissectors.mqtt.columns.together import Left
+
+        return Left(frames, self._connection, self._flights, self._requests)
+
+    def _until_ordinary(self, frames: Sequence[Frame], out: Output) -> int:
+        """Decode frames until the quick path may be taken; where that is."""
+        at = 0
+        while at < len(frames) and not self._is_ordinary():
+            self._one(frames[at], out)
+            at += 1
+        return at
+
+    def _one_by_one(self, frames: Sequence[Frame], at: int, out: Output) -> None:
+        """Decode frames from the one at `at` on."""
+        after = len(frames)
         while at < after:
             if self._is_ordinary():
-                at = take_ordinary(frames, at, rows, self._connection, self._publishing, self._limits)
+                at = take_ordinary(frames, at, out, self._connection, self._publishing, self._limits)
                 if at == after:
                     return
-            if self._waiting:
-                self._hold(frames[at], rows)
-            else:
-                self._message(frames[at], rows)
+            self._one(frames[at], out)
             at += 1
+
+    def _one(self, frame: Frame, out: Output) -> None:
+        if self._waiting:
+            self._hold(frame, out)
+        else:
+            self._message(frame, out)
 
     def boundary(self, direction: int, data: bytes, position: int, hinted: bool) -> bool | None:
         """See `Conversation.boundary`."""
+        if self._out is not None:
+            self.settle(self._out)
         return plausible(data, position, direction, self._connection.level, hinted, self.judged)
 
     def lost(self, direction: int, out: Sink) -> None:
         """See `PairsByOrder.lost`: pings have nothing but their order, and what is missing from now on may be lost."""
+        self.settle(out)
         self._connection.lossy = True
         self._requests.lost(direction, output(out))
 
     @property
     def held_bytes(self) -> int:
-        """See `HoldsRequests`."""
+        """See `HoldsRequests`. What was left for later is not in it."""
         undecided = self._held_bytes + FRAME_BYTES * len(self._held)
         return undecided + self._flights.held_bytes + self._requests.held_bytes
 
     def let_go(self, out: Sink) -> None:
         """See `HoldsRequests`. The level is not waited for any more, either."""
+        self.settle(out)
         rows = output(out)
         if self._held:
             self._remarks.limit(self._held[-1], rows, "unknown_level")
@@ -127,6 +211,7 @@ class MqttConversation:
 
     def finish(self, out: Sink) -> None:
         """Give what is still open, and the row of the connection."""
+        self.settle(out)
         rows = output(out)
         self._release(rows)
         self._flights.finish(rows)

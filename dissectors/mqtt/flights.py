@@ -59,6 +59,11 @@ class Flights:
         flights = (flight for side in self.of for flight in side.values())
         return sum(FLIGHT_BYTES + 2 * flight.length for flight in flights) + self.early.held_bytes
 
+    @property
+    def count(self) -> int:
+        """Messages in flight."""
+        return len(self.of[0]) + len(self.of[1])
+
     def uses(self, direction: int, identifier: int) -> bool:
         """Is a message of this direction in flight with this packet identifier?"""
         return identifier in self.of[direction]

@@ -125,6 +125,8 @@ def take_ordinary(
             following = None if flight is None else STEPS.get((flight.waits_for, packet_type))
             if flight is None or following is None or not identifier:
                 return at
+            if packet_type == PUBCOMP and (flight.ts_received is None or flight.ts_released is None):
+                return at
             if messages is not None:
                 messages.append(
                     (direction, offset, length, first, last, ts_ns, role, name, version, identifier, client_id,

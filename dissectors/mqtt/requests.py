@@ -39,7 +39,7 @@ _ANSWER_OF = {SUBSCRIBE: SUBACK, UNSUBSCRIBE: UNSUBACK}
 
 
 class Requests:
-    """What waits for an answer on one connection."""
+    """What waits for an answer on one connection. pings: PINGREQ without PINGRESP, the oldest first."""
 
     __slots__ = (
         "_asked",
@@ -48,11 +48,11 @@ class Requests:
         "_early",
         "_flights",
         "_limits",
-        "_pings",
         "_remarks",
         "connect",
         "connected",
         "disconnected",
+        "pings",
     )
 
     def __init__(self, limits: Limits, connection: Connection, remarks: Remarks, flights: Flights) -> None:
@@ -61,7 +61,7 @@ class Requests:
         self._remarks = remarks
         self._flights = flights
         self._asked: dict[tuple[int, int], Asked] = {}
-        self._pings: list[Asked] = []
+        self.pings: list[Asked] = []
         self._early = Early(limits)
         self._auth: Asked | None = None
         self.connect: Asked | None = None
@@ -73,6 +73,11 @@ class Requests:
         """Does anything wait with which a message could collide, or is the connection closing?"""
         return bool(self._asked) or self.connect is not None or True in self.disconnected
 
+    @property
+    def has_early(self) -> bool:
+        """Was an answer read whose request may come later?"""
+        return bool(self._early)
+
     def waits(self, identifier: int) -> bool:
         """Does a SUBSCRIBE or UNSUBSCRIBE with this packet identifier wait for its answer?"""
         return (SUBACK, identifier) in self._asked or (UNSUBACK, identifier) in self._asked
@@ -81,7 +86,7 @@ class Requests:
     def held_bytes(self) -> int:
         """Memory of what waits, roughly."""
         asked = sum(REQUEST_BYTES + BODY_TIMES * asked.length for asked in self._asked.values())
-        return asked + REQUEST_BYTES * len(self._pings) + self._early.held_bytes
+        return asked + REQUEST_BYTES * len(self.pings) + self._early.held_bytes
 
     def let_go(self, out: Output) -> None:
         """Give the requests whose answers nobody waits for; CONNECT and pings, which are few, wait on."""
@@ -96,9 +101,9 @@ class Requests:
         waiting = [*self._asked.values()]
         self._asked.clear()
         self._remark_on_pings(out)
-        for asked in (*waiting, *self._pings, self.connect, self._auth):
+        for asked in (*waiting, *self.pings, self.connect, self._auth):
             unanswered(out, self._connection, CLIENT_TO_SERVER, asked)
-        self._pings.clear()
+        self.pings.clear()
         self.connect = self._auth = None
 
     def on_connect(self, frame: Frame, found: Walked, error: str | None, out: Output) -> None:
@@ -204,7 +209,7 @@ class Requests:
         """PINGREQ or PINGRESP. final: its request is not waited for any more."""
         connection = self._connection
         asks = found.type == PINGREQ
-        if not asks and not self._pings and frame.direction == SERVER_TO_CLIENT and not final:
+        if not asks and not self.pings and frame.direction == SERVER_TO_CLIENT and not final:
             self._hold(frame, found, 0, error, out)
             return
         role = "request" if asks else "response"
@@ -213,14 +218,14 @@ class Requests:
             return  # the wrong direction, which was remarked on
         if asks:
             connection.count("pings")
-            if len(self._pings) >= self._limits.max_unheard:
-                unanswered(out, connection, CLIENT_TO_SERVER, self._pings.pop(0))
+            if len(self.pings) >= self._limits.max_unheard:
+                unanswered(out, connection, CLIENT_TO_SERVER, self.pings.pop(0))
                 connection.count("pings_unanswered")
                 self._remarks.limit(frame, out, "unheard_requests")
-            self._pings.append(asked_by(frame, PINGREQ))
+            self.pings.append(asked_by(frame, PINGREQ))
             self._answer_early(PINGRESP, 0, frame.ts_ns, out)
-        elif self._pings:
-            answered(out, connection, CLIENT_TO_SERVER, self._pings.pop(0), answered_by(frame, PINGRESP), 0)
+        elif self.pings:
+            answered(out, connection, CLIENT_TO_SERVER, self.pings.pop(0), answered_by(frame, PINGRESP), 0)
         else:
             self._remarks.unpaired(frame, out, "pingresp_without_pingreq", "PINGRESP without PINGREQ")
             orphan(out, connection, frame, "PINGREQ", PINGRESP, 0)
@@ -273,9 +278,9 @@ class Requests:
     def lost(self, direction: int, out: Output) -> None:
         """Bytes of this direction are missing: whether a ping was answered in them, nobody knows."""
         if direction == SERVER_TO_CLIENT:
-            for asked in self._pings:
+            for asked in self.pings:
                 unanswered(out, self._connection, CLIENT_TO_SERVER, asked)
-            self._pings.clear()
+            self.pings.clear()
 
     def _replay(self, early: EarlyAnswer, out: Output, final: bool) -> None:
         if early.found is not None:
@@ -285,7 +290,7 @@ class Requests:
     def _remark_on_pings(self, out: Output) -> None:
         """Pings that got no answer although the connection went on."""
         last_ns = max((ts_ns for ts_ns in self._connection.last_ts_ns if ts_ns is not None), default=0)
-        for asked in self._pings:
+        for asked in self.pings:
             self._connection.count("pings_unanswered")
             if last_ns > asked.ts_ns:
                 waited_ms = (last_ns - asked.ts_ns) / _NS_PER_MS

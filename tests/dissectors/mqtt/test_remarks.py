@@ -12,7 +12,9 @@ from tests.support.mqtt_encode import (
     PING,
     PONG,
     PUBACK,
+    PUBCOMP,
     PUBREC,
+    PUBREL,
     ack,
     auth,
     connack,
@@ -366,3 +368,10 @@ def test_one_kind_of_remark_does_not_push_out_others() -> None:
     codes = wire.codes()
     assert codes.count("dup_on_qos_0") == 20
     assert codes[-2:] == ["second_connect", "expert_infos"]
+
+
+def test_a_pubcomp_after_a_missing_step_is_odd_in_the_ordinary_course_too() -> None:
+    """The quick path leaves it to the one that remarks."""
+    wire = Wire().client(connect()).server(connack()).client(publish("a", b"", 2, 5))
+    wire.client(ack(PUBREL, 5)).server(ack(PUBCOMP, 5))
+    assert wire.codes() == ["unexpected_ack"]

@@ -1,0 +1,171 @@
+"""Which acknowledgements belong to which PUBLISH, of many connections at once.
+
+In: the kinds and identifiers of packets, and the messages that are in flight already. Out: which packets are out of
+turn, and `Handshakes` of those that are not. A message of QoS 1 or 2 is told by its connection, who sent it, and its
+packet identifier; so packets sorted by these stand in the order of the steps of each message, and whether one is in
+turn is told by the one before it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import chain
+from typing import NamedTuple
+
+import numpy as np
+
+from dissectors.mqtt.columns.frames import Flags, Frames, Ints
+from dissectors.mqtt.columns.packets import PUBACK, PUBCOMP, PUBLISH_1, PUBLISH_2, PUBREC, PUBREL, Packets
+from dissectors.mqtt.handshake import Flight
+from dissectors.mqtt.publish_rows import NO_TAIL
+
+# Messages in flight of one connection, the client's and the server's, by packet identifier.
+Open = tuple[dict[int, Flight], dict[int, Flight]]
+# Before the first packet of an identifier: nothing is in flight, or a message of which only the conversation knows all.
+_NOTHING, _SPECIAL = PUBCOMP + 1, PUBCOMP + 2
+# [kind before, kind] -> is it in turn?
+_IN_TURN = np.zeros((_SPECIAL + 1, PUBCOMP + 1), bool)
+for _before in (_NOTHING, PUBACK, PUBCOMP):
+    _IN_TURN[_before, PUBLISH_1 : PUBLISH_2 + 1] = True
+for _before, _kind in ((PUBLISH_1, PUBACK), (PUBLISH_2, PUBREC), (PUBREC, PUBREL), (PUBREL, PUBCOMP)):
+    _IN_TURN[_before, _kind] = True
+# What a message waits for -> the step that it made last.
+_LAST_STEP = {"puback": PUBLISH_1, "pubrec": PUBLISH_2, "pubrel": PUBREC, "pubcomp": PUBREL}
+_IDENTIFIERS = 1 << 16
+
+
+class Events(NamedTuple):
+    """PUBLISH of QoS 1 and 2 and acknowledgements, by message, then in order. at: their places among all frames.
+
+    begins: is it the first one of its message here? before: at the first one of an identifier the message that was in
+    flight already, by the place of the event.
+    """
+
+    at: Ints
+    kind: Ints
+    begins: Flags
+    before: dict[int, Flight]
+
+
+class Handshakes(NamedTuple):
+    """Messages of QoS 1 and 2 with at least one packet here, by what packet it came; -1 where none did.
+
+    publish to pubcomp: places among all frames. known: the message where it was in flight before, None for new ones.
+    """
+
+    publish: Ints
+    puback: Ints
+    pubrec: Ints
+    pubrel: Ints
+    pubcomp: Ints
+    known: list[Flight | None]
+
+    @property
+    def last(self) -> Ints:
+        """The packet that made the message complete; -1 where it is still in flight."""
+        return np.maximum(self.puback, self.pubcomp)
+
+    @property
+    def latest(self) -> Ints:
+        """The last packet of each so far."""
+        latest: Ints = np.maximum.reduce((self.publish, self.puback, self.pubrec, self.pubrel, self.pubcomp))
+        return latest
+
+
+def events(frames: Frames, packets: Packets, open_flights: Sequence[Open], five: Flags) -> tuple[Events, Ints]:
+    """The steps of all messages, and the places of those that are out of turn."""
+    at = np.flatnonzero((packets.kind >= PUBLISH_1) & (packets.kind <= PUBCOMP))
+    kind = packets.kind[at]
+    publisher = publishers(frames.direction[at], kind)
+    side = frames.connection[at] * 2 + publisher
+    key = side * _IDENTIFIERS + packets.identifier[at]
+    order = np.argsort(key, kind="stable")
+    at, kind, key = at[order], kind[order], key[order]
+    first = np.ones(len(at), bool)
+    first[1:] = key[1:] != key[:-1]
+    previous = np.empty_like(kind)
+    previous[1:] = kind[:-1]
+    firsts = np.flatnonzero(first)
+    previous[firsts] = _NOTHING
+    before = _known(key[firsts], firsts, open_flights)
+    for place, flight in before.items():
+        plain = _is_plain(flight, bool(five[frames.connection[at[place]]]))
+        previous[place] = _LAST_STEP[flight.waits_for] if plain else _SPECIAL
+    begins = kind <= PUBLISH_2
+    begins[list(before)] = True
+    return Events(at, kind, begins, before), at[~_IN_TURN[previous, kind]]
+
+
+def _known(keys: Ints, places: Ints, open_flights: Sequence[Open]) -> dict[int, Flight]:
+    """Which of the identifiers with these keys, which rise, are in flight already: the message at the place of each."""
+    known: list[tuple[int, Flight]] = []
+    for side, flights in enumerate(chain.from_iterable(open_flights)):
+        known += [(side * _IDENTIFIERS + identifier, flight) for identifier, flight in flights.items()]
+    if not known or not len(keys):
+        return {}
+    wanted = np.array([key for key, _ in known], np.int64)
+    at = np.minimum(np.searchsorted(keys, wanted), len(keys) - 1)
+    return {int(places[at[number]]): known[number][1] for number in np.flatnonzero(keys[at] == wanted).tolist()}
+
+
+def publishers(direction: Ints, kind: Ints) -> Ints:
+    """Who published what each packet of these kinds belongs to."""
+    of_sender = (kind <= PUBLISH_2) | (kind == PUBREL)
+    return np.where(of_sender, direction, 1 - direction)
+
+
+def _is_plain(flight: Flight, five: bool) -> bool:
+    """Did it go so far as a message does that is read here?"""
+    if flight.first_offset is not None or flight.reason_string is not None or flight.tail != NO_TAIL:
+        return False
+    if flight.code is not None and not five:
+        return False
+    step = _LAST_STEP[flight.waits_for]
+    if (flight.ts_received is None) == (step in (PUBREC, PUBREL)) or (flight.ts_released is None) == (step == PUBREL):
+        return False
+    if flight.ts_acknowledged is not None or flight.ts_completed is not None:
+        return False
+    return flight.head is None or (flight.head[1] is None and not flight.head[4] and None not in flight.head[6:])
+
+
+def in_flight(frames: Frames, packets: Packets, open_flights: Sequence[Open]) -> Ints:
+    """At each PUBLISH of QoS 1 and 2 how many messages of its sender are in flight, it included. Others: any number."""
+    kind = packets.kind
+    begins = (kind == PUBLISH_1) | (kind == PUBLISH_2)
+    ends = (kind == PUBACK) | (kind == PUBCOMP)
+    found = np.zeros(len(frames), np.int64)
+    for sender in (0, 1):
+        mine = frames.direction == sender
+        change = (begins & mine).astype(np.int64) - (ends & ~mine)
+        total = np.cumsum(change)
+        known = np.array([len(flights[sender]) for flights in open_flights], np.int64)
+        moved = known - (total[frames.begins] - change[frames.begins])
+        found = np.where(mine, total + moved[frames.connection], found)
+    return found
+
+
+def handshakes(found: Events, taken: Flags) -> Handshakes:
+    """The messages of the packets that are taken; those of a connection are its first ones."""
+    keep = taken[found.at]
+    at, kind, begins = found.at[keep], found.kind[keep], found.begins[keep]
+    message = np.cumsum(begins) - 1
+    count = int(message[-1]) + 1 if len(message) else 0
+
+    def place(of_step: Flags) -> Ints:
+        found = np.full(count, -1)
+        found[message[of_step]] = at[of_step]
+        return found
+
+    known: list[Flight | None] = [None] * count
+    numbers = np.cumsum(keep) - 1
+    for first, flight in found.before.items():
+        if keep[first]:
+            known[int(message[numbers[first]])] = flight
+    return Handshakes(
+        place(kind <= PUBLISH_2),
+        place(kind == PUBACK),
+        place(kind == PUBREC),
+        place(kind == PUBREL),
+        place(kind == PUBCOMP),
+        known,
+    )
