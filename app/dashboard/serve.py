@@ -111,8 +111,8 @@ def _settings(host: str, port: int, *, debug: bool) -> dict[str, Any]:
         "client_toolbarMode": "minimal",
         "client_showErrorLinks": False,
         "theme_baseFontSize": 14,
-        "theme_light_primaryColor": "#2f7fc1",
-        "theme_dark_primaryColor": "#3583c4",
+        "theme_light_primaryColor": "#226aa8",
+        "theme_dark_primaryColor": "#4a97d6",
     }
 
 

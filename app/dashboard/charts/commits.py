@@ -21,7 +21,8 @@ _COLUMNS = ("t", "offset", "committer", "generation", "member", "packet", "kind"
 # The selection of a point, and what it tells: the message.
 POINT = "commit"
 _PATH = "datum.stored"
-_POINT = "datum.kind != 'stood before' && datum.kind != 'still stands'"
+_NO_POINT = ("stood before", "still stands")
+_POINT = " && ".join(f"datum.kind != '{kind}'" for kind in _NO_POINT)
 
 
 def commit_marks(rows: Rows, committers: Sequence[Committer], until_ms: float | None = None) -> list[dict[str, Any]]:
@@ -70,7 +71,7 @@ def partition_commits(
     data = frame(commit_marks(rows, committers, domain[1] if domain else None), _COLUMNS)
     names = _present(data["committer"], committers)
     base = alt.Chart(data)
-    layers: list[Any] = [_path(base, domain), _points(base, names, committers, domain, chosen=True)]
+    layers: list[Any] = [_path(base, domain), *_points(base, names, committers, domain, chosen=True)]
     if ends:
         until = [{**ends[-1], "t": domain[1]}] if domain and ends[-1]["t"] < domain[1] else []
         log = alt.Chart(frame([*ends, *until])).mark_line(
@@ -91,7 +92,7 @@ def small_commits(rows: Rows, committers: Sequence[Committer], place: str, domai
     """
     base = alt.Chart(frame(commit_marks(rows, committers, domain[1] if domain else None), _COLUMNS))
     points = _points(base, [one.name for one in committers], committers, domain, size=22, titled=False)
-    chart: AnyChart = alt.layer(_path(base, domain, titled=False), points).properties(
+    chart: AnyChart = alt.layer(_path(base, domain, titled=False), *points).properties(
         height=SMALL_PX[1], title=alt.TitleParams(place, fontSize=11, anchor="middle", offset=4)
     )
     return chart
@@ -146,7 +147,7 @@ def ownership_lanes(
     return chart
 
 
-_RINGED = "datum.kind == 'went back' || datum.kind == 'not its owner' || datum.kind == 'went back, not its owner'"
+_RINGED = frozenset({"went back", "not its owner", "went back, not its owner"})
 
 
 def _points(
@@ -158,8 +159,8 @@ def _points(
     *,
     titled: bool = True,
     chosen: bool = False,
-) -> AnyChart:
-    """Filled points; a ring around those of somebody who did not own the partition; crosses for refused ones.
+) -> list[AnyChart]:
+    """Layers: filled points; a ring around those of somebody who did not own the partition; crosses for refused ones.
 
     chosen: points can be pressed.
     """
@@ -176,19 +177,21 @@ def _points(
     place = (time_x(domain=domain, titled=titled), alt.Y("offset:Q"))
     ring = base.mark_point(size=size * 3.2, color=BAD, strokeWidth=1.3, filled=False, opacity=0.9).encode(
         *place, tooltip=tips
-    ).transform_filter(_RINGED)  # fmt: skip
+    ).transform_filter(alt.FieldOneOfPredicate("kind", sorted(_RINGED)))  # fmt: skip
     kept = base.mark_point(filled=True, size=size, opacity=0.95).encode(*place, colour, shape, tooltip=tips)
     if chosen:
         kept = kept.add_params(alt.selection_point(name=POINT, fields=["message"]))
     refused = base.mark_point(shape="cross", size=size * 1.6, filled=True, angle=45).encode(
         *place, colour, tooltip=tips
     )  # fmt: skip
-    chart: AnyChart = alt.layer(
-        ring,
-        kept.transform_filter(f"datum.kind != 'refused' && {_POINT}"),
-        refused.transform_filter("datum.kind == 'refused'"),
-    )
-    return chart
+    # A layer without marks is read out as a picture that has no name.
+    kinds = set(base.data["kind"])
+    layers: list[AnyChart] = [ring] if kinds & _RINGED else []
+    if chosen or kinds - {"refused", *_NO_POINT} or not kinds:
+        layers.append(kept.transform_filter(f"datum.kind != 'refused' && {_POINT}"))
+    if "refused" in kinds:
+        layers.append(refused.transform_filter("datum.kind == 'refused'"))
+    return layers
 
 
 def _present(column: Any, committers: Sequence[Committer]) -> list[str]:

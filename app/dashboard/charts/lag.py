@@ -36,8 +36,8 @@ def lag_lines(rows: Rows, places: Sequence[str], domain: Domain | None = None, u
     line = base.mark_line(interpolate="step-after").encode(x, y, colour, tooltip=tips)
     dots = base.mark_point(filled=True, size=45).encode(x, y, colour, tooltip=tips).transform_filter("datum.alone")
     band = base.mark_area(interpolate="step-after", opacity=0.28).encode(x, alt.Y("least:Q"), alt.Y2("most"), shade)
-    layers = [line, dots] if unit == "time" else [band, line, dots]
-    chart: AnyChart = alt.layer(*layers)
+    # A layer without marks is read out as a picture that has no name.
+    chart: AnyChart = alt.layer(*([] if unit == "time" else [band]), line, *([dots] if data["alone"].any() else []))
     return chart
 
 

@@ -40,7 +40,7 @@ def connection_lanes(rows: Rows, domain: Domain | None = None) -> AnyChart:
     ends = base.mark_tick(thickness=3, size=16, clip=True).encode(
         time_x("t_end", domain=domain), lane, colour, tooltip=tips
     ).transform_filter("datum.ending != 'open at the end'")  # fmt: skip
-    chart: AnyChart = alt.layer(bars, ends)
+    chart: AnyChart = alt.layer(bars, ends) if present != ["open at the end"] else bars
     return chart
 
 
