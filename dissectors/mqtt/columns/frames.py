@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import chain
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -84,14 +84,14 @@ def _joined(data: Sequence[bytes], starts: Ints, stops: Ints) -> tuple[bytes, In
 
     Frames of a direction that were cut at once share their buffer and follow each other in it.
     """
-    numbers: dict[int, int] = {}
-    number = np.array([numbers.setdefault(id(one), len(numbers)) for one in data], np.int64)
-    least = np.full(len(numbers), np.iinfo(np.int64).max)
-    most = np.zeros(len(numbers), np.int64)
+    keys = np.fromiter(map(id, data), np.int64, len(data))
+    _, one_of_each, number = np.unique(keys, return_index=True, return_inverse=True)
+    least = np.full(len(one_of_each), np.iinfo(np.int64).max)
+    most = np.zeros(len(one_of_each), np.int64)
     np.minimum.at(least, number, starts)
     np.maximum.at(most, number, stops)
-    buffers: dict[int, Any] = dict(zip(map(id, data), data, strict=True))
-    parts = [buffers[key][a:z] for key, a, z in zip(numbers, least.tolist(), most.tolist(), strict=True)]
+    buffers = [data[place] for place in one_of_each.tolist()]
+    parts = [buffer[a:z] for buffer, a, z in zip(buffers, least.tolist(), most.tolist(), strict=True)]
     sizes = most - least
     moved = np.cumsum(sizes) - sizes - least
     return b"".join((*parts, bytes(SLACK))), moved[number]

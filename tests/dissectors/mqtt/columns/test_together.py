@@ -138,6 +138,7 @@ def frames(said: list[Said]) -> list[Frame]:
 
 def test_nothing_of_the_ordinary_course_is_read_one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
     """The property above is worth what is not read one by one."""
+    monkeypatch.setattr(mqtt_conversation, "LEAST_FRAMES", 256)
     alone: list[int] = []
 
     class Counted(MqttConversation):
@@ -154,6 +155,7 @@ def test_nothing_of_the_ordinary_course_is_read_one_by_one(monkeypatch: pytest.M
 
 
 def test_a_connection_that_is_never_ordinary_is_left_alone_for_a_while(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(mqtt_conversation, "LEAST_FRAMES", 256)
     tried: list[int] = []
     together = together_module.together
 
@@ -165,6 +167,17 @@ def test_a_connection_that_is_never_ordinary_is_left_alone_for_a_while(monkeypat
     said = ordinary(Random(1), 0) + [Said(CLIENT_TO_SERVER, publish("a", b"", 1, 7, dup=True))] * 10_000
     rows_of([frames(said)], [500] * 18, later=True)
     assert len(tried) == 2
+
+
+def test_few_packets_are_read_one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As in live traffic: numpy costs more than it saves there."""
+
+    def unwanted(*_: object) -> None:
+        raise AssertionError
+
+    monkeypatch.setattr(together_module, "together", unwanted)
+    (rows,), _ = rows_of([frames(ordinary(Random(1), 600))], [500, 500], later=True)
+    assert len(rows["mqtt_publishes"]) == 600
 
 
 def test_one_connection_holds_no_more_than_all_may() -> None:
