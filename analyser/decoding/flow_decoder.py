@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from operator import attrgetter
 
 from analyser.decoding.carried import Watcher
@@ -86,7 +87,7 @@ class FlowDecoder:
         self._dissectors = dissectors
         self._carriers: Mapping[str, Carrier] = CARRIERS
         self._failed: list[tuple[str, str]] = []
-        self._over = self._told = False
+        self._over = self._told = self._ends = False
         self._forced = forced
         self._ports = ports
         self._limits = limits
@@ -126,11 +127,21 @@ class FlowDecoder:
         self._failed.clear()
 
     def settle(self, flow: Flow, out: Sink) -> None:
-        """Decode frames that the conversation left for later."""
-        if self._listener is not None:
-            self._listener.settle(out)
-            if self._listener.ended is not None:
-                self._tell_fault(flow, self._listener.ended, out)
+        """Decode frames that the conversation left for later, and end if nothing follows."""
+        if self._listener is None:
+            return
+        self._listener.settle(out)
+        if self._ends:
+            self._listener.finish(out)
+        if self._listener.ended is not None:
+            self._tell_fault(flow, self._listener.ended, out)
+        if self._ends:
+            self._listener = self._inside = None
+
+    @property
+    def is_ending(self) -> bool:
+        """Nothing follows, but what was left for later is to be settled first."""
+        return self._ends and self._listener is not None
 
     def _consume(self, flow: Flow, out: Sink) -> None:
         queued = [(bool(from_low), item) for from_low, half in enumerate(flow.halves) for item in half.take()]
@@ -145,7 +156,7 @@ class FlowDecoder:
 
     def _take(self, flow: Flow, queued: Items, out: Sink, *, ends: bool, lets_go: bool) -> None:
         """The next part. ends: nothing follows. lets_go: nothing is to be held."""
-        if self._over:
+        if self._over or self._ends:
             return
         if self._inside is not None:
             queued = self._inside.take(queued, out) + (self._inside.let_go(out) if lets_go else [])
@@ -170,12 +181,14 @@ class FlowDecoder:
             self._listener.drop(out)
             if lets_go:
                 self._listener.let_go(out)
-            self._listener.finish(out)
+            self._ends = self._listener.has_left(out)
+            if not self._ends:
+                self._listener.finish(out)
         elif lets_go:
             self._listener.let_go(out)
         if self._listener.ended is not None:
             self._tell_fault(flow, self._listener.ended, out)
-        if ends:
+        if ends and not self._ends:
             self._listener = self._inside = None
 
     def _end(self, flow: Flow, fault: Fault, out: Sink) -> None:
@@ -206,12 +219,12 @@ class FlowDecoder:
         """Hold `queued` until the protocol is known; then give back everything held. ends: no more is waited for."""
         limit = self._limits.max_probe_bytes
         enough = enough_of(flow, limit, self._limits.max_one_sided_bytes)
-        points = list(when_to_ask(queued, held.sizes, held.asked_bytes, limit, enough))
+        points = when_to_ask(queued, held.sizes, held.asked_bytes, limit, enough)
         for from_low, item in queued:
             if isinstance(item, Run):
                 item = item._replace(pieces=[b"".join(item.pieces)])
             held.add(from_low, item)
-        for sizes in (*points, held.sizes) if ends else points:
+        for sizes in chain(points, (held.sizes,) if ends else ()):
             held.asked_bytes = sum(min(limit, size) for size in sizes)
             heads = held.head(False, min(limit, sizes[0])), held.head(True, min(limit, sizes[1]))
             final = enough(sizes) or (ends and sizes == held.sizes)

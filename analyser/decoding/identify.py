@@ -6,7 +6,8 @@ bytes to ask, which depends on the packets alone, so that the answer does.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from heapq import merge
 from typing import NamedTuple
 
 from analyser.decoding.carriers import Inside
@@ -107,21 +108,16 @@ def from_beginning(flow: Flow, heads: tuple[bytes, bytes]) -> bool:
 
 
 def when_to_ask(
-    queued: Iterable[tuple[bool, Run | Gap]], sizes: Sizes, asked_bytes: int, limit: int, enough: Enough
+    queued: Sequence[tuple[bool, Run | Gap]], sizes: Sizes, asked_bytes: int, limit: int, enough: Enough
 ) -> Iterator[Sizes]:
     """How much of both directions there was whenever it is time to ask again, while `queued` came in.
 
     In the order of the packets: as soon as what can be looked at (`limit` for each direction) has doubled since the
     last time, and when it is enough. sizes: bytes before; asked_bytes: of them those at the last time.
     """
-    arrived = sorted(
-        (order, from_low, position, run.end_of(at) - position)
-        for from_low, run in queued
-        if isinstance(run, Run)
-        for at, (order, position) in enumerate(zip(run.segments.order, run.segments.positions, strict=True))
-    )
+    arrived = merge(*(_arrived(queued, side) for side in (False, True)))
     now = list(sizes)
-    for _, from_low, _, size in arrived:
+    for _, from_low, size in arrived:
         now[from_low] += size
         there = sum(min(limit, each) for each in now)
         last = enough((now[0], now[1]))
@@ -130,3 +126,11 @@ def when_to_ask(
             yield now[0], now[1]
             if last:
                 return
+
+
+def _arrived(queued: Sequence[tuple[bool, Run | Gap]], side: bool) -> Iterator[tuple[int, bool, int]]:
+    """The segments of one side: the packet at which each became readable, the side, and its bytes."""
+    for from_low, run in queued:
+        if from_low == side and isinstance(run, Run):
+            for at, order in enumerate(run.segments.order):
+                yield order, side, run.end_of(at) - run.segments.positions[at]

@@ -149,6 +149,10 @@ class Listener:
         if _leaves(self._conversation):
             self._guarded(self._conversation.settle, out)
 
+    def has_left(self, out: Sink) -> bool:
+        """Has the conversation left frames for later?"""
+        return out.later is not None and out.later.holds(self._conversation)
+
     def finish(self, out: Sink) -> None:
         """The flow ended."""
         if self.ended is None:

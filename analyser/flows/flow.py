@@ -40,6 +40,11 @@ class FlowReader(Protocol):
         """Decode what was left for later; see `dissectors/core/later.py`."""
         ...
 
+    @property
+    def is_ending(self) -> bool:
+        """Nothing follows, but what was left for later is to be settled first."""
+        ...
+
 
 @dataclass(slots=True)
 class Flow:

@@ -179,6 +179,11 @@ class FlowTable:
         if self._endpoints.known >= self._forget_pairs_at:
             self._forget_pairs()
 
+    def put_away(self, flows: Iterable[Flow]) -> None:
+        """Between two batches: those of these flows that are over need little memory from here on."""
+        for flow in flows:
+            self._put_away(flow)
+
     def finish(self) -> None:
         """No packets follow: flush and end every flow."""
         self._give_up(*self._half_open.take_all())
@@ -257,12 +262,16 @@ class FlowTable:
         except Exception as error:
             self._given_up(flow.pair, error)
             return
-        if flow.closed_ts_ns is not None and flow.decoder is None:
+        self._put_away(flow)
+        if self.budget.is_exceeded:
+            self._let_go()
+
+    def _put_away(self, flow: Flow) -> None:
+        """A closed flow that nothing decodes any more needs little memory."""
+        if flow.closed_ts_ns is not None and flow.decoder is None and flow.index in self._open:
             self._draw(flow, SHELVED_BYTES)
             del self._open[flow.index]
             self._shelf.put(flow)
-        if self.budget.is_exceeded:
-            self._let_go()
 
     def _watch(self, flow: Flow, before: int | None = None, *, ends: bool = False) -> None:
         """Take what was found of the flow's packets in this batch, see `watch`."""

@@ -101,7 +101,9 @@ class Pipeline:
         tables = [name for name in fields if name in set(wanted)]
         self._sink = Sink(tables)
         self._later = self._sink.later = Later()
+        # Flows that left frames for later in this batch, and those that are over since these were decoded.
         self._leaving: dict[int, Flow] = {}
+        self._over: list[Flow] = []
         self._store = store or RawStore()
         self._fields = {name: fields[name] for name in tables}
         self._kinds = row_kinds(dissectors)
@@ -171,7 +173,7 @@ class Pipeline:
     def advance(self, now_ns: int) -> None:
         """The capture's clock has come to this time, in packets that are not fed here."""
         self._flows.advance(now_ns)
-        self._settle()
+        self._end_batch()
 
     def next_file(self, index: int, packets_before: int) -> None:
         """Packets that follow come from the capture with this index; so many packets are in those before it."""
@@ -180,7 +182,7 @@ class Pipeline:
     def feed(self, batch: PacketBatch, clock: npt.NDArray[np.int64] | None = None) -> None:
         """Take one batch; `clock` as in FlowTable.feed."""
         self._flows.feed(batch, clock)
-        self._settle()
+        self._end_batch()
         self._unpacked_bytes += int(batch.payload_bytes.sum())
         if self._unpacked_bytes > _UNPACKED_BYTES:
             self._unpacked_bytes = 0
@@ -189,6 +191,7 @@ class Pipeline:
     def end(self) -> None:
         """No packets follow: end all flows, and say what is to be said of none of them."""
         self._flows.finish()
+        self._settle()
         for note in self._flows.remarks():
             self._sink.expert(_expert_row(None, None, note))
         self._store.mark(NO_FLOW)
@@ -243,10 +246,11 @@ class Pipeline:
             self._take_rows(flow)
         finally:
             self._store.mark(flow.first_packet)  # whatever came of it is this flow's, and no other one's
-        if flow.finished or flow.streams_over:
-            flow.decoder = None
-        elif self._later.frames > left:
+        is_ending = flow.decoder is not None and flow.decoder.is_ending
+        if is_ending or self._later.frames > left:
             self._leaving[flow.first_packet] = flow
+        elif flow.finished or flow.streams_over:
+            flow.decoder = None
         if self._leaving and (self._later.is_full or not self.budget.is_ample):
             self._settle()
 
@@ -254,6 +258,11 @@ class Pipeline:
         """Rows that leave the sink from now on are of this flow."""
         self._sink.drain = partial(self._store.drain, flow.first_packet)
         self._sink.take = partial(self._store.claim, flow.first_packet)
+
+    def _end_batch(self) -> None:
+        self._settle()
+        self._flows.put_away(self._over)
+        self._over.clear()
 
     def _settle(self) -> None:
         """Decode what conversations left for later, those of one kind together."""
@@ -274,6 +283,9 @@ class Pipeline:
                     flow.decoder.settle(flow, self._sink)
             finally:
                 self._store.mark(flow.first_packet)
+            if flow.finished or flow.streams_over:
+                flow.decoder = None
+                self._over.append(flow)
         self._flows.recount(leaving.values())
 
     def _take_rows(self, flow: Flow) -> None:

@@ -50,6 +50,10 @@ class Later:
         self.frames += len(frames)
         self._bytes += sum([end - start for _, _, _, start, end, *_ in frames])
 
+    def holds(self, conversation: object) -> bool:
+        """Has this conversation left frames since they were taken last?"""
+        return id(conversation) in self._waiting
+
     @property
     def is_full(self) -> bool:
         """So much is held that it must be decoded now."""

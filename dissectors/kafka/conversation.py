@@ -41,7 +41,7 @@ from dissectors.kafka.summary import summary
 MAX_VERSION = 1000
 
 # From so many frames on those of a connection are read together with others, if these are so many in all.
-MANY_FRAMES = 32
+MANY_FRAMES = 4
 LEAST_FRAMES = 64
 
 if TYPE_CHECKING:
@@ -110,6 +110,7 @@ class KafkaConversation:
         if together is None:
             self.one_by_one(frames, output(out))
         else:
+            self._outstanding.heard = True
             together.follow(self, frames, output(out))
 
     def _settle(self) -> None:
@@ -122,7 +123,7 @@ class KafkaConversation:
         many = [one for one in conversations if len(one._left) >= MANY_FRAMES and one._is_plain]
         if sum(len(one._left) for one in many) < LEAST_FRAMES:
             return
-        from dissectors.kafka.columns.batch import Connection
+        from dissectors.kafka.columns.pairs import Connection
         from dissectors.kafka.columns.together import together
 
         waits = [one._outstanding for one in many]

@@ -1,8 +1,7 @@
 """Frames of many connections in columns, and which of them are requests with their responses.
 
 In: for each connection its frames in the order in which they are fed, and the ids of the requests that wait already.
-Out: pairs, only of connections where it is certain that one frame after the other would give the same ones: the k-th
-response answers the k-th request, ids are unique, and each request was read before its response.
+Out: columns of the pairs of which `pairs.py` is certain.
 """
 
 from __future__ import annotations
@@ -14,8 +13,9 @@ from typing import NamedTuple
 import numpy as np
 
 from dissectors.core.limits import Limits
-from dissectors.core.model import CLIENT_TO_SERVER, Frame
+from dissectors.core.model import CLIENT_TO_SERVER
 from dissectors.kafka.columns.blob import Blob, Ints
+from dissectors.kafka.columns.pairs import Connection, certain_pairs
 from dissectors.kafka.sasl import SASL_KEYS
 
 _REQUEST = np.dtype([("api_key", ">i2"), ("version", ">i2"), ("correlation_id", ">i4"), ("client_id", ">i2")])
@@ -23,14 +23,6 @@ _RESPONSE = np.dtype([("correlation_id", ">i4")])
 _SIZE_BYTES = 4
 REQUEST_HEADER_BYTES = _SIZE_BYTES + _REQUEST.itemsize
 RESPONSE_HEADER_BYTES = _SIZE_BYTES + _RESPONSE.itemsize
-
-
-class Connection(NamedTuple):
-    """The frames of one connection. waiting: ids of requests read before; heard: was any response read before?"""
-
-    frames: Sequence[Frame]
-    waiting: Sequence[int]
-    heard: bool
 
 
 class Side(NamedTuple):
@@ -91,40 +83,10 @@ def batch(connections: Sequence[Connection], limits: Limits) -> Batch | None:
     ids = blob.gather(every.start + np.where(from_client, _SIZE_BYTES + 4, _SIZE_BYTES), _RESPONSE)["correlation_id"]
     keys = blob.gather(every.start + _SIZE_BYTES, _REQUEST)["api_key"]
     readable &= ~(from_client & np.isin(keys, list(SASL_KEYS)))
-    found: list[tuple[Ints, Ints, Ints]] = []
-    begin = 0
-    for number, connection in enumerate(connections):
-        after = begin + len(connection.frames)
-        here = slice(begin, after)
-        if readable[here].all():
-            pairs = _pairs(from_client[here], ids[here].astype(np.int64), connection, limits)
-            if pairs is not None:
-                found.append((np.full(len(pairs[0]), number), pairs[0] + begin, pairs[1] + begin))
-        begin = after
-    if not found:
+    pairs = certain_pairs(from_client, ids.astype(np.int64), readable, connections, limits)
+    if not len(pairs.connection):
         return None
-    connection_numbers, asked, answered = (np.concatenate(parts) for parts in zip(*found, strict=True))
-    requests = every.rows(asked)
+    requests = every.rows(pairs.asked)
     header = blob.gather(requests.start + _SIZE_BYTES, _REQUEST)
     fields = (header[name].astype(np.int64) for name in ("api_key", "version", "correlation_id", "client_id"))
-    return Batch(blob, connection_numbers, requests, every.rows(answered), *fields)
-
-
-def _pairs(from_client: Ints, ids: Ints, connection: Connection, limits: Limits) -> tuple[Ints, Ints] | None:
-    """Places of requests and of the responses to them among the connection's frames; None where it is not certain."""
-    requests, responses = np.flatnonzero(from_client), np.flatnonzero(~from_client)
-    waiting = np.array(connection.waiting, np.int64)
-    pairs = len(responses) - len(waiting)
-    if not 0 < pairs <= len(requests):
-        return None
-    asked = np.concatenate((waiting, ids[requests]))
-    if (asked[: len(responses)] != ids[responses]).any() or len(np.unique(asked)) < len(asked):
-        return None
-    answers = responses[len(waiting) :]
-    if (requests[:pairs] > answers).any():
-        return None
-    most = limits.max_outstanding if connection.heard else min(limits.max_outstanding, limits.max_unheard)
-    answered_before = np.searchsorted(responses, requests)
-    if (len(waiting) + np.arange(1, len(requests) + 1) - answered_before).max() > most:
-        return None
-    return requests[:pairs], answers
+    return Batch(blob, pairs.connection, requests, every.rows(pairs.answered), *fields)

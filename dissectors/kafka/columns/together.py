@@ -14,12 +14,13 @@ import numpy as np
 from dissectors.core.limits import Limits
 from dissectors.core.model import Frame, Row
 from dissectors.core.protocol import Sink
-from dissectors.kafka.columns.batch import Connection, batch
+from dissectors.kafka.columns.batch import batch
 from dissectors.kafka.columns.blob import Ints
 from dissectors.kafka.columns.errors import first_errors
 from dissectors.kafka.columns.fetches import Fetches
 from dissectors.kafka.columns.group_rows import commit_rows, heartbeat_rows
 from dissectors.kafka.columns.groups import RECORDS_AT, Group, groups
+from dissectors.kafka.columns.pairs import Connection
 from dissectors.kafka.columns.produces import batch_rows
 from dissectors.kafka.columns.rows import exchange_rows, message_rows
 from dissectors.kafka.columns.waits import LEFT_OUT

@@ -248,6 +248,19 @@ def test_exchanges_are_read_together(monkeypatch: pytest.MonkeyPatch) -> None:
     assert sum(read) == 1 + 1  # the connection's first request, which is read alone, and its answer
 
 
+def test_a_response_that_is_read_together_is_heard() -> None:
+    """Of a connection without any response the oldest requests wait no longer when there are many."""
+    said = list[Said]()
+    for number in range(400):
+        said.append(Said(CLIENT_TO_SERVER, struct.pack(">hhi", 12, 0, number) + b"\0\1a" + b"\0\0" * 4))
+        if number < 100:
+            said.append(Said(SERVER_TO_CLIENT, struct.pack(">ih", number, 0)))
+    frames = frames_of(said, begins=False, cut=False)
+    together, alone = (rows_of([frames], [200], TABLES, later) for later in (True, False))
+    assert together == alone
+    assert [row[6] for row in alone[0]["expert_infos"]] == []
+
+
 def test_one_connection_holds_no_more_than_all_may() -> None:
     """Tiny frames of one feed after the other: what is left stays below the limit."""
     content = struct.pack(">hhi", 12, 0, 1) + b"\xff\xff"
