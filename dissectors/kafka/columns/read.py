@@ -20,10 +20,10 @@ import numpy.typing as npt
 from dissectors.kafka.columns.blob import Blob, Flags, Ints
 from dissectors.kafka.columns.plan import TAIL, Elements, Fixed, Plan, Sized
 
-# Elements of uneven arrays that are looked for one after the other, in so many rows for each of them at least: for
-# fewer the decoder of single messages is faster.
-MAX_STEPS = 64
-_ROWS_A_STEP = 2
+# Elements of uneven arrays are looked for one after the other, the k-th ones of all rows at a time, while so many rows
+# have a k-th one: for fewer the decoder of single messages is faster. A few steps are always worth it.
+_ROWS_A_STEP = 16
+_FEW_STEPS = 2
 _LONG_VARINT = 35
 _WIDEST = 1 << 32
 
@@ -194,13 +194,14 @@ class Reader:
     ) -> Ints:
         """Find the k-th elements of all odd rows, for each k: their `places`, and the positions behind the last."""
         rows = np.flatnonzero(odd)
-        too_long = counts[rows] > min(MAX_STEPS, len(rows) // _ROWS_A_STEP)
+        steps = min(_FEW_STEPS, int(counts[rows].max()))
+        if len(rows) >= _ROWS_A_STEP:
+            steps = max(steps, int(np.partition(counts[rows], -_ROWS_A_STEP)[-_ROWS_A_STEP]))
+        too_long = counts[rows] > steps
         irregular[rows[too_long]] = True
         now = at[rows]
-        for k in range(min(int(counts[rows].max()), MAX_STEPS)):
+        for k in range(steps):
             go_on = np.flatnonzero((counts[rows] > k) & ~too_long)
-            if not len(go_on):
-                break
             places[before[rows[go_on]] + k] = now[go_on]
             inner = np.zeros(len(go_on), bool)
             _, now[go_on] = self._struct(each, now[go_on], end[rows[go_on]], inner)
