@@ -36,7 +36,7 @@ _OPERATIONS = (
     Column("median_ms", "Median ms", "ms"),
     Column("p95_ms", "p95 ms", "ms"),
     Column("p99_ms", "p99 ms", "ms"),
-    Column("max_ms", "Longest ms", "ms"),
+    Column("max_ms", "Max ms", "ms"),
     Column("request_bytes", "Requests", "bytes"),
     Column("response_bytes", "Answers", "bytes"),
 )

@@ -31,22 +31,22 @@ _CURSORS = (
     Column("command", "Command", "text", "small"),
     Column("get_mores", "getMores", "count"),
     Column("documents", "Documents", "count"),
-    Column("response_bytes", "Bytes", "bytes"),
+    Column("response_bytes", "Answers", "bytes"),
     Column("lived_ms", "Lived ms", "ms"),
     Column("connections", "Connections", "count"),
-    Column("client_address", "Client"),
+    Column("client_address", "Address"),
     Column("app_name", "Application"),
 )
 _TRANSACTIONS = (
     Column("ts", "Started", "time"),
     Column("outcome", "Outcome"),
-    Column("duration_ms", "Duration ms", "ms"),
+    Column("duration_ms", "Took ms", "ms"),
     Column("commands", "Commands", "count"),
     Column("command_names", "Ran", "text", 150),
     Column("errors", "Errors", "count"),
     Column("error_name", "Error", "text", 110),
     Column("commit_attempts", "Commits", "count"),
-    Column("client_address", "Client"),
+    Column("client_address", "Address"),
     Column("app_name", "Application"),
 )
 

@@ -13,13 +13,13 @@ _COMMANDS = (
     Column("command", "Command"),
     Column("database", "Database"),
     Column("collection", "Collection"),
-    Column("client_address", "Client"),
+    Column("client_address", "Address"),
     Column("app_name", "Application"),
     Column("latency_ms", "Latency ms", "ms"),
     Column("status", "Status", "text", "small"),
-    Column("error_name", "Result"),
+    Column("error_name", "Error"),
     Column("documents_returned", "Returned", "count"),
-    Column("response_bytes", "Response", "bytes"),
+    Column("response_bytes", "Answer", "bytes"),
     Column("request_packet", "Packet", "plain"),
 )
 
