@@ -7,7 +7,7 @@ batch of packets ends. Nothing is left from one batch to the next.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Protocol
+from typing import Any, Generic, Protocol, TypeVar
 
 from dissectors.core.model import Frame
 
@@ -29,6 +29,44 @@ class Leaves(Protocol):
     def settle(self, out: Any) -> None:
         """Decode what was left, prepared or not."""
         ...
+
+
+Prepared = TypeVar("Prepared")
+
+
+class LeftFrames(Generic[Prepared]):
+    """The frames that one conversation left.
+
+    prepared: what was made of them together with those of others; None where they are decoded one by one. Picklable
+    while there are none.
+    """
+
+    __slots__ = ("_out", "frames", "prepared")
+
+    def __init__(self) -> None:
+        self.frames: list[Frame] = []
+        self.prepared: Prepared | None = None
+        self._out: Any = None
+
+    def leave(self, conversation: Leaves, frames: Sequence[Frame], out: Any) -> None:
+        """Leave frames, whose rows go to the sink `out`, behind those that were left before."""
+        self.frames += frames
+        self._out = out
+        out.later.leave(conversation, frames)
+        if out.later.is_full:  # one connection may bring that much before anybody settles
+            conversation.read_together((conversation,), out)
+            conversation.settle(out)
+
+    def take(self) -> tuple[list[Frame], Prepared | None]:
+        """All frames and what was made of them; nothing is left then."""
+        taken = self.frames, self.prepared
+        self.frames, self.prepared, self._out = [], None, None
+        return taken
+
+    def settle(self, conversation: Leaves) -> None:
+        """Let the conversation settle, if it has left anything."""
+        if self._out is not None:
+            conversation.settle(self._out)
 
 
 class Later:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from dissectors.core.budget import BODY_TIMES, REQUEST_BYTES
 from dissectors.core.errors import DecodeError
 from dissectors.core.judged import Judged
+from dissectors.core.later import LeftFrames
 from dissectors.core.limits import Limits
 from dissectors.core.model import CLIENT_TO_SERVER, Frame
 from dissectors.core.options import DecodeOptions
@@ -60,11 +61,9 @@ class KafkaConversation:
         "_first",
         "_left",
         "_limits",
-        "_out",
         "_outstanding",
         "_remarks",
         "_rows",
-        "_together",
         "_versions",
         "judged",
     )
@@ -78,10 +77,7 @@ class KafkaConversation:
         self._authentication = Authentication(limits, self._remarks)
         self._rows = ExchangeRows(limits, options or DecodeOptions(), self._remarks.remarks)
         self._versions = ConnectionVersions(limits)
-        # Frames that are left for later, what was made of them together with others, and where their rows go.
-        self._left: list[Frame] = []
-        self._together: Together | None = None
-        self._out: Sink | None = None
+        self._left: LeftFrames[Together] = LeftFrames()
 
     def feed(self, frames: Sequence[Frame], out: Sink) -> None:
         """Decode frames in the order given; see `Conversation.feed`."""
@@ -92,46 +88,30 @@ class KafkaConversation:
         if frames and frames[first].stream_offset == 0:  # what a connection begins with may be no request
             self.one_by_one(frames[: first + 1], output(out))
             frames = frames[first + 1 :]
-        if not frames:
-            return
-        self._left += frames
-        self._out = out
-        out.later.leave(self, frames)
-        if out.later.is_full:  # one connection may bring that much before anybody settles
-            self.read_together((self,), out)
-            self.settle(out)
+        if frames:
+            self._left.leave(self, frames, out)
 
     def settle(self, out: Sink) -> None:
         """Decode the frames that were left; see `core/later.py`."""
-        frames, together = self._left, self._together
-        if not frames:
-            return
-        self._left, self._together, self._out = [], None, None
+        frames, together = self._left.take()
         if together is None:
             self.one_by_one(frames, output(out))
         else:
             self._outstanding.heard = True
             together.follow(self, frames, output(out))
 
-    def _settle(self) -> None:
-        if self._out is not None:
-            self.settle(self._out)
-
     @staticmethod
     def read_together(conversations: Sequence[KafkaConversation], out: Sink) -> None:
         """Prepare what these have left; `settle` of each gives its rows."""
-        many = [one for one in conversations if len(one._left) >= MANY_FRAMES and one._is_plain]
-        if sum(len(one._left) for one in many) < LEAST_FRAMES:
+        many = [one for one in conversations if len(one._left.frames) >= MANY_FRAMES and one._is_plain]
+        if sum(len(one._left.frames) for one in many) < LEAST_FRAMES:
             return
         from dissectors.kafka.columns.pairs import Connection
         from dissectors.kafka.columns.together import together
 
-        waits = [one._outstanding for one in many]
-        left = [
-            Connection(one._left, list(of_it.requests), of_it.heard) for one, of_it in zip(many, waits, strict=True)
-        ]
+        left = [Connection(one._left.frames, list(one._outstanding.requests), one._outstanding.heard) for one in many]
         for one, found in zip(many, together(left, many[0]._limits, out), strict=True):
-            one._together = found
+            one._left.prepared = found
 
     @property
     def sessions(self) -> FetchSessions:
@@ -166,7 +146,7 @@ class KafkaConversation:
 
     def boundary(self, direction: int, data: bytes, position: int, hinted: bool) -> bool | None:
         """See `Conversation.boundary`."""
-        self._settle()
+        self._left.settle(self)
         outstanding = self._outstanding
         if outstanding.heard or (direction == CLIENT_TO_SERVER and outstanding.requests):
             outstanding.lost = True  # the stream was read before, and goes on behind bytes that are missing

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from dissectors.core.budget import FRAME_BYTES
 from dissectors.core.judged import Judged
+from dissectors.core.later import LeftFrames
 from dissectors.core.limits import Limits
 from dissectors.core.model import CLIENT_TO_SERVER, SERVER_TO_CLIENT, Frame
 from dissectors.core.options import DecodeOptions
@@ -78,12 +79,10 @@ class MqttConversation:
         "_held_bytes",
         "_left",
         "_limits",
-        "_out",
         "_publishing",
         "_remarks",
         "_requests",
         "_rest",
-        "_together",
         "_waiting",
         "judged",
     )
@@ -100,10 +99,7 @@ class MqttConversation:
         self._held: list[Frame] = []
         self._held_bytes = 0
         self._waiting = True
-        # Frames that are left for later, what was made of them together with others, and where their rows go.
-        self._left: list[Frame] = []
-        self._together: Together | None = None
-        self._out: Sink | None = None
+        self._left: LeftFrames[Together] = LeftFrames()
         self._rest = 0
 
     def feed(self, frames: Sequence[Frame], out: Sink) -> None:
@@ -111,27 +107,18 @@ class MqttConversation:
         if out.later is None or self._publishing.shown_bytes is not None:
             self._one_by_one(frames, 0, output(out))
             return
-        if not self._left:
+        if not self._left.frames:
             if self._rest > 0:
                 self._rest -= 1
                 self._one_by_one(frames, 0, output(out))
                 return
             frames = frames[self._until_ordinary(frames, output(out)) :]
-        if not frames:
-            return
-        self._left += frames
-        self._out = out
-        out.later.leave(self, frames)
-        if out.later.is_full:  # one connection may bring that much before anybody settles
-            self.read_together((self,), out)
-            self.settle(out)
+        if frames:
+            self._left.leave(self, frames, out)
 
     def settle(self, out: Sink) -> None:
         """Decode the frames that were left; see `core/later.py`."""
-        frames, together = self._left, self._together
-        if not frames:
-            return
-        self._left, self._together, self._out = [], None, None
+        frames, together = self._left.take()
         read = 0
         if together is not None:
             together.follow(self._left_by(frames), out)
@@ -141,15 +128,15 @@ class MqttConversation:
     @staticmethod
     def read_together(conversations: Sequence[MqttConversation], out: Sink) -> None:
         """Prepare what these have left; `settle` of each gives its rows."""
-        many = [one for one in conversations if MANY_FRAMES <= len(one._left) >= one._flights.count]
-        if sum(len(one._left) for one in many) < LEAST_FRAMES:
+        many = [one for one in conversations if MANY_FRAMES <= len(one._left.frames) >= one._flights.count]
+        if sum(len(one._left.frames) for one in many) < LEAST_FRAMES:
             return
         from dissectors.mqtt.columns.together import together
 
-        left = [one._left_by(one._left) for one in many]
+        left = [one._left_by(one._left.frames) for one in many]
         for one, found in zip(many, together(left, many[0]._limits, out), strict=True):
-            one._together = found
-            if found is None or 2 * found.frames < len(one._left):
+            one._left.prepared = found
+            if found is None or 2 * found.frames < len(one._left.frames):
                 one._rest = REST
 
     def _left_by(self, frames: Sequence[Frame]) -> Left:
@@ -184,8 +171,7 @@ class MqttConversation:
 
     def boundary(self, direction: int, data: bytes, position: int, hinted: bool) -> bool | None:
         """See `Conversation.boundary`."""
-        if self._out is not None:
-            self.settle(self._out)
+        self._left.settle(self)
         return plausible(data, position, direction, self._connection.level, hinted, self.judged)
 
     def lost(self, direction: int, out: Sink) -> None:

@@ -270,7 +270,7 @@ def test_one_connection_holds_no_more_than_all_may() -> None:
     most = 0
     for _ in range(40):
         conversation.feed(frames, sink)
-        most = max(most, len(conversation._left))
+        most = max(most, len(conversation._left.frames))
     assert 0 < most <= MAX_FRAMES
 
 

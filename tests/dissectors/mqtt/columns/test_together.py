@@ -28,7 +28,7 @@ from tests.support.shares import RUNS_THE_REST
 TABLES = (*CORE_ROWS, *MQTT_ROWS)
 TRIES = 1500 if RUNS_THE_REST else 60
 # What is a matter of how, not of what.
-_HOW = frozenset({"_left", "_together", "_out", "_rest", "_limits", "_connection"})
+_HOW = frozenset({"_left", "_rest", "_limits", "_connection"})
 
 
 def state(value: Any, left_out: AbstractSet[str] = _HOW) -> Any:
@@ -188,7 +188,7 @@ def test_one_connection_holds_no_more_than_all_may() -> None:
     most = 0
     for _ in range(40):
         conversation.feed(frames(said), sink)
-        most = max(most, len(conversation._left))
+        most = max(most, len(conversation._left.frames))
     assert 0 < most <= MAX_FRAMES
 
 
@@ -197,7 +197,7 @@ def test_payloads_that_are_shown_are_read_one_by_one() -> None:
     conversation, sink = MqttConversation(Limits(), DecodeOptions(payload=True)), Sink(TABLES)
     sink.later = Later()
     conversation.feed(found, sink)
-    assert not conversation._left
+    assert not conversation._left.frames
     assert len(sink.rows("mqtt_publishes") or ()) == 300
 
 
