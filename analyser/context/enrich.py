@@ -14,7 +14,7 @@ import duckdb
 from analyser.context.log_ends import END_TABLES, KEPT_BEFORE, LOG_ENDS, SECOND, TOPIC_LIVES, with_life
 from analyser.context.ownership import OWNERSHIP_SQL
 from analyser.context.topics import has_rows, views
-from analyser.registry.queries import null_columns
+from analyser.registry.queries import keep, null_columns
 
 # A member that fetched a partition this long before a commit counts as reading it then: an idle Fetch waits at the
 # broker for half a second (fetch.max.wait.ms), and processing takes its time. The committer itself counts as reading if
@@ -51,7 +51,7 @@ CLIENTS_SQL = """
 
 _KEYS_SQL = with_life(
     """
-    SELECT base.rowid AS row, part, log, cluster, parts.topic, base.topic_id, epoch_ns(ts) AS at_ns
+    SELECT base.row, part, log, cluster, parts.topic, base.topic_id, epoch_ns(ts) AS at_ns
     FROM context_base AS base JOIN context_parts AS parts
         ON coalesce(base.cluster_id, '') = parts.cluster AND coalesce(base.group_id, '') = parts.group_id
         AND coalesce(base.topic, base.topic_id, '') = parts.topic AND base.partition = parts.partition""",
@@ -62,7 +62,6 @@ _KEYS_SQL = with_life(
 # (`part` for a partition of a group, `log` for a partition) and rows are joined by number, so that what must be sorted
 # is narrow: whole rows through five joins would not fit into a small memory limit.
 _STEPS = {
-    "context_base": "FROM in_kafka_offset_commits",
     "context_parts": """
         SELECT row_number() OVER () AS part, dense_rank() OVER (ORDER BY cluster, topic, partition) AS log, *
         FROM (SELECT DISTINCT coalesce(cluster_id, '') AS cluster, coalesce(group_id, '') AS group_id,
@@ -85,7 +84,7 @@ _STEPS = {
     # The committer's own fetches decide, so nothing is concluded where some of them may be missing.
     "context_unowned": """
         SELECT keys.*, nullif(base.member_id, '') AS member_id
-        FROM context_keys AS keys JOIN context_base AS base ON keys.row = base.rowid
+        FROM context_keys AS keys JOIN context_base AS base ON keys.row = base.row
         ANTI JOIN context_owners AS owners ON keys.row = owners.row""",
     "context_fetchers": """
         SELECT DISTINCT part, clients.member_id, epoch_ns(ts) AS at_ns
@@ -101,7 +100,7 @@ _STEPS = {
     "context_client_gaps": """
         SELECT keys.row, gaps.ts
         FROM (SELECT keys.row, keys.at_ns, base.client_address AS address
-              FROM context_keys AS keys JOIN context_base AS base ON keys.row = base.rowid
+              FROM context_keys AS keys JOIN context_base AS base ON keys.row = base.row
               WHERE EXISTS (FROM context_gaps)) AS keys
         ASOF JOIN context_gaps AS gaps ON keys.address = gaps.address AND keys.at_ns >= gaps.at_ns""",
     "context_readers": f"""
@@ -136,27 +135,22 @@ _STEPS = {
         SELECT keys.row, ends.log_end
         FROM context_keys AS keys ASOF JOIN context_known_ends AS ends
             ON keys.log = ends.log AND keys.life = ends.life AND keys.at_ns >= ends.at_ns""",
-    "context_commits": """
-        SELECT base.* REPLACE (
-            coalesce(owners.member_id, readers.member_id) AS owner_member_id,
-            CASE WHEN owners.row IS NOT NULL THEN 'high' WHEN readers.row IS NOT NULL THEN 'low' END
-                AS ownership_confidence,
-            ends.log_end AS log_end_offset,
-            gaps.ts::TIMESTAMPTZ_NS AS client_gap_ts)
-        FROM context_base AS base
-        LEFT JOIN context_owners AS owners ON base.rowid = owners.row
-        LEFT JOIN context_readers AS readers ON base.rowid = readers.row
-        LEFT JOIN context_log_ends AS ends ON base.rowid = ends.row
-        LEFT JOIN context_client_gaps AS gaps ON base.rowid = gaps.row""",
 }
-_KEPT = ("context_clients", "context_commits")
-# Planning takes longer than running on a small capture: without commits only these steps are made, and without
-# assignments nobody owns anything.
-_WITHOUT_COMMITS = {
-    "context_base": _STEPS["context_base"],
-    "context_clients": CLIENTS_SQL,
-    "context_commits": "FROM context_base",
-}
+# What each row of `context_base` gets, in its order.
+_COLUMNS = """
+    SELECT coalesce(owners.member_id, readers.member_id) AS owner_member_id,
+           CASE WHEN owners.row IS NOT NULL THEN 'high' WHEN readers.row IS NOT NULL THEN 'low' END
+               AS ownership_confidence,
+           ends.log_end AS log_end_offset,
+           gaps.ts::TIMESTAMPTZ_NS AS client_gap_ts
+    FROM context_base AS base
+    LEFT JOIN context_owners AS owners ON base.row = owners.row
+    LEFT JOIN context_readers AS readers ON base.row = readers.row
+    LEFT JOIN context_log_ends AS ends ON base.row = ends.row
+    LEFT JOIN context_client_gaps AS gaps ON base.row = gaps.row
+    ORDER BY base.row"""
+_CONTEXT = ("owner_member_id", "ownership_confidence", "log_end_offset", "client_gap_ts")
+# Planning takes longer than running on a small capture: without assignments nobody owns anything.
 _NO_OWNERS = "SELECT part, 0::BIGINT AS began, '' AS member_id, 0::BIGINT AS ended FROM context_parts LIMIT 0"
 
 _FETCHES = """
@@ -173,18 +167,37 @@ def enrich(con: duckdb.DuckDBPyConnection) -> None:
     there = views(con)
     for table in _READS:
         _set_aside(con, table, table in there)
-    steps = _STEPS if has_rows(con, "in_kafka_offset_commits") else _WITHOUT_COMMITS
-    if steps is _STEPS and not has_rows(con, "in_kafka_assignments"):
+    commits = _of_commits(con) if has_rows(con, "in_kafka_offset_commits") else _without_commits(con)
+    if "kafka_offset_commits" in there:
+        con.execute(f"CREATE TEMP VIEW kafka_offset_commits AS {commits}")
+    if "kafka_fetch_partitions" in there:
+        con.execute(f"CREATE TEMP VIEW kafka_fetch_partitions AS {_FETCHES}")
+
+
+def _of_commits(con: duckdb.DuckDBPyConnection) -> str:
+    """Make `context_clients`; a SELECT of the commits with their context.
+
+    Whole rows are copied once, and compressed; what the context adds lies beside them, row by row.
+    """
+    rows = keep(con, "commits_as_decoded", "FROM in_kafka_offset_commits")
+    con.execute(f"CREATE TEMP VIEW context_base AS SELECT rowid AS row, * FROM {rows}")
+    steps = _STEPS
+    if not has_rows(con, "in_kafka_assignments"):
         steps = {**_STEPS, "context_ownership": _NO_OWNERS}
     for name, query in steps.items():
         con.execute(f"CREATE TEMP TABLE {name} AS {query}")
+    added = keep(con, "commits_context", _COLUMNS)
     for name in steps:
-        if name not in _KEPT:
+        if name != "context_clients":
             con.execute(f"DROP TABLE {name}")
-    if "kafka_offset_commits" in there:
-        con.execute("CREATE TEMP VIEW kafka_offset_commits AS FROM context_commits")
-    if "kafka_fetch_partitions" in there:
-        con.execute(f"CREATE TEMP VIEW kafka_fetch_partitions AS {_FETCHES}")
+    columns = ", ".join(f"added.{name} AS {name}" for name in _CONTEXT)
+    return f"SELECT base.* REPLACE ({columns}) FROM {rows} AS base POSITIONAL JOIN {added} AS added"
+
+
+def _without_commits(con: duckdb.DuckDBPyConnection) -> str:
+    con.execute("CREATE TEMP VIEW context_base AS FROM in_kafka_offset_commits")
+    con.execute(f"CREATE TEMP TABLE context_clients AS {CLIENTS_SQL}")
+    return "FROM context_base"
 
 
 def _set_aside(con: duckdb.DuckDBPyConnection, table: str, there: bool) -> None:

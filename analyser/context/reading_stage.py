@@ -12,7 +12,7 @@ from analyser.context.reading_causes import CAUSES
 from analyser.context.reading_runs import RUNS
 from analyser.context.stage import READING
 from analyser.context.topics import has_rows, views
-from analyser.registry.queries import name_list, null_columns
+from analyser.registry.queries import keep, name_list, null_columns
 from analyser.registry.tables import TABLES
 
 TABLE = "kafka_reading_runs"
@@ -74,9 +74,9 @@ def add_reading_runs(con: duckdb.DuckDBPyConnection) -> None:
         if not has_rows(con, made[0]):
             break
     else:
-        con.execute(f"CREATE TEMP TABLE made_{TABLE} AS {_ROWS}")
+        rows = keep(con, TABLE, _ROWS)
         con.execute(f"DROP VIEW IF EXISTS {TABLE}")
         columns = name_list(TABLES[TABLE].column_names())
-        con.execute(f"CREATE TEMP VIEW {TABLE} AS SELECT {columns} FROM made_{TABLE}")
+        con.execute(f"CREATE TEMP VIEW {TABLE} AS SELECT {columns} FROM {rows}")
     for name in made:
         con.execute(f"DROP TABLE {name}")

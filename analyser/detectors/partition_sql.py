@@ -7,7 +7,7 @@ be asked for first (`suspects_sql`): where there are none, planning the wide sta
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from analyser.detectors.detector import Detector
 from analyser.registry.queries import name_list, quoted
@@ -27,10 +27,27 @@ def column_of(table: str, column: str) -> str:
     return f"{table}@{column}"
 
 
-def partitions_sql(detector: Detector, buckets: Sequence[int] = ALL_BUCKETS, suspects: str | None = None) -> str:
-    """All rows wanted, sorted by key, table and time; `cut` makes partitions of them. suspects: as below."""
-    order = ", ".join(f"{quoted(column)} NULLS FIRST" for column in sorted_by(detector))
-    return f"{selection_sql(detector, buckets, suspects)} ORDER BY {order}"
+def partitions_sql(
+    detector: Detector,
+    buckets: Sequence[int] = ALL_BUCKETS,
+    suspects: str | None = None,
+    tables: Collection[str] | None = None,
+) -> str:
+    """All rows wanted, sorted by key, table and time; `cut` makes partitions of them. suspects, tables: as below."""
+    chosen = [table for table in detector.reads if tables is None or table in tables]
+    order = ", ".join(f"{quoted(column)} NULLS FIRST" for column in sorted_by(detector, chosen))
+    return f"{selection_sql(detector, buckets, suspects, chosen)} ORDER BY {order}"
+
+
+def filled_sql(detector: Detector, buckets: Sequence[int], suspects: str) -> str:
+    """The tables that have any wanted row of the suspects. Those without cost each row of others their columns."""
+    keys = [quoted(column) for column in detector.partition_by]
+    same = " AND ".join(f"r.{key} IS NOT DISTINCT FROM suspects.{key}" for key in keys)
+    return " UNION ALL ".join(
+        f"SELECT '{table}' WHERE EXISTS (FROM ({_rows_sql(detector, table, (), buckets)}) AS r "
+        f"SEMI JOIN {suspects} AS suspects ON {same})"
+        for table in detector.reads
+    )
 
 
 def suspects_sql(detector: Detector, buckets: Sequence[int] = ALL_BUCKETS) -> str:
@@ -49,17 +66,23 @@ def bucket_sql(detector: Detector) -> str:
     return f"hash({', '.join(quoted(column) for column in detector.partition_by)}) % {BUCKETS}"
 
 
-def sorted_by(detector: Detector) -> list[str]:
+def sorted_by(detector: Detector, tables: Collection[str] | None = None) -> list[str]:
     """Columns of `selection_sql` by which rows must be sorted before they are cut, each ascending with null first."""
-    own = [column_of(t, c) for t in detector.reads for c in TABLES[t].order if c in detector.own_columns(t)]
+    chosen = detector.reads if tables is None else tables
+    own = [column_of(t, c) for t in chosen for c in TABLES[t].order if c in detector.own_columns(t)]
     return [*detector.partition_by, TABLE_TAG, *own]
 
 
-def selection_sql(detector: Detector, buckets: Sequence[int] = ALL_BUCKETS, suspects: str | None = None) -> str:
+def selection_sql(
+    detector: Detector,
+    buckets: Sequence[int] = ALL_BUCKETS,
+    suspects: str | None = None,
+    tables: Collection[str] | None = None,
+) -> str:
     """All rows wanted of the partitions that `suspects` names, the tables under each other, times as int64 of ns.
 
     buckets: only partitions that are in one of them. suspects: the table that holds the result of `suspects_sql`, where
-    it was asked for before.
+    it was asked for before. tables: those that have such rows, where that is known.
     """
     keys = [quoted(column) for column in detector.partition_by]
     steps = [_step(detector, table, detector.own_columns(table), buckets) for table in detector.reads]
@@ -70,7 +93,7 @@ def selection_sql(detector: Detector, buckets: Sequence[int] = ALL_BUCKETS, susp
         same = " AND ".join(f"r.{key} IS NOT DISTINCT FROM suspects.{key}" for key in keys)
         semi_join = f" SEMI JOIN {suspects or 'suspects'} AS suspects ON {same}"
     parts: list[str] = []
-    for table in detector.reads:
+    for table in detector.reads if tables is None else tables:
         own = (f"{quoted(c)} AS {quoted(column_of(table, c))}" for c in detector.own_columns(table))
         columns = ", ".join([*keys, *own])
         parts.append(f"SELECT '{table}' AS {quoted(TABLE_TAG)}, {columns} FROM r_{table} AS r{semi_join}")

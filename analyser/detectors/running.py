@@ -18,7 +18,7 @@ import pyarrow as pa
 from analyser.detectors.cut import Key, cut
 from analyser.detectors.detector import Detector, Frames
 from analyser.detectors.findings import Finding
-from analyser.detectors.partition_sql import ALL_BUCKETS, BUCKETS, partitions_sql, suspects_sql
+from analyser.detectors.partition_sql import ALL_BUCKETS, BUCKETS, filled_sql, partitions_sql, suspects_sql
 from analyser.detectors.places import located
 
 BATCH_ROWS = 16_384
@@ -119,7 +119,10 @@ def _looked_at(
         made = con.execute(f"CREATE TEMP TABLE {_SUSPECTS} AS {suspects_sql(detector, buckets)}").fetchone()
         if made == (0,):
             return []
-        query = partitions_sql(detector, buckets, _SUSPECTS)
+        filled = {table for (table,) in con.execute(filled_sql(detector, buckets, _SUSPECTS)).fetchall()}
+        if not filled:
+            return []
+        query = partitions_sql(detector, buckets, _SUSPECTS, filled)
         return _sorted_and_looked_at(con, query, detector, failures, most_rows)
     finally:
         con.execute(f"DROP TABLE IF EXISTS {_SUSPECTS}")

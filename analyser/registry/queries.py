@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -21,7 +22,10 @@ from analyser.registry.tables import ALL_TABLES, arrow_schema
 if TYPE_CHECKING:
     import duckdb
 
-DUCKDB_MEMORY = "1GB"
+# Of a dataset's queries, and of those of captures.
+DUCKDB_MEMORY, CAPTURE_MEMORY = "1GB", "512MB"
+# The catalog of tables that `keep` made, and their numbers: cursors of one database share it.
+_KEPT, _NUMBERS = "kept", count()
 
 # Of `exchanges`, for percentiles and charts: latency_ms, null where the request asked the server to wait.
 UNAWAITED_MS = "(case when awaitable is not true then latency_ms end)"
@@ -41,16 +45,18 @@ _HINTS = ("Candidate bindings", "Did you mean")
 _OF_A_FILE = re.compile(r"(?i)file '[^']+\.parquet'")
 
 
-def open_connection(folder: Path, readable: Sequence[Path] = ()) -> duckdb.DuckDBPyConnection:
+def open_connection(
+    folder: Path, readable: Sequence[Path] = (), memory: str = DUCKDB_MEMORY
+) -> duckdb.DuckDBPyConnection:
     """A connection within fixed memory that reaches no Python variables and no files outside these folders.
 
-    folder: for its temporary files. readable: folders with files to read.
+    folder: for its temporary files. readable: folders with files to read. memory: what it may take before it spills.
     """
     import duckdb
 
     connection = duckdb.connect(":memory:")
     for setting, value in (
-        ("memory_limit", DUCKDB_MEMORY),
+        ("memory_limit", memory),
         ("temp_directory", str(folder)),
         ("TimeZone", "UTC"),
         ("threads", 2),
@@ -64,6 +70,15 @@ def open_connection(folder: Path, readable: Sequence[Path] = ()) -> duckdb.DuckD
     ):
         connection.execute(f"SET {setting} = {literal(value)}")
     return connection
+
+
+def keep(connection: duckdb.DuckDBPyConnection, name: str, query: str) -> str:
+    """A new table of rows that stay, compressed: of texts that repeat a twentieth is left. What stands behind FROM."""
+    table = f"{_KEPT}.{name}_{next(_NUMBERS)}"
+    connection.execute(f"ATTACH IF NOT EXISTS ':memory:' AS {_KEPT} (COMPRESS)")
+    connection.execute(f"CREATE TABLE {table} AS {query}")
+    connection.execute(f"CHECKPOINT {_KEPT}")
+    return table
 
 
 def select(connection: duckdb.DuckDBPyConnection, query: str) -> duckdb.DuckDBPyRelation:

@@ -21,7 +21,7 @@ from analyser.faults import caught, sentence
 from analyser.options import ReadOptions
 from analyser.reading.facts import capture_remarks, captures_table, file_label
 from analyser.reading.pipeline import Decoded, UnreadInput
-from analyser.registry.queries import distinct, literal, name_list, open_connection, quoted
+from analyser.registry.queries import CAPTURE_MEMORY, distinct, literal, name_list, open_connection, quoted
 from analyser.registry.tables import TABLES, arrow_schema
 from analyser.rows.timeorder import FLOW
 from analyser.tables.build import Lookups, duplicate_flows, finish_batch, pieces, with_ends, with_first_packets
@@ -76,7 +76,7 @@ class CaptureTables:
     def con(self) -> duckdb.DuckDBPyConnection:
         """The connection that has the views."""
         if self._connection is None:
-            self._connection = open_connection(self._decoded.store.folder)
+            self._connection = open_connection(self._decoded.store.folder, memory=CAPTURE_MEMORY)
             for name, table in self._tables.items():
                 self._connection.register(name, table)
         return self._connection

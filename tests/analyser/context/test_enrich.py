@@ -343,10 +343,10 @@ class Planned:
 @pytest.mark.parametrize(
     ("rows", "steps"),
     [
-        pytest.param({}, {"context_base", "context_clients", "context_commits"}, id="nothing"),
+        pytest.param({}, {"context_clients"}, id="nothing"),
         pytest.param(
             {"kafka_group_events": [group_event(1, "join", "m1")], "kafka_fetch_partitions": [fetch(2, 5, "m1")]},
-            {"context_base", "context_clients", "context_commits"},
+            {"context_clients"},
             id="members that do not commit",
         ),
     ],
