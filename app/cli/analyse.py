@@ -38,8 +38,10 @@ def analyse(*, captures: tuple[str, ...], form: str, output: str | None, fail_on
       wirewitness analyse nightly.pcapng --fail-on warning --quiet
     """
     check_output(output, captures)
+    from analyser.reading.pandas_later import import_pandas_later
     from reports.questions.causes import severity_reached
 
+    import_pandas_later()
     with open_analysis(captures, _tables(captures), reading) as analysis:
         _write(analysis, captures, form, output)
         # Unread input is said on standard error anyway; a finding is what --fail-on was asked for.

@@ -32,8 +32,7 @@ def rows(source: Source, query: str) -> list[dict[str, Any]]:
 
     Tables named in the query are replaced by their selected rows: a common table expression of the same name.
     """
-    result: list[dict[str, Any]] = source.sql(narrowed(query, source.options)).to_pylist()
-    return result
+    return _plain(source.sql(narrowed(query, source.options)))
 
 
 def any_rows(source: Source, tables: Iterable[str]) -> bool:
@@ -55,8 +54,7 @@ def selected(table: str, options: ReadOptions) -> str:
 
 def all_rows(source: Source, query: str) -> list[dict[str, Any]]:
     """Result of a query over all rows, for looking up what a selected row refers to."""
-    result: list[dict[str, Any]] = source.sql(query).to_pylist()
-    return result
+    return _plain(source.sql(query))
 
 
 def _with_selection(query: str, narrowed: list[tuple[str, str]]) -> str:
@@ -65,3 +63,11 @@ def _with_selection(query: str, narrowed: list[tuple[str, str]]) -> str:
     steps = ", ".join(f"{name} as (select * from {name} where {condition})" for name, condition in narrowed)
     is_with = query.startswith("with ")
     return f"with {steps}, {query.removeprefix('with ')}" if is_with else f"with {steps} {query}"
+
+
+def _plain(table: pa.Table) -> list[dict[str, Any]]:
+    if any(pa.types.is_timestamp(kind) for kind in table.schema.types):
+        # Times of nanoseconds are values of pandas, which a program may have put off; asking for any of it imports it.
+        pa.array([0]).to_pandas()
+    found: list[dict[str, Any]] = table.to_pylist()
+    return found

@@ -25,7 +25,8 @@ def sections(source: Source, found: Sequence[Finding]) -> list[Section]:
     known = groups(source)
     if not known:
         return []
-    stand = {(row["cluster_id"], row["group_id"]): state_line(row) for row in rows(source, view_sql(_STATE))}
+    states = rows(source, f"select * replace (epoch_ns(ts_since) as ts_since) from ({view_sql(_STATE)})")
+    stand = {(row["cluster_id"], row["group_id"]): state_line(row) for row in states}
     return [group_section(known, {str(f.numbers.get("group")) for f in found}, stand)]
 
 

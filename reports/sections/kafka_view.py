@@ -95,7 +95,8 @@ def _count(value: int | None) -> str:
 
 
 def _time(value: Any) -> str:
-    return "" if value is None else time_text(value.value)
+    """A time of pandas or Unix ns."""
+    return "" if value is None else time_text(value if isinstance(value, int) else value.value)
 
 
 _WRITTEN: Mapping[str, Callable[[Any], str]] = {

@@ -71,6 +71,30 @@ def test_rules_do_not_import_pandas(sample: str) -> None:
     assert rooms(there, "analyser.detectors.kafka")
 
 
+def test_the_report_does_not_import_pandas() -> None:
+    there = loaded("analyse", str(SAMPLES / "kafka_stale_commit.pcapng"))
+    assert rooms(there, "pandas") == []
+    assert rooms(there, "reports.sections.kafka")
+
+
+_TIMES = """
+import sys
+from analyser.reading.pandas_later import import_pandas_later
+import_pandas_later()
+import analyser
+from reports.questions.source import all_rows
+assert "pandas" not in sys.modules
+with analyser.read(sys.argv[1], tables=["flows"]) as analysis:
+    found = all_rows(analysis, "select min(ts_first) as first, epoch_ns(min(ts_first)) as ns from flows")
+assert found[0]["first"].value == found[0]["ns"], found
+"""
+
+
+def test_rows_with_times_of_nanoseconds_have_them_where_pandas_comes_later() -> None:
+    sample = str(SAMPLES / "kafka_fenced_commit.pcapng")
+    subprocess.run([sys.executable, "-c", _TIMES, sample], check=True)
+
+
 def test_a_message_of_a_capture_that_was_seen_before_needs_no_tables(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
