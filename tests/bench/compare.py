@@ -15,10 +15,12 @@ from tests.bench.profiles import Profile, Size
 from tests.bench.programs import (
     Found,
     Program,
+    analyse,
     tshark,
     tshark_fields,
     tshark_mongo,
     tshark_mqtt,
+    tshark_ordinary,
     tshark_records,
     wirewitness,
     wirewitness_commands,
@@ -44,19 +46,30 @@ class Bench:
         self._folder = folder
         self._capture = folder / "capture.pcap"
         self._text, self._table = folder / "tshark.tsv", folder / "table.parquet"
+        self._report = folder / "report.json"
         self._fields, self.unknown_fields = tshark_fields()
         folder.mkdir(exist_ok=True)
 
     def exchanges(self, profile: Profile, size: Size, runs: int) -> Timing:
         """Both programs in turn over a capture without loss."""
         made = self._make(profile.replayed, size)
-        timing = self._timing(profile, made, self._pair(), runs, all_of(made))
+        timing = self._timing(profile, made, self._pair(), runs, all_of(made), analysed(made))
+        return timing._replace(counted=f"{made.exchanges:,} exchanges")
+
+    def ordinary(self, profile: Profile, size: Size, runs: int) -> Timing:
+        """Traffic of three protocols: both see all of it."""
+        made = self._make(profile.replayed, size)
+        pair = (
+            tshark_ordinary(self._capture, self._text, self._fields),
+            wirewitness(self._capture, self._table),
+        )
+        timing = self._timing(profile, made, pair, runs, all_of(made), analysed(made))
         return timing._replace(counted=f"{made.exchanges:,} exchanges")
 
     def lossy(self, profile: Profile, size: Size, runs: int) -> Timing:
         """Both in turn; then the messages whose bytes are all there against those that were decoded to the end."""
         made = self._make(profile.replayed, size)
-        timing = self._timing(profile, made, self._pair(), runs, none_invented(made))
+        timing = self._timing(profile, made, self._pair(), runs, none_invented(made), some_analysed(made))
         messages = wirewitness_messages(self._capture, self._table)
         run = self._run(messages)
         whole, complete = made.requests + made.responses, sum(messages.found())
@@ -76,7 +89,7 @@ class Bench:
         """tshark and the exchanges table in turn; then a run that makes mongo_commands as well, for the note."""
         made = self._make(profile.replayed, size)
         pair = tshark_mongo(self._capture, self._text), wirewitness(self._capture, self._table)
-        timing = self._timing(profile, made, pair, runs, all_of(made))
+        timing = self._timing(profile, made, pair, runs, all_of(made), analysed(made))
         run = self._checked(wirewitness_commands(self._capture, self._table), all_of(made))
         note = f"{profile.name}: mongo_commands with all columns took {run.wall_s:.1f} s ({run.cpu_s:.1f} s CPU)"
         return timing._replace(counted=f"{made.exchanges:,} commands", note=note)
@@ -110,7 +123,7 @@ class Bench:
 
         made = write_publishes(self._capture, size.packets)
         pair = tshark_mqtt(self._capture, self._text), wirewitness_mqtt(self._capture, self._table)
-        timing = self._timing(profile, made, pair, runs, messages_of(made))
+        timing = self._timing(profile, made, pair, runs, messages_of(made), publishes_analysed(made))
         return timing._replace(counted=f"{made.exchanges:,} publishes, {made.requests + made.responses:,} messages")
 
     def memory(self, profile: Profile, base: Size, times: int) -> Memory:
@@ -122,7 +135,7 @@ class Bench:
 
     def clean(self) -> None:
         """Remove the capture and the outputs."""
-        for path in (self._capture, self._text, self._table):
+        for path in (self._capture, self._text, self._table, self._report):
             path.unlink(missing_ok=True)
 
     def _make(self, replayed: str, size: Size) -> Replayed:
@@ -135,16 +148,30 @@ class Bench:
         return self._tshark(), wirewitness(self._capture, self._table)
 
     def _timing(
-        self, profile: Profile, made: Replayed, pair: tuple[Program, Program], runs: int, check: Check
+        self,
+        profile: Profile,
+        made: Replayed,
+        pair: tuple[Program, Program],
+        runs: int,
+        check: Check,
+        check_report: Check | None = None,
     ) -> Timing:
+        """The pair in turn, and `analyse` as well where CHECK_REPORT says what its report must count."""
         warm(self._capture)
         baseline: list[Run] = []
         ours: list[Run] = []
+        reports: list[Run] = []
         for number in range(runs):
             baseline.append(self._checked(pair[0], check))
             ours.append(self._checked(pair[1], check))
             _say(f"{profile.name} run {number + 1}: {pair[0].name} {baseline[-1]}, {pair[1].name} {ours[-1]}")
-        return Timing(profile.name, made, "", pair[0].name, baseline, ours, profile.wanted)
+            if check_report is not None:
+                reports.append(self._checked(analyse(self._capture, self._report), check_report))
+                _say(f"{profile.name} run {number + 1}: analyse {reports[-1]}")
+        return Timing(
+            profile.name, made, "", pair[0].name, baseline, ours, profile.wanted,
+            reports=reports, analysed=profile.analysed,
+        )  # fmt: skip
 
     def _checked(self, program: Program, check: Check) -> Run:
         run = self._run(program)
@@ -163,6 +190,36 @@ def all_of(made: Replayed) -> Check:
     def check(name: str, found: tuple[int, ...]) -> None:
         if found != (made.exchanges, made.exchanges):
             raise CountsDiffer(f"{name} saw {found}, the capture holds {made.exchanges} exchanges")
+
+    return check
+
+
+def analysed(made: Replayed) -> Check:
+    """A report that counts every exchange."""
+
+    def check(name: str, found: tuple[int, ...]) -> None:
+        if found[0] != made.exchanges:
+            raise CountsDiffer(f"{name} counts {found[0]} exchanges, the capture holds {made.exchanges}")
+
+    return check
+
+
+def some_analysed(made: Replayed) -> Check:
+    """A report of a capture with loss, which makes none up."""
+
+    def check(name: str, found: tuple[int, ...]) -> None:
+        if not 0 < found[0] <= made.exchanges:
+            raise CountsDiffer(f"{name} counts {found[0]} exchanges, the capture holds {made.exchanges}")
+
+    return check
+
+
+def publishes_analysed(made: Replayed) -> Check:
+    """A report that counts every publish."""
+
+    def check(name: str, found: tuple[int, ...]) -> None:
+        if found[1] != made.exchanges:
+            raise CountsDiffer(f"{name} counts {found[1]} publishes, the capture holds {made.exchanges}")
 
     return check
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Literal, NamedTuple
 
-Kind = Literal["exchanges", "lossy", "processes", "records", "decode", "mongo", "mqtt", "archive", "live"]
+Kind = Literal["exchanges", "ordinary", "lossy", "processes", "records", "decode", "mongo", "mqtt", "archive", "live"]
 
 
 class Size(NamedTuple):
@@ -32,7 +32,10 @@ class Scale(NamedTuple):
 
 
 class Profile(NamedTuple):
-    """name; how it is measured; the capture that is replayed; sizes; how many times faster wirewitness should be."""
+    """name; how it is measured; the capture that is replayed; sizes; how many times faster wirewitness should be.
+
+    analysed: how many times less processor time `analyse` should take than the baseline; 0 where nobody asks.
+    """
 
     name: str
     kind: Kind
@@ -40,10 +43,15 @@ class Profile(NamedTuple):
     full: Scale
     quick: Scale
     wanted: float
+    analysed: float = 0
 
 
 _ALL = (
-    Profile("small", "exchanges", "small", Scale(Size(1_000_000), Size(250_000)), Scale(Size(40_000), Size(5_000)), 3),
+    Profile(
+        "small", "exchanges", "small",
+        Scale(Size(1_000_000), Size(250_000)), Scale(Size(40_000), Size(5_000)), 3, analysed=4,
+    ),
+    Profile("ordinary", "ordinary", "ordinary", Scale(Size(1_000_000)), Scale(Size(40_000)), 3, analysed=6),
     Profile(
         "bulk", "exchanges", "bulk",
         Scale(Size(0, 500_000_000), Size(0, 125_000_000)), Scale(Size(0, 20_000_000), Size(0, 5_000_000)), 3,

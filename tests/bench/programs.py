@@ -5,6 +5,7 @@ In: a capture and a place for the output. Out: command lines, and counts of mess
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
@@ -90,6 +91,18 @@ def tshark_mongo(capture: Path, output: Path) -> Program:
     return Program("tshark", command, output, True, count_tshark_mongo)
 
 
+def tshark_ordinary(capture: Path, output: Path, fields: Sequence[str]) -> Program:
+    """tshark decoding every message of the three protocols: the given fields of Kafka, those of the others."""
+    command = [*_tshark_command(capture, [*fields, *MQTT_FIELDS, *MONGO_FIELDS]), "-d", "tcp.port==27017,mongo"]
+    return Program("tshark", command, output, True, partial(count_tshark_ordinary, fields=fields))
+
+
+def analyse(capture: Path, output: Path) -> Program:
+    """wirewitness with all tables, context, rules and the report for programs."""
+    command = [*WIREWITNESS, "analyse", str(capture), "--format", "json", "--output", str(output)]
+    return Program("wirewitness analyse", command, output, False, count_analysed)
+
+
 def wirewitness_commands(capture: Path, output: Path) -> Program:
     """wirewitness decoding every message to mongo_commands: shapes, counts, errors, sessions."""
     command = _table_command("mongo_commands", capture, output)
@@ -164,6 +177,28 @@ def count_tshark_mongo(output: Path) -> Found:
             messages += len(answers)
             requests += answers.count(0)
     return Found(requests, messages - requests)
+
+
+def count_tshark_ordinary(output: Path, fields: Sequence[str]) -> Found:
+    """Messages of Kafka and MongoDB; of MQTT those that begin an exchange (1, 3) and those that end one (2, 4)."""
+    places = (fields.index("kafka.api_version"), fields.index("kafka.correlation_id"), len(fields), -1)
+    requests = responses = 0
+    with output.open(encoding="utf-8", errors="replace") as lines:
+        for line in lines:
+            columns = line.rstrip("\n").split("\t")
+            versions, correlations, types, answers = (columns[place] for place in places)
+            kinds, ids = types.split(","), [int(value, 16) for value in answers.split(",") if value]
+            requests += _values(versions) + kinds.count("1") + kinds.count("3") + ids.count(0)
+            responses += _values(correlations) - _values(versions) + kinds.count("2") + kinds.count("4")
+            responses += len(ids) - ids.count(0)
+    return Found(requests, responses)
+
+
+def count_analysed(output: Path) -> tuple[int, ...]:
+    """Exchanges, and publishes among them, as the report counts them by operation."""
+    told = json.loads(output.read_text())["operations"]
+    publishes = sum(one["exchanges"] for one in told if one["operation"] == "PUBLISH")
+    return sum(one["exchanges"] for one in told), publishes
 
 
 def count_wirewitness(output: Path) -> Found:

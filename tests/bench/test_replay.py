@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import struct
 import subprocess
 from collections.abc import Iterator
@@ -10,7 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.bench.programs import TSHARK_FIELDS, Found, count_tshark
+import analyser
+from tests.bench.programs import TSHARK_FIELDS, Found, count_tshark, tshark_ordinary
 from tests.support.replay import Replayed, replay
 from tests.support.replay_mqtt import write_publishes
 from tests.support.shares import every, share
@@ -41,6 +43,19 @@ def test_mqtt_messages_are_as_told(tshark: str, tmp_path: Path) -> None:
     types = [kind for (kinds,) in rows(tshark, path, "-T", "fields", "-e", "mqtt.msgtype") for kind in kinds.split(",")]
     assert (len([kind for kind in types if kind]), types.count("3")) == (told.requests + told.responses, told.exchanges)
     assert told.exchanges >= 1000
+
+
+def test_ordinary_traffic_has_one_incident(tshark: str, tmp_path: Path) -> None:
+    path, text = tmp_path / "ordinary.pcap", tmp_path / "fields.tsv"
+    told = replay(path, "ordinary", packets=20_000)
+    program = tshark_ordinary(path, text, TSHARK_FIELDS)
+    text.write_bytes(subprocess.run(program.command, capture_output=True, check=True).stdout)
+    assert program.found() == (told.exchanges, told.exchanges)
+    with analyser.read(path, tables=["findings", "flows"]) as analysis:
+        assert {*analysis.arrow("flows").column("protocol").to_pylist()} == {"kafka", "mongo", "mqtt"}
+        found = [one for one in analysis.arrow("findings").to_pylist() if one["severity"] == "critical"]
+    assert {"KAF101", "KAF103"} <= {one["code"] for one in found}
+    assert {json.loads(one["numbers"])["group"] for one in found} <= {"payments-ledger", "orders-billing"}
 
 
 def rows(tshark: str, path: Path, *arguments: str) -> list[list[str]]:

@@ -26,6 +26,11 @@ def runs(*walls_s: float) -> list[Run]:
             id="medians, just met",
         ),
         pytest.param(
+            Results([Timing("small", SIZE, "", "tshark", runs(9), runs(3), 3, reports=runs(3), analysed=6)]),
+            "- small, analyse: 3.00 x tshark by processor time, aim 6 x: MISSED",
+            id="analyse",
+        ),
+        pytest.param(
             Results([Timing("processes", SIZE, "", "one", runs(3), runs(2), 1.7)]),
             "- processes: 1.50 x one, aim 1.7 x: MISSED",
             id="missed",
@@ -52,6 +57,8 @@ def test_small_captures_are_not_judged() -> None:
     text = markdown(results, judged=False)
     assert "| 40 exchanges | 1 | tshark | 9.00 (9.00 to 9.00) | 1.00 (1.00 to 1.00) | 9.00 |" in text
     assert "aim 3 x" not in text
+    text = markdown(Results([Timing("small", SIZE, "", "tshark", runs(9), runs(1), 3, reports=runs(2))]), judged=False)
+    assert "| 4.00 | 4.50 | 50 |" in text
 
 
 @pytest.mark.parametrize(

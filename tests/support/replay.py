@@ -9,8 +9,10 @@ correlation ids, in the lab's order on each connection and in the lab's mix. `bu
 `lossy`: small, but the capture misses 1 % of the packets, taken at random. `tunnelled`: small, each packet in VXLAN.
 `mongo`, `mongo_compressed`: see replay_mongo.py. `hot_group`: one consumer group; `groups`: a group of one member for
 every two connections, which end after 25 exchanges; see replay_groups.py.
+`ordinary`: traffic as people have it, with one incident in it; see replay_ordinary.py.
 `half_open`: SYN packets without an answer, one for each flow.
-Only versions that tshark 4.0 decodes too are taken: both programs of a comparison have to decode the bodies.
+Only versions that tshark 4.0 decodes too are taken, but for the incident of `ordinary`: both programs of a comparison
+have to decode the bodies.
 Standard output gets one JSON line, see Replayed.
 """
 
@@ -31,6 +33,7 @@ from tests.support.replay_bulk import bulk_clients
 from tests.support.replay_groups import group_clients
 from tests.support.replay_mongo import SAMPLE_NAMES as MONGO_SAMPLE_NAMES
 from tests.support.replay_mongo import mongo_clients
+from tests.support.replay_ordinary import ordinary_clients
 from tests.support.replay_wire import Change, Client, PcapWriter, write_connections, write_half_open
 
 SAMPLES = Path(__file__).resolve().parents[2] / "sample_pcaps"
@@ -49,6 +52,7 @@ FLOWS = {
     "mongo_compressed": 64,
     "hot_group": 16,
     "groups": 20_000,
+    "ordinary": 0,
     "half_open": 1_000_000,
 }
 FLOW_EXCHANGES = 4
@@ -134,6 +138,7 @@ def replay(
             clients, change = _clients(profile, count, samples), _change(profile)
             enough = _limit(packets, size_bytes) if profile not in ("flows", "groups") else lambda _: False
             writer, exchanges = write_connections(clients, file, START_NS, enough, change)
+            count = len(clients)
     whole = writer.whole_requests, writer.whole_responses
     return Replayed(writer.packets, writer.size_bytes, exchanges, count, *whole)
 
@@ -141,6 +146,8 @@ def replay(
 def _clients(profile: str, count: int, samples: Path) -> list[Client]:
     if profile in MONGO_SAMPLE_NAMES:
         return mongo_clients([samples / name for name in MONGO_SAMPLE_NAMES[profile]], count, client_at)
+    if profile == "ordinary":
+        return ordinary_clients(samples, client_at)
     if profile == "hot_group":
         return group_clients(1, count // 2)
     if profile == "groups":

@@ -51,7 +51,9 @@ def group_clients(groups: int, members: int) -> list[Client]:
     return made
 
 
-def requests_of(member: Member, everybody: list[Member]) -> Iterator[Exchange]:
+def requests_of(
+    member: Member, everybody: list[Member], commits_for_a_beat: int = COMMITS_FOR_A_BEAT
+) -> Iterator[Exchange]:
     """JoinGroup 4, SyncGroup 2, then OffsetCommit 7 and Heartbeat 3 without end."""
     joined = _text(member.group) + struct.pack(">i", GENERATION) + _text(member.id)
     who = joined + _text(None)
@@ -66,7 +68,7 @@ def requests_of(member: Member, everybody: list[Member]) -> Iterator[Exchange]:
             member, 8, 7, who + _list([_text(member.topic) + _list(offsets)]),
             struct.pack(">i", 0) + _list([_text(member.topic) + _list(taken)]),
         )  # fmt: skip
-        if number % COMMITS_FOR_A_BEAT == 0:
+        if number % commits_for_a_beat == 0:
             yield _exchange(member, 12, 3, who, struct.pack(">ih", 0, 0))
 
 
