@@ -72,6 +72,12 @@ def _write(wanted: dict[str, str]) -> None:
         del written[:-_UNSEEN]
 
 
+def page() -> str:
+    """The page that this run shows."""
+    shown: str = st.session_state.get(_PAGE, "")
+    return shown
+
+
 def enter(page: str, pages: Mapping[str, Any]) -> None:
     """Which page this run shows, and its values from the URL; before the page. pages: those that `go` can open."""
     st.session_state[_STAYED] = st.session_state.get(_PAGE) == page

@@ -64,7 +64,7 @@ class Wanted(NamedTuple):
 
 
 # Where exchanges name topics, groups and collections, and the column with the exchange's id.
-_ABOUT = (
+ABOUT = (
     ("kafka_offset_commits", "exchange_id", ("topic", "group_id")),
     ("kafka_offset_fetches", "exchange_id", ("topic", "group_id")),
     ("kafka_group_events", "exchange_id", ("group_id", "topics")),
@@ -144,7 +144,7 @@ def _about(text: str) -> str:
         return ""
     named = (
         f"select {key} from {table} where {' or '.join(_part(column, text) for column in columns)}"
-        for table, key, columns in _ABOUT
+        for table, key, columns in ABOUT
     )
     return f"exchange_id in ({' union all '.join(named)})"
 

@@ -402,3 +402,63 @@ def test_the_same_rows_by_a_command(somebody: Person, tmp_path: Path) -> None:
     told = run(*shlex.split(command)[1:], "--format", "csv", cwd=tmp_path)
     assert told.returncode == 0, told.stderr
     assert f"{len(told.stdout.splitlines()) - 1} exchanges" in somebody.reads()
+
+
+def a_point(chart: Locator, colour: str) -> tuple[float, float]:
+    """The middle of a mark of that colour: all around it has the colour too."""
+    picture = Image.open(io.BytesIO(chart.screenshot())).convert("RGB")
+    wanted = tuple(int(colour[i : i + 2], 16) for i in (1, 3, 5))
+    for y in range(60, picture.height - 60):  # below the legend
+        for x in range(60, picture.width - 60):
+            around = [picture.getpixel((x + dx, y + dy)) for dx in (-2, 0, 2) for dy in (-2, 0, 2)]
+            if all(abs(a - b) <= 20 for found in around for a, b in zip(found, wanted, strict=True)):
+                return x, y
+    raise AssertionError(f"no mark of {colour}")
+
+
+def test_a_point_of_a_findings_chart_opens_its_commit_in_place(somebody: Person) -> None:
+    somebody.go(STALE)
+    somebody.click(DETAILS)
+    somebody.clicks = 0
+    chart = somebody.charts().first
+    chart.scroll_into_view_if_needed()
+    somebody.settle()
+    somebody.press_at(chart, *a_point(chart, PALETTE[0]))
+    assert somebody.clicks == 1
+    assert "commit=" in somebody.page.url
+    somebody.page.get_by_text("OffsetCommit v7 request").wait_for()
+    # A row of the evidence takes its place, and not the other way round.
+    somebody.press_at(somebody.tables().first, 300, 30 + 15)
+    assert "commit=" not in somebody.page.url
+    assert "message=" in somebody.page.url
+    somebody.press_at(chart, *a_point(chart, PALETTE[0]))
+    assert "commit=" in somebody.page.url
+    somebody.click("Close the commit")
+    assert "commit=" not in somebody.page.url
+    assert somebody.page.get_by_text("Press a point to see the commit").count() == 1
+
+
+def test_a_value_of_an_open_message_filters_by_it(somebody: Person) -> None:
+    somebody.go(f"/exchanges{STALE[1:]}&status=error")
+    somebody.press_at(somebody.tables().first, 300, 30 + 15)
+    somebody.clicks = 0
+    somebody.click(somebody.page.get_by_role("button", name=re.compile("^client labels-a@10.77.0.15")))
+    assert somebody.clicks == 1
+    assert "client=labels-a%4010.77.0.15" in somebody.page.url
+    assert "status=error" in somebody.page.url
+    assert "client labels-a" in somebody.reads()
+    somebody.click("All about this client")
+    assert "labels-a at 10.77.0.15" in somebody.reads()
+    somebody.go("/kafka-brokers?capture=kafka_admin")
+    somebody.press_at(somebody.tables().last, 300, 30 + 15)
+    somebody.click(somebody.page.get_by_role("button", name=re.compile("^operation ")))
+    assert "/exchanges?" in somebody.page.url
+    assert "operation=" in somebody.page.url
+
+
+def test_who_talks_to_whom_opens_what_they_said(somebody: Person) -> None:
+    somebody.go(STALE)
+    somebody.press_at(somebody.tables().last, 100, 30 + 15)
+    assert somebody.clicks == 1
+    assert re.search(r"/exchanges\?.*client=%4010\.77\.0\.\d+&server=10\.77\.0\.2%3A9092", somebody.page.url)
+    assert "address 10.77.0." in somebody.reads()

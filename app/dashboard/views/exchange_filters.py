@@ -19,3 +19,9 @@ def client_text(row: Mapping[str, Any]) -> str:
     """A client as the filter takes it: `id@address`, as far as both are known."""
     client_id, address = row.get("client_id"), row.get("client_address")
     return f"{client_id or ''}@{address}" if address else str(client_id or "")
+
+
+def server_text(row: Mapping[str, Any]) -> str:
+    """A server as the filter takes it: `address:port`."""
+    address = str(row["server_address"])
+    return f"{f'[{address}]' if ':' in address else address}:{row['server_port']}"

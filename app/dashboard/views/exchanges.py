@@ -15,7 +15,7 @@ from app.dashboard.state import View
 from app.dashboard.tables import paged_table
 from app.dashboard.text import heading, line
 from app.dashboard.views.exchange_filters import FILTERS
-from app.dashboard.views.message import flow_link, show_exchange
+from app.dashboard.views.message import show_exchange
 from reports.questions.columns import Column
 from reports.questions.exchange_rows import (
     STATUSES,
@@ -74,7 +74,6 @@ def show(view: View) -> None:
     if not wanted:
         line("Choose a row to see the fields and bytes of its request and its answer.", "quiet")
     else:
-        flow_link(view, wanted.split("-")[0], wanted)
         show_exchange(view.source.opened, wanted, "exchange")
 
 

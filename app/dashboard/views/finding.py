@@ -38,6 +38,7 @@ COMMITS_LEGEND = (
 )
 _FILTER_PACKETS = 400
 _OTHERS_SHOWN = 40
+_BEHIND, _CLOSED = "ww_behind", "ww_commits_closed"
 _EXCHANGES = (
     Column("ts", "Time", "time"),
     Column("client_id", "Client"),
@@ -188,10 +189,7 @@ def _chart(source: Selected, finding: Finding, known: list[Committer]) -> None:
         if rows:
             st.subheader("Commits of the partition", anchor=False)
             ends = log_ends(source, cluster, place, width_of(source))
-            show_chart(
-                partition_commits(rows, ends, known, domain_ms(source)),
-                describe="Offsets committed over time, by committer",
-            )
+            show_commit(source, partition_commits(rows, ends, known, domain_ms(source)))
             line(COMMITS_LEGEND, "quiet")
         return
     _traffic(source, finding)
@@ -200,16 +198,22 @@ def _chart(source: Selected, finding: Finding, known: list[Committer]) -> None:
 def show_commit(source: Selected, chart: AnyChart) -> None:
     """The commits of a partition; a point opens the commit below the chart."""
     marked = state.value("commit")
-    pressed = chosen_in_chart(chart, f"commits.{state.arrivals()}", POINT, "message",
-                              "Offsets committed over time, by committer")  # fmt: skip
+    # A chart keeps its pressed point until it is another chart.
+    key = f"commits.{state.arrivals()}.{st.session_state.get(_CLOSED, 0)}"
+    pressed = chosen_in_chart(chart, key, POINT, "message", "Offsets committed over time, by committer")
     wanted = state.kept("commit", pressed)
     if not wanted:
         line("Press a point to see the commit with its bytes.", "quiet")
         return
     if wanted != marked:
         state.put("message", None)
-    st.button("Close the commit", on_click=state.put, args=("commit", None), key="close-commit", type="tertiary")
+    st.button("Close the commit", on_click=_close_commit, key="close-commit", type="tertiary")
     show_exchange(source.opened, wanted, "commit")
+
+
+def _close_commit() -> None:
+    state.put("commit", None)
+    st.session_state[_CLOSED] = st.session_state.get(_CLOSED, 0) + 1
 
 
 def _traffic(source: Selected, finding: Finding) -> None:
@@ -251,9 +255,14 @@ def _behind(source: Selected, finding: Finding) -> None:
                            marked=marked)  # fmt: skip
     ids = [[chosen["request_message_id"], chosen["response_message_id"]]] if chosen else []
     ids += [[told["message_id"]]] if told else []
-    # Each table shows what is open; of two rows that are chosen the one that is not open yet is new.
-    new = next((pair for pair in ids if marked not in pair), None)
+    # A row stays chosen in its table when something else is opened: it is new where the run before had another one.
+    before = st.session_state.get(_BEHIND, [])
+    st.session_state[_BEHIND] = ids
+    new = next((pair for pair in ids if marked not in pair and pair not in before), None)
     wanted = state.kept("message", (new[0] or new[-1]) if new else None)
+    if new and state.value("commit"):
+        _close_commit()
+        st.rerun()
     if wanted:
         show_exchange(source.opened, wanted, "finding")
     else:

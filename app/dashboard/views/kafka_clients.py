@@ -7,7 +7,7 @@ import streamlit as st
 from app.dashboard.state import View
 from app.dashboard.tables import paged_table
 from app.dashboard.text import heading, line
-from app.dashboard.views.exchange_filters import client_text
+from app.dashboard.views.exchange_filters import client_text, exchange_filters
 from reports.questions.kafka_views import VIEWS
 
 
@@ -24,12 +24,9 @@ def show(view: View) -> None:
         view.go("clients", who=client_text(chosen))
     line("A row opens what is known of the client.", "quiet")
     st.subheader("API versions in use", anchor=False)
-    paged_table(
-        view.source,
-        "versions",
-        versions.sql,
-        versions.on_page,
-        order="operation",
-        noun="version",
-        search=("operation",),
-    )
+    version = paged_table(
+        view.source, "versions", versions.sql, versions.on_page, order="operation", noun="version",
+        search=("operation",), select=True,
+    )  # fmt: skip
+    if version is not None:
+        view.go("exchanges", **exchange_filters(protocol_of="kafka", operation=version["operation"]))

@@ -58,10 +58,10 @@ def show_share_group(view: View, at_end: Selected, group: Group) -> None:
             for row in rows(at_end, view_sql(VIEWS["groups"][flag], column="group_id", names=(group.group_id or "",)))
             if row["cluster_id"] == group.cluster_id
         ]
-        _table(title, found, columns)
+        _table(view, title, found, columns)
 
 
-def _table(title: str, found: list[dict[str, Any]], columns: tuple[Column, ...]) -> None:
+def _table(view: View, title: str, found: list[dict[str, Any]], columns: tuple[Column, ...]) -> None:
     if title == "starts":
         st.subheader("Where its partitions start", anchor=False)
     else:
@@ -70,4 +70,8 @@ def _table(title: str, found: list[dict[str, Any]], columns: tuple[Column, ...])
         empty("The capture does not tell.")
         return
     kept = [column for column in columns if column.name in found[0]]
-    grid(f"share-{title}", pa.Table.from_pylist(found), kept)
+    chosen = grid(f"share-{title}", pa.Table.from_pylist(found), kept, select=True)
+    if chosen is not None and title == "members":
+        view.go("clients", who=client_text(chosen))
+    elif chosen is not None:
+        view.go("exchanges", **exchange_filters(named=chosen["topic"]))

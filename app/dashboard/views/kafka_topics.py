@@ -50,10 +50,12 @@ def show(view: View) -> None:
         return
     heading(topic)
     view.link("exchanges", "Its exchanges", "", ":material/list:", **exchange_filters(named=topic))
-    paged_table(
+    partition = paged_table(
         view.source, "partitions", partitions_of(cluster or None, topic), VIEWS["topics"]["partitions"].on_page,
-        order="partition", noun="partition",
+        order="partition", noun="partition", select=True,
     )  # fmt: skip
+    if partition is not None:
+        view.go("exchanges", **exchange_filters(named=topic))
     _groups(view, cluster or None, topic)
 
 

@@ -64,7 +64,7 @@ def show(view: View) -> None:
                          marked=state.value("flow"))  # fmt: skip
     flow_id = state.kept("flow", chosen["flow_id"] if chosen else None)
     if flow_id:
-        flow_link(view, flow_id)
+        flow_link(flow_id)
     else:
         line("Choose a row for the way to its messages.", "quiet")
 

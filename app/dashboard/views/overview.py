@@ -19,7 +19,7 @@ from app.dashboard.opened import Selected
 from app.dashboard.state import View
 from app.dashboard.tables import paged_table
 from app.dashboard.text import card, empty, facts, heading, line
-from app.dashboard.views.exchange_filters import client_text, exchange_filters
+from app.dashboard.views.exchange_filters import client_text, exchange_filters, server_text
 from app.dashboard.views.findings import finding_cards
 from reports.formats.html import render
 from reports.formats.words import size, span
@@ -81,9 +81,13 @@ def show(view: View) -> None:
     _errors(view)
     _report(view)
     st.subheader("Who talks to whom", anchor=False)
-    paged_table(
-        view.source, "peers", PEERS, _PEERS, order="-packets", noun="pair", search=("client_address", "server_address")
-    )
+    pair = paged_table(
+        view.source, "peers", PEERS, _PEERS, order="-packets", noun="pair", select=True,
+        search=("client_address", "server_address"),
+    )  # fmt: skip
+    if pair is not None:
+        view.go("exchanges", **exchange_filters(client=f"@{pair['client_address']}", server=server_text(pair)))
+    line("A row opens what they said to each other.", "quiet")
 
 
 def _report(view: View) -> None:
