@@ -177,7 +177,7 @@ def enrich(con: duckdb.DuckDBPyConnection) -> None:
 def _of_commits(con: duckdb.DuckDBPyConnection) -> str:
     """Make `context_clients`; a SELECT of the commits with their context.
 
-    Whole rows are copied once, and compressed; what the context adds lies beside them, row by row.
+    Whole rows are compressed before what the context adds is put beside them: two plain copies take much memory.
     """
     rows = keep(con, "commits_as_decoded", "FROM in_kafka_offset_commits")
     con.execute(f"CREATE TEMP VIEW context_base AS SELECT rowid AS row, * FROM {rows}")
@@ -191,7 +191,11 @@ def _of_commits(con: duckdb.DuckDBPyConnection) -> str:
         if name != "context_clients":
             con.execute(f"DROP TABLE {name}")
     columns = ", ".join(f"added.{name} AS {name}" for name in _CONTEXT)
-    return f"SELECT base.* REPLACE ({columns}) FROM {rows} AS base POSITIONAL JOIN {added} AS added"
+    both = keep(
+        con, "commits", f"SELECT base.* REPLACE ({columns}) FROM {rows} AS base POSITIONAL JOIN {added} AS added"
+    )
+    con.execute(f"DROP VIEW context_base; DROP TABLE {rows}; DROP TABLE {added}")
+    return f"FROM {both}"
 
 
 def _without_commits(con: duckdb.DuckDBPyConnection) -> str:
