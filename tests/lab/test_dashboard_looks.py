@@ -29,7 +29,10 @@ CUT = """() => [...document.querySelectorAll("[data-testid=stMain] :is(button, a
   const box = one.getBoundingClientRect();
   const hidden = !box.width || getComputedStyle(one).visibility === "hidden";
   if (hidden || one.closest("[data-testid=stDataFrame]")) return false;
-  return one.scrollWidth > one.clientWidth + 1 || box.right > innerWidth + 1 || box.left < 0;
+  const words = [...one.querySelectorAll("p")];
+  const fits = (word) => word.getBoundingClientRect().right <= box.right && word.scrollWidth <= word.clientWidth + 1;
+  const inside = words.every(fits);
+  return !inside || box.right > innerWidth + 1 || box.left < 0;
 }).map((one) => one.textContent.slice(0, 60))"""
 UNREAD = """() => [...document.querySelectorAll(".stVegaLiteChart .role-mark path")].filter((one) =>
   one.getAttribute("role") === "graphics-symbol" && !(one.getAttribute("aria-label") || "").includes(":")).length"""
