@@ -14,15 +14,19 @@ from analyser.rows.names import Names
 from dissectors.core.blocks import Block, Coded, Column, Same
 
 
+def arrays_of(block: Block, types: Sequence[pa.DataType]) -> list[pa.Array]:
+    """The columns of a block. Raises what Arrow does where values do not fit these types."""
+    return [_array(column, kind, block.size) for column, kind in zip(block.columns, types, strict=True)]
+
+
 class Claims:
-    """The rows of one block that flows have claimed so far."""
+    """The rows of one block that flows have claimed so far. arrays: its columns, of `size` rows."""
 
     __slots__ = ("_arrays", "_flows", "_size", "rows")
 
-    def __init__(self, block: Block, types: Sequence[pa.DataType]) -> None:
-        """Raises what Arrow does where values do not fit these types."""
-        self._size = block.size
-        self._arrays = [_array(column, kind, block.size) for column, kind in zip(block.columns, types, strict=True)]
+    def __init__(self, arrays: Sequence[pa.Array], size: int) -> None:
+        self._size = size
+        self._arrays = arrays
         self._flows: list[tuple[int, int, int]] = []
         self.rows = 0
 

@@ -21,7 +21,7 @@ import pyarrow.compute as pc
 
 from analyser.faults import caught, sentence
 from analyser.own_files import TemporaryFolder
-from analyser.rows.claims import Claims, has_long_names
+from analyser.rows.claims import Claims, arrays_of, has_long_names
 from analyser.rows.names import LongNames, Names, longest_at, with_cut_names
 from analyser.rows.timeorder import CHUNKS_HELD, FLOW, ROW, Chunk, in_time_order, sorted_chunk
 from analyser.words import count
@@ -29,6 +29,8 @@ from dissectors.core.blocks import Block
 from dissectors.core.model import Row
 
 CHUNK_ROWS = 1 << 15
+# Fewer rows of a block than these are cheaper as tuples where tuples of the same flow came before them.
+_LEAST_CLAIMED = 64
 MAX_ROWS_IN_MEMORY = 1 << 17
 MAX_BYTES_IN_MEMORY = 64 << 20
 MAX_BATCH_BYTES = 16 << 20
@@ -106,6 +108,7 @@ class RawTable:
         self._counted = 0
         # Rows in columns that flows claim, those of the list came later; and rows that are no chunk yet.
         self._block: Block | None = None
+        self._arrays: list[pa.Array] | None = None
         self._claims: Claims | None = None
         self._unsorted: list[pa.RecordBatch] = []
         self._numbered = 0
@@ -147,24 +150,30 @@ class RawTable:
     def claim(self, flow: int, block: Block, first: int, until: int) -> None:
         """These rows of a block are of this flow, whose rows so far came before them."""
         self.mark(flow)
-        came_before = bool(self._flow_runs) and self._flow_runs[-1][0] == flow
-        if self._block is not block or came_before:
+        if self._block is not block:
             self._gather_up()
-            if self.waiting_rows >= CHUNK_ROWS:
-                self.pack()
-            self._block, self._claims = block, self._claimable(block)
-        if self._claims is not None:
-            self._claims.add(flow, first, until)
-        else:
+            self._block, self._arrays = block, self._arrays_of(block)
+        arrays = self._arrays
+        came_before = bool(self._flow_runs) and self._flow_runs[-1][0] == flow
+        if arrays is None or (came_before and until - first < _LEAST_CLAIMED):
             self.rows += block.rows(first, until)
             self.mark(flow)
+            return
+        if came_before:
+            self._gather_up()
+        if self._claims is None:
+            if self.waiting_rows >= CHUNK_ROWS:
+                self.pack()
+                self._block, self._arrays = block, arrays
+            self._claims = Claims(arrays, block.size)
+        self._claims.add(flow, first, until)
 
-    def _claimable(self, block: Block) -> Claims | None:
+    def _arrays_of(self, block: Block) -> list[pa.Array] | None:
         """None where rows have to be looked at one by one."""
         if self._gather is not None or has_long_names(block, self._names):
             return None
         try:
-            return Claims(block, [field.type for field in self.schema][:-2])
+            return arrays_of(block, [field.type for field in self.schema][:-2])
         except (pa.ArrowException, ValueError, TypeError, OverflowError):  # the list finds the rows that do not fit
             return None
 
@@ -216,6 +225,7 @@ class RawTable:
     def pack(self) -> None:
         """Turn the marked rows into Arrow; all rows must be marked."""
         self._gather_up()
+        self._block = self._arrays = None
         if not self._unsorted:
             return
         batch, chunk = sorted_chunk(_one_batch(self._unsorted))
@@ -231,7 +241,7 @@ class RawTable:
 
     def _gather_up(self) -> None:
         """Turn what was claimed, then the marked rows in the list, into batches."""
-        claims, self._block, self._claims = self._claims, None, None
+        claims, self._claims = self._claims, None
         if claims is not None and claims.rows:
             self._add(claims.batch(self.schema, self._numbered))
         if not self.rows:

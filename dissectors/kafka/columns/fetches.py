@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from dissectors.core.blocks import values_of
 from dissectors.core.model import Row
 from dissectors.kafka.columns.group_rows import column, heads
 from dissectors.kafka.columns.groups import Group
@@ -46,10 +47,16 @@ class Fetches:
             numbers = lists(gone.of, "partitions")
             self._forgotten = partition_keys(group, gone, numbers, ".")
             self._forgot = _slices(gone, numbers)
-        self._session_ids = _or(column(group, asked, "session_id"), 0)
-        self._epochs = _or(column(group, asked, "session_epoch"), -1)
-        self._answered_ids = _or(column(group, answered, "session_id"), 0)
-        self._head = list(zip(*heads(group), group.client_ids, *self._of_request(group), strict=True))
+        self._session_ids = _or(_plain(group, asked, "session_id"), 0)
+        self._epochs = _or(_plain(group, asked, "session_epoch"), -1)
+        self._answered_ids = _or(_plain(group, answered, "session_id"), 0)
+        self._head = list(
+            zip(
+                *(values_of(one, 0, len(group)) for one in (*heads(group), group.client_ids)),
+                *self._of_request(group),
+                strict=True,
+            )
+        )
         topics = lists(answered, "responses")
         partitions = lists(topics.of, "partitions")
         self._keys = partition_keys(group, topics, partitions, "partition_index")
@@ -81,12 +88,12 @@ class Fetches:
         """replica_id to session_epoch."""
         asked = group.asked
         session_ids: list[Any] = [mine or None for mine in self._answered_ids]
-        said = column(group, asked, "session_id")
+        said = _plain(group, asked, "session_id")
         return [
-            _or(column(group, asked, "replica_id"), -1),
-            *(column(group, asked, name) for name in ("max_wait_ms", "min_bytes", "max_bytes", "isolation_level")),
+            _or(_plain(group, asked, "replica_id"), -1),
+            *(_plain(group, asked, name) for name in ("max_wait_ms", "min_bytes", "max_bytes", "isolation_level")),
             [one or other for one, other in zip(session_ids, said, strict=True)],
-            column(group, asked, "session_epoch"),
+            _plain(group, asked, "session_epoch"),
         ]
 
 
@@ -133,6 +140,11 @@ def _slices(topics: Lists, partitions: Lists) -> _Slices:
 def _numbers(columns: Columns, name: str) -> Any:
     found = columns.get(name)
     return repeat(None) if found is None else found.tolist()  # type: ignore[union-attr]
+
+
+def _plain(group: Group, columns: Columns, name: str) -> list[Any]:
+    """A field of each exchange."""
+    return list(values_of(column(group, columns, name), 0, len(group)))
 
 
 def _or(values: list[Any], default: int) -> list[int]:

@@ -5,43 +5,53 @@ The same rows as those of `rows/group_rows.py` and `rows/classic_groups.py`, in 
 
 from __future__ import annotations
 
-from itertools import repeat
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
-from dissectors.core.model import Row
+from dissectors.core.blocks import Block, Coded, Column, Numbers, Same, chosen, optional
 from dissectors.kafka.columns.blob import Ints
 from dissectors.kafka.columns.groups import Group
+from dissectors.kafka.columns.read import Column as Field
 from dissectors.kafka.columns.read import Columns, Lists, Texts, lists, numbers
 from dissectors.kafka.columns.texts import TopicKey
 from dissectors.kafka.rows.group_events import GROUP_PROTOCOLS
 from dissectors.kafka.rows.group_fields import GROUP_EVENTS
 from dissectors.kafka.schema.api_keys import api_name
 
-_NOTHING = repeat(None)
+NOTHING = Same(None)
 
 
-def column(group: Group, columns: Columns, name: str) -> list[Any]:
-    """The values of a field for each exchange, None where the version does not have it."""
-    found = columns.get(name)
+def column(group: Group, columns: Columns, name: str) -> Column:
+    """A field of each exchange; null where the version does not have it."""
+    return of_field(group, columns.get(name))
+
+
+def of_field(group: Group, found: Field) -> Column:
+    """A field as a column of rows."""
     if isinstance(found, Texts):
-        return group.strings.of(found)
-    return found.tolist() if isinstance(found, np.ndarray) else [None] * len(group)
+        return group.strings.coded(found)
+    return Numbers(native(found)) if isinstance(found, np.ndarray) else NOTHING
 
 
-def heads(group: Group) -> list[list[Any]]:
+def native(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Numbers as this machine has them; on the wire they are big-endian."""
+    return values.astype(values.dtype.newbyteorder("="))
+
+
+def heads(group: Group) -> list[Column]:
     """request_offset, response_offset, ts, ts_response, request_packet and response_packet of each exchange."""
     asked, answered = group.requests, group.responses
     columns = asked.offset, answered.offset, asked.ts_ns, answered.ts_ns, asked.packet_last, answered.packet_last
-    return [one.tolist() for one in columns]
+    return [Numbers(one) for one in columns]
 
 
-def heartbeat_rows(group: Group) -> tuple[list[Row], Ints]:
+def heartbeat_rows(group: Group) -> tuple[Block, Ints]:
     """kafka_group_events of Heartbeats."""
-    known = {
-        "group_protocol": repeat(GROUP_PROTOCOLS[group.api_key]),
-        "event": repeat("heartbeat"),
+    known: dict[str, Column] = {
+        "group_protocol": Same(GROUP_PROTOCOLS[group.api_key]),
+        "event": Same("heartbeat"),
         "group_id": column(group, group.asked, "group_id"),
         "member_id": column(group, group.asked, "member_id"),
         "group_instance_id": column(group, group.asked, "group_instance_id"),
@@ -50,43 +60,40 @@ def heartbeat_rows(group: Group) -> tuple[list[Row], Ints]:
         "error_code": column(group, group.answered, "error_code"),
     }
     first = heads(group)
-    rest = [known.get(name, _NOTHING) for name in GROUP_EVENTS.names[len(first) :]]
-    return list(zip(*first, *rest, strict=False)), np.arange(len(group))
+    rest = [known.get(name, NOTHING) for name in GROUP_EVENTS.names[len(first) :]]
+    return Block([*first, *rest], len(group)), np.arange(len(group))
 
 
-def commit_rows(group: Group) -> tuple[list[Row], Ints]:
+def commit_rows(group: Group) -> tuple[Block, Ints]:
     """kafka_offset_commits of OffsetCommits: a row for each partition."""
     topics = lists(group.asked, "topics")
     partitions = lists(topics.of, "partitions")
     of_topic = partitions.owners
     owners = topics.owners[of_topic]
     keys = group.strings.topic_keys(topics.of)
-    of_exchange = [
+    of_exchange: list[Column] = [
         *heads(group),
-        [api_name(group.api_key)] * len(group),
+        Same(api_name(group.api_key)),
         column(group, group.asked, "group_id"),
         column(group, group.asked, "member_id"),
         column(group, group.asked, "group_instance_id"),
         column(group, group.asked, "generation_id_or_member_epoch"),
         group.client_ids,
     ]
-    exchange_numbers, topic_numbers = owners.tolist(), of_topic.tolist()
     each = partitions.of
-    with_epoch = "committed_leader_epoch" in each
-    rows = zip(
-        *([values[number] for number in exchange_numbers] for values in of_exchange),
-        [keys[number][0] for number in topic_numbers],
-        [keys[number][1] for number in topic_numbers],
-        numbers(each, "partition_index"),
-        numbers(each, "committed_offset"),
-        numbers(each, "committed_leader_epoch") if with_epoch else repeat(None),
-        group.strings.of(each["committed_metadata"]),
-        repeat(None),
-        repeat(None),
-        _errors(group, topics, partitions, keys),
-        strict=False,
+    columns = (
+        *(chosen(one, owners) for one in of_exchange),
+        Coded(of_topic, [name for name, _ in keys]),
+        Coded(of_topic, [topic_id for _, topic_id in keys]),
+        column(group, each, "partition_index"),
+        column(group, each, "committed_offset"),
+        column(group, each, "committed_leader_epoch"),
+        column(group, each, "committed_metadata"),
+        NOTHING,
+        NOTHING,
+        optional(_errors(group, topics, partitions, keys)),
     )
-    return list(rows), owners
+    return Block(columns, len(owners)), owners
 
 
 def _errors(group: Group, topics: Lists, partitions: Lists, keys: list[TopicKey]) -> list[int | None]:

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from dissectors.core.blocks import Coded, coded
 from dissectors.kafka.columns.batch import REQUEST_HEADER_BYTES, RESPONSE_HEADER_BYTES, Batch, Side
 from dissectors.kafka.columns.blob import Flags, Ints
 from dissectors.kafka.columns.plan import Plan, body_plan
@@ -49,8 +50,8 @@ class Group(NamedTuple):
     connection: Ints
     requests: Side
     responses: Side
-    correlation_ids: list[int]
-    client_ids: list[str | None]
+    correlation_ids: Ints
+    client_ids: Coded
     asked: Columns
     answered: Columns
     batches: Batches | None
@@ -130,8 +131,8 @@ def _group(
         batch.connection[rows],
         requests,
         responses,
-        batch.correlation_id[rows].tolist(),
-        strings.at(requests.start + REQUEST_HEADER_BYTES, batch.client_id_bytes[rows]),
+        batch.correlation_id[rows],
+        coded(strings.at(requests.start + REQUEST_HEADER_BYTES, batch.client_id_bytes[rows])),
         asked,
         answered,
         batches,

@@ -5,12 +5,9 @@ In: a `Group` of Produces. Out: rows, and whose they are; the same as those of `
 
 from __future__ import annotations
 
-from itertools import repeat
-from typing import Any
-
 import numpy as np
 
-from dissectors.core.model import Row
+from dissectors.core.blocks import Block, Coded, Column, Numbers, Same, chosen, optional
 from dissectors.kafka.columns.blob import Ints
 from dissectors.kafka.columns.fetches import partition_keys
 from dissectors.kafka.columns.group_rows import column, heads
@@ -26,7 +23,7 @@ _Answer = tuple[int | None, int | None, str | None]
 _NO_ANSWER: _Answer = (None, None, None)
 
 
-def batch_rows(group: Group) -> tuple[list[Row], Ints]:
+def batch_rows(group: Group) -> tuple[Block, Ints]:
     """kafka_produce_batches of Produces: a row for each batch."""
     batches = group.batches
     assert batches is not None
@@ -36,35 +33,34 @@ def batch_rows(group: Group) -> tuple[list[Row], Ints]:
     owners = exchange_of[batches.field]
     keys = partition_keys(group, topics, partitions, "index")
     answers = _answers(group, exchange_of.tolist(), keys)
-    of_fields, of_exchanges = batches.field.tolist(), owners.tolist()
+    bases, lasts = _offsets(batches, [answers[number][0] for number in batches.field.tolist()])
     attributes = batches.number("attributes")
-    codecs = [codec_name(number) for number in (attributes & CODEC_BITS).tolist()]
-    sizes = batches.bytes.tolist()
+    codec = attributes & CODEC_BITS
 
-    def of_request(name: str) -> list[Any]:
-        values = column(group, group.asked, name)
-        return [values[number] for number in of_exchanges]
+    def of_request(name: str) -> Column:
+        return chosen(column(group, group.asked, name), owners)
 
-    rows = zip(
-        *([values[number] for number in of_exchanges] for values in (*heads(group), group.client_ids)),
-        *([keys[number][part] for number in of_fields] for part in range(3)),
-        *_offsets(batches, [answers[number][0] for number in of_fields]),
-        batches.number("count").tolist(),
-        codecs,
-        sizes,
-        [size if codec == "none" else None for size, codec in zip(sizes, codecs, strict=True)],
-        *(batches.number(name).tolist() for name in ("producer_id", "producer_epoch", "base_sequence")),
-        batches.number("base_timestamp").tolist(),
+    columns = (
+        *(chosen(one, owners) for one in (*heads(group), group.client_ids)),
+        *(Coded(batches.field, [key[part] for key in keys]) for part in range(2)),
+        chosen(Numbers(np.array([key[2] for key in keys], np.int64)), batches.field),
+        optional(bases),
+        optional(lasts),
+        Numbers(batches.number("count")),
+        Coded(codec, [codec_name(number) for number in range(CODEC_BITS + 1)]),
+        Numbers(batches.bytes),
+        Numbers(batches.bytes, codec == 0),
+        *(Numbers(batches.number(name)) for name in ("producer_id", "producer_epoch", "base_sequence")),
+        Numbers(batches.number("base_timestamp")),
         of_request("acks"),
         of_request("timeout_ms"),
-        ((attributes & TRANSACTIONAL_BIT) != 0).tolist(),
+        Numbers((attributes & TRANSACTIONAL_BIT) != 0),
         of_request("transactional_id"),
-        repeat(True),  # a wrong checksum is irregular
-        [answers[number][1] for number in of_fields],
-        [answers[number][2] for number in of_fields],
-        strict=False,
+        Same(True),  # a wrong checksum is irregular
+        chosen(optional([error_code for _, error_code, _ in answers]), batches.field),
+        Coded(batches.field, [message for _, _, message in answers]),
     )
-    return list(rows), owners
+    return Block(columns, len(owners)), owners
 
 
 def _answers(group: Group, exchanges: list[int], keys: list[PartitionKey]) -> list[_Answer]:

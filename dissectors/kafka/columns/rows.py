@@ -2,73 +2,75 @@
 
 from __future__ import annotations
 
-from itertools import repeat
-
 import numpy as np
 
-from dissectors.core.model import CLIENT_TO_SERVER, SERVER_TO_CLIENT, Row
+from dissectors.core.blocks import Block, Coded, Numbers, Same, coded
+from dissectors.core.model import CLIENT_TO_SERVER, SERVER_TO_CLIENT
 from dissectors.kafka.columns.batch import Side
+from dissectors.kafka.columns.blob import Ints
+from dissectors.kafka.columns.group_rows import NOTHING, column
 from dissectors.kafka.columns.groups import Group
 from dissectors.kafka.columns.summaries import Words, summaries
 from dissectors.kafka.columns.waits import awaitable
 from dissectors.kafka.error_codes import ERROR_NAMES
 
 
-def exchange_rows(group: Group, error_codes: list[int]) -> list[Row]:
+def exchange_rows(group: Group, error_codes: Ints) -> Block:
     """Rows of `exchanges`, in the order of EXCHANGE_FIELDS."""
     asked, answered = group.requests, group.responses
-    throttled = group.answered.get("throttle_time_ms")
-    names = {code: ERROR_NAMES.get(code) for code in set(error_codes)}
-    return list(
-        zip(
-            repeat(CLIENT_TO_SERVER, len(group)),
-            asked.offset.tolist(),
-            answered.offset.tolist(),
-            asked.packet_last.tolist(),
-            answered.packet_last.tolist(),
-            asked.ts_ns.tolist(),
-            answered.ts_ns.tolist(),
-            repeat(group.known.name),
-            repeat(group.known.version),
-            group.client_ids,
-            ["error" if code else "ok" for code in error_codes],
-            error_codes,
-            [names[code] for code in error_codes],
-            asked.size.tolist(),
-            answered.size.tolist(),
-            awaitable(group),
-            throttled.tolist() if isinstance(throttled, np.ndarray) else repeat(None),
-        )
+    columns = (
+        Same(CLIENT_TO_SERVER),
+        Numbers(asked.offset),
+        Numbers(answered.offset),
+        Numbers(asked.packet_last),
+        Numbers(answered.packet_last),
+        Numbers(asked.ts_ns),
+        Numbers(answered.ts_ns),
+        Same(group.known.name),
+        Same(group.known.version),
+        group.client_ids,
+        Coded((error_codes != 0).astype(np.int64), ("ok", "error")),
+        Numbers(error_codes),
+        _error_names(error_codes),
+        Numbers(asked.size),
+        Numbers(answered.size),
+        awaitable(group),
+        column(group, group.answered, "throttle_time_ms"),
     )
+    return Block(columns, len(group))
 
 
-def message_rows(group: Group, error_codes: list[int]) -> tuple[list[Row], list[Row]]:
+def _error_names(error_codes: Ints) -> Coded:
+    different, codes = np.unique(error_codes, return_inverse=True)
+    return Coded(codes, [ERROR_NAMES.get(code) for code in different.tolist()])
+
+
+def message_rows(group: Group, error_codes: Ints) -> tuple[Block, Block]:
     """Rows of `messages`, in the order of MESSAGE_FIELDS: of the requests, and of the responses."""
     count = len(group)
     asked = summaries(group.asked, group.strings, count, None)
-    answered = summaries(group.answered, group.strings, count, error_codes)
+    answered = summaries(group.answered, group.strings, count, error_codes.tolist())
     return (
         _messages(group, CLIENT_TO_SERVER, group.requests, "request", asked),
         _messages(group, SERVER_TO_CLIENT, group.responses, "response", answered),
     )
 
 
-def _messages(group: Group, direction: int, side: Side, role: str, lines: Words) -> list[Row]:
-    return list(
-        zip(
-            repeat(direction, len(group)),
-            side.offset.tolist(),
-            side.size.tolist(),
-            side.packet_first.tolist(),
-            side.packet_last.tolist(),
-            side.ts_ns.tolist(),
-            repeat(role),
-            repeat(group.known.name),
-            repeat(group.known.version),
-            group.correlation_ids,
-            group.client_ids,
-            repeat(True),
-            repeat(None),
-            lines,
-        )
+def _messages(group: Group, direction: int, side: Side, role: str, lines: Words) -> Block:
+    columns = (
+        Same(direction),
+        Numbers(side.offset),
+        Numbers(side.size),
+        Numbers(side.packet_first),
+        Numbers(side.packet_last),
+        Numbers(side.ts_ns),
+        Same(role),
+        Same(group.known.name),
+        Same(group.known.version),
+        Numbers(group.correlation_ids),
+        group.client_ids,
+        Same(True),
+        NOTHING,
+        coded(lines),
     )
+    return Block(columns, len(group))

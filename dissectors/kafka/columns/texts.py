@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from dissectors.core.blocks import Coded, coded
 from dissectors.kafka.columns.blob import Blob, Ints
 from dissectors.kafka.columns.read import Column, Columns, Texts
 from dissectors.kafka.schema.primitives import METADATA_TOPIC, METADATA_TOPIC_ID, NO_TOPIC_ID, text, uuid_text
@@ -50,6 +51,10 @@ class Strings:
         for row in np.flatnonzero(column.size < 0).tolist():
             found[row] = None
         return found
+
+    def coded(self, column: Column) -> Coded:
+        """The same as a column of rows."""
+        return coded(self.of(column))
 
     def at(self, start: Ints, size: Ints) -> list[Any]:
         """The texts at these places; a size below 0 is null."""

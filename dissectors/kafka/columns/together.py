@@ -11,8 +11,9 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 
+from dissectors.core.blocks import Block, joined
 from dissectors.core.limits import Limits
-from dissectors.core.model import Frame, Row
+from dissectors.core.model import Frame
 from dissectors.core.protocol import Sink
 from dissectors.kafka.columns.batch import batch
 from dissectors.kafka.columns.blob import Ints
@@ -32,7 +33,7 @@ from dissectors.kafka.rows.record_rows import TABLE as RECORDS
 from dissectors.kafka.schema.api_keys import API_KEYS
 
 # Rows of a group, and the number of the exchange that each belongs to.
-RowMaker = Callable[[Group], tuple[list[Row], Ints]]
+RowMaker = Callable[[Group], tuple[Block, Ints]]
 # What makes the rows of an API's own tables. APIs that are not here are read together where nobody wants such rows.
 ROW_MAKERS: Mapping[int, tuple[str, RowMaker]] = {
     PRODUCE: ("kafka_produce_batches", batch_rows),
@@ -88,7 +89,7 @@ class Step(NamedTuple):
 class _Placed(NamedTuple):
     """Rows of one table in the order of the frames at which they are due. at: those frames."""
 
-    rows: list[Row]
+    block: Block
     at: Ints
 
 
@@ -115,12 +116,9 @@ class Together(NamedTuple):
     def _due(self, since: int, until: int, out: Sink) -> None:
         """Append the rows of these frames, counted from the connection's first one."""
         for name, placed in self.tables.items():
-            rows = out.rows(name)
-            first, last = np.searchsorted(placed.at, (self.begin + since, self.begin + until))
-            if rows is not None and last > first:
-                rows += placed.rows[first:last]
-                if len(rows) > MAX_HELD_ROWS:
-                    out.drain(name)
+            first, last = np.searchsorted(placed.at, (self.begin + since, self.begin + until)).tolist()
+            if last > first:
+                out.block(name, placed.block, first, last)
 
 
 def together(connections: Sequence[Connection], limits: Limits, out: Sink) -> list[Together | None]:
@@ -175,7 +173,8 @@ def _by_frame(step: Step) -> int:
 def _noted(group: Group, number: int) -> Callable[[Steps, Frame, Output], None]:
     side = group.requests
     place = int(side.offset[number]), int(side.size[number]), int(side.packet_last[number]), int(side.ts_ns[number])
-    ids = group.correlation_ids[number], group.client_ids[number]
+    client_ids = group.client_ids
+    ids = int(group.correlation_ids[number]), client_ids.values[int(client_ids.codes[number])]
     request = Request(group.api_key, group.version, *ids, *place, None)
     return lambda conversation, frame, out: conversation.note(request, frame, out)
 
@@ -199,7 +198,7 @@ def _tables(read: Sequence[Group], apis: frozenset[int], out: Sink) -> dict[str,
 
 def _rows(group: Group, apis: frozenset[int], out: Sink) -> Iterator[tuple[str, _Placed]]:
     asked, answered = group.requests.at, group.responses.at
-    error_codes = first_errors(group.api_key, group.version, group.answered, len(group)).tolist()
+    error_codes = first_errors(group.api_key, group.version, group.answered, len(group))
     if out.rows("messages") is not None:
         requests, responses = message_rows(group, error_codes)
         yield "messages", _Placed(requests, asked)
@@ -209,14 +208,14 @@ def _rows(group: Group, apis: frozenset[int], out: Sink) -> Iterator[tuple[str, 
     if group.api_key in apis and group.api_key in ROW_MAKERS:
         table, make = ROW_MAKERS[group.api_key]
         if out.rows(table) is not None:
-            rows, owners = make(group)
-            yield table, _Placed(rows, answered[owners])
+            block, owners = make(group)
+            yield table, _Placed(block, answered[owners])
 
 
 def _in_order(parts: Sequence[_Placed]) -> _Placed:
     at = np.concatenate([part.at for part in parts])
-    rows = [row for part in parts for row in part.rows]
+    block = joined([part.block for part in parts])
     if (at[1:] >= at[:-1]).all():
-        return _Placed(rows, at)
+        return _Placed(block, at)
     order = np.argsort(at, kind="stable")
-    return _Placed([rows[row] for row in order.tolist()], at[order])
+    return _Placed(block.chosen(order), at[order])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from dissectors.core.blocks import Numbers, Same
 from dissectors.kafka.columns.blob import Flags, Ints
 from dissectors.kafka.columns.groups import Group
 from dissectors.kafka.columns.read import Columns, lists
@@ -16,16 +17,16 @@ _FETCHES = frozenset({1, 78})
 LEFT_OUT = frozenset(WAITS) - _FETCHES
 
 
-def awaitable(group: Group) -> list[bool | None]:
-    """True for each request that asks to wait, else None."""
-    count = len(group)
+def awaitable(group: Group) -> Same | Numbers:
+    """True for each request that asks to wait, else null."""
     if group.api_key not in _FETCHES:
-        return [None] * count
+        return Same(None)
+    count = len(group)
     wants_data = _number(group.asked, "min_bytes") > 0
     if not wants_data.all():
         wants_data |= _of_raft(group.asked, group.strings, count)
     waits = (_number(group.asked, "max_wait_ms") > 0) & wants_data
-    return [wait or None for wait in waits.tolist()]
+    return Numbers(waits, waits)
 
 
 def _number(columns: Columns, name: str) -> Ints:
