@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from analyser.rows.names import Names
@@ -22,29 +23,38 @@ def arrays_of(block: Block, types: Sequence[pa.DataType]) -> list[pa.Array]:
 class Claims:
     """The rows of one block that flows have claimed so far. arrays: its columns, of `size` rows."""
 
-    __slots__ = ("_arrays", "_flows", "_size", "rows")
+    __slots__ = ("_arrays", "_flows", "_places", "_size", "rows")
 
     def __init__(self, arrays: Sequence[pa.Array], size: int) -> None:
         self._size = size
         self._arrays = arrays
+        # As in `repeated`: whose the claimed rows are with their numbers, and where they are in the block.
         self._flows: list[tuple[int, int, int]] = []
+        self._places: list[tuple[int, int, int]] = []
         self.rows = 0
 
-    def add(self, flow: int, first: int, until: int) -> None:
-        """These rows are of the flow with this first packet."""
-        self._flows.append((flow, first, until))
+    def add(self, flow: int, first: int, until: int, number: int) -> None:
+        """These rows are of the flow with this first packet; number: of the first of them among the table's rows."""
+        self._flows.append((flow, until - first, number))
+        self._places.append((flow, until - first, first))
         self.rows += until - first
 
-    def batch(self, schema: pa.Schema, first_row: int) -> pa.RecordBatch:
-        """The claimed rows in the order in which they were claimed; first_row: the number of the first one."""
-        flows, firsts, untils = (np.array(column, np.int64) for column in zip(*self._flows, strict=True))
-        counts = untils - firsts
+    def batch(self, schema: pa.Schema) -> pa.RecordBatch:
+        """The claimed rows, of which there is one at least, in the order in which they were claimed."""
+        _, claimed = repeated(self._places)
         arrays = self._arrays
-        if firsts[0] != 0 or untils[-1] != self._size or (firsts[1:] != untils[:-1]).any():
-            claimed = pa.array(np.arange(self.rows) + np.repeat(firsts - np.cumsum(counts) + counts, counts))
-            arrays = [array.take(claimed) for array in arrays]
-        numbers = [pa.array(np.repeat(flows, counts)), pa.array(np.arange(first_row, first_row + self.rows))]
-        return pa.RecordBatch.from_arrays([*arrays, *numbers], schema=schema)
+        if len(claimed) != self._size or (claimed != np.arange(self._size)).any():
+            rows = pa.array(claimed)
+            arrays = [array.take(rows) for array in arrays]
+        flows, numbers = repeated(self._flows)
+        return pa.RecordBatch.from_arrays([*arrays, pa.array(flows), pa.array(numbers)], schema=schema)
+
+
+def repeated(runs: Sequence[tuple[int, int, int]]) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """The flow and the number of each row. runs: rows that follow each other: (flow, rows, number of the first one)."""
+    flows, counts, firsts = (np.array(column, np.int64) for column in zip(*runs, strict=True))
+    inside = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
+    return np.repeat(flows, counts), np.repeat(firsts, counts) + inside
 
 
 def has_long_names(block: Block, names: Names) -> bool:

@@ -21,7 +21,7 @@ import pyarrow.compute as pc
 
 from analyser.faults import caught, sentence
 from analyser.own_files import TemporaryFolder
-from analyser.rows.claims import Claims, arrays_of, has_long_names
+from analyser.rows.claims import Claims, arrays_of, has_long_names, repeated
 from analyser.rows.names import LongNames, Names, longest_at, with_cut_names
 from analyser.rows.timeorder import CHUNKS_HELD, FLOW, ROW, Chunk, in_time_order, sorted_chunk
 from analyser.words import count
@@ -29,8 +29,6 @@ from dissectors.core.blocks import Block
 from dissectors.core.model import Row
 
 CHUNK_ROWS = 1 << 15
-# Fewer rows of a block than these are cheaper as tuples where tuples of the same flow came before them.
-_LEAST_CLAIMED = 64
 MAX_ROWS_IN_MEMORY = 1 << 17
 MAX_BYTES_IN_MEMORY = 64 << 20
 MAX_BATCH_BYTES = 16 << 20
@@ -104,9 +102,10 @@ class RawTable:
                 (ROW, pa.int64()),
             ]
         )
-        self._flow_runs: list[tuple[int, int]] = []
+        # Whose the rows of the list are, and how many of them follow each other: (flow, rows, number of the first one).
+        self._flow_runs: list[tuple[int, int, int]] = []
         self._counted = 0
-        # Rows in columns that flows claim, those of the list came later; and rows that are no chunk yet.
+        # The block that flows claim rows of; and rows that are no chunk yet.
         self._block: Block | None = None
         self._arrays: list[pa.Array] | None = None
         self._claims: Claims | None = None
@@ -142,7 +141,8 @@ class RawTable:
         """Rows appended since the last mark belong to this flow."""
         new = len(self.rows) - self._counted
         if new:
-            self._flow_runs.append((flow, new))
+            self._flow_runs.append((flow, new, self._numbered))
+            self._numbered += new
             self._counted = len(self.rows)
             if self._counted >= CHUNK_ROWS:
                 self.pack()
@@ -151,22 +151,18 @@ class RawTable:
         """These rows of a block are of this flow, whose rows so far came before them."""
         self.mark(flow)
         if self._block is not block:
-            self._gather_up()
+            self._end_block()
+            if self.waiting_rows >= CHUNK_ROWS:
+                self.pack()
             self._block, self._arrays = block, self._arrays_of(block)
-        arrays = self._arrays
-        came_before = bool(self._flow_runs) and self._flow_runs[-1][0] == flow
-        if arrays is None or (came_before and until - first < _LEAST_CLAIMED):
+        if self._arrays is None:
             self.rows += block.rows(first, until)
             self.mark(flow)
             return
-        if came_before:
-            self._gather_up()
         if self._claims is None:
-            if self.waiting_rows >= CHUNK_ROWS:
-                self.pack()
-                self._block, self._arrays = block, arrays
-            self._claims = Claims(arrays, block.size)
-        self._claims.add(flow, first, until)
+            self._claims = Claims(self._arrays, block.size)
+        self._claims.add(flow, first, until, self._numbered)
+        self._numbered += until - first
 
     def _arrays_of(self, block: Block) -> list[pa.Array] | None:
         """None where rows have to be looked at one by one."""
@@ -224,8 +220,8 @@ class RawTable:
 
     def pack(self) -> None:
         """Turn the marked rows into Arrow; all rows must be marked."""
+        self._end_block()
         self._gather_up()
-        self._block = self._arrays = None
         if not self._unsorted:
             return
         batch, chunk = sorted_chunk(_one_batch(self._unsorted))
@@ -239,11 +235,14 @@ class RawTable:
         if self._in_memory > MAX_ROWS_IN_MEMORY or self._bytes_in_memory > MAX_BYTES_IN_MEMORY:
             self._spill()
 
+    def _end_block(self) -> None:
+        """Turn what was claimed into a batch."""
+        claims, self._block, self._arrays, self._claims = self._claims, None, None, None
+        if claims is not None:
+            self._add(claims.batch(self.schema))
+
     def _gather_up(self) -> None:
-        """Turn what was claimed, then the marked rows in the list, into batches."""
-        claims, self._claims = self._claims, None
-        if claims is not None and claims.rows:
-            self._add(claims.batch(self.schema, self._numbered))
+        """Turn the marked rows in the list into a batch."""
         if not self.rows:
             return
         try:
@@ -260,21 +259,20 @@ class RawTable:
             self._add(packed)
 
     def _add(self, batch: pa.RecordBatch) -> None:
-        """More rows, behind all others."""
-        self._numbered += batch.num_rows
+        """More rows."""
         self._unsorted.append(batch)
 
     def _packed(self) -> pa.RecordBatch:
         """The rows in the list, in the order in which they came."""
-        flows = np.repeat(*(np.array(column, np.int64) for column in zip(*self._flow_runs, strict=True)))
+        flows, numbers = repeated(self._flow_runs)
         if self._gather is None:
             columns: list[Any] = list(zip(*self.rows, strict=True))
             types = [field.type for field in self.schema]
             arrays = [pa.array(column, kind) for column, kind in zip(columns, types[:-2], strict=True)]
         else:
             arrays, owners = self._gather(self.rows)
-            flows = flows[owners]
-        arrays += [pa.array(flows), pa.array(np.arange(self._numbered, self._numbered + len(flows)))]
+            flows, numbers = flows[owners], numbers[owners]
+        arrays += [pa.array(flows), pa.array(numbers)]
         return pa.RecordBatch.from_arrays(arrays, schema=self.schema)
 
     def _cut_names(self) -> None:
@@ -286,18 +284,18 @@ class RawTable:
             numbers = with_cut_names(self.rows, place, self._names.most)
             known = self.long_names.get(field)
             if known is None:
-                ends = np.cumsum([count for _, count in self._flow_runs])
+                ends = np.cumsum([count for _, count, _ in self._flow_runs])
                 flow = self._flow_runs[int(np.searchsorted(ends, numbers[0], "right"))][0]
                 known = LongNames(0, 0, flow, self.rows[numbers[0]][self._names.ts_at])
             self.long_names[field] = known._replace(rows=known.rows + len(numbers), longest=max(known.longest, longest))
 
     def _fitting(self) -> None:
         """Drop the rows that do not fit into the table's columns, found by halving: they are few."""
-        flows = (flow for flow, count in self._flow_runs for _ in range(count))
-        looked_at, fitting = [[*zip(flows, self.rows, strict=True)]], list[tuple[int, Row]]()
+        flows, numbers = (column.tolist() for column in repeated(self._flow_runs))
+        looked_at, fitting = [[*zip(flows, numbers, self.rows, strict=True)]], list[tuple[int, int, Row]]()
         while looked_at:
             some = looked_at.pop()
-            self.rows[:], self._flow_runs = [row for _, row in some], [(flow, 1) for flow, _ in some]
+            self._keep(some)
             try:
                 self._packed()
             except Exception:
@@ -308,8 +306,12 @@ class RawTable:
                     self.left_out += 1
             else:
                 fitting += some
-        self.rows[:] = [row for _, row in fitting]
-        self._flow_runs = [(flow, 1) for flow, _ in fitting]
+        self._keep(fitting)
+
+    def _keep(self, rows: Sequence[tuple[int, int, Row]]) -> None:
+        """These rows only, with their flows and numbers."""
+        self.rows[:] = [row for _, _, row in rows]
+        self._flow_runs = [(flow, 1, number) for flow, number, _ in rows]
 
     def _close(self) -> None:
         if self._writer is not None:

@@ -92,7 +92,8 @@ def _joined(columns: Sequence[Column], sizes: Sequence[int]) -> Column:
     if isinstance(first, Same) and all(isinstance(one, Same) and one.value == first.value for one in columns):
         return first
     if any(isinstance(column, Numbers) for column in columns):
-        numbers = [_numbers(column, size) for column, size in zip(columns, sizes, strict=True)]
+        kind = next(column.values.dtype for column in columns if isinstance(column, Numbers))
+        numbers = [_numbers(column, size, kind) for column, size in zip(columns, sizes, strict=True)]
         values = np.concatenate([column.values for column in numbers])
         if all(column.valid is None for column in numbers):
             return Numbers(values)
@@ -104,12 +105,12 @@ def _joined(columns: Sequence[Column], sizes: Sequence[int]) -> Column:
     return Coded(np.concatenate(codes), [value for column in texts for value in column.values])
 
 
-def _numbers(column: Column, size: int) -> Numbers:
+def _numbers(column: Column, size: int, kind: Any) -> Numbers:
     if isinstance(column, Numbers):
         return column
     assert isinstance(column, Same)
     if column.value is None:
-        return Numbers(np.zeros(size, np.int64), np.zeros(size, bool))
+        return Numbers(np.zeros(size, kind), np.zeros(size, bool))
     return Numbers(np.full(size, column.value))
 
 

@@ -53,9 +53,9 @@ def test_tables_are_those_of_one_by_one(tmp_path: Path, monkeypatch: pytest.Monk
     claimed = list[int]()
     add = Claims.add
 
-    def counted(self: Claims, flow: int, first: int, until: int) -> None:
+    def counted(self: Claims, flow: int, first: int, until: int, number: int) -> None:
         claimed.append(until - first)
-        add(self, flow, first, until)
+        add(self, flow, first, until, number)
 
     monkeypatch.setattr(Claims, "add", counted)
     assert different(of_a_replay(tmp_path / "replay.pcap"), monkeypatch) == []
@@ -73,12 +73,12 @@ def test_names_too_long_are_cut_as_ever(tmp_path: Path, monkeypatch: pytest.Monk
 def test_values_that_do_not_fit_are_found_in_the_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A block that Arrow refuses becomes rows, of which those that do fit stay."""
 
-    def refused(block: Block, types: object) -> Claims:
+    def refused(block: Block, types: object) -> list[pa.Array]:
         raise pa.ArrowInvalid("a value that does not fit")
 
     path = of_a_replay(tmp_path / "replay.pcap")
     expected = tables(path)
-    monkeypatch.setattr("analyser.rows.store.Claims", refused)
+    monkeypatch.setattr("analyser.rows.store.arrays_of", refused)
     assert [name for name, table in tables(path).items() if not table.equals(expected[name])] == []
 
 
