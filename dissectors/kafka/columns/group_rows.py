@@ -10,9 +10,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from dissectors.core.blocks import Block, Coded, Column, Numbers, Same, chosen, optional
+from dissectors.core.blocks import Block, Coded, Column, Numbers, Same
 from dissectors.kafka.columns.blob import Ints
 from dissectors.kafka.columns.groups import Group
+from dissectors.kafka.columns.made import chosen, optional
 from dissectors.kafka.columns.read import Column as Field
 from dissectors.kafka.columns.read import Columns, Lists, Texts, lists, numbers
 from dissectors.kafka.columns.texts import TopicKey

@@ -7,9 +7,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dissectors.core.blocks import Coded, coded
+from dissectors.core.blocks import Coded
 from dissectors.kafka.columns.batch import REQUEST_HEADER_BYTES, RESPONSE_HEADER_BYTES, Batch, Side
 from dissectors.kafka.columns.blob import Flags, Ints
+from dissectors.kafka.columns.made import coded
 from dissectors.kafka.columns.plan import Plan, body_plan
 from dissectors.kafka.columns.read import Columns, Reader, TooMany
 from dissectors.kafka.columns.records import Batches, Place, batches_of

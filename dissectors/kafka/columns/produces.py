@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from dissectors.core.blocks import Block, Coded, Column, Numbers, Same, chosen, optional
+from dissectors.core.blocks import Block, Coded, Column, Numbers, Same
 from dissectors.kafka.columns.blob import Ints
 from dissectors.kafka.columns.fetches import partition_keys
 from dissectors.kafka.columns.group_rows import column, heads
 from dissectors.kafka.columns.groups import Group
+from dissectors.kafka.columns.made import chosen, optional
 from dissectors.kafka.columns.read import Lists, lists, numbers
 from dissectors.kafka.columns.records import Batches
 from dissectors.kafka.records.batches import CODEC_BITS, TRANSACTIONAL_BIT, codec_name

@@ -11,7 +11,7 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 
-from dissectors.core.blocks import Block, joined
+from dissectors.core.blocks import Block
 from dissectors.core.limits import Limits
 from dissectors.core.model import Frame
 from dissectors.core.protocol import Sink
@@ -21,6 +21,7 @@ from dissectors.kafka.columns.errors import first_errors
 from dissectors.kafka.columns.fetches import Fetches
 from dissectors.kafka.columns.group_rows import commit_rows, heartbeat_rows
 from dissectors.kafka.columns.groups import RECORDS_AT, Group, groups
+from dissectors.kafka.columns.made import joined, rows_of
 from dissectors.kafka.columns.pairs import Connection
 from dissectors.kafka.columns.produces import batch_rows
 from dissectors.kafka.columns.rows import exchange_rows, message_rows
@@ -218,4 +219,4 @@ def _in_order(parts: Sequence[_Placed]) -> _Placed:
     if (at[1:] >= at[:-1]).all():
         return _Placed(block, at)
     order = np.argsort(at, kind="stable")
-    return _Placed(block.chosen(order), at[order])
+    return _Placed(rows_of(block, order), at[order])
