@@ -35,6 +35,7 @@ class LiveRun:
 
     def __init__(self, folder: Path, interface: str, ports: str) -> None:
         self.folder = folder
+        self._stopped = False
         self._errors = tempfile.TemporaryFile()  # noqa: SIM115  lives as long as the process
         words = ["live", "-i", interface, "--share", str(folder), "--quiet", *(["--ports", ports] if ports else [])]
         self._process = subprocess.Popen(
@@ -51,14 +52,15 @@ class LiveRun:
 
     @property
     def error(self) -> str:
-        """What it said when it could not go on."""
-        if self.running or self._process.returncode == 0:
+        """What it said when it could not go on; nothing where somebody stopped it."""
+        if self._stopped or self.running or self._process.returncode == 0:
             return ""
         self._errors.seek(0)
         return self._errors.read(_ERROR_CHARACTERS).decode("utf-8", "replace").strip()
 
     def stop(self) -> None:
         """End it as Ctrl-C does; the tables stay."""
+        self._stopped = self._stopped or self.running
         _end(self._process)
 
 
@@ -137,7 +139,8 @@ def show_waiting(offer: Offer, folder: Path) -> None:
     if newest(folder) is not None:
         st.rerun()
     if run is not None and not run.running:
-        card(f"{offer.title} ended", run.error or "No packet was captured.", "critical")
+        said = run.error
+        card(f"{offer.title} ended", said or "No packet was captured.", "critical" if said else "info")
     elif run is None and not is_running(folder):
         card(f"{offer.title} ended", "It ended before there was anything to show.", "critical")
     else:

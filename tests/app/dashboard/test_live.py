@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+import time
 from pathlib import Path
 
 import pytest
 
 import analyser
+from app.dashboard.live import LiveRun
 from app.dashboard.offers import live_offer
 from app.dashboard.opened import Opened
 from app.dashboard.snapshots import SHARED_TABLES, Snapshots, is_live, is_running, newest, title_of
@@ -141,3 +143,20 @@ def test_what_is_shared_is_for_its_user_alone(tmp_path: Path) -> None:
         os.umask(before)
     for path in [tmp_path / "watch", *(tmp_path / "watch").iterdir()]:
         assert path.stat().st_mode & 0o777 == (0o700 if path.is_dir() else 0o600), path
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="capturing needs root")
+def test_a_capture_that_somebody_stops_has_no_error(tmp_path: Path) -> None:
+    capture = LiveRun(tmp_path, "lo", "1")
+    assert capture.running
+    capture.stop()
+    assert (capture.running, capture.error) == (False, "")
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="capturing needs root")
+def test_a_capture_that_cannot_begin_says_why(tmp_path: Path) -> None:
+    capture = LiveRun(tmp_path, "no-such0", "")
+    while capture.running:
+        time.sleep(0.05)
+    capture.stop()
+    assert "no-such0" in capture.error
