@@ -148,7 +148,8 @@ def test_what_is_shared_is_for_its_user_alone(tmp_path: Path) -> None:
 @pytest.mark.skipif(os.geteuid() != 0, reason="capturing needs root")
 def test_a_capture_that_somebody_stops_has_no_error(tmp_path: Path) -> None:
     capture = LiveRun(tmp_path, "lo", "1")
-    assert capture.running
+    while capture.running and not is_running(tmp_path):
+        time.sleep(0.05)
     capture.stop()
     assert (capture.running, capture.error) == (False, "")
 
