@@ -16,7 +16,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from analyser.registry.tables import TABLES
-from analyser.rows.store import CHUNK_ROWS, HandedOver, RawStore, RawTable
+from analyser.rows.handed_over import CHUNK_ROWS, HandedOver
+from analyser.rows.raw_table import RawTable
+from analyser.rows.store import RawStore
 from analyser.rows.timeorder import CHUNKS_HELD, FLOW, NO_FLOW, SAMPLE_EVERY, TIME, Chunk, sorted_chunk
 
 LASTING = frozenset(table.name for table in TABLES.values() if table.lasting)

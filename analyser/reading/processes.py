@@ -20,7 +20,7 @@ from analyser.capture import Source
 from analyser.options import ReadOptions
 from analyser.reading.pipeline import Decoded
 from analyser.reading.share import Share
-from analyser.rows.store import HandedOver
+from analyser.rows.handed_over import HandedOver
 from analyser.rows.timeorder import FLOW
 
 

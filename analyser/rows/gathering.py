@@ -6,7 +6,7 @@ Few ask for such tables, so what makes them is imported for them alone.
 from __future__ import annotations
 
 from analyser.registry.tables import TABLES
-from analyser.rows.store import Gathered
+from analyser.rows.raw_types import Gathered
 
 
 def gathering(table: str) -> Gathered | None:

@@ -18,8 +18,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from analyser.registry.tables import TABLES
+from analyser.rows.raw_types import RAW_TYPES
 from analyser.rows.record_places import NULL, Batch, Found, Ints, bounded, found_records
-from analyser.rows.store import RAW_TYPES
 from dissectors.core.limits import Limits
 from dissectors.core.model import Row
 from dissectors.kafka.records.record_sets import record_headers

@@ -18,7 +18,7 @@ from analyser.faults import FAULTS, RAISE
 from analyser.options import ReadOptions
 from analyser.registry.tables import TABLES
 from analyser.rows.fields import row_fields, row_kinds
-from analyser.rows.store import RawTable
+from analyser.rows.raw_table import RawTable
 from dissectors.core.limits import Limits
 from dissectors.core.model import CLIENT_TO_SERVER, SERVER_TO_CLIENT
 from dissectors.core.options import DecodeOptions

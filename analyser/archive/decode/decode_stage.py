@@ -31,7 +31,8 @@ from analyser.collector import collector_paused
 from analyser.context.named_by import NAMED_BY
 from analyser.options import ReadOptions
 from analyser.reading.pipeline import Pipeline
-from analyser.rows.store import HandedOver, RawStore, batches_of
+from analyser.rows.handed_over import HandedOver, batches_of
+from analyser.rows.store import RawStore
 from analyser.rows.timeorder import FLOW
 from analyser.tables.build import Lookups, duplicate_flows, finish_batch
 from dissectors.registry import dissectors

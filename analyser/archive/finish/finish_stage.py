@@ -24,7 +24,7 @@ from analyser.archive.dataset.parts import write_parts
 from analyser.archive.decode.decode_stage import ENDED, FLOWS_FILE, RESULT_FILE, ShareFolder, share_name
 from analyser.archive.finish.common import CLUSTER, KNOWN_FILE, read_common
 from analyser.registry.tables import TABLES
-from analyser.rows.store import HandedOver, batches_of
+from analyser.rows.handed_over import HandedOver, batches_of
 from analyser.rows.timeorder import FLOW
 from analyser.tables.build import Lookups, duplicate_flows, finish_batch, pieces, with_ends, with_first_packets
 from dissectors.registry import dissectors

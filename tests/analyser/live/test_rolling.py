@@ -9,7 +9,7 @@ import pytest
 
 from analyser.live.copies import Copy
 from analyser.live.rolling import RollingStore, RollingTable
-from analyser.rows import store
+from analyser.rows import raw_table
 
 FLOWS = (3, 8)
 
@@ -37,7 +37,7 @@ def numbers(table: RollingTable) -> list[int]:
 @pytest.fixture
 def small_files(monkeypatch: pytest.MonkeyPatch) -> None:
     """Files of a hundred rows instead of a hundred thousand."""
-    monkeypatch.setattr(store, "MAX_ROWS_IN_MEMORY", 100)
+    monkeypatch.setattr(raw_table, "MAX_ROWS_IN_MEMORY", 100)
 
 
 @pytest.mark.usefixtures("small_files")

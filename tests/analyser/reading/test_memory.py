@@ -21,7 +21,7 @@ from tests.support.shares import share
 PACKETS = 40_000
 BUFFER_DIVISOR = 16
 ROW_BUFFERS = {
-    "analyser.rows.store": ("CHUNK_ROWS", "MAX_ROWS_IN_MEMORY"),
+    "analyser.rows.raw_table": ("CHUNK_ROWS", "MAX_ROWS_IN_MEMORY"),
     "analyser.tables.analysis": ("BATCH_ROWS", "ROW_GROUP_ROWS"),
     "analyser.tables.capture_tables": ("SMALL_ROWS",),
 }

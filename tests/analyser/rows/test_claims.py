@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from analyser.rows import store
-from analyser.rows.store import RawTable
+from analyser.rows import raw_table
+from analyser.rows.raw_table import RawTable
 from dissectors.core.blocks import Block, Coded, Column, Numbers, Same
 from dissectors.core.model import Row
 
@@ -66,7 +66,7 @@ def table_of(seed: int, folder: Path, *, claims: bool) -> list[Any]:
 
 @pytest.mark.parametrize("chunk_rows", [40, 1 << 15])
 def test_claimed_rows_are_those_of_tuples(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, chunk_rows: int) -> None:
-    monkeypatch.setattr(store, "CHUNK_ROWS", chunk_rows)
+    monkeypatch.setattr(raw_table, "CHUNK_ROWS", chunk_rows)
     for seed in range(60):
         assert table_of(seed, tmp_path, claims=True) == table_of(seed, tmp_path, claims=False), seed
 

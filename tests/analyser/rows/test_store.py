@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from analyser.faults import FAULTS, TRACE
-from analyser.rows.store import RawTable
+from analyser.rows.raw_table import RawTable
 
 
 def test_rows_that_do_not_fit_are_found_by_halving(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

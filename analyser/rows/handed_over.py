@@ -1,0 +1,46 @@
+"""Rows of one table in a file, which one process leaves to another.
+
+In: the file and what each of its batches holds. Out: batches in the order of time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from functools import partial
+from pathlib import Path
+from typing import NamedTuple
+
+import pyarrow as pa
+
+from analyser.rows.timeorder import Chunk, in_time_order
+
+CHUNK_ROWS = 1 << 15
+MAX_BATCH_BYTES = 16 << 20
+
+
+class HandedOver(NamedTuple):
+    """Rows of one table that a process leaves to another: a file of batches, what each holds, and how many rows."""
+
+    path: Path
+    chunks: list[Chunk]
+    rows: int
+
+
+def batches_of(rows: HandedOver) -> Iterator[pa.RecordBatch]:
+    """The rows as `RawTable.batches` gives them."""
+    with ExitStack() as opened:
+        readers = readers_of(opened, rows)
+        row_bytes = 2 * rows.path.stat().st_size // max(rows.rows, 1)  # they are compressed there
+        most = max(1, min(CHUNK_ROWS, MAX_BATCH_BYTES // max(row_bytes, 1)))
+        for batch in in_time_order(rows.chunks, lambda place: readers[place](), most):
+            yield batch.select(batch.schema.names[:-1])
+
+
+def readers_of(opened: ExitStack, rows: HandedOver) -> list[Callable[[], pa.RecordBatch]]:
+    """What reads each batch of a file of rows, which `opened` closes."""
+    if not rows.chunks:
+        return []
+    file = opened.enter_context(pa.OSFile(str(rows.path), "rb"))
+    spilled = opened.enter_context(pa.ipc.open_file(file))
+    return [partial(spilled.get_batch, place) for place in range(len(rows.chunks))]

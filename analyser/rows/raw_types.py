@@ -1,0 +1,34 @@
+"""What raw tables are made of: the Arrow type of each kind of field, and how rows that stand for many become arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from dissectors.core.model import Row
+
+RAW_TYPES: dict[str, pa.DataType] = {
+    "string": pa.string(),
+    "int64": pa.int64(),
+    "bool": pa.bool_(),
+    "float64": pa.float64(),
+    "int64_list": pa.list_(pa.int64()),
+    "time_list": pa.list_(pa.int64()),
+    "string_list": pa.list_(pa.string()),
+    "time": pa.int64(),
+}
+
+
+# Rows as a dissector gives them -> arrays of the table's fields, and for each of their rows the index of its origin.
+Gather = Callable[[Sequence[Row]], tuple[list[pa.Array], npt.NDArray[np.int64]]]
+
+
+class Gathered(NamedTuple):
+    """How a table whose raw rows stand for many each becomes arrays. fields: their names; rows: makes them."""
+
+    fields: tuple[str, ...]
+    rows: Gather
