@@ -69,17 +69,42 @@ class LeftFrames(Generic[Prepared]):
             conversation.settle(self._out)
 
 
-class Later:
-    """Who has left frames, in order. frames: how many are left.
+_FIRST_REST, _LONGEST_REST = 15, 255
 
-    rests: what was read together in vain, and how many times it is not tried again; kept by whoever reads together.
-    """
+
+class Rests:
+    """What was read together in vain is not tried again for a while, which doubles each time it is in vain again."""
+
+    __slots__ = ("_left", "_next")
+
+    def __init__(self) -> None:
+        self._left: dict[object, int] = {}
+        self._next: dict[object, int] = {}
+
+    def still(self, key: object) -> bool:
+        """Is it left alone this time, too?"""
+        left = self._left.get(key, 0)
+        if left:
+            self._left[key] = left - 1
+        return left > 0
+
+    def told(self, key: object, *, in_vain: bool) -> None:
+        """What came of trying it."""
+        if not in_vain:
+            self._next.pop(key, None)
+            return
+        rest = self._next.get(key, _FIRST_REST)
+        self._left[key], self._next[key] = rest, min(2 * rest + 1, _LONGEST_REST)
+
+
+class Later:
+    """Who has left frames, in order. frames: how many are left. rests: for whoever reads together."""
 
     __slots__ = ("_bytes", "_waiting", "frames", "rests")
 
     def __init__(self) -> None:
         self._bytes = self.frames = 0
-        self.rests: dict[object, int] = {}
+        self.rests = Rests()
         self._waiting: dict[int, Leaves] = {}
 
     def leave(self, conversation: Leaves, frames: Sequence[Frame]) -> None:

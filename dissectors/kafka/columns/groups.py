@@ -8,6 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from dissectors.core.blocks import Coded
+from dissectors.core.later import Rests
 from dissectors.kafka.columns.batch import REQUEST_HEADER_BYTES, RESPONSE_HEADER_BYTES, Batch, Side
 from dissectors.kafka.columns.blob import Flags, Ints
 from dissectors.kafka.columns.made import coded
@@ -27,8 +28,6 @@ MAX_BYTES = 2 << 20
 MAX_ELEMENTS = 1 << 17
 # So often the regular exchanges are read again without the others, since an array may be too uneven for fewer.
 _ROUNDS = 4
-# Batches in which a version of an API is left alone after one in which most of its exchanges were irregular.
-_REST = 15
 # Their answer may have another form than its version's; their header has no client id.
 _OTHERWISE = frozenset({API_VERSIONS, CONTROLLED_SHUTDOWN})
 _VERSIONS = 1 << 16
@@ -61,9 +60,7 @@ class Group(NamedTuple):
         return len(self.connection)
 
 
-def groups(
-    batch: Batch, fit: frozenset[int], with_records: frozenset[int], rests: dict[object, int]
-) -> Iterator[Group]:
+def groups(batch: Batch, fit: frozenset[int], with_records: frozenset[int], rests: Rests) -> Iterator[Group]:
     """The regular exchanges of APIs that `fit`, where there are enough of a version. The others are left out.
 
     with_records: APIs in RECORDS_AT of which the records are looked at. rests: of versions of which most exchanges
@@ -78,10 +75,9 @@ def groups(
         request, response = body_plan(api_key, version, "request"), body_plan(api_key, version, "response")
         if request is None or response is None:
             continue
-        if rests.get(key, 0) > 0:
-            rests[key] -= 1
+        if rests.still(key):
             continue
-        regular = 0
+        tried = regular = 0
         parts = _parts(batch, np.flatnonzero(keys == key))
         while parts:
             rows = parts.pop(0)
@@ -90,12 +86,15 @@ def groups(
             except TooMany:
                 if len(rows) >= 2 * LEAST:
                     parts[:0] = np.array_split(rows, 2)
-                continue
+                    continue
+                found = None
+            tried += len(rows)
             if found is not None:
                 regular += len(found)
                 yield found
-        if 2 * regular < count:
-            rests[key] = _REST
+            if 2 * regular < tried:
+                break
+        rests.told(key, in_vain=2 * regular < tried)
 
 
 def _parts(batch: Batch, rows: Ints) -> list[Ints]:
@@ -121,6 +120,8 @@ def _group(
             batches, irregular = batches_of(batch.blob, place, body, len(rows))
         if not irregular.any():
             break
+        if 2 * np.count_nonzero(irregular) > len(rows):
+            return None
         rows = rows[~irregular]
     else:
         return None

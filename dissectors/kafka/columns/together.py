@@ -12,6 +12,7 @@ from typing import NamedTuple, Protocol
 import numpy as np
 
 from dissectors.core.blocks import Block
+from dissectors.core.later import Rests
 from dissectors.core.limits import Limits
 from dissectors.core.model import Frame
 from dissectors.core.protocol import Sink
@@ -130,7 +131,7 @@ def together(connections: Sequence[Connection], limits: Limits, out: Sink) -> li
     if RECORDS in out.wanted:
         made -= RECORDS_AT.keys()
     fit = frozenset(API_KEYS) - LEFT_OUT - (apis - made)
-    rests = {} if out.later is None else out.later.rests
+    rests = Rests() if out.later is None else out.later.rests
     read = [] if found is None else list(groups(found, fit, apis & RECORDS_AT.keys(), rests))
     if not read:
         return [None] * len(connections)

@@ -16,14 +16,18 @@ from tests.analyser.detectors.concerned import connected, looked_at
 from tests.analyser.detectors.scenarios import FAULTS, FIRES, NEAR_MISSES, Scenario
 from tests.analyser.detectors.scenarios.beside import BESIDE
 from tests.analyser.detectors.scenarios.build import exchange, message
-from tests.support.shares import RUNS_THE_REST, proves_more
+from tests.support.shares import RUNS_THE_REST, proves_more, share
 
 
 def findings_of(scenario: Scenario) -> list[Finding]:
     return run(connected(scenario), looked_at(scenario))
 
 
-@pytest.mark.parametrize("scenario", [*FIRES, *NEAR_MISSES, *FAULTS], ids=str)
+# One that fires and one near miss of each code; `make test-exhaustive` runs all.
+ONE_OF_EACH = [*{one.code: one for one in reversed(FIRES)}.values(), *{one.code: one for one in NEAR_MISSES}.values()]
+
+
+@pytest.mark.parametrize("scenario", share([*FIRES, *NEAR_MISSES, *FAULTS], [*ONE_OF_EACH, *FAULTS]), ids=str)
 @proves_more
 def test_scenario_gives_exactly_these_findings(scenario: Scenario) -> None:
     found = findings_of(scenario)

@@ -98,7 +98,7 @@ def test_uploads_are_for_their_user_alone() -> None:
     before = os.umask(0)
     try:
         uploads = Uploads()
-        offer = uploads.add("a.pcap", memoryview(b"x"))
+        offer = uploads.add("a.pcap", memoryview(b"x"), "me")
     finally:
         os.umask(before)
     path = Path(offer.paths[0])
