@@ -13,6 +13,7 @@ import pytest
 from hypothesis import settings
 
 from analyser.faults import FAULTS, RAISE
+from tests.support.long_files import mark_long
 from tests.support.printed import pytest_terminal_summary  # noqa: F401 - a hook, which pytest finds here
 
 if TYPE_CHECKING:
@@ -75,8 +76,10 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> LoadFil
     return ByFile(config, log)
 
 
+@pytest.hookimpl(tryfirst=True)  # before pytest chooses by marks
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """The longest files first, where files are shared out to several processes."""
+    """Tests that only the exhaustive run has are marked; the longest files first, where processes share them out."""
+    mark_long(items)
     if "PYTEST_XDIST_WORKER" in os.environ:
         from tests.support.scheduling import rank
 

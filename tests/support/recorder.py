@@ -113,6 +113,7 @@ class _Listener:
             data = frame.data[frame.start : frame.end]
             self._kept.frames[frame.direction, frame.stream_offset] = data, frame.complete
         before = len(out.rows("exchanges") or ())
+        out.take = None  # rows come as tuples
         self._conversation.feed(frames, out)
         if out.later is not None:  # the rows come at once
             for kind, conversations in out.later.take().items():
