@@ -106,8 +106,10 @@ class BatchColumns:
             found[run_key >> 1] = (*found.get(run_key >> 1, ()), run)
         return found
 
-    def rest(self, stretch: Stretch, runs: tuple[ReadyRun, ...], taken: Places) -> tuple[Stretch, tuple[ReadyRun, ...]]:
-        """A stretch and its runs without its first packets, which are those in these rows."""
+    def rest(
+        self, stretch: Stretch, runs: tuple[ReadyRun, ...], taken: Places, others: Places
+    ) -> tuple[Stretch, tuple[ReadyRun, ...]]:
+        """A stretch and its runs without its first packets. taken: the rows of these; others: those that are left."""
         batch = self._batch
         used = (batch.wire_payload_bytes[taken] > 0) & ~self._copies[taken]
         copies = stretch.copies - int(self._copies[taken].sum())
@@ -116,7 +118,10 @@ class BatchColumns:
             first = run.first + int((used & (batch.from_low[taken] == run.from_low)).sum())
             if first < run.last:
                 left.append(ReadyRun(run.from_low, first, run.last, int(self._seq[first])))
-        return stretch._replace(first=stretch.first + len(taken), copies=copies), tuple(left)
+        ts_ns = batch.ts_ns[others]
+        first, last = int(ts_ns.min()), int(ts_ns.max())
+        rest = stretch._replace(first=stretch.first + len(taken), copies=copies, ts_first_ns=first, ts_last_ns=last)
+        return rest, tuple(left)
 
     def said(self, rows: Places) -> tuple[Said | None, Said | None]:
         """See `said_in`."""

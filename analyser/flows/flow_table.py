@@ -414,7 +414,7 @@ class FlowTable:
         taken, more = 0, _CAREFUL_PACKETS
         while taken < len(rows):
             if taken and flow is not None and flow.settled:
-                rest, left = columns.rest(stretch, runs, rows[:taken])
+                rest, left = columns.rest(stretch, runs, rows[:taken], rows[taken:])
                 if continues(flow, left, now_ns):
                     take_together(flow, rest, rows[taken:], left, columns, columns.said(rows[taken:]))
                     return flow
