@@ -5,6 +5,8 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet --constraint constraints.txt
 INPUTS := pyproject.toml constraints.txt
+# A share of the tests that prove more cases, as in SHARE=2/3; all of them without it.
+SHARE ?=
 # Tests start hundreds of programs; without bytecode on disk each would compile all files again.
 unexport PYTHONDONTWRITEBYTECODE
 
@@ -16,7 +18,7 @@ help:
 	@echo "make lint      ruff, mypy and import-linter"
 	@echo "make quick     run the tests that the changed files touch, and ruff on them"
 	@echo "make test-exhaustive  run what make test leaves out: every version, sample and damage against every oracle"
-	@echo "make test-all  both in one run, which is shorter than one after the other"
+	@echo "make test-all  both in one run, which is shorter than one after the other; SHARE=2/3 of the exhaustive ones"
 	@echo "make test-again  run what failed in the last run of tests once more, one after the other, up to the first that fails again"
 	@echo "make lab       remake the sample captures with real servers and clients (root, Java, Maven, Go, Node, Mosquitto)"
 	@echo "make lab-test  run the tests that need the real servers, or many runs of Spark"
@@ -61,7 +63,7 @@ test-exhaustive: $(VENV)/.installed-test
 
 test-all: $(VENV)/.installed-test
 	@$(BIN)/python -m tests.support.programs captors
-	WIREWITNESS_TESTS=exhaustive $(BIN)/python -m pytest -m "not lab and not bench" --numprocesses 2 --dist loadfile --no-loadscope-reorder
+	WIREWITNESS_SHARE=$(SHARE) WIREWITNESS_TESTS=exhaustive $(BIN)/python -m pytest -m "not lab and not bench" --numprocesses 2 --dist loadfile --no-loadscope-reorder
 
 # A run that ended without a failed test, since it was killed or collected nothing, leaves nothing to run: that fails, too.
 test-again: $(VENV)/.installed-test
@@ -82,7 +84,7 @@ lab: $(VENV)/.installed-lab
 
 lab-test: $(VENV)/.installed-lab
 	@$(BIN)/python -m tests.support.programs lab
-	$(BIN)/python -m pytest -m "lab and not exhaustive" --numprocesses 2 --dist loadfile --no-loadscope-reorder
+	WIREWITNESS_SHARE=$(SHARE) $(BIN)/python -m pytest -m "lab and not exhaustive" --numprocesses 2 --dist loadfile --no-loadscope-reorder
 
 lab-test-exhaustive: $(VENV)/.installed-lab
 	@$(BIN)/python -m tests.support.programs lab

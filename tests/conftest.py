@@ -15,6 +15,7 @@ from hypothesis import settings
 from analyser.faults import FAULTS, RAISE
 from tests.support.long_files import mark_long
 from tests.support.printed import pytest_terminal_summary  # noqa: F401 - a hook, which pytest finds here
+from tests.support.share import keep_share
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -77,9 +78,11 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> LoadFil
 
 
 @pytest.hookimpl(tryfirst=True)  # before pytest chooses by marks
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Tests that only the exhaustive run has are marked; the longest files first, where processes share them out."""
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Tests that only the exhaustive run has are marked, other shares' cases left out; the longest files first, where
+    processes share them out."""
     mark_long(items)
+    keep_share(config, items)
     if "PYTEST_XDIST_WORKER" in os.environ:
         from tests.support.scheduling import rank
 

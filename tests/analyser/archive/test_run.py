@@ -83,6 +83,7 @@ def test_a_dataset_is_what_the_offline_command_finds(spark: SparkSession, name: 
 
 
 @pytest.mark.lab
+@pytest.mark.cases
 @pytest.mark.parametrize(("number", "name"), list(enumerate(ALL)), ids=ALL)
 def test_every_sample_in_two_ways(spark: SparkSession, number: int, name: str, tmp_path: Path) -> None:
     """Each sample in two of the ways, neighbours in others; one of them is incremental."""

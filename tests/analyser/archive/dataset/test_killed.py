@@ -55,6 +55,7 @@ def killed_run(root: Path, captures: list[Path], stage: str, later_s: float) -> 
 
 
 @pytest.mark.lab
+@pytest.mark.cases
 @pytest.mark.parametrize(
     ("stage", "later_s"), [("decoding", 1.5), ("writing tables", 0.4), ("context", 0.2), ("findings", 0.5)]
 )

@@ -59,6 +59,7 @@ def test_a_partition_that_is_too_large_is_named(spark: SparkSession, tmp_path: P
 
 
 @pytest.mark.lab
+@pytest.mark.cases
 @pytest.mark.parametrize(
     ("name", "few_rows"),
     [*((name, 1_000_000) for name in ALL), *((name, 0) for name in ("mongo_shapes_and_errors", "mqtt_faults"))],
