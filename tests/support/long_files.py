@@ -90,6 +90,15 @@ FIRST_ONLY = frozenset(
         "dissectors/kafka/schema/test_walk.py",
         "dissectors/mongo/test_bson.py",
         "dissectors/mqtt/columns/test_together.py",
+        "fuzz/test_fuzz.py",
+        "reports/formats/test_text.py",
+        "reports/questions/test_differences.py",
+        "reports/questions/test_group_states.py",
+        "reports/questions/test_groups.py",
+        "reports/questions/test_lag_everywhere.py",
+        "reports/questions/test_mqtt_topics.py",
+        "reports/questions/test_partitions_of_groups.py",
+        "reports/sections/test_kafka_groups.py",
         "test_samples.py",
     }
 )

@@ -1,5 +1,5 @@
-"""A share of the tests that prove the same for many cases. CI runs another share for each commit, so that it ends in time
-and all of them run within a few commits.
+"""A share of the tests that prove the same for many cases. CI runs another share for each commit: it ends in time, and
+all of them run within a few commits.
 
 In: the tests that pytest found, and the share, `WIREWITNESS_SHARE=K/N` (`make test-all SHARE=K/N`). Out: the tests
 without the other shares' cases.
