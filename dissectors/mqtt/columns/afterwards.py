@@ -11,9 +11,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from dissectors.core.columns.frames import Flags, Frames, Ints
 from dissectors.core.model import CLIENT_TO_SERVER
 from dissectors.mqtt.columns.contents import Contents
-from dissectors.mqtt.columns.frames import Flags, Frames, Ints
 from dissectors.mqtt.columns.handshakes import Handshakes, Open
 from dissectors.mqtt.columns.packets import PINGREQ, PUBLISH_1, PUBLISH_2, Packets
 from dissectors.mqtt.columns.pings import Pings

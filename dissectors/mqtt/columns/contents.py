@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from dissectors.core.blocks import Coded
-from dissectors.mqtt.columns.frames import Frames, Ints
+from dissectors.core.columns.frames import Frames, Ints
 from dissectors.mqtt.columns.packets import PUBLISH_0, Packets
 
 

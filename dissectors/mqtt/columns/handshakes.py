@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dissectors.mqtt.columns.frames import Flags, Frames, Ints
+from dissectors.core.columns.frames import Flags, Frames, Ints
 from dissectors.mqtt.columns.packets import PUBACK, PUBCOMP, PUBLISH_1, PUBLISH_2, PUBREC, PUBREL, Packets
 from dissectors.mqtt.handshake import Flight
 from dissectors.mqtt.publish_rows import NO_TAIL

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from dissectors.mqtt.columns.frames import Flags, Frames, Ints
+from dissectors.core.columns.frames import Flags, Frames, Ints
 from dissectors.mqtt.columns.handshakes import Handshakes
 from dissectors.mqtt.columns.packets import PUBLISH_0, Packets
 from dissectors.mqtt.handshake import Flight

@@ -10,8 +10,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from dissectors.core.columns.frames import Flags, Frames, Ints
 from dissectors.core.model import CLIENT_TO_SERVER
-from dissectors.mqtt.columns.frames import Flags, Frames, Ints
 from dissectors.mqtt.text import string
 from dissectors.mqtt.topics import Topic, topic_of
 

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dissectors.mqtt.columns.frames import Flags, Frames, Ints
+from dissectors.core.columns.frames import Flags, Frames, Ints
 from dissectors.mqtt.columns.packets import PINGREQ, PINGRESP
 from dissectors.mqtt.subscriptions import Asked
 

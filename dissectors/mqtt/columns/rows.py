@@ -13,9 +13,9 @@ import numpy as np
 import numpy.typing as npt
 
 from dissectors.core.blocks import Block, Coded, Column, Numbers, Same
+from dissectors.core.columns.frames import Flags, Frames, Ints
 from dissectors.core.model import CLIENT_TO_SERVER
 from dissectors.mqtt.columns.contents import Contents
-from dissectors.mqtt.columns.frames import Flags, Frames, Ints
 from dissectors.mqtt.columns.handshakes import Handshakes
 from dissectors.mqtt.columns.landed import Landed
 from dissectors.mqtt.columns.packets import PINGREQ, PINGRESP, PUBACK, PUBLISH_0, PUBLISH_2, PUBREL, Packets

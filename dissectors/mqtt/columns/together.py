@@ -11,12 +11,12 @@ from typing import NamedTuple
 
 import numpy as np
 
+from dissectors.core.columns.frames import Flags, Frames, Ints, in_columns
 from dissectors.core.limits import Limits
 from dissectors.core.model import Frame
 from dissectors.core.protocol import Sink
 from dissectors.mqtt.columns.afterwards import Afterwards, afterwards, with_pings
 from dissectors.mqtt.columns.contents import Contents
-from dissectors.mqtt.columns.frames import Flags, Frames, Ints, in_columns
 from dissectors.mqtt.columns.handshakes import events, handshakes, in_flight
 from dissectors.mqtt.columns.landed import landed
 from dissectors.mqtt.columns.packets import ODD, PINGREQ, PUBLISH_1, PUBLISH_2, Packets, packets

@@ -15,8 +15,8 @@ Ints = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.bool_]
 Bytes = npt.NDArray[np.uint8]
 
-# Zeros behind the last byte: a position beyond the data reads there.
-SLACK = 8
+# Zeros behind the last byte: a position beyond the data reads there, so do the longest keys that are compared.
+SLACK = 96
 
 
 class Frames(NamedTuple):
