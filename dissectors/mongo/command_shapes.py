@@ -6,7 +6,7 @@ In: the fields of a command and its message. Out: facts under the names of mongo
 from __future__ import annotations
 
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from hashlib import blake2b
 
@@ -43,7 +43,8 @@ _NOT_EQUAL = (DOCUMENT, REGEX)
 MAX_CACHED = 2048
 # Characters of a shape that is shown; longer ones are told apart by their digest only.
 MAX_SHAPE = 16_384
-_STATEMENTS = {"insert": b"documents", "update": b"updates", "delete": b"deletes", "bulkWrite": b"ops"}
+# Command -> its part with documents or statements, in its document or in a section of its own.
+STATEMENTS = {"insert": b"documents", "update": b"updates", "delete": b"deletes", "bulkWrite": b"ops"}
 
 
 def shape_id(database: str | None, collection: str | None, command: str, shape: str | None) -> str:
@@ -87,11 +88,23 @@ def _id_of_document(data: bytes, start: int, end: int) -> int | None:
     return None if span is None else zlib.crc32(memoryview(data)[span[1] : span[2]], span[0])
 
 
+def asked_id(data: bytes, span: Span) -> int | None:
+    """32 bits of the _id that a filter asks for, if it asks for nothing else."""
+    found = id_digest(data, span[1], span[2]) if span[0] == DOCUMENT else None
+    return None if found is None or found[0] in _NOT_EQUAL or found[2] != span[2] - 1 else found[1]
+
+
+def sent_ids(data: bytes, start: int, end: int, spans: Sequence[Span]) -> list[int] | None:
+    """32 bits of each _id of the first documents of an insert. spans: those of an array; none where there is none."""
+    places = [(one[1], one[2]) for one in spans[:MAX_IDS]] if spans else _document_places(data, start, end)
+    return [one for place in places if (one := _id_of_document(data, *place)) is not None] or None
+
+
 def add_shape(facts: Facts, name: str, fields: Fields, message: Message) -> None:
     """query_shape, shape_id, literals_id and documents_sent."""
     data = message.data
     span = None
-    statements = _STATEMENTS.get(name)
+    statements = STATEMENTS.get(name)
     if statements is not None:
         _add_statements(facts, name, statements, fields, message)
     elif name == "explain":
@@ -106,10 +119,10 @@ def add_shape(facts: Facts, name: str, fields: Fields, message: Message) -> None
         span = fields.get(_LITERALS.get(name, b""))
         if span is not None:
             facts["literals_id"] = literals_id(data, span[1], span[2])
-    if name == "find" and span is not None and span[0] == DOCUMENT:
-        asked = id_digest(data, span[1], span[2])
-        if asked is not None and asked[0] not in _NOT_EQUAL and asked[2] == span[2] - 1:
-            facts["document_ids"] = [asked[1]]
+    if name == "find" and span is not None:
+        asked = asked_id(data, span)
+        if asked is not None:
+            facts["document_ids"] = [asked]
     shape = facts.get("query_shape")
     if name == "aggregate":
         facts["tailable"] = shape is not None and shape.startswith('{"pipeline":[{"$changeStream"')
@@ -120,7 +133,7 @@ def add_shape(facts: Facts, name: str, fields: Fields, message: Message) -> None
 
 def query_shape(name: str, data: bytes, fields: Fields) -> str | None:
     """The shape of what a command asks for; None for commands that do not query."""
-    parts = _SHAPED.get(name)
+    parts = SHAPED.get(name)
     if parts is None:
         return None
     found = []
@@ -150,9 +163,7 @@ def _add_statements(facts: Facts, name: str, key: bytes, fields: Fields, message
         facts["documents_sent"] = sequence.documents
         start, end = sequence.start, sequence.end
     if name == "insert":
-        places = [(one[1], one[2]) for one in spans[:MAX_IDS]] if spans else _document_places(data, start, end)
-        found = [one for place in places if (one := _id_of_document(data, *place)) is not None]
-        facts["document_ids"] = found or None
+        facts["document_ids"] = sent_ids(data, start, end, spans)
         return
     facts["literals_id"] = literals_id(data, start, end)
     if spans:
@@ -226,7 +237,7 @@ _MODIFY: tuple[tuple[bytes, _Shaper], ...] = (
     (b"fields", shapes.projection_shape),
 )
 # Command -> its parts that are a shape; the first one is always told.
-_SHAPED: dict[str, tuple[tuple[bytes, _Shaper], ...]] = {
+SHAPED: dict[str, tuple[tuple[bytes, _Shaper], ...]] = {
     "find": (
         (b"filter", shapes.filter_shape),
         (b"sort", shapes.order_shape),
@@ -240,4 +251,4 @@ _SHAPED: dict[str, tuple[tuple[bytes, _Shaper], ...]] = {
     "mapReduce": ((b"query", shapes.filter_shape), (b"sort", shapes.order_shape)),
     "mapreduce": ((b"query", shapes.filter_shape), (b"sort", shapes.order_shape)),
 }
-_LITERALS = {name: parts[0][0] for name, parts in _SHAPED.items()}
+_LITERALS = {name: parts[0][0] for name, parts in SHAPED.items()}

@@ -20,6 +20,8 @@ from dissectors.mongo.secrets import is_secret
 
 # Cursor ids of one killCursors that are kept; drivers close a handful at a time.
 MAX_CURSOR_IDS = 1000
+# What a find asks for or not.
+FIND_FLAGS = ("has_sort", "has_projection", "tailable", "no_cursor_timeout")
 # Commands whose first value is a string and names no collection.
 _NO_COLLECTION = frozenset(
     {
@@ -96,6 +98,11 @@ def command_in(message: Message) -> Command:
     return Command(name, name, fields, is_hello(name), database)
 
 
+def names_collection(name: str) -> bool:
+    """Does the first value of this command, a string, name a collection?"""
+    return name not in _NO_COLLECTION and not is_secret(name, [name])
+
+
 def is_awaitable(command: Command) -> bool:
     """Is it a hello that the server may answer when news come? (server monitoring: topologyVersion, maxAwaitTimeMS)"""
     return command.hello and b"topologyVersion" in command.fields and b"maxAwaitTimeMS" in command.fields
@@ -114,10 +121,10 @@ def command_facts(command: Command, message: Message) -> Facts:
         facts["cursor_id"] = integer(data, first)
         facts["await_time_ms"] = facts.pop("max_time_ms", None)
         facts["collection"] = text(data, fields.get(b"collection"))
-    elif first[0] == STRING and name not in _NO_COLLECTION and not is_secret(name, [name]):
+    elif first[0] == STRING and names_collection(name):
         facts["collection"] = text(data, first)
     if name == "find":
-        for column in ("has_sort", "has_projection", "tailable", "no_cursor_timeout"):
+        for column in FIND_FLAGS:
             facts.setdefault(column, False)
     elif name == "killCursors":
         facts["cursors_killed"] = integers(data, fields.get(b"cursors"), MAX_CURSOR_IDS)

@@ -7,25 +7,43 @@ it; the exchange is told when the stream ends.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from dissectors.core.decompression import Allowance
+from dissectors.core.later import LeftFrames, Rests
 from dissectors.core.limits import Limits
 from dissectors.core.model import CLIENT_TO_SERVER, Frame
 from dissectors.core.options import DecodeOptions
 from dissectors.core.outstanding import Outstanding
 from dissectors.core.protocol import Sink
 from dissectors.core.rows import CUT, ORPHAN, message_row, orphan_row
-from dissectors.mongo.commands import Command, command_in
+from dissectors.mongo.commands import command_in
 from dissectors.mongo.facts import ConnectionFacts
 from dissectors.mongo.framing import plausible
 from dissectors.mongo.messages import read_header
 from dissectors.mongo.opcodes import HEADER_BYTES, MORE_TO_COME, ONE_WAY, OP_MSG
-from dissectors.mongo.output import Output, add_command, add_exchange, add_message, add_orphan_command, output
+from dissectors.mongo.output import (
+    Output,
+    add_command,
+    add_exchange,
+    add_message,
+    add_orphan_command,
+    output,
+    reply_line,
+    request_line,
+)
 from dissectors.mongo.pending import Pending
 from dissectors.mongo.receiving import Received, receive
 from dissectors.mongo.remarks import MessageRemarks
-from dissectors.mongo.replies import Outcome, outcome
+from dissectors.mongo.replies import outcome
 
+if TYPE_CHECKING:
+    from dissectors.mongo.columns.hellos import Left
+    from dissectors.mongo.columns.together import Together
+
+# From so many frames on those of a connection are read together with others, if these are so many in all.
+MANY_FRAMES = 4
+LEAST_FRAMES = 64
 # Requests that want no reply, remembered in case that one comes nevertheless: at once, if ever. A reply to an older one
 # is given as an orphan.
 MAX_ONE_WAY = 64
@@ -39,7 +57,18 @@ class MongoConversation:
     _chains: exhaust streams by the id of their newest reply, which the next one answers.
     """
 
-    __slots__ = ("_allowance", "_chains", "_facts", "_limits", "_one_way", "_outstanding", "_remarks")
+    __slots__ = (
+        "_allowance",
+        "_chains",
+        "_facts",
+        "_left",
+        "_limits",
+        "_one_way",
+        "_outstanding",
+        "_remarks",
+        "_rests",
+        "_shows_payload",
+    )
 
     def __init__(self, limits: Limits, options: DecodeOptions | None = None) -> None:
         self._limits = limits
@@ -49,10 +78,49 @@ class MongoConversation:
         self._one_way: dict[int, Pending] = {}
         self._facts = ConnectionFacts(limits, options or DecodeOptions())
         self._remarks = MessageRemarks(limits)
+        self._left: LeftFrames[Together] = LeftFrames()
+        self._shows_payload = options is not None and options.payload
+        self._rests = Rests()
 
     def feed(self, frames: Sequence[Frame], out: Sink) -> None:
         """Decode frames in the order given; see `Conversation.feed`."""
+        if out.later is None or self._shows_payload or not frames:
+            self._one_by_one(frames, output(out))
+        else:
+            self._left.leave(self, frames, out)
+
+    def settle(self, out: Sink) -> None:
+        """Decode the frames that were left; see `core/later.py`."""
+        frames, together = self._left.take()
         rows = output(out)
+        if together is None:
+            self._one_by_one(frames, rows)
+        else:
+            self._outstanding.heard = True
+            together.follow(frames, lambda some: self._one_by_one(some, rows), out)
+
+    @staticmethod
+    def read_together(conversations: Sequence[MongoConversation], out: Sink) -> None:
+        """Prepare what these have left; `settle` of each gives its rows."""
+        many = [one for one in conversations if len(one._left.frames) >= MANY_FRAMES and not one._rests.still(None)]
+        if sum(len(one._left.frames) for one in many) < LEAST_FRAMES:
+            return
+        from dissectors.mongo.columns.together import together
+
+        for one, found in zip(many, together([one._left_by() for one in many], many[0]._limits, out), strict=True):
+            one._left.prepared = found
+            one._rests.told(None, in_vain=found is None or 2 * found.frames < len(one._left.frames))
+
+    def _left_by(self) -> Left:
+        from dissectors.mongo.columns.hellos import Left
+        from dissectors.mongo.columns.pairs import Waits
+
+        outstanding = self._outstanding
+        hellos = [key for key, request in (*outstanding.requests.items(), *self._chains.items()) if request.hello]
+        waits = Waits(list(outstanding.requests), list(outstanding.early), outstanding.heard)
+        return Left(self._left.frames, waits, self._facts, frozenset(hellos))
+
+    def _one_by_one(self, frames: Sequence[Frame], rows: Output) -> None:
         for frame in frames:
             if frame.direction == CLIENT_TO_SERVER:
                 self._request(frame, rows)
@@ -61,24 +129,27 @@ class MongoConversation:
 
     def boundary(self, direction: int, data: bytes, position: int, hinted: bool) -> bool | None:
         """See `Conversation.boundary`. A message is believed if it is well formed to its last byte."""
+        self._left.settle(self)
         if direction == CLIENT_TO_SERVER:
             return plausible(data, position, hinted, None)
         return plausible(data, position, hinted, self._outstanding.requests.keys() | self._chains.keys())
 
     @property
     def held_bytes(self) -> int:
-        """See `HoldsRequests`."""
+        """See `HoldsRequests`. What was left for later is not in it."""
         waiting = (*self._outstanding.requests.values(), *self._chains.values())
         return sum(PENDING_BYTES + 2 * pending.length for pending in waiting) + self._outstanding.early_bytes
 
     def let_go(self, out: Sink) -> None:
         """See `HoldsRequests`."""
+        self.settle(out)
         rows = output(out)
         self._outstanding.let_go(self, rows)
         self._end_chains(rows)
 
     def finish(self, out: Sink) -> None:
         """Give the requests that were never answered, and the exhaust streams that go on."""
+        self.settle(out)
         rows = output(out)
         self._outstanding.finish(self, rows)
         self._end_chains(rows)
@@ -108,7 +179,7 @@ class MongoConversation:
             self._remarks.judge(received, command.name, out.sink)
             self._remarks.judge_compression(received, command.name, out.sink)
         if out.messages is not None:
-            line = _line(command, message.data)
+            line = request_line(command.operation, command.database(message.data))
             add_message(out.messages, received, "request", command.operation, pending.client_id, line)
         if message.opcode in ONE_WAY or (message.opcode == OP_MSG and message.flags & MORE_TO_COME):
             self._wants_no_reply(pending, out)
@@ -153,7 +224,7 @@ class MongoConversation:
             self._facts.add_reply(pending, pending.facts, received, found)
         if out.messages is not None:
             operation, client_id = pending.operation, pending.client_id
-            add_message(out.messages, received, "response", operation, client_id, _reply_line(found))
+            add_message(out.messages, received, "response", operation, client_id, reply_line(found))
         if pending.goes_on(received.message):
             self._keep_chain(pending, received, out)
         else:
@@ -173,7 +244,7 @@ class MongoConversation:
         received = self._received(frame, out)
         if received is None:
             return
-        line = _reply_line(outcome(received.message, pending.name is not None))
+        line = reply_line(outcome(received.message, pending.name is not None))
         self._remarks.judge(received, pending.name, out.sink)
         text = f"{pending.operation} wants no reply (moreToCome) and got one: {line or 'not readable'}"
         self._remarks.add(frame, out.sink, ("note", "protocol", "unwanted_reply", text))
@@ -229,18 +300,3 @@ class MongoConversation:
             if frame.complete:
                 self._remarks.add(frame, out.sink, ("error", "malformed", "malformed_message", text))
         return received
-
-
-def _line(command: Command, data: bytes) -> str | None:
-    """One line on a request: its command and database."""
-    database = command.database(data)
-    return None if database is None else f"{command.operation} on {database}"
-
-
-def _reply_line(found: Outcome) -> str | None:
-    if found.ok is None:
-        return None
-    if found.status == "ok":
-        return "ok"
-    words = (str(word) for word in ("error", found.code, found.name) if word is not None)
-    return " ".join(words)

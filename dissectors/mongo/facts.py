@@ -30,6 +30,12 @@ class ConnectionFacts:
         self._held_payload = 0
         self.connection: Facts = {}
 
+    def apart(self) -> ConnectionFacts:
+        """The same, and whatever it learns it learns by itself."""
+        made = ConnectionFacts(self._limits, self._options)
+        made.connection = self.connection
+        return made
+
     def hello(self, command: Command, received: Received) -> None:
         """What a client says of itself."""
         known = hello_facts(received.message.data, command.fields)

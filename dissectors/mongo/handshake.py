@@ -12,7 +12,8 @@ from typing import Any
 
 from dissectors.mongo.bson_fields import Fields, Span, boolean, inner, integer, path, raw_bytes, text, texts
 
-_HELLOS = frozenset({"hello", "isMaster", "ismaster"})
+# The handshake command, under all of its names.
+HELLOS = frozenset({"hello", "isMaster", "ismaster"})
 # Commands that carry credentials and must not be compressed, next to hello (OP_COMPRESSED specification).
 AUTHENTICATION = frozenset(
     {
@@ -30,16 +31,18 @@ AUTHENTICATION = frozenset(
 MAX_COMPRESSORS = 16
 # Facts of a connection that every later command of it has, too.
 CONNECTION = ("driver", "driver_version", "app_name", "client_os", "client_platform", "compressors_offered")
+# The same of its server, see `server_facts`.
+SERVER = ("server_role", "set_name", "max_wire_version", "compressors_agreed")
 
 
 def is_hello(name: str) -> bool:
     """Is it the handshake command, under any of its names?"""
-    return name in _HELLOS
+    return name in HELLOS
 
 
 def must_not_be_compressed(name: str | None) -> bool:
     """Does the specification forbid to compress it?"""
-    return name is not None and (name in _HELLOS or name in AUTHENTICATION)
+    return name is not None and (name in HELLOS or name in AUTHENTICATION)
 
 
 def hello_facts(data: bytes, fields: Fields) -> dict[str, Any]:

@@ -14,6 +14,7 @@ from dissectors.core.rows import exchange_row, message_row
 from dissectors.mongo.opcodes import opcode_name
 from dissectors.mongo.pending import Pending
 from dissectors.mongo.receiving import Received
+from dissectors.mongo.replies import Outcome
 from dissectors.mongo.rows import MONGO_COMMANDS, Facts
 
 _NS_PER_MS = 1e6
@@ -31,6 +32,26 @@ class Output(NamedTuple):
 def output(sink: Sink) -> Output:
     """What of this sink is wanted."""
     return Output(sink, sink.rows("exchanges"), sink.rows("messages"), sink.rows("mongo_commands"))
+
+
+def latency_ms(asked_ns: int, answered_ns: int) -> float:
+    """How long an answer took."""
+    return round((answered_ns - asked_ns) / _NS_PER_MS, 6)
+
+
+def request_line(command: str, database: str | None) -> str | None:
+    """One line on a request: its command and database."""
+    return None if database is None else f"{command} on {database}"
+
+
+def reply_line(found: Outcome) -> str | None:
+    """One line on a reply; None where it says nothing."""
+    if found.ok is None:
+        return None
+    if found.status == "ok":
+        return "ok"
+    words = (str(word) for word in ("error", found.code, found.name) if word is not None)
+    return " ".join(words)
 
 
 def add_message(
@@ -85,7 +106,7 @@ def add_exchange(rows: list[Row], pending: Pending, status: str | None) -> None:
 def add_command(rows: list[Row], pending: Pending, status: str | None, facts: Facts) -> None:
     """A row of `mongo_commands`. facts: of connection, request and replies."""
     offset, packet, ts_ns = pending.answer or (None, None, None)
-    latency = None if ts_ns is None or pending.awaitable else round((ts_ns - pending.ts_ns) / _NS_PER_MS, 6)
+    latency = None if ts_ns is None or pending.awaitable else latency_ms(pending.ts_ns, ts_ns)
     row = {
         **facts,
         "request_offset": pending.offset,

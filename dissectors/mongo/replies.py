@@ -45,9 +45,10 @@ class Outcome(NamedTuple):
     status: str
 
 
-_FINE = Outcome(True, 0, ERROR_NAMES[0], "ok")
+FINE = Outcome(True, 0, ERROR_NAMES[0], "ok")
 _DOUBLE_ONE = struct.pack("<d", 1)
-_ERRORS = frozenset({b"writeErrors", b"writeConcernError", b"err"})
+# Fields of a reply that says ok and tells an error nevertheless.
+ERRORS = frozenset({b"writeErrors", b"writeConcernError", b"err"})
 _UNREADABLE = Outcome(None, None, None, "ok")
 
 
@@ -66,8 +67,8 @@ def outcome(message: Message, to_command: bool) -> Outcome:
     if fields is None or b"ok" not in fields:
         return _UNREADABLE
     ok = fields[b"ok"]
-    if data[ok[1] : ok[2]] == _DOUBLE_ONE and _ERRORS.isdisjoint(fields):  # nearly every reply
-        return _FINE
+    if data[ok[1] : ok[2]] == _DOUBLE_ONE and ERRORS.isdisjoint(fields):  # nearly every reply
+        return FINE
     if not boolean(data, ok):
         return _failed(False, data, fields)
     if b"writeErrors" in fields:
@@ -78,7 +79,7 @@ def outcome(message: Message, to_command: bool) -> Outcome:
         return _failed(True, data, inner(data, fields[b"writeConcernError"]))
     if b"err" in fields and text(data, fields[b"err"]) is not None:  # getLastError
         return _failed(True, data, fields)
-    return _FINE
+    return FINE
 
 
 def _failed(ok: bool, data: bytes, fields: Fields) -> Outcome:
@@ -184,8 +185,13 @@ def _concern_error(facts: Facts, data: bytes, span: Span) -> None:
     facts["write_concern_error_name"] = failed.name
 
 
+def labels(data: bytes, span: Span) -> str | None:
+    """Error labels, comma separated."""
+    return ",".join(texts(data, span, MAX_LABELS)) or None
+
+
 def _labels(facts: Facts, data: bytes, span: Span) -> None:
-    facts["error_labels"] = ",".join(texts(data, span, MAX_LABELS)) or None
+    facts["error_labels"] = labels(data, span)
 
 
 def _upserted(facts: Facts, data: bytes, span: Span) -> None:
@@ -210,13 +216,12 @@ def _number(column: str) -> Callable[[Facts, bytes, Span], None]:
     return add
 
 
+# Field of a reply -> the column that takes its number over.
+NUMBERS = {b"n": "n", b"nModified": "n_modified", b"nUpserted": "upserted", b"nErrors": "write_errors"}
 # Field of a reply -> what it adds to the facts.
 _ADD: dict[bytes, Callable[[Facts, bytes, Span], None]] = {
     b"cursor": _batch,
-    b"n": _number("n"),
-    b"nModified": _number("n_modified"),
-    b"nUpserted": _number("upserted"),
-    b"nErrors": _number("write_errors"),
+    **{key: _number(column) for key, column in NUMBERS.items()},
     b"writeErrors": _write_errors,
     b"writeConcernError": _concern_error,
     b"errorLabels": _labels,

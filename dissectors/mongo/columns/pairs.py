@@ -1,0 +1,94 @@
+"""Which frames of many connections are requests and the replies to them.
+
+In: frames in columns, and what waits already. Out: pairs, only of connections where it is certain that one frame after
+the other would give the same ones: ids are unique, each request was read before its reply, no limit is reached.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import chain
+from typing import NamedTuple
+
+import numpy as np
+
+from dissectors.core.columns.frames import Flags, Frames, Ints
+from dissectors.core.limits import Limits
+from dissectors.core.model import CLIENT_TO_SERVER
+from dissectors.mongo.columns.buffer import Buffer
+from dissectors.mongo.opcodes import HEADER_BYTES
+
+_ID_BITS, _ID_MASK = 32, (1 << 32) - 1
+
+
+class Waits(NamedTuple):
+    """What waits in a connection. requests, early: ids of requests, and of those whose reply came before them.
+
+    heard: was any reply read?
+    """
+
+    requests: Sequence[int]
+    early: Sequence[int]
+    heard: bool
+
+
+class Pairs(NamedTuple):
+    """asked, answered: places among the frames of all; the latter rise."""
+
+    asked: Ints
+    answered: Ints
+
+
+def certain_pairs(frames: Frames, buffer: Buffer, waits: Sequence[Waits], limits: Limits) -> Pairs:
+    """The pairs of all connections."""
+    count = len(waits)
+    good = np.ones(count, bool)
+    good[frames.connection[frames.size < HEADER_BYTES]] = False
+    to_server = frames.direction == CLIENT_TO_SERVER
+    asked, answered = np.flatnonzero(to_server), np.flatnonzero(~to_server)
+    request_keys = _keys(frames.connection[asked], buffer.int32(frames.start[asked] + 4))
+    reply_keys = _keys(frames.connection[answered], buffer.int32(frames.start[answered] + 8))
+    for known in ([one.requests for one in waits], [one.early for one in waits]):
+        sizes = [len(ids) for ids in known]
+        if any(sizes):
+            ids = np.fromiter(chain.from_iterable(known), np.int64)
+            both = np.isin(request_keys, _keys(np.repeat(np.arange(count), sizes), ids))
+            good[frames.connection[asked[both]]] = False
+    for keys in (request_keys, reply_keys):
+        good[_twice(keys)] = False
+    order = np.argsort(request_keys)
+    place = np.minimum(np.searchsorted(request_keys[order], reply_keys), max(len(asked) - 1, 0))
+    if not len(asked):
+        return Pairs(asked, asked)
+    request = order[place]
+    paired = request_keys[request] == reply_keys
+    asked, answered = asked[request[paired]], answered[paired]
+    good[frames.connection[asked[asked > answered]]] = False
+    good[_too_many(frames, to_server, answered, waits, limits)] = False
+    kept = good[frames.connection[asked]]
+    return Pairs(asked[kept], answered[kept])
+
+
+def _keys(connection: Ints, ids: Ints) -> Ints:
+    keys: Ints = connection << _ID_BITS | ids & _ID_MASK
+    return keys
+
+
+def _twice(keys: Ints) -> Ints:
+    """The connections in which an id stands twice."""
+    ordered = np.sort(keys)
+    found: Ints = ordered[1:][ordered[1:] == ordered[:-1]] >> _ID_BITS
+    return found
+
+
+def _too_many(frames: Frames, to_server: Flags, answered: Ints, waits: Sequence[Waits], limits: Limits) -> Ints:
+    """The connections in which more may wait at some request than a limit allows."""
+    change = to_server.astype(np.int64)
+    change[answered] -= 1
+    total = np.cumsum(change)
+    before = np.array([len(one.requests) for one in waits], np.int64)
+    waiting = total + (before - (total[frames.begins] - change[frames.begins]))[frames.connection]
+    unheard = min(limits.max_outstanding, limits.max_unheard)
+    most = np.where([one.heard for one in waits], limits.max_outstanding, unheard)
+    found: Ints = frames.connection[waiting > most[frames.connection]]
+    return found

@@ -1,0 +1,91 @@
+"""Frames that many connections left: plain exchanges are read together, all others one by one by the conversations.
+
+In: frames of many connections and what is known of these. Out: for each of them a `Together`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from dissectors.core.columns.frames import Flags, in_columns
+from dissectors.core.limits import Limits
+from dissectors.core.model import Frame
+from dissectors.core.protocol import Sink
+from dissectors.mongo.columns.buffer import Buffer
+from dissectors.mongo.columns.filled import Filled
+from dissectors.mongo.columns.hellos import Left, known
+from dissectors.mongo.columns.pairs import certain_pairs
+from dissectors.mongo.columns.plain import bodies
+from dissectors.mongo.columns.reading import Reading
+from dissectors.mongo.columns.rows import Placed, Told
+from dissectors.mongo.rows import MONGO_COMMANDS
+
+
+class Together(NamedTuple):
+    """What was made of one connection's frames. frames: how many were read together.
+
+    alone: stretches of its frames that are read one by one, from the first one to before the last one.
+    tables: rows of all connections. due: of each table the bounds of what is due before, between and behind these.
+    """
+
+    frames: int
+    alone: Sequence[tuple[int, int]]
+    tables: Mapping[str, Placed]
+    due: Mapping[str, Sequence[int]]
+
+    def follow(self, frames: Sequence[Frame], one_by_one: Callable[[Sequence[Frame]], None], out: Sink) -> None:
+        """All rows of the connection's frames, those of single ones between those that were read together."""
+        for number, (first, until) in enumerate(self.alone):
+            self._give(number, out)
+            one_by_one(frames[first:until])
+        self._give(len(self.alone), out)
+
+    def _give(self, number: int, out: Sink) -> None:
+        for table, bounds in self.due.items():
+            first, until = bounds[number], bounds[number + 1]
+            if until > first:
+                out.block(table, self.tables[table].block, first, until)
+
+
+def together(lefts: Sequence[Left], limits: Limits, out: Sink) -> list[Together | None]:
+    """What was made of the frames of each connection; None where all of them are read one by one."""
+    frames = in_columns([left.frames for left in lefts])
+    buffer = Buffer(frames.data)
+    pairs = certain_pairs(frames, buffer, [left.waits for left in lefts], limits)
+    asked, answered = bodies(frames, buffer, pairs.asked, True), bodies(frames, buffer, pairs.answered, False)
+    facts = known(frames, buffer, pairs, asked.plain & answered.plain, lefts, limits)
+    asked.plain[pairs.answered >= facts.until[frames.connection[pairs.answered]]] = False
+    reading = Reading(frames, buffer, pairs, asked, answered)
+    size = len(reading.pairs.asked)
+    if not size:
+        return [None] * len(lefts)
+    filled = None if out.rows("mongo_commands") is None else Filled(MONGO_COMMANDS, size)
+    with_messages = out.rows("messages") is not None
+    told = Told(frames, buffer, facts, reading.exchanges(filled, with_lines=with_messages))
+    tables: dict[str, Placed] = {}
+    if with_messages:
+        tables["messages"] = told.messages()
+    if out.rows("exchanges") is not None:
+        tables["exchanges"] = told.exchanges()
+    if filled is not None:
+        tables["mongo_commands"] = told.commands(filled)
+    alone = np.ones(len(frames), bool)
+    alone[reading.pairs.asked] = alone[reading.pairs.answered] = False
+    return [
+        _of_connection(alone, tables, begin, end)
+        for begin, end in zip(frames.begins.tolist(), frames.ends.tolist(), strict=True)
+    ]
+
+
+def _of_connection(alone: Flags, tables: Mapping[str, Placed], begin: int, end: int) -> Together | None:
+    """Of the frames from `begin` to `end`."""
+    edges = np.flatnonzero(np.diff(np.concatenate(((False,), alone[begin:end], (False,))).astype(np.int8)))
+    stretches = list(zip(edges[::2].tolist(), edges[1::2].tolist(), strict=True))
+    if stretches == [(0, end - begin)]:
+        return None
+    places = np.concatenate(((begin,), edges[::2] + begin, (end,)))
+    due = {table: np.searchsorted(placed.due, places).tolist() for table, placed in tables.items()}
+    return Together(end - begin - int(alone[begin:end].sum()), stretches, tables, due)
