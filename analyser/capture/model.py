@@ -4,7 +4,8 @@ In: nothing. Out: types without behaviour beyond counting. All arrays of one bat
 """
 
 from collections import Counter
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -169,6 +170,22 @@ class PacketBatch:
 
     def __len__(self) -> int:
         return len(self.packet)
+
+    def chosen(self, rows: "npt.NDArray[Any]") -> "PacketBatch":
+        """These rows (numbers or flags); `data` stays the same."""
+        return PacketBatch(self.data, *(getattr(self, name)[rows] for name in PacketBatch.__slots__[1:]))
+
+    def moved(self, data: memoryview, by: int) -> "PacketBatch":
+        """The same segments, whose payloads lie `by` bytes further behind in other data."""
+        return replace(self, data=data, payload_start=self.payload_start + by)
+
+
+def joined(data: memoryview, batches: Sequence[PacketBatch]) -> PacketBatch:
+    """The segments of batches whose payloads all lie in `data`."""
+    if len(batches) == 1:
+        return replace(batches[0], data=data)
+    columns = [np.concatenate([getattr(batch, name) for batch in batches]) for name in PacketBatch.__slots__[1:]]
+    return PacketBatch(data, *columns)
 
 
 def add_remark(stats: CaptureStats, most: int, remark: Remark) -> None:

@@ -80,7 +80,7 @@ def _decode_segments(descent: Descent, records: Records, endpoints: EndpointTabl
     if known.all():
         return batch
     descent.verdict[packets.row[~known]] = Verdict.TOO_MANY_PAIRS
-    return PacketBatch(batch.data, *(getattr(batch, name)[known] for name in PacketBatch.__slots__[1:]))
+    return batch.chosen(known)
 
 
 def _header_bytes(header: Rows) -> Ints:

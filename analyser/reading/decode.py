@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from analyser.capture import Source
 from analyser.options import ProgressCallback, ReadOptions
+from analyser.reading.child import Child
 from analyser.reading.helpers import Helpers
 from analyser.reading.pipeline import Decoded, Pipeline
 from analyser.reading.processes import SharedReading
-from analyser.reading.share import Share
 from analyser.rows.store import RawStore
+from dissectors.core.limits import Limits
 from dissectors.registry import dissectors
 
 
@@ -26,16 +29,12 @@ def decode_captures(
     known = dissectors(options.enable)
     if options.processes == 1:
         return Pipeline(known, wanted, options).run(sources, progress)
-    if not all(source.path is not None and source.path.is_file() for source in sources):
-        decoded = Pipeline(known, wanted, options).run(sources, progress)
-        decoded.remarks.append("standard input and pipes can be read once only: one process did all the work")
-        return decoded
-    store = RawStore()
+    limits, store = Limits(), RawStore()
     try:
-        others = SharedReading(helpers.children)
-        others.start(sources, wanted, options, store.folder)
-        share = Share(0, options.processes)
-        decoded = Pipeline(known, wanted, options, share=share, store=store).run(sources, progress)
+        others = SharedReading([*map(Child, helpers.children)], helpers.areas)
+        others.start(wanted, options, store.folder)
+        dealing = partial(others.dealing, limits.capture)
+        decoded = Pipeline(known, wanted, options, limits, dealing, store).run(sources, progress)
         others.collect(decoded)
     except BaseException:
         store.close()

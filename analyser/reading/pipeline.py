@@ -27,7 +27,7 @@ from analyser.flows.notes import Note
 from analyser.options import Progress, ProgressCallback, ReadOptions
 from analyser.reading.facts import client_is_low
 from analyser.reading.flow_records import FlowRecords
-from analyser.reading.share import Share, ShareFilter
+from analyser.reading.share import ALONE, Dealing, MakeDealing, Own, ShareFailed
 from analyser.rows.fields import row_fields, row_kinds, row_names
 from analyser.rows.gathering import gathering
 from analyser.rows.names import Names
@@ -89,10 +89,10 @@ class Pipeline:
         wanted: Iterable[str],
         options: ReadOptions,
         limits: Limits | None = None,
-        share: Share | None = None,
+        dealing: MakeDealing = ALONE,
         store: RawStore | None = None,
     ) -> None:
-        """share: decode only these flows, None for all. store: where rows go, None for an own one."""
+        """dealing: which flows are decoded here. store: where rows go, None for an own one."""
         self._dissectors = dissectors
         self._options = options
         self._limits = limits or Limits()
@@ -111,7 +111,7 @@ class Pipeline:
         self._unpacked_bytes = 0
         self._add_tables()
         self._endpoints = EndpointTable(self._limits.capture.max_pairs)
-        self._share = ShareFilter(share or Share(), self._endpoints)
+        self._dealing: Dealing = dealing(self._endpoints)
         self._records = FlowRecords(self._endpoints)
         with_waits = waits.TABLE in tables
         self._flows = FlowTable(self._limits, self._endpoints, self._consume, self._records.add, with_waits)
@@ -178,6 +178,7 @@ class Pipeline:
     def next_file(self, index: int, packets_before: int) -> None:
         """Packets that follow come from the capture with this index; so many packets are in those before it."""
         self._flows.next_file(index, packets_before)
+        self._dealing.next_file(index, packets_before)
 
     def feed(self, batch: PacketBatch, clock: npt.NDArray[np.int64] | None = None) -> None:
         """Take one batch; `clock` as in FlowTable.feed."""
@@ -221,6 +222,8 @@ class Pipeline:
                 result.unread.append(UnreadInput(source.name, str(error)))
                 if not stats.packets:
                     continue
+            except ShareFailed:
+                raise
             except Exception as error:
                 text = sentence(
                     caught(error), "what reads captures", f"what follows packet {stats.packets} is not read"
@@ -228,14 +231,26 @@ class Pipeline:
                 stats.remarks.append(Remark("error", CODE, text, None, 0))
             result.captures.append(stats)
             packets_before += stats.packets
+        self._dealing.end()
         self.end()
 
     def _read(self, source: Source, stats: CaptureStats, progress: ProgressCallback | None) -> None:
         total = source.path.stat().st_size if source.path is not None and source.path.is_file() else None
-        for batch in read_batches(source, self._endpoints, stats, self._limits.capture):
-            self.feed(self._share.take(batch))
-            if progress is not None:
-                progress(Progress(source.name, stats.captured_bytes, total, stats.packets))
+        try:
+            for batch in read_batches(source, self._endpoints, stats, self._limits.capture):
+                self._feed_own(self._dealing.take(batch))
+                if progress is not None:
+                    progress(Progress(source.name, stats.captured_bytes, total, stats.packets))
+        except ShareFailed:
+            raise
+        except Exception:
+            self._feed_own(self._dealing.rest())
+            raise
+        self._feed_own(self._dealing.rest())
+
+    def _feed_own(self, dealt: Iterable[Own]) -> None:
+        for batch, clock in dealt:
+            self.feed(batch, clock)
 
     def _consume(self, flow: Flow) -> None:
         if flow.decoder is None and any(half.queue for half in flow.halves):

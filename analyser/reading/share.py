@@ -6,11 +6,48 @@ connection on the same ports and copies of it in other encapsulations end in one
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
+from typing import NamedTuple, Protocol
 
 import numpy as np
+import numpy.typing as npt
 
 from analyser.capture import EndpointTable, PacketBatch
+
+Ints = npt.NDArray[np.int64]
+
+
+class ShareFailed(RuntimeError):
+    """A process that read a share ended without a result: a fault of ours, or the system stopped it."""
+
+
+class Own(NamedTuple):
+    """What a process decodes itself. clock: the latest time in the capture up to each packet, None where no packets of
+    the capture are left out."""
+
+    batch: PacketBatch
+    clock: Ints | None
+
+
+class Dealing(Protocol):
+    """Who decodes which segments. In: all segments of all captures, in their order. Out: those for this process."""
+
+    def next_file(self, index: int, packets_before: int) -> None:
+        """Packets that follow come from the capture with this index; so many packets are in those before it."""
+
+    def take(self, batch: PacketBatch) -> Iterator[Own]:
+        """The next batch, whose data is valid until all was taken that this gives. Raises ShareFailed."""
+
+    def rest(self) -> Iterator[Own]:
+        """What was held back; nothing more comes of this file. Raises ShareFailed."""
+
+    def end(self) -> None:
+        """No more files follow."""
+
+
+MakeDealing = Callable[[EndpointTable], Dealing]
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,17 +58,47 @@ class Share:
     of: int = 1
 
 
+class CaptureClock:
+    """The latest time in the captures so far."""
+
+    def __init__(self) -> None:
+        self.now_ns = -(1 << 62)
+
+    def watch(self, batch: PacketBatch) -> Ints:
+        """The latest time up to each packet of the next batch, which must not be empty."""
+        clock: Ints = np.maximum(np.maximum.accumulate(batch.ts_ns), self.now_ns)
+        self.now_ns = int(clock[-1])
+        return clock
+
+
 class ShareFilter:
-    """Picks the segments of one share."""
+    """Decodes the segments of one share, and nobody the others: a `Dealing`."""
 
     def __init__(self, share: Share, endpoints: EndpointTable) -> None:
         self._share = share
         self._endpoints = endpoints
+        self._clock = CaptureClock()
 
-    def take(self, batch: PacketBatch) -> PacketBatch:
-        """The batch without the segments of other shares; `data` stays the same."""
+    def next_file(self, index: int, packets_before: int) -> None:
+        """See `Dealing`."""
+
+    def take(self, batch: PacketBatch) -> Iterator[Own]:
+        """See `Dealing`; the batch's `data` stays the same."""
         if self._share.of == 1:
-            return batch
+            yield Own(batch, None)
+            return
+        clock = self._clock.watch(batch)
         # Numbers of rows, not flags: picking a column takes a tenth of the time then.
         mine = np.flatnonzero(self._endpoints.shares(batch.pair, self._share.of) == self._share.number)
-        return PacketBatch(batch.data, *(getattr(batch, name)[mine] for name in PacketBatch.__slots__[1:]))
+        yield Own(batch.chosen(mine), clock[mine])
+
+    def rest(self) -> Iterator[Own]:
+        """See `Dealing`."""
+        return iter(())
+
+    def end(self) -> None:
+        """See `Dealing`."""
+
+
+# Everything is decoded here.
+ALONE = partial(ShareFilter, Share())

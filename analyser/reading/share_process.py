@@ -1,5 +1,5 @@
-"""The program that reads one share of the flows. In: a job on standard input. Out: rows in files, the result on
-standard output.
+"""The program that decodes one share of the flows. In: a job and parcels of segments on standard input. Out: rows in
+files; on standard output that parcels are done, and the result.
 
 It ends when its standard input does: the process that started it is gone then.
 """
@@ -8,45 +8,92 @@ from __future__ import annotations
 
 import os
 import pickle
-import signal
 import sys
 import traceback
+from contextlib import suppress
 from pathlib import Path
+from typing import IO, Any
 
 from pyarrow import feather
 
-from analyser.reading.parent import end_with_parent
+from analyser.capture.model import Remark
+from analyser.collector import collector_paused
+from analyser.faults import CODE, caught, sentence
+from analyser.reading.areas import Area
+from analyser.reading.child import Done, NextFile, NoMore, ShareJob, ShareResult
+from analyser.reading.parcels import Parcel, unpacked
 from analyser.reading.pipeline import Decoded, Pipeline
-from analyser.reading.processes import ShareJob, ShareResult
 from analyser.rows.store import RawStore
 from dissectors.registry import dissectors
 
 
 def main() -> None:
-    """Run the job on standard input."""
-    results = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
+    """Do the job on standard input; the process ends."""
+    told = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # whatever prints does not get into the result
+    serve(sys.stdin.buffer, told)
+    os._exit(0)  # nothing that it left open matters to anybody
+
+
+def serve(messages: IO[bytes], told: IO[bytes]) -> None:
+    """Do the job that comes first among the messages."""
+    with suppress(EOFError, BrokenPipeError):  # interrupted: nobody waits for it any more
+        _tell(told, _result(pickle.load(messages), messages, told))
+
+
+def _result(job: ShareJob, messages: IO[bytes], told: IO[bytes]) -> ShareResult:
     try:
-        job: ShareJob = pickle.load(sys.stdin.buffer)
-    except EOFError:
-        return  # interrupted before it got a job
-    end_with_parent(signal.SIGKILL)
-    try:
-        result = read_share(job)
+        with collector_paused():
+            return ShareReader(job).read(messages, told)
+    except (EOFError, BrokenPipeError):
+        raise
     except Exception as error:
-        result = ShareResult({}, None, f"{type(error).__name__}: {error}\n{traceback.format_exc()}")
-    with results:
-        pickle.dump(result, results)
-    os._exit(0)  # the thread is still reading standard input
+        return ShareResult({}, None, failure=f"{type(error).__name__}: {error}\n{traceback.format_exc()}")
 
 
-def read_share(job: ShareJob) -> ShareResult:
-    """Read the job's share; its rows and flows are in the job's folder afterwards."""
-    store = RawStore(job.folder)
-    decoded = Pipeline(dissectors(job.options.enable), job.wanted, job.options, share=job.share, store=store).run(
-        job.sources
-    )
-    return ShareResult(store.hand_over(), _write_flows(decoded, job.folder))
+def _tell(told: IO[bytes], what: Done | ShareResult) -> None:
+    pickle.dump(what, told)
+    told.flush()
+
+
+class ShareReader:
+    """Decodes what it is handed; its rows and flows are in the job's folder afterwards."""
+
+    def __init__(self, job: ShareJob) -> None:
+        self._folder = job.folder
+        self._areas = [*map(Area, job.areas)]
+        self._store = RawStore(job.folder)
+        self._pipeline = Pipeline(dissectors(job.options.enable), job.wanted, job.options, store=self._store)
+        self._file = 0
+        self._gave_up = False
+        self._remarks: list[tuple[int, Remark]] = []
+
+    def read(self, messages: IO[bytes], told: IO[bytes]) -> ShareResult:
+        """Take messages until no more parcels come. EOFError when the process that sends them is gone."""
+        while not isinstance(message := pickle.load(messages), NoMore):
+            self._take(message)
+            if isinstance(message, Parcel):
+                _tell(told, Done())
+        self._pipeline.advance(message.now_ns)
+        self._pipeline.end()
+        flows = _write_flows(self._pipeline.decoded(), self._folder)
+        return ShareResult(self._store.hand_over(), flows, tuple(self._remarks))
+
+    def _take(self, message: Any) -> None:
+        if isinstance(message, NextFile):
+            self._file, self._gave_up = message.number, False
+            self._pipeline.next_file(*message)
+            return
+        own = unpacked(self._areas[message.area].view(message.end), message, self._pipeline.endpoints)
+        if self._gave_up or not len(own.batch):
+            return
+        try:
+            self._pipeline.feed(own.batch, own.clock)
+        except Exception as error:  # as in a process that reads alone
+            self._gave_up = True
+            rest = f"what follows packet {int(own.batch.packet[0]) - 1} is not read of some connections"
+            text = sentence(caught(error), "what reads captures", rest)
+            self._remarks.append((self._file, Remark("error", CODE, text, None, 0)))
 
 
 def _write_flows(decoded: Decoded, folder: Path) -> Path | None:

@@ -6,6 +6,7 @@ import io
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 
 from scapy.utils import RawPcapNgReader, RawPcapReader
@@ -13,7 +14,7 @@ from scapy.utils import RawPcapNgReader, RawPcapReader
 from analyser.capture import Source
 from analyser.options import ReadOptions
 from analyser.reading.pipeline import Decoded, Pipeline
-from analyser.reading.share import Share
+from analyser.reading.share import Share, ShareFilter
 from dissectors.core.limits import Limits
 from dissectors.registry import dissectors
 from tests.support.packets import ACK, FIN, PSH, RST, SYN, Captured, ethernet, ipv4, pcap, tcp
@@ -133,7 +134,7 @@ def decode(
     limits = limits or Limits()
     limits = replace(limits, capture=replace(limits.capture, block_bytes=block_bytes))
     options = options or ReadOptions()
-    pipeline = Pipeline(dissectors(options.enable), tables, options, limits, share)
+    pipeline = Pipeline(dissectors(options.enable), tables, options, limits, partial(ShareFilter, share or Share()))
     return pipeline.run([source])
 
 

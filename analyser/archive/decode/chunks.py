@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import struct
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,6 +17,7 @@ import numpy.typing as npt
 import zstandard
 
 from analyser.capture import EndpointTable, PacketBatch
+from analyser.capture.model import joined
 
 # A chunk ends before it has more: a block of the offline reader has about as many.
 MOST_PACKETS, MOST_BYTES = 1 << 16, 8 << 20
@@ -82,7 +83,7 @@ class Cutter:
             yield from self.rest()
             yield from self._cut(batch, clock, batch.data)
             return
-        self._held.append((_moved(batch, first_offset), clock))
+        self._held.append((batch.moved(memoryview(b""), first_offset), clock))
         self._held_packets += len(batch)
         if self._held_packets >= _HELD_PACKETS:
             yield from self.rest()
@@ -91,7 +92,7 @@ class Cutter:
         """Chunks of what is held back."""
         if self._held:
             held, self._held, self._held_packets = self._held, [], 0
-            batch = _joined([batch for batch, _ in held])
+            batch = joined(memoryview(b""), [batch for batch, _ in held])
             yield from self._cut(batch, np.concatenate([clock for _, clock in held]), None)
 
     def _cut(self, batch: PacketBatch, clock: Ints, data: memoryview | None) -> Iterator[Chunk]:
@@ -105,7 +106,7 @@ class Cutter:
             for part in _split(rows, batch.payload_bytes[rows], most):
                 number = self._numbers[share]
                 self._numbers[share] += 1
-                head, payload = _packed(_chosen(batch, part), clock[part], self._endpoints, data)
+                head, payload = _packed(batch.chosen(part), clock[part], self._endpoints, data)
                 yield Chunk(share, self._file, self._range, number, head, payload)
 
 
@@ -232,21 +233,3 @@ def _split(rows: npt.NDArray[np.intp], sizes: npt.NDArray[np.int32], most: int) 
     by_size = (np.cumsum(sizes, dtype=np.int64) - sizes) // most
     by_count = np.arange(len(rows)) // MOST_PACKETS
     return np.split(rows, np.flatnonzero((np.diff(by_size) != 0) | (np.diff(by_count) != 0)) + 1)
-
-
-def _chosen(batch: PacketBatch, rows: npt.NDArray[np.intp]) -> PacketBatch:
-    return PacketBatch(batch.data, *(getattr(batch, name)[rows] for name in PacketBatch.__slots__[1:]))
-
-
-def _moved(batch: PacketBatch, by: int) -> PacketBatch:
-    """The batch without its bytes, whose payloads start so many bytes later."""
-    columns = [getattr(batch, name) for name in PacketBatch.__slots__[1:]]
-    columns[PacketBatch.__slots__.index("payload_start") - 1] = batch.payload_start + by
-    return PacketBatch(memoryview(b""), *columns)
-
-
-def _joined(batches: Sequence[PacketBatch]) -> PacketBatch:
-    if len(batches) == 1:
-        return batches[0]
-    columns = [np.concatenate([getattr(batch, name) for batch in batches]) for name in PacketBatch.__slots__[1:]]
-    return PacketBatch(memoryview(b""), *columns)

@@ -29,6 +29,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -47,7 +48,7 @@ from analyser.capture import CaptureError, Source, in_time_order, open_captures
 from analyser.context.stages import STAGE_OF
 from analyser.options import ReadOptions
 from analyser.reading.pipeline import Pipeline
-from analyser.reading.share import Share
+from analyser.reading.share import Share, ShareFilter
 from analyser.registry.tables import ALL_TABLES, arrow_schema
 from analyser.rows.fields import row_fields
 from analyser.tables.analysis import Analysis
@@ -215,7 +216,9 @@ def _analysis(asked: SourceOptions, rows: Rows) -> Iterator[Analysis]:
             yield analysis
         return
     wanted, known = needed_tables([asked.table, *(["flows"] if asked.ports else [])]), dissectors(())
-    decoded = Pipeline(known, wanted, asked.options, share=rows.share).run(_sources(asked))
+    decoded = Pipeline(known, wanted, asked.options, dealing=partial(ShareFilter, rows.share or Share())).run(
+        _sources(asked)
+    )
     if rows.share is not None and rows.share.number:
         for stats in decoded.captures:  # the first share has the remarks on captures
             stats.remarks.clear()
