@@ -6,6 +6,7 @@ command reference (manual).
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import NamedTuple
 
 from dissectors.mongo.bson_fields import STRING, Fields, inner, integer, integers, text
@@ -103,9 +104,9 @@ def names_collection(name: str) -> bool:
     return name not in _NO_COLLECTION and not is_secret(name, [name])
 
 
-def is_awaitable(command: Command) -> bool:
+def awaits_news(is_hello: bool, keys: Collection[bytes]) -> bool:
     """Is it a hello that the server may answer when news come? (server monitoring: topologyVersion, maxAwaitTimeMS)"""
-    return command.hello and b"topologyVersion" in command.fields and b"maxAwaitTimeMS" in command.fields
+    return is_hello and b"topologyVersion" in keys and b"maxAwaitTimeMS" in keys
 
 
 def command_facts(command: Command, message: Message) -> Facts:

@@ -36,6 +36,7 @@ from dissectors.mongo.pending import Pending
 from dissectors.mongo.receiving import Received, receive
 from dissectors.mongo.remarks import MessageRemarks
 from dissectors.mongo.replies import outcome
+from dissectors.mongo.rows import Facts
 
 if TYPE_CHECKING:
     from dissectors.mongo.columns.hellos import Left
@@ -85,19 +86,18 @@ class MongoConversation:
     def feed(self, frames: Sequence[Frame], out: Sink) -> None:
         """Decode frames in the order given; see `Conversation.feed`."""
         if out.later is None or self._shows_payload or not frames:
-            self._one_by_one(frames, output(out))
+            self.one_by_one(frames, out)
         else:
             self._left.leave(self, frames, out)
 
     def settle(self, out: Sink) -> None:
         """Decode the frames that were left; see `core/later.py`."""
         frames, together = self._left.take()
-        rows = output(out)
         if together is None:
-            self._one_by_one(frames, rows)
+            self.one_by_one(frames, out)
         else:
             self._outstanding.heard = True
-            together.follow(frames, lambda some: self._one_by_one(some, rows), out)
+            together.follow(frames, self, out)
 
     @staticmethod
     def read_together(conversations: Sequence[MongoConversation], out: Sink) -> None:
@@ -120,7 +120,13 @@ class MongoConversation:
         waits = Waits(list(outstanding.requests), list(outstanding.early), outstanding.heard)
         return Left(self._left.frames, waits, self._facts, frozenset(hellos))
 
-    def _one_by_one(self, frames: Sequence[Frame], rows: Output) -> None:
+    def knows(self, facts: Facts) -> None:
+        """This is known of client and server, as a hello said that was read together with others."""
+        self._facts.connection = facts
+
+    def one_by_one(self, frames: Sequence[Frame], out: Sink) -> None:
+        """Decode frames in the order given."""
+        rows = output(out)
         for frame in frames:
             if frame.direction == CLIENT_TO_SERVER:
                 self._request(frame, rows)

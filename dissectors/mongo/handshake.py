@@ -8,9 +8,22 @@ from __future__ import annotations
 
 import base64
 import binascii
+from functools import lru_cache
 from typing import Any
 
-from dissectors.mongo.bson_fields import Fields, Span, boolean, inner, integer, path, raw_bytes, text, texts
+from dissectors.mongo.bson_fields import (
+    ARRAY,
+    DOCUMENT,
+    Fields,
+    Span,
+    boolean,
+    inner,
+    integer,
+    path,
+    raw_bytes,
+    text,
+    texts,
+)
 
 # The handshake command, under all of its names.
 HELLOS = frozenset({"hello", "isMaster", "ismaster"})
@@ -29,6 +42,8 @@ AUTHENTICATION = frozenset(
     }
 )
 MAX_COMPRESSORS = 16
+# Bytes of client metadata that are remembered: servers take 512.
+MAX_CACHED_BYTES = 1024
 # Facts of a connection that every later command of it has, too.
 CONNECTION = ("driver", "driver_version", "app_name", "client_os", "client_platform", "compressors_offered")
 # The same of its server, see `server_facts`.
@@ -45,18 +60,17 @@ def must_not_be_compressed(name: str | None) -> bool:
     return name is not None and (name in HELLOS or name in AUTHENTICATION)
 
 
+# The fields of a hello that tell anything of the client.
+HELLO_PARTS = frozenset({b"client", b"compression", b"speculativeAuthenticate"})
+
+
 def hello_facts(data: bytes, fields: Fields) -> dict[str, Any]:
     """Client metadata, compressors offered, and an authentication that begins in the same message."""
     facts: dict[str, Any] = {}
-    client = inner(data, fields.get(b"client"))
-    if client:
-        facts = {
-            "driver": text(data, path(data, client, b"driver", b"name")),
-            "driver_version": _version(text(data, path(data, client, b"driver", b"version"))),
-            "app_name": text(data, path(data, client, b"application", b"name")),
-            "client_os": _os(data, client),
-            "client_platform": text(data, client.get(b"platform")),
-        }
+    client = fields.get(b"client")
+    if client is not None and client[0] in (DOCUMENT, ARRAY):
+        value = data[client[1] : client[2]]
+        facts.update((_usual_client if len(value) <= MAX_CACHED_BYTES else _client)(value))
     if b"compression" in fields:
         facts["compressors_offered"] = ",".join(texts(data, fields[b"compression"], MAX_COMPRESSORS)) or None
     speculative = inner(data, fields.get(b"speculativeAuthenticate"))
@@ -64,6 +78,23 @@ def hello_facts(data: bytes, fields: Fields) -> dict[str, Any]:
         name = next(iter(speculative)).decode("utf-8", "replace")
         facts.update(sasl_facts(name, data, speculative))
     return facts
+
+
+def _client(value: bytes) -> dict[str, Any]:
+    """What the client's metadata tell; nothing where there are none."""
+    client = inner(value, (DOCUMENT, 0, len(value)))
+    if not client:
+        return {}
+    return {
+        "driver": text(value, path(value, client, b"driver", b"name")),
+        "driver_version": _version(text(value, path(value, client, b"driver", b"version"))),
+        "app_name": text(value, path(value, client, b"application", b"name")),
+        "client_os": _os(value, client),
+        "client_platform": text(value, client.get(b"platform")),
+    }
+
+
+_usual_client = lru_cache(maxsize=512)(_client)
 
 
 def _version(version: str | None) -> str | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dissectors.mongo.commands import Command, is_awaitable, wants_no_reply
+from dissectors.mongo.commands import Command, awaits_news, wants_no_reply
 from dissectors.mongo.legacy import wants_exhaust
 from dissectors.mongo.messages import Message
 from dissectors.mongo.opcodes import MORE_TO_COME, OP_MSG, OP_QUERY, opcode_name
@@ -35,7 +35,7 @@ class Pending:
         self.client_id = client_id
         self.opcode = opcode_name(message.opcode)
         if command.hello:
-            self.awaitable = is_awaitable(command)
+            self.awaitable = awaits_news(command.hello, command.fields)
         elif message.opcode == OP_QUERY:
             self.exhaust = wants_exhaust(message)
         elif b"writeConcern" in command.fields:

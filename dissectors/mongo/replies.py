@@ -110,7 +110,7 @@ def reply_facts(command: str | None, message: Message, found: Outcome, to_comman
     if fields is None:
         return facts
     for key, span in fields.items():
-        add = _ADD.get(key)
+        add = ADD.get(key)
         if add is not None:
             add(facts, data, span)
     if command in ("findAndModify", "findandmodify") and b"value" in fields:
@@ -185,13 +185,8 @@ def _concern_error(facts: Facts, data: bytes, span: Span) -> None:
     facts["write_concern_error_name"] = failed.name
 
 
-def labels(data: bytes, span: Span) -> str | None:
-    """Error labels, comma separated."""
-    return ",".join(texts(data, span, MAX_LABELS)) or None
-
-
 def _labels(facts: Facts, data: bytes, span: Span) -> None:
-    facts["error_labels"] = labels(data, span)
+    facts["error_labels"] = ",".join(texts(data, span, MAX_LABELS)) or None
 
 
 def _upserted(facts: Facts, data: bytes, span: Span) -> None:
@@ -219,7 +214,7 @@ def _number(column: str) -> Callable[[Facts, bytes, Span], None]:
 # Field of a reply -> the column that takes its number over.
 NUMBERS = {b"n": "n", b"nModified": "n_modified", b"nUpserted": "upserted", b"nErrors": "write_errors"}
 # Field of a reply -> what it adds to the facts.
-_ADD: dict[bytes, Callable[[Facts, bytes, Span], None]] = {
+ADD: dict[bytes, Callable[[Facts, bytes, Span], None]] = {
     b"cursor": _batch,
     **{key: _number(column) for key, column in NUMBERS.items()},
     b"writeErrors": _write_errors,

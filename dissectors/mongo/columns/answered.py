@@ -5,14 +5,14 @@ In: replies with equal keys and types. Out: their columns of `mongo_commands` ar
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
 
 from dissectors.core.columns.frames import Flags, Ints
-from dissectors.mongo.bson_fields import ARRAY, DOCUMENT, text
-from dissectors.mongo.columns.alike import alike, together
+from dissectors.mongo.bson_fields import ARRAY, DOCUMENT
+from dissectors.mongo.columns.alike import Kinds, alike, together
 from dissectors.mongo.columns.asked import span_of
 from dissectors.mongo.columns.buffer import Buffer
 from dissectors.mongo.columns.counting import elements
@@ -22,12 +22,16 @@ from dissectors.mongo.columns.numbers import booleans
 from dissectors.mongo.columns.numbers import integers as many_integers
 from dissectors.mongo.messages import Message
 from dissectors.mongo.opcodes import OP_MSG
-from dissectors.mongo.replies import ERRORS, FINE, NUMBERS, Outcome, duplicate_key, labels, outcome
+from dissectors.mongo.replies import ADD, ERRORS, FINE, NUMBERS, Outcome, duplicate_key, error_message, outcome
+from dissectors.mongo.rows import Facts
 
 # Documents inside replies whose fields are looked at.
 ENTERED = frozenset({b"cursor", b"lastErrorObject"})
-# Replies with these are read one by one.
-_LEFT_OUT = ERRORS | {b"$err"}
+# What the outcome of a reply that tells an error is made of, and the words for it.
+_OUTCOME = (b"ok", b"code", b"codeName", *sorted(ERRORS))
+_WORDS = (b"errmsg", b"$err", b"err", b"writeErrors", b"writeConcernError")
+# What is read of each reply that has it, in so far as their bytes differ.
+_BY_BYTES = (b"writeErrors", b"writeConcernError", b"errorLabels")
 
 
 class Answers(NamedTuple):
@@ -46,9 +50,8 @@ class Outcomes(NamedTuple):
 
 
 def is_plain(layout: Layout) -> bool:
-    """Are these replies read together?"""
-    entered = (values for key, values in layout.fields.items() if key in ENTERED)
-    return _LEFT_OUT.isdisjoint(layout.fields) and all(values.kind != ARRAY for values in entered)
+    """Are these replies read together? Not where an array stands in place of a document that is entered."""
+    return all(values.kind != ARRAY for key, values in layout.fields.items() if key in ENTERED)
 
 
 def outcomes(buffer: Buffer, layout: Layout) -> Outcomes:
@@ -57,14 +60,19 @@ def outcomes(buffer: Buffer, layout: Layout) -> Outcomes:
     if ok is None:
         return Outcomes(np.zeros(layout.size, np.int64), [outcome(_reply(buffer, layout, 0), True)])
     good, there = booleans(buffer, ok)
-    failed = np.flatnonzero(~(good & there))
+    tells = np.flatnonzero(~(good & there)) if ERRORS.isdisjoint(layout.fields) else np.arange(layout.size)
     codes = np.zeros(layout.size, np.int64)
-    if not len(failed):
+    if not len(tells):
         return Outcomes(codes, [FINE])
-    parts = [alike(buffer, layout.fields[key].rows(failed)) for key in (b"code", b"codeName") if key in layout.fields]
-    kinds = together(parts, len(failed))
-    codes[failed] = kinds.codes + 1
-    return Outcomes(codes, [FINE, *(outcome(_reply(buffer, layout, int(failed[one])), True) for one in kinds.firsts)])
+    kinds = _kinds(buffer, layout, _OUTCOME, tells)
+    codes[tells] = kinds.codes + 1
+    return Outcomes(codes, [FINE, *(outcome(_reply(buffer, layout, int(tells[one])), True) for one in kinds.firsts)])
+
+
+def _kinds(buffer: Buffer, layout: Layout, keys: Sequence[bytes], rows: Ints) -> Kinds:
+    """Which of these replies have the same values under these keys?"""
+    parts = [alike(buffer, layout.fields[key].rows(rows)) for key in keys if key in layout.fields]
+    return together(parts, len(rows))
 
 
 def _reply(buffer: Buffer, layout: Layout, row: int) -> Message:
@@ -75,6 +83,7 @@ def _reply(buffer: Buffer, layout: Layout, row: int) -> Message:
 def fill(buffer: Buffer, answers: Answers, found: Outcomes, into: Filled) -> None:
     """Documents, counts, the cursor and the first error."""
     rows, layout = answers.rows, answers.layout
+    tells = np.array([bool(one.code) for one in found.values], bool)[found.codes]
     for place, name in enumerate(("ok", "error_code", "error_name")):
         into.coded(name, rows, found.codes, [one[place] for one in found.values])
     for key, values in layout.fields.items():
@@ -83,23 +92,39 @@ def fill(buffer: Buffer, answers: Answers, found: Outcomes, into: Filled) -> Non
             into.numbers(column, rows, *many_integers(buffer, values))
         elif key in _OTHERS:
             _OTHERS[key](buffer, answers, values, into)
+        elif key in _BY_BYTES:
+            tells |= _fill_added(buffer, answers, key, into)
     value = layout.fields.get(b"value")
     if value is not None and answers.finds.any():
         is_document = np.full(np.count_nonzero(answers.finds), value.kind == DOCUMENT)
         into.numbers("documents_returned", rows[answers.finds], is_document)
-    _fill_words(buffer, answers, found, into)
+    _fill_words(buffer, answers, np.flatnonzero(tells), into)
 
 
-def _fill_words(buffer: Buffer, answers: Answers, found: Outcomes, into: Filled) -> None:
-    """What is said of errors: of duplicate keys the message without values."""
-    is_error = np.array([bool(one.code) for one in found.values], bool)[found.codes]
-    words = answers.layout.fields.get(b"errmsg")
-    if words is None or not is_error.any():
-        return
-    failed = words.rows(np.flatnonzero(is_error))
-    kinds = alike(buffer, failed)
-    texts = [duplicate_key(text(buffer.data, span_of(failed, first))) for first in kinds.firsts]
-    into.coded("error_message", answers.rows[is_error], kinds.codes, texts)
+def _fill_added(buffer: Buffer, answers: Answers, key: bytes, into: Filled) -> Flags:
+    """The columns of a field of `_BY_BYTES`; which replies tell errors of writes in it."""
+    kinds = alike(buffer, answers.layout.fields[key])
+    facts = [_added(buffer, answers.layout, key, first) for first in kinds.firsts]
+    for column in facts[0]:
+        into.coded(column, answers.rows, kinds.codes, [one[column] for one in facts])
+    tells: Flags = np.array([bool(one.get("write_error_codes")) for one in facts], bool)[kinds.codes]
+    return tells
+
+
+def _fill_words(buffer: Buffer, answers: Answers, tells: Ints, into: Filled) -> None:
+    """What these replies say of errors: of duplicate keys the message without values."""
+    layout = answers.layout
+    if len(tells) and not layout.fields.keys().isdisjoint(_WORDS):
+        kinds = _kinds(buffer, layout, _WORDS, tells)
+        words = [error_message(_reply(buffer, layout, int(tells[first]))) for first in kinds.firsts]
+        into.coded("error_message", answers.rows[tells], kinds.codes, [duplicate_key(one) for one in words])
+
+
+def _added(buffer: Buffer, layout: Layout, key: bytes, row: int) -> Facts:
+    """What a field of one reply adds to the facts."""
+    facts: Facts = {}
+    ADD[key](facts, buffer.data, span_of(layout.fields[key], row))
+    return facts
 
 
 def _cursor(buffer: Buffer, answers: Answers, values: Values, into: Filled) -> None:
@@ -138,16 +163,9 @@ def _last_error(buffer: Buffer, answers: Answers, values: Values, into: Filled) 
         into.numbers("n", answers.rows, *many_integers(buffer, n))
 
 
-def _labels(buffer: Buffer, answers: Answers, values: Values, into: Filled) -> None:
-    kinds = alike(buffer, values)
-    found = [labels(buffer.data, span_of(values, first)) for first in kinds.firsts]
-    into.coded("error_labels", answers.rows, kinds.codes, found)
-
-
 _OTHERS: Mapping[bytes, Callable[[Buffer, Answers, Values, Filled], None]] = {
     b"cursor": _cursor,
     b"upserted": _upserted,
     b"values": _values,
     b"lastErrorObject": _last_error,
-    b"errorLabels": _labels,
 }

@@ -6,13 +6,14 @@ In: requests with equal keys and types. Out: their columns are filled.
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import chain
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from dissectors.core.columns.frames import Ints
 from dissectors.mongo.bson_fields import STRING, Span, boolean, integer, integers, text
-from dissectors.mongo.columns.alike import Kinds, alike
+from dissectors.mongo.columns.alike import Kinds, alike, together
 from dissectors.mongo.columns.buffer import Buffer
 from dissectors.mongo.columns.filled import Filled
 from dissectors.mongo.columns.layouts import Layout, Values
@@ -20,9 +21,10 @@ from dissectors.mongo.columns.numbers import booleans
 from dissectors.mongo.columns.numbers import integers as many_integers
 from dissectors.mongo.command_names import MAX_NAME, named
 from dissectors.mongo.command_options import OPTIONS
-from dissectors.mongo.commands import FIND_FLAGS, MAX_CURSOR_IDS, names_collection
+from dissectors.mongo.commands import FIND_FLAGS, MAX_CURSOR_IDS, awaits_news, names_collection
+from dissectors.mongo.handshake import HELLO_PARTS, hello_facts, is_hello
 
-# Read one by one: they change what is known of the connection, hold credentials, or are rare and have many parts.
+# Read one by one: they hold credentials, or are rare and have many parts.
 _LEFT_OUT = frozenset({"saslStart", "authenticate", "explain", "bulkWrite"})
 
 
@@ -51,8 +53,13 @@ class Named(NamedTuple):
 
 def command_of(layout: Layout) -> str | None:
     """The command of these requests; None where they are read one by one."""
-    name, is_hello = named(next(iter(layout.fields))[:MAX_NAME])
-    return None if is_hello or name in _LEFT_OUT else name
+    name, _ = named(next(iter(layout.fields))[:MAX_NAME])
+    return None if name in _LEFT_OUT else name
+
+
+def is_awaitable(name: str, layout: Layout) -> bool:
+    """Are they hellos that a server may answer when news come?"""
+    return awaits_news(is_hello(name), layout.fields)
 
 
 def texts(buffer: Buffer, values: Values | None, count: int) -> Named:
@@ -106,6 +113,21 @@ def fill(buffer: Buffer, asked: Requests, into: Filled) -> None:
             kinds = alike(buffer, killed)
             ids = [integers(buffer.data, span_of(killed, first), MAX_CURSOR_IDS) for first in kinds.firsts]
             into.coded("cursors_killed", rows, kinds.codes, ids)
+    elif is_hello(name):
+        _fill_hello(buffer, asked, into)
+
+
+def _fill_hello(buffer: Buffer, asked: Requests, into: Filled) -> None:
+    """What clients say of themselves."""
+    parts = [values for key, values in asked.layout.fields.items() if key in HELLO_PARTS]
+    kinds = together([alike(buffer, values) for values in parts], len(asked.rows))
+    facts = [
+        hello_facts(buffer.data, {key: span_of(values, first) for key, values in asked.layout.fields.items()})
+        for first in kinds.firsts
+    ]
+    for column in dict.fromkeys(chain.from_iterable(facts)):
+        told = np.array([column in one for one in facts], bool)[kinds.codes]
+        into.coded(column, asked.rows[told], kinds.codes[told], [one.get(column) for one in facts])
 
 
 def _fill_option(

@@ -1,7 +1,7 @@
 """What is known of client and server at each exchange: hellos and their replies change it.
 
-In: pairs of frames, and what each connection knows already. Out: `Known`. The hellos themselves are read by their
-conversation afterwards, which then learns the same; what follows one that is not as usual is read by it, too.
+In: pairs of frames, and what each connection knows already. Out: `Known`. What follows a hello that is not as usual is
+read by the conversation itself.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from dissectors.mongo.rows import Facts
 
 
 class Known(NamedTuple):
-    """facts: what was known, of one connection after the other. since: the frame from which on each was, these rise.
+    """facts: what was known, of one connection after the other. since: the frame with which each was, these rise.
 
     until: by connection the first frame from which on nothing is certain, among the frames of all.
     """
@@ -37,7 +37,7 @@ class Known(NamedTuple):
     until: Ints
 
     def at(self, places: Ints) -> Ints:
-        """The number of what is known at each of these frames."""
+        """The number of what is known behind each of these frames."""
         found: Ints = np.searchsorted(self.since, places, "right") - 1
         return found
 
@@ -75,7 +75,7 @@ def known(frames: Frames, buffer: Buffer, pairs: Pairs, plain: Flags, lefts: Seq
         if mine.start == mine.stop:
             continue
         for place, learnt in reader.read(number, asked[mine], answered[mine], int(until[number])):
-            since.append(place + 1)
+            since.append(place)
             facts.append(learnt)
     return Known(facts, np.array(since, np.int64), until)
 

@@ -13,7 +13,7 @@ import numpy as np
 from dissectors.core.columns.frames import Flags, Frames, Ints
 from dissectors.mongo.columns.answered import ENTERED, Answers, Outcomes, is_plain, outcomes
 from dissectors.mongo.columns.answered import fill as fill_answers
-from dissectors.mongo.columns.asked import Requests, collections, command_of, texts
+from dissectors.mongo.columns.asked import Requests, collections, command_of, is_awaitable, texts
 from dissectors.mongo.columns.asked import fill as fill_requests
 from dissectors.mongo.columns.buffer import Buffer
 from dissectors.mongo.columns.filled import Codes, Filled
@@ -57,12 +57,13 @@ class Reading:
     def exchanges(self, filled: Filled | None, *, with_lines: bool) -> Exchanges:
         """What all of them say. filled: their rows of `mongo_commands`, where wanted. with_lines: for people."""
         size = len(self.pairs.asked)
-        commands, lines = Codes(size), Codes(size)
+        commands, lines, awaitable = Codes(size), Codes(size), np.zeros(size, bool)
         for name, section, layout in self._requests:
             if not layout.size:
                 continue
             rows = self._row[layout.rows]
             commands.same(rows, name)
+            awaitable[rows] = is_awaitable(name, layout)
             if with_lines or filled is not None:
                 databases = texts(self._buffer, layout.fields.get(b"$db"), len(rows))
                 lines.add(rows, databases.kinds.codes, [request_line(name, one) for one in databases.texts])
@@ -73,7 +74,7 @@ class Reading:
                 filled.coded("collection", rows, named.kinds.codes, named.texts)
                 fill_requests(self._buffer, asked, filled)
                 fill_shapes(self._buffer, asked, databases, named, filled)
-        return Exchanges(self.pairs, commands.column, lines.column, self._outcomes(commands, filled))
+        return Exchanges(self.pairs, awaitable, commands.column, lines.column, self._outcomes(commands, filled))
 
     def _requests_of(self, name: str, section: int, layout: Layout, rows: Ints) -> Requests:
         frames, places = self._frames, self.pairs.asked[rows]

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from dissectors.core.blocks import Block, Coded, Column, Numbers, Same
-from dissectors.core.columns.frames import Frames, Ints
+from dissectors.core.columns.frames import Flags, Frames, Ints
 from dissectors.core.model import CLIENT_TO_SERVER
 from dissectors.mongo.columns.answered import Outcomes
 from dissectors.mongo.columns.buffer import Buffer
@@ -36,9 +36,11 @@ class Exchanges(NamedTuple):
     """Exchanges in the order of their replies.
 
     commands: of each the name of its command. lines: what `messages` says of each request. outcomes: of the replies.
+    awaitable: which requests may be answered when news come.
     """
 
     pairs: Pairs
+    awaitable: Flags
     commands: Coded
     lines: Coded
     outcomes: Outcomes
@@ -47,6 +49,13 @@ class Exchanges(NamedTuple):
     def size(self) -> int:
         """How many exchanges."""
         return len(self.pairs.asked)
+
+
+def fill_known(known: Known, pairs: Pairs, filled: Filled) -> None:
+    """What is known of client and server at each exchange; what a hello says of itself is filled in afterwards."""
+    now = known.at(pairs.answered)
+    for column in (*CONNECTION, *SERVER):
+        filled.coded(column, np.arange(len(now)), now, [facts.get(column) for facts in known.facts])
 
 
 class Told:
@@ -104,7 +113,7 @@ class Told:
             Coded(outcomes.codes, [one.name for one in outcomes.values]),
             Numbers(frames.size[asked]),
             Numbers(frames.size[answered]),
-            _NOTHING,
+            Numbers(of.awaitable, of.awaitable),
             _NOTHING,
         )
         return Placed(Block(columns, of.size), answered)
@@ -114,9 +123,6 @@ class Told:
         frames, of = self._frames, self._exchanges
         asked, answered = of.pairs
         rows = np.arange(of.size)
-        now = self._known.at(answered)
-        for column in (*CONNECTION, *SERVER):
-            filled.coded(column, rows, now, [facts.get(column) for facts in self._known.facts])
         for column, numbers in (
             ("request_offset", frames.offset[asked]),
             ("response_offset", frames.offset[answered]),
@@ -125,7 +131,6 @@ class Told:
             ("ts", frames.ts_ns[asked]),
             ("ts_response", frames.ts_ns[answered]),
             ("ts_last_response", frames.ts_ns[answered]),
-            ("latency_ms", _latencies(frames.ts_ns[asked], frames.ts_ns[answered])),
             ("request_bytes", frames.size[asked]),
             ("response_bytes", frames.size[answered]),
             ("request_uncompressed_bytes", frames.size[asked]),
@@ -133,8 +138,11 @@ class Told:
             ("request_id", self._buffer.int32(frames.start[asked] + 4)),
         ):
             filled.numbers(column, rows, numbers)
+        latencies = _latencies(frames.ts_ns[asked], frames.ts_ns[answered])
+        filled.numbers("latency_ms", rows, latencies, ~of.awaitable)
+        filled.numbers("awaitable", rows, of.awaitable)
         filled.coded("status", rows, of.outcomes.codes, [one.status for one in of.outcomes.values])
-        for column, value in (("opcode", opcode_name(OP_MSG)), ("awaitable", False), ("replies", 1)):
+        for column, value in (("opcode", opcode_name(OP_MSG)), ("replies", 1)):
             filled.same(column, rows, value)
         return Placed(filled.block(), answered)
 

@@ -5,8 +5,8 @@ In: frames of many connections and what is known of these. Out: for each of them
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
@@ -16,32 +16,47 @@ from dissectors.core.model import Frame
 from dissectors.core.protocol import Sink
 from dissectors.mongo.columns.buffer import Buffer
 from dissectors.mongo.columns.filled import Filled
-from dissectors.mongo.columns.hellos import Left, known
+from dissectors.mongo.columns.hellos import Known, Left, known
 from dissectors.mongo.columns.pairs import certain_pairs
 from dissectors.mongo.columns.plain import bodies
 from dissectors.mongo.columns.reading import Reading
-from dissectors.mongo.columns.rows import Placed, Told
-from dissectors.mongo.rows import MONGO_COMMANDS
+from dissectors.mongo.columns.rows import Placed, Told, fill_known
+from dissectors.mongo.rows import MONGO_COMMANDS, Facts
+
+
+class Steps(Protocol):
+    """What a conversation does by itself."""
+
+    def knows(self, facts: Facts) -> None:
+        """This is known of client and server now."""
+
+    def one_by_one(self, frames: Sequence[Frame], out: Sink) -> None:
+        """Decode frames."""
 
 
 class Together(NamedTuple):
     """What was made of one connection's frames. frames: how many were read together.
 
     alone: stretches of its frames that are read one by one, from the first one to before the last one.
+    known: what is known of the connection before each of them, and behind all frames if the last one is not among them.
     tables: rows of all connections. due: of each table the bounds of what is due before, between and behind these.
     """
 
     frames: int
     alone: Sequence[tuple[int, int]]
+    known: Sequence[Facts]
     tables: Mapping[str, Placed]
     due: Mapping[str, Sequence[int]]
 
-    def follow(self, frames: Sequence[Frame], one_by_one: Callable[[Sequence[Frame]], None], out: Sink) -> None:
+    def follow(self, frames: Sequence[Frame], conversation: Steps, out: Sink) -> None:
         """All rows of the connection's frames, those of single ones between those that were read together."""
         for number, (first, until) in enumerate(self.alone):
             self._give(number, out)
-            one_by_one(frames[first:until])
+            conversation.knows(self.known[number])
+            conversation.one_by_one(frames[first:until], out)
         self._give(len(self.alone), out)
+        if len(self.known) > len(self.alone):
+            conversation.knows(self.known[-1])
 
     def _give(self, number: int, out: Sink) -> None:
         for table, bounds in self.due.items():
@@ -63,6 +78,8 @@ def together(lefts: Sequence[Left], limits: Limits, out: Sink) -> list[Together 
     if not size:
         return [None] * len(lefts)
     filled = None if out.rows("mongo_commands") is None else Filled(MONGO_COMMANDS, size)
+    if filled is not None:
+        fill_known(facts, reading.pairs, filled)
     with_messages = out.rows("messages") is not None
     told = Told(frames, buffer, facts, reading.exchanges(filled, with_lines=with_messages))
     tables: dict[str, Placed] = {}
@@ -75,17 +92,21 @@ def together(lefts: Sequence[Left], limits: Limits, out: Sink) -> list[Together 
     alone = np.ones(len(frames), bool)
     alone[reading.pairs.asked] = alone[reading.pairs.answered] = False
     return [
-        _of_connection(alone, tables, begin, end)
+        _of_connection(alone, facts, tables, begin, end)
         for begin, end in zip(frames.begins.tolist(), frames.ends.tolist(), strict=True)
     ]
 
 
-def _of_connection(alone: Flags, tables: Mapping[str, Placed], begin: int, end: int) -> Together | None:
+def _of_connection(alone: Flags, known: Known, tables: Mapping[str, Placed], begin: int, end: int) -> Together | None:
     """Of the frames from `begin` to `end`."""
     edges = np.flatnonzero(np.diff(np.concatenate(((False,), alone[begin:end], (False,))).astype(np.int8)))
-    stretches = list(zip(edges[::2].tolist(), edges[1::2].tolist(), strict=True))
+    firsts, untils = edges[::2], edges[1::2]
+    stretches = list(zip(firsts.tolist(), untils.tolist(), strict=True))
     if stretches == [(0, end - begin)]:
         return None
-    places = np.concatenate(((begin,), edges[::2] + begin, (end,)))
+    places = np.concatenate(((begin,), firsts + begin, (end,)))
     due = {table: np.searchsorted(placed.due, places).tolist() for table, placed in tables.items()}
-    return Together(end - begin - int(alone[begin:end].sum()), stretches, tables, due)
+    # A stretch may begin with a hello, of which nothing is known before it, and nothing else when it is read again.
+    last = [] if alone[end - 1] else [end - 1]
+    facts = [known.facts[number] for number in known.at(np.array([*(firsts + begin), *last], np.int64)).tolist()]
+    return Together(end - begin - int(alone[begin:end].sum()), stretches, facts, tables, due)

@@ -261,6 +261,7 @@ class Talk:
                 lambda: failed,
                 lambda: failed | {"codeName": random.choice(("Bad", 7)), "errorLabels": ["TransientTransactionError"]},
                 lambda: {"n": 0, "writeErrors": [{"index": 0, "code": 11000, "errmsg": _DUPLICATE}], **fine},
+                lambda: {"writeErrors": [{"code": random.choice((1, 2, "x"))}], "nErrors": 3, "errmsg": "x", **fine},
                 lambda: {"writeConcernError": {"code": 64, "codeName": "WriteConcernFailed"}, **fine},
                 lambda: fine,
                 lambda: {"notOk": 1},
@@ -354,7 +355,7 @@ def _twice(body: Document) -> bytes:
     return (len(inside) * 2 + 5).to_bytes(4, "little") + inside + inside + b"\0"
 
 
-def frames_of(talk: Talk, random: Random) -> list[Frame]:
+def frames_of(talk: Talk, random: Random, cut: float = 0.1) -> list[Frame]:
     """The frames as they are fed: some of a side share their bytes and their packet; the last one may be cut."""
     offsets = [0 if talk.begins else 1000] * 2
     found: list[Frame] = []
@@ -373,7 +374,7 @@ def frames_of(talk: Talk, random: Random) -> list[Frame]:
             found.append(Frame(number, direction, data, at, end, *place, True))
             offsets[direction] += len(content)
             at = end
-    if random.random() < 0.1:
+    if random.random() < cut:
         last = found[-1]
         found[-1] = last._replace(end=last.start + 1 + (last.size - 1) // 2, complete=last.size < 2)
     return found

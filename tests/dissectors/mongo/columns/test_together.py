@@ -141,7 +141,7 @@ def frames(said: list[Said]) -> list[Frame]:
     """As they are fed."""
     talk = Talk(Random(0))
     talk.said, talk.begins = said, True
-    return [frame for frame in frames_of(talk, Random(1)) if frame.complete]
+    return frames_of(talk, Random(1), cut=0)
 
 
 class Counted(MongoConversation):
@@ -149,9 +149,9 @@ class Counted(MongoConversation):
 
     alone = 0
 
-    def _one_by_one(self, frames, rows) -> None:  # type: ignore[no-untyped-def]
+    def one_by_one(self, frames, out) -> None:  # type: ignore[no-untyped-def]
         type(self).alone += len(frames)
-        super()._one_by_one(frames, rows)
+        super().one_by_one(frames, out)
 
 
 @pytest.fixture
@@ -169,16 +169,35 @@ def test_nothing_of_the_ordinary_course_is_read_one_by_one() -> None:
     assert Counted.alone == 0
 
 
+def greeting(number: int, app: str) -> list[Said]:
+    """A hello and its reply."""
+    hello = {"hello": 1, "client": {"application": {"name": app}}, "$db": "admin"}
+    answer = {"isWritablePrimary": True, "setName": "rs0", "ok": 1.0}
+    return [Said(CLIENT_TO_SERVER, op_msg(hello, number)), Said(SERVER_TO_CLIENT, op_msg(answer, 1, number))]
+
+
 @pytest.mark.usefixtures("_counted")
 def test_a_hello_between_two_commands_is_all_that_is_read_by_itself() -> None:
-    hello = {"hello": 1, "client": {"application": {"name": "shop"}}, "$db": "admin"}
-    answer = {"isWritablePrimary": True, "setName": "rs0", "ok": 1.0}
-    between = [Said(CLIENT_TO_SERVER, op_msg(hello, 5000)), Said(SERVER_TO_CLIENT, op_msg(answer, 1, 5000))]
-    (rows,), _ = rows_of([frames([*ordinary(200), *between, *ordinary(200, 1000)])], [], later=True)
+    said = [*ordinary(200), *greeting(5000, "shop"), *ordinary(200, 1000)]
+    (rows,), _ = rows_of([frames(said)], [], later=True)
     place = MONGO_ROWS["mongo_commands"].names.index
     known = [(row[place("app_name")], row[place("set_name")]) for row in rows["mongo_commands"]]
     assert known == [(None, None)] * 200 + [("shop", "rs0")] * 201
     assert Counted.alone == 2
+
+
+@pytest.mark.usefixtures("_counted")
+def test_many_hellos_are_read_together() -> None:
+    said: list[Said] = []
+    for number in range(1, 50):
+        said += (*greeting(number, f"app{number % 3}"), *ordinary(1, 100 + 5 * number))
+    (rows,), (known,) = rows_of([frames(said)], [], later=True)
+    place = MONGO_ROWS["mongo_commands"].names.index
+    assert [row[place("app_name")] for row in rows["mongo_commands"]] == [
+        f"app{number % 3}" for number in range(1, 50) for _ in range(2)
+    ]
+    assert Counted.alone == 0
+    assert "'app1'" in str(known)
 
 
 @pytest.mark.usefixtures("_counted")
