@@ -61,4 +61,5 @@ def analysis_of(
     decoded: Decoded, wanted: Iterable[str], options: ReadOptions, dissectors: Iterable[Dissector]
 ) -> Analysis:
     """The analysis of what was decoded."""
-    return Analysis(CaptureTables(decoded, wanted, dissectors, options.topic_ids), options)
+    tables = CaptureTables(decoded, wanted, dissectors, options.topic_ids, threads=options.processes > 1)
+    return Analysis(tables, options)

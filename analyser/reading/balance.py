@@ -10,12 +10,13 @@ import numpy as np
 import numpy.typing as npt
 
 from analyser.capture import EndpointTable, PacketBatch
+from analyser.flows.tcp import SYN
 from analyser.reading.share import Ints
 
 BUCKETS = 1024
-# What a segment with payload and one without cost, in the time that goes into a byte of payload; and what reading a
-# packet of the capture does. Measured on small messages, where decoding takes ten times as long as reading.
-_WITH_PAYLOAD, _WITHOUT, _READING = 4096, 512, 512
+# What a segment with payload, one without, and a new connection cost, in the time that goes into a byte of payload; and
+# what reading a packet of the capture does: on small messages a tenth of what decoding it does.
+_WITH_PAYLOAD, _WITHOUT, _OPENED, _READING = 4096, 512, 1 << 16, 512
 
 
 class Balance:
@@ -44,4 +45,4 @@ class Balance:
 
 def _costs(batch: PacketBatch) -> npt.NDArray[np.int64]:
     size = batch.payload_bytes.astype(np.int64)
-    return np.where(size > 0, size + _WITH_PAYLOAD, _WITHOUT)
+    return np.where(size > 0, size + _WITH_PAYLOAD, _WITHOUT) + np.where(batch.flags & SYN, _OPENED, 0)

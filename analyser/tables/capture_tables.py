@@ -6,7 +6,7 @@ ones in memory, where they can be read without DuckDB.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING
@@ -23,6 +23,7 @@ from analyser.reading.facts import capture_remarks, captures_table, file_label
 from analyser.reading.pipeline import Decoded, UnreadInput
 from analyser.registry.queries import CAPTURE_MEMORY, distinct, literal, name_list, open_connection, quoted
 from analyser.registry.tables import TABLES, arrow_schema
+from analyser.rows.ahead import ahead
 from analyser.rows.timeorder import FLOW
 from analyser.tables.build import Lookups, duplicate_flows, finish_batch, pieces, with_ends, with_first_packets
 from analyser.tables.table_source import OrderedRows
@@ -42,7 +43,10 @@ STREAM = "wirewitness_stream"
 
 
 class CaptureTables:
-    """The tables of decoded captures; see `TableSource`. topic_ids: names that the user gave, by topic id."""
+    """The tables of decoded captures; see `TableSource`.
+
+    topic_ids: names that the user gave, by topic id. threads: may rows be made while others are written?
+    """
 
     def __init__(
         self,
@@ -50,11 +54,14 @@ class CaptureTables:
         wanted: Iterable[str],
         dissectors: Iterable[Dissector],
         topic_ids: Mapping[str, str] = MappingProxyType({}),
+        *,
+        threads: bool = False,
     ) -> None:
         chosen = {*wanted}
         self.names = tuple(name for name in TABLES if name in chosen)
         self.unread: list[UnreadInput] = decoded.unread
         self._topic_ids = topic_ids
+        self._beside: Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]] = ahead if threads else iter
         self._remarks = [
             *decoded.remarks,
             *(f"{file_label(stats.file)}: {remark.text}" for stats in decoded.captures for remark in stats.remarks),
@@ -115,7 +122,7 @@ class CaptureTables:
         if name in STAGE_OF or name not in self._decoded.store.tables:
             self.ensure(name)
         if name not in self._finished:
-            return self._finished_batches(name, self._known(), columns)
+            return self._beside(self._finished_batches(name, self._known(), columns))
         table = self._tables.get(name)
         return None if table is None else iter(table.select(columns).to_batches())
 
@@ -199,7 +206,7 @@ class CaptureTables:
         if name not in self._decoded.store.tables:  # no dissector that fills it is switched on
             return
         try:
-            for batch in self._decoded.store.tables[name].batches():
+            for batch in self._beside(self._decoded.store.tables[name].batches()):
                 yield from self._finished_rows(name, batch, known, columns)
         except Exception as error:
             self.faults.append(sentence(caught(error), f"rows of {name}", "the rest of them is left out"))
@@ -223,7 +230,7 @@ class CaptureTables:
         path = self._decoded.store.folder / f"{name}.parquet"
         writer: pq.ParquetWriter | None = None
         rows = 0
-        for finished in self._finished_batches(name, known):
+        for finished in self._beside(self._finished_batches(name, known)):
             rows += finished.num_rows
             if writer is None and rows > SMALL_ROWS:
                 import pyarrow.parquet as pq
