@@ -7,7 +7,7 @@ response that was read early has its request after all.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Generic, Protocol, TypeVar
 
 from dissectors.core.early import EARLY_NS, EarlyFrames
@@ -69,9 +69,14 @@ class Outstanding(Generic[Request, Out]):
         return self._early.waiting
 
     @property
-    def disordered(self) -> bool:
-        """Does anything wait but requests in their order?"""
-        return bool(self._early.waiting or self._overtaken)
+    def overtakes(self) -> bool:
+        """May the response come to a request that a newer one overtook?"""
+        return bool(self._overtaken) and not self.lost
+
+    @property
+    def apart(self) -> list[int]:
+        """The ids of responses that were read before their request, and of requests that newer ones overtook."""
+        return [*self._early.waiting, *self._overtaken]
 
     @property
     def early_bytes(self) -> int:
@@ -112,6 +117,13 @@ class Outstanding(Generic[Request, Out]):
                 pairing.given_up(self._overtaken.pop(next(iter(self._overtaken))), out)
         del requests[key]
         self.heard = True
+
+    def pass_over(self, keys: Sequence[int], pairing: Pairing[Request, Out], out: Out) -> None:
+        """Those of these requests that wait do so no longer: a newer one was answered, and bytes are lost."""
+        for key in keys:
+            request = self.requests.pop(key, None)
+            if request is not None:
+                pairing.unanswered(request, out)
 
     def overtaken(self, key: int) -> Request | None:
         """The request with this id, if a newer one was answered before it and no byte was lost."""

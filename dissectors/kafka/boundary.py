@@ -7,11 +7,11 @@ needed to tell.
 from __future__ import annotations
 
 import struct
+from collections.abc import Mapping
 
 from dissectors.core.errors import DecodeError
 from dissectors.core.judged import Judged
 from dissectors.core.model import CLIENT_TO_SERVER, Frame
-from dissectors.core.outstanding import Outstanding
 from dissectors.kafka.first_request import Asked, FirstRequests
 from dissectors.kafka.framing import (
     MIN_RESPONSE_BYTES,
@@ -21,7 +21,6 @@ from dissectors.kafka.framing import (
     rising_responses,
 )
 from dissectors.kafka.headers import decode_response, response_header
-from dissectors.kafka.output import Output
 from dissectors.kafka.rows.fields import Request
 from dissectors.kafka.schema.walk import begins
 
@@ -37,27 +36,28 @@ def plausible(
     data: bytes,
     position: int,
     hinted: bool,
-    outstanding: Outstanding[Request, Output],
+    waiting: Mapping[int, Request | Asked],
     first: FirstRequests,
     judged: Judged,
+    early: Mapping[int, Frame] | None,
 ) -> bool | None:
     """See `Conversation.boundary`. A response is believed only if the request it names waits and it decodes.
 
-    judged: counts what is read. first: what the first request may have been; asked until there is one.
+    waiting: the requests that wait, by correlation id. first: what the first request may have been. early: responses
+    that came before any request was read, by correlation id; None when one was. judged: counts what is read.
     """
     if direction == CLIENT_TO_SERVER:
         verdict = plausible_request(data, position, hinted, judged)
-        if verdict or not hinted or outstanding.requests or outstanding.heard:
+        if verdict or not hinted or early is None:
             return verdict
-        answered = first.verdict(data, position, outstanding.early, _decodes)
-        outstanding.certain = first.confirmed
+        answered = first.verdict(data, position, early, _decodes)
         return verdict if answered is False else answered
     if len(data) - position < 8:
         return None if data[position] <= RESYNC_MAX_FIRST_BYTE else False
     size, correlation_id = _read_size_and_id(data, position)
     if not MIN_RESPONSE_BYTES <= size <= RESYNC_MAX_FRAME_BYTES:
         return False
-    request = outstanding.requests.get(correlation_id) or first.asked(correlation_id)
+    request = waiting.get(correlation_id) or first.asked(correlation_id)
     if request is None:
         return rising_responses(data, position, hinted)
     end = position + 4 + size

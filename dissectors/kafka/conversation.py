@@ -21,10 +21,11 @@ from dissectors.core.options import DecodeOptions
 from dissectors.core.outstanding import Outstanding
 from dissectors.core.protocol import Sink
 from dissectors.core.rows import CUT, ORPHAN, orphan_row
+from dissectors.kafka.ahead import Ahead
 from dissectors.kafka.authentication import Authentication
 from dissectors.kafka.boundary import answers, plausible
 from dissectors.kafka.first_request import FirstRequests
-from dissectors.kafka.headers import API_VERSIONS, decode_response, request_header, response_header
+from dissectors.kafka.headers import API_VERSIONS, MAX_VERSION, decode_response, request_header, response_header
 from dissectors.kafka.operation import Operation, operation
 from dissectors.kafka.output import Output, add_exchange, add_message, output
 from dissectors.kafka.remarks import FrameRemarks
@@ -37,9 +38,6 @@ from dissectors.kafka.rows.version_rows import ConnectionVersions
 from dissectors.kafka.sasl import SASL_KEYS
 from dissectors.kafka.schema.primitives import Value
 from dissectors.kafka.summary import summary
-
-# Text or a bare SASL token read as a header shows versions far above this; then its client id is none either.
-MAX_VERSION = 1000
 
 # From so many frames on those of a connection are read together with others, if these are so many in all.
 MANY_FRAMES = 4
@@ -57,6 +55,7 @@ class KafkaConversation:
     """Pairs and decodes the messages of one flow. Picklable; holds no input or output."""
 
     __slots__ = (
+        "_ahead",
         "_authentication",
         "_first",
         "_left",
@@ -78,6 +77,7 @@ class KafkaConversation:
         self._rows = ExchangeRows(limits, options or DecodeOptions(), self._remarks.remarks)
         self._versions = ConnectionVersions(limits)
         self._left: LeftFrames[Together] = LeftFrames()
+        self._ahead: Ahead | None = None
 
     def feed(self, frames: Sequence[Frame], out: Sink) -> None:
         """Decode frames in the order given; see `Conversation.feed`."""
@@ -94,6 +94,7 @@ class KafkaConversation:
     def settle(self, out: Sink) -> None:
         """Decode the frames that were left; see `core/later.py`."""
         frames, together = self._left.take()
+        self._ahead = None
         if together is None:
             self.one_by_one(frames, output(out))
         else:
@@ -109,7 +110,7 @@ class KafkaConversation:
         from dissectors.kafka.columns.pairs import Connection
         from dissectors.kafka.columns.together import together
 
-        left = [Connection(one._left.frames, list(one._outstanding.requests), one._outstanding.heard) for one in many]
+        left = [Connection.of(one._left.frames, one._outstanding) for one in many]
         for one, found in zip(many, together(left, many[0]._limits, out), strict=True):
             one._left.prepared = found
 
@@ -122,7 +123,7 @@ class KafkaConversation:
     def _is_plain(self) -> bool:
         """Does nothing go on but requests and their responses?"""
         talk = self._authentication.talk
-        return not (self._outstanding.disordered or talk.bare or talk.active or talk.waiting or self._versions.full)
+        return not (self._outstanding.overtakes or talk.bare or talk.active or talk.waiting or self._versions.full)
 
     def one_by_one(self, frames: Sequence[Frame], out: Output) -> None:
         """Decode frames in the order given."""
@@ -138,6 +139,10 @@ class KafkaConversation:
         for code in self._rows.limits_reached:
             self.limit(frame, out, code)
 
+    def pass_over(self, correlation_ids: Sequence[int], out: Output) -> None:
+        """Those of these requests that wait do so no longer: a newer one was answered where bytes are lost."""
+        self._outstanding.pass_over(correlation_ids, self, out)
+
     def note(self, request: Request, frame: Frame, out: Output) -> None:
         """Remember the version of a request."""
         self._versions.requested(request)
@@ -146,11 +151,29 @@ class KafkaConversation:
 
     def boundary(self, direction: int, data: bytes, position: int, hinted: bool) -> bool | None:
         """See `Conversation.boundary`."""
+        ahead = self._looked_ahead()
+        if ahead is not None:
+            return plausible(direction, data, position, hinted, ahead.requests, self._first, self.judged, None)
         self._left.settle(self)
         outstanding = self._outstanding
         if outstanding.heard or (direction == CLIENT_TO_SERVER and outstanding.requests):
             outstanding.lost = True  # the stream was read before, and goes on behind bytes that are missing
-        return plausible(direction, data, position, hinted, self._outstanding, self._first, self.judged)
+        requests = outstanding.requests
+        early = None if requests or outstanding.heard else outstanding.early
+        verdict = plausible(direction, data, position, hinted, requests, self._first, self.judged, early)
+        if direction == CLIENT_TO_SERVER and early is not None:
+            outstanding.certain = self._first.confirmed
+        return verdict
+
+    def _looked_ahead(self) -> Ahead | None:
+        """What waits behind the frames that are left; None where these must be decoded first, or none are left."""
+        outstanding = self._outstanding
+        if not (self._left.frames and outstanding.lost and outstanding.certain is None and self._is_plain):
+            return None
+        if self._ahead is None:
+            self._ahead = Ahead(outstanding, self._limits)
+        ahead = self._ahead
+        return ahead if ahead.follow(self._left.frames) and (ahead.heard or ahead.requests) else None
 
     @property
     def held_bytes(self) -> int:

@@ -19,6 +19,8 @@ CONTROLLED_SHUTDOWN = 7
 API_VERSIONS = 18
 UNSUPPORTED_VERSION = 35
 
+# Text or a bare SASL token read as a header shows versions far above this; then its client id is none either.
+MAX_VERSION = 1000
 _NEVER = 1 << 15  # above any int16
 _FLEXIBLE = {key: _NEVER if known.flexible is None else known.flexible for key, known in API_KEYS.items()}
 _FLEXIBLE_RESPONSE = {**_FLEXIBLE, API_VERSIONS: _NEVER}

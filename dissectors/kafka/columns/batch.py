@@ -6,7 +6,7 @@ Out: columns of the pairs of which `pairs.py` is certain.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import chain
 from typing import NamedTuple
 
@@ -15,7 +15,7 @@ import numpy as np
 from dissectors.core.limits import Limits
 from dissectors.core.model import CLIENT_TO_SERVER
 from dissectors.kafka.columns.blob import Blob, Ints
-from dissectors.kafka.columns.pairs import Connection, certain_pairs
+from dissectors.kafka.columns.pairs import Connection, Headers, certain_pairs
 from dissectors.kafka.sasl import SASL_KEYS
 
 _REQUEST = np.dtype([("api_key", ">i2"), ("version", ">i2"), ("correlation_id", ">i4"), ("client_id", ">i2")])
@@ -23,6 +23,8 @@ _RESPONSE = np.dtype([("correlation_id", ">i4")])
 _SIZE_BYTES = 4
 REQUEST_HEADER_BYTES = _SIZE_BYTES + _REQUEST.itemsize
 RESPONSE_HEADER_BYTES = _SIZE_BYTES + _RESPONSE.itemsize
+# A shorter request has no correlation id, one of that size may have an old header.
+_LEAST_WITH_ID = _SIZE_BYTES + 8
 
 
 class Side(NamedTuple):
@@ -55,7 +57,7 @@ class Side(NamedTuple):
 class Batch(NamedTuple):
     """Requests and the responses to them, in the same order, and what the headers of the requests say.
 
-    connection: the number of each one's connection. client_id_bytes: -1 for null.
+    connection: the number of each one's connection. client_id_bytes: -1 for null. passed: see `Pairs`.
     """
 
     blob: Blob
@@ -66,6 +68,7 @@ class Batch(NamedTuple):
     version: Ints
     correlation_id: Ints
     client_id_bytes: Ints
+    passed: Mapping[int, list[int]]
 
 
 def batch(connections: Sequence[Connection], limits: Limits) -> Batch | None:
@@ -78,15 +81,18 @@ def batch(connections: Sequence[Connection], limits: Limits) -> Batch | None:
     columns = [np.array(column, np.int64) for column in (offset, first, last, ts_ns)]
     every = Side(np.arange(len(frames)), ends - size, ends, *columns)
     from_client = np.array(direction) == CLIENT_TO_SERVER
-    least = np.where(from_client, REQUEST_HEADER_BYTES, RESPONSE_HEADER_BYTES)
-    readable = np.array(complete) & (size >= least)
+    has_id = size >= np.where(from_client, REQUEST_HEADER_BYTES, RESPONSE_HEADER_BYTES)
+    cut = ~np.array(complete)
     ids = blob.gather(every.start + np.where(from_client, _SIZE_BYTES + 4, _SIZE_BYTES), _RESPONSE)["correlation_id"]
     keys = blob.gather(every.start + _SIZE_BYTES, _REQUEST)["api_key"]
-    readable &= ~(from_client & np.isin(keys, list(SASL_KEYS)))
-    pairs = certain_pairs(from_client, ids.astype(np.int64), readable, connections, limits)
+    odd = (
+        from_client & np.isin(keys, list(SASL_KEYS)) | ~has_id & (~cut | (size >= _LEAST_WITH_ID)) | (ids < 0) & has_id
+    )
+    pairs = certain_pairs(Headers(from_client, ids.astype(np.int64), has_id, odd, cut), connections, limits)
     if not len(pairs.connection):
         return None
     requests = every.rows(pairs.asked)
     header = blob.gather(requests.start + _SIZE_BYTES, _REQUEST)
-    fields = (header[name].astype(np.int64) for name in ("api_key", "version", "correlation_id", "client_id"))
-    return Batch(blob, pairs.connection, requests, every.rows(pairs.answered), *fields)
+    api_key, version, ids, sizes = (header[name].astype(np.int64) for name in _REQUEST.names or ())
+    answers = every.rows(pairs.answered)
+    return Batch(blob, pairs.connection, requests, answers, api_key, version, ids, sizes, pairs.passed)

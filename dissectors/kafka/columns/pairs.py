@@ -1,98 +1,200 @@
 """Which frames of many connections are requests and the responses to them.
 
-In: for each connection its frames in the order in which they are fed, and the ids of the requests that wait already.
-Out: pairs, only of connections where it is certain that one frame after the other would give the same ones: the k-th
-response answers the k-th request, ids are unique, and each request was read before its response.
+In: for each connection its frames in the order in which they are fed, and what its conversation knows of those before.
+Out: pairs, only of connections where it is certain that one frame after the other would give the same ones: ids are
+unique and responses come in the order of the requests. Where a stream lost bytes requests may stay without response
+between them. What a response without request, or one read before its request, does, the conversation does by itself.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import chain
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from dissectors.core.limits import Limits
 from dissectors.core.model import Frame
+from dissectors.core.outstanding import Outstanding
 from dissectors.kafka.columns.blob import Flags, Ints
 
 _ID_BITS, _ID_MASK = 32, (1 << 32) - 1
 
 
 class Connection(NamedTuple):
-    """The frames of one connection. waiting: ids of requests read before; heard: was any response read before?"""
+    """The frames of one connection, and what is known from those before.
+
+    waiting: ids of the requests that wait, the oldest first. apart: ids that mean something else than requests in
+    their order. heard: was any response read? lost: did its streams lose bytes?
+    """
 
     frames: Sequence[Frame]
     waiting: Sequence[int]
-    heard: bool
+    apart: Sequence[int] = ()
+    heard: bool = False
+    lost: bool = False
+
+    @classmethod
+    def of(cls, frames: Sequence[Frame], outstanding: Outstanding[Any, Any]) -> Connection:
+        """The frames that follow on these requests."""
+        waiting, apart = list(outstanding.requests), list(outstanding.apart)
+        return cls(frames, waiting, apart, outstanding.heard, outstanding.lost)
+
+
+class Headers(NamedTuple):
+    """What headers say of the frames of all connections.
+
+    ids: correlation ids, of frames that have one (`has_id`). odd: frames with which nothing is certain. cut: frames
+    that are not whole.
+    """
+
+    from_client: Flags
+    ids: Ints
+    has_id: Flags
+    odd: Flags
+    cut: Flags
 
 
 class Pairs(NamedTuple):
-    """connection: the number of each pair's connection. asked, answered: places among the frames of all."""
+    """connection: the number of each pair's connection. asked, answered: places among the frames of all.
+
+    passed: at which answers (by place) the wait of older requests ends, and the ids of these.
+    """
 
     connection: Ints
     asked: Ints
     answered: Ints
+    passed: Mapping[int, list[int]]
 
 
-class _Frames(NamedTuple):
-    """Frames of one direction: their places, their connections, and which of the connection's each one is."""
+class _Asked(NamedTuple):
+    """The requests of all connections, each connection's in their order, those that waited before first.
+
+    order: how many of the connection's are before each. place: that of its frame, -1 if it waited before. first: where
+    each connection's begin.
+    """
+
+    connection: Ints
+    order: Ints
+    ids: Ints
+    place: Ints
+    first: Ints
+
+
+class _Told(NamedTuple):
+    """The responses whose request was read. at: the number of the request, in `_Asked`. before: how many of the
+    connection's requests are older than it, but newer than those answered before; negative if it is none of these."""
 
     place: Ints
     connection: Ints
-    rank: Ints
-    begins: Ints
-    counts: Ints
+    at: Ints
+    before: Ints
 
 
-def certain_pairs(
-    from_client: Flags, ids: Ints, readable: Flags, connections: Sequence[Connection], limits: Limits
-) -> Pairs:
-    """The pairs of all connections. ids: of all frames; readable: those that have one and are no authentication."""
+def certain_pairs(headers: Headers, connections: Sequence[Connection], limits: Limits) -> Pairs:
+    """The pairs of all connections."""
+    count = len(connections)
     sizes = np.array([len(connection.frames) for connection in connections])
-    of_frame = np.repeat(np.arange(len(sizes)), sizes)
-    begin = np.cumsum(sizes) - sizes
-    requests = _frames(from_client, of_frame, len(sizes))
-    responses = _frames(~from_client, of_frame, len(sizes))
-    waiting = np.array([len(connection.waiting) for connection in connections])
-    waiting_ids = np.fromiter(chain.from_iterable(one.waiting for one in connections), np.int64)
-    pairs = responses.counts - waiting
-    good = (pairs > 0) & (pairs <= requests.counts)
-    good[of_frame[~readable]] = False
-    good[_repeated(np.repeat(np.arange(len(sizes)), waiting), waiting_ids, requests, ids)] = False
-    # What waits is answered first, then what is asked here.
-    of_waiting = good[responses.connection] & (responses.rank < waiting[responses.connection])
-    number, rank = responses.connection[of_waiting], responses.rank[of_waiting]
-    wrong = waiting_ids[(np.cumsum(waiting) - waiting)[number] + rank] != ids[responses.place[of_waiting]]
-    good[number[wrong]] = False
-    paired = good[responses.connection] & ~of_waiting
-    number = responses.connection[paired]
-    asked = requests.place[requests.begins[number] + responses.rank[paired] - waiting[number]]
-    answered = responses.place[paired]
-    good[number[(ids[asked] != ids[answered]) | (asked > answered)]] = False
-    # So many wait at each request, itself included.
-    answered_before = requests.place - begin[requests.connection] - requests.rank
-    outstanding = waiting[requests.connection] + requests.rank + 1 - answered_before
+    of_frame = np.repeat(np.arange(count), sizes)
+    lost = np.array([connection.lost for connection in connections])
+    good = np.ones(count, bool)
+    good[of_frame[headers.odd]] = False
+    good[of_frame[(headers.cut | ~headers.has_id) & ~lost[of_frame]]] = False
+    asked = _asked(headers, of_frame, connections)
+    keys = _keys(asked.connection, asked.ids)
+    order = np.argsort(keys, kind="stable")
+    keys = keys[order]
+    good[asked.connection[order[1:][keys[1:] == keys[:-1]]]] = False
+    apart = _apart(connections, asked, keys, order)
+    told = _told(headers, of_frame, asked, keys, order, _answered_before(connections, asked, apart))
+    good[told.connection[told.before < 0]] = False
+    good[told.connection[(told.before > 0) & ~lost[told.connection]]] = False
+    # Those that are answered as they should be; the last of these tells which requests wait no longer.
+    sure = np.flatnonzero((asked.place[told.at] < told.place) & ~apart[told.at])
+    connection, place, at = told.connection[sure], told.place[sure], told.at[sure]
+    good[_crowded(asked, _Told(place, connection, at, told.before[sure]), connections, limits)] = False
+    since = np.maximum(_over(connection, asked.order[at]), 0)
+    kept = (asked.place[at] >= 0) & good[connection]
+    passed = {
+        int(place[number]): asked.ids[asked.first[connection[number]] + since[number] : at[number]].tolist()
+        for number in np.flatnonzero(kept & (asked.order[at] > since)).tolist()
+    }
+    return Pairs(connection[kept], asked.place[at[kept]], place[kept], passed)
+
+
+def _asked(headers: Headers, of_frame: Ints, connections: Sequence[Connection]) -> _Asked:
+    waits_of, waiting = _flat([connection.waiting for connection in connections])
+    place = np.flatnonzero(headers.from_client & headers.has_id)
+    connection = np.concatenate((waits_of, of_frame[place]))
+    by_connection = np.argsort(connection, kind="stable")
+    connection = connection[by_connection]
+    ids = np.concatenate((waiting, headers.ids[place]))[by_connection]
+    places = np.concatenate((np.full(len(waiting), -1), place))[by_connection]
+    counts = np.bincount(connection, minlength=len(connections))
+    first = np.cumsum(counts) - counts
+    return _Asked(connection, np.arange(len(connection)) - first[connection], ids, places, first)
+
+
+def _apart(connections: Sequence[Connection], asked: _Asked, keys: Ints, order: Ints) -> Flags:
+    """The requests with an id that means something else. keys: of what was asked, sorted; order: as sorted."""
+    apart = np.zeros(len(keys), bool)
+    ids_of, ids = _flat([connection.apart for connection in connections])
+    apart[order] = np.isin(keys, _keys(ids_of, ids))
+    return apart
+
+
+def _answered_before(connections: Sequence[Connection], asked: _Asked, apart: Flags) -> Ints:
+    """How many of each connection's requests are no newer than one whose response was read before these frames."""
+    before = np.zeros(len(connections), np.int64)
+    np.maximum.at(before, asked.connection[apart], asked.order[apart] + 1)
+    return before
+
+
+def _told(headers: Headers, of_frame: Ints, asked: _Asked, keys: Ints, order: Ints, answered_before: Ints) -> _Told:
+    """keys: of what was asked, sorted; order: where each of them stands in `asked`."""
+    place = np.flatnonzero(~headers.from_client & headers.has_id)
+    own = _keys(of_frame[place], headers.ids[place])
+    found = np.searchsorted(keys, own)
+    known = np.zeros(len(own), bool)
+    there = found < len(keys)
+    known[there] = keys[found[there]] == own[there]
+    place, at = place[known], order[found[known]]
+    connection = of_frame[place]
+    over = _over(connection, asked.order[at])
+    over = np.where(over < 0, answered_before[connection], over)
+    return _Told(place, connection, at, asked.order[at] - over)
+
+
+def _over(connection: Ints, order: Ints) -> Ints:
+    """How many of the connection's requests the response before answered or passed over; -1 at its first one."""
+    over = np.full(len(order), -1)
+    same = connection[1:] == connection[:-1]
+    over[1:][same] = order[:-1][same] + 1
+    return over
+
+
+def _crowded(asked: _Asked, told: _Told, connections: Sequence[Connection], limits: Limits) -> Ints:
+    """The connections in which so many requests wait at once that a limit may be reached."""
     unheard = min(limits.max_outstanding, limits.max_unheard)
     most = np.where([connection.heard for connection in connections], limits.max_outstanding, unheard)
-    good[requests.connection[outstanding > most[requests.connection]]] = False
-    kept = good[number]
-    return Pairs(number[kept], asked[kept], answered[kept])
-
-
-def _frames(chosen: Flags, of_frame: Ints, connections: int) -> _Frames:
-    place = np.flatnonzero(chosen)
-    connection = of_frame[place]
-    count = np.bincount(connection, minlength=connections)
-    begin = np.cumsum(count) - count
-    return _Frames(place, connection, np.arange(len(place)) - begin[connection], begin, count)
-
-
-def _repeated(of_waiting: Ints, waiting_ids: Ints, requests: _Frames, ids: Ints) -> Ints:
-    """The connections in which two requests have the same id."""
-    connection = np.concatenate((of_waiting, requests.connection))
-    keys = connection << _ID_BITS | np.concatenate((waiting_ids, ids[requests.place])) & _ID_MASK
-    keys.sort()
-    found: Ints = keys[1:][keys[1:] == keys[:-1]] >> _ID_BITS
+    here = asked.place >= 0
+    connection, place = asked.connection[here], asked.place[here]
+    last = np.searchsorted(told.place, place) - 1
+    over = np.zeros(len(place), np.int64)
+    before = last >= 0
+    before[before] = told.connection[last[before]] == connection[before]
+    over[before] = asked.order[told.at[last[before]]] + 1
+    found: Ints = connection[asked.order[here] + 1 - over > most[connection]]
     return found
+
+
+def _flat(lists: Sequence[Sequence[int]]) -> tuple[Ints, Ints]:
+    """The items of all lists, and the number of the list that each is of."""
+    counts = [len(one) for one in lists]
+    return np.repeat(np.arange(len(lists)), counts), np.fromiter(chain.from_iterable(lists), np.int64, sum(counts))
+
+
+def _keys(connection: Ints, ids: Ints) -> Ints:
+    keys: Ints = connection << _ID_BITS | ids & _ID_MASK
+    return keys

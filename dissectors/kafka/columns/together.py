@@ -54,6 +54,9 @@ class Steps(Protocol):
     def one_by_one(self, frames: Sequence[Frame], out: Output) -> None:
         """Decode frames."""
 
+    def pass_over(self, correlation_ids: Sequence[int], out: Output) -> None:
+        """Those of these requests that wait do so no longer."""
+
     def note(self, request: Request, frame: Frame, out: Output) -> None:
         """Remember the version of a request."""
 
@@ -82,10 +85,18 @@ class _Fetch:
 
 
 class Step(NamedTuple):
-    """What is to be done at the frame with this number among those of the connection. act: None where it is read."""
+    """What is to be done at the frame with this number among those of the connection.
+
+    gives_rows: they stand behind those of the frames before.
+    """
 
     frame: int
-    act: Callable[[Steps, Frame, Output], None] | None
+    act: Callable[[Steps, Frame, Output], None]
+    gives_rows: bool = False
+
+
+def _read(conversation: Steps, frame: Frame, out: Output) -> None:
+    conversation.one_by_one((frame,), out)
 
 
 class _Placed(NamedTuple):
@@ -95,32 +106,42 @@ class _Placed(NamedTuple):
     at: Ints
 
 
+class _Tables(NamedTuple):
+    """Rows of all tables, and in front of which of them each frame stands at which any are given: `cuts`, a list for
+    each table."""
+
+    placed: Mapping[str, _Placed]
+    cuts: Mapping[str, list[int]]
+
+    @classmethod
+    def cut(cls, placed: Mapping[str, _Placed], at: Ints) -> _Tables:
+        """at: the frames at which rows are given."""
+        return cls(placed, {name: np.searchsorted(rows.at, at).tolist() for name, rows in placed.items()})
+
+    def give(self, number: int, out: Sink) -> None:
+        """Append the rows of the frames from the cut with this number to the next one."""
+        for name, cuts in self.cuts.items():
+            first, last = cuts[number], cuts[number + 1]
+            if last > first:
+                out.block(name, self.placed[name].block, first, last)
+
+
 class Together(NamedTuple):
-    """What was made of one connection's frames. begin: the place of the first one among the frames of all."""
+    """What was made of one connection's frames. first: the number of its first cut in `tables`."""
 
     steps: list[Step]
-    tables: Mapping[str, _Placed]
-    begin: int
+    tables: _Tables
+    first: int
 
     def follow(self, conversation: Steps, frames: Sequence[Frame], out: Output) -> None:
         """All rows of the connection's frames, those of single ones between those that were read together."""
-        given = 0
-        for place, act in self.steps:
-            frame = frames[place]
-            if act is not None:
-                act(conversation, frame, out)
-                continue
-            self._due(given, place, out.sink)
-            given = place
-            conversation.one_by_one((frame,), out)
-        self._due(given, len(frames), out.sink)
-
-    def _due(self, since: int, until: int, out: Sink) -> None:
-        """Append the rows of these frames, counted from the connection's first one."""
-        for name, placed in self.tables.items():
-            first, last = np.searchsorted(placed.at, (self.begin + since, self.begin + until)).tolist()
-            if last > first:
-                out.block(name, placed.block, first, last)
+        cut = self.first
+        for place, act, gives_rows in self.steps:
+            if gives_rows:
+                self.tables.give(cut, out.sink)
+                cut += 1
+            act(conversation, frames[place], out)
+        self.tables.give(cut, out.sink)
 
 
 def together(connections: Sequence[Connection], limits: Limits, out: Sink) -> list[Together | None]:
@@ -133,26 +154,41 @@ def together(connections: Sequence[Connection], limits: Limits, out: Sink) -> li
     fit = frozenset(API_KEYS) - LEFT_OUT - (apis - made)
     rests = Rests() if out.later is None else out.later.rests
     read = [] if found is None else list(groups(found, fit, apis & RECORDS_AT.keys(), rests))
-    if not read:
+    if found is None or not read:
         return [None] * len(connections)
     ends = np.cumsum([len(connection.frames) for connection in connections])
     begins = ends - [len(connection.frames) for connection in connections]
-    steps = _steps(read, begins, int(ends[-1]), apis)
-    tables = _tables(read, apis, out)
+    steps = _steps(read, begins, int(ends[-1]), apis, found.passed)
+    cuts, first = _cuts(steps, begins, ends)
+    tables = _Tables.cut(_tables(read, apis, out), cuts)
     untouched = set(range(len(connections))) - {number for group in read for number in group.connection.tolist()}
-    return [
-        None if number in untouched else Together(steps[number], tables, begin)
-        for number, begin in enumerate(begins.tolist())
-    ]
+    return [None if number in untouched else Together(own, tables, first[number]) for number, own in enumerate(steps)]
 
 
-def _steps(read: Sequence[Group], begins: Ints, frames: int, apis: frozenset[int]) -> list[list[Step]]:
+def _cuts(steps: Sequence[Sequence[Step]], begins: Ints, ends: Ints) -> tuple[Ints, list[int]]:
+    """The frames, of all connections, at which rows are given, and where those of each connection begin."""
+    cuts: list[int] = []
+    first: list[int] = []
+    for own, begin, end in zip(steps, begins.tolist(), ends.tolist(), strict=True):
+        first.append(len(cuts))
+        cuts += [begin, *(begin + step.frame for step in own if step.gives_rows), end]
+    return np.array(cuts, np.int64), first
+
+
+def _steps(
+    read: Sequence[Group], begins: Ints, frames: int, apis: frozenset[int], passed: Mapping[int, list[int]]
+) -> list[list[Step]]:
     """The steps of every connection, in order."""
     steps: list[list[Step]] = [[] for _ in begins]
     alone = np.ones(frames, bool)
     for group in read:
         alone[group.requests.at] = False
         alone[group.responses.at] = False
+    for place, correlation_ids in passed.items():
+        if not alone[place]:  # else the conversation does it by itself
+            number = int(np.searchsorted(begins, place, "right")) - 1
+            steps[number].append(Step(place - int(begins[number]), _passed(correlation_ids), True))
+    for group in read:
         _, firsts = np.unique(group.connection, return_index=True)
         for first in firsts.tolist():
             number = int(group.connection[first])
@@ -162,7 +198,7 @@ def _steps(read: Sequence[Group], begins: Ints, frames: int, apis: frozenset[int
     places = np.flatnonzero(alone)
     owners = np.searchsorted(begins, places, "right") - 1
     for number, place in zip(owners.tolist(), (places - begins[owners]).tolist(), strict=True):
-        steps[number].append(Step(place, None))
+        steps[number].append(Step(place, _read, True))
     for own in steps:
         own.sort(key=_by_frame)
     return steps
@@ -170,6 +206,10 @@ def _steps(read: Sequence[Group], begins: Ints, frames: int, apis: frozenset[int
 
 def _by_frame(step: Step) -> int:
     return step.frame
+
+
+def _passed(correlation_ids: list[int]) -> Callable[[Steps, Frame, Output], None]:
+    return lambda conversation, _, out: conversation.pass_over(correlation_ids, out)
 
 
 def _noted(group: Group, number: int) -> Callable[[Steps, Frame, Output], None]:

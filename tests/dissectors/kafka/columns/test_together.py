@@ -109,7 +109,7 @@ def _body(key: int, version: int, direction: str, random: Random) -> bytes:
     return _Believable(version, api.is_flexible(version), random).struct(api.fields(direction))[0]  # type: ignore[arg-type]
 
 
-def talk(random: Random) -> list[Said]:
+def talk(random: Random, ids_before_repeating: int = 1 << 31) -> list[Said]:
     """A connection: pipelined requests and their answers; some broken, missing, repeated or out of order."""
     ids = count(random.choice((0, 7, 2**31 - 40)))
     apis = random.sample(APIS, 3) + ([random.choice(ODD)] if random.random() < 0.2 else [])
@@ -118,7 +118,7 @@ def talk(random: Random) -> list[Said]:
     spoilt = random.choice((0.0, 0.0, 0.02, 0.1))
     for _ in range(random.randrange(20, 120)):
         key, version = random.choice(apis)
-        number = next(ids) & 0x7FFFFFFF
+        number = next(ids) % ids_before_repeating
         client = random.choice((b"\0\1a", b"\0\4b\xff\xfec", b"\xff\xff", b"\0\0"))
         head = struct.pack(">hhi", key, version, number) + client + b"\0" * _flexible(key, version)
         said.append(Said(CLIENT_TO_SERVER, _spoilt(head + _body(key, version, "request", random), spoilt, random)))
@@ -198,6 +198,86 @@ def test_rows_are_those_of_one_by_one() -> None:
         tables = random.choice((TABLES, TABLES, ("exchanges",), tuple(set(TABLES) - {"kafka_records"})))
         together, alone = (rows_of(talks, sizes, tables, later) for later in (True, False))
         assert together == alone, seed
+
+
+def with_losses(frames: list[Frame], random: Random) -> list[Frame]:
+    """Some frames are missing, some are cut at any byte, and some come late, a request behind its response."""
+    found = []
+    for frame in frames:
+        chance = random.random()
+        if chance < 0.05:
+            continue
+        cut = frame._replace(end=frame.start + random.randrange(1, frame.size), complete=False)
+        found.append(cut if chance < 0.08 else frame)
+    for _ in range(random.choice((0, 0, 2))):
+        place = random.randrange(len(found))
+        found.insert(place + random.randrange(1, 80), found.pop(place))
+    return found
+
+
+def asked_on_the_way(talks: list[list[Frame]], later: bool, random: Random, batch_frames: int = 60) -> list[Any]:
+    """Rows, and what conversations say of places that are boundaries, and of others, while they have left frames."""
+    sinks, conversations = [Sink(TABLES) for _ in talks], [KafkaConversation(Limits()) for _ in talks]
+    shared = Later() if later else None
+    verdicts: list[bool | None] = []
+    for start in range(0, max(map(len, talks)), batch_frames):
+        for conversation, sink, frames in zip(conversations, sinks, talks, strict=True):
+            sink.later = shared
+            left = frames[start : start + batch_frames]
+            while left:
+                size = random.randrange(1, 40)
+                conversation.feed(left[:size], sink)
+                left = left[size:]
+                for frame in random.choices(frames, k=2):
+                    data, hinted = frame.data + bytes(8), random.random() < 0.7
+                    place = frame.start + random.choice((0, 0, 0, 1))
+                    verdicts.append(conversation.boundary(frame.direction, data, place, hinted))
+                verdicts += [
+                    conversation.boundary(frame.direction, frame.data[: frame.end], frame.start, True)
+                    for frame in left[:2]
+                ]
+        if shared is not None:
+            for kind, those in shared.take().items():
+                kind.read_together(those, sinks[0])
+        for conversation, sink in zip(conversations, sinks, strict=True):
+            conversation.settle(sink)
+    for conversation, sink in zip(conversations, sinks, strict=True):
+        conversation.finish(sink)
+    return [verdicts, *(dict(sink.tables()) for sink in sinks)]
+
+
+@pytest.mark.usefixtures("_few_are_enough")
+def test_rows_and_boundaries_of_streams_that_lost_bytes() -> None:
+    for seed in range(TRIES):
+        random = Random(seed)
+        talks = [
+            with_losses(
+                frames_of(talk(random, random.choice((1 << 31, 30, 50))), begins=random.random() < 0.2, cut=False),
+                random,
+            )
+            for _ in range(random.randrange(1, 6))
+        ]
+        together, alone = (asked_on_the_way(talks, later, Random(seed)) for later in (True, False))
+        assert together == alone, seed
+
+
+def test_streams_that_lost_bytes_are_read_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    read: list[int] = []
+
+    class Counted(KafkaConversation):
+        def one_by_one(self, frames, out) -> None:  # type: ignore[no-untyped-def]
+            read.append(len(frames))
+            super().one_by_one(frames, out)
+
+    monkeypatch.setattr("tests.dissectors.kafka.columns.test_together.KafkaConversation", Counted)
+    said = []
+    for number in range(400):
+        head = struct.pack(">hhi", 12, 0, number) + b"\0\1a"
+        said.append(Said(CLIENT_TO_SERVER, head + _body(12, 0, "request", Random(number))))
+        said.append(Said(SERVER_TO_CLIENT, struct.pack(">i", number) + _body(12, 0, "response", Random(number))))
+    frames = [frame for number, frame in enumerate(frames_of(said, begins=False, cut=False)) if number % 50 != 7]
+    assert len(asked_on_the_way([frames], True, Random(0), 400)[1]["exchanges"]) == 400
+    assert sum(read) < 200
 
 
 @pytest.mark.usefixtures("_few_are_enough")
