@@ -16,6 +16,7 @@ from tests.bench.programs import (
     Found,
     Program,
     analyse,
+    shared_out,
     tshark,
     tshark_fields,
     tshark_mongo,
@@ -28,7 +29,7 @@ from tests.bench.programs import (
     wirewitness_mqtt,
     wirewitness_records,
 )
-from tests.bench.report import Memory, Timing
+from tests.bench.report import Memory, Timing, Two
 from tests.support.replay import Replayed, replay
 
 Check = Callable[[str, tuple[int, ...]], None]
@@ -48,6 +49,7 @@ class Bench:
         self._text, self._table = folder / "tshark.tsv", folder / "table.parquet"
         self._report = folder / "report.json"
         self._fields, self.unknown_fields = tshark_fields()
+        self._known_starts: tuple[float, float] | None = None
         folder.mkdir(exist_ok=True)
 
     def exchanges(self, profile: Profile, size: Size, runs: int) -> Timing:
@@ -93,13 +95,6 @@ class Bench:
         run = self._checked(wirewitness_commands(self._capture, self._table), all_of(made))
         note = f"{profile.name}: mongo_commands with all columns took {run.wall_s:.1f} s ({run.cpu_s:.1f} s CPU)"
         return timing._replace(counted=f"{made.exchanges:,} commands", note=note)
-
-    def processes(self, profile: Profile, size: Size, runs: int) -> Timing:
-        """One process against two."""
-        made = self._make(profile.replayed, size)
-        pair = tuple(wirewitness(self._capture, self._table, "--processes", number) for number in ("1", "2"))
-        timing = self._timing(profile, made, (pair[0], pair[1]), runs, all_of(made))
-        return timing._replace(counted=f"{made.exchanges:,} exchanges")
 
     def records(self, profile: Profile, size: Size, runs: int, options: list[str]) -> Iterator[Timing]:
         """Every codec: all records decoded, tshark printing their keys. Both must find the same number."""
@@ -161,17 +156,33 @@ class Bench:
         baseline: list[Run] = []
         ours: list[Run] = []
         reports: list[Run] = []
+        shared: list[Run] = []
+        shared_reports: list[Run] = []
+        report = analyse(self._capture, self._report)
         for number in range(runs):
             baseline.append(self._checked(pair[0], check))
             ours.append(self._checked(pair[1], check))
+            shared.append(self._checked(shared_out(pair[1]), check))
             _say(f"{profile.name} run {number + 1}: {pair[0].name} {baseline[-1]}, {pair[1].name} {ours[-1]}")
             if check_report is not None:
-                reports.append(self._checked(analyse(self._capture, self._report), check_report))
+                reports.append(self._checked(report, check_report))
+                shared_reports.append(self._checked(shared_out(report), check_report))
                 _say(f"{profile.name} run {number + 1}: analyse {reports[-1]}")
         return Timing(
             profile.name, made, "", pair[0].name, baseline, ours, profile.wanted,
-            reports=reports, analysed=profile.analysed,
+            reports=reports, analysed=profile.analysed, two=Two(self._starts(), shared, shared_reports, profile.two),
         )  # fmt: skip
+
+    def _starts(self) -> tuple[float, float]:
+        """What one and two processes take for nearly nothing, in seconds of wall time; measured once."""
+        if self._known_starts is None:
+            tiny = self._folder / "tiny.pcap"
+            replay(tiny, "small", 500, 0, 4)
+            program = wirewitness(tiny, self._table)
+            one, two = (min(self._run(each).wall_s for _ in range(3)) for each in (program, shared_out(program)))
+            tiny.unlink()
+            self._known_starts = one, two
+        return self._known_starts
 
     def _checked(self, program: Program, check: Check) -> Run:
         run = self._run(program)

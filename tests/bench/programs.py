@@ -9,7 +9,7 @@ import json
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import NamedTuple
@@ -118,6 +118,11 @@ def wirewitness(capture: Path, output: Path, *options: str) -> Program:
         False,
         count_wirewitness,
     )
+
+
+def shared_out(program: Program) -> Program:
+    """The same by two processes."""
+    return replace(program, name=f"{program.name}, two processes", command=[*program.command, "--processes", "2"])
 
 
 def wirewitness_messages(capture: Path, output: Path) -> Program:

@@ -22,12 +22,29 @@ MOST_MIB = 512
 FLAT_MIB = 32
 
 
+class Two(NamedTuple):
+    """Runs of two processes over the same. starts_s: what one and two take for nearly nothing.
+
+    wanted: how many times faster than one process they should be, the start not counted: for the table and `analyse`.
+    """
+
+    starts_s: tuple[float, float]
+    ours: Sequence[Run]
+    reports: Sequence[Run]
+    wanted: tuple[float, float] = (0, 0)
+
+    def ratio(self, one: Sequence[Run], two: Sequence[Run]) -> float:
+        """Median of the wall time of one process by that of two, without their starts."""
+        return (_median_wall(one) - self.starts_s[0]) / (_median_wall(two) - self.starts_s[1])
+
+
 class Timing(NamedTuple):
     """Runs in turn over one capture: what was counted in it, the program compared with, its runs and ours.
 
     The processor time of several processes is their sum, the memory that of the largest.
     wanted: how many times faster than the baseline ours should be. reports: runs of `analyse` over the same, where it
     ran; analysed: how many times less processor time than the baseline it should take, 0 where nobody asks.
+    two: the same by two processes, where it ran.
     """
 
     profile: str
@@ -40,6 +57,7 @@ class Timing(NamedTuple):
     note: str = ""
     reports: Sequence[Run] = ()
     analysed: float = 0
+    two: Two | None = None
 
     @property
     def analyse_ratio(self) -> float:
@@ -100,23 +118,36 @@ def _timing_lines(timings: Sequence[Timing]) -> list[str]:
     lines = [
         "| profile | packets | MB | counted | runs | beside | its s (min to max) | wirewitness s (min to max) "
         "| wall ratio | its CPU s | wirewitness CPU s | CPU ratio | its MiB | wirewitness MiB "
-        "| wirewitness packets/s | MB/s | analyse CPU s | CPU ratio | analyse MiB |",
-        "|---|--:|--:|--:|--:|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|",
+        "| wirewitness packets/s | MB/s | analyse CPU s | CPU ratio | analyse MiB "
+        "| two processes s | CPU s | one / two | analyse by two s | CPU s | one / two |",
+        "|---|--:|--:|--:|--:|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|",
     ]
     for timing in timings:
         size, wall_s = timing.size, _median_wall(timing.ours)
         report = ("", "", "")
         if timing.reports:
             report = f"{_median_cpu(timing.reports):.2f}", f"{timing.analyse_ratio:.2f}", _peak(timing.reports)
+        two = ("",) * 6
+        if timing.two is not None:
+            two = (
+                *_of_two(timing.two, timing.ours, timing.two.ours),
+                *_of_two(timing.two, timing.reports, timing.two.reports),
+            )
         cells = (
             timing.profile, f"{size.packets:,}", _megabytes(size), timing.counted, str(len(timing.ours)),
             timing.baseline, _spread(timing.theirs), _spread(timing.ours), f"{timing.ratio:.2f}",
             f"{_median_cpu(timing.theirs):.2f}", f"{_median_cpu(timing.ours):.2f}", f"{timing.cpu_ratio:.2f}",
             _peak(timing.theirs), _peak(timing.ours),
-            f"{size.packets / wall_s:,.0f}", f"{size.size_bytes / 1e6 / wall_s:,.1f}", *report,
+            f"{size.packets / wall_s:,.0f}", f"{size.size_bytes / 1e6 / wall_s:,.1f}", *report, *two,
         )  # fmt: skip
         lines.append("| " + " | ".join(cells) + " |")
     return lines
+
+
+def _of_two(two: Two, one: Sequence[Run], runs: Sequence[Run]) -> tuple[str, str, str]:
+    if not runs:
+        return "", "", ""
+    return _spread(runs), f"{_median_cpu(runs):.2f}", f"{two.ratio(one, runs):.2f}"
 
 
 def _memory_lines(memories: Sequence[Memory]) -> list[str]:
@@ -174,6 +205,7 @@ def _verdicts(results: Results) -> list[str]:
                 f"- {timing.profile}, analyse: {ratio:.2f} x {timing.baseline} by processor time, "
                 f"aim {timing.analysed:g} x: {met}"
             )
+        lines += _verdicts_of_two(timing) if timing.two is not None else []
     for profile, found in groupby(results.memories, key=lambda memory: memory.profile):
         runs = list(found)
         peaks = [memory.wirewitness.peak_mib for memory in runs]
@@ -191,6 +223,21 @@ def _verdicts(results: Results) -> list[str]:
             f"{worst.direction}), aim {results.most_cost_ratio:g} x: {_met(worst.ratio <= results.most_cost_ratio)}"
         )
     return lines + (archive_verdicts(results.archives) if results.archives else [])
+
+
+def _verdicts_of_two(timing: Timing) -> list[str]:
+    two = timing.two
+    assert two is not None
+    lines = []
+    whats = ("two processes", timing.ours, two.ours), ("analyse by two processes", timing.reports, two.reports)
+    for (what, one, runs), wanted in zip(whats, two.wanted, strict=True):
+        if wanted and runs:
+            ratio = two.ratio(one, runs)
+            lines.append(
+                f"- {timing.profile}, {what}: {ratio:.2f} x one, start not counted, aim {wanted:g} x: "
+                f"{_met(ratio >= wanted)}"
+            )
+    return lines
 
 
 def _met(reached: bool) -> str:

@@ -7,7 +7,7 @@
 Most profiles (see profiles.py): runs of both programs in turn over the same capture from a warm cache, output to a file
 each; `analyse` in turn with them where a profile has one capture. Then one run each at 1, 2, 4 and 8 times a base size
 for the peak memory. Both must see every message that the generator wrote, or there are no figures; `lossy` says what it
-counts. `ordinary` has three protocols and one incident. `processes` compares one process with two, `decode` our
+counts. `ordinary` has three protocols and one incident. Each is read by two processes as well. `decode` compares our
 decoders with kio's native ones, `records` the records of each codec, `mqtt` counts messages. `archive` runs once: the
 offline command with two processes, then archives on one and on two cores, over 5 GB (12 GB of disk).
 `live` sends packets to a loopback at rising rates (see live.py).
@@ -61,7 +61,7 @@ def measure_profile(bench: Bench, profile: Profile, results: Results, args: argp
         results.timings += bench.records(profile, scale.timing, runs, options)
     elif scale.timing:
         measures = {
-            "exchanges": bench.exchanges, "lossy": bench.lossy, "processes": bench.processes, "mongo": bench.mongo,
+            "exchanges": bench.exchanges, "lossy": bench.lossy, "mongo": bench.mongo,
             "mqtt": bench.mqtt, "ordinary": bench.ordinary,
         }  # fmt: skip
         measure = measures[profile.kind]
@@ -73,8 +73,6 @@ def measure_profile(bench: Bench, profile: Profile, results: Results, args: argp
 
 def missing(profile: Profile) -> str:
     """Why a profile cannot be measured here; empty when it can."""
-    if profile.kind == "processes" and not has_option("--processes"):
-        return "`wirewitness table` has no option --processes"
     if profile.kind == "archive" and find_spec("pyspark") is None:
         return "PySpark is not installed"
     if profile.kind == "records" and not has_table("kafka_records"):

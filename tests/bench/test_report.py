@@ -7,7 +7,7 @@ import pytest
 from tests.bench.compare import Check, CountsDiffer, all_of, equal, none_invented
 from tests.bench.decode import Cost
 from tests.bench.measure import Run
-from tests.bench.report import Memory, Results, Timing, markdown
+from tests.bench.report import Memory, Results, Timing, Two, markdown
 from tests.support.replay import Replayed
 
 SIZE = Replayed(packets=100, size_bytes=2_000_000, exchanges=40, flows=2, requests=40, responses=40)
@@ -15,6 +15,12 @@ SIZE = Replayed(packets=100, size_bytes=2_000_000, exchanges=40, flows=2, reques
 
 def runs(*walls_s: float) -> list[Run]:
     return [Run(wall_s, 2 * wall_s, 50.0) for wall_s in walls_s]
+
+
+def by_two(table: float, report: float) -> Timing:
+    """The start of one takes a second, that of two as well."""
+    two = Two((1, 1), runs(3), runs(5), (table, report))
+    return Timing("small", SIZE, "", "tshark", runs(9), runs(5), 3, reports=runs(7), two=two)
 
 
 @pytest.mark.parametrize(
@@ -31,9 +37,19 @@ def runs(*walls_s: float) -> list[Run]:
             id="analyse",
         ),
         pytest.param(
-            Results([Timing("processes", SIZE, "", "one", runs(3), runs(2), 1.7)]),
-            "- processes: 1.50 x one, aim 1.7 x: MISSED",
+            Results([Timing("small", SIZE, "", "tshark", runs(3), runs(2), 1.7)]),
+            "- small: 1.50 x tshark, aim 1.7 x: MISSED",
             id="missed",
+        ),
+        pytest.param(
+            Results([by_two(1.8, 0)]),
+            "- small, two processes: 2.00 x one, start not counted, aim 1.8 x: met",
+            id="two processes",
+        ),
+        pytest.param(
+            Results([by_two(0, 1.7)]),
+            "- small, analyse by two processes: 1.50 x one, start not counted, aim 1.7 x: MISSED",
+            id="analyse by two processes",
         ),
         pytest.param(
             Results(memories=[Memory("small", times, SIZE, runs(1)[0], Run(1, 1, 100.0 * times)) for times in (1, 2)]),
@@ -59,6 +75,8 @@ def test_small_captures_are_not_judged() -> None:
     assert "aim 3 x" not in text
     text = markdown(Results([Timing("small", SIZE, "", "tshark", runs(9), runs(1), 3, reports=runs(2))]), judged=False)
     assert "| 4.00 | 4.50 | 50 |" in text
+    text = markdown(Results([by_two(1.8, 1.7)]), judged=False)
+    assert "| 3.00 (3.00 to 3.00) | 6.00 | 2.00 | 5.00 (5.00 to 5.00) | 10.00 | 1.50 |" in text
 
 
 @pytest.mark.parametrize(
