@@ -15,7 +15,8 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from analyser.detectors.detector import Detector
-from analyser.detectors.frame import Frame, Span, held_rows
+from analyser.detectors.frame import Frame, Span
+from analyser.detectors.held import held_rows
 from analyser.detectors.partition_sql import TABLE_TAG, column_of
 from analyser.registry.tables import ARROW_TYPES, TABLES
 

@@ -1,7 +1,8 @@
-"""The one statement that gives a detector its rows: its tables under each other, sorted by key and time.
+"""The statements that give a detector its rows.
 
-In: a declared detector. Out: SQL over views named like the registered tables, for DuckDB or for Spark. The suspects may
-be asked for first (`suspects_sql`): where there are none, planning the wide statement would be most of the work.
+In: a declared detector. Out: SQL over views named like the registered tables, for DuckDB or for Spark: all its tables
+under each other, sorted by key and time (`partitions_sql`), or of one table the rows that it wants. The suspects may be
+asked for first (`suspects_sql`): where there are none, planning the others would be most of the work.
 """
 
 from __future__ import annotations
@@ -15,11 +16,13 @@ from analyser.registry.tables import TABLES
 
 # The column that tells of which table a row is.
 TABLE_TAG = "@table"
+# The column with the number of a row where a table was loaded, and the one with what stands for its topic as a key.
+ROW, TOPIC = "@row", "@topic"
 # Partitions are dealt by a hash of their key into so many buckets, so that some of them can be looked at apart.
 BUCKETS = 1024
 ALL_BUCKETS = range(BUCKETS)
 # How a key column is read. A topic without a known name is told from others by its id.
-_KEY_SQL = {"topic": "coalesce(topic, topic_id)"}
+_TOPIC_SQL, _OF_TOPICS = "coalesce(topic, topic_id)", ("topic", "topic_id")
 
 
 def column_of(table: str, column: str) -> str:
@@ -41,13 +44,49 @@ def partitions_sql(
 
 def filled_sql(detector: Detector, buckets: Sequence[int], suspects: str) -> str:
     """The tables that have any wanted row of the suspects. Those without cost each row of others their columns."""
-    keys = [quoted(column) for column in detector.partition_by]
-    same = " AND ".join(f"r.{key} IS NOT DISTINCT FROM suspects.{key}" for key in keys)
     return " UNION ALL ".join(
-        f"SELECT '{table}' WHERE EXISTS (FROM ({_rows_sql(detector, table, (), buckets)}) AS r "
-        f"SEMI JOIN {suspects} AS suspects ON {same})"
+        f"SELECT '{table}' WHERE EXISTS (FROM ({_rows_sql(detector, table, (), buckets)}) AS r"
+        f"{_semi_join(detector, suspects)})"
         for table in detector.reads
     )
+
+
+def wanted_count_sql(detector: Detector, table: str, buckets: Sequence[int], suspects: str | None) -> str:
+    """How many rows of a table a rule wants. suspects: as below, None for all partitions."""
+    return f"SELECT count(*) FROM ({_rows_sql(detector, table, (), buckets)}) AS r{_semi_join(detector, suspects)}"
+
+
+def wanted_rows_sql(detector: Detector, table: str, buckets: Sequence[int], suspects: str | None) -> str:
+    """These rows in no particular order: key columns and own columns, times as such."""
+    own = [quoted(name) for name in detector.own_columns(table)]
+    return f"SELECT r.* FROM ({_rows_sql(detector, table, own, buckets)}) AS r{_semi_join(detector, suspects)}"
+
+
+def wanted_numbers_sql(
+    detector: Detector, table: str, source: str, buckets: Sequence[int], suspects: str | None
+) -> str:
+    """The numbers of these rows among those of `loaded_sql`. source: what these lie in."""
+    rows = _rows_sql(detector, table, [quoted(ROW)], buckets, source)
+    return f"SELECT r.{quoted(ROW)} FROM ({rows}) AS r{_semi_join(detector, suspects)}"
+
+
+def loaded_sql(detectors: Collection[Detector], table: str) -> str:
+    """All rows of a table, with the columns that these detectors speak of: times as such, keys as `key_column` names
+    them."""
+    said = " ".join(detector.rows.get(table, "") for detector in detectors)
+    words = {*re.findall(r"\w+", said), *TABLES[table].order}
+    for detector in detectors:
+        words.update(detector.own_columns(table), (key_column(detector, table, key) for key in detector.partition_by))
+    names = [name for name in TABLES[table].column_names() if name in words or (name in _OF_TOPICS and TOPIC in words)]
+    topic = [f"{_TOPIC_SQL} AS {quoted(TOPIC)}"] if TOPIC in words else []
+    return f"SELECT {', '.join([*map(quoted, names), *topic])} FROM {table}"
+
+
+def key_column(detector: Detector, table: str, key: str) -> str:
+    """The column of `loaded_sql` that is the detector's key in that table."""
+    if key == "topic" and "topic_id" in TABLES[table].column_names():
+        return TOPIC
+    return detector.keys.get(table, {}).get(key, key)
 
 
 def suspects_sql(detector: Detector, buckets: Sequence[int] = ALL_BUCKETS) -> str:
@@ -86,12 +125,9 @@ def selection_sql(
     """
     keys = [quoted(column) for column in detector.partition_by]
     steps = [_step(detector, table, detector.own_columns(table), buckets) for table in detector.reads]
-    semi_join = ""
-    if detector.suspects is not None:
-        if suspects is None:
-            steps.append(f"suspects AS MATERIALIZED (SELECT DISTINCT {', '.join(keys)} FROM ({detector.suspects}))")
-        same = " AND ".join(f"r.{key} IS NOT DISTINCT FROM suspects.{key}" for key in keys)
-        semi_join = f" SEMI JOIN {suspects or 'suspects'} AS suspects ON {same}"
+    if detector.suspects is not None and suspects is None:
+        steps.append(f"suspects AS MATERIALIZED (SELECT DISTINCT {', '.join(keys)} FROM ({detector.suspects}))")
+    semi_join = _semi_join(detector, None if detector.suspects is None else suspects or "suspects")
     parts: list[str] = []
     for table in detector.reads if tables is None else tables:
         own = (f"{quoted(c)} AS {quoted(column_of(table, c))}" for c in detector.own_columns(table))
@@ -100,23 +136,38 @@ def selection_sql(
     return f"WITH {', '.join(steps)} {' UNION ALL BY NAME '.join(parts)}"
 
 
+def _semi_join(detector: Detector, suspects: str | None) -> str:
+    """Behind rows `r`: only those of these partitions."""
+    if suspects is None:
+        return ""
+    keys = map(quoted, detector.partition_by)
+    same = " AND ".join(f"r.{key} IS NOT DISTINCT FROM suspects.{key}" for key in keys)
+    return f" SEMI JOIN {suspects} AS suspects ON {same}"
+
+
 def _step(detector: Detector, table: str, own: Sequence[str], buckets: Sequence[int]) -> str:
     # Each use reads only the columns that it needs; kept whole they would be written to disk first.
-    return f"r_{table} AS NOT MATERIALIZED ({_rows_sql(detector, table, own, buckets)})"
+    columns = [
+        f"epoch_ns({quoted(name)}) AS {quoted(name)}" if TABLES[table].column(name).kind == "time" else quoted(name)
+        for name in own
+    ]
+    return f"r_{table} AS NOT MATERIALIZED ({_rows_sql(detector, table, columns, buckets)})"
 
 
-def _rows_sql(detector: Detector, table: str, own: Sequence[str], buckets: Sequence[int]) -> str:
+def _rows_sql(
+    detector: Detector, table: str, own: Sequence[str], buckets: Sequence[int], source: str | None = None
+) -> str:
+    """The rows wanted of a table, with the key and what `own` selects. source: where they lie if not in its view."""
     has_id = "topic_id" in TABLES[table].column_names()
     keys = detector.keys.get(table, {})
     columns = [
-        f"{_KEY_SQL[c] if c in _KEY_SQL and has_id else quoted(keys.get(c, c))} AS {quoted(c)}"
+        f"{_TOPIC_SQL if c == 'topic' and has_id else quoted(keys.get(c, c))} AS {quoted(c)}"
         for c in detector.partition_by
     ]
-    for name in own:
-        is_time = TABLES[table].column(name).kind == "time"
-        columns.append(f"epoch_ns({quoted(name)}) AS {quoted(name)}" if is_time else quoted(name))
+    # A capture as a whole has no key, and a SELECT needs a column.
+    selected = ", ".join([*columns, *own]) or "1"
     where = f" WHERE {detector.rows[table]}" if table in detector.rows else ""
-    rows = f"SELECT {', '.join(columns)} FROM {table}{where}"
+    rows = f"SELECT {selected} FROM {source or table}{where}"
     if len(buckets) == BUCKETS:
         return rows
     return f"FROM ({rows}) WHERE {bucket_sql(detector)} IN ({', '.join(map(str, buckets))})"

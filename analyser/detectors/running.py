@@ -2,14 +2,17 @@
 
 In: a DuckDB connection with a view for every registered table. Out: findings, and what could not be looked at.
 
-One statement per detector (`partition_sql.py`), which DuckDB sorts (and spills); the Arrow stream is cut where the key
-changes (`cut.py`). Memory holds one partition and one batch. A detector that names suspects is asked for them first.
+A detector that names suspects is asked for them first. Rules that run one after the other take their rows out of the
+same columns (`shared_rows.py`). Where these are too many, one statement per detector (`partition_sql.py`) gives them,
+which DuckDB sorts (and spills); the Arrow stream is cut where the key changes (`cut.py`), so that memory holds one
+partition and one batch.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import islice
 
 import duckdb
@@ -20,9 +23,10 @@ from analyser.detectors.detector import Detector, Frames
 from analyser.detectors.findings import Finding
 from analyser.detectors.partition_sql import ALL_BUCKETS, BUCKETS, filled_sql, partitions_sql, suspects_sql
 from analyser.detectors.places import located
+from analyser.detectors.shared_rows import SharedRows
 
 BATCH_ROWS = 16_384
-# Rows of one partition take up to half a KiB each in pandas, twice while they are put together.
+# Rows of one partition take up to half a KiB each, twice while they are put together.
 MOST_PARTITION_ROWS = 1_000_000
 # Nobody reads more of one rule, and each takes some milliseconds; 100 bytes of a capture can be made to give one.
 MOST_FINDINGS = 2_000
@@ -30,6 +34,8 @@ MOST_FINDINGS = 2_000
 _FEWEST_BUCKETS = BUCKETS // 32
 _SUSPECTS = "wirewitness_suspects"
 _UNREADABLE = (duckdb.Error, pa.ArrowException, OSError)
+
+Partitions = Iterable[tuple[Key, Frames]]
 
 
 class NotLookedAt(Exception):
@@ -73,9 +79,12 @@ def run(
     A detector that raises loses its findings on that partition only: the error is appended to `failures` (with an empty
     key when its rows could not be read). Without such a list the error is raised, as tests want it.
     """
+    chosen = [*detectors]
+    shared = SharedRows(con, chosen)
     findings: list[Finding] = []
-    for detector in detectors:
-        findings.extend(found_in(con, detector, ALL_BUCKETS, failures, most_rows))
+    for detector in chosen:
+        findings.extend(found_in(con, detector, ALL_BUCKETS, failures, most_rows, shared))
+        shared.done()
     return findings
 
 
@@ -85,11 +94,15 @@ def found_in(
     buckets: Sequence[int],
     failures: list[Failure] | None,
     most_rows: int = MOST_PARTITION_ROWS,
+    shared: SharedRows | None = None,
 ) -> list[Finding]:
-    """Findings of the partitions in these buckets; when memory does not suffice for all, of one half and the other."""
+    """Findings of the partitions in these buckets; when memory does not suffice for all, of one half and the other.
+
+    shared: rows that other detectors read, too.
+    """
     failed: list[Failure] | None = None if failures is None else []
     try:
-        found = _looked_at(con, detector, buckets, failed, most_rows)
+        found = _looked_at(con, detector, buckets, failed, most_rows, shared)
     except Exception as error:
         if not (isinstance(error, _UNREADABLE) and _is_out_of_memory(error)):
             _failed(failures, Failure(detector.code, (), error))
@@ -97,7 +110,7 @@ def found_in(
         half = len(buckets) // 2
         if half >= _FEWEST_BUCKETS and detector.partition_by:
             halves = (buckets[:half], buckets[half:])
-            return [one for some in halves for one in found_in(con, detector, some, failures, most_rows)]
+            return [one for some in halves for one in found_in(con, detector, some, failures, most_rows, shared)]
         _failed(failures, Failure(detector.code, (), PartitionTooLarge("more rows belong together than memory holds")))
         return []
     if failures is not None:
@@ -111,28 +124,59 @@ def _looked_at(
     buckets: Sequence[int],
     failures: list[Failure] | None,
     most_rows: int,
+    shared: SharedRows | None,
 ) -> list[Finding]:
-    """Findings of partitions whose rows one statement gives; it is spared where no partition is suspected."""
-    if detector.suspects is None:
-        return _sorted_and_looked_at(con, partitions_sql(detector, buckets), detector, failures, most_rows)
+    """Findings of partitions; asking for their rows is spared where none is suspected."""
     try:
-        made = con.execute(f"CREATE TEMP TABLE {_SUSPECTS} AS {suspects_sql(detector, buckets)}").fetchone()
-        if made == (0,):
-            return []
-        filled = {table for (table,) in con.execute(filled_sql(detector, buckets, _SUSPECTS)).fetchall()}
-        if not filled:
-            return []
-        query = partitions_sql(detector, buckets, _SUSPECTS, filled)
-        return _sorted_and_looked_at(con, query, detector, failures, most_rows)
+        suspects = None
+        if detector.suspects is not None:
+            suspects = _SUSPECTS
+            made = con.execute(f"CREATE TEMP TABLE {_SUSPECTS} AS {suspects_sql(detector, buckets)}").fetchone()
+            if made == (0,):
+                return []
+        taken = None if shared is None else shared.partitions(detector, buckets, suspects)
+        partitions = (
+            _sorted(con, detector, buckets, suspects, failures, most_rows)
+            if taken is None
+            else _of_bounded_size(taken, detector, failures, most_rows)
+        )
+        return [*located(con, list(_found(partitions, detector, failures)))]
     finally:
-        con.execute(f"DROP TABLE IF EXISTS {_SUSPECTS}")
+        if detector.suspects is not None:
+            con.execute(f"DROP TABLE IF EXISTS {_SUSPECTS}")
 
 
-def _sorted_and_looked_at(
-    con: duckdb.DuckDBPyConnection, query: str, detector: Detector, failures: list[Failure] | None, most_rows: int
-) -> list[Finding]:
-    batches = con.sql(query).to_arrow_reader(BATCH_ROWS)
-    return [*located(con, list(detect_sorted(batches, detector, failures, most_rows)))]
+def _sorted(
+    con: duckdb.DuckDBPyConnection,
+    detector: Detector,
+    buckets: Sequence[int],
+    suspects: str | None,
+    failures: list[Failure] | None,
+    most_rows: int,
+) -> Partitions:
+    """Partitions of the rows that one statement gives."""
+    filled = None
+    if suspects is not None:
+        filled = {table for (table,) in con.execute(filled_sql(detector, buckets, suspects)).fetchall()}
+        if not filled:
+            return iter(())
+    batches = con.sql(partitions_sql(detector, buckets, suspects, filled)).to_arrow_reader(BATCH_ROWS)
+    return cut(batches, detector, most_rows, partial(_too_large, detector, failures, most_rows))
+
+
+def _of_bounded_size(
+    partitions: Partitions, detector: Detector, failures: list[Failure] | None, most_rows: int
+) -> Iterator[tuple[Key, Frames]]:
+    for key, frames in partitions:
+        if sum(map(len, frames.values())) <= most_rows:
+            yield key, frames
+        else:
+            _too_large(detector, failures, most_rows, key)
+
+
+def _too_large(detector: Detector, failures: list[Failure] | None, most_rows: int, key: Key) -> None:
+    error = PartitionTooLarge(f"more than {most_rows:,} rows belong together")
+    _failed(failures, Failure(detector.code, key, error))
 
 
 def _is_out_of_memory(error: Exception) -> bool:
@@ -140,23 +184,13 @@ def _is_out_of_memory(error: Exception) -> bool:
     return isinstance(error, duckdb.OutOfMemoryException) or "Out of Memory Error" in str(error)
 
 
-def detect_sorted(
-    batches: Iterable[pa.RecordBatch],
-    detector: Detector,
-    failures: list[Failure] | None = None,
-    most_rows: int = MOST_PARTITION_ROWS,
-) -> Iterator[Finding]:
-    """Findings from rows that are selected by `selection_sql` and sorted by `sorted_by`. Failures as in `run`.
+def _found(partitions: Partitions, detector: Detector, failures: list[Failure] | None = None) -> Iterator[Finding]:
+    """Findings of partitions. Failures as in `run`.
 
     It ends where there would be more than MOST_FINDINGS (TooManyFindings).
     """
-
-    def too_large(key: Key) -> None:
-        error = PartitionTooLarge(f"more than {most_rows:,} rows belong together")
-        _failed(failures, Failure(detector.code, key, error))
-
     room = MOST_FINDINGS
-    for key, frames in cut(batches, detector, most_rows, too_large):
+    for key, frames in partitions:
         found = _findings(detector, key, frames, failures, room + 1)
         del frames  # else they are held while the next ones are put together
         yield from found[:room]

@@ -15,7 +15,8 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from analyser.detectors.findings import Evidence, first_and_last
-from analyser.detectors.frame import UNKNOWN, Frame, Integers, Texts, numbered, pairs, places_of
+from analyser.detectors.frame import Frame, numbered, pairs, places_of
+from analyser.detectors.held import UNKNOWN, Integers, Texts
 from analyser.detectors.kafka.commits import MAX_OFFSETS, Commit, Identity, numbers_of_committer, request_order
 
 _AT_ONCE = 4096

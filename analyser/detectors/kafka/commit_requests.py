@@ -9,7 +9,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from analyser.detectors.frame import UNKNOWN, Frame, numbered
+from analyser.detectors.frame import Frame, numbered
+from analyser.detectors.held import UNKNOWN
 from analyser.detectors.kafka.commits import Identity
 
 

@@ -50,8 +50,9 @@ import numpy.typing as npt
 
 from analyser.detectors.detector import Detector, Frames
 from analyser.detectors.findings import Finding
-from analyser.detectors.frame import UNKNOWN, Integers, numbered, pairs, places_of
+from analyser.detectors.frame import numbered, pairs, places_of
 from analyser.detectors.frame_rows import first_value
+from analyser.detectors.held import UNKNOWN, Integers
 from analyser.detectors.kafka.commit_columns import CommitColumns, commit_columns
 from analyser.detectors.kafka.commits import (
     COMMIT_COLUMNS,

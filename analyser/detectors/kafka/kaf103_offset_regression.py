@@ -54,8 +54,9 @@ import numpy.typing as npt
 
 from analyser.detectors.detector import Detector, Frames
 from analyser.detectors.findings import Evidence, Finding
-from analyser.detectors.frame import UNKNOWN, Integers, numbered, places_of, together
+from analyser.detectors.frame import numbered, places_of, together
 from analyser.detectors.frame_rows import first_value
+from analyser.detectors.held import UNKNOWN, Integers
 from analyser.detectors.kafka.commit_columns import CommitColumns, commit_columns
 from analyser.detectors.kafka.commits import (
     COMMIT_COLUMNS,

@@ -46,8 +46,9 @@ import numpy as np
 
 from analyser.detectors.detector import Detector, Frames
 from analyser.detectors.findings import Finding
-from analyser.detectors.frame import UNKNOWN, Frame
+from analyser.detectors.frame import Frame
 from analyser.detectors.frame_rows import Row, first_value, rows_of
+from analyser.detectors.held import UNKNOWN
 from analyser.detectors.kafka.commit_columns import CommitColumns, commit_columns
 from analyser.detectors.kafka.commits import (
     COMMIT_COLUMNS,

@@ -44,8 +44,9 @@ import numpy.typing as npt
 
 from analyser.detectors.detector import Detector, Frames
 from analyser.detectors.findings import Finding
-from analyser.detectors.frame import UNKNOWN, Frame, Integers, numbered, pairs, places_of
+from analyser.detectors.frame import Frame, numbered, pairs, places_of
 from analyser.detectors.frame_rows import first_value
+from analyser.detectors.held import UNKNOWN, Integers
 from analyser.detectors.kafka.commit_requests import CommitRequests, Sent
 from analyser.detectors.kafka.commits import COMMITS
 from analyser.detectors.kafka.names import group_text, partition_names, partition_text, who_text

@@ -29,8 +29,8 @@ import numpy as np
 
 from analyser.detectors.detector import Detector, Frames
 from analyser.detectors.findings import Finding
-from analyser.detectors.frame import Integers
 from analyser.detectors.frame_rows import first_value
+from analyser.detectors.held import Integers
 from analyser.detectors.kafka.commit_columns import CommitColumns, commit_columns
 from analyser.detectors.kafka.commits import COMMIT_COLUMNS, COMMITS, committer_key, committer_text, group_text
 from analyser.detectors.kafka.names import partition_names, partition_text

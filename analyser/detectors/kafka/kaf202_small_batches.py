@@ -30,8 +30,9 @@ import numpy as np
 
 from analyser.detectors.detector import Detector, Frames
 from analyser.detectors.findings import Finding
-from analyser.detectors.frame import Column, Frame, Integers, Texts, numbered
+from analyser.detectors.frame import Column, Frame, numbered
 from analyser.detectors.frame_rows import first_value, rows_of
+from analyser.detectors.held import Integers, Texts
 from analyser.detectors.kafka.names import client_numbers, client_text
 from analyser.detectors.kafka.producers import evidence_of
 from analyser.detectors.proof import Proof

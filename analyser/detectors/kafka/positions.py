@@ -17,7 +17,8 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from analyser.detectors.detector import Frames
-from analyser.detectors.frame import UNKNOWN, Column, Frame, Integers, Texts, encoded, pairs
+from analyser.detectors.frame import Column, Frame, pairs
+from analyser.detectors.held import UNKNOWN, Integers, Texts, encoded
 from analyser.detectors.kafka.commits import Identity
 
 READ_TABLES = {

@@ -12,7 +12,8 @@ import numpy as np
 import numpy.typing as npt
 
 from analyser.detectors.findings import Evidence, first_and_last
-from analyser.detectors.frame import UNKNOWN, Frame, Integers, Texts, numbered, pairs, together
+from analyser.detectors.frame import Frame, numbered, pairs, together
+from analyser.detectors.held import UNKNOWN, Integers, Texts
 from analyser.detectors.kafka.reading import Place, Run, runs_of
 
 Booleans = npt.NDArray[np.bool_]

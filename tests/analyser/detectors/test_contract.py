@@ -21,8 +21,9 @@ from analyser.detectors import DETECTORS, run_detectors, running, tables_needed
 from analyser.detectors.cut import empty
 from analyser.detectors.detector import LIMITS_SECTION, PAGE_SECTIONS, Detector
 from analyser.detectors.findings import Finding, findings_table
-from analyser.detectors.frame import UNKNOWN, Frame
+from analyser.detectors.frame import Frame
 from analyser.detectors.frame_rows import rows_of
+from analyser.detectors.held import UNKNOWN
 from analyser.detectors.partition_sql import ALL_BUCKETS, BUCKETS, partitions_sql
 from analyser.detectors.running import Failure, PartitionTooLarge, TooManyFindings, run
 from analyser.registry.tables import ARROW_TYPES, TABLES, arrow_schema
@@ -269,7 +270,7 @@ def test_rows_for_which_memory_does_not_suffice(memory_mb: int, fails: bool, tmp
     con.execute(f"SET memory_limit = '{memory_mb}MB'; SET temp_directory = ''; SET threads = 1")
     with pytest.raises(duckdb.OutOfMemoryException):
         con.sql(partitions_sql(detector)).fetchall()
-    found = run(con, [detector], failures)
+    found = running.found_in(con, detector, ALL_BUCKETS, failures)
     assert [(type(one.error), one.is_own_fault) for one in failures[:1]] == [(PartitionTooLarge, False)] * fails
     if not fails:
         assert sorted(map(key, found)) == sorted(map(key, expected))

@@ -19,7 +19,8 @@ from hypothesis import strategies as st
 import analyser
 from analyser.archive.derive.lags import MINUTE_NS, run_lags
 from analyser.context.log_ends import END_TABLES
-from analyser.detectors.frame import Frame, Span, held_rows
+from analyser.detectors.frame import Frame, Span
+from analyser.detectors.held import held_rows
 from analyser.detectors.kafka.commits import commits_of
 from analyser.options import ReadOptions
 from analyser.registry.tables import TABLES as TABLES_BY_NAME

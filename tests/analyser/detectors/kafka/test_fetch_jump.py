@@ -7,7 +7,8 @@ from random import Random
 import pyarrow as pa
 import pytest
 
-from analyser.detectors.frame import Frame, Span, held_rows
+from analyser.detectors.frame import Frame, Span
+from analyser.detectors.held import held_rows
 from analyser.detectors.kafka import kaf120_fetch_jump as jumps
 from analyser.detectors.kafka.commit_requests import CommitRequests
 from analyser.detectors.kafka.reading import Run

@@ -11,7 +11,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from analyser.detectors.frame import Frame, Span, held_rows
+from analyser.detectors.frame import Frame, Span
+from analyser.detectors.held import held_rows
 from analyser.detectors.kafka import kaf114_resume_behind_commit, kaf120_fetch_jump, kaf121_records_skipped
 from analyser.detectors.kafka.jumps import jump_of
 from analyser.detectors.kafka.reading import RUNS, Run
