@@ -77,7 +77,7 @@ def id_digest(data: bytes, start: int, end: int) -> tuple[int, int, int] | None:
     return data[start + 4], zlib.crc32(memoryview(data)[value:behind], data[start + 4]), behind
 
 
-def _id_of_document(data: bytes, start: int, end: int) -> int | None:
+def id_of_document(data: bytes, start: int, end: int) -> int | None:
     """32 bits of the _id of a document to insert, wherever it stands in it; None: it has none, or not soon."""
     first = id_digest(data, start, end)
     if first is not None:
@@ -97,7 +97,7 @@ def asked_id(data: bytes, span: Span) -> int | None:
 def sent_ids(data: bytes, start: int, end: int, spans: Sequence[Span]) -> list[int] | None:
     """32 bits of each _id of the first documents of an insert. spans: those of an array; none where there is none."""
     places = [(one[1], one[2]) for one in spans[:MAX_IDS]] if spans else _document_places(data, start, end)
-    return [one for place in places if (one := _id_of_document(data, *place)) is not None] or None
+    return [one for place in places if (one := id_of_document(data, *place)) is not None] or None
 
 
 def add_shape(facts: Facts, name: str, fields: Fields, message: Message) -> None:

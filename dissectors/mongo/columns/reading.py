@@ -27,7 +27,7 @@ from dissectors.mongo.output import request_line
 from dissectors.mongo.replies import FINE
 
 # Messages of one layout that are fewer than these are read one by one.
-LEAST = 12
+LEAST = 20
 _FINDS = ("findAndModify", "findandmodify")
 
 

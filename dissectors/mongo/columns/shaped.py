@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from dissectors.mongo.bson_fields import ARRAY, Fields, Span, element_spans
+from dissectors.mongo.bson_fields import ARRAY, Fields, element_spans
 from dissectors.mongo.columns.alike import Kinds, Literals, alike, together
 from dissectors.mongo.columns.asked import Named, Requests, span_of
 from dissectors.mongo.columns.buffer import Buffer
 from dissectors.mongo.columns.counting import elements
 from dissectors.mongo.columns.filled import Filled
+from dissectors.mongo.columns.ids import ids_of_sections
 from dissectors.mongo.columns.layouts import Values
 from dissectors.mongo.columns.literals import none, of_filter, of_pipeline, of_sequence, of_statements, of_update
 from dissectors.mongo.columns.plain import NO_SECTION, SECTIONS
@@ -88,13 +89,16 @@ def _fill_documents(buffer: Buffer, asked: Requests, listed: Values, into: Fille
     counts = elements(buffer, listed) if asked.documents is None else asked.documents
     into.numbers("documents_sent", asked.rows, counts)
     if asked.name == "insert":
-        ids = [_ids(buffer.data, span_of(listed, row)) for row in range(len(asked.rows))]
+        rows = range(len(asked.rows))
+        is_section = asked.sequence is not None
+        ids = ids_of_sections(buffer, listed) if is_section else [_ids(buffer, listed, row) for row in rows]
         into.each("document_ids", asked.rows, ids)
 
 
-def _ids(data: bytes, listed: Span) -> list[int] | None:
-    spans = element_spans(data, listed, MAX_IDS) if listed[0] == ARRAY else ()
-    return sent_ids(data, listed[1], listed[2], spans)
+def _ids(buffer: Buffer, listed: Values, row: int) -> list[int] | None:
+    """Those of an array."""
+    span = span_of(listed, row)
+    return sent_ids(buffer.data, span[1], span[2], element_spans(buffer.data, span, MAX_IDS))
 
 
 def _fill_literals(buffer: Buffer, asked: Requests, literals: Values, into: Filled) -> None:

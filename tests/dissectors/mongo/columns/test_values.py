@@ -14,11 +14,12 @@ from dissectors.mongo.bson_fields import ARRAY, DOCUMENT, Span, boolean, count_e
 from dissectors.mongo.columns import counting
 from dissectors.mongo.columns.alike import Literals, alike
 from dissectors.mongo.columns.buffer import Buffer
+from dissectors.mongo.columns.ids import ids_of_sections
 from dissectors.mongo.columns.layouts import Values as Places
 from dissectors.mongo.columns.layouts import layouts
 from dissectors.mongo.columns.literals import of_filter, of_pipeline, of_sequence, of_statements, of_update
 from dissectors.mongo.columns.numbers import booleans, integers
-from dissectors.mongo.command_shapes import add_shape
+from dissectors.mongo.command_shapes import add_shape, sent_ids
 from dissectors.mongo.messages import Message, Sequence
 from dissectors.mongo.opcodes import OP_MSG
 from dissectors.mongo.shapes import filter_shape, pipeline_shape, update_shape
@@ -149,6 +150,25 @@ def test_elements_are_counted_as_one_by_one(monkeypatch: pytest.MonkeyPatch) -> 
         buffer, where = placed(parts, ARRAY)
         counts = counting.elements(buffer, where).tolist()
         assert counts == [count_elements(buffer.data, _span(where, row)) for row in range(len(parts))], seed
+
+
+def test_ids_of_documents_are_those_of_one_by_one() -> None:
+    for seed in range(TRIES):
+        random = Random(seed)
+        values = Values(random)
+        made = [[values.document() for _ in range(random.choice((0, 1, 5, 101)))] for _ in range(8)]
+        buffer, where = placed([b"".join(_some_ids(random, values, one) for one in documents) for documents in made])
+        spans = [_span(where, row) for row in range(len(made))]
+        assert ids_of_sections(buffer, where) == [sent_ids(buffer.data, start, end, ()) for _, start, end in spans], (
+            seed
+        )
+
+
+def _some_ids(random: Random, values: Values, document: dict[str, Any]) -> bytes:
+    """A document with an _id, with none, with one that is not the first, or one that is broken inside."""
+    begins = {"_id": random.choice(("text", "", bson.ObjectId(), 5, None, values.leaf()))}
+    part = bson.encode(random.choice((begins | document, document, {"a": 1} | begins, {})))
+    return part[:4] + damaged(random, part[4:-1] + b"#")[:-1] + part[-1:]
 
 
 def test_numbers_are_those_of_one_by_one() -> None:
