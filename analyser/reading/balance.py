@@ -15,7 +15,8 @@ from analyser.reading.share import Ints
 
 BUCKETS = 1024
 # What a segment with payload, one without, and a new connection cost, in the time that goes into a byte of payload; and
-# what reading a packet of the capture does: on small messages a tenth of what decoding it does.
+# what reading a packet of the capture does beside its bytes: on small messages a tenth of what decoding it does. Bytes
+# of large messages cost as much to read, for they are copied once more, as to decode.
 _WITH_PAYLOAD, _WITHOUT, _OPENED, _READING = 4096, 512, 1 << 16, 512
 
 
@@ -31,7 +32,7 @@ class Balance:
         """The share of each segment of the next batch."""
         buckets = self._endpoints.shares(batch.pair, BUCKETS)
         costs = np.bincount(buckets, _costs(batch), BUCKETS)
-        self._costs[0] += _READING * len(batch)
+        self._costs[0] += _READING * len(batch) + int(batch.payload_bytes.sum())
         known = np.flatnonzero((self._share_of >= 0) & (costs > 0))
         np.add.at(self._costs, self._share_of[known], costs[known])
         fresh = np.flatnonzero((self._share_of < 0) & (costs > 0))

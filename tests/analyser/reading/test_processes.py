@@ -153,6 +153,14 @@ def test_a_process_that_died_before_its_job_is_told(tmp_path: Path) -> None:
             run(others)
 
 
+def test_a_process_that_fails_says_why(tmp_path: Path) -> None:
+    with Helpers(1) as helpers:
+        others = SharedReading([*map(Child, helpers.children)], helpers.areas)
+        others.start(["messages"], analyser.ReadOptions(enable=("nonsense",)), tmp_path)
+        with pytest.raises(ShareFailed, match=r"(?s)failed: .*nonsense"):
+            run(others)
+
+
 def run(others: SharedReading) -> None:
     """Read a capture with others: as soon as memory is needed that a dead one held, or in the end it is told."""
     limits = Limits()

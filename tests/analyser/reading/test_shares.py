@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import gzip
 import io
+import threading
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pytest
 
 from analyser.capture import CaptureLimits, CaptureStats, EndpointTable, PacketBatch, Source, read_batches
+from analyser.faults import CODE, FAULTS
+from analyser.flows import flow_table
 from analyser.inputs import analysis_of
 from analyser.options import ReadOptions
 from analyser.reading.areas import Area, new_area
@@ -118,6 +122,27 @@ def test_a_record_that_is_larger_than_a_block() -> None:
     assert_equal(tables_of([source_of(packets)], 3, ["flows"], SMALL_BLOCKS), expected)
 
 
+def test_a_fault_in_one_share_is_a_remark(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What the others read is told."""
+    cut = flow_table.stretches
+
+    def broken(batch: PacketBatch, copies: Any) -> Any:
+        if threading.current_thread() is not threading.main_thread():
+            raise LookupError("s3cret")
+        return cut(batch, copies)
+
+    monkeypatch.setenv(FAULTS, "")
+    monkeypatch.setattr(flow_table, "stretches", broken)
+    name = "mqtt_faults.pcapng"
+    decoded = decode_in_shares([Source(name, SAMPLES / name)], ["messages"], 2)
+    (capture,) = decoded.captures
+    (remark,) = [remark for remark in capture.remarks if remark.code == CODE]
+    assert "is not read of some connections" in remark.text
+    assert "s3cret" not in remark.text
+    decoded.store.close()
+    assert 0 < decoded.flows_table().num_rows < whole(name)["flows"].num_rows
+
+
 def batches_of(packets: list[Captured], endpoints: EndpointTable) -> list[PacketBatch]:
     return [*read_batches(source_of(packets), endpoints, CaptureStats("made"))]
 
@@ -164,7 +189,7 @@ def test_shares_have_about_as_much_to_do() -> None:
     """However unlike connections are; a pair stays where it is, in whatever it is wrapped."""
     endpoints = EndpointTable()
     packets = [
-        Captured(START_NS, ethernet(ipv4(tcp(bytes(100 * (number % 13)), source_port=port))))
+        Captured(START_NS, ethernet(ipv4(tcp(bytes(10 * (number % 13)), source_port=port))))
         for number in range(4000)
         for port in (40_000 + number % 60,)
     ]
