@@ -18,6 +18,7 @@ from analyser.capture import PacketBatch
 from analyser.flows.acks import Said, said_in
 from analyser.flows.runs import Run, Segments
 from analyser.flows.stretches import Places, Stretch, Stretches
+from analyser.flows.tcp import MASK
 from dissectors.core.model import packet_of
 
 _ROWS_AT_A_TIME = 4096
@@ -50,12 +51,13 @@ class PacketRow(NamedTuple):
 @dataclass(slots=True)
 class ReadyRun:
     """Data segments of one direction in one stretch, each of which begins where the one before it ended: rows `first`
-    to `last` of the sorted columns."""
+    to `last` of the sorted columns. size: bytes."""
 
     from_low: int
     first: int
     last: int
     seq: int
+    size: int
 
 
 class BatchColumns:
@@ -71,6 +73,7 @@ class BatchColumns:
         self.packet: IntArray = batch.packet + packet_of(file_index, 0)
         running = np.maximum.accumulate(batch.ts_ns) if clock is None else clock
         self.now_ns: IntArray = np.maximum(running, now_ns)
+        self.ts_ns: IntArray = batch.ts_ns
         self._seq = np.zeros(0, np.int64)
         self._starts: list[int] = []
         self._ends: list[int] = []
@@ -102,26 +105,32 @@ class BatchColumns:
         for run_key, first, last, run_seq in zip(
             key[firsts].tolist(), firsts.tolist(), lasts.tolist(), seq[firsts].tolist(), strict=True
         ):
-            run = ReadyRun(run_key & 1, first, last, run_seq)
+            run = self._ready(run_key & 1, first, last, run_seq)
             found[run_key >> 1] = (*found.get(run_key >> 1, ()), run)
         return found
 
-    def rest(
-        self, stretch: Stretch, runs: tuple[ReadyRun, ...], taken: Places, others: Places
+    def part(
+        self, stretch: Stretch, runs: tuple[ReadyRun, ...], rows: Places, first: int, until: int
     ) -> tuple[Stretch, tuple[ReadyRun, ...]]:
-        """A stretch and its runs without its first packets. taken: the rows of these; others: those that are left."""
-        batch = self._batch
-        used = (batch.wire_payload_bytes[taken] > 0) & ~self._copies[taken]
-        copies = stretch.copies - int(self._copies[taken].sum())
-        left = list[ReadyRun]()
+        """A stretch and its runs, of which `rows` are all rows, from its packet `first` to before `until`."""
+        batch, chosen = self._batch, rows[first:until]
+        data = (batch.wire_payload_bytes[rows] > 0) & ~self._copies[rows]
+        found = list[ReadyRun]()
         for run in runs:
-            first = run.first + int((used & (batch.from_low[taken] == run.from_low)).sum())
-            if first < run.last:
-                left.append(ReadyRun(run.from_low, first, run.last, int(self._seq[first])))
-        ts_ns = batch.ts_ns[others]
-        first, last = int(ts_ns.min()), int(ts_ns.max())
-        rest = stretch._replace(first=stretch.first + len(taken), copies=copies, ts_first_ns=first, ts_last_ns=last)
-        return rest, tuple(left)
+            own = data & (batch.from_low[rows] == run.from_low)
+            begin = run.first + int(own[:first].sum())
+            end = begin + int(own[first:until].sum())
+            if begin < end:
+                found.append(self._ready(run.from_low, begin, end, int(self._seq[begin])))
+        ts_ns = batch.ts_ns[chosen]
+        part = stretch._replace(
+            first=stretch.first + first,
+            last=stretch.first + until,
+            copies=int(self._copies[chosen].sum()),
+            ts_first_ns=int(ts_ns.min()),
+            ts_last_ns=int(ts_ns.max()),
+        )
+        return part, tuple(found)
 
     def said(self, rows: Places) -> tuple[Said | None, Said | None]:
         """See `said_in`."""
@@ -137,6 +146,11 @@ class BatchColumns:
         """The chosen packets one by one, made on the way."""
         for first in range(0, len(chosen), _ROWS_AT_A_TIME):
             yield from self.rows(chosen[first : first + _ROWS_AT_A_TIME])
+
+    def _ready(self, from_low: int, first: int, last: int, seq: int) -> ReadyRun:
+        """A run; its last segment tells how many bytes there are, since each begins where the one before it ended."""
+        size = ((int(self._seq[last - 1]) - seq) & MASK) + self._ends[last - 1] - self._starts[last - 1]
+        return ReadyRun(from_low, first, last, seq, size)
 
     def run(self, ready: ReadyRun) -> Run:
         """The bytes of a ready run."""

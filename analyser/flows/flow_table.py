@@ -27,6 +27,7 @@ from analyser.flows.copies import Copies
 from analyser.flows.flow import Flow, handshake
 from analyser.flows.half_open import Attempt, HalfOpen
 from analyser.flows.holding import LEAST_WAITING_BYTES, SHELVED_BYTES, add_note, held_by, limit_note, waiting_bytes
+from analyser.flows.holes import LEAST, continues_behind, may_wait, wait_together
 from analyser.flows.notes import Note
 from analyser.flows.shelf import Shelf
 from analyser.flows.streams import HISTORY_BYTES, Half
@@ -414,10 +415,18 @@ class FlowTable:
         taken, more = 0, _CAREFUL_PACKETS
         while taken < len(rows):
             if taken and flow is not None and flow.settled:
-                rest, left = columns.rest(stretch, runs, rows[:taken], rows[taken:])
+                rest, left = columns.part(stretch, runs, rows, taken, len(rows))
                 if continues(flow, left, now_ns):
                     take_together(flow, rest, rows[taken:], left, columns, columns.said(rows[taken:]))
                     return flow
+            held = 0 if flow is None else may_wait(flow, rows[taken:], columns, self._limits)
+            if flow is not None and held >= LEAST:
+                first, held_runs = columns.part(stretch, runs, rows, taken, taken + held)
+                if continues_behind(flow, held_runs, self._limits):
+                    own = rows[taken : taken + held]
+                    wait_together(flow, first, own, held_runs, columns, columns.said(own))
+                    taken, more = taken + held, _CAREFUL_PACKETS
+                    continue
             flow = self._careful(flow, stretch.pair, columns.rows(rows[taken : taken + more]))
             taken, more = taken + more, 2 * more
         return flow

@@ -1,4 +1,4 @@
-"""What is kept beside a stream: remarks on it, and segments that wait. In: nothing. Out: the types."""
+"""Remarks on a stream. In: nothing. Out: the type."""
 
 from __future__ import annotations
 
@@ -15,12 +15,3 @@ class Note(NamedTuple):
     span: tuple[int, int] | None
     severity: str = "note"
     group: str = "tcp"
-
-
-class Pending(NamedTuple):
-    """A segment, or the part of it that is new, that waits for earlier bytes."""
-
-    seq: int
-    packet: int
-    ts_ns: int
-    data: bytes

@@ -12,7 +12,8 @@ from dataclasses import dataclass, field
 from itertools import islice
 from operator import attrgetter
 
-from analyser.flows.notes import Note, Pending
+from analyser.flows.notes import Note
+from analyser.flows.pending import Pending, contiguous, delivered
 from analyser.flows.runs import Gap, Run, Segments, joined
 from analyser.flows.sent_again import SentAgain
 from analyser.flows.tcp import MASK
@@ -24,7 +25,8 @@ HISTORY_SEGMENTS = 32
 PENDING_BYTES = 256
 _SEQ = attrgetter("seq")
 _HALF = 1 << 31
-_PATIENCE_NS = 1_000_000_000
+# So long a hole may stay open that the receiver says is none.
+PATIENCE_NS = 1_000_000_000
 _UNACKED_FACTOR = 4
 # Packets that only overtook each other are closer than this; a hole that is filled later was filled by sending again.
 _REORDERED_NS = 20_000_000
@@ -153,6 +155,16 @@ class Half:
         while len(recent) > HISTORY_SEGMENTS or self.recent_bytes - len(recent[0]) >= limit:
             self.recent_bytes -= len(recent.pop(0))
 
+    def hold_run(self, run: Run) -> None:
+        """Bytes that follow on those that wait for earlier ones."""
+        pending = self.pending or []
+        seq = pending[-1].seq + len(pending[-1].data)
+        positions, packets, ts_ns, _ = run.segments
+        for position, packet, sent_ns, piece in zip(positions, packets, ts_ns, run.pieces, strict=True):
+            pending.append(Pending(seq + position, packet, sent_ns, bytes(piece)))
+        self.pending_bytes += run.size + len(run.pieces) * PENDING_BYTES
+        self.out_of_order += len(run.pieces)
+
     def unwrap(self, seq: int) -> int:
         """The unwrapped sequence number nearest to what is expected next."""
         return self.next_seq + ((seq - self.next_seq + _HALF) & MASK) - _HALF
@@ -236,7 +248,7 @@ class Half:
             return
         self.waited += 1
         confirmed = self.acked > self.next_seq
-        patient = self.waited > limits.max_pending_packets or ts_ns - self.waiting_since_ns > _PATIENCE_NS
+        patient = self.waited > limits.max_pending_packets or ts_ns - self.waiting_since_ns > PATIENCE_NS
         if self.pending_bytes > limits.max_pending_bytes:
             text = f"more than {limits.max_pending_bytes} bytes wait behind a hole in the stream; it is given up"
             self.remark(Note("pending_bytes", text, packet, ts_ns, None, "warn", "limit"))
@@ -310,16 +322,16 @@ class Half:
     def _drain(self, order: int) -> None:
         pending = self.pending or []
         used = 0
-        for held in pending:
-            if held.seq > self.next_seq:
-                break
-            used += 1
-            self.pending_bytes -= len(held.data) + PENDING_BYTES
+        while used < len(pending) and pending[used].seq <= self.next_seq:
+            held = pending[used]
             known = min(self.next_seq - held.seq, len(held.data))
             if known:
                 self._compare_delivered(held.seq, memoryview(held.data)[:known], held.packet, held.ts_ns)
+            following = [held] if known == len(held.data) else list(contiguous(pending, used))
+            used += len(following)
+            self.pending_bytes -= sum([len(one.data) for one in following]) + PENDING_BYTES * len(following)
             if known < len(held.data):
-                self._deliver(held.seq, memoryview(held.data), held.packet, held.ts_ns, order)
+                self.append_run(delivered(following, known, order))
         if used:
             del pending[:used]
             self.waited = 0

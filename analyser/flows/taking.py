@@ -119,11 +119,18 @@ def take_together(
     columns: BatchColumns,
     said: tuple[Said | None, Said | None],
 ) -> None:
-    """Packets for which `continues` holds. said: what the high and the low endpoint said in them."""
+    """Packets for which `continues` holds, or as `wait_together` says.
+
+    said: what the high and the low endpoint said in them.
+    """
     if stretch.copies and not flow.duplicates:
         _note_copy(flow, columns.rows(rows))
     for run in runs:
-        flow.halves[run.from_low].append_run(columns.run(run))
+        half = flow.halves[run.from_low]
+        if half.pending:
+            half.hold_run(columns.run(run))
+        else:
+            half.append_run(columns.run(run))
         flow.data_segments += run.last - run.first
     for from_low, half in enumerate(flow.halves):
         own = said[from_low]

@@ -9,7 +9,8 @@ from dataclasses import replace
 import pytest
 
 from analyser.flows.flow import Flow
-from analyser.flows.notes import Note, Pending
+from analyser.flows.notes import Note
+from analyser.flows.pending import Pending
 from analyser.flows.shelf import Shelf
 from analyser.flows.streams import Half
 from analyser.flows.taking import LINGER_NS

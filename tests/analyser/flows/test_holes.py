@@ -1,0 +1,100 @@
+"""Packets that come while a hole is open: taken together they do what they do one by one."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from analyser.flows import flow_table, holes
+from analyser.flows.flow import Flow
+from analyser.flows.runs import Gap, Run
+from dissectors.core.limits import Limits
+from tests.analyser.flows.test_flow_table import Collected, facts
+from tests.support.packets import Captured
+from tests.support.shares import examples
+from tests.support.wire import ACK, PSH, Talk
+
+NEVER = 1 << 62
+
+
+class Delivered(Collected):
+    """What both streams deliver: gaps, and runs with the packets that their segments came in."""
+
+    def __init__(self, packets: list[Captured], limits: Limits) -> None:
+        self.items: list[tuple[int, bool, object]] = []
+        super().__init__(packets, limits=limits)
+
+    def _take(self, flow: Flow) -> None:
+        self._open[flow.index] = flow
+        self.notes += flow.take_notes()
+        for from_low, half in enumerate(flow.halves):
+            self.items += [(flow.index, bool(from_low), _plain(item)) for item in half.take()]
+
+
+def _plain(item: Run | Gap) -> object:
+    return item if isinstance(item, Gap) else (b"".join(item.pieces), item.segments)
+
+
+def talk_with_losses(dice: random.Random) -> list[Captured]:
+    """Both sides send a lot; segments are lost, some of them sent again, some captured twice, and time passes."""
+    talk = Talk(client_isn=dice.randrange(2**32), server_isn=dice.randrange(2**32)).handshake()
+    sent, lost = {True: 0, False: 0}, list[int]()
+    acknowledges, pause = dice.random() < 0.8, dice.choice((1e-4, 1e-2, 0.05))
+    for _ in range(400):
+        turn = dice.random() < 0.5
+        payload = dice.randbytes(dice.randrange(1, 60))
+        talk.ts_ns += int(dice.expovariate(1 / pause) * 1e9)
+        place = len(talk.packets)
+        talk.send(turn, sent[turn], payload, ack=sent[not turn] if acknowledges else 0, flags=PSH | ACK)
+        if dice.random() < 0.02:
+            lost.append(place)
+            if dice.random() < 0.3:
+                talk.send(turn, sent[turn], payload, ack=sent[not turn] if acknowledges else 0, flags=PSH | ACK)
+        sent[turn] += len(payload)
+    twice = [2 if dice.random() < 0.02 else 1 for _ in talk.packets]
+    return [packet for place, packet in enumerate(talk.packets) if place not in lost for _ in range(twice[place])]
+
+
+@examples(60)
+@given(st.integers(0, 2**32 - 1))
+def test_together_as_one_by_one(seed: int) -> None:
+    dice = random.Random(seed)
+    packets = talk_with_losses(dice)
+    limits = Limits(max_pending_bytes=dice.choice((2_000, 1 << 20)), max_pending_packets=dice.choice((8, 64)))
+    found = list[tuple[object, ...]]()
+    for least in (1, 16, NEVER):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(flow_table, "LEAST", least)
+            got = Delivered(packets, limits)
+        counts = [(half.out_of_order, half.retransmitted, half.gap_bytes) for half in got.flows[0].halves]
+        found.append((got.items, sorted(got.notes), facts(got), counts))
+    assert found[0] == found[1] == found[2]
+
+
+def test_most_packets_are_taken_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The property above is worth what is not taken one by one."""
+    together, alone = list[int](), list[int]()
+    wait_together, take = holes.wait_together, flow_table.FlowTable._careful
+
+    def counted(flow, stretch, rows, *others) -> None:  # type: ignore[no-untyped-def]
+        together.append(len(rows))
+        wait_together(flow, stretch, rows, *others)
+
+    def counted_alone(self, flow, pair, rows):  # type: ignore[no-untyped-def]
+        alone.append(len(rows))
+        return take(self, flow, pair, rows)
+
+    monkeypatch.setattr(flow_table, "wait_together", counted)
+    monkeypatch.setattr(flow_table.FlowTable, "_careful", counted_alone)
+    talk = Talk(client_isn=5, server_isn=9).handshake()
+    for number in range(400):
+        talk.send(True, 10 * number, b"0123456789", ack=0, flags=PSH | ACK)
+        talk.send(False, 0, b"", ack=10 * number, flags=ACK)
+    del talk.packets[203]
+    got = Delivered(talk.packets, Limits())
+    assert next(item for _, _, item in got.items if isinstance(item, Gap)).size == 10
+    assert sum(together) >= 60
+    assert sum(alone) <= 20
