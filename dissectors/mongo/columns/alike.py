@@ -22,8 +22,8 @@ Literals = Callable[[bytes, Span], Sequence[tuple[int, int]]]
 # others are told apart by all of their bytes, which is quicker where there are many kinds.
 _TRIES, _FOUND_BY_TRY = 8, 8
 _TRIES_BY_BYTES = 2
-# Longer values are not compared in one table of their bytes.
-_MAX_BYTES = 1 << 16
+# Longer values are not compared in one table of their bytes, and each byte at most so often on the average.
+_MAX_BYTES, _MAX_COMPARED = 1 << 16, 64
 
 
 class Kinds(NamedTuple):
@@ -40,15 +40,17 @@ def alike(buffer: Buffer, values: Values, literals: Literals | None = None) -> K
     size = values.end - values.start
     order = np.argsort(size, kind="stable")
     of_sizes = np.split(order, np.flatnonzero(np.diff(size[order])) + 1)
-    found = tries = 0
+    found = tries = compared = 0
+    at_most = _MAX_COMPARED * int(size.sum())
     for rows in sorted(of_sizes, key=len, reverse=True):
-        while len(rows) and size[rows[0]] <= _MAX_BYTES:
+        while len(rows) and size[rows[0]] <= _MAX_BYTES and compared <= at_most:
             if tries >= (_TRIES_BY_BYTES if literals is None else _TRIES + found // _FOUND_BY_TRY):
                 break
             same = _like_first(buffer, values, rows, literals)
             codes[rows[same]] = len(firsts)
             firsts.append(int(rows[0]))
             tries += 1
+            compared += len(rows) * int(size[rows[0]])
             found += int(np.count_nonzero(same))
             rows = rows[~same]
     _by_bytes(buffer.data, values, codes, firsts)

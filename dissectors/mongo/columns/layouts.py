@@ -25,6 +25,10 @@ from dissectors.mongo.columns.buffer import MAX_EQUAL, Buffer
 # Fields of a document that is read here, and different ones that may stand at one place of it.
 MAX_FIELDS = 40
 MAX_BRANCHES = 48
+# So often a document is compared with another one on the average; what is left then is read one by one.
+MAX_COMPARED = 128
+# A step costs the same for few documents as for many: behind so many fields twice as many are needed as at first.
+_DOUBLES_AFTER = 8
 _BY_STRING, _BY_SIZE, _AS_BINARY = SIZE_OF_TYPE[STRING], SIZE_OF_TYPE[DOCUMENT], SIZE_OF_TYPE[BINARY]
 
 
@@ -115,6 +119,7 @@ class _Reading:
         self._starts: list[Ints] = []
         self._ends: list[Ints] = []
         self._waiting: list[_Node] = []
+        self._compared_at_most = MAX_COMPARED * count
         self.found: list[Layout] = []
 
     def read(self, node: _Node) -> None:
@@ -129,9 +134,11 @@ class _Reading:
         if over.any():
             self._ended(node.only(over))
             node = node.only(~over)
+        least = self._least * (_DOUBLES_AFTER + len(node.fields)) // _DOUBLES_AFTER
         for _ in range(MAX_BRANCHES):
-            if len(node.rows) < self._least or len(node.fields) == MAX_FIELDS:
+            if len(node.rows) < least or len(node.fields) == MAX_FIELDS or self._compared_at_most <= 0:
                 return
+            self._compared_at_most -= len(node.rows)
             token = self._token(int(node.at[0]), int(node.last[0]))
             if token is None:
                 node = node.only(np.arange(1, len(node.rows)))
@@ -140,7 +147,7 @@ class _Reading:
             if same.all():
                 self._go_on(node, token)
                 return
-            if np.count_nonzero(same) >= self._least:
+            if np.count_nonzero(same) >= least:
                 self._go_on(node.only(same), token)
             node = node.only(~same)
 

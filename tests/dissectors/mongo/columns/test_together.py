@@ -27,7 +27,7 @@ from tests.support.mongo_messages import compressed, op_msg
 from tests.support.shares import RUNS_THE_REST
 
 TABLES = (*CORE_ROWS, *MONGO_ROWS)
-TRIES = 1500 if RUNS_THE_REST else 40
+TRIES = 400 if RUNS_THE_REST else 40
 # What is a matter of how, not of what.
 _HOW = frozenset({"_left", "_rests", "_limits", "_options", "_allowance"})
 

@@ -26,7 +26,7 @@ from dissectors.mongo.shapes import filter_shape, pipeline_shape, update_shape
 from tests.dissectors.mongo.columns.talks import Values
 from tests.support.shares import RUNS_THE_REST
 
-TRIES = 3000 if RUNS_THE_REST else 200
+TRIES = 1500 if RUNS_THE_REST else 200
 
 
 def placed(parts: list[bytes], kind: int = DOCUMENT) -> tuple[Buffer, Places]:
