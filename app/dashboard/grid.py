@@ -1,124 +1,81 @@
-"""A grid of rows at hand, in the browser. In: an Arrow table and columns; out: the row or head that is chosen."""
+"""A table of rows at hand, in the browser. In: Arrow rows and columns; out: the row or head that was just pressed."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Sequence
-from functools import partial
-from typing import Any, NamedTuple
+from collections.abc import Collection, Sequence
+from typing import NamedTuple
 
 import pyarrow as pa
-import streamlit as st
 
-from app.dashboard import state
-from reports.formats.printable import visible_strings
-from reports.formats.words import size
+from app.dashboard.cells import NUMBERS, texts
+from app.dashboard.components.table import ASCENDING, DESCENDING, Head, Line, Table
 from reports.questions.columns import Column
 
-_ROW_PX, _HEAD_PX, _MOST_PX, _LESS_PX, _TALL_PX = 30, 30, 482, 272, 662
+# Where a row is chosen, what it opens has to be in sight below.
+_MOST_PX, _LESS_PX, _TALL_PX = 482, 272, 662
+# At most; a column is no wider than what it holds.
+_WIDTHS_PX = {"small": 110, "medium": 220}
+_TEXT_PX, _NUMBER_PX, _TIME_PX = 260, 150, 190
+_GROWS_PX = 380
+# By these kinds of columns no rows are ordered.
+UNORDERED = ("more", "list")
+_TONES = ("error", "unanswered")
 
 
 class Picked(NamedTuple):
-    """The row that was chosen, the column whose head was pressed, and that of the cell that was."""
+    """Place of the row that was just pressed, column of the cell that was; column whose head was."""
 
-    row: dict[str, Any] | None
-    column: str = ""
+    row: int | None = None
     cell: str = ""
-
-
-_FORMATS: dict[str, Callable[..., Any]] = {
-    "text": st.column_config.TextColumn,
-    "id": partial(st.column_config.TextColumn, width="small"),
-    "count": partial(st.column_config.NumberColumn, format="localized"),
-    "offset": partial(st.column_config.NumberColumn, format="localized"),
-    "plain": partial(st.column_config.NumberColumn, format="%d"),
-    "figure": st.column_config.TextColumn,
-    "ms": partial(st.column_config.NumberColumn, format="%.3f"),
-    "rate": partial(st.column_config.NumberColumn, format="%.1f"),
-    "bytes": st.column_config.NumberColumn,  # in the words of every other page, see `_styled`
-    "time": partial(st.column_config.DatetimeColumn, timezone="UTC"),
-    "flag": st.column_config.CheckboxColumn,
-    "list": st.column_config.ListColumn,
-}
+    head: str = ""
 
 
 def draw_grid(
     key: str,
+    title: str,
     rows: pa.Table,
     columns: Sequence[Column],
     *,
-    select: bool = False,
-    first: int | None = None,
-    orders: bool = False,
+    opens: bool = False,
+    chosen: int | None = None,
+    order: str = "",
+    ordered: Collection[str] = (),
     tinted: bool = False,
     tall: bool = False,
 ) -> Picked:
-    """Draw the rows. select: a row can be chosen; first: the one that is chosen at first.
+    """Draw the rows. opens: they can be pressed; chosen: the one that is marked until another one is.
 
-    orders: a press on a column's head is told instead of ordering the rows that the browser has. tinted: rows whose
-    `status` is an error or that have no answer stand out. tall: the table is what the page is there for.
+    title: what they are, for screen readers. order: column by which they are ordered, `-` before it for descending;
+    ordered: columns whose heads order them. tinted: rows whose `status` is an error or that have no answer stand out.
+    tall: the table is what the page is there for.
     """
-    frame = _safe(rows).to_pandas()
-    # Where a row is chosen, what it opens has to be in sight below.
-    known: Any = st.session_state.get(key)
-    is_open = first is not None or bool(known and (known["selection"]["rows"] or known["selection"]["cells"]))
-    most = _LESS_PX if is_open else _TALL_PX if tall else _MOST_PX
-    settings: dict[str, Any] = {
-        "hide_index": True, "column_config": _configured(columns), "column_order": [c.name for c in columns],
-        "row_height": _ROW_PX, "height": min(_HEAD_PX + _ROW_PX * len(frame) + 2, most), "placeholder": "",
-    }  # fmt: skip
-    modes = [*(("single-row", "single-cell") if select else ()), *(("single-column",) if orders else ())]
-    with st.container(key=f"ww_{'part' if orders else 'whole'}_{key}"):
-        if not modes:
-            st.dataframe(_styled(frame, columns, tinted), key=key, **settings)
-            return Picked(None)
-        event: Any = st.dataframe(
-            _styled(frame, columns, tinted), key=key, on_select="rerun", selection_mode=modes,
-            selection_default={"selection": {"rows": [] if first is None else [first]}} if select else None, **settings,
-        )  # fmt: skip
-    if not event:
-        return Picked(None)
-    chosen = [place for place, _ in event.selection.cells] or list(event.selection.rows)
-    found: list[dict[str, Any]] = rows.slice(chosen[0], 1).to_pylist() if chosen else []
-    cell = next((name for _, name in event.selection.cells), "")
-    return Picked(found[0] if found else None, next(iter(event.selection.columns), ""), cell)
+    heads = [_head(column, order, ordered) for column in columns]
+    told = zip(*(texts(rows, column) for column in columns), strict=True)
+    tones = rows.column("status").to_pylist() if tinted and "status" in rows.column_names else [None] * rows.num_rows
+    lines = [Line(cells, tone if tone in _TONES else "") for cells, tone in zip(told, tones, strict=True)]
+    table = Table(key, title, heads, lines, opens=opens)
+    pressed = table.pressed()
+    marked = chosen if pressed.row is None else pressed.row
+    table.draw(marked, _LESS_PX if marked is not None else _TALL_PX if tall else _MOST_PX)
+    return Picked(
+        pressed.row,
+        columns[pressed.column].name if pressed.column is not None else "",
+        columns[pressed.head].name if pressed.head is not None else "",
+    )
 
 
-def _configured(columns: Sequence[Column]) -> dict[str, Any]:
-    """How the browser writes each column; times with the day where the selected time has more than one."""
-    times = {"format": "DD MMM HH:mm:ss.SSS" if state.dated() else "HH:mm:ss.SSS"}
-    return {
-        c.name: _FORMATS.get(c.kind, st.column_config.TextColumn)(
-            c.title, **({"width": c.width} if c.width else {}), **(times if c.kind == "time" else {})
-        )
-        for c in columns
-    }
+def _head(column: Column, order: str, ordered: Collection[str]) -> Head:
+    number = column.kind in NUMBERS
+    by_this = column.name == order.removeprefix("-")
+    direction = (DESCENDING if order.startswith("-") else ASCENDING) if by_this else ""
+    width = _width(column, number)
+    grows = column.kind == "more" or column.width == "large" or width >= _GROWS_PX
+    orders = column.name in ordered and column.kind not in UNORDERED
+    return Head(column.title, width, number, grows, orders, direction)
 
 
-def _styled(frame: Any, columns: Sequence[Column], tinted: bool) -> Any:
-    """The frame with sizes in words, and with rows that failed in another colour."""
-    sizes = [c.name for c in columns if c.kind == "bytes" and c.name in frame]
-    if not sizes and not tinted:
-        return frame
-    styled = frame.style.format(dict.fromkeys(sizes, _size))
-    if tinted and "status" in frame:
-        styled = styled.apply(lambda row: [_TINTS.get(row["status"], "")] * len(row), axis=1)
-    return styled
-
-
-def _size(value: float | None) -> str:
-    return "" if value is None or math.isnan(value) else size(int(value))
-
-
-_TINTS = {
-    "error": "background-color: rgba(214, 69, 69, .17)",
-    "unanswered": "background-color: rgba(217, 142, 4, .17)",
-}
-
-
-def _safe(rows: pa.Table) -> pa.Table:
-    """The same rows with control characters and direction marks spelled out."""
-    for place, field in enumerate(rows.schema):
-        if pa.types.is_string(field.type):
-            rows = rows.set_column(place, field.name, visible_strings(rows.column(place)))
-    return rows
+def _width(column: Column, number: bool) -> int:
+    if isinstance(column.width, int):
+        # Numbers and short words are never cut.
+        return max(column.width, _NUMBER_PX)
+    return _WIDTHS_PX.get(column.width, _TIME_PX if column.kind == "time" else _NUMBER_PX if number else _TEXT_PX)

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 from analyser.registry.queries import literal
 from reports.questions.causes import Finding
-from reports.questions.exchange_rows import EXCHANGES
 from reports.questions.source import Source, all_rows
+from reports.questions.wanted_exchanges import EXCHANGES
 
 _MESSAGES_MOST = 2000
 

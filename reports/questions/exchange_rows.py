@@ -1,9 +1,9 @@
-"""Exchanges and flows chosen by what people look for. In: what they look for; out: SELECTs over registered tables."""
+"""What a capture's exchanges and flows are: lists to choose from, one of them. In: a source; out: rows."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from analyser.registry.queries import literal
 from reports.questions.source import Source, all_rows, rows
@@ -40,124 +40,6 @@ _BEFORE = """
 def operations(source: Source) -> list[str]:
     """Operations of the selected exchanges, the most frequent first."""
     return [row["operation"] for row in rows(source, _OPERATIONS.format(most=_MOST_OPERATIONS))]
-
-
-class Wanted(NamedTuple):
-    """Which exchanges somebody looks for; what is empty asks for nothing.
-
-    client: `id@address`, or a part of either. server: an address, or `address:port`. about: part of a topic, group or
-    collection that the exchange names. error: the name of a code, or the code. packet: a number that the request or
-    the answer has bytes in, or `low-high`: one of them ends there. text: part of what its messages say in short.
-    """
-
-    protocol: str = ""
-    operation: str = ""
-    status: str = ""
-    slower_ms: float | None = None
-    client: str = ""
-    server: str = ""
-    about: str = ""
-    error: str = ""
-    file: str = ""
-    packet: str = ""
-    text: str = ""
-
-
-# Where exchanges name topics, groups and collections, and the column with the exchange's id.
-ABOUT = (
-    ("kafka_offset_commits", "exchange_id", ("topic", "group_id")),
-    ("kafka_offset_fetches", "exchange_id", ("topic", "group_id")),
-    ("kafka_group_events", "exchange_id", ("group_id", "topics")),
-    ("kafka_produce_batches", "exchange_id", ("topic",)),
-    ("kafka_fetch_partitions", "exchange_id", ("topic", "group_id")),
-    ("kafka_list_offsets", "exchange_id", ("topic",)),
-    ("kafka_share_acknowledges", "exchange_id", ("topic", "group_id")),
-    ("kafka_share_fetches", "exchange_id", ("topic", "group_id")),
-    ("mongo_commands", "exchange_id", ("concat_ws('.', database, collection)",)),
-    ("mqtt_publishes", "message_id", ("topic",)),
-    ("mqtt_subscriptions", "exchange_id", ("topic_filter",)),
-)
-# No error is no result to read.
-EXCHANGES = "select * replace (case when error_code <> 0 then error_name end as error_name) from exchanges"
-
-
-def exchange_query(wanted: Wanted) -> str:
-    """A SELECT of the exchanges that fit; `error_name` is null where there is no error."""
-    conditions = [condition for condition in _conditions(wanted) if condition]
-    return EXCHANGES + (f" where {' and '.join(conditions)}" if conditions else "")
-
-
-def _conditions(wanted: Wanted) -> list[str]:
-    same = {"protocol": wanted.protocol, "operation": wanted.operation, "status": wanted.status,
-            "request_file": wanted.file}  # fmt: skip
-    return [
-        *(f"{column} = {literal(value)}" for column, value in same.items() if value),
-        f"latency_ms > {float(wanted.slower_ms)}" if wanted.slower_ms is not None else "",
-        _client(wanted.client), _server(wanted.server), _error(wanted.error), _packets(wanted.packet),
-        _about(wanted.about), _says(wanted.text),
-    ]  # fmt: skip
-
-
-def _client(text: str) -> str:
-    """`id@address` is exactly that one, `@address` any client there, other text a part of either."""
-    if not text:
-        return ""
-    name, at, address = text.rpartition("@")
-    if at and name:
-        return f"(client_id = {literal(name)} and client_address = {literal(address)} or {_part('client_id', text)})"
-    if at:
-        return f"client_address = {literal(address)}"
-    return f"({_part('client_id', text)} or {_part('client_address', text)})"
-
-
-def _server(text: str) -> str:
-    if not text:
-        return ""
-    place = "case when contains(server_address, ':') then '[' || server_address || ']' else server_address end"
-    return _part(f"{place} || ':' || server_port", text)
-
-
-def _error(text: str) -> str:
-    if not text:
-        return ""
-    return f"status = 'error' and ({_part('error_name', text)} or error_code::varchar = {literal(text)})"
-
-
-def _packets(text: str) -> str:
-    """A number or a range of numbers; nothing else finds anything."""
-    if not text:
-        return ""
-    low, dash, high = text.partition("-")
-    ends = [end.strip() for end in ((low, high) if dash else (low, low))]
-    if not all(end.isdecimal() and len(end) < 19 for end in ends):
-        return "false"
-    between = f"between {int(ends[0])} and {int(ends[1])}"
-    if not dash:
-        spans = f"packet_first <= {int(ends[0])} and packet_last >= {int(ends[0])}"
-        listed = f"select message_id from messages where {spans}"
-        return f"(request_message_id in ({listed}) or response_message_id in ({listed}))"
-    return f"(request_packet {between} or response_packet {between})"
-
-
-def _about(text: str) -> str:
-    if not text:
-        return ""
-    named = (
-        f"select {key} from {table} where {' or '.join(_part(column, text) for column in columns)}"
-        for table, key, columns in ABOUT
-    )
-    return f"exchange_id in ({' union all '.join(named)})"
-
-
-def _says(text: str) -> str:
-    if not text:
-        return ""
-    listed = f"select message_id from messages where {_part('summary', text)}"
-    return f"(request_message_id in ({listed}) or response_message_id in ({listed}))"
-
-
-def _part(column: str, text: str) -> str:
-    return f"contains(lower(coalesce(({column})::varchar, '')), {literal(text.lower())})"
 
 
 def errors_seen(source: Source) -> list[str]:

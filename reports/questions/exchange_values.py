@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from analyser.registry.queries import literal
-from reports.questions.exchange_rows import ABOUT, EXCHANGES
 from reports.questions.source import Source, all_rows
+from reports.questions.wanted_exchanges import EXCHANGES, NAMING
 
 _NAMES_SHOWN = 8
 _EXCHANGE = f"""
@@ -44,16 +44,11 @@ def _names(source: Source, *ids: str | None) -> list[str]:
     """Topics, groups and collections that the exchange names, in their order of the alphabet, not all of very many."""
     listed = ", ".join(literal(one) for one in ids if one)
     parts = (
-        f"select ({column})::varchar as name from {table} where {key} in ({listed})"
-        for table, key, columns in ABOUT
-        for column in columns
-        if column not in _LISTS
+        f"select ({column})::varchar as name from {naming.table} where {naming.key} in ({listed})"
+        for naming in NAMING
+        for column in naming.columns
     )
     query = (
         f"select distinct name from ({' union all '.join(parts)}) where name <> '' order by name limit {_NAMES_SHOWN}"
     )
     return [row["name"] for row in all_rows(source, query)]
-
-
-# Columns with several names in one text.
-_LISTS = ("topics",)

@@ -28,7 +28,7 @@ ADDRESSES = {
 CUT = """() => [...document.querySelectorAll("[data-testid=stMain] :is(button, a)")].filter((one) => {
   const box = one.getBoundingClientRect();
   const hidden = !box.width || getComputedStyle(one).visibility === "hidden";
-  if (hidden || one.closest("[data-testid=stDataFrame]")) return false;
+  if (hidden) return false;
   const words = [...one.querySelectorAll("p")];
   const fits = (word) => word.getBoundingClientRect().right <= box.right && word.scrollWidth <= word.clientWidth + 1;
   const inside = words.every(fits);

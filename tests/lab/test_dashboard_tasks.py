@@ -148,7 +148,7 @@ def test_back_and_forward_show_what_they_showed(somebody: Person) -> None:
     page.get_by_label("Status").first.click()
     somebody.click(page.get_by_role("option", name="error"))
     steps.append(seen())
-    somebody.press_at(somebody.tables().first, 16, 36 + 15)
+    somebody.press_row(somebody.tables().first)
     steps.append(seen())
     for name in ("Whole conversation of this connection", "Findings", DETAILS, "All findings", "Open another capture"):
         somebody.click(name)
@@ -198,7 +198,7 @@ def test_other_protocols_answer(
 def test_read_a_request_and_its_answer(somebody: Person) -> None:
     somebody.go(STALE)
     somebody.click("Exchanges")
-    somebody.press_at(somebody.tables().first, 16, 36 + 15)
+    somebody.press_row(somebody.tables().first)
     assert somebody.clicks <= 3
     assert somebody.page.get_by_text("correlation_id").count() >= 2
 
@@ -207,7 +207,7 @@ def test_the_bytes_of_one_stale_commit(somebody: Person) -> None:
     somebody.go(STALE)
     somebody.click(DETAILS)
     somebody.clicks = 0
-    somebody.press_at(somebody.tables().first, 300, 30 + 15)
+    somebody.press_row(somebody.tables().first)
     assert somebody.clicks <= 2
     assert somebody.page.get_by_text("correlation_id").count() >= 2
     assert somebody.page.get_by_text("OffsetCommit v7 request").count() == 1
@@ -215,7 +215,7 @@ def test_the_bytes_of_one_stale_commit(somebody: Person) -> None:
 
 def test_all_errors_of_a_client(somebody: Person) -> None:
     somebody.go(STALE)
-    somebody.press_at(somebody.tables().first, 100, 30 + 15)
+    somebody.press_row(somebody.tables().first)
     assert somebody.clicks <= 2
     assert "/exchanges?" in somebody.page.url
     assert "status=error" in somebody.page.url
@@ -262,7 +262,7 @@ def test_a_press_on_a_head_orders_all_rows(somebody: Person) -> None:
     """3,324 exchanges, of which the browser has 100; the list begins upwards."""
     somebody.go("/exchanges?capture=kafka_stale_commit")
     for downwards in (True, False):
-        somebody.press_at(somebody.tables().first, 60, 15)
+        somebody.click(somebody.tables().first.get_by_role("columnheader", name="Time"))
         assert ("exchanges.by=-ts" in somebody.page.url) is downwards
 
 
@@ -333,7 +333,7 @@ def test_what_differs_between_two_captures(browser: Browser, tmp_path: Path) -> 
         assert "kafka_healthy.pcapng: " in text
         assert text.index("KAF103 offset-regression") < text.index("EndTxn per second")
         first = one.page.url
-        one.press_at(one.tables().first, 620, 30 + 15)
+        one.press_row(one.tables().first, column=3)
         assert one.clicks <= 1
         assert "/findings?" in one.page.url
         assert "rule=KAF103" in one.page.url
@@ -364,7 +364,7 @@ def test_copy_a_field_its_hex_the_filter_and_the_command(somebody: Person, tmp_p
     page = somebody.page
     page.context.grant_permissions(["clipboard-read", "clipboard-write"])
     somebody.go(f"/exchanges{STALE[1:]}&packet=7401")
-    somebody.press_at(somebody.tables().first, 300, 30 + 15)
+    somebody.press_row(somebody.tables().first)
     page.get_by_text("OffsetCommit v7 request").wait_for()
     somebody.click(page.get_by_role("option").filter(has_text="client_id").first)
     somebody.clicks = 0
@@ -428,7 +428,7 @@ def test_a_point_of_a_findings_chart_opens_its_commit_in_place(somebody: Person)
     assert "commit=" in somebody.page.url
     somebody.page.get_by_text("OffsetCommit v7 request").wait_for()
     # A row of the evidence takes its place, and not the other way round.
-    somebody.press_at(somebody.tables().first, 300, 30 + 15)
+    somebody.press_row(somebody.tables().first)
     assert "commit=" not in somebody.page.url
     assert "message=" in somebody.page.url
     somebody.press_at(chart, *a_point(chart, PALETTE[0]))
@@ -440,7 +440,7 @@ def test_a_point_of_a_findings_chart_opens_its_commit_in_place(somebody: Person)
 
 def test_a_value_of_an_open_message_filters_by_it(somebody: Person) -> None:
     somebody.go(f"/exchanges{STALE[1:]}&status=error")
-    somebody.press_at(somebody.tables().first, 300, 30 + 15)
+    somebody.press_row(somebody.tables().first)
     somebody.clicks = 0
     somebody.click(somebody.page.get_by_role("button", name=re.compile("^client labels-a@10.77.0.15")))
     assert somebody.clicks == 1
@@ -450,7 +450,7 @@ def test_a_value_of_an_open_message_filters_by_it(somebody: Person) -> None:
     somebody.click("All about this client")
     assert "labels-a at 10.77.0.15" in somebody.reads()
     somebody.go("/kafka-brokers?capture=kafka_admin")
-    somebody.press_at(somebody.tables().last, 300, 30 + 15)
+    somebody.press_row(somebody.tables().last)
     somebody.click(somebody.page.get_by_role("button", name=re.compile("^operation ")))
     assert "/exchanges?" in somebody.page.url
     assert "operation=" in somebody.page.url
@@ -458,7 +458,7 @@ def test_a_value_of_an_open_message_filters_by_it(somebody: Person) -> None:
 
 def test_who_talks_to_whom_opens_what_they_said(somebody: Person) -> None:
     somebody.go(STALE)
-    somebody.press_at(somebody.tables().last, 100, 30 + 15)
+    somebody.press_row(somebody.tables().last)
     assert somebody.clicks == 1
     assert re.search(r"/exchanges\?.*client=%4010\.77\.0\.\d+&server=10\.77\.0\.2%3A9092", somebody.page.url)
     assert "address 10.77.0." in somebody.reads()

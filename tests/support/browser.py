@@ -7,11 +7,10 @@ import socket
 import subprocess
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 
 from playwright.sync_api import Browser, Locator, Page, ViewportSize, sync_playwright
-from playwright.sync_api import TimeoutError as PlaywrightTimeout
 
 from tests.app.program import COMMAND, environment
 from tests.conftest import require_program
@@ -29,10 +28,6 @@ _STATE = """() => {
   if (document.querySelector('[data-testid=stSkeleton], [data-testid=stSpinner]')) return 'working';
   return document.body.innerText.includes('Analysing ') ? 'working' : 'settled';
 }"""
-
-# Grids draw their cells a little after the page has come to rest.
-_CELLS = "() => [...document.querySelectorAll('[data-testid=stDataFrame]')].every(grid => grid.querySelector('td'))"
-CELLS_MS = 5000
 
 
 class Person:
@@ -90,19 +85,21 @@ class Person:
         raise AssertionError(f"the page at {self.page.url} does not come to rest")
 
     def reads(self) -> str:
-        """The words of the page; tables are read cell by cell, when their cells are drawn. An empty one has none."""
-        with suppress(PlaywrightTimeout):
-            self.page.wait_for_function(_CELLS, timeout=CELLS_MS)
+        """The words of the page; tables are read cell by cell."""
         words = self.page.locator("[data-testid=stMain]").inner_text()
-        return words + "\n" + "\n".join(self.page.locator("[data-testid=stDataFrame] td").all_text_contents())
+        return words + "\n" + "\n".join(self.tables().locator("th, td").all_text_contents())
 
     def charts(self) -> Locator:
         """The charts of the page."""
         return self.page.locator("[data-testid=stVegaLiteChart]")
 
     def tables(self) -> Locator:
-        """The grids of the page."""
-        return self.page.locator("[data-testid=stDataFrame]")
+        """The tables of the page whose rows open."""
+        return self.page.locator("[data-testid=stMain] [role=grid]")
+
+    def press_row(self, table: Locator, row: int = 0, column: int = 0) -> None:
+        """Press the mouse on a row of a table, counted from 0, in that column."""
+        self.click(table.locator("tbody tr").nth(row).locator("td").nth(column))
 
 
 @contextmanager

@@ -5,15 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-import pyarrow as pa
 import streamlit as st
 
 from analyser.words import count
 from app.dashboard import boxes
+from app.dashboard.few_rows import pressed
 from app.dashboard.known import known
 from app.dashboard.sides import Side, Sides, capture_sides, moment_sides, range_sides, show_sides
 from app.dashboard.state import View
-from app.dashboard.tables import pressed
 from app.dashboard.text import card, empty, heading, line
 from app.dashboard.views.compare_doors import DOORS, where_is
 from reports.questions.columns import Column
@@ -70,10 +69,10 @@ def _differences(view: View, sides: Sides, found: Sequence[Difference]) -> None:
         Column("a", sides[0].name, "text", 230), Column("b", sides[1].name, "text", 230),
         Column("factor", "At least", "figure", 90),
     )  # fmt: skip
-    chosen = pressed("differences", pa.Table.from_pylist(rows), columns)
+    chosen = pressed("differences", rows, columns, "difference")
     line("The largest and surest first. At least: by how much both sides differ, when chance is left out.", "quiet")
     if chosen is not None:
-        one = shown[rows.index(chosen[0])]
+        one = shown[chosen[0]]
         _open(view, sides, one.kind, one.row, chosen[1])
     if len(found) > len(shown):
         line(f"and {count(len(found) - len(shown), 'more difference')} in the tables below", "quiet")
@@ -124,9 +123,9 @@ def _table(view: View, sides: Sides, kind: str, rows: Sequence[Mapping[str, Any]
         empty("None on either side.")
         return
     shown = [{column.name: row[column.name] for column in columns} for row in rows[:_SHOWN]]
-    chosen = pressed(kind, pa.Table.from_pylist(shown), columns)
+    chosen = pressed(kind, shown, columns, "row")
     if chosen is not None:
-        _open(view, sides, kind, rows[shown.index(chosen[0])], chosen[1])
+        _open(view, sides, kind, rows[chosen[0]], chosen[1])
     if len(rows) > _SHOWN:
         line(f"and {count(len(rows) - _SHOWN, 'more row')}", "quiet")
 

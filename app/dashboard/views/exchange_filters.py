@@ -5,14 +5,23 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from reports.questions.wanted_exchanges import named_exactly
+
 FILTERS = (
-    "protocol_of", "operation", "status", "slower", "client", "server", "named", "error", "file_of", "packet", "text",
+    "operation", "status", "error", "slower", "client", "packet", "named", "partition_of", "server", "text",
+    "protocol_of", "version_of", "file_of", "between", "took", "part_of",
 )  # fmt: skip
 
 
 def exchange_filters(**chosen: str | None) -> dict[str, str | None]:
     """All filters of the page: those that are given, the others cleared; its page and its chosen row too."""
     return {**dict.fromkeys((*FILTERS, "message", "exchanges.page", "exchanges.q")), **chosen}
+
+
+def about_partition(row: Mapping[str, Any], *names: str | None) -> dict[str, str | None]:
+    """Exchanges about the row's topic and partition; with `names`, those that name these as well, as a group."""
+    named, partition = named_exactly(*names, row["topic"]), row["partition"]
+    return exchange_filters(named=named, partition_of=str(partition) if partition is not None else None)
 
 
 def client_text(row: Mapping[str, Any]) -> str:

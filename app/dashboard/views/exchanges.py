@@ -8,25 +8,17 @@ from pathlib import PurePath
 from typing import Any
 
 import pyarrow as pa
-import streamlit as st
 
-from app.dashboard import boxes, state
+from app.dashboard import state
 from app.dashboard.state import View
 from app.dashboard.tables import paged_table
 from app.dashboard.text import heading, line
-from app.dashboard.views.exchange_filters import FILTERS
+from app.dashboard.views.exchange_boxes import chosen_filters
 from app.dashboard.views.message import show_exchange
 from reports.questions.columns import Column
-from reports.questions.exchange_rows import (
-    STATUSES,
-    Wanted,
-    constant,
-    errors_seen,
-    exchange_query,
-    operations,
-)
+from reports.questions.exchange_rows import constant
 from reports.questions.exchange_says import exchanges_say
-from reports.questions.quality import quality
+from reports.questions.wanted_exchanges import exchange_query
 
 _COLUMNS = (
     Column("ts", "Time", "time"),
@@ -54,13 +46,12 @@ _HIDDEN_WHERE_CONSTANT = {
     "client_port": "port", "request_file": "file",
 }  # fmt: skip
 _KEEP = ("request_message_id", "response_message_id", "exchange_id", "status")
-_ANY_LATENCY = ("1", "10", "100", "1000", "10000")
 
 
 def show(view: View) -> None:
     """The page."""
     heading("Exchanges")
-    query = exchange_query(_filters(view))
+    query = exchange_query(chosen_filters(view))
     same = constant(view.source, query, list(_HIDDEN_WHERE_CONSTANT))
     said = ", ".join(_said(name, value) for name, value in same.items() if value is not None)
     if said:
@@ -75,48 +66,6 @@ def show(view: View) -> None:
         line("Choose a row to see the fields and bytes of its request and its answer.", "quiet")
     else:
         show_exchange(view.source.opened, wanted, "exchange")
-
-
-def _filters(view: View) -> Wanted:
-    """Boxes in two rows; those of the second are seen when they are used or asked for."""
-    first = st.columns([2, 2, 2, 2, 3, 2])
-    with first[0]:
-        operation = boxes.choice("Operation", "operation", operations(view.source), none="any")
-    with first[1]:
-        status = boxes.choice("Status", "status", STATUSES, none="any")
-    with first[2]:
-        error = boxes.choice("Error", "error", errors_seen(view.source), none="any")
-    with first[3]:
-        slower = boxes.choice("Latency", "slower", _ANY_LATENCY, none="any", shown=lambda ms: f"over {ms} ms")
-    with first[4]:
-        client = boxes.typed("Client", "client", "id, address or id@address")
-    with first[5]:
-        packet = boxes.typed("Packet", "packet", "17 or 100-200")
-    seen = quality(view.source)
-    files = [capture.file for capture in seen.captures]
-    second = st.columns([3, 2, 3, 2, 2])
-    with second[0]:
-        about = boxes.typed("Topic, group, collection", "named", "a part of its name")
-    with second[1]:
-        server = boxes.typed("Server", "server", "address:port")
-    with second[2]:
-        text = boxes.typed("Says", "text", "a part of its short text")
-    with second[3]:
-        protocols = sorted(flows.protocol for flows in seen.flows if flows.protocol)
-        protocol = boxes.choice("Protocol", "protocol_of", protocols, none="any")
-    with second[4]:
-        file = boxes.choice("File", "file_of", files, none="any", shown=lambda name: PurePath(name).name)
-    if any(state.value(name) for name in FILTERS):
-        st.button(
-            "Clear filters", key="clear-filters", on_click=_clear, type="tertiary", icon=":material/filter_alt_off:"
-        )
-    return Wanted(protocol, operation, status, float(slower) if slower else None, client, server, about, error, file,
-                  packet, text)  # fmt: skip
-
-
-def _clear() -> None:
-    for name in FILTERS:
-        state.put(name, None)
 
 
 def _with_words(view: View, rows: pa.Table) -> pa.Table:

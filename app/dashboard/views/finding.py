@@ -38,7 +38,7 @@ COMMITS_LEGEND = (
 )
 _FILTER_PACKETS = 400
 _OTHERS_SHOWN = 40
-_BEHIND, _CLOSED = "ww_behind", "ww_commits_closed"
+_CLOSED = "ww_commits_closed"
 _EXCHANGES = (
     Column("ts", "Time", "time"),
     Column("client_id", "Client"),
@@ -255,10 +255,7 @@ def _behind(source: Selected, finding: Finding) -> None:
                            marked=marked)  # fmt: skip
     ids = [[chosen["request_message_id"], chosen["response_message_id"]]] if chosen else []
     ids += [[told["message_id"]]] if told else []
-    # A row stays chosen in its table when something else is opened: it is new where the run before had another one.
-    before = st.session_state.get(_BEHIND, [])
-    st.session_state[_BEHIND] = ids
-    new = next((pair for pair in ids if marked not in pair and pair not in before), None)
+    new = next(iter(ids), None)
     wanted = state.kept("message", (new[0] or new[-1]) if new else None)
     if new and state.value("commit"):
         _close_commit()

@@ -29,4 +29,7 @@ def show(view: View) -> None:
         search=("operation",), select=True,
     )  # fmt: skip
     if version is not None:
-        view.go("exchanges", **exchange_filters(protocol_of="kafka", operation=version["operation"]))
+        view.go(
+            "exchanges",
+            **exchange_filters(protocol_of="kafka", operation=version["operation"], version_of=version["version"]),
+        )

@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import pyarrow as pa
 import streamlit as st
 
 from app.dashboard import state
+from app.dashboard.few_rows import grid
 from app.dashboard.known import known
 from app.dashboard.opened import Selected
 from app.dashboard.state import View
-from app.dashboard.tables import grid
 from app.dashboard.text import line
 from reports.questions.columns import Column
 from reports.questions.group_list import group_list
@@ -50,13 +49,10 @@ def choose_group(listed: Sequence[dict[str, Any]]) -> dict[str, Any]:
     wanted = state.value("group")
     first = keys.index(wanted) if wanted in keys else 0
     columns = [column for column in _COLUMNS if column.name not in _empty(listed)]
-    # Another choice is another grid, so that one row only is marked, whatever was pressed.
-    name = f"groups.{state.arrivals()}.{first}"
-    chosen = grid(name, pa.Table.from_pylist(list(listed)), columns, select=True, first=first)
+    place = grid("groups", listed, columns, "group", select=True, marked=first)
     line("The worst first. Lag as it stands at the end of the selected time, and how much it grew in the half before.",
          "quiet")  # fmt: skip
-    place = listed.index(chosen) if chosen is not None else first
-    if place != first:
+    if place is not None and place != first:
         state.put("group", keys[place])
         state.put("partition", None)
         st.rerun()

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import pyarrow as pa
 import streamlit as st
 from markupsafe import Markup
 
@@ -14,13 +13,13 @@ from app.dashboard.charts.axes import Domain
 from app.dashboard.charts.commits import SMALL_PX, committer_colours, ownership_lanes, partition_commits, small_commits
 from app.dashboard.charts.lag import lag_lines
 from app.dashboard.charts.theme import show_chart
+from app.dashboard.few_rows import grid
 from app.dashboard.known import known
 from app.dashboard.opened import Selected
 from app.dashboard.state import View
-from app.dashboard.tables import grid
 from app.dashboard.text import dot, empty, facts, heading, html, line
 from app.dashboard.text import show as show_markup
-from app.dashboard.views.exchange_filters import client_text, exchange_filters
+from app.dashboard.views.exchange_filters import about_partition, client_text
 from app.dashboard.views.finding import COMMITS_LEGEND, show_commit
 from app.dashboard.views.findings import finding_cards
 from app.dashboard.views.kafka_group_list import choose_group, listed_groups
@@ -230,18 +229,18 @@ def _tables(
             | {name: own.get((p.topic, p.partition), {}).get(name, 0) for name in ("accepted", "refused", "committers")}
             for p in states
         ]
-        chosen = grid("partitions", pa.Table.from_pylist(rows), _PARTITIONS, select=True)
-        if chosen is not None:
-            view.go("exchanges", **exchange_filters(named=chosen["topic"], text=group.group_id, protocol_of="kafka"))
+        place = grid("partitions", rows, _PARTITIONS, "partition", select=True)
+        if place is not None:
+            view.go("exchanges", **about_partition(rows[place], group.group_id))
     if group.members:
         st.subheader("Members", anchor=False)
         foreign = {one.member_id: one.foreign_commits for one in who}
         rows = [row | {"foreign": foreign.get(row["member_id"], 0)} for row in _of_group(at_end, group, "members")]
-        member = grid("members", pa.Table.from_pylist(rows), _MEMBERS, select=True)
+        member = grid("members", rows, _MEMBERS, "member", select=True)
         if member is not None:
-            view.go("clients", who=client_text(member))
-        line("A row of partitions opens the group's requests about its topic, one of members all about it.", "quiet")
+            view.go("clients", who=client_text(rows[member]))
+        line("A row of partitions opens the group's requests about it, one of members all about the member.", "quiet")
     changes = _of_group(at_end, group, "changes")
     if changes:
         st.subheader("States", anchor=False)
-        grid("states", pa.Table.from_pylist(changes), _CHANGES)
+        grid("states", changes, _CHANGES, "state")

@@ -4,20 +4,21 @@ from __future__ import annotations
 
 from typing import Any
 
-import pyarrow as pa
 import streamlit as st
 
+from app.dashboard.few_rows import grid
 from app.dashboard.opened import Selected
 from app.dashboard.state import View
-from app.dashboard.tables import grid, paged_table
+from app.dashboard.tables import paged_table
 from app.dashboard.text import empty, facts
-from app.dashboard.views.exchange_filters import client_text, exchange_filters
+from app.dashboard.views.exchange_filters import about_partition, client_text, exchange_filters
 from reports.questions.columns import Column
 from reports.questions.commits import of_group
 from reports.questions.groups import Group
 from reports.questions.kafka_views import VIEWS, view_sql
 from reports.questions.share_groups import SHARE_COUNTS, deliveries_of
 from reports.questions.source import rows
+from reports.questions.wanted_exchanges import named_exactly
 
 _MEMBERS = VIEWS["groups"]["members"].on_page
 _STARTS = VIEWS["groups"]["share-offsets"].on_page
@@ -46,22 +47,26 @@ def show_share_group(view: View, at_end: Selected, group: Group) -> None:
          "errors": f"{told['errors']:,}"},
         {"errors": "warning" if told["errors"] else "plain", "rejected": "warning" if told["rejected"] else "plain"},
     )  # fmt: skip
-    view.link("exchanges", "Its exchanges", "", ":material/list:", **exchange_filters(named=group.group_id))
+    view.link(
+        "exchanges", "Its exchanges", "", ":material/list:", **exchange_filters(named=named_exactly(group.group_id))
+    )
     st.subheader("What its members got and acknowledged", anchor=False)
     chosen = paged_table(view.source, "shared", deliveries_of(where), _DELIVERIES, order="-fetched",
                          noun="row", select=True, search=("client_id", "topic"))  # fmt: skip
     if chosen is not None:
-        view.go("exchanges", **exchange_filters(named=group.group_id, client=client_text(chosen)))
+        view.go("exchanges", **about_partition(chosen, group.group_id) | {"client": client_text(chosen)})
     for title, flag, columns in (("starts", "share-offsets", _STARTS), ("members", "members", _MEMBERS)):
         found = [
             row
             for row in rows(at_end, view_sql(VIEWS["groups"][flag], column="group_id", names=(group.group_id or "",)))
             if row["cluster_id"] == group.cluster_id
         ]
-        _table(view, title, found, columns)
+        _table(view, group.group_id, title, found, columns)
 
 
-def _table(view: View, title: str, found: list[dict[str, Any]], columns: tuple[Column, ...]) -> None:
+def _table(
+    view: View, group_id: str | None, title: str, found: list[dict[str, Any]], columns: tuple[Column, ...]
+) -> None:
     if title == "starts":
         st.subheader("Where its partitions start", anchor=False)
     else:
@@ -70,8 +75,8 @@ def _table(view: View, title: str, found: list[dict[str, Any]], columns: tuple[C
         empty("The capture does not tell.")
         return
     kept = [column for column in columns if column.name in found[0]]
-    chosen = grid(f"share-{title}", pa.Table.from_pylist(found), kept, select=True)
-    if chosen is not None and title == "members":
-        view.go("clients", who=client_text(chosen))
-    elif chosen is not None:
-        view.go("exchanges", **exchange_filters(named=chosen["topic"]))
+    place = grid(f"share-{title}", found, kept, "member" if title == "members" else "partition", select=True)
+    if place is not None and title == "members":
+        view.go("clients", who=client_text(found[place]))
+    elif place is not None:
+        view.go("exchanges", **about_partition(found[place], group_id))

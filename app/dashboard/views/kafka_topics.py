@@ -5,22 +5,23 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import pyarrow as pa
 import streamlit as st
 
 from app.dashboard import boxes, state
 from app.dashboard.charts.bars import time_bars
 from app.dashboard.charts.theme import PALETTE, QUIET, show_chart
+from app.dashboard.few_rows import grid
 from app.dashboard.state import View
-from app.dashboard.tables import grid, paged_table
+from app.dashboard.tables import paged_table
 from app.dashboard.text import empty, heading, line
-from app.dashboard.views.exchange_filters import exchange_filters
+from app.dashboard.views.exchange_filters import about_partition, exchange_filters
 from app.dashboard.views.kafka_group_list import group_key
 from reports.questions.columns import Column
 from reports.questions.groups import groups
 from reports.questions.kafka_topics import data_rates, partitions_of
 from reports.questions.kafka_views import VIEWS
 from reports.questions.timelines import domain_ms, width_of
+from reports.questions.wanted_exchanges import named_exactly
 
 _TOPICS_COLOURED = 8
 _OTHERS = "all others"
@@ -49,13 +50,13 @@ def show(view: View) -> None:
         line("Choose a row to see its partitions.", "quiet")
         return
     heading(topic)
-    view.link("exchanges", "Its exchanges", "", ":material/list:", **exchange_filters(named=topic))
+    view.link("exchanges", "Its exchanges", "", ":material/list:", **exchange_filters(named=named_exactly(topic)))
     partition = paged_table(
         view.source, "partitions", partitions_of(cluster or None, topic), VIEWS["topics"]["partitions"].on_page,
         order="partition", noun="partition", select=True,
     )  # fmt: skip
     if partition is not None:
-        view.go("exchanges", **exchange_filters(named=topic))
+        view.go("exchanges", **about_partition({**partition, "topic": topic}))
     _groups(view, cluster or None, topic)
 
 
@@ -72,9 +73,9 @@ def _groups(view: View, cluster: str | None, topic: str) -> None:
         return
     st.subheader("Groups that read it", anchor=False)
     worst = sorted(rows, key=lambda row: -(row["lag"] or 0))
-    chosen = grid("groups", pa.Table.from_pylist(worst), _GROUPS, select=True)
-    if chosen is not None:
-        key = group_key(chosen["cluster_id"], chosen["group_id"])
+    place = grid("groups", worst, _GROUPS, "group", select=True)
+    if place is not None:
+        key = group_key(worst[place]["cluster_id"], worst[place]["group_id"])
         view.go("kafka-groups", group=key, partition=None)
     line("A row opens the group.", "quiet")
 

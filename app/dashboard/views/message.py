@@ -17,6 +17,7 @@ from app.dashboard.packets import NoPackets, exchange_views
 from app.dashboard.text import card
 from app.dashboard.views.exchange_filters import exchange_filters
 from reports.questions.exchange_values import CommonValue, exchange_values
+from reports.questions.wanted_exchanges import named_exactly
 
 _SHOWN = "shown"
 EXCHANGES_PAGE = "exchanges"
@@ -70,6 +71,8 @@ def _same(values: Sequence[CommonValue], key: str) -> None:
     if place is None:
         return
     kind, value = told[place]
+    if kind == "about":
+        value = named_exactly(value) or value
     if state.page() != EXCHANGES_PAGE:
         state.go(EXCHANGES_PAGE, **exchange_filters(**{_FILTERS[kind]: value}))
     for name, new in ((_FILTERS[kind], value), ("exchanges.page", None)):

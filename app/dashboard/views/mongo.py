@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 import streamlit as st
 
 from app.dashboard.charts.mongo import commands
@@ -78,29 +75,27 @@ def show_cursors(view: View) -> None:
     heading("MongoDB cursors and transactions")
     st.subheader("Cursors that outlived their first batch", anchor=False)
     cursor = paged_table(view.source, "cursors", CURSORS, _CURSORS, order="ts", noun="cursor", select=True,
-                         search=("collection", "ended", "client_address", "app_name"))  # fmt: skip
+                         keep=("cursor_id",), search=("collection", "ended", "client_address", "app_name"))  # fmt: skip
     if cursor is not None:
-        _to_exchanges(view, cursor)
+        view.go("exchanges", **exchange_filters(part_of=f"cursor {cursor['cursor_id']}"))
     st.subheader("Transactions", anchor=False)
-    transaction = paged_table(view.source, "transactions", TRANSACTIONS, _TRANSACTIONS, order="ts", select=True,
-                              noun="transaction", search=("outcome", "client_address", "app_name"))  # fmt: skip
+    transaction = paged_table(view.source, "transactions", TRANSACTIONS, _TRANSACTIONS, order="ts", noun="transaction",
+                              select=True, keep=("lsid", "txn_number"),
+                              search=("outcome", "client_address", "app_name"))  # fmt: skip
     if transaction is not None:
-        _to_exchanges(view, transaction)
-    line("A row opens the commands of that client on its collection.", "quiet")
-
-
-def _to_exchanges(view: View, row: Mapping[str, Any]) -> None:
-    """The exchanges of the row's client, about its collection where it has one."""
-    place = ".".join(str(row[name]) for name in ("database", "collection") if row.get(name))
-    client = f"@{row['client_address']}" if row["client_address"] else None
-    view.go("exchanges", **exchange_filters(protocol_of=MONGO.name, client=client, named=place or None))
+        ran = f"transaction {transaction['lsid']}/{transaction['txn_number']}"
+        view.go("exchanges", **exchange_filters(part_of=ran))
+    line("A row opens the commands of the cursor or transaction, over all connections.", "quiet")
 
 
 def show_drivers(view: View) -> None:
     """Which drivers, in which versions, on which platforms."""
     heading("MongoDB drivers")
-    paged_table(view.source, "drivers", DRIVERS.query, DRIVERS.on_page, order="-commands", noun="driver",
-                search=("driver", "app_name", "platform"))  # fmt: skip
+    driver = paged_table(view.source, "drivers", DRIVERS.query, DRIVERS.on_page, order="-commands", noun="driver",
+                         search=("driver", "app_name", "platform"), select=True)  # fmt: skip
+    if driver is not None:
+        view.go("clients", who=None, **{"clients.q": driver["driver"], "clients.page": None})
+    line("A row opens the clients that use the driver.", "quiet")
 
 
 PAGES = (

@@ -11,8 +11,9 @@ from analyser.words import count
 from app.dashboard import boxes, state
 from app.dashboard.charts.mqtt import connection_lanes as lanes_chart
 from app.dashboard.charts.theme import show_chart
+from app.dashboard.pager import pager
 from app.dashboard.state import View
-from app.dashboard.tables import paged_table, pager
+from app.dashboard.tables import paged_table
 from app.dashboard.text import empty, heading, line
 from app.dashboard.views.exchange_filters import client_text
 from app.dashboard.views.message import flow_link

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
@@ -60,6 +61,16 @@ def _follow(app: AppTest, link: Any, values: Mapping[str, str]) -> AppTest:
     return app.run()
 
 
+def tables(part: AppTest | Block) -> list[list[dict[str, str]]]:
+    """The rows of each table whose rows open: title of a column -> text of the cell."""
+    told = (json.loads(one.proto.json) for one in part.get("bidi_component"))
+    return [
+        [dict(zip((head["title"] for head in one["columns"]), row["cells"], strict=True)) for row in one["rows"]]
+        for one in told
+        if "columns" in one and "rows" in one
+    ]
+
+
 def shown(app: AppTest) -> str:
     """All text of a page that AppTest knows of, markup included."""
     parts: list[str] = [element.body for element in app.get("html")]
@@ -68,7 +79,7 @@ def shown(app: AppTest) -> str:
         partial(lambda: [element.value for element in app.code]),
         partial(lambda: [element.value for element in app.caption]),
         partial(lambda: [element.label for element in app.button]),
-        partial(lambda: [element.value.to_csv() for element in app.dataframe]),
+        partial(lambda: [str(row) for rows in tables(app) for row in rows]),
     )
     for read in readers:
         parts += read()

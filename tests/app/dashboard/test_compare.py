@@ -16,7 +16,7 @@ from app.dashboard.offers import content_id
 from app.dashboard.views.compare_doors import DOORS, where_is
 from app.dashboard.worker import keep_tables
 from tests.app.captures import write_capture
-from tests.app.dashboard.opening import SCRIPT, TIMEOUT_S, kept, opened, sample, shown
+from tests.app.dashboard.opening import SCRIPT, TIMEOUT_S, kept, opened, sample, shown, tables
 from tests.app.program import run
 from tests.conftest import SAMPLES
 
@@ -43,7 +43,7 @@ def side_by_side(paths: list[Path], monkeypatch: pytest.MonkeyPatch) -> AppTest:
 
 def differing(app: AppTest) -> list[str]:
     """The first column with words of the table of differences."""
-    return [str(what) for what in app.dataframe[0].value["what"]]
+    return [row["What"] for row in tables(app)[0]]
 
 
 def test_two_captures_begin_side_by_side(monkeypatch: pytest.MonkeyPatch) -> None:

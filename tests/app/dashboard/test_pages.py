@@ -13,7 +13,7 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from analyser.options import ReadOptions
-from app.dashboard import held, tables
+from app.dashboard import downloads, held
 from app.dashboard.offers import samples
 from app.dashboard.opened import Opened, Selected
 from app.dashboard.pages import PAGES
@@ -111,7 +111,7 @@ def test_a_page_of_a_protocol_that_is_not_there_is_a_sentence() -> None:
 
 
 def test_a_table_too_long_for_a_download_names_the_command_line(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tables, "CSV_ROWS", 3)
+    monkeypatch.setattr(downloads, "CSV_ROWS", 3)
     kept(sample("mqtt_faults"))
     app = opened("mqtt_faults", "exchanges", {"operation": "CONNECT"})
     assert not app.exception
@@ -122,7 +122,7 @@ def test_a_table_too_long_for_a_download_names_the_command_line(monkeypatch: pyt
     assert told.returncode == 0, told.stderr
     assert told.stdout.count(b"CONNECT") > 3
     source = Selected(Opened.kept(kept(sample("mqtt_faults"))), ReadOptions())
-    text = tables.csv_of(source, "select operation from exchanges", "ts", ["operation"])
+    text = downloads.csv_of(source, "select operation from exchanges", "ts", ["operation"])
     assert len(text.splitlines()) == 1 + 3
 
 

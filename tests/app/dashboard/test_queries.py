@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 import analyser
-from reports.questions.exchange_rows import Wanted, exchange_query, flow_row, message_count, messages_before, operations
+from reports.questions.exchange_rows import flow_row, message_count, messages_before, operations
 from reports.questions.mongo_rows import (
     addresses_and_apps,
     command_latency,
@@ -18,6 +18,7 @@ from reports.questions.mongo_rows import (
 )
 from reports.questions.mqtt_rows import BARS, ENDS, connection_lanes, lane_count
 from reports.questions.mqtt_topics import publishes, publishes_over_time, topic_tree, topics
+from reports.questions.wanted_exchanges import Wanted, exchange_query
 from reports.sections.shapes import shapes_sql
 from tests.app.program import ROOT
 from tests.support.analysis_from_rows import RowsAnalysis

@@ -6,7 +6,7 @@ import pytest
 
 import analyser
 from reports.sections.shapes import shapes_sql
-from tests.app.dashboard.opening import kept, opened, sample
+from tests.app.dashboard.opening import kept, opened, sample, tables
 from tests.conftest import SAMPLES
 
 CAPTURE = "mongo_shapes_and_errors"
@@ -36,8 +36,8 @@ def test_shapes_are_narrowed_and_drawn_together() -> None:
     together = [row["shape_id"] for row in own[:2]]
     app = opened(CAPTURE, "mongo-shapes", {"app": app_name, "together": ",".join(together)})
     assert not app.exception
-    assert len(app.dataframe[0].value) == len(own)
+    assert len(tables(app)[0]) == len(own)
     assert app.multiselect(key="ww_w_together").value == together
     app = opened(CAPTURE, "mongo-shapes", {"app": "' or true --", "address": "<b>", "together": "x,y"})
     assert not app.exception
-    assert len(app.dataframe[0].value) == len(every), "what the capture does not hold is not chosen"
+    assert len(tables(app)[0]) == len(every), "what the capture does not hold is not chosen"

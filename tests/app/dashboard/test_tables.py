@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.app.dashboard.opening import kept, opened, sample
+from tests.app.dashboard.opening import kept, opened, sample, tables
 
 CAPTURE = "kafka_stale_commit"
 
@@ -18,17 +18,17 @@ def own_folders(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.Mo
         monkeypatch.setenv(name, str(tmp_path_factory.mktemp(name)))
 
 
-def ids_on(page: int, order: str) -> list[str]:
+def rows_on(page: int, order: str) -> list[tuple[str, ...]]:
     app = opened(CAPTURE, "exchanges", {"exchanges.by": order, "exchanges.page": str(page)})
     assert not app.exception
-    return [str(one) for one in app.dataframe[0].value["exchange_id"]]
+    return [tuple(row.values()) for row in tables(app)[0]]
 
 
 def test_rows_that_are_equal_in_the_order_are_each_on_one_page() -> None:
     """Most exchanges have the status `ok`: what tells them apart must be the same on every page."""
     folder: Path = kept(sample(CAPTURE))
     assert folder.exists()
-    first = ids_on(0, "status")
-    second, third = ids_on(1, "status"), ids_on(2, "status")
+    first = rows_on(0, "status")
+    second, third = rows_on(1, "status"), rows_on(2, "status")
     assert len(first) == len(second) == len(third)
     assert len({*first, *second, *third}) == len(first) * 3

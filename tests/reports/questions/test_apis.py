@@ -8,8 +8,9 @@ import pytest
 
 from reports.questions.apis import CLIENTS_BY_ERRORS, errors_of, operations_of
 from reports.questions.client_rows import Who, client_connections, client_groups, client_operations, who_of
-from reports.questions.exchange_rows import Wanted, constant, exchange_query
+from reports.questions.exchange_rows import constant
 from reports.questions.exchange_says import exchanges_say
+from reports.questions.wanted_exchanges import Wanted, exchange_query
 from tests.support.analysis_from_rows import RowsAnalysis
 
 START = 1_790_000_000_000_000_000

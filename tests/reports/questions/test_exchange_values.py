@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from reports.questions.exchange_rows import Wanted, exchange_query
 from reports.questions.exchange_values import CommonValue, exchange_values
 from reports.questions.source import rows
+from reports.questions.wanted_exchanges import Wanted, exchange_query
 from tests.support.analysis_from_rows import RowsAnalysis
 
 NO_EXCHANGE = "f-c-9"

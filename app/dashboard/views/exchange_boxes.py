@@ -1,0 +1,95 @@
+"""The boxes above the list of exchanges, and what else a way there asked for. In: a view; out: what is looked for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import PurePath
+
+import streamlit as st
+
+from app.dashboard import boxes, state
+from app.dashboard.components.values import show_values
+from app.dashboard.sidebar_times import moment_words
+from app.dashboard.state import View
+from app.dashboard.views.exchange_filters import FILTERS
+from reports.questions.exchange_rows import STATUSES, errors_seen, operations
+from reports.questions.quality import quality
+from reports.questions.wanted_exchanges import Wanted
+
+_ANY_LATENCY = ("1", "10", "100", "1000", "10000")
+_NUMBER_PX, _SHORT_PX, _BOX_PX, _WIDE_PX = 94, 118, 142, 212
+
+
+def chosen_filters(view: View) -> Wanted:
+    """Boxes, as many side by side as the page has room for; below them a button for what no box shows."""
+    seen = quality(view.source)
+    files = [capture.file for capture in seen.captures]
+    protocols = sorted(flows.protocol for flows in seen.flows if flows.protocol)
+    with st.container(horizontal=True, gap="small", vertical_alignment="bottom"):
+        operation = boxes.choice("Operation", "operation", _with("operation", operations(view.source)), none="any",
+                                 width=_BOX_PX)  # fmt: skip
+        status = boxes.choice("Status", "status", STATUSES, none="any", width=_SHORT_PX)
+        error = boxes.choice("Error", "error", _with("error", errors_seen(view.source)), none="any", width=_BOX_PX)
+        slower = boxes.choice("Latency", "slower", _ANY_LATENCY, none="any", shown="over {} ms".format, width=_BOX_PX)
+        client = boxes.typed("Client", "client", "id, address or id@address", width=_WIDE_PX)
+        named = boxes.typed("Topic, group, collection", "named", "a part of its name", width=_WIDE_PX)
+        partition = boxes.typed("Partition", "partition_of", "number", width=_NUMBER_PX)
+        server = boxes.typed("Server", "server", "address:port", width=_BOX_PX)
+        text = boxes.typed("Says", "text", "a part of its short text", width=_WIDE_PX)
+        packet = boxes.typed("Packet", "packet", "17 or 100-200", width=_BOX_PX)
+        protocol = boxes.choice("Protocol", "protocol_of", _with("protocol_of", protocols), none="any", width=_SHORT_PX)
+        version = boxes.typed("Version", "version_of", "number", width=_NUMBER_PX)
+        file = boxes.choice("File", "file_of", _with("file_of", files), none="any",
+                            shown=lambda name: PurePath(name).name, width=_BOX_PX)  # fmt: skip
+    asked = {name: state.value(name) for name in _WORDS}
+    _buttons(asked)
+    return Wanted(protocol, operation, status, float(slower) if slower else None, client, server, named, error, file,
+                  packet, text, partition, version, **asked)  # fmt: skip
+
+
+def _with(name: str, options: Sequence[str]) -> Sequence[str]:
+    """The options and what a way here asked for, whatever the others are."""
+    asked = state.value(name)
+    return [*options, asked] if asked and asked not in options else options
+
+
+def _between_words(text: str) -> str:
+    low, high = (int(end) for end in text.split("-"))
+    return f"{moment_words(low, state.dated())} to {moment_words(high, state.dated())} UTC"
+
+
+def _took_words(text: str) -> str:
+    low, high = (float(end) for end in text.split("-"))
+    return f"{low:g} to {high:g} ms"
+
+
+# What no box shows: what it is called, and its words.
+_WORDS: Mapping[str, tuple[str, Callable[[str], str]]] = {
+    "between": ("sent from", _between_words), "took": ("took", _took_words), "part_of": ("of", str),
+}  # fmt: skip
+
+
+def _buttons(asked: Mapping[str, str]) -> None:
+    if not any(state.value(name) for name in FILTERS):
+        return
+    there = [name for name, text in asked.items() if text]
+    if there:
+        told = [(_WORDS[name][0], _said(name, asked[name])) for name in there]
+        place = show_values("Press to look for others too:", told, "also-asked")
+        if place is not None:
+            state.put(there[place], None)
+            st.rerun()
+    st.button("Clear filters", key="clear-filters", on_click=_clear, type="tertiary", icon=":material/filter_alt_off:")
+
+
+def _said(name: str, text: str) -> str:
+    """The words of a filter; an address that somebody wrote may have anything there."""
+    try:
+        return _WORDS[name][1](text)
+    except (ValueError, OverflowError):
+        return text
+
+
+def _clear() -> None:
+    for name in FILTERS:
+        state.put(name, None)
