@@ -12,9 +12,12 @@ sql)`. Time
    range and protocols of the sidebar are options of the source and narrow the rows by themselves.
 2. Charts: a pure function in `charts/`, from rows to an altair chart (`theme.py` there has colours and sizes, `axes.py`
    time axes). Show it with `show_chart(chart)`.
+   `with_pressed` and `pressed_in_chart` there make its marks lead on.
 3. The page: `views/NAME.py` with `def show(view: View) -> None`. `view.source` answers queries; `boxes.typed`,
    `boxes.choice` and so on are values that stand in the URL, `state.kept` is a chosen row there; `view.link(page, ...)`
-   is the way to another page with such values. Nothing to show is a sentence (`empty(...)`), not an error.
+   is the way to another page with such values. `paged_table` shows a query of any length, `grid` rows at hand; both
+   tell the row that was just pressed, which opens what is behind it. Nothing to show is a sentence (`empty(...)`), not
+   an error.
 4. A line in `pages.py`. `needs` names the protocol without which the page is left out.
 
 Rules

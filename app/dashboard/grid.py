@@ -42,17 +42,21 @@ def draw_grid(
     ordered: Collection[str] = (),
     tinted: bool = False,
     tall: bool = False,
+    dots: Sequence[str] = (),
 ) -> Picked:
     """Draw the rows. opens: they can be pressed; chosen: the one that is marked until another one is.
 
     title: what they are, for screen readers. order: column by which they are ordered, `-` before it for descending;
     ordered: columns whose heads order them. tinted: rows whose `status` is an error or that have no answer stand out.
-    tall: the table is what the page is there for.
+    tall: the table is what the page is there for. dots: a colour for each row, as a chart has it.
     """
     heads = [_head(column, order, ordered) for column in columns]
     told = zip(*(texts(rows, column) for column in columns), strict=True)
     tones = rows.column("status").to_pylist() if tinted and "status" in rows.column_names else [None] * rows.num_rows
-    lines = [Line(cells, tone if tone in _TONES else "") for cells, tone in zip(told, tones, strict=True)]
+    lines = [
+        Line(cells, tone if tone in _TONES else "", dot)
+        for cells, tone, dot in zip(told, tones, dots or [""] * rows.num_rows, strict=True)
+    ]
     table = Table(key, title, heads, lines, opens=opens)
     pressed = table.pressed()
     marked = chosen if pressed.row is None else pressed.row

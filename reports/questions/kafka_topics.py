@@ -103,6 +103,12 @@ PARTITIONS_OF_TOPICS = f"""
         and f.partition = n.partition
     where n.partition is not null and n.topic is not null"""
 
+# Partitions that a broker was told to lead, at any time.
+LED_BY = """
+    select cluster_id, coalesce(topic, topic_id) as topic, partition, max_by(leader_epoch, ts) as leader_epoch,
+           max_by(isr::varchar, ts) as isr, min(ts) as ts_first, max(ts) as ts_last
+    from kafka_partitions where leader_id = {node} and cluster_id is not distinct from {cluster} group by all"""
+
 # Every broker that was told of, under the name and port that clients got.
 BROKERS = """
     with told as (
@@ -119,7 +125,7 @@ BROKERS = """
 # What the answers about a partition say that the ones before did not.
 LEADER_CHANGES = """
     with told as (
-        select ts, cluster_id, coalesce(topic, topic_id) as topic, partition, leader_id, leader_epoch,
+        select ts, exchange_id, cluster_id, coalesce(topic, topic_id) as topic, partition, leader_id, leader_epoch,
                isr::varchar as isr,
                lag(leader_id) over part as leader_before, lag(isr::varchar) over part as isr_before,
                lag(leader_epoch) over part as epoch_before
@@ -129,7 +135,8 @@ LEADER_CHANGES = """
     where coalesce(leader_epoch, 0) >= coalesce(epoch_before, 0)
       and (coalesce(leader_before <> leader_id, false) or coalesce(isr_before <> isr, false))"""
 
-ADMIN_CHANGES = "select * from kafka_admin_changes"
+# No error is no result to read.
+ADMIN_CHANGES = "select * replace (nullif(error_name, 'NONE') as error_name) from kafka_admin_changes"
 
 # What client libraries say of themselves, and what they ask for.
 CLIENTS = f"""

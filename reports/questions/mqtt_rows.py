@@ -66,14 +66,32 @@ _DELIVERY_HEAT = f"""
     from mqtt_deliveries where latency_ms is not null group by all order by all"""
 
 WAY = "case direction when 'client_to_server' then 'to the server' when 'server_to_client' then 'to clients' end"
-UNFINISHED = f"""
+_ACKNOWLEDGED = f"""
     select message_id, ts, client_id, client_address, {WAY} as direction, topic, qos, packet_identifier,
            handshake, dup, packet, last_step_packet
-    from mqtt_publishes where qos > 0 and handshake is distinct from 'complete'"""
-MISSING = """
+    from mqtt_publishes where qos > 0 and {{where}}"""
+_DELIVERED = """
     select message_id, ts, topic, client_id, client_address, subscriber_client_id, subscriber_address, topic_filter,
-           status, waited_ms
-    from mqtt_deliveries where status not in ('delivered', 'sent')"""
+           status, waited_ms, latency_ms
+    from mqtt_deliveries where {where}"""
+BEFORE_CAPTURE = "(subscribed before the capture)"
+
+
+def acknowledged(direction: str | None = None, qos: int | None = None, handshake: str | None = None) -> str:
+    """A SELECT of messages with QoS 1 or 2: those of one kind of handshake, or all whose handshake is not complete."""
+    if handshake is None:
+        return _ACKNOWLEDGED.format(where="handshake is distinct from 'complete'")
+    same = f"coalesce(handshake, 'unknown') = {literal(handshake)} and direction is not distinct from "
+    return _ACKNOWLEDGED.format(where=f"{same}{literal(direction) if direction else 'null'} and qos = {int(qos or 0)}")
+
+
+def delivered(topic_filter: str | None = None, share_name: str | None = None) -> str:
+    """A SELECT of deliveries: all of one subscription, or of all those that did not arrive."""
+    if topic_filter is None:
+        return _DELIVERED.format(where="status not in ('delivered', 'sent')")
+    share = literal(share_name) if share_name else "null"
+    same = f"coalesce(topic_filter, {literal(BEFORE_CAPTURE)}) = {literal(topic_filter)}"
+    return _DELIVERED.format(where=f"{same} and share_name is not distinct from {share}")
 
 
 def connection_lanes(source: Source, lanes: int = LANES, first: int = 0, containing: str = "") -> list[dict[str, Any]]:

@@ -9,6 +9,7 @@ from dissectors.mqtt.dissector import MQTT
 from reports.formats.document import Block, Heading, Section, protocol_section
 from reports.questions.causes import Finding
 from reports.questions.columns import Column
+from reports.questions.mqtt_rows import BEFORE_CAPTURE
 from reports.questions.source import Source, rows
 from reports.sections.summary import Summary, summary_blocks
 
@@ -45,8 +46,8 @@ _HANDSHAKES = """
     select direction, qos, coalesce(handshake, 'unknown') as handshake, count(*) as messages,
            median(completed_ms) as median_ms, max(completed_ms) as max_ms
     from mqtt_publishes where qos > 0 group by all order by direction, qos, messages desc, handshake"""
-_DELIVERIES = """
-    select coalesce(topic_filter, '(subscribed before the capture)') as topic_filter, share_name,
+_DELIVERIES = f"""
+    select coalesce(topic_filter, '{BEFORE_CAPTURE}') as topic_filter, share_name,
            count(distinct subscriber_flow_id) as subscribers,
            count(*) filter (status = 'delivered') as delivered, count(*) filter (status = 'missing') as missing,
            count(*) filter (status = 'sent') as sent, count(*) filter (status in ('lost', 'expired')) as lost,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -11,7 +10,7 @@ from playwright.sync_api import Browser
 from app.dashboard.pages import PAGES
 from tests.lab.axe import faults
 from tests.lab.screenshots import DETAILS, SAMPLES
-from tests.support.browser import Person, chromium, dashboard, person
+from tests.support.browser import Person, dashboard, person
 from tests.support.replay_mqtt import write_publishes
 
 pytestmark = [pytest.mark.lab, pytest.mark.timeout(900)]
@@ -38,18 +37,6 @@ UNREAD = """() => [...document.querySelectorAll(".stVegaLiteChart .role-mark pat
   one.getAttribute("role") === "graphics-symbol" && !(one.getAttribute("aria-label") || "").includes(":")).length"""
 TIMES = """() => [...document.querySelectorAll(".stVegaLiteChart .role-axis-label text")]
   .map((one) => one.textContent).filter((one) => one.includes(":"))"""
-
-
-@pytest.fixture(scope="module")
-def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    with dashboard(tmp_path_factory.mktemp("dashboard")) as served:
-        yield served
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with chromium() as opened:
-        yield opened
 
 
 def serious(one: Person) -> list[str]:

@@ -2,36 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
-from playwright.sync_api import Browser, Locator
+from playwright.sync_api import Locator
 
-from tests.support.browser import Person, chromium, dashboard, person
+from tests.support.browser import Person
 
 pytestmark = [pytest.mark.lab, pytest.mark.timeout(600)]
 
 STALE = "capture=kafka_stale_commit"
-
-
-@pytest.fixture(scope="module")
-def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    with dashboard(tmp_path_factory.mktemp("dashboard")) as served:
-        yield served
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with chromium() as opened:
-        yield opened
-
-
-@pytest.fixture
-def somebody(browser: Browser, address: str) -> Iterator[Person]:
-    with person(browser, address) as one:
-        yield one
-        assert one.strangers == []
-        assert one.errors == []
 
 
 def press(one: Person, *keys: str) -> None:

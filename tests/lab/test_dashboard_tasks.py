@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import io
 import re
-import shlex
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -13,41 +11,15 @@ from PIL import Image
 from playwright.sync_api import Browser, Locator
 
 from app.dashboard.charts.theme import BAD, PALETTE
-from tests.app.captures import write_capture
 from tests.app.program import run
 from tests.conftest import SAMPLES
-from tests.support.browser import Person, chromium, dashboard, person
+from tests.support import forty_groups
+from tests.support.browser import Person, dashboard, open_sample, person
 
 pytestmark = [pytest.mark.lab, pytest.mark.timeout(600)]
 
 DETAILS = re.compile("^Details of 1,")
 STALE = "/?capture=kafka_stale_commit"
-HOSTILE = "<img src=x onerror=alert(1)> `b` **c** $x^2$ :smile: [l](http://e.example)"
-
-
-@pytest.fixture(scope="module")
-def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    with dashboard(tmp_path_factory.mktemp("dashboard")) as served:
-        yield served
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with chromium() as opened:
-        yield opened
-
-
-@pytest.fixture
-def somebody(browser: Browser, address: str) -> Iterator[Person]:
-    with person(browser, address) as one:
-        yield one
-        assert one.strangers == []
-        assert one.errors == []
-
-
-def open_sample(one: Person, file: str) -> None:
-    row = one.page.locator("[data-testid=stHorizontalBlock]").filter(has_text=file).last
-    one.click(row.get_by_role("link", name="Open"))
 
 
 def colours_of(chart: Locator) -> dict[str, int]:
@@ -99,69 +71,6 @@ def test_see_the_fault_without_a_word(somebody: Person) -> None:
 def test_a_healthy_group_has_no_red(somebody: Person) -> None:
     somebody.go("/kafka-groups?capture=kafka_healthy")
     assert colours_of(somebody.charts().first)[BAD] == 0
-
-
-def test_copy_a_filter_for_wireshark(somebody: Person) -> None:
-    somebody.go(STALE)
-    somebody.click(DETAILS)
-    code = somebody.page.locator("[data-testid=stCode]").filter(has_text="frame.number in {")
-    code.first.hover()
-    assert somebody.clicks <= 2
-    assert code.first.get_by_label("Copy to clipboard").count() == 1
-
-
-def test_a_time_range_goes_with_the_address(somebody: Person, browser: Browser, address: str) -> None:
-    somebody.go(STALE)
-    somebody.page.locator("[data-testid=stSidebar]").get_by_role("slider").first.focus()
-    for _ in range(20):
-        somebody.page.keyboard.press("ArrowRight")
-    somebody.page.wait_for_url("**from=*")
-    somebody.settle()
-    somebody.click("Topics")
-    somebody.page.wait_for_url("**/kafka-topics?*from=*")
-    somebody.settle()
-    shared = somebody.page.url.removeprefix(address)
-    seen = somebody.page.locator("[data-testid=stSidebarUserContent]").inner_text()
-    with person(browser, address) as colleague:
-        colleague.go(shared)
-        assert colleague.page.locator("[data-testid=stSidebarUserContent]").inner_text() == seen
-        assert "Topics" in colleague.reads()
-    assert somebody.clicks <= 2
-
-
-def test_back_and_forward_show_what_they_showed(somebody: Person) -> None:
-    """Filter, choose a row, follow it, open a finding, close the capture: each is one step of the browser."""
-    page = somebody.page
-    somebody.go("/")
-    steps: list[tuple[str, str, int]] = []
-
-    def seen() -> tuple[str, str, int]:
-        somebody.settle()
-        fields = page.get_by_text("correlation_id").count()
-        return page.url, page.locator("h2").first.inner_text(), fields
-
-    steps.append(seen())
-    open_sample(somebody, "kafka_stale_commit.pcapng")
-    steps.append(seen())
-    somebody.click("Exchanges")
-    steps.append(seen())
-    page.get_by_label("Status").first.click()
-    somebody.click(page.get_by_role("option", name="error"))
-    steps.append(seen())
-    somebody.press_row(somebody.tables().first)
-    steps.append(seen())
-    for name in ("Whole conversation of this connection", "Findings", DETAILS, "All findings", "Open another capture"):
-        somebody.click(name)
-        steps.append(seen())
-    assert len({step[0] for step in steps}) == len(steps) - 1  # the list of findings is there twice
-    assert "status=error" in steps[3][0]
-    assert (steps[3][2], steps[4][2]) == (0, 2)
-    for step in reversed(steps[:-1]):
-        page.go_back()
-        assert seen() == step
-    for step in steps[1:]:
-        page.go_forward()
-        assert seen() == step
 
 
 @pytest.mark.parametrize(
@@ -223,11 +132,19 @@ def test_all_errors_of_a_client(somebody: Person) -> None:
     assert "status error" in somebody.reads()
 
 
-def test_the_worst_group_is_first(somebody: Person) -> None:
-    somebody.go(STALE)
-    somebody.click("Groups")
-    assert somebody.clicks <= 1
-    assert somebody.page.locator("h2").nth(1).inner_text() == "payments-ledger"
+def test_the_worst_of_forty_groups_is_first(browser: Browser, tmp_path: Path) -> None:
+    """Its commits stand below the list; axes say the days."""
+    capture = forty_groups.write(tmp_path / "days.pcap")
+    with dashboard(tmp_path, [capture]) as served, person(browser, served) as one:
+        one.go("/")
+        one.click("Groups")
+        assert one.clicks <= 1
+        assert one.page.locator("h2").nth(1).inner_text() == forty_groups.name_of(forty_groups.TWO_WRITERS)
+        assert "40 groups" in one.reads()
+        chart = one.page.locator("[data-testid=stVegaLiteChart][aria-label^='Lag of partitions']")
+        said = chart.locator(".role-axis-label text, .role-axis-title text").all_text_contents()
+        assert any("Nov" in text and ":" in text for text in said), said
+        assert "18 Nov to 21 Nov 2026, UTC" in said
 
 
 def test_go_to_a_packet(somebody: Person) -> None:
@@ -258,63 +175,6 @@ def test_lag_in_messages_and_in_time(somebody: Person) -> None:
     assert "How long the record at the stored offset had been in the log" in somebody.reads()
 
 
-def test_a_press_on_a_head_orders_all_rows(somebody: Person) -> None:
-    """3,324 exchanges, of which the browser has 100; the list begins upwards."""
-    somebody.go("/exchanges?capture=kafka_stale_commit")
-    for downwards in (True, False):
-        somebody.click(somebody.tables().first.get_by_role("columnheader", name="Time"))
-        assert ("exchanges.by=-ts" in somebody.page.url) is downwards
-
-
-def upload(one: Person, path: Path) -> None:
-    one.page.locator("input[type=file]").set_input_files(path)
-    one.settle(2.0)
-
-
-def test_open_a_capture_of_my_own(somebody: Person, tmp_path: Path) -> None:
-    """Names from the wire are text, whatever is in them."""
-    somebody.go("/")
-    upload(somebody, write_capture(tmp_path / "own.pcap", exchanges=40, client_id=HOSTILE))
-    text = somebody.reads()
-    assert "Who talks to whom" in text
-    somebody.click("Clients")
-    assert HOSTILE in somebody.reads()
-    somebody.click("Connections")
-    somebody.click("Exchanges")
-    page = somebody.page
-    assert page.locator("img[src=x]").count() == 0
-    assert page.locator("a[href*='e.example']").count() == 0
-    assert page.locator(".katex").count() == 0
-
-
-def test_an_upload_that_is_no_capture(somebody: Person, tmp_path: Path) -> None:
-    notes = tmp_path / "notes.pcap"
-    notes.write_text("these are my notes of the incident\n" * 20)
-    somebody.go("/")
-    upload(somebody, notes)
-    text = somebody.reads()
-    assert "cannot be read" in text
-    assert "Traceback" not in text
-    somebody.click("Open another capture")
-    assert "Open a capture" in somebody.reads()
-
-
-def test_an_unknown_protocol_is_a_sentence(somebody: Person, tmp_path: Path) -> None:
-    capture = write_capture(tmp_path / "cut.pcap", exchanges=0)
-    somebody.go("/")
-    upload(somebody, capture)
-    assert "No Kafka, MQTT or MongoDB traffic was recognised" in somebody.reads()
-
-
-def test_credentials_appear_on_no_page(somebody: Person) -> None:
-    somebody.go("/?capture=kafka_sasl")
-    for page in ("Exchanges", "Clients", "Connections", "Findings"):
-        somebody.click(page)
-        text = somebody.page.content()
-        assert "lab-plain-7Qx2" not in text
-        assert "eyJhbGciOiJub25lIn0" not in text
-
-
 def test_what_differs_between_before_and_after(somebody: Person) -> None:
     somebody.go(STALE)
     somebody.click("Compare")
@@ -343,65 +203,6 @@ def test_what_differs_between_two_captures(browser: Browser, tmp_path: Path) -> 
             one.settle()
         assert one.page.url == first
         assert one.errors == []
-
-
-def test_an_upload_is_for_its_browser_alone(somebody: Person, browser: Browser, address: str, tmp_path: Path) -> None:
-    somebody.go("/")
-    upload(somebody, write_capture(tmp_path / "own.pcap", exchanges=40, client_id="mine"))
-    shared = somebody.page.url.removeprefix(address)
-    again = somebody.page.context.new_page()
-    again.goto(somebody.page.url)
-    again.get_by_text("Who talks to whom").wait_for()
-    with person(browser, address) as stranger:
-        stranger.go(shared)
-        assert "That capture is not offered here any more." in stranger.reads()
-        upload(stranger, write_capture(tmp_path / "the-same.pcap", exchanges=40, client_id="mine"))
-        assert stranger.page.url.removeprefix(address) == shared
-        assert "Who talks to whom" in stranger.reads()
-
-
-def test_copy_a_field_its_hex_the_filter_and_the_command(somebody: Person, tmp_path: Path) -> None:
-    page = somebody.page
-    page.context.grant_permissions(["clipboard-read", "clipboard-write"])
-    somebody.go(f"/exchanges{STALE[1:]}&packet=7401")
-    somebody.press_row(somebody.tables().first)
-    page.get_by_text("OffsetCommit v7 request").wait_for()
-    somebody.click(page.get_by_role("option").filter(has_text="client_id").first)
-    somebody.clicks = 0
-
-    def copied(label: str) -> str:
-        somebody.click(page.get_by_role("button", name=label).first)
-        somebody.page.get_by_role("button", name="Copied").first.wait_for()
-        page.wait_for_timeout(1700)  # until the button says again what it does
-        return str(page.evaluate("navigator.clipboard.readText()"))
-
-    client = copied("Copy value")
-    assert somebody.clicks == 1
-    assert client.startswith("ledger-")
-    assert bytes.fromhex(copied("Copy its hex")) == len(client).to_bytes(2, "big") + client.encode()
-    assert copied("Copy Wireshark filter") == "frame.number in {7401}"
-    words = shlex.split(copied("Copy command"))
-    told = run(*words[1:], cwd=tmp_path)
-    assert told.returncode == 0, told.stderr
-    assert (
-        f"client_id  {client}".split()
-        == next(line for line in told.stdout.decode().splitlines() if "client_id" in line).split()[-2:]
-    )
-
-
-def test_windows_can_be_told_apart(somebody: Person) -> None:
-    somebody.go("/kafka-groups?capture=kafka_stale_commit&group=orders-billing")
-    assert somebody.page.title().startswith("Kafka groups: orders-billing")
-    assert somebody.page.title().endswith(" · kafka_stale_commit.pcapng")
-
-
-def test_the_same_rows_by_a_command(somebody: Person, tmp_path: Path) -> None:
-    somebody.go(f"/exchanges{STALE[1:]}&status=error")
-    somebody.click("Command")
-    command = somebody.page.get_by_test_id("stPopoverBody").get_by_test_id("stCode").inner_text()
-    told = run(*shlex.split(command)[1:], "--format", "csv", cwd=tmp_path)
-    assert told.returncode == 0, told.stderr
-    assert f"{len(told.stdout.splitlines()) - 1} exchanges" in somebody.reads()
 
 
 def a_point(chart: Locator, colour: str) -> tuple[float, float]:

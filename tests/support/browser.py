@@ -102,6 +102,12 @@ class Person:
         self.click(table.locator("tbody tr").nth(row).locator("td").nth(column))
 
 
+def open_sample(one: Person, file: str) -> None:
+    """Press "Open" beside a sample on the start page."""
+    row = one.page.locator("[data-testid=stHorizontalBlock]").filter(has_text=file).last
+    one.click(row.get_by_role("link", name="Open"))
+
+
 @contextmanager
 def dashboard(folder: Path, captures: Sequence[str | Path] = (), *options: str) -> Iterator[str]:
     """The address of a dashboard that keeps its cache and state in the folder."""

@@ -8,7 +8,7 @@ from typing import Any
 import altair as alt
 
 from app.dashboard.charts.axes import Y_EXTENT_PX, time_x
-from app.dashboard.charts.theme import HEIGHT, AnyChart, clock, frame
+from app.dashboard.charts.theme import HEIGHT, AnyChart, bin_text, clock, frame, with_pressed
 
 Rows = Sequence[Mapping[str, Any]]
 
@@ -24,10 +24,12 @@ def time_bars(
     per_second: bool = False,
     height: int = HEIGHT,
     domain: tuple[float, float] | None = None,
+    opens: bool = False,
 ) -> AnyChart:
     """The numbers `value` of each bin on top of each other, by `kind`, in the order and with the colours given.
 
     Rows of other kinds are left out. per_second: the axis shows the rate. domain: the time of the axis in Unix ms.
+    opens: a pressed bar tells its `kind` and `bin`, see `pressed_in_chart`.
     """
     names = list(colours)
     data = frame(_stacked(rows, width_ns, kind, value, names, 1e9 / width_ns if per_second else 1.0), _COLUMNS)
@@ -38,7 +40,7 @@ def time_bars(
     axis = alt.Axis(tickMinStep=0 if per_second else 1, tickCount=4, minExtent=Y_EXTENT_PX)
     chart: AnyChart = (
         alt.Chart(data, height=height)
-        .mark_rect()
+        .mark_rect(cursor="pointer" if opens else "default")
         .encode(
             time_x(domain=domain), alt.X2("t_end"),
             alt.Y("low:Q", title=title, axis=axis),
@@ -47,10 +49,10 @@ def time_bars(
             tooltip=tips,
         )
     )  # fmt: skip
-    return chart
+    return with_pressed(chart, "kind", "bin") if opens else chart
 
 
-_COLUMNS = ("t", "t_end", "kind", "number", "rate", "low", "high")
+_COLUMNS = ("t", "t_end", "kind", "number", "rate", "low", "high", "bin")
 
 
 def _stacked(
@@ -67,6 +69,7 @@ def _stacked(
         low = tops.get(row["t"], 0.0)
         rate = row[value] * factor
         tops[row["t"]] = low + rate
-        found.append({"t": row["t"], "t_end": row["t"] + width_ns / 1e6, "kind": row[kind], "number": row[value],
-                      "rate": rate, "low": low, "high": low + rate})  # fmt: skip
+        end = row["t"] + width_ns / 1e6
+        found.append({"t": row["t"], "t_end": end, "kind": row[kind], "number": row[value], "rate": rate, "low": low,
+                      "high": low + rate, "bin": bin_text(row["t"], end)})  # fmt: skip
     return found

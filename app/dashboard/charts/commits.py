@@ -11,12 +11,12 @@ from typing import Any
 import altair as alt
 
 from app.dashboard.charts.axes import Domain, time_x
-from app.dashboard.charts.theme import BAD, QUIET, AnyChart, clock, colours, frame, shapes
+from app.dashboard.charts.theme import BAD, QUIET, AnyChart, clock, colours, frame, pressed_mark, shapes, with_pressed
 from reports.questions.commits import Committer
 
 Rows = Sequence[Mapping[str, Any]]
 # The height of a chart is that of all of it.
-_LEGEND_AND_AXIS_PX = 84
+_LEGEND_AND_AXIS_PX = 108
 _COLUMNS = ("t", "offset", "committer", "generation", "member", "packet", "kind", "place", "stored", "step", "message")
 # The selection of a point, and what it tells: the message.
 POINT = "commit"
@@ -71,7 +71,10 @@ def partition_commits(
     data = frame(commit_marks(rows, committers, domain[1] if domain else None), _COLUMNS)
     names = _present(data["committer"], committers)
     base = alt.Chart(data)
-    layers: list[Any] = [_path(base, domain), *_points(base, names, committers, domain, chosen=True)]
+    layers: list[Any] = [
+        _path(base, domain),
+        *_points(base, names, committers, domain, selection=alt.selection_point(name=POINT, fields=["message"])),
+    ]
     if ends:
         until = [{**ends[-1], "t": domain[1]}] if domain and ends[-1]["t"] < domain[1] else []
         log = alt.Chart(frame([*ends, *until])).mark_line(
@@ -88,10 +91,12 @@ def partition_commits(
 def small_commits(rows: Rows, committers: Sequence[Committer], place: str, domain: Domain | None = None) -> AnyChart:
     """One of many small charts, one for each partition: those at fault catch the eye among those that only climb.
 
-    Without a legend, which stands once over all of them. rows: of one partition; place: its name.
+    Without a legend, which stands once over all of them. rows: of one partition; place: its name, which a pressed
+    point tells as `place`.
     """
     base = alt.Chart(frame(commit_marks(rows, committers, domain[1] if domain else None), _COLUMNS))
-    points = _points(base, [one.name for one in committers], committers, domain, size=22, titled=False)
+    names = [one.name for one in committers]
+    points = _points(base, names, committers, domain, size=22, titled=False, selection=pressed_mark("place"))
     chart: AnyChart = alt.layer(_path(base, domain, titled=False), *points).properties(
         height=SMALL_PX[1], title=alt.TitleParams(place, fontSize=11, anchor="middle", offset=4)
     )
@@ -120,7 +125,10 @@ def _path(base: alt.Chart, domain: Domain | None, *, titled: bool = True) -> Any
 def ownership_lanes(
     rows: Rows, committers: Sequence[Committer], members: Mapping[str, str], domain: Domain | None = None
 ) -> AnyChart:
-    """Who owned which partition from when to when. members: member id -> name, in the committers' colours."""
+    """Who owned which partition from when to when. members: member id -> name, in the committers' colours.
+
+    A pressed lane tells the owner's `member`.
+    """
     known = {committer.member_id: committer.name for committer in committers}
     data = frame(
         [
@@ -136,7 +144,7 @@ def ownership_lanes(
     lanes = list(dict.fromkeys(f"{row['topic']} {row['partition']}" for row in rows))
     chart: AnyChart = (
         alt.Chart(data, height=(18 if len(lanes) <= 12 else 13) * len(lanes) + _LEGEND_AND_AXIS_PX)
-        .mark_bar(height=11 if len(lanes) <= 12 else 8, clip=True)
+        .mark_bar(height=11 if len(lanes) <= 12 else 8, clip=True, cursor="pointer")
         .encode(
             time_x(domain=domain), alt.X2("t_end"),
             alt.Y("place:N", sort=lanes, title=None, axis=alt.Axis(labelLimit=220, labelOverlap=False)),
@@ -144,7 +152,7 @@ def ownership_lanes(
             tooltip=[clock(title="from"), clock("t_end", "until"), "place:N", "owner:N", "generation:Q", "member:N"],
         )
     )  # fmt: skip
-    return chart
+    return with_pressed(chart, "member")
 
 
 _RINGED = frozenset({"went back", "not its owner", "went back, not its owner"})
@@ -158,11 +166,11 @@ def _points(
     size: int = 45,
     *,
     titled: bool = True,
-    chosen: bool = False,
+    selection: alt.Parameter,
 ) -> list[AnyChart]:
     """Layers: filled points; a ring around those of somebody who did not own the partition; crosses for refused ones.
 
-    chosen: points can be pressed.
+    selection: what a pressed point tells.
     """
     every = [committer.name for committer in committers]
     colour = alt.Color(
@@ -178,17 +186,18 @@ def _points(
     ring = base.mark_point(size=size * 3.2, color=BAD, strokeWidth=1.3, filled=False, opacity=0.9).encode(
         *place, tooltip=tips
     ).transform_filter(alt.FieldOneOfPredicate("kind", sorted(_RINGED)))  # fmt: skip
-    kept = base.mark_point(filled=True, size=size, opacity=0.95).encode(*place, colour, shape, tooltip=tips)
-    if chosen:
-        kept = kept.add_params(alt.selection_point(name=POINT, fields=["message"]))
+    kept = (
+        base.mark_point(filled=True, size=size, opacity=0.95, cursor="pointer")
+        .encode(*place, colour, shape, tooltip=tips)
+        .add_params(selection)
+    )
     refused = base.mark_point(shape="cross", size=size * 1.6, filled=True, angle=45).encode(
         *place, colour, tooltip=tips
     )  # fmt: skip
-    # A layer without marks is read out as a picture that has no name.
+    # A layer without marks is read out as a picture that has no name; but that of the selection has to be there.
     kinds = set(base.data["kind"])
     layers: list[AnyChart] = [ring] if kinds & _RINGED else []
-    if chosen or kinds - {"refused", *_NO_POINT} or not kinds:
-        layers.append(kept.transform_filter(f"datum.kind != 'refused' && {_POINT}"))
+    layers.append(kept.transform_filter(f"datum.kind != 'refused' && {_POINT}"))
     if "refused" in kinds:
         layers.append(refused.transform_filter("datum.kind == 'refused'"))
     return layers

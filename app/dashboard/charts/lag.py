@@ -9,7 +9,7 @@ from typing import Any
 import altair as alt
 
 from app.dashboard.charts.axes import Domain, time_x
-from app.dashboard.charts.theme import LOW, AnyChart, clock, colours, frame
+from app.dashboard.charts.theme import LOW, AnyChart, clock, colours, frame, with_pressed
 from reports.formats.words import span
 
 Rows = Sequence[Mapping[str, Any]]
@@ -19,7 +19,8 @@ LAG_UNITS = {"messages": "messages behind", "time": "time behind"}
 def lag_lines(rows: Rows, places: Sequence[str], domain: Domain | None = None, unit: str = "messages") -> AnyChart:
     """How far behind each partition was. A band is from the least to the most of a bin, the line how the bin ended.
 
-    rows: of `lag_over_time` with a `place`. unit: of LAG_UNITS. A partition with one bin is a point.
+    rows: of `lag_over_time` with a `place`. unit: of LAG_UNITS. A partition with one bin is a point. A pressed line
+    tells its `place`.
     """
     data = frame(lag_points(rows, domain[1] if domain else None), _LAG_COLUMNS)
     base = alt.Chart(data, height=LOW + 60)
@@ -30,12 +31,13 @@ def lag_lines(rows: Rows, places: Sequence[str], domain: Domain | None = None, u
         alt.Tooltip("behind:N", title="time behind, at most"), alt.Tooltip("stored:Q", format=","),
         alt.Tooltip("log_end:Q", format=",", title="log end"),
     ]  # fmt: skip
-    shade = alt.Color("place:N", scale=colours(places), legend=None)
     x = time_x(domain=domain)
     y = _UNIT_AXES[unit]()
-    line = base.mark_line(interpolate="step-after").encode(x, y, colour, tooltip=tips)
+    line = with_pressed(
+        base.mark_line(interpolate="step-after", cursor="pointer").encode(x, y, colour, tooltip=tips), "place"
+    )
     dots = base.mark_point(filled=True, size=45).encode(x, y, colour, tooltip=tips).transform_filter("datum.alone")
-    band = base.mark_area(interpolate="step-after", opacity=0.28).encode(x, alt.Y("least:Q"), alt.Y2("most"), shade)
+    band = base.mark_area(interpolate="step-after", opacity=0.28).encode(x, alt.Y("least:Q"), alt.Y2("most"), colour)
     # A layer without marks is read out as a picture that has no name.
     chart: AnyChart = alt.layer(*([] if unit == "time" else [band]), line, *([dots] if data["alone"].any() else []))
     return chart

@@ -9,19 +9,19 @@ import altair as alt
 
 from app.dashboard.charts.axes import Y_EXTENT_PX, Domain, latency_axis, log_ticks, time_x
 from app.dashboard.charts.bars import Rows, time_bars
-from app.dashboard.charts.theme import HEIGHT, PALETTE, QUIET, AnyChart, clock, colours, frame
+from app.dashboard.charts.theme import HEIGHT, PALETTE, QUIET, AnyChart, clock, colours, frame, with_pressed
 from reports.formats.printable import visible
 
 _TEXT = 90
 
 
 def shape_times(rows: Rows) -> AnyChart:
-    """Bars of the time that each shape took in sum, the longest first."""
+    """Bars of the time that each shape took in sum, the longest first; a pressed one tells its `shape_id`."""
     data = frame([{**row, "name": shape_name(row), "ms": row["sum_ms"] or 0} for row in rows])
     digits = ",.0f" if max((row["sum_ms"] or 0 for row in rows), default=0) >= 10 else ",.2f"
     chart: AnyChart = (
         alt.Chart(data, height=max(24 * len(rows), 48))
-        .mark_bar(height=13, color=PALETTE[2])
+        .mark_bar(height=13, color=PALETTE[2], cursor="pointer")
         .encode(
             alt.X("ms:Q", title="ms in sum", axis=alt.Axis(tickCount=6, format=digits)),
             alt.Y("name:N", sort=None, title=None, axis=alt.Axis(labelLimit=460, labelOverlap=False)),
@@ -30,7 +30,7 @@ def shape_times(rows: Rows) -> AnyChart:
                      alt.Tooltip("max_ms:Q", format=",.3f")],
         )
     )  # fmt: skip
-    return chart
+    return with_pressed(chart, "shape_id")
 
 
 SHAPE_MEASURES = {"mean_ms": "mean latency", "p95_ms": "p95 latency", "sum_ms": "time in sum", "commands": "commands"}
@@ -90,11 +90,11 @@ def shape_points(rows: Rows, names: Mapping[str, str], width_ns: int, measure: s
 
 
 def commands(rows: Rows, width_ns: int, domain: tuple[float, float] | None = None) -> AnyChart:
-    """Commands a second by name."""
+    """Commands a second by name; a pressed bar tells its `kind` and `bin`."""
     names = sorted({row["kind"] for row in rows} - {"other"})
     colours = {name: PALETTE[place % len(PALETTE)] for place, name in enumerate(names)} | {"other": QUIET}
     return time_bars(rows, width_ns, kind="kind", value="commands", colours=colours, title="commands/s",
-                     per_second=True, domain=domain)  # fmt: skip
+                     per_second=True, domain=domain, opens=True)  # fmt: skip
 
 
 def shape_name(row: Mapping[str, Any]) -> str:

@@ -6,7 +6,7 @@ import altair as alt
 
 from app.dashboard.charts.axes import Domain, time_x
 from app.dashboard.charts.bars import Rows, time_bars
-from app.dashboard.charts.theme import BAD, PALETTE, QUIET, AnyChart, clock, frame
+from app.dashboard.charts.theme import BAD, PALETTE, QUIET, AnyChart, clock, frame, with_pressed
 from reports.questions.mqtt_rows import ENDS
 
 END_COLOURS = dict(zip(ENDS, (BAD, "#8e6bbf", "#d98e04", "#4fb0e5", "#1d9a74", QUIET), strict=True))
@@ -16,6 +16,7 @@ _LANE_PX, _FRAME_PX = 20, 104
 def connection_lanes(rows: Rows, domain: Domain | None = None) -> AnyChart:
     """A lane for each client, a bar for each of its connections, with a mark at its end that says how it ended.
 
+    A pressed bar tells its `flow_id`.
     Bars take turns between two shades and have an edge, so that one that follows at once on another is told from it.
     """
     lanes = list(dict.fromkeys(row["client"] for row in rows))
@@ -33,10 +34,11 @@ def connection_lanes(rows: Rows, domain: Domain | None = None) -> AnyChart:
         "version:N", alt.Tooltip("keep_alive_s:Q", title="keep alive s"), alt.Tooltip("published:Q", format=","),
         alt.Tooltip("received:Q", format=","),
     ]  # fmt: skip
-    bars = base.mark_bar(height=11, clip=True).encode(
+    bars = base.mark_bar(height=11, clip=True, cursor="pointer").encode(
         time_x(domain=domain), alt.X2("t_end"), lane, colour,
         alt.Opacity("shade:Q", scale=alt.Scale(domain=[0, 1], range=[0, 1]), legend=None), tooltip=tips,
     )  # fmt: skip
+    bars = with_pressed(bars, "flow_id")
     ends = base.mark_tick(thickness=3, size=16, clip=True).encode(
         time_x("t_end", domain=domain), lane, colour, tooltip=tips
     ).transform_filter("datum.ending != 'open at the end'")  # fmt: skip

@@ -7,6 +7,7 @@ and stand out on a white and on a dark page. Where there are more kinds than col
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any, TypeAlias
 
 import altair as alt
@@ -30,6 +31,9 @@ AnyChart: TypeAlias = alt.Chart | alt.LayerChart | alt.FacetChart | alt.VConcatC
 
 # Columns of rows that are times in Unix ms. Vega writes times of tooltips in the browser's zone, so text goes along.
 _TIMES = ("t", "t_end")
+
+# The selection of a pressed mark.
+_MARK = "mark"
 
 # Heights are those of the whole chart, with legend and axis.
 HEIGHT = 250
@@ -74,6 +78,36 @@ def show_chart(chart: AnyChart, key: str | None = None, describe: str = "", widt
     describe: constant text for screen readers.
     """
     st.altair_chart(dense(chart), theme="streamlit", width=width_px or "stretch", key=key, alt=describe or None)
+
+
+def with_pressed(chart: AnyChart, *fields: str) -> AnyChart:
+    """The chart, whose marks tell these fields when they are pressed; to be shown by `pressed_in_chart`."""
+    made: AnyChart = chart.add_params(pressed_mark(*fields))
+    return made
+
+
+def pressed_mark(*fields: str) -> alt.Parameter:
+    """The same, to be added to one layer of a chart."""
+    return alt.selection_point(name=_MARK, fields=list(fields), empty=False)
+
+
+def pressed_in_chart(chart: AnyChart, key: str, describe: str, width_px: int | None = None) -> dict[str, Any] | None:
+    """Show a chart made with `with_pressed`; the fields of the mark that was just pressed."""
+    note = f"{key}.pressed"
+    event: Any = st.altair_chart(
+        dense(chart), theme="streamlit", width=width_px or "stretch", key=key, selection_mode=_MARK, alt=describe,
+        on_select=partial(st.session_state.__setitem__, note, True),
+    )  # fmt: skip
+    # A chart keeps its pressed mark; only the press itself leads on.
+    if not st.session_state.pop(note, False):
+        return None
+    found = getattr(getattr(event, "selection", None), _MARK, None) or []
+    return dict(found[0]) if found else None
+
+
+def bin_text(t: float, t_end: float) -> str:
+    """The ends of a bin, Unix ms, as the list of exchanges takes a time: `low-high` in ns."""
+    return f"{round(t) * 1_000_000}-{round(t_end) * 1_000_000}"
 
 
 def chosen_in_chart(chart: AnyChart, key: str, selection: str, field: str, describe: str) -> str | None:

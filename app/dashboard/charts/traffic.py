@@ -2,16 +2,31 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import altair as alt
 
 from app.dashboard.charts.axes import latency_axis, log_ticks, time_x
 from app.dashboard.charts.bars import Rows, time_bars
-from app.dashboard.charts.theme import BAD, HEIGHT, LOW, PALETTE, PROTOCOL, QUIET, AnyChart, clock, frame
+from app.dashboard.charts.theme import (
+    BAD,
+    HEIGHT,
+    LOW,
+    PALETTE,
+    PROTOCOL,
+    QUIET,
+    AnyChart,
+    bin_text,
+    clock,
+    frame,
+    with_pressed,
+)
 
 BRUSH = "range"
 _PLURALS = {"error": "errors", "no answer": "unanswered"}
+# Kinds of trouble, and the status of such exchanges.
+TROUBLES = {"error": "error", "no answer": "unanswered"}
 
 
 def exchange_rate(rows: Rows, width_ns: int, domain: tuple[float, float] | None = None) -> AnyChart:
@@ -27,7 +42,7 @@ def exchange_rate(rows: Rows, width_ns: int, domain: tuple[float, float] | None 
 
 
 def trouble(rows: Rows, width_ns: int, domain: tuple[float, float] | None = None) -> AnyChart:
-    """Errors and requests without an answer, by bin."""
+    """Errors and requests without an answer, by bin; a pressed bar tells its `kind` (of TROUBLES) and `bin`."""
     data = [
         {"t": row["t"], "kind": kind, "exchanges": row[name]}
         for row in rows for name, kind in (("errors", "error"), ("unanswered", "no answer"))
@@ -35,15 +50,17 @@ def trouble(rows: Rows, width_ns: int, domain: tuple[float, float] | None = None
     present = {row["kind"] for row in data if row["exchanges"]}
     colours = {kind: colour for kind, colour in (("error", BAD), ("no answer", QUIET)) if kind in present}
     return time_bars(data, width_ns, kind="kind", value="exchanges", colours=colours,
-                     title=" and ".join(_PLURALS[kind] for kind in colours), height=LOW, domain=domain)  # fmt: skip
+                     title=" and ".join(_PLURALS[kind] for kind in colours), height=LOW, domain=domain,
+                     opens=True)  # fmt: skip
 
 
 def latency_heat(rows: Rows, domain: tuple[float, float] | None = None, noun: str = "exchanges") -> AnyChart:
-    """How many exchanges took how long, when. noun: what they are called."""
+    """How many exchanges took how long, when. noun: what they are called. A pressed cell tells its `bin` and `took`."""
     ticks = log_ticks(min(row["low_ms"] for row in rows), max(row["high_ms"] for row in rows))
+    cells = [{**row, "bin": bin_text(row["t"], row["t_end"]), "took": _took(row)} for row in rows]
     chart: AnyChart = (
-        alt.Chart(frame(rows), height=HEIGHT)
-        .mark_rect()
+        alt.Chart(frame(cells), height=HEIGHT)
+        .mark_rect(cursor="pointer")
         .encode(
             time_x(domain=domain), alt.X2("t_end"),
             alt.Y("low_ms:Q", scale=alt.Scale(type="log"), title="latency", axis=latency_axis(ticks)),
@@ -55,7 +72,12 @@ def latency_heat(rows: Rows, domain: tuple[float, float] | None = None, noun: st
                      alt.Tooltip("exchanges:Q", title=noun, format=",")],
         )
     )  # fmt: skip
-    return chart
+    return with_pressed(chart, "bin", "took")
+
+
+def _took(row: Mapping[str, Any]) -> str:
+    """The ends of a cell, ms, as the list of exchanges takes a latency."""
+    return f"{row['low_ms']:g}-{row['high_ms']:g}"
 
 
 PERCENTILES = {"p50_ms": "median", "p95_ms": "p95", "p99_ms": "p99"}

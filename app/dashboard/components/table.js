@@ -29,6 +29,13 @@ function headLine(data, order) {
   return line;
 }
 
+function dot(colour) {
+  const made = document.createElement("span");
+  made.className = "dot";
+  made.style.background = colour;
+  return made;
+}
+
 function rowLine(data, row, place, open) {
   const line = document.createElement("tr");
   line.setAttribute("role", "row");
@@ -37,6 +44,7 @@ function rowLine(data, row, place, open) {
   row.cells.forEach((text, at) => {
     const made = cell("td", "gridcell", data.columns[at], text);
     made.title = text;
+    if (row.dot && at === 0) made.prepend(dot(row.dot));
     if (data.opens) made.onclick = () => open(line, place, at);
     line.append(made);
   });

@@ -29,10 +29,11 @@ class Head(NamedTuple):
 
 
 class Line(NamedTuple):
-    """A row: a text for each column. tone: `error`, `unanswered` or ""."""
+    """A row: a text for each column. tone: `error`, `unanswered` or "". dot: a colour before the first cell, or ""."""
 
     cells: tuple[str, ...]
     tone: str = ""
+    dot: str = ""
 
 
 class Pressed(NamedTuple):

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from functools import partial
 from pathlib import PurePath
-from typing import Any
 
 import streamlit as st
 
 from analyser.detectors import DETECTORS
 from app.dashboard import state
 from app.dashboard.charts.commits import POINT, partition_commits
-from app.dashboard.charts.theme import PALETTE, AnyChart, chosen_in_chart, show_chart
+from app.dashboard.charts.theme import AnyChart, chosen_in_chart, show_chart
 from app.dashboard.charts.traffic import exchange_rate, latency_heat, trouble
 from app.dashboard.command_line import command_line, show_command
 from app.dashboard.evidence import MOST_BYTES, evidence_packets
@@ -20,10 +18,11 @@ from app.dashboard.opened import Selected
 from app.dashboard.packets import gone_captures
 from app.dashboard.state import View
 from app.dashboard.tables import paged_table
-from app.dashboard.text import card, dot, facts, heading, html, line, show, small_table
+from app.dashboard.text import card, facts, heading, html, line, show
+from app.dashboard.views.finding_who import show_who
 from app.dashboard.views.message import show_exchange
 from reports.formats.pages import page_text
-from reports.formats.values import ms_text, time_text
+from reports.formats.values import time_text
 from reports.formats.words import display_filter, size
 from reports.questions.causes import Cause, Finding
 from reports.questions.columns import Column
@@ -76,7 +75,7 @@ def show_finding(view: View, cause: Cause, finding: Finding) -> None:
     _downloads(view, finding)
     whole = view.source.everything()
     known = _group_committers(whole, finding)
-    _who(finding, known)
+    show_who(view, finding, known)
     _chart(whole, finding, known)
     _filters(cause, finding)
     numbers = {name.replace("_", " "): _number(name, value) for name, value in finding.measures().items()}
@@ -142,43 +141,6 @@ def _group_committers(source: Selected, finding: Finding) -> list[Committer]:
     if not finding.committers or numbers.get("group") is None:
         return []
     return committers(source, numbers.get("cluster"), str(numbers["group"]))
-
-
-def _who(finding: Finding, known: list[Committer]) -> None:
-    if not finding.who:
-        return
-    if not finding.committers:
-        _clients(finding)
-        return
-    st.subheader("Committers", anchor=False)
-    place = {one.identity: number for number, one in enumerate(known)}
-    rows = []
-    for who in finding.committers:
-        number = place.get((who.get("client_id"), who.get("address"), who.get("member_id")), 0)
-        name = html("{dot}{name}", dot=dot(PALETTE[number % len(PALETTE)]), name=who.get("client_id") or "(none)")
-        offsets = [one for one in who.get("offsets") or [] if isinstance(one, int)]
-        written = f"{min(offsets):,} to {max(offsets):,}, last {offsets[-1]:,}" if offsets else ""
-        rows.append((name, who.get("address"), who.get("member_id"), who.get("generation"), who.get("commits"), written,
-                     f"{who.get('first_packet', '')} to {who.get('last_packet', '')}"))  # fmt: skip
-    header = ("Client", "Address", "Member", "Generation", "Commits", "Offsets", "Packets")
-    small_table(header, rows, numbers=(3, 4))
-
-
-def _clients(finding: Finding) -> None:
-    st.subheader("Clients", anchor=False)
-    names = list(dict.fromkeys(name for client in finding.who for name in client))
-    names = [
-        n for n in names if any(not isinstance(c.get(n), list | dict) and c.get(n) is not None for c in finding.who)
-    ]
-    rows = [tuple(_value(name, client) for name in names) for client in finding.who[:_OTHERS_SHOWN]]
-    small_table([name.replace("_", " ") for name in names], rows)
-
-
-def _value(name: str, client: Mapping[str, Any]) -> str:
-    value = client.get(name)
-    if value is None or isinstance(value, list | dict):
-        return ""
-    return ms_text(value) if name.endswith("_ms") and isinstance(value, int | float) else str(value)
 
 
 def _chart(source: Selected, finding: Finding, known: list[Committer]) -> None:

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import streamlit as st
 
+from analyser.registry.queries import literal
 from app.dashboard import state
 from app.dashboard.state import View
 from app.dashboard.tables import paged_table
 from app.dashboard.text import heading, line
-from app.dashboard.views.exchange_filters import exchange_filters
+from app.dashboard.views.exchange_filters import about_partition, exchange_filters, server_text
 from app.dashboard.views.message import show_exchange
 from reports.questions.columns import Column
-from reports.questions.kafka_topics import ADMIN_CHANGES
+from reports.questions.kafka_topics import ADMIN_CHANGES, LED_BY
 from reports.questions.kafka_views import VIEWS
 
 _ADMIN = (
@@ -24,27 +25,62 @@ _ADMIN = (
     Column("change", "Change", "text", "large"),
     Column("error_name", "Error"),
 )
+_LED = (
+    Column("topic", "Topic"),
+    Column("partition", "Partition", "plain", 70),
+    Column("leader_epoch", "Leader epoch", "plain"),
+    Column("isr", "In sync"),
+    Column("ts_first", "First told", "time"),
+    Column("ts_last", "Last told", "time"),
+)
 
 
 def show(view: View) -> None:
     """The page."""
     heading("Kafka brokers")
     brokers, changes = VIEWS["brokers"][""], VIEWS["brokers"]["changes"]
-    paged_table(
-        view.source, "brokers", brokers.sql, brokers.on_page, order="node_id", noun="broker", search=("host", "rack")
-    )
+    broker = paged_table(
+        view.source, "brokers", brokers.sql, brokers.on_page, order="node_id", noun="broker", search=("host", "rack"),
+        select=True, keep=("cluster_id",), marked=state.value("broker"),
+    )  # fmt: skip
+    if broker is not None:
+        state.put("broker", str(broker["node_id"]))
+        state.put("cluster", broker["cluster_id"])
+        st.rerun()
+    _led(view)
+    st.subheader("Where clients connect", anchor=False)
+    endpoints = VIEWS["brokers"]["endpoints"]
+    endpoint = paged_table(
+        view.source, "endpoints", endpoints.sql, endpoints.on_page, order="-exchanges", noun="endpoint", select=True,
+        search=("server_address",),
+    )  # fmt: skip
+    if endpoint is not None:
+        view.go("exchanges", **exchange_filters(protocol_of="kafka", server=server_text(endpoint)))
     st.subheader("Leaders and replicas that changed", anchor=False)
     leader = paged_table(view.source, "leaders", changes.sql, changes.on_page, order="ts", noun="change",
-                         search=("topic",), select=True)  # fmt: skip
-    if leader is not None:
-        view.go("exchanges", **exchange_filters(named=leader["topic"]))
+                         search=("topic",), select=True, keep=("exchange_id",),
+                         marked=state.value("message"))  # fmt: skip
     st.subheader("What administrators changed", anchor=False)
     change = paged_table(
         view.source, "admin", ADMIN_CHANGES, _ADMIN, order="ts", noun="change", select=True, keep=("exchange_id",),
         search=("client_id", "operation", "resource_name", "change", "error_name"), marked=state.value("message"),
     )  # fmt: skip
-    wanted = state.kept("message", change["exchange_id"] if change is not None else None)
+    pressed = change if change is not None else leader
+    wanted = state.kept("message", pressed["exchange_id"] if pressed is not None else None)
     if wanted:
         show_exchange(view.source.opened, wanted, "admin")
     else:
-        line("A row opens its request and answer, one of leaders the exchanges about its topic.", "quiet")
+        line("A row opens the request and answer that told it.", "quiet")
+
+
+def _led(view: View) -> None:
+    """The partitions that the chosen broker leads; a row opens the exchanges about it."""
+    node, cluster = state.value("broker"), state.value("cluster")
+    if not node.removeprefix("-").isdecimal():
+        line("A row opens the partitions that the broker leads.", "quiet")
+        return
+    st.subheader("Partitions that the chosen broker was told to lead", anchor=False)
+    query = LED_BY.format(node=int(node), cluster=literal(cluster) if cluster else "null")
+    led = paged_table(view.source, "led", query, _LED, order="topic", noun="partition", search=("topic",), select=True)
+    if led is not None:
+        view.go("exchanges", **about_partition(led))

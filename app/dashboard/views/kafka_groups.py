@@ -8,11 +8,11 @@ from typing import Any
 import streamlit as st
 from markupsafe import Markup
 
-from app.dashboard import boxes
+from app.dashboard import boxes, state
 from app.dashboard.charts.axes import Domain
 from app.dashboard.charts.commits import SMALL_PX, committer_colours, ownership_lanes, partition_commits, small_commits
 from app.dashboard.charts.lag import lag_lines
-from app.dashboard.charts.theme import show_chart
+from app.dashboard.charts.theme import pressed_in_chart
 from app.dashboard.few_rows import grid
 from app.dashboard.known import known
 from app.dashboard.opened import Selected
@@ -24,6 +24,7 @@ from app.dashboard.views.finding import COMMITS_LEGEND, show_commit
 from app.dashboard.views.findings import finding_cards
 from app.dashboard.views.kafka_group_list import choose_group, listed_groups
 from app.dashboard.views.kafka_share_group import show_share_group
+from app.dashboard.views.message import show_exchange
 from reports.questions.causes import causes
 from reports.questions.commits import (
     Committer,
@@ -38,6 +39,7 @@ from reports.questions.groups import Group, groups
 from reports.questions.kafka_views import VIEWS, view_sql
 from reports.questions.lag_history import lag_over_time
 from reports.questions.source import rows as rows_of
+from reports.questions.telling import group_told
 from reports.questions.timelines import domain_ms, width_of
 from reports.sections.kafka_view import state_line
 
@@ -166,7 +168,15 @@ def _small_charts(
     with st.container(horizontal=True, gap="small"):
         for number, place in enumerate(places):
             chart = small_commits(by_place.get(place, []), who, place, domain)
-            show_chart(chart, f"small-{number}", "Commits of one partition, by committer", SMALL_PX[0])
+            key = f"small-{number}"
+            if pressed_in_chart(chart, key, "Commits of one partition, by committer", SMALL_PX[0]) is not None:
+                _open_partition(place)
+
+
+def _open_partition(place: str) -> None:
+    """The commits of one partition in full."""
+    state.put("partition", place)
+    st.rerun()
 
 
 def _lanes(view: View, group: Group, who: Sequence[Committer]) -> None:
@@ -182,7 +192,11 @@ def _lanes(view: View, group: Group, who: Sequence[Committer]) -> None:
     names = {m.member_id: m.client_id or m.member_id for m in group.members if m.member_id}
     drawn = set(lanes[:_LANES_SHOWN])
     shown = [row for row in rows if (row["topic"], row["partition"]) in drawn]
-    show_chart(ownership_lanes(shown, who, names, domain), describe="Owner of each partition over time")
+    lane = pressed_in_chart(ownership_lanes(shown, who, names, domain), "owners", "Owner of each partition over time")
+    if lane is not None:
+        owner = next((member for member in group.members if member.member_id == lane["member"]), None)
+        if owner is not None:
+            view.go("clients", who=client_text({"client_id": owner.client_id, "client_address": owner.client_address}))
     left_out = f" The first {_LANES_SHOWN} of {len(lanes)} partitions." if len(lanes) > len(drawn) else ""
     line(f"A lane ends with the last that its owner was heard of.{left_out}", "quiet")
 
@@ -203,7 +217,11 @@ def _lag(view: View, group: Group) -> None:
         unit = boxes.segments("Unit of lag", "behind", {"messages": "Messages", "time": "Time"})
     kept = sorted(worst, key=lambda place: -worst[place])[:_LAG_LINES]
     drawn = [row for row in rows if row["place"] in kept]
-    show_chart(lag_lines(drawn, kept, domain_ms(view.source), unit), describe="Lag of partitions over time")
+    behind = pressed_in_chart(
+        lag_lines(drawn, kept, domain_ms(view.source), unit), "lag", "Lag of partitions over time"
+    )
+    if behind is not None:
+        _open_partition(behind["place"])
     line(_LAG_LEGEND[unit], "quiet")
     if len(worst) > len(kept):
         line(f"The {len(kept)} partitions that fell furthest behind of {len(worst)}.", "quiet")
@@ -243,4 +261,18 @@ def _tables(
     changes = _of_group(at_end, group, "changes")
     if changes:
         st.subheader("States", anchor=False)
-        grid("states", changes, _CHANGES, "state")
+        _states(view, group, changes)
+
+
+def _states(view: View, group: Group, changes: Sequence[Mapping[str, Any]]) -> None:
+    """A row opens the exchange that told the state."""
+    begins = [str(row["ts"].value) for row in changes]  # Unix ns
+    chosen = state.value("change")
+    place = grid("states", changes, _CHANGES, "state", select=True,
+                 marked=begins.index(chosen) if chosen in begins else None)  # fmt: skip
+    told = state.kept("change", begins[place] if place is not None else None)
+    exchange = group_told(view.source, group.cluster_id, group.group_id, int(told)) if told in begins else None
+    if exchange is not None:
+        show_exchange(view.source.opened, exchange, "state")
+    else:
+        line("A row opens the request and answer that told the state.", "quiet")

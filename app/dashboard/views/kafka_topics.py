@@ -9,7 +9,7 @@ import streamlit as st
 
 from app.dashboard import boxes, state
 from app.dashboard.charts.bars import time_bars
-from app.dashboard.charts.theme import PALETTE, QUIET, show_chart
+from app.dashboard.charts.theme import PALETTE, QUIET, pressed_in_chart
 from app.dashboard.few_rows import grid
 from app.dashboard.state import View
 from app.dashboard.tables import paged_table
@@ -99,9 +99,13 @@ def _rates(view: View) -> None:
     title = "records/s" if unit == "records" else "bytes/s"
     chart = time_bars(
         shown, width, kind="topic", value=unit, colours=colours, title=title, per_second=True,
-        domain=domain_ms(view.source),
+        domain=domain_ms(view.source), opens=True,
     )  # fmt: skip
-    show_chart(chart, describe="Records or bytes per second by topic")
+    bar = pressed_in_chart(chart, "rates", "Records or bytes per second by topic")
+    if bar is not None and bar["kind"] != _OTHERS:
+        state.put("topic", bar["kind"])
+        state.put("cluster", None)
+        st.rerun()
 
 
 def _largest(rows: Sequence[Mapping[str, Any]], unit: str) -> tuple[dict[str, str], list[dict[str, Any]]]:

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import streamlit as st
 
 from analyser.registry.queries import literal
 from app.dashboard import boxes
 from app.dashboard.charts.theme import show_chart
-from app.dashboard.charts.traffic import latency_heat, latency_lines, trouble
+from app.dashboard.charts.traffic import latency_lines
 from app.dashboard.state import View
 from app.dashboard.tables import paged_table
 from app.dashboard.text import empty, line
+from app.dashboard.views.chart_doors import show_heat, show_trouble
 from app.dashboard.views.exchange_filters import exchange_filters
 from reports.questions.apis import NOT_DECODED, NOT_TOLD, errors_of, operations_of
 from reports.questions.columns import Column
@@ -74,9 +77,10 @@ def show_operations(view: View, protocol: str) -> None:
     elif left_out and not chosen:
         line(f"Without requests that ask the server to wait: {', '.join(left_out)}.", "quiet")
     domain = domain_ms(source)
+    common: dict[str, Any] = {"protocol_of": protocol, "operation": None if chosen == NOT_DECODED else chosen or None}
     heat = latency_over_time(source, width_of(source, _HEAT_BINS), condition, waits=bool(chosen))
     if heat:
-        show_chart(latency_heat(heat, domain), describe="How many exchanges took how long, over time")
+        show_heat(view, heat, "How many exchanges took how long, over time", **common)
         width = width_of(source, _LINE_BINS)
         shown = percentiles_over_time(source, width, condition, waits=bool(chosen))
         show_chart(latency_lines(shown, width, domain), describe="Percentiles of latency over time")
@@ -85,7 +89,7 @@ def show_operations(view: View, protocol: str) -> None:
     width = width_of(source)
     over_time = exchanges_over_time(source, width, condition)
     if any(row["errors"] or row["unanswered"] for row in over_time):
-        show_chart(trouble(over_time, width, domain), describe="Errors and missing answers over time")
+        show_trouble(view, over_time, width, "Errors and missing answers over time", **common)
     st.subheader("Operations", anchor=False)
     operation = paged_table(source, "operations", operations_of(protocol), _OPERATIONS, order="-exchanges",
                             noun="operation", search=("operation",), select=True)  # fmt: skip
@@ -97,7 +101,7 @@ def show_operations(view: View, protocol: str) -> None:
                         nouns="kinds of errors", search=("operation", "error", "client_id"), select=True)  # fmt: skip
     if error is not None:
         _to_exchanges(view, protocol, error["operation"], status="error", error=error["error"])
-    line("A row opens the exchanges behind it: those with errors, where it has any.", "quiet")
+    line("A row, bar or cell opens the exchanges behind it; a row those with errors, where it has any.", "quiet")
 
 
 def _to_exchanges(view: View, protocol: str, operation: str, **filters: str | None) -> None:

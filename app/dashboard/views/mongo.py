@@ -5,13 +5,13 @@ from __future__ import annotations
 import streamlit as st
 
 from app.dashboard.charts.mongo import commands
-from app.dashboard.charts.theme import show_chart
-from app.dashboard.charts.traffic import latency_heat
+from app.dashboard.charts.theme import pressed_in_chart
 from app.dashboard.page_entry import protocol_page
 from app.dashboard.state import View
 from app.dashboard.tables import paged_table
 from app.dashboard.text import empty, heading, line
 from app.dashboard.views import mongo_shapes
+from app.dashboard.views.chart_doors import show_heat
 from app.dashboard.views.exchange_filters import exchange_filters
 from app.dashboard.views.mongo_commands import command_table
 from dissectors.mongo.dissector import MONGO
@@ -56,10 +56,14 @@ def show_commands(view: View) -> None:
     if not over_time:
         empty("No MongoDB command in the selected time.")
         return
-    show_chart(commands(over_time, width, domain), describe="MongoDB commands over time")
+    pressed = pressed_in_chart(commands(over_time, width, domain), "rates", "MongoDB commands over time")
+    if pressed is not None:
+        named = None if pressed["kind"] == "other" else pressed["kind"]
+        filters = exchange_filters(protocol_of=MONGO.name, operation=named, between=pressed["bin"])
+        view.go("exchanges", **filters)
     heat = command_latency(source, width)
     if heat:
-        show_chart(latency_heat(heat, domain, "commands"), describe="Latency of MongoDB commands over time")
+        show_heat(view, heat, "Latency of MongoDB commands over time", noun="commands", protocol_of=MONGO.name)
     st.subheader("Errors", anchor=False)
     error = paged_table(source, "errors", ERRORS.query, ERRORS.on_page, order="-commands", noun="kind of error",
                         nouns="kinds of errors", search=("command", "error_name"), select=True)  # fmt: skip

@@ -9,13 +9,14 @@ import streamlit as st
 
 from app.dashboard import boxes, state
 from app.dashboard.charts.mongo import SHAPE_MEASURES, SHAPES_TOGETHER, shape_lines, shape_name, shape_times
-from app.dashboard.charts.theme import show_chart
-from app.dashboard.charts.traffic import latency_heat
+from app.dashboard.charts.theme import pressed_in_chart, show_chart
 from app.dashboard.opened import Selected
 from app.dashboard.state import View
 from app.dashboard.tables import paged_table
 from app.dashboard.text import empty, facts, heading, line
+from app.dashboard.views.chart_doors import show_heat
 from app.dashboard.views.mongo_commands import command_table
+from dissectors.mongo.dissector import MONGO
 from reports.formats.values import ms_text
 from reports.questions.columns import PAGE, shown_as
 from reports.questions.mongo_rows import (
@@ -27,6 +28,7 @@ from reports.questions.mongo_rows import (
 )
 from reports.questions.source import rows
 from reports.questions.timelines import domain_ms, width_of
+from reports.questions.wanted_exchanges import named_exactly
 from reports.sections.shapes import COLUMNS, shapes, shapes_sql
 
 _BARS = 12
@@ -44,7 +46,11 @@ def show(view: View) -> None:
     if not offered:
         empty("No command on a collection in the selected time, from that client and application.")
         return
-    show_chart(shape_times(offered[:_BARS]), describe="Query shapes by the time that they took in sum")
+    bar = pressed_in_chart(shape_times(offered[:_BARS]), "times", "Query shapes by the time that they took in sum")
+    if bar is not None:
+        state.put("shape", bar["shape_id"])
+        state.put("message", None)
+        st.rerun()
     _together(source, offered, condition)
     st.subheader("All shapes", anchor=False)
     chosen = paged_table(source, "shapes", shapes_sql(condition=condition), shown_as(PAGE, COLUMNS), order="-sum_ms",
@@ -95,5 +101,10 @@ def _one(view: View, shape: Mapping[str, Any], condition: str) -> None:
            "errors": f"{shape['errors']:,}", "no answer": f"{shape['unanswered']:,}"})  # fmt: skip
     heat = command_latency(source, width_of(source), shape_id, condition)
     if heat:
-        show_chart(latency_heat(heat, domain_ms(source), "commands"), describe="Latency of the chosen shape over time")
+        common = {
+            "protocol_of": MONGO.name,
+            "named": named_exactly(shape["namespace"]),
+            "operation": shape["operation"],
+        }
+        show_heat(view, heat, "Latency of the chosen shape over time", noun="commands", **common)
     command_table(view, commands_of(shape_id, condition))

@@ -10,7 +10,7 @@ import streamlit as st
 from analyser.words import count
 from app.dashboard import boxes, state
 from app.dashboard.charts.mqtt import connection_lanes as lanes_chart
-from app.dashboard.charts.theme import show_chart
+from app.dashboard.charts.theme import pressed_in_chart
 from app.dashboard.pager import pager
 from app.dashboard.state import View
 from app.dashboard.tables import paged_table
@@ -84,8 +84,12 @@ def _lanes(view: View) -> None:
     if not lanes:
         empty("No client has that in its id or address.")
         return
-    show_chart(lanes_chart(lanes, domain_ms(source)), describe="Connections of MQTT clients over time")
-    said = ["A mark at the end of a bar says how the connection ended; a bar without one was open at the end."]
+    chart = lanes_chart(lanes, domain_ms(source))
+    lane = pressed_in_chart(chart, "lanes-chart", "Connections of MQTT clients over time")
+    if lane is not None:
+        view.go("connections", flow=lane["flow_id"], message=None, line=None)
+    said = ["A mark at the end of a bar says how the connection ended; a bar without one was open at the end.",
+            "A press on a bar opens its messages."]  # fmt: skip
     if clients > LANES:
         said.append("Clients whose connections ended worst, and most often, come first.")
     if any(row["connections"] > BARS for row in lanes):

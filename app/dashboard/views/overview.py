@@ -10,8 +10,8 @@ import streamlit as st
 from analyser.archive.dataset.place import is_dataset
 from analyser.words import count
 from app.dashboard import state
-from app.dashboard.charts.theme import dense, show_chart
-from app.dashboard.charts.traffic import BRUSH, exchange_rate, trouble
+from app.dashboard.charts.theme import dense
+from app.dashboard.charts.traffic import BRUSH, exchange_rate
 from app.dashboard.command_line import command_line
 from app.dashboard.known import known, outside
 from app.dashboard.offers import without_folder
@@ -19,6 +19,7 @@ from app.dashboard.opened import Selected
 from app.dashboard.state import View
 from app.dashboard.tables import paged_table
 from app.dashboard.text import card, empty, facts, heading, line
+from app.dashboard.views.chart_doors import show_trouble
 from app.dashboard.views.exchange_filters import client_text, exchange_filters, server_text
 from app.dashboard.views.findings import finding_cards
 from reports.formats.html import render
@@ -177,6 +178,7 @@ def _findings(view: View) -> None:
     if unjudged:
         before = "" if found else "No findings, but "
         card(f"{before}{unjudged_sentence(unjudged)}", " · ".join(unjudged_lines(unjudged)), "warning")
+        view.link("exchanges", "All errors", "", ":material/error:", **exchange_filters(status="error"))
     finding_cards(view, found[:_CAUSES_SHOWN])
     if len(found) > _CAUSES_SHOWN:
         view.link("findings", "All findings", icon=":material/arrow_forward:", finding=None)
@@ -197,7 +199,7 @@ def _traffic(view: View) -> None:
     if not _offer_range(picked):
         line("Drag over the chart to choose a time for all pages.", "quiet")
     if any(row["errors"] or row["unanswered"] for row in over_time):
-        show_chart(trouble(over_time, width, domain), describe="Errors and requests without an answer over time")
+        show_trouble(view, over_time, width, "Errors and requests without an answer over time")
 
 
 def _offer_range(picked: object) -> bool:
