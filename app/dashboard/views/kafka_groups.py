@@ -35,11 +35,11 @@ from reports.questions.commits import (
     owners,
     partitions_by_suspicion,
 )
+from reports.questions.group_telling import group_told
 from reports.questions.groups import Group, groups
 from reports.questions.kafka_views import VIEWS, view_sql
 from reports.questions.lag_history import lag_over_time
 from reports.questions.source import rows as rows_of
-from reports.questions.telling import group_told
 from reports.questions.timelines import domain_ms, width_of
 from reports.sections.kafka_view import state_line
 
