@@ -119,7 +119,7 @@ class MongoConversation:
         outstanding = self._outstanding
         hellos = [key for key, request in (*outstanding.requests.items(), *self._chains.items()) if request.hello]
         waits = Waits(list(outstanding.requests), list(outstanding.early), outstanding.heard)
-        return Left(self._left.frames, waits, self._facts, frozenset(hellos))
+        return Left(self._left.frames, waits, self._facts.connection, frozenset(hellos))
 
     def knows(self, facts: Facts) -> None:
         """This is known of client and server, as a hello said that was read together with others."""

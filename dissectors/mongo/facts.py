@@ -8,15 +8,29 @@ from __future__ import annotations
 
 from dissectors.core.limits import Limits
 from dissectors.core.options import DecodeOptions
+from dissectors.mongo.bson_fields import Fields
 from dissectors.mongo.commands import Command, command_facts
 from dissectors.mongo.documents import document_json
 from dissectors.mongo.handshake import CONNECTION, hello_facts, server_facts
 from dissectors.mongo.legacy import legacy_facts
+from dissectors.mongo.messages import Message
 from dissectors.mongo.opcodes import OP_REPLY, opcode_name
 from dissectors.mongo.pending import Pending
 from dissectors.mongo.receiving import Received
 from dissectors.mongo.replies import Outcome, duplicate_key, error_message, outcome, reply_facts
 from dissectors.mongo.rows import Facts
+
+
+def of_client(data: bytes, fields: Fields) -> Facts:
+    """What a hello tells that belongs to all later commands."""
+    return {column: value for column, value in hello_facts(data, fields).items() if column in CONNECTION}
+
+
+def of_server(message: Message, found: Outcome) -> Facts:
+    """What the reply to a hello tells that belongs to all later commands."""
+    if message.body is None or not found.ok:
+        return {}
+    return {column: value for column, value in server_facts(message.data, message.body).items() if value is not None}
 
 
 class ConnectionFacts:
@@ -30,23 +44,13 @@ class ConnectionFacts:
         self._held_payload = 0
         self.connection: Facts = {}
 
-    def apart(self) -> ConnectionFacts:
-        """The same, and whatever it learns it learns by itself."""
-        made = ConnectionFacts(self._limits, self._options)
-        made.connection = self.connection
-        return made
-
     def hello(self, command: Command, received: Received) -> None:
         """What a client says of itself."""
-        known = hello_facts(received.message.data, command.fields)
-        self.connection = {**self.connection, **{k: v for k, v in known.items() if k in CONNECTION}}
+        self.connection = {**self.connection, **of_client(received.message.data, command.fields)}
 
     def hello_answered(self, received: Received, found: Outcome) -> None:
         """What a server says of itself."""
-        message = received.message
-        if message.body is not None and found.ok:
-            known = server_facts(message.data, message.body)
-            self.connection = {**self.connection, **{k: v for k, v in known.items() if v is not None}}
+        self.connection = {**self.connection, **of_server(received.message, found)}
 
     def of_request(self, received: Received, command: Command) -> tuple[Facts, bool]:
         """The facts of a request; was its document left out, because too many wait?"""

@@ -108,6 +108,23 @@ def _os(data: bytes, client: Fields) -> str | None:
     return " ".join(dict.fromkeys(word for word in words if word)) or None
 
 
+# The fields of its reply that tell anything of the server, and whether it is one.
+ANSWER_PARTS = frozenset(
+    {
+        b"ok",
+        b"msg",
+        b"isWritablePrimary",
+        b"ismaster",
+        b"setName",
+        b"isreplicaset",
+        b"secondary",
+        b"arbiterOnly",
+        b"maxWireVersion",
+        b"compression",
+    }
+)
+
+
 def server_facts(data: bytes, reply: Fields) -> dict[str, Any]:
     """What the reply to a hello tells of the server."""
     agreed = texts(data, reply.get(b"compression"), MAX_COMPRESSORS)

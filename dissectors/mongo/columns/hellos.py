@@ -6,22 +6,26 @@ read by the conversation itself.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from operator import itemgetter
+from collections.abc import Callable, Sequence
+from itertools import compress
 from typing import NamedTuple
 
 import numpy as np
 
-from dissectors.core.columns.frames import Flags, Frames, Ints
-from dissectors.core.decompression import Allowance
-from dissectors.core.limits import Limits
+from dissectors.core.columns.frames import Frames, Ints
 from dissectors.core.model import CLIENT_TO_SERVER, Frame
+from dissectors.mongo.bson_fields import Span, inner
+from dissectors.mongo.columns.alike import Literals, alike
+from dissectors.mongo.columns.asked import span_of
 from dissectors.mongo.columns.buffer import Buffer
+from dissectors.mongo.columns.layouts import Values
+from dissectors.mongo.columns.literals import of_document_but
 from dissectors.mongo.columns.pairs import Pairs, Waits
-from dissectors.mongo.columns.plain import may_be_hello
-from dissectors.mongo.commands import Command, command_in
-from dissectors.mongo.facts import ConnectionFacts
-from dissectors.mongo.receiving import Received, receive
+from dissectors.mongo.columns.plain import Bodies, may_be_hello
+from dissectors.mongo.facts import of_client, of_server
+from dissectors.mongo.handshake import ANSWER_PARTS, HELLO_PARTS
+from dissectors.mongo.messages import Message
+from dissectors.mongo.opcodes import OP_MSG
 from dissectors.mongo.replies import outcome
 from dissectors.mongo.rows import Facts
 
@@ -47,12 +51,19 @@ class Left(NamedTuple):
 
     frames: Sequence[Frame]
     waits: Waits
-    facts: ConnectionFacts
+    facts: Facts
     hellos: frozenset[int]
 
 
-def known(frames: Frames, buffer: Buffer, pairs: Pairs, plain: Flags, lefts: Sequence[Left], limits: Limits) -> Known:
-    """What is known at each frame. plain: which pairs are of plain messages."""
+# All else in hellos and their replies is of no account here.
+_OF_HELLO, _OF_ANSWER = of_document_but(HELLO_PARTS), of_document_but(ANSWER_PARTS)
+
+
+def known(
+    frames: Frames, buffer: Buffer, pairs: Pairs, asked: Bodies, answered: Bodies, lefts: Sequence[Left]
+) -> Known:
+    """What is known at each frame."""
+    plain = asked.plain & answered.plain
     requests = np.flatnonzero(frames.direction == CLIENT_TO_SERVER)
     hellos = requests[may_be_hello(frames, buffer, requests)]
     pair_of = np.full(len(frames), -1)
@@ -62,22 +73,51 @@ def known(frames: Frames, buffer: Buffer, pairs: Pairs, plain: Flags, lefts: Seq
     np.minimum.at(until, frames.connection[unusual], unusual)
     _answered_later(frames, buffer, [left.hellos for left in lefts], until)
     pair = pair_of[hellos[pair_of[hellos] >= 0]]
+    told = _told(buffer, asked.of(pair), _OF_HELLO, _of_client)
+    pair = pair[np.array([learnt is not None for learnt in told], bool)]
+    answers = _told(buffer, answered.of(pair), _OF_ANSWER, _of_server)
+    steps: list[_Step] = [(begin, number, None) for number, begin in enumerate(frames.begins.tolist())]
+    for places, of_places in (
+        (pairs.asked[pair], [learnt for learnt in told if learnt is not None]),
+        (pairs.answered[pair], answers),
+    ):
+        owners = frames.connection[places]
+        certain = (places < until[owners]).tolist()
+        steps += compress(zip(places.tolist(), owners.tolist(), of_places, strict=True), certain)
+    steps.sort(key=_in_order)
     facts: list[Facts] = []
-    since: list[int] = []
-    reader = _Reader(frames, lefts, limits)
-    owner = frames.connection[pairs.asked[pair]]
-    bounds = np.searchsorted(owner, np.arange(len(until) + 1)).tolist()
-    asked, answered = pairs.asked[pair].tolist(), pairs.answered[pair].tolist()
-    for number, begin in enumerate(frames.begins.tolist()):
-        facts.append(lefts[number].facts.connection)
-        since.append(begin)
-        mine = slice(bounds[number], bounds[number + 1])
-        if mine.start == mine.stop:
-            continue
-        for place, learnt in reader.read(number, asked[mine], answered[mine], int(until[number])):
-            since.append(place)
-            facts.append(learnt)
-    return Known(facts, np.array(since, np.int64), until)
+    for _, number, learnt in steps:
+        facts.append(lefts[number].facts if learnt is None else {**facts[-1], **learnt})
+    return Known(facts, np.array([place for place, _, _ in steps], np.int64), until)
+
+
+# The place of a frame, its connection, and what it tells; None for what the connection knows before.
+_Step = tuple[int, int, Facts | None]
+
+
+def _in_order(step: _Step) -> tuple[int, bool]:
+    """What is known before comes before what the first frame tells."""
+    return step[0], step[2] is not None
+
+
+def _told(
+    buffer: Buffer, documents: Values, literals: Literals, read: Callable[[bytes, Span], Facts | None]
+) -> list[Facts | None]:
+    """What each of these documents tells."""
+    kinds = alike(buffer, documents, literals)
+    told = [read(buffer.data, span_of(documents, first)) for first in kinds.firsts]
+    return [told[code] for code in kinds.codes.tolist()]
+
+
+def _of_client(data: bytes, body: Span) -> Facts | None:
+    """None where the document is broken before there is a command in it."""
+    fields = inner(data, body)
+    return of_client(data, fields) if fields else None
+
+
+def _of_server(data: bytes, body: Span) -> Facts:
+    message = Message(OP_MSG, 0, data, body[1], body[2], inner(data, body), body[1])
+    return of_server(message, outcome(message, to_command=True))
 
 
 def _answered_later(frames: Frames, buffer: Buffer, hellos: Sequence[frozenset[int]], until: Ints) -> None:
@@ -89,35 +129,3 @@ def _answered_later(frames: Frames, buffer: Buffer, hellos: Sequence[frozenset[i
             found = np.flatnonzero(answers & (frames.direction[mine] != CLIENT_TO_SERVER))
             if len(found):
                 until[number] = min(int(until[number]), mine.start + int(found[0]))
-
-
-class _Reader:
-    def __init__(self, frames: Frames, lefts: Sequence[Left], limits: Limits) -> None:
-        self._begins = frames.begins
-        self._lefts = lefts
-        self._allowance = Allowance(limits)  # is not drawn from: nothing that is read here is compressed
-
-    def read(self, number: int, asked: list[int], answered: list[int], until: int) -> list[tuple[int, Facts]]:
-        """What a connection knows behind each hello and each reply to one, in order, before the frame `until`."""
-        facts = self._lefts[number].facts.apart()
-        steps: list[tuple[int, Command | None, Received]] = []
-        for request, reply in zip(asked, answered, strict=True):
-            received = self._received(number, request)
-            command = command_in(received.message)
-            if command.hello and reply < until:
-                steps += ((request, command, received), (reply, None, self._received(number, reply)))
-            elif command.hello and request < until:
-                steps.append((request, command, received))
-        found: list[tuple[int, Facts]] = []
-        for place, command_of_it, received in sorted(steps, key=itemgetter(0)):
-            if command_of_it is not None:
-                facts.hello(command_of_it, received)
-            else:
-                facts.hello_answered(received, outcome(received.message, to_command=True))
-            found.append((place, facts.connection))
-        return found
-
-    def _received(self, number: int, place: int) -> Received:
-        received = receive(self._lefts[number].frames[place - int(self._begins[number])], self._allowance)
-        assert received is not None  # a plain message has a header
-        return received

@@ -8,6 +8,7 @@ no literals, so that it is like nothing but itself.
 from __future__ import annotations
 
 import struct
+from collections.abc import Callable
 
 from dissectors.mongo.bson_fields import (
     ARRAY,
@@ -78,6 +79,16 @@ def of_pipeline(data: bytes, span: Span) -> Places:
             return []
         found += leaves
     return found
+
+
+def of_document_but(told: frozenset[bytes]) -> Callable[[bytes, Span], Places]:
+    """Of a document: of all its fields but these."""
+
+    def literals(data: bytes, span: Span) -> Places:
+        fields = _elements(data, span)
+        return [] if fields is None else _leaves(data, [value for key, value in fields if key not in told]) or []
+
+    return literals
 
 
 def of_statements(data: bytes, span: Span) -> Places:

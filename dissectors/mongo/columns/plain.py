@@ -39,6 +39,10 @@ class Bodies(NamedTuple):
     listed: Values
     documents: Ints
 
+    def of(self, rows: Ints) -> Values:
+        """The bodies with these numbers."""
+        return Values(DOCUMENT, self.start[rows], self.end[rows])
+
 
 def bodies(frames: Frames, buffer: Buffer, places: Ints, sections: bool) -> Bodies:
     """The bodies of these frames. sections: may there be documents behind them?"""

@@ -71,7 +71,7 @@ def together(lefts: Sequence[Left], limits: Limits, out: Sink) -> list[Together 
     buffer = Buffer(frames.data)
     pairs = certain_pairs(frames, buffer, [left.waits for left in lefts], limits)
     asked, answered = bodies(frames, buffer, pairs.asked, True), bodies(frames, buffer, pairs.answered, False)
-    facts = known(frames, buffer, pairs, asked.plain & answered.plain, lefts, limits)
+    facts = known(frames, buffer, pairs, asked, answered, lefts)
     asked.plain[pairs.answered >= facts.until[frames.connection[pairs.answered]]] = False
     reading = Reading(frames, buffer, pairs, asked, answered)
     size = len(reading.pairs.asked)

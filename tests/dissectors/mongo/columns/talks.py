@@ -305,6 +305,7 @@ class Talk:
                 lambda: [Said(CLIENT_TO_SERVER, op_insert("shop.orders", [body], number))],
                 lambda: [Said(CLIENT_TO_SERVER, op_msg({"saslStart": 1, "mechanism": "PLAIN"}, number)), answer],
                 lambda: [Said(CLIENT_TO_SERVER, op_msg({}, number)), answer],
+                lambda: [Said(CLIENT_TO_SERVER, _changed(op_msg({"hello": "x"}, number), 32, 99)), answer],
                 lambda: [Said(CLIENT_TO_SERVER, message(2013, b"", number)), answer],
                 lambda: [Said(random.randrange(2), b"\x08\0\0\0abcd")],
                 lambda: [Said(CLIENT_TO_SERVER, op_msg(_twice(body), number)), answer],
