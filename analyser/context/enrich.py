@@ -1,7 +1,8 @@
 """The context columns of commits and fetches.
 
 In: a connection with views of the Kafka tables, `cluster_id` and `topic` filled in. Out: the views
-`kafka_offset_commits` and `kafka_fetch_partitions` replaced by ones whose context columns are filled in.
+`kafka_offset_commits` and `kafka_fetch_partitions` replaced by ones whose context columns are filled in. Rows in memory
+are never copied for that: they get other columns.
 
 Everything is a join in DuckDB, as of the time of the row, so memory is DuckDB's limit and it may spill. Times are
 compared as Unix ns. An unknown cluster is a cluster of its own (''), never a wildcard.
@@ -9,7 +10,13 @@ compared as Unix ns. An unknown cluster is a cluster of its own (''), never a wi
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any
+
 import duckdb
+import numpy as np
+import pyarrow as pa
 
 from analyser.context.log_ends import END_TABLES, KEPT_BEFORE, LOG_ENDS, SECOND, TOPIC_LIVES, with_life
 from analyser.context.ownership import OWNERSHIP_SQL
@@ -20,6 +27,9 @@ from analyser.registry.queries import keep, null_columns
 # broker for half a second (fetch.max.wait.ms), and processing takes its time. The committer itself counts as reading if
 # it fetches this long after the commit, too: the capture may lack what it did before.
 FETCHED_LATELY_NS = 5_000_000_000
+
+COMMITS, FETCHES = "kafka_offset_commits", "kafka_fetch_partitions"
+_NOTHING: Mapping[str, Any] = MappingProxyType({})
 
 _READS = (
     "flows",
@@ -153,43 +163,68 @@ _CONTEXT = ("owner_member_id", "ownership_confidence", "log_end_offset", "client
 # Planning takes longer than running on a small capture: without assignments nobody owns anything.
 _NO_OWNERS = "SELECT part, 0::BIGINT AS began, '' AS member_id, 0::BIGINT AS ended FROM context_parts LIMIT 0"
 
-_FETCHES = """
-SELECT fetches.* REPLACE (clients.group_id AS group_id)
-FROM in_kafka_fetch_partitions AS fetches
-LEFT JOIN context_clients AS clients
-    ON clients.cluster = coalesce(fetches.cluster_id, '') AND clients.address = coalesce(fetches.client_address, '')
-    AND clients.client_id = coalesce(fetches.client_id, '')
-"""
+_CLIENTS = """
+    LEFT JOIN context_clients AS clients
+        ON clients.cluster = coalesce(fetches.cluster_id, '') AND clients.address = coalesce(fetches.client_address, '')
+        AND clients.client_id = coalesce(fetches.client_id, '')"""
+_FETCHES = f"SELECT fetches.* REPLACE (clients.group_id AS group_id) FROM in_{FETCHES} AS fetches {_CLIENTS}"
+_GROUPS = f"SELECT clients.group_id FROM context_fetches AS fetches {_CLIENTS} ORDER BY fetches.row"
 
 
-def enrich(con: duckdb.DuckDBPyConnection) -> None:
-    """Replace the views of commits and fetches by enriched ones; other tables may be missing. Call it once."""
+def enrich(con: duckdb.DuckDBPyConnection, in_memory: Mapping[str, pa.Table] = _NOTHING) -> dict[str, pa.Table]:
+    """Replace the views of commits and fetches by enriched ones; other tables may be missing. Call it once.
+
+    in_memory: those of both that lie in memory. They are given back with their new columns, all else as it is, and the
+    caller makes their views.
+    """
     there = views(con)
     for table in _READS:
         _set_aside(con, table, table in there)
-    commits = _of_commits(con) if has_rows(con, "in_kafka_offset_commits") else _without_commits(con)
-    if "kafka_offset_commits" in there:
-        con.execute(f"CREATE TEMP VIEW kafka_offset_commits AS {commits}")
-    if "kafka_fetch_partitions" in there:
-        con.execute(f"CREATE TEMP VIEW kafka_fetch_partitions AS {_FETCHES}")
+    made = {}
+    if not has_rows(con, f"in_{COMMITS}"):
+        con.execute(f"CREATE TEMP VIEW context_base AS FROM in_{COMMITS}")
+        con.execute(f"CREATE TEMP TABLE context_clients AS {CLIENTS_SQL}")
+        commits = "FROM context_base"
+    elif COMMITS in in_memory:
+        made[COMMITS] = _with_columns(con, "context_base", in_memory[COMMITS], _COLUMNS, _STEPS)
+    else:
+        commits = _of_commits(con)
+    if COMMITS in there and COMMITS not in made:
+        con.execute(f"CREATE TEMP VIEW {COMMITS} AS {commits}")
+    if FETCHES in in_memory:
+        made[FETCHES] = _with_columns(con, "context_fetches", in_memory[FETCHES], _GROUPS)
+    elif FETCHES in there:
+        con.execute(f"CREATE TEMP VIEW {FETCHES} AS {_FETCHES}")
+    for table in made:  # else it would name what nobody holds any more
+        con.execute(f"DROP VIEW in_{table}")
+    return made
+
+
+def _with_columns(
+    con: duckdb.DuckDBPyConnection, name: str, rows: pa.Table, query: str, steps: Mapping[str, str] = _NOTHING
+) -> pa.Table:
+    """The rows with the columns of a query, one row for each, in place of their own. name: of the rows in the query."""
+    con.register(name, rows.append_column("row", pa.array(np.arange(rows.num_rows))))
+    _make(con, steps)
+    columns = con.sql(query).to_arrow_table()
+    _drop(con, steps)
+    con.unregister(name)
+    for column in columns.schema.names:
+        place = rows.schema.get_field_index(column)
+        rows = rows.set_column(place, rows.schema.field(place), columns.column(column).cast(rows.schema.types[place]))
+    return rows
 
 
 def _of_commits(con: duckdb.DuckDBPyConnection) -> str:
-    """Make `context_clients`; a SELECT of the commits with their context.
+    """A SELECT of the commits with their context.
 
     Whole rows are compressed before what the context adds is put beside them: two plain copies take much memory.
     """
-    rows = keep(con, "commits_as_decoded", "FROM in_kafka_offset_commits")
+    rows = keep(con, "commits_as_decoded", f"FROM in_{COMMITS}")
     con.execute(f"CREATE TEMP VIEW context_base AS SELECT rowid AS row, * FROM {rows}")
-    steps = _STEPS
-    if not has_rows(con, "in_kafka_assignments"):
-        steps = {**_STEPS, "context_ownership": _NO_OWNERS}
-    for name, query in steps.items():
-        con.execute(f"CREATE TEMP TABLE {name} AS {query}")
+    _make(con, _STEPS)
     added = keep(con, "commits_context", _COLUMNS)
-    for name in steps:
-        if name != "context_clients":
-            con.execute(f"DROP TABLE {name}")
+    _drop(con, _STEPS)
     columns = ", ".join(f"added.{name} AS {name}" for name in _CONTEXT)
     both = keep(
         con, "commits", f"SELECT base.* REPLACE ({columns}) FROM {rows} AS base POSITIONAL JOIN {added} AS added"
@@ -198,15 +233,22 @@ def _of_commits(con: duckdb.DuckDBPyConnection) -> str:
     return f"FROM {both}"
 
 
-def _without_commits(con: duckdb.DuckDBPyConnection) -> str:
-    con.execute("CREATE TEMP VIEW context_base AS FROM in_kafka_offset_commits")
-    con.execute(f"CREATE TEMP TABLE context_clients AS {CLIENTS_SQL}")
-    return "FROM context_base"
+def _make(con: duckdb.DuckDBPyConnection, steps: Mapping[str, str]) -> None:
+    """Make `context_clients`, which stays, and the other steps."""
+    owned = not steps or has_rows(con, "in_kafka_assignments")
+    for name, query in steps.items():
+        con.execute(f"CREATE TEMP TABLE {name} AS {query if owned or name != 'context_ownership' else _NO_OWNERS}")
+
+
+def _drop(con: duckdb.DuckDBPyConnection, steps: Mapping[str, str]) -> None:
+    for name in steps:
+        if name != "context_clients":
+            con.execute(f"DROP TABLE {name}")
 
 
 def _set_aside(con: duckdb.DuckDBPyConnection, table: str, there: bool) -> None:
     """Make `in_<table>`: the view itself under another name where it is replaced, an empty one where it is missing."""
-    if there and table in ("kafka_offset_commits", "kafka_fetch_partitions"):
+    if there and table in (COMMITS, FETCHES):
         con.execute(f"ALTER VIEW {table} RENAME TO in_{table}")
     elif there:
         con.execute(f"CREATE TEMP VIEW in_{table} AS FROM {table}")

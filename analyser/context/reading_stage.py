@@ -7,15 +7,19 @@ Everything is done by DuckDB within its memory limit.
 from __future__ import annotations
 
 import duckdb
+import pyarrow as pa
 
 from analyser.context.reading_causes import CAUSES
 from analyser.context.reading_runs import RUNS
 from analyser.context.stage import READING
 from analyser.context.topics import has_rows, views
+from analyser.registry.coded import BATCH_ROWS, coded_table
 from analyser.registry.queries import keep, name_list, null_columns
 from analyser.registry.tables import TABLES
 
 TABLE = "kafka_reading_runs"
+# So many rows take some 30 MiB as codes.
+FEW_ROWS = 1 << 17
 
 
 def _time(column: str, name: str) -> str:
@@ -61,22 +65,29 @@ _ROWS = f"""
     LEFT JOIN reading_gaps AS gaps USING (row)"""
 
 
-def add_reading_runs(con: duckdb.DuckDBPyConnection) -> None:
-    """Replace the view of the table, which is empty before; other tables may be missing. Call it once."""
+def add_reading_runs(con: duckdb.DuckDBPyConnection, *, in_memory: bool = False) -> dict[str, pa.Table]:
+    """Replace the view of the table, which is empty before; other tables may be missing. Call it once.
+
+    in_memory: where there are few rows give them back, and leave the view to the caller.
+    """
     there = views(con)
     for table in (*READING.reads, *READING.uses, "flows"):
         source = f"FROM {table}" if table in there else f"SELECT {null_columns(table)} LIMIT 0"
         con.execute(f"CREATE OR REPLACE TEMP VIEW read_{table} AS {source}")
-    made: list[str] = []
-    for name, query in {**RUNS, **CAUSES}.items():
+    steps = {**RUNS, **CAUSES}
+    made = {}
+    for number, (name, query) in enumerate(steps.items()):
         con.execute(f"CREATE TEMP TABLE {name} AS {query}")
-        made.append(name)
-        if not has_rows(con, made[0]):
-            break
+        if number == 0 and not has_rows(con, name):
+            con.execute(f"DROP TABLE {name}")
+            return {}
+    columns = name_list(TABLES[TABLE].column_names())
+    if in_memory and con.execute("SELECT count(*) FROM reading_begun").fetchall()[0][0] <= FEW_ROWS:
+        made[TABLE] = coded_table(con.sql(f"SELECT {columns} FROM ({_ROWS})").to_arrow_reader(BATCH_ROWS))
     else:
         rows = keep(con, TABLE, _ROWS)
         con.execute(f"DROP VIEW IF EXISTS {TABLE}")
-        columns = name_list(TABLES[TABLE].column_names())
         con.execute(f"CREATE TEMP VIEW {TABLE} AS SELECT {columns} FROM {rows}")
-    for name in made:
+    for name in steps:
         con.execute(f"DROP TABLE {name}")
+    return made

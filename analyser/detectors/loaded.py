@@ -15,13 +15,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from analyser.detectors.held import CodedColumn, Held, HeldColumn, Integers
+from analyser.registry.coded import BATCH_ROWS, coded_columns
 from analyser.registry.tables import TABLES
-
-BATCH_ROWS = 1 << 14
-
-
-class TooManyBytes(Exception):
-    """The rows take more memory than somebody wants to spend."""
 
 
 class LoadedRows:
@@ -64,30 +59,7 @@ class LoadedRows:
 def loaded(con: duckdb.DuckDBPyConnection, query: str, table: str, most_bytes: int) -> LoadedRows:
     """The rows of a query, with the columns by which the table is ordered. Raises TooManyBytes."""
     reader = con.sql(query).to_arrow_reader(BATCH_ROWS)
-    batches: list[list[pa.Array]] = []
-    size = 0
-    for batch in reader:
-        batches.append([_coded(column) for column in batch.columns])
-        size += sum(column.nbytes for column in batches[-1])
-        if size > most_bytes:
-            raise TooManyBytes
-    parts = zip(*batches, strict=True) if batches else ([] for _ in reader.schema)
-    columns = {field.name: _joined(list(part), field.type) for field, part in zip(reader.schema, parts, strict=True)}
-    return LoadedRows(columns, TABLES[table].order)
-
-
-def _coded(column: pa.Array) -> pa.Array:
-    return column.dictionary_encode() if pa.types.is_string(column.type) else column
-
-
-def _joined(parts: list[pa.Array], kind: pa.DataType) -> pa.Array:
-    if not parts:
-        return _coded(pa.array([], kind))
-    joined = pa.chunked_array(parts)
-    if pa.types.is_dictionary(joined.type):
-        joined = joined.unify_dictionaries()
-    one = joined.combine_chunks()
-    return one.chunk(0) if isinstance(one, pa.ChunkedArray) else one
+    return LoadedRows(coded_columns(reader, reader.schema, most_bytes), TABLES[table].order)
 
 
 def _held(column: pa.Array) -> HeldColumn:

@@ -20,7 +20,7 @@ from analyser.detectors.cut import Key, empty
 from analyser.detectors.detector import Detector
 from analyser.detectors.frame import Frame, Span
 from analyser.detectors.held import Held, Integers, TakenRows
-from analyser.detectors.loaded import LoadedRows, TooManyBytes, loaded
+from analyser.detectors.loaded import LoadedRows, loaded
 from analyser.detectors.partition_sql import (
     ROW,
     key_column,
@@ -29,6 +29,7 @@ from analyser.detectors.partition_sql import (
     wanted_numbers_sql,
     wanted_rows_sql,
 )
+from analyser.registry.coded import TooManyBytes
 
 # Up to so many rows of a table are loaded whole for whichever rule wants some of them.
 FEW_ROWS = 1 << 13

@@ -266,10 +266,13 @@ class CaptureTables:
         for name in stage.new:
             self._rows.pop(name, None)
         con = self.con
-        for name in stage.makes:
-            self._tables.pop(name, None)
+        found = {name: self._tables.pop(name, None) for name in stage.makes}
+        in_memory = {name: table for name, table in found.items() if table is not None}
         try:
-            stage.run(con)
+            for name, table in stage.run(con, in_memory).items():
+                self._register(name, table)
+                if name in stage.new:
+                    del self._tables[name]  # its rows are in no order
         except Exception as error:
             self._without(stage, known, caught(error))
 

@@ -120,11 +120,11 @@ def test_a_fault_in_what_reads_captures(monkeypatch: pytest.MonkeyPatch, capture
 
 
 def test_a_fault_in_a_stage_of_the_context(monkeypatch: pytest.MonkeyPatch, capture: Path) -> None:
-    def fails(con: Any) -> None:
+    def fails(con: Any, _: Any) -> None:
         con.execute("ALTER VIEW mqtt_publishes RENAME TO in_publishes")
         broken()
 
-    stage = stages.STAGE_OF["mqtt_deliveries"]._replace(run=fails)
+    stage = stages.STAGE_OF["mqtt_deliveries"]._replace(make=fails)
     monkeypatch.setattr(capture_tables, "STAGE_OF", {**stages.STAGE_OF, **dict.fromkeys(stage.makes, stage)})
     done = run("table", "mqtt_publishes", capture, "--format", "jsonl")
     assert (done.returncode, b"context of mqtt_publishes" in done.stderr) == (0, True), done.stderr

@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from analyser.detectors.findings import Evidence, first_and_last
 from analyser.detectors.frame import Frame, numbered, pairs, places_of
-from analyser.detectors.held import UNKNOWN, Integers, Texts
+from analyser.detectors.held import UNKNOWN, Booleans, Integers, Texts
 from analyser.detectors.kafka.commits import MAX_OFFSETS, Commit, Identity, numbers_of_committer, request_order
 
 _AT_ONCE = 4096
@@ -68,8 +68,13 @@ class CommitColumns:
 
     def accepted(self) -> CommitColumns:
         """Those of which the broker stored the position."""
-        stored = (self.numbers["error_code"] == 0) & (self.offset >= 0)
+        stored = self.is_accepted()
         return self if stored.all() else self.take(stored)
+
+    def is_accepted(self) -> Booleans:
+        """Of which of them the broker stored the position."""
+        found: Booleans = (self.numbers["error_code"] == 0) & (self.offset >= 0)
+        return found
 
     def groups(self) -> list[CommitColumns]:
         """The commits of each group, groups in order of their first commit."""
@@ -93,6 +98,11 @@ class CommitColumns:
         crossed = (self.ts[first] < answered[second]) & (self.ts[second] < answered[first])
         found: npt.NDArray[np.bool_] = (flows[first] != flows[second]) & (unanswered | crossed)
         return found
+
+    def identity(self, row: int) -> Identity:
+        """`Commit.identity` of one commit."""
+        member = self.texts["member_id"].at(row)
+        return (member,) if member else self.client(row)
 
     def client(self, row: int) -> Identity:
         """`Commit.client` of one commit."""

@@ -32,22 +32,25 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
+import numpy as np
+
 from analyser.detectors.detector import Detector, Frames
 from analyser.detectors.findings import Finding
+from analyser.detectors.frame import numbered, pairs
 from analyser.detectors.frame_rows import first_value
+from analyser.detectors.held import UNKNOWN, Booleans, Integers
+from analyser.detectors.kafka.commit_columns import CommitColumns, commit_columns
 from analyser.detectors.kafka.commits import (
     COMMIT_COLUMNS,
     COMMITS,
     Commit,
     Identity,
     commit_proof,
-    committer_numbers,
     committer_text,
     group_text,
     partition_key,
     partition_text,
 )
-from analyser.detectors.kafka.commits import commits_of as all_commits
 from analyser.detectors.kafka.coordinator_moves import LATER, Refused, is_made_good
 from analyser.detectors.kafka.positions import READ_TABLES, Reads, reads_of
 from analyser.times import moment_text, time_text
@@ -77,47 +80,58 @@ _UNSEEN = " It may have turned back by itself: its fetches of this partition are
 
 def detect(frames: Frames) -> Iterator[Finding]:
     """One finding per group and client."""
-    reads = reads_of(frames) if len(frames[COMMITS]) else None
-    groups: dict[str | None, list[Commit]] = {}
-    for commit in all_commits(frames[COMMITS]):
-        groups.setdefault(commit.group_id, []).append(commit)
-    for commits in groups.values():
+    commits = commit_columns(frames[COMMITS])
+    if commits.is_accepted().all():
+        return
+    reads = reads_of(frames)
+    for group in commits.groups():
         found: dict[Identity, list[_Restored]] = {}
-        failures = [one for one in commits if not one.accepted]
-        for restored in _restored(commits, reads) if failures and reads else ():
+        for restored in _restored(group, reads):
             found.setdefault(restored.late.client, []).append(restored)
         for client, own in found.items():
-            seen = reads is not None and reads.sees_fetches(client)
-            yield _finding(first_value(frames[COMMITS], "cluster_id"), own, commits, seen=seen)
+            yield _finding(first_value(frames[COMMITS], "cluster_id"), own, group, seen=reads.sees_fetches(client))
 
 
-def _restored(commits: Sequence[Commit], reads: Reads) -> Iterator[_Restored]:
-    failed: dict[tuple[Identity, int], Commit] = {}
-    highest: Commit | None = None
-    for place, commit in enumerate(commits):
-        key = (commit.client, commit.committed_offset)
-        if not commit.accepted:
-            if commit.error_code is not None or commit.client_gap_ts is None:
-                failed[key] = commit
+def _restored(commits: CommitColumns, reads: Reads) -> Iterator[_Restored]:
+    """Of all commits only those are looked at whose client had both success and none with their offset."""
+    accepted, numbers = commits.is_accepted(), commits.numbers
+    failed = ~accepted & ((numbers["error_code"] != UNKNOWN) | (numbers["client_gap_ts"] == UNKNOWN))
+    keys = numbered(pairs(commits.clients(), commits.offset))
+    both = np.bincount(keys, failed) * np.bincount(keys, accepted) > 0
+    highest = _highest(commits, accepted)
+    failures: dict[int, int] = {}
+    for row in np.flatnonzero((failed | accepted) & both[keys]).tolist():
+        key = int(keys[row])
+        if failed[row]:
+            failures[key] = row
             continue
-        before = failed.pop(key, None)
-        if before is not None and highest is not None and highest.committed_offset > commit.committed_offset:
-            newer = highest.done_ns > before.ts
-            if newer and not reads.went_back(commit.client, highest.ts, commit.ts, commit.committed_offset):
-                later = map(commits.__getitem__, range(place + 1, min(place + 1 + LATER, len(commits))))
-                brief = Refused([before]).is_sent_again(commit) and is_made_good(highest, commit, later)
-                yield _Restored(before, highest, commit, brief)
-        if highest is None or commit.committed_offset >= highest.committed_offset:
-            highest = commit
+        before, high = failures.pop(key, None), int(highest[row - 1]) if row else -1
+        if before is None or high < 0 or commits.offset[high] <= commits.offset[row]:
+            continue
+        refused, newer, late = commits[before], commits[high], commits[row]
+        if newer.done_ns > refused.ts and not reads.went_back(late.client, newer.ts, late.ts, late.committed_offset):
+            later = map(commits.__getitem__, range(row + 1, min(row + 1 + LATER, len(commits))))
+            brief = Refused([refused]).is_sent_again(late) and is_made_good(newer, late, later)
+            yield _Restored(refused, newer, late, brief)
 
 
-def _finding(cluster: str | None, restored: Sequence[_Restored], commits: Sequence[Commit], *, seen: bool) -> Finding:
+def _highest(commits: CommitColumns, accepted: Booleans) -> Integers:
+    """For each row which accepted commit up to it is the highest, the last one of several; -1 for none."""
+    offsets = np.where(accepted, commits.offset, UNKNOWN)
+    is_highest = accepted & (offsets == np.maximum.accumulate(offsets))
+    found: Integers = np.maximum.accumulate(np.where(is_highest, np.arange(len(commits)), -1))
+    return found
+
+
+def _finding(cluster: str | None, restored: Sequence[_Restored], commits: CommitColumns, *, seen: bool) -> Finding:
     worst = max(restored, key=lambda one: one.newer.committed_offset - one.late.committed_offset)
     failed, newer, late, _ = worst
     brief = all(one.brief for one in restored)
     key = partition_key(cluster, late)
     back = newer.committed_offset - late.committed_offset
-    stored = [one for one in commits if one.accepted][-1].committed_offset
+    stored = int(commits.accepted().offset[-1])
+    committers = commits.committers()
+    own = {commits.identity(int(row)): one for one, row in zip(*np.unique(committers, return_index=True), strict=True)}
     # Without an answer, or a limit ended the wait for it.
     error = "got no known answer" if failed.error_code is None else f"was refused with error {failed.error_code}"
     still = stored < newer.committed_offset
@@ -151,7 +165,7 @@ def _finding(cluster: str | None, restored: Sequence[_Restored], commits: Sequen
             "ts_failed": time_text(failed.ts),
             "ts_restored": time_text(late.ts),
             "committers": [
-                committer_numbers([one for one in commits if one.identity == who])
+                commits.numbers_of(np.flatnonzero(committers == own[who]))
                 for who in dict.fromkeys((late.identity, newer.identity))
             ],
         },

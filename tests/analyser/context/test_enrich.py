@@ -6,9 +6,10 @@ import re
 from typing import Any
 
 import duckdb
+import pyarrow as pa
 import pytest
 
-from analyser.context.enrich import enrich
+from analyser.context.enrich import COMMITS, FETCHES, enrich
 from analyser.registry.tables import TABLES
 from tests.analyser.detectors.scenarios.build import (
     Row,
@@ -21,13 +22,35 @@ from tests.analyser.detectors.scenarios.build import (
     remark,
     simple_commit,
 )
-from tests.support.rows import connection_from_rows
+from tests.support.rows import arrow_from_rows, connection_from_rows
+
+# What the context leaves alone.
+KEYS = ["ts", "exchange_id", "topic", "partition", "client_id"]
 
 
 def context(**rows: list[Row]) -> duckdb.DuckDBPyConnection:
+    """The enriched views, which are the same where commits and fetches lie in memory."""
     con = connection_from_rows(rows)
     enrich(con)
+    in_memory, given = enriched_in_memory(rows)
+    for name, table in in_memory.items():
+        assert table.select(KEYS).equals(given[name].select(KEYS))
+        made = con.sql(f"FROM {name}").to_arrow_table().cast(table.schema)
+        assert sorted(map(repr, table.to_pylist())) == sorted(map(repr, made.to_pylist()))
     return con
+
+
+def enriched_in_memory(rows: dict[str, list[Row]]) -> tuple[dict[str, pa.Table], dict[str, pa.Table]]:
+    """Commits and fetches with their context, and as they were given."""
+    con = connection_from_rows(rows)
+    given = {name: arrow_from_rows(name, rows[name]) for name in (COMMITS, FETCHES) if name in rows}
+    for name, table in given.items():
+        con.execute(f"DROP VIEW {name}")
+        con.register(name, table)
+    found = enrich(con, given)
+    left = {view for (view,) in con.sql("SELECT view_name FROM duckdb_views()").fetchall()}
+    assert left.isdisjoint({"context_fetches", *(f"in_{name}" for name in found)})
+    return found, given
 
 
 def owners(commits: list[Row], **rows: list[Row]) -> list[tuple[Any, ...]]:

@@ -16,16 +16,21 @@ Values = tuple[Any, ...]
 
 
 def runs(columns: str, **rows: list[Row]) -> list[Values]:
-    """These columns of the runs that the context makes of the rows."""
-    con = connection_from_rows(
-        {"kafka_group_events": [group_event(0, "join", "m1"), group_event(0, "join", "m2")], **rows}
-    )
+    """These columns of the runs that the context makes of the rows, and gives back where they shall lie in memory."""
+    given = {"kafka_group_events": [group_event(0, "join", "m1"), group_event(0, "join", "m2")], **rows}
+    con = connection_from_rows(given)
     enrich(con)
-    add_reading_runs(con)
+    held = add_reading_runs(con, in_memory=True)
+    con.close()
+    con = connection_from_rows(given)
+    enrich(con)
+    assert add_reading_runs(con) == {}
     con.execute("SET TimeZone = 'UTC'")
     made = con.sql("FROM kafka_reading_runs").to_arrow_table()
     assert tuple(made.schema.names) == TABLES["kafka_reading_runs"].column_names()
     assert made.schema.types == arrow_schema("kafka_reading_runs").types
+    in_memory = held.get("kafka_reading_runs", made.slice(0, 0)).cast(made.schema)
+    assert sorted(map(repr, in_memory.to_pylist())) == sorted(map(repr, made.to_pylist()))
     found = con.sql(f"SELECT {columns} FROM kafka_reading_runs ORDER BY ts, partition").fetchall()
     con.close()
     return found
