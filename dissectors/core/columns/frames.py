@@ -15,8 +15,9 @@ Ints = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.bool_]
 Bytes = npt.NDArray[np.uint8]
 
-# Zeros behind the last byte: a position beyond the data reads there, so do the longest keys that are compared.
-SLACK = 96
+# Zeros behind the last byte: a position beyond the data reads there, so does whatever is read at once, such as the
+# longest keys that are compared and fields of fixed size that stand side by side.
+SLACK = 256
 
 
 class Frames(NamedTuple):

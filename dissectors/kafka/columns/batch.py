@@ -7,11 +7,11 @@ Out: columns of the pairs of which `pairs.py` is certain.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from itertools import chain
 from typing import NamedTuple
 
 import numpy as np
 
+from dissectors.core.columns.frames import in_columns
 from dissectors.core.limits import Limits
 from dissectors.core.model import CLIENT_TO_SERVER
 from dissectors.kafka.columns.blob import Blob, Ints
@@ -73,22 +73,19 @@ class Batch(NamedTuple):
 
 def batch(connections: Sequence[Connection], limits: Limits) -> Batch | None:
     """The pairs of all connections; None where there are none."""
-    frames = list(chain.from_iterable(connection.frames for connection in connections))
-    _, direction, data, start, end, offset, first, last, ts_ns, complete = zip(*frames, strict=True)
-    blob = Blob([one[a:z] for one, a, z in zip(data, start, end, strict=True)])
-    size = np.array(end, np.int64) - np.array(start, np.int64)
-    ends = np.cumsum(size)
-    columns = [np.array(column, np.int64) for column in (offset, first, last, ts_ns)]
-    every = Side(np.arange(len(frames)), ends - size, ends, *columns)
-    from_client = np.array(direction) == CLIENT_TO_SERVER
-    has_id = size >= np.where(from_client, REQUEST_HEADER_BYTES, RESPONSE_HEADER_BYTES)
-    cut = ~np.array(complete)
+    frames = in_columns([connection.frames for connection in connections])
+    blob = Blob(frames.data)
+    places = frames.offset, frames.packet_first, frames.packet_last, frames.ts_ns
+    every = Side(np.arange(len(frames)), frames.start, frames.end, *places)
+    from_client = frames.direction == CLIENT_TO_SERVER
+    has_id = frames.size >= np.where(from_client, REQUEST_HEADER_BYTES, RESPONSE_HEADER_BYTES)
     ids = blob.gather(every.start + np.where(from_client, _SIZE_BYTES + 4, _SIZE_BYTES), _RESPONSE)["correlation_id"]
     keys = blob.gather(every.start + _SIZE_BYTES, _REQUEST)["api_key"]
-    odd = (
-        from_client & np.isin(keys, list(SASL_KEYS)) | ~has_id & (~cut | (size >= _LEAST_WITH_ID)) | (ids < 0) & has_id
+    odd = from_client & np.isin(keys, list(SASL_KEYS))
+    odd |= ~has_id & (frames.complete | (frames.size >= _LEAST_WITH_ID)) | has_id & (ids < 0)
+    pairs = certain_pairs(
+        Headers(from_client, ids.astype(np.int64), has_id, odd, ~frames.complete), connections, limits
     )
-    pairs = certain_pairs(Headers(from_client, ids.astype(np.int64), has_id, odd, cut), connections, limits)
     if not len(pairs.connection):
         return None
     requests = every.rows(pairs.asked)

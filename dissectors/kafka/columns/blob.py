@@ -2,29 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from dissectors.core.columns.frames import SLACK
+
 Ints = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.bool_]
 
-# Zeros behind the last message. A position beyond the messages reads there, so nothing that is read together may be
-# longer; and no message ends there, so no such position is ever taken for the end of one.
-SLACK = 256
-
 
 class Blob:
-    """Messages one behind the other. data: their bytes and SLACK zeros; size: where the zeros begin."""
+    """Messages in one buffer. data: their bytes and SLACK zeros; size: where the zeros begin.
+
+    A position beyond the messages reads zeros, so nothing that is read together may be longer than these; and no
+    message ends there, so no such position is ever taken for the end of one.
+    """
 
     __slots__ = ("_bytes", "_windows", "data", "size")
 
-    def __init__(self, messages: Sequence[bytes]) -> None:
-        self.data = b"".join((*messages, bytes(SLACK)))
-        self.size = len(self.data) - SLACK
-        self._bytes = np.frombuffer(self.data, np.uint8)
+    def __init__(self, data: bytes) -> None:
+        self.data = data
+        self.size = len(data) - SLACK
+        self._bytes = np.frombuffer(data, np.uint8)
         self._windows: dict[int, npt.NDArray[Any]] = {}
 
     def gather(self, at: Ints, kind: np.dtype[Any]) -> npt.NDArray[Any]:

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from dissectors.kafka.columns.blob import SLACK
+from dissectors.core.columns.frames import SLACK
 from dissectors.kafka.schema import definitions as schema
 from dissectors.kafka.schema.compile_plan import FORMATS, Planned, plan
 from dissectors.kafka.schema.definitions import Direction

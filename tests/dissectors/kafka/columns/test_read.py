@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from dissectors.core.columns.frames import SLACK
 from dissectors.core.errors import DecodeError
 from dissectors.kafka.columns.blob import Blob
 from dissectors.kafka.columns.errors import first_errors
@@ -103,7 +104,7 @@ def test_what_is_regular_has_the_values_of_the_decoder(message: tuple[int, int, 
     assert plan is not None
     bodies = [changed(kafka_encode.message(*message, random)[0], random) for _ in range(BODIES)]
     wanted = [expected(message, body) for body in bodies]
-    blob = Blob(bodies)
+    blob = Blob(b"".join(bodies) + bytes(SLACK))
     ends = np.cumsum([len(body) for body in bodies])
     starts = ends - [len(body) for body in bodies]
     columns, irregular = Reader(blob, MOST).bodies(plan, starts, ends)
@@ -127,7 +128,9 @@ def test_most_messages_without_tagged_fields_are_regular() -> None:
     assert plan is not None
     bodies = [kafka_encode.message(8, 7, "request", random)[0] for _ in range(400)]
     ends = np.cumsum([len(body) for body in bodies])
-    _, irregular = Reader(Blob(bodies), 1 << 20).bodies(plan, ends - [len(body) for body in bodies], ends)
+    _, irregular = Reader(Blob(b"".join(bodies) + bytes(SLACK)), 1 << 20).bodies(
+        plan, ends - [len(body) for body in bodies], ends
+    )
     assert irregular.mean() < 0.1
 
 
@@ -136,10 +139,10 @@ def test_more_elements_than_may_be_read_are_not() -> None:
     assert plan is not None
     body = (10).to_bytes(4, "big") + b"\0\1t" * 10
     ends = np.arange(1, 101) * len(body)
-    _, irregular = Reader(Blob([body] * 100), 1000).bodies(plan, ends - len(body), ends)
+    _, irregular = Reader(Blob(body * 100 + bytes(SLACK)), 1000).bodies(plan, ends - len(body), ends)
     assert not irregular.any()
     with pytest.raises(TooMany):
-        Reader(Blob([body] * 100), 900).bodies(plan, ends - len(body), ends)
+        Reader(Blob(body * 100 + bytes(SLACK)), 900).bodies(plan, ends - len(body), ends)
 
 
 def test_steps_of_a_commit_are_few() -> None:

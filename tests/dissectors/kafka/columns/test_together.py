@@ -261,23 +261,10 @@ def test_rows_and_boundaries_of_streams_that_lost_bytes() -> None:
         assert together == alone, seed
 
 
-def test_streams_that_lost_bytes_are_read_together(monkeypatch: pytest.MonkeyPatch) -> None:
-    read: list[int] = []
-
-    class Counted(KafkaConversation):
-        def one_by_one(self, frames, out) -> None:  # type: ignore[no-untyped-def]
-            read.append(len(frames))
-            super().one_by_one(frames, out)
-
-    monkeypatch.setattr("tests.dissectors.kafka.columns.test_together.KafkaConversation", Counted)
-    said = []
-    for number in range(400):
-        head = struct.pack(">hhi", 12, 0, number) + b"\0\1a"
-        said.append(Said(CLIENT_TO_SERVER, head + _body(12, 0, "request", Random(number))))
-        said.append(Said(SERVER_TO_CLIENT, struct.pack(">i", number) + _body(12, 0, "response", Random(number))))
-    frames = [frame for number, frame in enumerate(frames_of(said, begins=False, cut=False)) if number % 50 != 7]
+def test_streams_that_lost_bytes_are_read_together(read_alone: list[int]) -> None:
+    frames = [frame for number, frame in enumerate(heartbeats(begins=False)) if number % 50 != 7]
     assert len(asked_on_the_way([frames], True, Random(0), 400)[1]["exchanges"]) == 400
-    assert sum(read) < 200
+    assert sum(read_alone) < 200
 
 
 @pytest.mark.usefixtures("_few_are_enough")
@@ -308,8 +295,19 @@ def test_batches_are_those_of_one_by_one(key: int, version: int, monkeypatch: py
     assert sum(read) > 300
 
 
-def test_exchanges_are_read_together(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The property above is worth what is not read one by one."""
+def heartbeats(begins: bool) -> list[Frame]:
+    """400 of them, each answered before the next."""
+    said = []
+    for number in range(400):
+        head = struct.pack(">hhi", 12, 0, number) + b"\0\1a"
+        said.append(Said(CLIENT_TO_SERVER, head + _body(12, 0, "request", Random(number))))
+        said.append(Said(SERVER_TO_CLIENT, struct.pack(">i", number) + _body(12, 0, "response", Random(number))))
+    return frames_of(said, begins=begins, cut=False)
+
+
+@pytest.fixture
+def read_alone(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """How many frames are read one by one, of each call."""
     read: list[int] = []
 
     class Counted(KafkaConversation):
@@ -318,14 +316,13 @@ def test_exchanges_are_read_together(monkeypatch: pytest.MonkeyPatch) -> None:
             super().one_by_one(frames, out)
 
     monkeypatch.setattr("tests.dissectors.kafka.columns.test_together.KafkaConversation", Counted)
-    said = []
-    for number in range(400):
-        head = struct.pack(">hhi", 12, 0, number) + b"\0\1a"
-        said.append(Said(CLIENT_TO_SERVER, head + _body(12, 0, "request", Random(number))))
-        said.append(Said(SERVER_TO_CLIENT, struct.pack(">i", number) + _body(12, 0, "response", Random(number))))
-    frames = frames_of(said, begins=True, cut=False)
-    assert len(rows_of([frames], [], TABLES, later=True)[0]["exchanges"]) == 400
-    assert sum(read) == 1 + 1  # the connection's first request, which is read alone, and its answer
+    return read
+
+
+def test_exchanges_are_read_together(read_alone: list[int]) -> None:
+    """The property above is worth what is not read one by one."""
+    assert len(rows_of([heartbeats(begins=True)], [], TABLES, later=True)[0]["exchanges"]) == 400
+    assert sum(read_alone) == 1 + 1  # the connection's first request, which is read alone, and its answer
 
 
 def test_a_response_that_is_read_together_is_heard() -> None:
