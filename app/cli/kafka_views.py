@@ -20,7 +20,7 @@ from app.cli.rows import checked_form, format_option, limit_option
 
 if TYPE_CHECKING:
     from analyser.tables.analysis import Analysis
-    from reports.questions.kafka_views import KafkaView
+    from reports.questions.kafka_view import KafkaView
 
 # Few enough bins for a terminal; programs choose their own with --step.
 _BINS = 20
@@ -220,7 +220,8 @@ def _options(made: _Command) -> list[Callable[..., Any]]:
 
 def _run(made: _Command, captures: tuple[str, ...], wanted: _Wanted, reading: dict[str, Any]) -> Status:
     check_output(wanted.output, captures)
-    from reports.questions.kafka_views import VIEWS, view_sql
+    from reports.questions.kafka_view import view_sql
+    from reports.questions.kafka_views import VIEWS
 
     view = VIEWS[made.name][wanted.flag]
     _check(made, view, wanted, reading)

@@ -11,11 +11,11 @@ import pyarrow as pa
 from app.dashboard import state
 from reports.formats.printable import visible
 from reports.formats.values import time_text
-from reports.formats.words import size
+from reports.formats.words import size, span
 from reports.questions.columns import Column
 
 # Kinds that stand to the right.
-NUMBERS = frozenset({"count", "offset", "plain", "figure", "ms", "rate", "bytes"})
+NUMBERS = frozenset({"count", "offset", "plain", "figure", "ms", "rate", "bytes", "span"})
 # More of a cell no browser is sent; what the row opens shows the whole.
 _LONGEST = 2_000
 _MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
@@ -51,6 +51,7 @@ _WORDS: Mapping[str, Callable[[Any], str]] = {
     "offset": "{:,}".format,
     "plain": "{:.0f}".format,
     "ms": "{:,.3f}".format,
+    "span": lambda value: span(round(value * 1e6)),
     "rate": "{:,.1f}".format,
     "bytes": lambda value: size(int(value)),
     "time": _time,

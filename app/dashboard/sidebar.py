@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import groupby
+from typing import Any
 
 import streamlit as st
 
@@ -22,7 +23,9 @@ from reports.questions.exchange_rows import packet_messages
 
 _STEPS = 400
 _DAY_NS = 86_400_000_000_000
-_MINUTE_NS = 60_000_000_000
+_SECOND_NS, _MINUTE_NS, _HOUR_NS = 1_000_000_000, 60_000_000_000, 3_600_000_000_000
+# From here on the handles count hours.
+_LONG_NS = 3 * _HOUR_NS
 _PRESETS = {"Last minute": _MINUTE_NS, "Last 10 min": 10 * _MINUTE_NS, "Last hour": 60 * _MINUTE_NS,
             "Last day": _DAY_NS}  # fmt: skip
 
@@ -74,7 +77,7 @@ def _time_range(span_ns: tuple[int, int]) -> None:
     options = state.options_of(span_ns)
     low, high = options.from_ns or first, min(options.to_ns or last, last)
     several_days = first // _DAY_NS != last // _DAY_NS
-    one, two = st.columns(2)
+    one, two = (st.container(), st.container()) if several_days else st.columns(2)
     with one:
         # Another time is another box, so that it shows what the handles and presets chose.
         begin = st.text_input("From, UTC", value=moment_words(low, several_days), key=f"ww_from_{low}")
@@ -119,14 +122,15 @@ def _preset(span_ns: tuple[int, int]) -> None:
 
 
 def _slider(first: int, last: int) -> None:
-    """Two handles over the capture's time, in seconds since its first packet."""
-    whole = (0.0, (last - first) / 1e9)
+    """Two handles over the capture's time, in seconds or hours since its first packet."""
+    unit_ns = _unit_ns(first, last)
+    whole = (0.0, (last - first) / unit_ns)
     step = whole[1] / _STEPS
     key = "ww_w_range"
     options = state.options_of((first, last))
     if key not in st.session_state:
-        low = ((options.from_ns or first) - first) / 1e9
-        high = ((options.to_ns - first) / 1e9) if options.to_ns is not None else whole[1]
+        low = ((options.from_ns or first) - first) / unit_ns
+        high = ((options.to_ns - first) / unit_ns) if options.to_ns is not None else whole[1]
         st.session_state[key] = (min(max(low, 0.0), whole[1]), min(max(high, 0.0), whole[1]))
     low, high = st.session_state[key]
     near_end = whole[1] - 1.5 * step  # the browser counts whole steps and may end one before the last
@@ -136,20 +140,28 @@ def _slider(first: int, last: int) -> None:
     before = (min(low, whole[1]), min(high, whole[1]))
     st.session_state[key] = before
     st.session_state["ww_range_end"] = whole[1]
-    st.slider(
-        "Seconds from the first packet", *whole, step=step, key=key, format="%.3f" if step < 0.1 else "%.1f",
-        on_change=_slid, args=(first, last),
-    )  # fmt: skip
+    settings: dict[str, Any] = {"step": step, "key": key, "format": "%.3f" if step < 0.1 else "%.1f",
+                                "on_change": _slid, "args": (first, last)}  # fmt: skip
+    if unit_ns == _HOUR_NS:
+        st.slider("Hours from the first packet", *whole, **settings)
+    else:
+        st.slider("Seconds from the first packet", *whole, **settings)
+
+
+def _unit_ns(first: int, last: int) -> int:
+    """The unit in which the handles count."""
+    return _HOUR_NS if last - first > _LONG_NS else _SECOND_NS
 
 
 def _slid(first: int, last: int) -> None:
     """Take the handles over; what was written exactly stays where they did not move."""
     low, high = st.session_state["ww_w_range"]
-    whole = (last - first) / 1e9
+    unit_ns = _unit_ns(first, last)
+    whole = (last - first) / unit_ns
     if high > whole - 1.5 * whole / _STEPS:
         high = whole
-    state.put("from", str(first + round(low * 1e9)) if low > 0 else None)
-    state.put("to", str(first + round(high * 1e9)) if high < whole else None)
+    state.put("from", str(first + round(low * unit_ns)) if low > 0 else None)
+    state.put("to", str(first + round(high * unit_ns)) if high < whole else None)
 
 
 def _choose(begin: int, end: int, span_ns: tuple[int, int]) -> None:

@@ -13,7 +13,8 @@ from typing import Any
 from analyser.severity import severity_rank
 from reports.questions.causes import Finding
 from reports.questions.groups import Group
-from reports.questions.kafka_views import VIEWS, view_sql
+from reports.questions.kafka_view import view_sql
+from reports.questions.kafka_views import VIEWS
 from reports.questions.source import Source, rows
 
 Key = tuple[str | None, str | None]

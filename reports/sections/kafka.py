@@ -11,7 +11,8 @@ from reports.formats.rows import with_times
 from reports.questions.causes import Finding
 from reports.questions.group_owners import PARTITION_TABLES
 from reports.questions.groups import Group, groups
-from reports.questions.kafka_views import VIEWS, view_sql
+from reports.questions.kafka_view import view_sql
+from reports.questions.kafka_views import VIEWS
 from reports.questions.source import Source, rows
 from reports.sections.kafka_groups import group_section
 from reports.sections.kafka_view import state_line

@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping, Sequence
 from analyser.words import count
 from reports.formats.document import Block, Cells, Heading, Paragraph, Section, alike_without_empty
 from reports.questions.groups import Group, Member, PartitionState
-from reports.questions.kafka_views import PARTITION_HEADINGS
+from reports.questions.kafka_group_views import PARTITION_HEADINGS
 from reports.sections.traffic import more
 
 _GROUPS_SHOWN = 20

@@ -10,7 +10,7 @@ from analyser import times
 from reports.formats.document import Block, Cells, Heading, Paragraph, alike_without_empty
 from reports.formats.values import ms_text, time_text
 from reports.questions.columns import Column
-from reports.questions.kafka_views import KafkaView
+from reports.questions.kafka_view import KafkaView
 from reports.sections.room import room_of
 
 

@@ -58,7 +58,7 @@ _DELIVERIES = f"""
 CLIENTS = Summary(
     "clients", "Clients", _CLIENTS, "mqtt_connections",
     (
-        Column("client_id", "Client id"), Column("client_address", "Address"),
+        Column("client_id", "Client", heading="CLIENT ID"), Column("client_address", "Address"),
         Column("versions", "Version", "text", 62, spare=2), Column("transports", "Transport", "text", "small", spare=4),
         Column("user_names", "User", spare=1), Column("connections", "Connections", "count"),
         Column("refused", "Refused", "count"), Column("broken_off", "Broken off", "count", heading="BROKEN-OFF"),

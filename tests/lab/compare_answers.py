@@ -13,7 +13,8 @@ from typing import Any, NamedTuple
 
 from analyser.context.log_ends import DELETED_TOPICS, log_end_query
 from analyser.tables.analysis import Analysis
-from reports.questions.kafka_views import VIEWS, view_sql
+from reports.questions.kafka_view import view_sql
+from reports.questions.kafka_views import VIEWS
 from reports.questions.source import rows
 from tests.lab.load_slack import Slack
 

@@ -24,7 +24,11 @@ def lag_lines(rows: Rows, places: Sequence[str], domain: Domain | None = None, u
     """
     data = frame(lag_points(rows, domain[1] if domain else None), _LAG_COLUMNS)
     base = alt.Chart(data, height=LOW + 60)
-    colour = alt.Color("place:N", scale=colours(places), legend=alt.Legend(title=None, orient="right"))
+    colour = alt.Color(
+        "place:N",
+        scale=colours(places),
+        legend=alt.Legend(title=None, orient="right", symbolOpacity=1, symbolType="stroke"),
+    )
     tips = [
         clock(), "place:N", alt.Tooltip("lag:Q", format=",", title="behind at its end"),
         alt.Tooltip("least:Q", format=",", title="least"), alt.Tooltip("most:Q", format=",", title="most"),

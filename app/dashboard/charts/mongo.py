@@ -24,7 +24,7 @@ def shape_times(rows: Rows) -> AnyChart:
         .mark_bar(height=13, color=PALETTE[2], cursor="pointer")
         .encode(
             alt.X("ms:Q", title="ms in sum", axis=alt.Axis(tickCount=6, format=digits)),
-            alt.Y("name:N", sort=None, title=None, axis=alt.Axis(labelLimit=460, labelOverlap=False)),
+            alt.Y("name:N", sort=None, title=None, axis=alt.Axis(labelLimit=330, labelOverlap=False)),
             tooltip=["namespace:N", "operation:N", "pattern:N", alt.Tooltip("count:Q", format=","),
                      alt.Tooltip("mean_ms:Q", format=",.3f"), alt.Tooltip("p95_ms:Q", format=",.3f"),
                      alt.Tooltip("max_ms:Q", format=",.3f")],

@@ -24,10 +24,10 @@ _LINES = 60
 CONNECTION_COLUMNS = (
     Column("ts_first", "First packet", "time"),
     Column("protocol", "Protocol", "text", 68),
-    Column("client_address", "Client"),
-    Column("client_port", "Port", "plain", 60),
+    Column("client_address", "Client address"),
+    Column("client_port", "Client port", "plain", 60),
     Column("server_address", "Server"),
-    Column("server_port", "Port", "plain", 60),
+    Column("server_port", "Server port", "plain", 60),
     Column("packets", "Packets", "count"),
     Column("bytes_to_server", "To server", "bytes"),
     Column("bytes_to_client", "To client", "bytes"),

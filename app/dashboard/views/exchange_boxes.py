@@ -17,7 +17,8 @@ from reports.questions.quality import quality
 from reports.questions.wanted_exchanges import Wanted
 
 _ANY_LATENCY = ("1", "10", "100", "1000", "10000")
-_NUMBER_PX, _SHORT_PX, _BOX_PX, _WIDE_PX = 94, 118, 142, 212
+# Wide ones are as wide as two others and the gap between them, so that all stand below each other.
+_BOX_PX, _WIDE_PX = 132, 280
 
 
 def chosen_filters(view: View) -> Wanted:
@@ -25,22 +26,26 @@ def chosen_filters(view: View) -> Wanted:
     seen = quality(view.source)
     files = [capture.file for capture in seen.captures]
     protocols = sorted(flows.protocol for flows in seen.flows if flows.protocol)
+    protocol = file = ""
     with st.container(horizontal=True, gap="small", vertical_alignment="bottom"):
         operation = boxes.choice("Operation", "operation", _with("operation", operations(view.source)), none="any",
                                  width=_BOX_PX)  # fmt: skip
-        status = boxes.choice("Status", "status", STATUSES, none="any", width=_SHORT_PX)
+        status = boxes.choice("Status", "status", STATUSES, none="any", width=_BOX_PX)
         error = boxes.choice("Error", "error", _with("error", errors_seen(view.source)), none="any", width=_BOX_PX)
         slower = boxes.choice("Latency", "slower", _ANY_LATENCY, none="any", shown="over {} ms".format, width=_BOX_PX)
         client = boxes.typed("Client", "client", "id, address or id@address", width=_WIDE_PX)
         named = boxes.typed("Topic, group, collection", "named", "a part of its name", width=_WIDE_PX)
-        partition = boxes.typed("Partition", "partition_of", "number", width=_NUMBER_PX)
+        partition = boxes.typed("Partition", "partition_of", "number", width=_BOX_PX)
         server = boxes.typed("Server", "server", "address:port", width=_BOX_PX)
-        text = boxes.typed("Says", "text", "a part of its short text", width=_WIDE_PX)
+        text = boxes.typed("Says", "text", "a part of it", width=_BOX_PX)
         packet = boxes.typed("Packet", "packet", "17 or 100-200", width=_BOX_PX)
-        protocol = boxes.choice("Protocol", "protocol_of", _with("protocol_of", protocols), none="any", width=_SHORT_PX)
-        version = boxes.typed("Version", "version_of", "number", width=_NUMBER_PX)
-        file = boxes.choice("File", "file_of", _with("file_of", files), none="any",
-                            shown=lambda name: PurePath(name).name, width=_BOX_PX)  # fmt: skip
+        version = boxes.typed("Version", "version_of", "number", width=_BOX_PX)
+        if len(protocols) > 1 or state.value("protocol_of"):
+            protocol = boxes.choice("Protocol", "protocol_of", _with("protocol_of", protocols), none="any",
+                                    width=_BOX_PX)  # fmt: skip
+        if len(files) > 1 or state.value("file_of"):
+            file = boxes.choice("File", "file_of", _with("file_of", files), none="any",
+                                shown=lambda name: PurePath(name).name, width=_BOX_PX)  # fmt: skip
     asked = {name: state.value(name) for name in _WORDS}
     _buttons(asked)
     return Wanted(protocol, operation, status, float(slower) if slower else None, client, server, named, error, file,

@@ -35,7 +35,7 @@ _COLUMNS = (
     Column("request_bytes", "Request", "bytes", 74),
     Column("response_bytes", "Answer", "bytes", 74),
     Column("version", "Version", "text", 62),
-    Column("client_port", "Port", "plain", 60),
+    Column("client_port", "Client port", "plain", 60),
     Column("response_packet", "Answer packet", "plain"),
     Column("request_file", "File"),
 )

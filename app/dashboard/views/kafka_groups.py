@@ -37,7 +37,8 @@ from reports.questions.commits import (
 )
 from reports.questions.group_telling import group_told
 from reports.questions.groups import Group, groups
-from reports.questions.kafka_views import VIEWS, view_sql
+from reports.questions.kafka_view import view_sql
+from reports.questions.kafka_views import VIEWS
 from reports.questions.lag_history import lag_over_time
 from reports.questions.source import rows as rows_of
 from reports.questions.timelines import domain_ms, width_of
@@ -138,7 +139,8 @@ def _commits(view: View, group: Group, who: Sequence[Committer]) -> None:
     with box:
         chosen = boxes.choice("Partition", "partition", list(places), none="All partitions", hide_label=True)
     domain = domain_ms(view.source)
-    if chosen:
+    if chosen or len(places) == 1:
+        chosen = chosen or next(iter(places))
         rows, thinned = commits(view.source, group.cluster_id, group.group_id, [places[chosen]])
         ends = log_ends(view.source, group.cluster_id, places[chosen], width_of(view.source))
         show_commit(view.source, partition_commits(rows, ends, who, domain, 360))

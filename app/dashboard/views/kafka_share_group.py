@@ -15,7 +15,8 @@ from app.dashboard.views.exchange_filters import about_partition, client_text, e
 from reports.questions.columns import Column
 from reports.questions.commits import of_group
 from reports.questions.groups import Group
-from reports.questions.kafka_views import VIEWS, view_sql
+from reports.questions.kafka_view import view_sql
+from reports.questions.kafka_views import VIEWS
 from reports.questions.share_groups import SHARE_COUNTS, deliveries_of
 from reports.questions.source import rows
 from reports.questions.wanted_exchanges import named_exactly

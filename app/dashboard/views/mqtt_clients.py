@@ -31,7 +31,7 @@ _TAKEN_SHOWN = 5
 _CONNECTIONS = (
     Column("ts", "Connected", "time"),
     Column("ts_end", "Until", "time"),
-    Column("client_id", "Client id", "text", 130),
+    Column("client_id", "Client", "text", 130),
     Column("client_address", "Address"),
     Column("version", "Version", "text", 62),
     Column("clean_start", "Clean", "flag"),

@@ -35,7 +35,7 @@ _KINDS = (
 _WAYS = {"client_to_server": "to the server", "server_to_client": "to clients"}
 _ACKNOWLEDGED = (
     Column("ts", "Time", "time"),
-    Column("client_id", "Client id"),
+    Column("client_id", "Client"),
     Column("client_address", "Address"),
     Column("direction", "Direction"),
     Column("topic", "Topic"),

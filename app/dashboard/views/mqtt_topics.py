@@ -57,7 +57,7 @@ _TOPICS = (
 _MESSAGES = (
     Column("ts", "Time", "time"),
     Column("direction", "Direction"),
-    Column("client_id", "Client id", "text", 110),
+    Column("client_id", "Client", "text", 110),
     Column("topic", "Topic", "text", "medium"),
     Column("qos", "QoS", "plain", 50),
     Column("retain", "Retain", "flag"),

@@ -35,9 +35,9 @@ from reports.sections.unjudged import unjudged_lines, unjudged_sentence
 
 _CAUSES_SHOWN = 4
 _PEERS = (
-    Column("client_address", "Client"),
+    Column("client_address", "Client address"),
     Column("server_address", "Server"),
-    Column("server_port", "Port", "plain"),
+    Column("server_port", "Server port", "plain"),
     Column("protocol", "Protocol"),
     Column("connections", "Connections", "count"),
     Column("packets", "Packets", "count"),

@@ -25,7 +25,6 @@ OTHER_MEANINGS = {
     "ts": "what happened then",
     "ts_first": "of packets; of what was told",
     "ts_last": "of packets; of what was told",
-    "version": "of a connection or exchange; the one that was used",
     "leader_epoch": "of a change; of a partition",
 }
 

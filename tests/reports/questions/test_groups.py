@@ -9,7 +9,8 @@ import pytest
 
 from analyser.options import ReadOptions
 from reports.questions.groups import groups
-from reports.questions.kafka_views import VIEWS, view_sql
+from reports.questions.kafka_view import view_sql
+from reports.questions.kafka_views import VIEWS
 from reports.questions.source import rows
 from tests.support.analysis_from_rows import RowsAnalysis
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from analyser.context.producers_stage import add_producers
-from reports.questions.kafka_views import VIEWS, view_sql
+from reports.questions.kafka_view import view_sql
+from reports.questions.kafka_views import VIEWS
 from tests.analyser.detectors.scenarios.kafka_producers import paid, payout, produced, read
 from tests.support.rows import Rows, connection_from_rows
 

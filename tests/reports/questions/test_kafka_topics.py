@@ -8,7 +8,8 @@ import pytest
 
 import analyser
 from reports.questions.failures import UNANSWERED
-from reports.questions.kafka_views import VIEWS, view_sql
+from reports.questions.kafka_view import view_sql
+from reports.questions.kafka_views import VIEWS
 from reports.questions.operations import clients, operations
 from reports.questions.source import rows
 from tests.conftest import SAMPLES

@@ -28,7 +28,8 @@ from app.cli.main import cli
 from reports.questions.commits import log_ends
 from reports.questions.group_owners import PARTITION_TABLES
 from reports.questions.groups import groups
-from reports.questions.kafka_views import OVER_TIME, VIEWS, view_sql
+from reports.questions.kafka_view import OVER_TIME, view_sql
+from reports.questions.kafka_views import VIEWS
 from reports.questions.lag_history import lag_over_time
 from reports.questions.source import Source, rows
 from tests.analyser.detectors.scenarios.build import CLIENTS, at

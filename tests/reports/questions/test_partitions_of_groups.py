@@ -10,7 +10,8 @@ import analyser
 from analyser.options import ReadOptions
 from reports.questions.group_owners import PARTITION_TABLES
 from reports.questions.groups import PartitionState, groups
-from reports.questions.kafka_views import VIEWS, view_sql
+from reports.questions.kafka_view import view_sql
+from reports.questions.kafka_views import VIEWS
 from reports.questions.source import rows
 from tests.conftest import SAMPLES
 from tests.support.analysis_from_rows import RowsAnalysis

@@ -7,7 +7,8 @@ from reports.formats.document import Cells
 from reports.formats.html import render as html
 from reports.formats.markdown import render as markdown
 from reports.formats.text import render
-from reports.questions.kafka_views import VIEWS, view_sql
+from reports.questions.kafka_view import view_sql
+from reports.questions.kafka_views import VIEWS
 from reports.questions.source import rows
 from reports.sections.contents import report
 from reports.sections.kafka_view import state_line

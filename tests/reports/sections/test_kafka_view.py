@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from reports.formats.document import Cells, Heading, Paragraph
-from reports.questions.kafka_views import VIEWS, KafkaView
+from reports.questions.kafka_view import KafkaView
+from reports.questions.kafka_views import VIEWS
 from reports.sections.kafka_view import state_line, view_blocks
 
 
