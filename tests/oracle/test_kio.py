@@ -21,8 +21,8 @@ MESSAGES = [
     for key in schema.api_keys()
     if (api := schema.api(key)) is not None
     for version in range(api.versions.first, (api.versions.last or 0) + 1)
+    if kio_messages.is_known(key, version)
     for direction in ("request", "response")
-    if kio_messages.entity_type(key, version, direction) is not None
 ]
 EDGES = [message for message in MESSAGES if is_edge(*message.values[:2])]
 

@@ -66,12 +66,18 @@ INTEGERS = {
 EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
 
 
+def is_known(api_key: int, version: int) -> bool:
+    """Has kio classes for request and response? Told without importing them, which takes seconds for all."""
+    name = api_key_map.get(api_key)
+    packages = () if name is None else (f"kio.schema.{name}", f"kio.schema.{name}.v{version}")
+    return bool(packages) and all(find_spec(package) is not None for package in packages)
+
+
 def entity_type(api_key: int, version: int, direction: str) -> type | None:
     """kio's class for a message, or None where kio has none."""
-    name = api_key_map.get(api_key)
-    if name is None or find_spec(f"kio.schema.{name}") is None or find_spec(f"kio.schema.{name}.v{version}") is None:
+    if not is_known(api_key, version):
         return None
-    module = import_module(f"kio.schema.{name}.v{version}.{direction}")
+    module = import_module(f"kio.schema.{api_key_map[api_key]}.v{version}.{direction}")
     suffix = direction.capitalize()
     for candidate in vars(module).values():
         if is_dataclass(candidate) and candidate.__type__.name == direction and candidate.__name__.endswith(suffix):
