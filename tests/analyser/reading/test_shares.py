@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import io
+import os
 import threading
 from functools import cache
 from pathlib import Path
@@ -178,6 +179,26 @@ def test_a_parcel_holds_what_was_packed() -> None:
     assert [others[pair] for pair in found.batch.pair.tolist()] == ends
     assert len({end.encapsulation for end in ends}) == 2
     assert [bytes(part) for part in payloads(found.batch)] == [bytes(part) for part in payloads(batch)]
+
+
+def no_memory(_: str) -> int:
+    raise OSError("not here")
+
+
+@pytest.mark.parametrize("named", [True, False], ids=["memory", "a file without a name"])
+def test_an_area_grows_while_others_look_at_it(monkeypatch: pytest.MonkeyPatch, named: bool) -> None:
+    if not named:
+        monkeypatch.setattr(os, "memfd_create", no_memory)
+    descriptor = new_area()
+    mine, theirs = Area(descriptor), Area(descriptor)
+    mine.view(8)[:5] = b"hello"
+    early = theirs.view(8)
+    late = mine.view(1 << 20)
+    late[3:5] = b"p!"
+    late[(1 << 20) - 1] = 7
+    assert bytes(early[:5]) == bytes(late[:5]) == b"help!"
+    assert theirs.view(1 << 20)[(1 << 20) - 1] == 7
+    os.close(descriptor)
 
 
 def payloads(batch: PacketBatch) -> list[memoryview]:
