@@ -7,7 +7,7 @@ as codes. A row takes some 150 bytes; the `Commit` of one, of half a KiB, is mad
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -24,10 +24,14 @@ _AT_ONCE = 4096
 
 @dataclass(frozen=True, slots=True)
 class CommitColumns:
-    """Commits in broker order; numbers and texts by the names of `Commit`."""
+    """Commits in broker order; numbers and texts by the names of `Commit`.
+
+    named: texts as Python values by their codes, of the columns that were asked for some; what is taken has the same.
+    """
 
     numbers: Mapping[str, Integers]
     texts: Mapping[str, Texts]
+    named: dict[str, list[str | None]] = field(default_factory=dict)
 
     def __len__(self) -> int:
         """How many."""
@@ -64,6 +68,7 @@ class CommitColumns:
         return CommitColumns(
             {name: column[rows] for name, column in self.numbers.items()},
             {name: Texts(column.codes[rows], column.names) for name, column in self.texts.items()},
+            self.named,
         )
 
     def accepted(self) -> CommitColumns:
@@ -101,12 +106,12 @@ class CommitColumns:
 
     def identity(self, row: int) -> Identity:
         """`Commit.identity` of one commit."""
-        member = self.texts["member_id"].at(row)
+        member = self._value("member_id", row)
         return (member,) if member else self.client(row)
 
     def client(self, row: int) -> Identity:
         """`Commit.client` of one commit."""
-        return self.texts["client_address"].at(row), self.texts["client_id"].at(row)
+        return self._value("client_address", row), self._value("client_id", row)
 
     def by_client(self, rows: Integers) -> Iterator[tuple[Identity, Integers]]:
         """Each client of these rows, and the places among them that are its own."""
@@ -141,15 +146,20 @@ class CommitColumns:
 
     def _value(self, name: str, row: int) -> Any:
         if name in self.texts:
-            return self.texts[name].at(row)
+            return self._names(name)[self.texts[name].codes[row]]
         number = int(self.numbers[name][row])
         return None if number == UNKNOWN else number
 
     def _values(self, name: str, rows: Integers) -> list[Any]:
         if name in self.texts:
-            codes, names = self.texts[name].codes[rows], self.texts[name].names
-            return names.take(pa.array(codes, mask=codes < 0)).to_pylist()  # type: ignore[no-any-return]
+            return [*map(self._names(name).__getitem__, self.texts[name].codes[rows].tolist())]
         return [None if number == UNKNOWN else number for number in self.numbers[name][rows].tolist()]
+
+    def _names(self, name: str) -> list[str | None]:
+        """Texts by code; the last one is None, which the code of null finds."""
+        if name not in self.named:
+            self.named[name] = [*self.texts[name].names.to_pylist(), None]
+        return self.named[name]
 
 
 def commit_columns(frame: Frame) -> CommitColumns:
