@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pickle
 import struct
-from collections.abc import Iterator
 from functools import cache
 from itertools import count
 from random import Random
@@ -27,6 +26,7 @@ from dissectors.kafka.schema import definitions as schema
 from dissectors.kafka.schema.api_keys import API_KEYS
 from dissectors.kafka.schema.definitions import Field
 from tests.support import kafka_encode
+from tests.support.left_frames import feed_in_batches, settle_together
 from tests.support.record_batches import Sent, batch, message_set
 from tests.support.shares import RUNS_THE_REST
 
@@ -154,30 +154,8 @@ def rows_of(
     talks: list[list[Frame]], sizes: list[int], tables: tuple[str, ...], later: bool
 ) -> list[dict[str, list[Row]]]:
     """The rows of each connection; so many frames of each are fed at a time."""
-    shared = Later() if later else None
-    sinks = [Sink(tables) for _ in talks]
     conversations = [KafkaConversation(Limits()) for _ in talks]
-    parts = [_parts(frames, sizes) for frames in talks]
-    for together in zip(*parts, strict=True):
-        for conversation, sink, part in zip(conversations, sinks, together, strict=True):
-            sink.later = shared
-            conversation.feed(part, sink)
-        if shared is not None:
-            for kind, left in shared.take().items():
-                kind.read_together(left, sinks[0])
-        for conversation, sink in zip(conversations, sinks, strict=True):
-            conversation.settle(sink)
-    for conversation, sink in zip(conversations, sinks, strict=True):
-        conversation.finish(sink)
-    return [dict(sink.tables()) for sink in sinks]
-
-
-def _parts(frames: list[Frame], sizes: list[int]) -> Iterator[list[Frame]]:
-    start = 0
-    for size in sizes:
-        yield frames[start : start + size]
-        start += size
-    yield frames[start:]
+    return feed_in_batches(conversations, talks, sizes, tables, later=later)[0]
 
 
 @pytest.fixture
@@ -236,11 +214,7 @@ def asked_on_the_way(talks: list[list[Frame]], later: bool, random: Random, batc
                     conversation.boundary(frame.direction, frame.data[: frame.end], frame.start, True)
                     for frame in left[:2]
                 ]
-        if shared is not None:
-            for kind, those in shared.take().items():
-                kind.read_together(those, sinks[0])
-        for conversation, sink in zip(conversations, sinks, strict=True):
-            conversation.settle(sink)
+        settle_together(conversations, sinks, shared)
     for conversation, sink in zip(conversations, sinks, strict=True):
         conversation.finish(sink)
     return [verdicts, *(dict(sink.tables()) for sink in sinks)]

@@ -4,7 +4,6 @@ same behind."""
 from __future__ import annotations
 
 import pickle
-from collections.abc import Iterator
 from random import Random
 from typing import Any
 
@@ -23,6 +22,7 @@ from dissectors.mongo.columns import together as together_module
 from dissectors.mongo.conversation import MongoConversation
 from dissectors.mongo.rows import MONGO_ROWS
 from tests.dissectors.mongo.columns.talks import Said, Talk, frames_of
+from tests.support.left_frames import feed_in_batches
 from tests.support.mongo_messages import compressed, op_msg
 from tests.support.shares import RUNS_THE_REST
 
@@ -54,31 +54,8 @@ def rows_of(
     later: bool,
 ) -> tuple[list[dict[str, list[Row]]], list[Any]]:
     """The rows of each connection, and what was known behind each part; so many frames of each are fed at a time."""
-    shared = Later() if later else None
-    sinks = [Sink(tables) for _ in talks]
     conversations = [MongoConversation(limits or Limits()) for _ in talks]
-    known = []
-    for together in zip(*[_parts(frames, sizes) for frames in talks], strict=True):
-        for conversation, sink, part in zip(conversations, sinks, together, strict=True):
-            sink.later = shared
-            conversation.feed(part, sink)
-        if shared is not None:
-            for kind, left in shared.take().items():
-                kind.read_together(left, sinks[0])
-        for conversation, sink in zip(conversations, sinks, strict=True):
-            conversation.settle(sink)
-        known.append([state(conversation) for conversation in conversations])
-    for conversation, sink in zip(conversations, sinks, strict=True):
-        conversation.finish(sink)
-    return [dict(sink.tables()) for sink in sinks], known
-
-
-def _parts(frames: list[Frame], sizes: list[int]) -> Iterator[list[Frame]]:
-    start = 0
-    for size in sizes:
-        yield frames[start : start + size]
-        start += size
-    yield frames[start:]
+    return feed_in_batches(conversations, talks, sizes, tables, later=later, known=state)
 
 
 @pytest.fixture

@@ -4,7 +4,7 @@ same behind."""
 from __future__ import annotations
 
 import pickle
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
 from random import Random
 from typing import Any
@@ -22,6 +22,7 @@ from dissectors.mqtt.conversation import MqttConversation
 from dissectors.mqtt.rows import MQTT_ROWS
 from dissectors.mqtt.topics import Topics
 from tests.dissectors.mqtt.columns.talks import Said, Talk, frames_of
+from tests.support.left_frames import feed_in_batches
 from tests.support.mqtt_encode import PING, PONG, PUBACK, PUBCOMP, PUBREC, PUBREL, ack, connack, connect, publish
 from tests.support.shares import RUNS_THE_REST
 
@@ -61,31 +62,8 @@ def rows_of(
     whole: bool = True,
 ) -> tuple[list[dict[str, list[Row]]], list[Any]]:
     """The rows of each connection, and what was known behind each part; so many frames of each are fed at a time."""
-    shared = Later() if later else None
-    sinks = [Sink(tables) for _ in talks]
     conversations = [MqttConversation(limits or Limits(), DecodeOptions(whole=whole)) for _ in talks]
-    known = []
-    for together in zip(*[_parts(frames, sizes) for frames in talks], strict=True):
-        for conversation, sink, part in zip(conversations, sinks, together, strict=True):
-            sink.later = shared
-            conversation.feed(part, sink)
-        if shared is not None:
-            for kind, left in shared.take().items():
-                kind.read_together(left, sinks[0])
-        for conversation, sink in zip(conversations, sinks, strict=True):
-            conversation.settle(sink)
-        known.append([both(conversation, tables) for conversation in conversations])
-    for conversation, sink in zip(conversations, sinks, strict=True):
-        conversation.finish(sink)
-    return [dict(sink.tables()) for sink in sinks], known
-
-
-def _parts(frames: list[Frame], sizes: list[int]) -> Iterator[list[Frame]]:
-    start = 0
-    for size in sizes:
-        yield frames[start : start + size]
-        start += size
-    yield frames[start:]
+    return feed_in_batches(conversations, talks, sizes, tables, later=later, known=lambda one: both(one, tables))
 
 
 @pytest.fixture

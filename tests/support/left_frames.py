@@ -1,0 +1,55 @@
+"""Frames of several connections fed to conversations that leave them for later, batch by batch.
+
+In: conversations and their frames. Out: the rows of each, and what was known behind each batch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+from dissectors.core.later import Later
+from dissectors.core.model import Frame, Row
+from dissectors.core.protocol import Sink
+
+
+def feed_in_batches(
+    conversations: Sequence[Any],
+    talks: Sequence[list[Frame]],
+    sizes: Sequence[int],
+    tables: tuple[str, ...],
+    *,
+    later: bool,
+    known: Callable[[Any], Any] | None = None,
+) -> tuple[list[dict[str, list[Row]]], list[Any]]:
+    """Feed so many frames of each connection at a time. later: together, else each is decoded as it comes."""
+    shared = Later() if later else None
+    sinks = [Sink(tables) for _ in talks]
+    told = []
+    for together in zip(*[_parts(frames, sizes) for frames in talks], strict=True):
+        for conversation, sink, part in zip(conversations, sinks, together, strict=True):
+            sink.later = shared
+            conversation.feed(part, sink)
+        settle_together(conversations, sinks, shared)
+        if known is not None:
+            told.append([known(conversation) for conversation in conversations])
+    for conversation, sink in zip(conversations, sinks, strict=True):
+        conversation.finish(sink)
+    return [dict(sink.tables()) for sink in sinks], told
+
+
+def settle_together(conversations: Sequence[Any], sinks: Sequence[Sink], shared: Later | None) -> None:
+    """What happens at the end of a batch of packets."""
+    if shared is not None:
+        for kind, left in shared.take().items():
+            kind.read_together(left, sinks[0])
+    for conversation, sink in zip(conversations, sinks, strict=True):
+        conversation.settle(sink)
+
+
+def _parts(frames: list[Frame], sizes: Sequence[int]) -> Iterator[list[Frame]]:
+    start = 0
+    for size in sizes:
+        yield frames[start : start + size]
+        start += size
+    yield frames[start:]
