@@ -103,11 +103,11 @@ PARTITIONS_OF_TOPICS = f"""
         and f.partition = n.partition
     where n.partition is not null and n.topic is not null"""
 
-# Partitions that a broker was told to lead, at any time.
+# Partitions that a broker was told to lead, at any time. cluster: a condition.
 LED_BY = """
     select cluster_id, coalesce(topic, topic_id) as topic, partition, max_by(leader_epoch, ts) as leader_epoch,
            max_by(isr::varchar, ts) as isr, min(ts) as ts_first, max(ts) as ts_last
-    from kafka_partitions where leader_id = {node} and cluster_id is not distinct from {cluster} group by all"""
+    from kafka_partitions where leader_id = {node} and {cluster} group by all"""
 
 # Every broker that was told of, under the name and port that clients got.
 BROKERS = """

@@ -108,16 +108,15 @@ def interactions(one: Person, meter: Meter) -> list[Measured]:
     """What one does with the table of all exchanges, and with the time range."""
     page = one.page
     one.go("/exchanges")
-    search = page.get_by_placeholder("client id or address")
-    sort = page.locator("[data-testid=stSelectbox] input").last
+    search = page.get_by_label("Client", exact=True)
+    head = one.tables().first.get_by_role("columnheader", name="Latency ms")
 
     def typed() -> None:
         search.fill("1")
         search.press("Enter")
 
     def sorted_by_latency() -> None:
-        sort.fill("Latency")
-        page.get_by_role("option").filter(has_text="Latency").last.click()
+        head.click()
 
     steps: list[tuple[str, Callable[[], object]]] = [
         ("exchanges: next page", lambda: page.get_by_role("button", name="Next rows").click()),

@@ -39,6 +39,11 @@ def near(colour: str, counts: dict[str, int]) -> int:
     )
 
 
+def evidence(one: Person) -> Locator:
+    """The exchanges behind a finding; above them stands who it was."""
+    return one.page.get_by_role("grid", name="exchanges")
+
+
 def test_name_the_client_and_take_its_evidence_along(somebody: Person, tmp_path: Path) -> None:
     somebody.go("/")
     open_sample(somebody, "kafka_stale_commit.pcapng")
@@ -116,7 +121,7 @@ def test_the_bytes_of_one_stale_commit(somebody: Person) -> None:
     somebody.go(STALE)
     somebody.click(DETAILS)
     somebody.clicks = 0
-    somebody.press_row(somebody.tables().first)
+    somebody.press_row(evidence(somebody))
     assert somebody.clicks <= 2
     assert somebody.page.get_by_text("correlation_id").count() >= 2
     assert somebody.page.get_by_text("OffsetCommit v7 request").count() == 1
@@ -229,7 +234,7 @@ def test_a_point_of_a_findings_chart_opens_its_commit_in_place(somebody: Person)
     assert "commit=" in somebody.page.url
     somebody.page.get_by_text("OffsetCommit v7 request").wait_for()
     # A row of the evidence takes its place, and not the other way round.
-    somebody.press_row(somebody.tables().first)
+    somebody.press_row(evidence(somebody))
     assert "commit=" not in somebody.page.url
     assert "message=" in somebody.page.url
     somebody.press_at(chart, *a_point(chart, PALETTE[0]))

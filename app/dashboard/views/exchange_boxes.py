@@ -18,7 +18,7 @@ from reports.questions.wanted_exchanges import Wanted
 
 _ANY_LATENCY = ("1", "10", "100", "1000", "10000")
 # Wide ones are as wide as two others and the gap between them, so that all stand below each other.
-_BOX_PX, _WIDE_PX = 132, 280
+_BOX_PX, _WIDE_PX = 132, 278
 
 
 def chosen_filters(view: View) -> Wanted:

@@ -80,7 +80,7 @@ def _led(view: View) -> None:
         line("A row opens the partitions that the broker leads.", "quiet")
         return
     st.subheader("Partitions that the chosen broker was told to lead", anchor=False)
-    query = LED_BY.format(node=int(node), cluster=literal(cluster) if cluster else "null")
+    query = LED_BY.format(node=int(node), cluster=f"cluster_id = {literal(cluster)}" if cluster else "true")
     led = paged_table(view.source, "led", query, _LED, order="topic", noun="partition", search=("topic",), select=True)
     if led is not None:
         view.go("exchanges", **about_partition(led))
