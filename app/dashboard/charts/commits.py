@@ -5,7 +5,7 @@ A line that only climbs is a healthy partition. Two colours that take turns, or 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from typing import Any
 
 import altair as alt
@@ -70,11 +70,8 @@ def partition_commits(
     """One partition: every commit as a point, in the colour of who sent it, over the end of the log."""
     data = frame(commit_marks(rows, committers, domain[1] if domain else None), _COLUMNS)
     names = _present(data["committer"], committers)
-    base = alt.Chart(data)
-    layers: list[Any] = [
-        _path(base, domain),
-        *_points(base, names, committers, domain, selection=alt.selection_point(name=POINT, fields=["message"])),
-    ]
+    selection = alt.selection_point(name=POINT, fields=["message"])
+    layers: list[Any] = [_path(domain), *_points(set(data["kind"]), names, committers, domain, selection=selection)]
     if ends:
         until = [{**ends[-1], "t": domain[1]}] if domain and ends[-1]["t"] < domain[1] else []
         log = alt.Chart(frame([*ends, *until])).mark_line(
@@ -84,7 +81,7 @@ def partition_commits(
             tooltip=[clock(), alt.Tooltip("log_end:Q", title="log end", format=",")]
         )  # fmt: skip
         layers.insert(0, log)
-    chart: AnyChart = alt.layer(*layers).properties(height=height)
+    chart: AnyChart = alt.layer(*layers, data=data).properties(height=height)
     return chart
 
 
@@ -94,10 +91,10 @@ def small_commits(rows: Rows, committers: Sequence[Committer], place: str, domai
     Without a legend, which stands once over all of them. rows: of one partition; place: its name, which a pressed
     point tells as `place`.
     """
-    base = alt.Chart(frame(commit_marks(rows, committers, domain[1] if domain else None), _COLUMNS))
-    names = [one.name for one in committers]
-    points = _points(base, names, committers, domain, size=22, titled=False, selection=pressed_mark("place"))
-    chart: AnyChart = alt.layer(_path(base, domain, titled=False), *points).properties(
+    data = frame(commit_marks(rows, committers, domain[1] if domain else None), _COLUMNS)
+    names, kinds = [one.name for one in committers], set(data["kind"])
+    points = _points(kinds, names, committers, domain, size=22, titled=False, selection=pressed_mark("place"))
+    chart: AnyChart = alt.layer(_path(domain, titled=False), *points, data=data).properties(
         height=SMALL_PX[1], title=alt.TitleParams(place, fontSize=11, anchor="middle", offset=4)
     )
     return chart
@@ -113,9 +110,9 @@ def committer_colours(committers: Sequence[Committer]) -> dict[str, str]:
 SMALL_PX = (268, 150)
 
 
-def _path(base: alt.Chart, domain: Domain | None, *, titled: bool = True) -> AnyChart:
+def _path(domain: Domain | None, *, titled: bool = True) -> AnyChart:
     """What the broker had stored: its steps in the order of its answers, to the end of the time range."""
-    chart: AnyChart = base.mark_line(strokeWidth=1, color=QUIET, opacity=0.6, interpolate="step-after").encode(
+    chart: AnyChart = alt.Chart().mark_line(strokeWidth=1, color=QUIET, opacity=0.6, interpolate="step-after").encode(
         time_x(domain=domain, titled=titled),
         alt.Y("offset:Q", title="offset" if titled else None, scale=alt.Scale(zero=False)), order="step:Q",
     ).transform_filter(_PATH)  # fmt: skip
@@ -159,7 +156,7 @@ _RINGED = frozenset({"went back", "not its owner", "went back, not its owner"})
 
 
 def _points(
-    base: alt.Chart,
+    kinds: Set[str],
     names: Sequence[str],
     committers: Sequence[Committer],
     domain: Domain | None,
@@ -170,8 +167,10 @@ def _points(
 ) -> list[AnyChart]:
     """Layers: filled points; a ring around those of somebody who did not own the partition; crosses for refused ones.
 
-    selection: what a pressed point tells.
+    kinds: of the marks that there are. selection: what a pressed point tells.
     """
+    # The chart has the data and its layers none: altair writes whole tables out to see whether they are the same.
+    base = alt.Chart()
     every = [committer.name for committer in committers]
     colour = alt.Color(
         "committer:N", scale=_scale(every, names),
@@ -179,8 +178,9 @@ def _points(
     )  # fmt: skip
     shape = alt.Shape("committer:N", scale=_scale(every, names, shapes), legend=None)
     tips = [
-        clock(), "committer:N", alt.Tooltip("offset:Q", format=","), alt.Tooltip("generation:Q"), "kind:N",
-        alt.Tooltip("packet:Q", format="d"), "member:N", "place:N",
+        # As tooltips and not as texts: of a text altair makes one slowly.
+        clock(), alt.Tooltip("committer:N"), alt.Tooltip("offset:Q", format=","), alt.Tooltip("generation:Q"),
+        alt.Tooltip("kind:N"), alt.Tooltip("packet:Q", format="d"), alt.Tooltip("member:N"), alt.Tooltip("place:N"),
     ]  # fmt: skip
     place = (time_x(domain=domain, titled=titled), alt.Y("offset:Q"))
     ring = base.mark_point(size=size * 3.2, color=BAD, strokeWidth=1.3, filled=False, opacity=0.9).encode(
@@ -195,7 +195,6 @@ def _points(
         *place, colour, tooltip=tips
     )  # fmt: skip
     # A layer without marks is read out as a picture that has no name; but that of the selection has to be there.
-    kinds = set(base.data["kind"])
     layers: list[AnyChart] = [ring] if kinds & _RINGED else []
     layers.append(kept.transform_filter(f"datum.kind != 'refused' && {_POINT}"))
     if "refused" in kinds:
