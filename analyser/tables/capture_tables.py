@@ -271,8 +271,7 @@ class CaptureTables:
         try:
             for name, table in stage.run(con, in_memory).items():
                 self._register(name, table)
-                if name in stage.new:
-                    del self._tables[name]  # its rows are in no order
+                del self._tables[name]  # its rows are not in the table's order
         except Exception as error:
             self._without(stage, known, caught(error))
 
