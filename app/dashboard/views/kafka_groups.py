@@ -115,7 +115,7 @@ def _facts(source: Selected, group: Group, who: Sequence[Committer], counts: Seq
     refused = sum(row["refused"] for row in counts)
     facts(
         {
-            "members": f"{len(members):,}",
+            "members seen": f"{len(members):,}",
             "newest generation": max(generations, default=None),
             "partitions": f"{len(group.partitions):,}",
             "commits": f"{sum(row['accepted'] for row in counts):,}",
