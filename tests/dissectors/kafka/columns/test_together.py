@@ -190,6 +190,11 @@ def with_losses(frames: list[Frame], random: Random) -> list[Frame]:
     for _ in range(random.choice((0, 0, 2))):
         place = random.randrange(len(found))
         found.insert(place + random.randrange(1, 80), found.pop(place))
+    for _ in range(random.choice((0, 1, 2))):  # what one side says waits behind a hole
+        place = random.randrange(len(found))
+        window = found[place : place + random.randrange(2, 30)]
+        side = random.randrange(2)
+        found[place : place + len(window)] = sorted(window, key=lambda frame: frame.direction == side)
     return found
 
 
