@@ -36,14 +36,10 @@ def continues_behind(flow: Flow, runs: tuple[ReadyRun, ...], limits: Limits) -> 
     """True when every run continues what its side sent last, delivered or waiting, and may be held."""
     for run in runs:
         half = flow.halves[run.from_low]
-        if not half.pending:
-            if not (half.started and half.next_seq & MASK == run.seq):
-                return False
-            continue
-        last = half.pending[-1]
-        if (last.seq + len(last.data)) & MASK != run.seq:
+        if not (half.started and half.sent_until & MASK == run.seq):
             return False
-        if half.pending_bytes + run.size + (run.last - run.first) * PENDING_BYTES > limits.max_pending_bytes:
+        held = half.pending_bytes + run.size + (run.last - run.first) * PENDING_BYTES
+        if half.pending and held > limits.max_pending_bytes:
             return False
     return True
 

@@ -17,6 +17,11 @@ class Pending(NamedTuple):
     ts_ns: int
     data: bytes
 
+    @property
+    def end(self) -> int:
+        """The sequence number behind its last byte."""
+        return self.seq + len(self.data)
+
 
 def contiguous(pending: list[Pending], first: int) -> Iterator[Pending]:
     """The segments from this one on that follow each other without a hole."""
@@ -24,7 +29,7 @@ def contiguous(pending: list[Pending], first: int) -> Iterator[Pending]:
     for held in islice(pending, first, None):
         if held.seq != end:
             return
-        end += len(held.data)
+        end = held.end
         yield held
 
 

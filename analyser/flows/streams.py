@@ -100,6 +100,11 @@ class Half:
         return self.next_seq - self.base
 
     @property
+    def sent_until(self) -> int:
+        """Where what this side sent last ends, delivered or waiting behind a hole."""
+        return self.pending[-1].end if self.pending else self.next_seq
+
+    @property
     def confirmed_bytes(self) -> int | None:
         """Stream bytes that the receiver confirmed, of those seen or skipped; None where no confirmation was seen."""
         return None if self.confirmed is None else max(min(self.confirmed, self.next_seq) - self.base, 0)
@@ -157,8 +162,7 @@ class Half:
 
     def hold_run(self, run: Run) -> None:
         """Bytes that follow on those that wait for earlier ones."""
-        pending = self.pending or []
-        seq = pending[-1].seq + len(pending[-1].data)
+        pending, seq = self.pending or [], self.sent_until
         positions, packets, ts_ns, _ = run.segments
         for position, packet, sent_ns, piece in zip(positions, packets, ts_ns, run.pieces, strict=True):
             pending.append(Pending(seq + position, packet, sent_ns, bytes(piece)))

@@ -31,9 +31,9 @@ class Connection(NamedTuple):
 
     frames: Sequence[Frame]
     waiting: Sequence[int]
-    apart: Sequence[int] = ()
-    heard: bool = False
-    lost: bool = False
+    apart: Sequence[int]
+    heard: bool
+    lost: bool
 
     @classmethod
     def of(cls, frames: Sequence[Frame], outstanding: Outstanding[Any, Any]) -> Connection:
