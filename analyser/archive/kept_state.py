@@ -13,8 +13,7 @@ from pathlib import Path
 
 from analyser.archive.dataset.change import Change
 from analyser.archive.dataset.kept import check_files
-from analyser.archive.dataset.manifest import ANEW
-from analyser.archive.dataset.place import DatasetError
+from analyser.archive.dataset.place import ANEW, DatasetError
 from analyser.archive.decode.decode_stage import STATE_FILE, share_name, told_file
 from analyser.context.named_by import NAMED_BY
 

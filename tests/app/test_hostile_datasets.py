@@ -14,39 +14,36 @@ import pyarrow.parquet as pq
 import pytest
 
 from analyser.archive.dataset.dataset import Dataset
-from analyser.archive.dataset.journal import repair
-from analyser.archive.dataset.manifest import FORMAT
-from analyser.archive.dataset.place import JOURNAL, MANIFEST, STAGING, DatasetError
+from analyser.archive.dataset.delta import LOG
+from analyser.archive.dataset.manifest import FORMAT, LAYOUT
+from analyser.archive.dataset.place import MANIFEST, DatasetError
 from app.dashboard.opened import META, Opened, TablesDamaged
 from app.dashboard.snapshots import MARK, is_running, newest, title_of
 from tests.app.captures import write_capture
 from tests.app.program import ROOT, run
 from tests.support.datasets import make_dataset
 
-PART = {
-    "table": "messages",
-    "path": "messages/protocol=kafka/day=2026-01-01/hour=01/a.parquet",
-    "rows": 1,
-    "bytes": 1,
-    "provisional": False,
-}
+PINNED = {"version": 0, "rows": 1, "bytes": 1, "parts": 1}
 INPUT = {
     "path": "a", "key": "k", "bytes": 1, "packets": 1, "first_ns": None, "last_ns": 1, "status": "read", "reason": None,
     "run": "1",
 }  # fmt: skip
 GOOD: dict[str, Any] = {
-    "format": FORMAT, "schema_version": 1, "runs": [], "inputs": [], "settings": {}, "state": None, "parts": [],
+    "format": FORMAT, "layout": LAYOUT, "schema_version": 1, "runs": [], "inputs": [], "settings": {}, "state": None,
+    "tables": {}, "hidden": {},
 }  # fmt: skip
 WRONG = [
     {"state": 5},
     {"inputs": {"a": 1}},
     {"inputs": 3},
-    {"parts": {"a": 1}},
+    {"tables": [1]},
+    {"hidden": {"../messages": PINNED}},
+    {"tables": {"messages": 1}},
     {"runs": [[]]},
     {"settings": 3},
     *({"inputs": [{**INPUT, name: [1]}]} for name in INPUT),
-    *({"parts": [{**PART, name: {"a": 1}}]} for name in PART),
-    {"parts": [{**PART, "rows": True}]},
+    *({"tables": {"messages": {**PINNED, name: value}}} for name in PINNED for value in ({"a": 1}, True, -1)),
+    {"tables": {"messages": {**PINNED, "version": 10**30}}},
     {"runs": [{"name": "1", "ended_ns": float("inf")}]},
     {"settings": {"tables": 5}},
     {"settings": {"topic_ids": ["a"]}},
@@ -101,38 +98,6 @@ def test_parts_with_other_columns(dataset: Path, tmp_path: Path, words: list[str
     assert "stream_offset" in lines[0]
 
 
-@pytest.mark.parametrize("journal", ["[" * 100_000, "{}", '{"moves": 3, "removes": []}'])
-def test_a_journal_that_is_none(dataset: Path, tmp_path: Path, journal: str) -> None:
-    place = Path(shutil.copytree(dataset, tmp_path / "set"))
-    (place / STAGING).mkdir()
-    (place / STAGING / JOURNAL).write_text(journal)
-    done = run("table", "messages", place)
-    assert (done.returncode, len(done.stderr.splitlines())) == (2, 1), done.stderr
-
-
-def test_links_planted_in_a_dataset_are_not_followed(dataset: Path, tmp_path: Path) -> None:
-    """Whoever reads a dataset finishes its changes: neither the lock nor the changes lead elsewhere."""
-    place = Path(shutil.copytree(dataset, tmp_path / "set"))
-    hers, folder = tmp_path / "hers", tmp_path / "folder"
-    hers.write_text("hers")
-    folder.mkdir()
-    nothing = json.dumps({"moves": [], "removes": []})
-    (folder / JOURNAL).write_text(nothing)
-    (folder / MANIFEST).write_text("hers")
-    (place / "_lock").unlink(missing_ok=True)
-    (place / "_lock").symlink_to(hers)
-    (place / STAGING).mkdir()
-    (place / STAGING / JOURNAL).write_text(nothing)
-    assert run("table", "messages", place).returncode == 0
-    assert hers.read_text() == "hers"
-    shutil.rmtree(place / STAGING)
-    (place / "_lock").unlink()
-    (place / STAGING).symlink_to(folder)
-    done = run("table", "messages", place)
-    assert (done.returncode, len(done.stderr.splitlines())) == (2, 1), done.stderr
-    assert sorted(path.name for path in folder.iterdir()) == [JOURNAL, MANIFEST]
-
-
 @pytest.mark.parametrize(
     "words", [["table", "messages", "SET"], ["analyse", "SET"], ["query", "SET", "select max(ts) from messages"]]
 )
@@ -147,12 +112,13 @@ def test_nobody_waits_for_a_pipe_in_place_of_a_part(dataset: Path, tmp_path: Pat
     assert "it is no file" in lines[0]
 
 
-def test_nobody_waits_for_a_pipe_in_place_of_a_manifest_or_journal(dataset: Path, tmp_path: Path) -> None:
+def test_nobody_waits_for_a_pipe_in_place_of_a_manifest_or_log(dataset: Path, tmp_path: Path) -> None:
     place = Path(shutil.copytree(dataset, tmp_path / "set"))
-    (place / STAGING).mkdir()
-    os.mkfifo(place / STAGING / JOURNAL)
-    with pytest.raises(OSError, match="no file"):
-        repair(place)
+    (log,) = (place / "messages" / LOG).glob("*.json")
+    log.unlink()
+    os.mkfifo(log)
+    with pytest.raises(DatasetError, match="no file"):
+        Dataset.open(place).parts("messages")
     (place / MANIFEST).unlink()
     os.mkfifo(place / MANIFEST)
     with pytest.raises(DatasetError, match="no file"):

@@ -14,8 +14,8 @@ import pyarrow.compute as pc
 
 import analyser
 from analyser.archive.dataset.dataset import Change, InputFile, write_parts
-from analyser.archive.dataset.parts import FLOW
 from analyser.registry.tables import TABLES, arrow_schema
+from analyser.rows.timeorder import FLOW
 from analyser.tables.analysis import Analysis
 from dissectors.core.model import packet_of
 from tests.support.rows import Rows, arrow_from_rows

@@ -1,44 +1,66 @@
-"""A child process that is killed between two file operations: SIGKILL at the n-th change of names below a folder.
+"""A process that is killed between two file operations: SIGKILL at the n-th change of names below a folder, or in the
+middle of one.
 
-In: a function and a number. Out: did it come to its end? The operations are those that Python's audit events tell.
+In: a module's function, a folder and a number. Out: did it come to its end? The operations are those that Python's
+audit events tell, and the begin and end of each new version of a table, which another language writes.
 """
 
 from __future__ import annotations
 
-import os
 import signal
+import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
-_EVENTS = {"open", "os.rename", "os.remove", "os.mkdir", "os.rmdir", "shutil.rmtree"}
+from tests.conftest import ROOT
+
+# A process of its own: the runtime of delta-rs does not live on in a forked child.
+_PROGRAM = """
+import importlib, os, signal, sys, threading
+from pathlib import Path
+from analyser.archive.dataset.delta import DeltaFolder
+
+module, function, folder = sys.argv[1:4]
+left, later_us = int(sys.argv[4]), int(sys.argv[5])
+act = getattr(importlib.import_module(module), function)
+names = {"open", "os.rename", "os.remove", "os.mkdir", "os.rmdir", "shutil.rmtree"}
+events = {"wirewitness.commit", *(() if later_us else names)}
+
+def watch(event, arguments):
+    global left
+    if event not in events or not any(folder in str(one) for one in arguments):
+        return
+    if left == 0:
+        if later_us:
+            threading.Timer(later_us / 1e6, os.kill, (os.getpid(), signal.SIGKILL)).start()
+        else:
+            os.kill(os.getpid(), signal.SIGKILL)
+    left -= 1
+
+commit = DeltaFolder.commit
+def told(self, *given):
+    sys.audit("wirewitness.commit", folder)
+    version = commit(self, *given)
+    sys.audit("wirewitness.commit", folder)
+    return version
+DeltaFolder.commit = told
+sys.addaudithook(watch)
+act(Path(folder))
+"""
 
 
-def killed_at(step: int, folder: Path, act: Callable[[], object]) -> bool:
-    """Run `act` in a forked child and kill it before its operation number `step` (from 0); False when it ended."""
-    child = os.fork()
-    if child == 0:
-        left = step
+def killed_at(step: int, module: str, function: str, folder: Path, later_us: int = 0) -> bool:
+    """Run a function with FOLDER and kill it before its operation number `step` (from 0); False when it ended.
 
-        def watch(event: str, arguments: tuple[Any, ...]) -> None:
-            nonlocal left
-            if event not in _EVENTS or not any(str(folder) in str(one) for one in arguments):
-                return
-            if left == 0:
-                os.kill(os.getpid(), signal.SIGKILL)
-            left -= 1
-
-        sys.addaudithook(watch)
-        status = 1
-        try:
-            act()
-            status = 0
-        finally:
-            os._exit(status)
-    _, ended = os.waitpid(child, 0)
-    if os.WIFSIGNALED(ended):
-        assert os.WTERMSIG(ended) == signal.SIGKILL
+    later_us: kill it so long after begin or end number `step` of a version instead.
+    """
+    done = subprocess.run(
+        [sys.executable, "-c", _PROGRAM, module, function, str(folder), str(step), str(later_us)],
+        cwd=ROOT,
+        capture_output=True,
+        check=False,
+    )
+    if done.returncode == -signal.SIGKILL:
         return True
-    assert os.WEXITSTATUS(ended) == 0, "the child failed by itself"
+    assert done.returncode == 0, done.stderr.decode()
     return False

@@ -22,10 +22,12 @@ import pyarrow as pa
 
 from analyser.archive.dataset.change import Change
 from analyser.archive.dataset.part import Part, Place
-from analyser.archive.dataset.parts import FLOW, part_schema, time_column, write_parts
+from analyser.archive.dataset.parts import time_column, write_parts
+from analyser.archive.dataset.stored import part_schema, stored_rows
 from analyser.archive.spark.tasks import dealt, tasks_for
-from analyser.registry.queries import literal, name_list, open_connection, select
+from analyser.registry.queries import name_list, open_connection, select
 from analyser.registry.tables import ALL_TABLES
+from analyser.rows.timeorder import FLOW
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -141,17 +143,17 @@ def merge_numbers(job_path: str, batches: Iterable[pa.RecordBatch]) -> Iterator[
 
 
 def merge_parts(job: MergeJob, merge: Merge) -> list[Part]:
-    """Write the rows of the parts in the order in which readers give them; in memory is what DuckDB may have."""
+    """Write the rows of the parts in the order of time, those that readers cannot tell apart otherwise in that of their
+    age; in memory is what DuckDB may have."""
     table, hidden = merge.parts[0].table, merge.parts[0].is_hidden()
     paths = [str(job.locations[part.path]) for part in merge.parts]
     scratch = job.work / uuid.uuid4().hex
     scratch.mkdir()
     con = open_connection(scratch, [*{Path(path).parent for path in paths}])
     try:
-        source = f"read_parquet({literal(paths)}, hive_partitioning = false, filename = true, file_row_number = true)"
         # Staged and old parts lie in different folders: only their names tell their age.
         query = (
-            f"SELECT {name_list(part_schema(table).names)} FROM {source} "
+            f"SELECT {name_list(part_schema(table).names)} FROM {stored_rows(table, paths)} "
             f"ORDER BY {_order(table)}{FLOW} NULLS FIRST, parse_filename(filename), file_row_number"
         )
         rows = select(con, query).to_arrow_reader(_BATCH_ROWS)
@@ -169,7 +171,7 @@ def merged_name(merge: Merge, run: str) -> str:
 
 
 def _order(table: str) -> str:
-    """The columns by which readers sort the rows before they ask for their age."""
+    """The columns that sort the rows before their age: time alone, else what readers sort by."""
     names = ALL_TABLES[table].order
     if names[:1] == (time_column(table),):
         names = names[:1]

@@ -6,18 +6,16 @@ In: a directory. Out: a `Dataset`. Writers use `Change` and `write_parts`.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
-from contextlib import suppress
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from analyser.archive.dataset.change import Change
-from analyser.archive.dataset.journal import repair
-from analyser.archive.dataset.lock import DatasetBusy, locked
-from analyser.archive.dataset.manifest import REBUILD, InputFile, Manifest, Run, read_manifest
+from analyser.archive.dataset.delta import DeltaFolder
+from analyser.archive.dataset.lock import DatasetBusy
+from analyser.archive.dataset.manifest import InputFile, Manifest, Run, read_manifest
 from analyser.archive.dataset.part import Part
 from analyser.archive.dataset.parts import write_parts
-from analyser.archive.dataset.place import DatasetError, is_unfinished
+from analyser.archive.dataset.place import REBUILD, DatasetError
 
 __all__ = [
     "Change",
@@ -31,29 +29,35 @@ __all__ = [
 ]
 
 
-@dataclass(frozen=True, slots=True)
 class Dataset:
-    """A dataset as it was when it was opened."""
+    """A dataset as it was when it was opened.
 
-    root: Path
-    manifest: Manifest
+    manifest: what it holds. The parts of a table are read when they are asked for.
+    """
+
+    def __init__(self, root: Path, manifest: Manifest, parts: Mapping[str, tuple[Part, ...]] | None = None) -> None:
+        """parts: of some tables, to read no others of these."""
+        self.root = root
+        self.manifest = manifest
+        self._parts = dict(parts or {})
 
     @classmethod
     def open(cls, path: str | Path) -> Dataset:
-        """The dataset in that directory; what a killed writer left is repaired where that is possible.
-
-        The manifest alone decides what counts, so a dataset that may not be written can be read all the same.
-        Raises DatasetError.
-        """
+        """The dataset in that directory, as its manifest says, whatever else lies there. Raises DatasetError."""
         root = Path(path)
-        if is_unfinished(root):
-            with suppress(OSError, DatasetBusy), locked(root, patience_s=0):
-                repair(root)
         return cls(root, read_manifest(root))
 
+    def tables(self) -> list[str]:
+        """The tables that have rows."""
+        return [name for name, pinned in self.manifest.tables.items() if pinned.parts]
+
     def parts(self, table: str) -> tuple[Part, ...]:
-        """The parts of a table, by path."""
-        return self.manifest.by_table.get(table, ())
+        """The parts of a table, by path. Raises DatasetError."""
+        if table not in self._parts:
+            pinned = self.manifest.tables.get(table)
+            found = DeltaFolder(self.root, table).parts(pinned.version) if pinned is not None else []
+            self._parts[table] = tuple(found)
+        return self._parts[table]
 
     def paths(self, parts: Iterable[Part]) -> list[str]:
         """Where these parts lie. DatasetError when one is missing."""

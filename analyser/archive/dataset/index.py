@@ -21,8 +21,8 @@ from analyser.reading.facts import file_label
 from analyser.registry.queries import select
 
 
-def open_dataset_index(path: str | Path) -> Index:
-    """The index of a dataset. Raises DatasetError."""
+def open_dataset_index(path: str | Path, keylogs: Sequence[str] = ()) -> Index:
+    """The index of a dataset. keylogs: as in ReadOptions. Raises DatasetError."""
     dataset = Dataset.open(path)
     read = [one for one in dataset.manifest.inputs if one.status == "read"]
     sources = [Source(one.path, Path(one.path), first_ns=one.first_ns) for one in read]
@@ -35,4 +35,4 @@ def open_dataset_index(path: str | Path) -> Index:
 
     files = [CaptureTimes(file_label(one.path), one.first_ns, one.last_ns, one.packets) for one in read]
     rows = TableRows(answer, files)
-    return Index(rows, sources, [Places()] * len(sources), [str(path)], tables.close)
+    return Index(rows, sources, [Places()] * len(sources), [str(path)], tables.close, keylogs)

@@ -14,8 +14,7 @@ from pathlib import Path
 import pyarrow as pa
 from pyarrow import feather
 
-from analyser.archive.dataset.manifest import ANEW
-from analyser.archive.dataset.place import DatasetError
+from analyser.archive.dataset.place import ANEW, DatasetError
 from analyser.faults import FAULTS, RAISE, caught, described
 from analyser.rows.timeorder import FLOW
 

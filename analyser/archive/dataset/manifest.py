@@ -1,4 +1,4 @@
-"""The manifest of a dataset: which inputs were read and which Parquet parts count.
+"""The manifest of a dataset: which inputs were read and which version of each table counts.
 
 In: the text of `wirewitness.json`. Out: a `Manifest`, or a `DatasetError` that says in one line what is wrong with it.
 Times are Unix ns inside and ISO 8601 in the file.
@@ -7,25 +7,21 @@ Times are Unix ns inside and ISO 8601 in the file.
 from __future__ import annotations
 
 import json
-from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
-from functools import cached_property
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Literal, NamedTuple
 
-from analyser.archive.dataset.part import Part, Place
-from analyser.archive.dataset.place import MANIFEST, DatasetError
-from analyser.registry.tables import SCHEMA_VERSION
+from analyser.archive.dataset.part import is_inside
+from analyser.archive.dataset.place import MANIFEST, REBUILD, DatasetError
+from analyser.registry.tables import ALL_TABLES, SCHEMA_VERSION
 from analyser.strange_files import text_of
 
 FORMAT = "wirewitness dataset"
+# How tables lie in the dataset; other numbers, and none, are those of other versions.
+LAYOUT = 2
 InputStatus = Literal["read", "set_aside"]
-
-
-# What helps where the state of a dataset cannot be gone on from.
-ANEW = "make the dataset anew from its captures (archive --rebuild)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,58 +50,53 @@ class Run(NamedTuple):
     ended_ns: int
 
 
+class Pinned(NamedTuple):
+    """Which version of a table counts. rows, bytes, parts: how much it holds."""
+
+    version: int
+    rows: int
+    bytes: int
+    parts: int
+
+
 @dataclass(frozen=True)
 class Manifest:
     """What a dataset holds.
 
     inputs: in the order in which they were read; the number of a file in packed packets is its place among those with
         status `read`. settings: what a run must find again, such as the number of shares. state: folder of the state
-        of open flows, relative to the dataset; None where nothing is kept. hidden: parts that no reader looks at.
+        of open flows, relative to the dataset; None where nothing is kept. tables: those that have rows. hidden: the
+        same for rows that no reader looks at.
     """
 
     schema_version: int = SCHEMA_VERSION
     inputs: tuple[InputFile, ...] = ()
-    parts: tuple[Part, ...] = ()
+    tables: Mapping[str, Pinned] = field(default_factory=lambda: MappingProxyType({}))
     runs: tuple[Run, ...] = ()
     settings: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}))
     state: str | None = None
-    hidden: tuple[Part, ...] = ()
-
-    @cached_property
-    def by_table(self) -> Mapping[str, tuple[Part, ...]]:
-        """The parts of each table that has any, by path."""
-        found: defaultdict[str, list[Part]] = defaultdict(list)
-        for part in sorted(self.parts, key=lambda part: part.path):
-            found[part.table].append(part)
-        return {table: tuple(parts) for table, parts in found.items()}
+    hidden: Mapping[str, Pinned] = field(default_factory=lambda: MappingProxyType({}))
 
     def rows(self, table: str) -> int:
         """How many rows a table has."""
-        return sum(part.rows for part in self.by_table.get(table, ()))
+        return self.tables[table].rows if table in self.tables else 0
 
     def text(self) -> str:
-        """The manifest as JSON. `tables` repeats for people what the parts say."""
-        tables = {
-            name: {"rows": sum(p.rows for p in parts), "bytes": sum(p.bytes for p in parts), "parts": len(parts)}
-            for name, parts in sorted(self.by_table.items())
-        }
+        """The manifest as JSON."""
+        pinned = ({name: one._asdict() for name, one in sorted(some.items())} for some in (self.tables, self.hidden))
+        tables, hidden = pinned
         document = {
             "format": FORMAT,
+            "layout": LAYOUT,
             "schema_version": self.schema_version,
             "tables": tables,
+            "hidden": hidden,
             "runs": [{"name": run.name, "ended_ns": run.ended_ns} for run in self.runs],
             "inputs": [asdict(one) for one in self.inputs],
             "settings": dict(self.settings),
             "state": self.state,
         }
-        head = json.dumps(document, indent=1, ensure_ascii=False)
-        return head.removesuffix("\n}") + _lines("hidden", self.hidden) + _lines("parts", self.parts) + "\n}\n"
-
-
-def _lines(key: str, parts: tuple[Part, ...]) -> str:
-    """One line for each part keeps the file readable without making it much larger."""
-    lines = [json.dumps(part._asdict(), ensure_ascii=False) for part in sorted(parts, key=lambda p: p.path)]
-    return f',\n "{key}": [\n  ' + ",\n  ".join(lines) + "\n ]"
+        return json.dumps(document, indent=1, ensure_ascii=False) + "\n"
 
 
 def read_manifest(root: Path, *, any_version: bool = False) -> Manifest:
@@ -123,6 +114,8 @@ def read_manifest(root: Path, *, any_version: bool = False) -> Manifest:
         raise DatasetError(f"{root / MANIFEST} is damaged ({error}); {REBUILD}") from error
     if not isinstance(document, dict) or document.get("format") != FORMAT:
         raise DatasetError(f"{root / MANIFEST} is not the manifest of a dataset; {REBUILD}")
+    if document.get("layout") != LAYOUT and not any_version:
+        raise DatasetError(f"{root} is a dataset of another layout than this program's; {REBUILD}")
     if document.get("schema_version") != SCHEMA_VERSION and not any_version:
         found = document.get("schema_version")
         raise DatasetError(
@@ -134,28 +127,28 @@ def read_manifest(root: Path, *, any_version: bool = False) -> Manifest:
         raise DatasetError(f"{root / MANIFEST} is damaged ({type(error).__name__}: {error}); {REBUILD}") from error
 
 
-REBUILD = "make it anew from its captures with `wirewitness archive --rebuild`."
-
-
 def _manifest(document: Mapping[str, Any]) -> Manifest:
-    found = (_listed(document["parts"]), _listed(document.get("hidden", [])))
-    parts, hidden = (tuple(Part(**_typed(one, _PART)) for one in some) for some in found)
-    for part in (*parts, *hidden):
-        if not is_inside(part.path):
-            raise ValueError(f"part {part.path!r}")
-        Place.of(part)
     state = document["state"]
     if state is not None and not (isinstance(state, str) and is_inside(state)):
         raise ValueError(f"state {state!r}")
     return Manifest(
         document["schema_version"],
         tuple(InputFile(**_typed(one, _INPUT)) for one in _listed(document["inputs"])),
-        parts,
+        _pinned(document["tables"]),
         tuple(Run(_run_name(run["name"]), int(run["ended_ns"])) for run in document["runs"]),
         MappingProxyType(_typed(document["settings"], _SETTINGS)),
         state,
-        hidden,
+        _pinned(document["hidden"]),
     )
+
+
+def _pinned(tables: Mapping[str, Any]) -> Mapping[str, Pinned]:
+    """Only tables that this program knows: their names are folders."""
+    for name, one in tables.items():
+        pinned = Pinned(**_typed(one, _PINNED))
+        if name not in ALL_TABLES or min(pinned) < 0 or max(pinned) >= _MOST:
+            raise ValueError(f"table {name!r:.60}")
+    return MappingProxyType({name: Pinned(**one) for name, one in tables.items()})
 
 
 def _run_name(name: Any) -> str:
@@ -165,11 +158,12 @@ def _run_name(name: Any) -> str:
     return str(number).zfill(6)
 
 
+_MOST = 1 << 63
 _MOST_RUNS = 10**12  # names of parts have room for twelve digits
 
-# Types of the values of a part, of an input and of the settings.
-_TEXT, _NUMBER, _FLAG, _NOTHING, _LIST, _OBJECT = "str", "int", "bool", "NoneType", "list", "dict"
-_PART = {"table": {_TEXT}, "path": {_TEXT}, "rows": {_NUMBER}, "bytes": {_NUMBER}, "provisional": {_FLAG}}
+# Types of the values of a table's version, of an input and of the settings.
+_TEXT, _NUMBER, _NOTHING, _LIST, _OBJECT = "str", "int", "NoneType", "list", "dict"
+_PINNED = {name: {_NUMBER} for name in Pinned._fields}
 _INPUT = {
     **{name: {_TEXT} for name in ("path", "key", "status", "run")},
     **{name: {_NUMBER} for name in ("bytes", "packets")},
@@ -193,9 +187,3 @@ def _typed(value: Any, types: Mapping[str, set[str]]) -> dict[str, Any]:
         if name in value and type(value[name]).__name__ not in allowed:
             raise TypeError(f"{name}: {value[name]!r:.40}")
     return value
-
-
-def is_inside(path: str) -> bool:
-    """Does a path of the manifest or journal stay in the dataset? Somebody else may have written it."""
-    pieces = path.split("/")
-    return not path.startswith("/") and ".." not in pieces and "" not in pieces

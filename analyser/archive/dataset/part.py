@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import NamedTuple
 from urllib.parse import quote, unquote
 
@@ -10,6 +11,9 @@ import numpy as np
 # Rows of connections that were captured at a second point; later packets can tell that they were not.
 HIDDEN = "_hidden"
 NULL = "__HIVE_DEFAULT_PARTITION__"
+# Ends of the names of parts, and of those that the next run makes anew.
+_SUFFIX, _PROVISIONAL = ".parquet", ".open.parquet"
+_HOUR = re.compile(r"\d{4}-\d\d-\d\dT\d\d", re.ASCII)
 
 
 class Part(NamedTuple):
@@ -27,6 +31,16 @@ class Part(NamedTuple):
     def is_hidden(self) -> bool:
         """Whether its rows count only when it turns out that nothing else tells the same."""
         return self.path.startswith(f"{HIDDEN}/")
+
+    @staticmethod
+    def name_of(name: str, number: int, *, provisional: bool) -> str:
+        """The name of the file of a part. name: unique among those of its place, but for the number."""
+        return f"part-{name}-{number:04d}{_PROVISIONAL if provisional else _SUFFIX}"
+
+    @staticmethod
+    def is_name_of_provisional(path: str) -> bool:
+        """Whether a file by this name holds rows that the next run makes anew."""
+        return path.endswith(_PROVISIONAL)
 
 
 class Place(NamedTuple):
@@ -47,5 +61,15 @@ class Place(NamedTuple):
     def of(cls, part: Part) -> Place:
         """The place that a part's path tells. ValueError for a path that `write_parts` did not make."""
         protocol, day, hour = (piece.partition("=")[2] for piece in part.path.split("/")[-4:-1])
-        hours = None if NULL in (day, hour) else int(np.datetime64(f"{day}T{hour}", "h").astype(np.int64))
+        hours = None
+        if NULL not in (day, hour):
+            if _HOUR.fullmatch(f"{day}T{hour}") is None:
+                raise ValueError(f"no hour: {day!r:.20} {hour!r:.20}")
+            hours = int(np.datetime64(f"{day}T{hour}", "h").astype(np.int64))
         return cls(None if protocol == NULL else unquote(protocol), hours)
+
+
+def is_inside(path: str) -> bool:
+    """Does a path that a dataset names stay in it? Somebody else may have written it."""
+    pieces = path.split("/")
+    return not path.startswith("/") and ".." not in pieces and "" not in pieces

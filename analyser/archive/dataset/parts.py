@@ -9,7 +9,6 @@ from __future__ import annotations
 import uuid
 from collections import Counter, OrderedDict
 from collections.abc import Iterable, Iterator
-from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -20,22 +19,16 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from analyser.archive.dataset.part import HIDDEN, Part, Place
+from analyser.archive.dataset.stored import part_schema, stored_schema, to_stored
 from analyser.registry.parquet import parquet_options
-from analyser.registry.tables import ALL_TABLES, arrow_schema
+from analyser.registry.tables import ALL_TABLES
+from analyser.rows.timeorder import FLOW
 
-# The first packet of a row's flow, file and number in one: rows of one time are in its order, then in that of arrival.
-FLOW = "_flow"
 ROW_GROUP_ROWS = 1 << 16
 ROW_GROUP_BYTES = 16 << 20
 OPEN_FILES = 8
 HOUR_NS = 3_600_000_000_000
 _NO_HOUR = np.iinfo(np.int64).min
-
-
-@cache
-def part_schema(table: str) -> pa.Schema:
-    """The columns of a part: the registered ones, and FLOW."""
-    return arrow_schema(table).append(pa.field(FLOW, pa.int64()))
 
 
 def time_column(table: str) -> str | None:
@@ -159,7 +152,7 @@ class _Writer:
             self._open[place] = self._new(place)
         self._open.move_to_end(place)
         file = self._open[place]
-        file.held.append(rows)
+        file.held.append(to_stored(self._table, rows))
         file.counts.update(rows=rows.num_rows, held_rows=rows.num_rows, held_bytes=rows.nbytes)
         if file.counts["held_rows"] >= ROW_GROUP_ROWS or file.counts["held_bytes"] >= ROW_GROUP_BYTES:
             _flush(file)
@@ -167,12 +160,15 @@ class _Writer:
     def _new(self, place: Place) -> _File:
         number = self._numbers[place]
         self._numbers[place] += 1
-        target = self._tables / self._table / place.folder() / f"part-{self._name}-{number:04d}.parquet"
+        target = self._tables / self._table / place.folder() / self._file_name(number)
         target.parent.mkdir(parents=True, exist_ok=True)
         temporary = target.with_name(f".{target.name}.{uuid.uuid4().hex[:8]}")
-        schema = part_schema(self._table)
+        schema = stored_schema(self._table)
         writer = pq.ParquetWriter(temporary, schema, **parquet_options(schema))
         return _File(temporary, target, writer, [], Counter())
+
+    def _file_name(self, number: int) -> str:
+        return Part.name_of(self._name, number, provisional=self._provisional)
 
     def _close(self, _: Place, file: _File) -> None:
         _flush(file)

@@ -1,6 +1,6 @@
 """Where a dataset is: how it is told from a capture, for whoever has to know no more than that.
 
-In: paths. Out: whether there is a dataset, or one whose first change a killed process left unfinished.
+In: paths. Out: whether there is a dataset.
 """
 
 from __future__ import annotations
@@ -13,26 +13,23 @@ from analyser.capture.errors import CaptureError
 
 MANIFEST = "wirewitness.json"
 STAGING = "_staging"
-JOURNAL = "journal.json"
+# What helps where a dataset cannot be read, and where its state cannot be gone on from.
+REBUILD = "make it anew from its captures with `wirewitness archive --rebuild`."
+ANEW = "make the dataset anew from its captures (archive --rebuild)"
 
 
 class DatasetError(CaptureError):
     """A dataset that cannot be used; the text is one line for people."""
 
 
-def is_unfinished(root: Path) -> bool:
-    """Was a change decided and not finished?"""
-    return (root / STAGING / JOURNAL).exists()
-
-
 def is_dataset(path: str | Path) -> bool:
-    """Is there a dataset in that directory, or one whose first change a killed process left unfinished?
+    """Is there a dataset in that directory? One whose first change did not come to its end is none.
 
     False where that cannot be seen: whoever reads it as a capture says why.
     """
     root = Path(path)
     with suppress(OSError):
-        return (root / MANIFEST).is_file() or is_unfinished(root)
+        return (root / MANIFEST).is_file()
     return False
 
 

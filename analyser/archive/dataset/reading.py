@@ -15,11 +15,10 @@ import duckdb
 import pyarrow as pa
 
 from analyser.archive.dataset.dataset import Dataset
-from analyser.archive.dataset.manifest import REBUILD
 from analyser.archive.dataset.part import Part, Place
-from analyser.archive.dataset.parts import FLOW, HOUR_NS, time_column
-from analyser.archive.dataset.place import DatasetError
-from analyser.context.stages import STAGE_OF
+from analyser.archive.dataset.parts import HOUR_NS, time_column
+from analyser.archive.dataset.place import REBUILD, DatasetError
+from analyser.archive.dataset.stored import stored_rows, stored_schema
 from analyser.options import ReadOptions
 from analyser.own_files import TemporaryFolder
 from analyser.reading.facts import file_label
@@ -37,7 +36,7 @@ from analyser.registry.queries import (
 from analyser.registry.required import lacking
 from analyser.registry.selection import time_columns
 from analyser.registry.tables import ALL_TABLES, arrow_schema
-from analyser.rows.timeorder import TIED
+from analyser.rows.timeorder import FLOW, TIED
 from analyser.strange_files import is_no_file
 from analyser.tables.table_source import OrderedRows
 
@@ -46,7 +45,7 @@ if TYPE_CHECKING:
 
 # Hours are read together until they have so many rows; what is sorted at one time is little more.
 PIECE_ROWS = 1 << 19
-# Rows of one time are in the order of their flows' first packets, then as they came.
+# Rows that are equal by the registered order are in that of their flows' first packets, then as they came.
 _ARRIVAL = f"{FLOW} NULLS FIRST, filename, file_row_number"
 _DECODED_BEFORE = "was decoded when the dataset was made"
 
@@ -77,7 +76,7 @@ class DatasetTables:
         """The connection that has the views; of the dataset it reaches the tables only."""
         if self._connection is None:
             root = self._dataset.root.resolve()
-            folders = [root / table for table in self._dataset.manifest.by_table]
+            folders = [root / table for table in self._dataset.tables()]
             self._connection = open_connection(Path(self._temporary.name), folders)
         return self._connection
 
@@ -127,7 +126,7 @@ class DatasetTables:
         for group in groups:
             if group:
                 self._check(name, group)
-                yield OrderedRows(self._files(group), self._order(name), kept=True)
+                yield OrderedRows(self._files(name, group), self._order(name), kept=True)
 
     def stream(self, _: str, __: Sequence[str]) -> Iterator[pa.RecordBatch] | None:
         """Never: parts of several shares have to be put in order."""
@@ -141,7 +140,7 @@ class DatasetTables:
         for part, path in zip(unknown, self._dataset.paths(unknown), strict=True):
             self._check_file(part)
             try:
-                column = lacking(name, Path(path))
+                column = lacking(stored_schema(name), Path(path))
             except (OSError, ValueError) as error:
                 raise UnreadableRows(f"rows cannot be read: {path} ({type(error).__name__})") from error
             if column is not None:
@@ -152,7 +151,7 @@ class DatasetTables:
         if not parts or parts[0].path in self._first:
             return
         self._check_file(parts[0])
-        wrong = other_column(self.con, name, self._files(parts[:1]))
+        wrong = other_column(self.con, name, self._files(name, parts[:1]))
         if wrong is not None:
             raise DatasetError(f"{self._dataset.root / parts[0].path} is damaged ({wrong}); {REBUILD}")
         self._first.add(parts[0].path)
@@ -163,22 +162,22 @@ class DatasetTables:
             raise DatasetError(f"{path} is damaged (it is no file); {REBUILD}")
 
     def _rows(self, name: str, parts: Sequence[Part]) -> str:
-        return f"SELECT {name_list(ALL_TABLES[name].column_names())} FROM {self._files(parts)}"
+        return f"SELECT {name_list(ALL_TABLES[name].column_names())} FROM {self._files(name, parts)}"
 
-    def _files(self, parts: Sequence[Part]) -> str:
-        paths = [str(Path(path).resolve()) for path in self._dataset.paths(parts)]
-        return f"read_parquet({literal(paths)}, hive_partitioning = false, filename = true, file_row_number = true)"
+    def _files(self, name: str, parts: Sequence[Part]) -> str:
+        return stored_rows(name, [Path(path).resolve() for path in self._dataset.paths(parts)])
 
     def _order(self, name: str) -> str:
+        """As registered, null last, what is equal by it as it was decoded; remarks on captures come before all others,
+        and captures as they were taken in."""
         place = f"list_position({literal([file_label(one.path) for one in self._dataset.manifest.inputs])}, file)"
         if name == "captures":
             return f"{place}, file"
-        if name in STAGE_OF or ALL_TABLES[name].order[0] != "ts":
-            return f"{name_list(ALL_TABLES[name].order)}, {_ARRIVAL}"
+        registered = name_list(ALL_TABLES[name].order)
         if set(TIED) <= set(ALL_TABLES[name].column_names()):
-            tied = ", ".join(f"{quoted(column)} NULLS LAST" for column in TIED)
-            return f"ts NULLS FIRST, {FLOW} NULLS FIRST, {place}, {tied}, {_ARRIVAL}"
-        return f"ts NULLS FIRST, {_ARRIVAL}"
+            captures_first = f"ts NULLS FIRST, if(ts IS NULL, {place}, NULL)"
+            return f"{captures_first}, {registered}, {FLOW} NULLS FIRST, {name_list(TIED)}, {_ARRIVAL}"
+        return f"{registered}, {_ARRIVAL}"
 
     def _inputs_set_aside(self) -> Iterator[str]:
         for one in self._dataset.manifest.inputs:
@@ -193,7 +192,8 @@ class DatasetTables:
         self._check("expert_infos", parts)
         rows = select(
             self.con,
-            f"SELECT file, text FROM {self._files(parts)} WHERE ts IS NULL AND flow_id IS NULL AND file IS NOT NULL "
+            f"SELECT file, text FROM {self._files('expert_infos', parts)} "
+            "WHERE ts IS NULL AND flow_id IS NULL AND file IS NOT NULL "
             f"ORDER BY {self._order('captures')}, filename, file_row_number",
         )
         yield from (f"{file}: {text}" for file, text in rows.fetchall())
@@ -242,7 +242,7 @@ def parts_by_hours(parts: Sequence[Part]) -> Iterator[list[Part]]:
 
 def _names(dataset: Dataset, wanted: Iterable[str] | None) -> tuple[str, ...]:
     kept = dataset.manifest.settings.get("tables")
-    there = [name for name in ALL_TABLES if kept is None or name in kept or dataset.parts(name)]
+    there = [name for name in ALL_TABLES if kept is None or name in kept or dataset.manifest.rows(name)]
     if wanted is None:
         return tuple(there)
     asked = {*wanted}

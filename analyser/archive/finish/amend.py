@@ -26,6 +26,7 @@ from pyarrow import feather
 from analyser.archive.dataset.kept import going_on_from
 from analyser.archive.dataset.part import Part
 from analyser.archive.dataset.parts import write_parts
+from analyser.archive.dataset.stored import from_stored
 from analyser.archive.finish.common import CLUSTER
 from analyser.archive.finish.finish_stage import FACTS, FLOWS, differ
 from analyser.context.named_by import TOPICS  # its rows have the names of topics from the wire
@@ -94,7 +95,7 @@ def amend_part(job_path: str, part: Part) -> Amended | None:
     name = amended_name(part, job.run)
     made: list[Part] = []
     for hidden in (False, True):
-        rows = _rows(path, amendment, was_hidden=part.is_hidden(), hidden=hidden)
+        rows = _rows(part.table, path, amendment, was_hidden=part.is_hidden(), hidden=hidden)
         if part.is_hidden() == hidden or amendment.moves_rows():
             made += write_parts(part.table, rows, job.staging, name, hidden=hidden)
     return Amended(part, made)
@@ -137,9 +138,10 @@ def _may_have(metadata: pq.FileMetaData, group: int, flows: pa.ChunkedArray) -> 
     return place < len(flows) and flows[place].as_py() <= told.max
 
 
-def _rows(path: Path, amendment: _Amendment, *, was_hidden: bool, hidden: bool) -> Iterator[pa.RecordBatch]:
+def _rows(table: str, path: Path, amendment: _Amendment, *, was_hidden: bool, hidden: bool) -> Iterator[pa.RecordBatch]:
     with pq.ParquetFile(path) as file:
-        for batch in file.iter_batches(_BATCH_ROWS):
+        for stored in file.iter_batches(_BATCH_ROWS):
+            batch = from_stored(table, stored)
             places = amendment.places(batch)
             batch = batch.filter(pc.equal(amendment.is_hidden(places, was_hidden), hidden))
             if batch.num_rows:

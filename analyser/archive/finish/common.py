@@ -15,8 +15,8 @@ import pyarrow as pa
 import pyarrow.dataset as pads
 from pyarrow import feather
 
-from analyser.archive.dataset.manifest import ANEW, InputFile
-from analyser.archive.dataset.place import DatasetError
+from analyser.archive.dataset.manifest import InputFile
+from analyser.archive.dataset.place import ANEW, DatasetError
 from analyser.archive.decode.decode_stage import FLOWS_FILE
 from analyser.context.clusters import OF_FLOWS, cluster_of_flows
 from analyser.context.named_by import BROKERS, NAMED_BY, TOPICS

@@ -3,6 +3,7 @@ files, all at once or in several runs."""
 
 from __future__ import annotations
 
+import subprocess
 from collections.abc import Callable, Sequence
 from functools import cache
 from itertools import product
@@ -14,11 +15,13 @@ import pytest
 import analyser
 from analyser.archive.dataset.dataset import Dataset
 from analyser.archive.run import ArchiveOptions, archive
-from tests.conftest import SAMPLES
+from analyser.options import ReadOptions
+from tests.conftest import SAMPLES, require_program
 from tests.support.archived import differences
-from tests.support.packets import Captured
+from tests.support.packets import Captured, pcap
 from tests.support.rotated import rotated
 from tests.support.shares import every, pairs, turns
+from tests.support.tls_twin import TLS_13, Sides, twin
 from tests.support.two_points import at_two_points
 from tests.support.wire import duplicated, lossy, packets_of, reordered, resegmented
 
@@ -111,3 +114,34 @@ DAMAGED = ["kafka_fenced_commit", "mongo_shapes_and_errors", "mqtt_faults"]
 def test_damaged_samples(spark: SparkSession, name: str, damage: str, tmp_path: Path) -> None:
     packets = DAMAGES[damage](sample(name))
     assert compare(spark, packets, tmp_path, WAYS["fifty files in five runs"]) == []
+
+
+def encrypted(folder: Path, name: str, *, inside: bool) -> tuple[Path, Path, bytes]:
+    """A sample inside TLS, its key log, and what that has; inside: the capture brings the secrets along."""
+    sides = Sides(TLS_13)
+    packets, _ = twin(sample(name), sides)
+    plain, keylog, capture = folder / "plain.pcap", folder / "keys.log", folder / "captures" / "tls.pcapng"
+    capture.parent.mkdir()
+    plain.write_bytes(pcap(packets, nanoseconds=True))
+    keylog.write_bytes(sides.keylog)
+    words = ["--inject-secrets", f"tls,{keylog}"] if inside else ["-F", "pcapng"]
+    subprocess.run([require_program("editcap"), *words, plain, capture], check=True)
+    return capture, keylog, sides.keylog
+
+
+@pytest.mark.parametrize("inside", [True, False])
+def test_keys_serve_all_ranges_of_a_capture(spark: SparkSession, inside: bool, tmp_path: Path) -> None:
+    """From a key log, or from the capture's head: what lies ranges behind it is decrypted; nothing keeps a secret."""
+    capture, keylog, secrets = encrypted(tmp_path, "kafka_fenced_commit", inside=inside)
+    read = ReadOptions() if inside else ReadOptions(keylogs=(str(keylog),))
+    root = tmp_path / "dataset"
+    summary = archive([capture], root, spark, ArchiveOptions(shares=3, range_bytes=40_000, read=read))
+    assert (summary.aside, summary.failures) == ([], [])
+    assert differences(root, [capture], read) == []
+    with analyser.read(root, tables=["flows"]) as kept:
+        assert set(kept.table("flows").tls_decryption) == {"decrypted"}
+    written = b"".join(path.read_bytes() for path in root.rglob("*") if path.is_file())
+    for line in (line for line in secrets.splitlines() if not line.startswith(b"#")):
+        secret = line.split()[2]
+        assert secret not in written
+        assert bytes.fromhex(secret.decode()) not in written

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 import subprocess
@@ -12,10 +11,13 @@ from pathlib import Path
 
 import duckdb
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
-from analyser.archive.dataset.dataset import Change, Dataset, DatasetBusy, InputFile, Part, write_parts
+from analyser.archive.dataset.dataset import Change, Dataset, DatasetBusy, InputFile, write_parts
 from analyser.archive.dataset.place import MANIFEST, DatasetError, is_dataset
+from analyser.registry.tables import arrow_schema
+from tests.support.deltas import delta_rows, pinned_rows
 from tests.support.rows import arrow_from_rows
 from tests.support.shares import RUNS_THE_REST, proves_more
 from tests.support.steps import killed_at
@@ -47,39 +49,36 @@ def _second(root: Path) -> None:
     """Drops what was provisional, brings it anew with more."""
     with Change.begin(root) as change:
         change.remove(*(part for part in change.parts() if part.provisional))
-        staged = _staged(root, change.run)
-        change.staging.mkdir(parents=True, exist_ok=True)
-        for part, data in staged:
-            target = change.staging / part.path
-            target.parent.mkdir(parents=True, exist_ok=True)
-            target.write_bytes(data)
-            change.add(part)
+        change.add(*write_parts("exchanges", [_batch([3, 4, 5])], change.staging, f"{change.run}-0"))
+        change.add(*write_parts("messages", [_message()], change.staging, f"{change.run}-0"))
         (change.state / "share-0").write_text("two")
         change.commit([_input("b.pcap", change.run)])
 
 
-def _staged(root: Path, run: str) -> list[tuple[Part, bytes]]:
-    """Parts made before: Arrow's threads do not live on in a forked child."""
-    folder = root.parent / "made"
-    if not folder.exists():
-        parts = write_parts("exchanges", [_batch([3, 4, 5])], folder, f"{run}-0")
-        (folder / "parts.json").write_text(json.dumps(parts))
-    made = [Part(*one) for one in json.loads((folder / "parts.json").read_text())]
-    return [(part, (folder / part.path).read_bytes()) for part in made]
+def _message() -> pa.RecordBatch:
+    row = {"message_id": "m", "flow_id": "f", "ts": HOUR_NS, "direction": "client_to_server"}
+    nothing = {field.name: {pa.int64(): 0, pa.bool_(): False}.get(field.type, "") for field in arrow_schema("messages")
+               if not field.nullable}  # fmt: skip
+    return arrow_from_rows("messages", [nothing | row]).to_batches()[0]
 
 
 def _by_manifest(root: Path) -> list[str]:
+    """The rows that our readers see; another program that goes by the manifest sees the same."""
     dataset = Dataset.open(root)
     paths = dataset.paths(dataset.parts("exchanges"))
-    return _ids(f"read_parquet({paths})") if paths else []
+    ours = _ids(pa.concat_tables(pq.read_table(path, partitioning=None) for path in paths))
+    assert _ids(pinned_rows(root, "exchanges")) == ours
+    return ours
 
 
-def _by_folder(root: Path) -> list[str]:
-    return _ids(f"read_parquet('{root}/exchanges/**/*.parquet')")
+def _by_delta(root: Path) -> list[str]:
+    """What others see in the last version of the table."""
+    return _ids(delta_rows(root, "exchanges"))
 
 
-def _ids(source: str) -> list[str]:
-    return [name for (name,) in duckdb.sql(f"SELECT exchange_id FROM {source} ORDER BY ts").fetchall()]
+def _ids(rows: pa.Table) -> list[str]:
+    found: list[str] = rows.sort_by("ts").column("exchange_id").to_pylist()
+    return found
 
 
 def _state(root: Path) -> str:
@@ -92,19 +91,19 @@ def _state(root: Path) -> str:
 OLD, NEW = [f"f-c-{n}" for n in (1, 2, 3)], [f"f-c-{n}" for n in (1, 2, 3, 4, 5)]
 
 
-def test_a_change_counts_at_once_and_readers_of_folders_see_the_same(tmp_path: Path) -> None:
+def test_a_change_counts_at_once_and_other_programs_see_the_same(tmp_path: Path) -> None:
     root = tmp_path / "d"
     _first(root)
-    assert _by_manifest(root) == _by_folder(root) == OLD
+    assert _by_manifest(root) == _by_delta(root) == OLD
     assert _state(root) == "one"
     _second(root)
-    assert _by_manifest(root) == _by_folder(root) == NEW
+    assert _by_manifest(root) == _by_delta(root) == NEW
     assert _state(root) == "two"
     manifest = Dataset.open(root).manifest
     assert [(one.path, one.run) for one in manifest.inputs] == [("a.pcap", "000001"), ("b.pcap", "000002")]
     assert manifest.settings == {"shares": 64}
     assert manifest.rows("exchanges") == 5
-    assert not any(part.provisional for part in manifest.parts)
+    assert not any(part.provisional for part in Dataset.open(root).parts("exchanges"))
     assert not (root / "_staging").exists()
 
 
@@ -140,66 +139,81 @@ def test_rows_without_a_time_and_in_no_order(tmp_path: Path) -> None:
     assert not list(tmp_path.rglob(".*"))
 
 
+@pytest.fixture(scope="module")
+def reference(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    root = tmp_path_factory.mktemp("reference") / "d"
+    _first(root)
+    return root
+
+
+def _check_killed(root: Path) -> list[str]:
+    """A dataset whose second change was killed, before the next writer came and after; the rows that it has."""
+    rows = _by_manifest(root)
+    assert rows in (OLD, NEW)
+    with Change.begin(root) as change:  # the next writer
+        assert change.parts("exchanges") == [*Dataset.open(root).parts("exchanges")]
+        assert change.run > Dataset.open(root).manifest.runs[-1].name
+    assert rows == _by_manifest(root) == _by_delta(root)
+    assert _state(root) == {len(OLD): "one", len(NEW): "two"}[len(rows)]
+    assert not (root / "_staging").exists()
+    assert (root / "messages").exists() == (rows == NEW)
+    return rows
+
+
 @proves_more
-def test_killed_at_every_step_it_is_the_old_or_the_new_dataset(tmp_path: Path) -> None:
-    reference = tmp_path / "reference"
-    _first(reference)
-    _staged(reference, "000002")
+def test_killed_at_every_step_it_is_the_old_or_the_new_dataset(reference: Path, tmp_path: Path) -> None:
     steps = 0
     while True:
         root = tmp_path / f"d{steps}"
         shutil.copytree(reference, root)
-        killed = killed_at(steps, root, lambda root=root: _second(root))
-        repaired = steps % 2 == 0  # a reader that may write repairs, one that may not goes by the manifest
-        if repaired:
-            rows = _by_manifest(root)
-            assert _by_folder(root) == rows
-        else:
-            rows = _ids_of_manifest(root)
-        assert rows in (OLD, NEW)
+        killed = killed_at(steps, __name__, "_second", root)
+        rows = _check_killed(root)
         if not killed:
             assert rows == NEW
             break
-        with Change.begin(root) as change:  # the next writer
-            assert [part.path for part in change.parts()] == [p.path for p in Dataset.open(root).manifest.parts]
-        assert _by_manifest(root) == _by_folder(root)
-        assert _state(root) == {len(OLD): "one", len(NEW): "two"}[len(_by_manifest(root))]
-        assert not (root / "_staging").exists()
-        steps += 1 if RUNS_THE_REST else 3  # an odd number: readers of both kinds are met
+        _again(root)
+        steps += 1 if RUNS_THE_REST else 9
     assert steps > 20
 
 
-def _ids_of_manifest(root: Path) -> list[str]:
-    """As a reader that cannot write sees it."""
-    parts = json.loads((root / MANIFEST).read_text())["parts"]
-    return _ids(f"read_parquet({[str(root / part['path']) for part in parts]})")
+def _again(root: Path) -> None:
+    """A run that goes on from what a killed one left takes no name twice."""
+    before = {part.path for part in Dataset.open(root).parts("exchanges")}
+    with Change.begin(root) as change:
+        change.add(*write_parts("exchanges", [_batch([9])], change.staging, f"{change.run}-0"))
+        change.commit([])
+    assert before < {part.path for part in Dataset.open(root).parts("exchanges")}
+    assert _by_manifest(root) == _by_delta(root)
+
+
+@proves_more
+def test_killed_while_delta_lake_writes_a_version(reference: Path, tmp_path: Path) -> None:
+    """At any time from the first new version on, which no step of ours divides."""
+    for number in range(24 if RUNS_THE_REST else 3):
+        root = tmp_path / f"d{number}"
+        shutil.copytree(reference, root)
+        killed_at(0, __name__, "_second", root, later_us=200 + 700 * number)
+        _check_killed(root)
+
+
+def _begin(root: Path) -> None:
+    with Change.begin(root) as change:
+        change.add(*write_parts("exchanges", [_batch([1])], change.staging, f"{change.run}-0"))
+        change.commit([])
 
 
 @proves_more
 def test_the_first_change_of_a_new_dataset_can_be_killed_too(tmp_path: Path) -> None:
-    made = tmp_path / "made"
-    parts = write_parts("exchanges", [_batch([1])], made, "000001-0")
-    data = (made / parts[0].path).read_bytes()
-
-    def begin(root: Path) -> None:
-        with Change.begin(root) as change:
-            target = change.staging / parts[0].path
-            target.parent.mkdir(parents=True)
-            target.write_bytes(data)
-            change.add(parts[0])
-            change.commit([])
-
     seen = set()
-    for step in range(0, 1000, 1 if RUNS_THE_REST else 2):
+    for step in range(0, 1000, 1 if RUNS_THE_REST else 9):
         root = tmp_path / f"n{step}"
-        killed = killed_at(step, root, lambda root=root: begin(root))
+        killed = killed_at(step, __name__, "_begin", root)
         if is_dataset(root):
-            assert _by_manifest(root) == ["f-c-1"]
             seen.add("new")
         else:
-            begin(root)
-            assert _by_manifest(root) == ["f-c-1"]
+            _begin(root)
             seen.add("none")
+        assert _by_manifest(root) == _by_delta(root) == ["f-c-1"]
         if not killed:
             break
     assert seen == {"none", "new"}
@@ -210,7 +224,7 @@ def test_leaving_without_commit_changes_nothing(tmp_path: Path) -> None:
     _first(root)
     with Change.begin(root) as change:
         change.remove(*change.parts())
-    assert _by_manifest(root) == _by_folder(root) == OLD
+    assert _by_manifest(root) == _by_delta(root) == OLD
 
 
 def test_one_writer_at_a_time_and_the_second_says_who(tmp_path: Path) -> None:
@@ -235,7 +249,7 @@ def test_rebuild_leaves_nothing_of_what_was(tmp_path: Path) -> None:
         assert change.previous_state is None
         change.add(*write_parts("exchanges", [_batch([9])], change.staging, f"{change.run}-0"))
         change.commit([])
-    assert _by_manifest(root) == _by_folder(root) == ["f-c-9"]
+    assert _by_manifest(root) == _by_delta(root) == ["f-c-9"]
 
 
 def test_a_part_cannot_take_the_place_of_another(tmp_path: Path) -> None:
@@ -261,14 +275,24 @@ def _rewrite(root: Path, edit: Callable[[str], str]) -> None:
         (lambda root: (root / MANIFEST).write_text("{"), "is damaged"),
         (lambda root: (root / MANIFEST).write_text("[]"), "is not the manifest of a dataset"),
         (lambda root: _rewrite(root, lambda t: t.replace('"runs"', '"ruins"')), "is damaged"),
-        (lambda root: _rewrite(root, lambda t: t.replace('"exchanges/', '"../exchanges/')), "is damaged"),
-        (lambda root: _rewrite(root, lambda t: t.replace("/day=1970-01-01/", "/day=today/")), "is damaged"),
+        (lambda root: _rewrite(root, lambda t: t.replace('"exchanges"', '"../exchanges"')), "is damaged"),
+        (lambda root: _relog(root, "protocol=kafka", "../protocol=kafka"), "is damaged"),
+        (lambda root: _relog(root, "protocol=kafka", "/protocol=kafka"), "is damaged"),
+        (lambda root: _relog(root, "/day=1970-01-01/", "/day=today/"), "is damaged"),
+        (lambda root: _relog(root, '"numRecords', '"numOthers'), "is damaged"),
+        (lambda root: _log(root).write_text("{"), "is damaged"),
+        (lambda root: _log(root).write_text(""), "is damaged"),
+        (lambda root: _log(root).unlink(), "is damaged"),
+        (lambda root: _pipe(_log(root)), "is no file"),
+        (lambda root: _rewrite(root, lambda t: t.replace('"version": 0', '"version": 7')), "is damaged"),
+        (lambda root: _rewrite(root, lambda t: t.replace('"layout": 2', '"layout": 1')), "of another layout"),
         (lambda root: _rewrite(root, lambda t: t.replace('"schema_version": 1', '"schema_version": 2')),
          "is a dataset of version 2, and this program reads version 1"),
         (lambda root: next((root / "exchanges").rglob("part-000001-1*")).unlink(), "is missing"),
     ],
-    ids=["no manifest", "cut", "other JSON", "key missing", "path outside", "path without a time", "version",
-         "part missing"],
+    ids=["no manifest", "cut", "other JSON", "key missing", "table outside", "path above", "path outside",
+         "path without a time", "rows not told", "log cut", "log empty", "log gone", "log a pipe", "version not there",
+         "layout", "schema version", "part missing"],
 )  # fmt: skip
 def test_damage_is_one_clear_line(tmp_path: Path, damage: Callable[[Path], None], said: str) -> None:
     root = tmp_path / "d"
@@ -280,18 +304,35 @@ def test_damage_is_one_clear_line(tmp_path: Path, damage: Callable[[Path], None]
     assert "\n" not in str(raised.value)
 
 
-@pytest.mark.parametrize("path", ["../victim", "{victim}", "link/inner"], ids=["above", "absolute", "by a link"])
-def test_a_journal_does_not_reach_outside(tmp_path: Path, path: str) -> None:
-    root, victim = tmp_path / "d", tmp_path / "victim"
+def _log(root: Path) -> Path:
+    return root / "exchanges/_delta_log/00000000000000000000.json"
+
+
+def _relog(root: Path, old: str, new: str) -> None:
+    text = _log(root).read_text()
+    assert old in text
+    _log(root).write_text(text.replace(old, new))
+
+
+def _pipe(path: Path) -> None:
+    path.unlink()
+    os.mkfifo(path)
+
+
+@pytest.mark.parametrize("link", ["_staging", "exchanges"])
+def test_a_change_does_not_follow_links(tmp_path: Path, link: str) -> None:
+    root, hers = tmp_path / "d", tmp_path / "hers"
     _first(root)
-    (victim / "inner").mkdir(parents=True)
-    (root / "link").symlink_to(victim)
-    (root / "_staging").mkdir()
-    journal = {"moves": [], "removes": [path.format(victim=victim)]}
-    (root / "_staging" / "journal.json").write_text(json.dumps(journal))
-    with pytest.raises(DatasetError, match="is damaged"):
-        Dataset.open(root)
-    assert (victim / "inner").is_dir()
+    if link == "exchanges":
+        (root / link).rename(hers)
+    else:
+        hers.mkdir()
+        (hers / "000009").mkdir()
+    (root / link).symlink_to(hers)
+    before = sorted(hers.rglob("*"))
+    with pytest.raises(DatasetError, match="is a link"), Change.begin(root):
+        pass
+    assert sorted(hers.rglob("*")) == before
 
 
 def test_a_dataset_is_not_made_among_other_files(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
 import duckdb
@@ -86,7 +87,7 @@ def test_pandas_columns_conditions_limits_and_parquet(dataset: Path, tmp_path: P
 def test_files_of_other_hours_and_protocols_are_not_opened(tmp_path: Path, edges: list[int]) -> None:
     root = make_dataset(tmp_path / "d", CAPTURES, ["exchanges"])
     first_hour = edges[0] // HOUR_NS
-    for part in Dataset.open(root).manifest.parts:
+    for part in Dataset.open(root).parts("exchanges"):
         if Place.of(part).hour != first_hour:
             (root / part.path).write_bytes(b"no Parquet")
     options = ReadOptions(to_ns=(first_hour + 1) * HOUR_NS)
@@ -94,7 +95,7 @@ def test_files_of_other_hours_and_protocols_are_not_opened(tmp_path: Path, edges
         (count,) = next(b for b in kept.query("SELECT count(*) FROM exchanges") if b.num_rows).to_pylist()
         assert kept.arrow("exchanges").num_rows == next(iter(count.values())) > 0
     protocols = {Place.of(part).protocol for part in chosen_parts(
-        "exchanges", Dataset.open(root).manifest.parts, ReadOptions(protocols=("mongo",)))}  # fmt: skip
+        "exchanges", Dataset.open(root).parts("exchanges"), ReadOptions(protocols=("mongo",)))}  # fmt: skip
     assert protocols == {"mongo"}
 
 
@@ -105,11 +106,12 @@ def test_every_table_lies_by_the_time_that_options_select_by() -> None:
 
 
 def test_what_was_set_aside_is_remarked(dataset: Path, tmp_path: Path) -> None:
-    manifest = (dataset / "wirewitness.json").read_text()
-    (tmp_path / "wirewitness.json").write_text(
+    place = Path(shutil.copytree(dataset, tmp_path / "set"))
+    manifest = (place / "wirewitness.json").read_text()
+    (place / "wirewitness.json").write_text(
         manifest.replace('"status": "read",\n   "reason": null', '"status": "set_aside",\n   "reason": "no capture"', 1)
     )
-    with analyser.read(tmp_path, tables=["captures"]) as kept:
+    with analyser.read(place, tables=["captures"]) as kept:
         assert any(remark.endswith("was set aside: no capture") for remark in kept.remarks)
 
 
@@ -128,7 +130,7 @@ def test_a_dataset_stands_alone(dataset: Path) -> None:
 def test_tables_that_were_not_made(dataset: Path, tmp_path: Path) -> None:
     manifest = json.loads((dataset / "wirewitness.json").read_text())
     manifest["settings"]["tables"] = ["flows", "messages"]
-    manifest["parts"] = [part for part in manifest["parts"] if part["table"] == "flows"]
+    manifest["tables"] = {"flows": manifest["tables"]["flows"]}
     (tmp_path / "wirewitness.json").write_text(json.dumps(manifest))
     with pytest.raises(CaptureError, match="has no exchanges: it was made with the tables flows, messages"):
         analyser.read(tmp_path, tables=["exchanges"])

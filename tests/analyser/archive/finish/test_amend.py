@@ -11,7 +11,6 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 import pytest
 from pyarrow import feather
 
@@ -28,6 +27,7 @@ from analyser.rows.timeorder import FLOW
 from analyser.tables.build import Lookups, duplicate_flows, finish_batch, pieces
 from dissectors.registry import dissectors
 from tests.conftest import SAMPLES
+from tests.support.archived import rows_of_part
 
 CONTEXT = {"mqtt_deliveries", "mongo_cursors", "mongo_transactions"}
 
@@ -101,8 +101,8 @@ def test_amended_rows_are_those_of_a_full_run(name: str, tmp_path: Path) -> None
             amended = amend_part(str(work / "job"), part)
             made += [part] if amended is None else amended.new
         for hidden in (False, True):
-            files = (pq.ParquetFile(tmp_path / part.path) for part in made if part.is_hidden() == hidden)
-            got = counted(batch for file in files for batch in file.iter_batches())
+            files = (rows_of_part(table, tmp_path / part.path) for part in made if part.is_hidden() == hidden)
+            got = counted(batch for file in files for batch in file.to_batches())
             assert got == counted(rows(read, table, now, hidden=hidden)), (table, hidden)
     assert counted(rows(read, "messages", then, hidden=False)) != counted(rows(read, "messages", now, hidden=False))
 

@@ -1,0 +1,226 @@
+"""The tables of a dataset as Delta tables: which of their files count, version by version.
+
+In: the folder of a dataset, parts of its tables. Out: the parts of a version; another version, made in one transaction.
+Each table is a Delta table of its own (https://github.com/delta-io/delta/blob/master/PROTOCOL.md), written and read by
+delta-rs. This module alone knows that package, which is loaded when a dataset is used.
+"""
+
+from __future__ import annotations
+
+import errno
+import json
+import re
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import pyarrow as pa
+
+from analyser.archive.dataset.part import HIDDEN, NULL, Part, Place, is_inside
+from analyser.archive.dataset.place import REBUILD, DatasetError
+from analyser.archive.dataset.stored import stored_schema
+from analyser.extras import how_to_install
+from analyser.registry.tables import ALL_TABLES
+from analyser.strange_files import is_no_file
+
+if TYPE_CHECKING:
+    from deltalake import DeltaTable
+    from deltalake.transaction import AddAction, RemoveAction
+
+LOG = "_delta_log"
+# Files that no version needs any more stay so long, for readers that began before.
+KEPT_HOURS = 24
+_PLACE = {"protocol": pa.string(), "day": pa.date32(), "hour": pa.int32()}
+_SETTINGS = {
+    "delta.deletedFileRetentionDuration": f"interval {KEPT_HOURS} hours",
+    "delta.logRetentionDuration": "interval 7 days",
+    "delta.checkpointInterval": "20",
+}
+_VERSION = re.compile(r"(\d{20})\.(?:json|checkpoint\..*parquet)")
+_MOST_ROWS = 1 << 62
+
+
+class DeltaFolder(NamedTuple):
+    """One Delta table of a dataset. hidden: it holds the rows of a table that count for no reader."""
+
+    root: Path
+    table: str
+    hidden: bool = False
+
+    @property
+    def path(self) -> Path:
+        """Where it lies."""
+        return self.root / self.prefix
+
+    @property
+    def prefix(self) -> str:
+        """Its path in the dataset."""
+        return f"{HIDDEN}/{self.table}" if self.hidden else self.table
+
+    def latest(self) -> int | None:
+        """The number of its last version; None where there is no such table. OSError."""
+        log = self.path / LOG
+        names = [entry.name for entry in log.iterdir()] if log.is_dir() else []
+        return max((int(found[1]) for name in names if (found := _VERSION.fullmatch(name))), default=None)
+
+    def parts(self, version: int) -> list[Part]:
+        """The parts of a version, by path. DatasetError where that cannot be read, or somebody else wrote it."""
+        with _told(self):
+            actions = pa.table(_opened(self, version).get_add_actions(flatten=True))
+        if not actions.num_rows:
+            return []
+        columns = [actions.column(name).to_pylist() if name in actions.schema.names else [None] * actions.num_rows
+                   for name in ("path", "size_bytes", "num_records")]  # fmt: skip
+        found = []
+        for path, size, rows in zip(*columns, strict=True):
+            part = _part(self, path, size, rows)
+            if part is None:
+                raise DatasetError(f"{self.path} is damaged (it names a file {str(path)[:80]!r}); {REBUILD}")
+            found.append(part)
+        return sorted(found, key=lambda part: part.path)
+
+    def commit(self, added: Sequence[Part], removed: Sequence[Part], run: str) -> int:
+        """Make a version in which files count that lie there, and others do not any more; its number.
+
+        The last version is the one that it follows. DatasetError where the table cannot be written.
+        """
+        from deltalake import CommitProperties, Schema
+        from deltalake.transaction import create_table_with_add_actions
+
+        schema, told = Schema.from_arrow(_delta_schema(self.table)), CommitProperties(custom_metadata={"run": run})
+        now_ms = time.time_ns() // 1_000_000
+        adds = [_add(self, part, now_ms) for part in added]
+        with _told(self):
+            if self.latest() is None:
+                create_table_with_add_actions(
+                    str(self.path),
+                    schema,
+                    adds,
+                    partition_by=[*_PLACE],
+                    name=self.table,
+                    description=ALL_TABLES[self.table].meaning,
+                    configuration=_SETTINGS,
+                    commit_properties=told,
+                )
+            else:
+                actions: list[AddAction | RemoveAction] = [*(_remove(self, part, now_ms) for part in removed), *adds]
+                _opened(self).create_write_transaction(
+                    actions, mode="append", schema=schema, partition_by=[*_PLACE], commit_properties=told
+                )
+            version = self.latest()
+        assert version is not None
+        return version
+
+    def has_columns_of_now(self) -> bool:
+        """Whether the last version has the columns that this program writes; False where it cannot be read."""
+        try:
+            with _told(self):
+                found = pa.schema(_opened(self).schema().to_arrow())
+        except DatasetError:
+            return False
+        return [*zip(found.names, found.types, strict=True)] == [
+            (field.name, field.type) for field in _delta_schema(self.table)
+        ]
+
+    def go_back_to(self, version: int) -> None:
+        """Make a version with the files of an earlier one: those behind it belong to a change that never counted."""
+        with _told(self):
+            _opened(self).restore(version)
+
+    def vacuum(self) -> None:
+        """Remove files that no version of the last KEPT_HOURS has."""
+        with _told(self):
+            _opened(self).vacuum(KEPT_HOURS, dry_run=False, enforce_retention_duration=False)
+
+
+def delta_folders(root: Path) -> Iterator[DeltaFolder]:
+    """All Delta tables that lie in a dataset."""
+    for hidden, folder in ((False, root), (True, root / HIDDEN)):
+        for table in ALL_TABLES:
+            if (folder / table / LOG).is_dir():
+                yield DeltaFolder(root, table, hidden)
+
+
+def _opened(folder: DeltaFolder, version: int | None = None) -> DeltaTable:
+    from deltalake import DeltaTable
+
+    for entry in (folder.path / LOG).iterdir():
+        if is_no_file(entry) and not entry.is_dir():  # a pipe would be waited for
+            raise DatasetError(f"{entry} is no file; {REBUILD}")
+    return DeltaTable(str(folder.path), version=version)
+
+
+@contextmanager
+def _told(folder: DeltaFolder) -> Iterator[None]:
+    """What delta-rs says of a table as one line."""
+    try:
+        from deltalake.exceptions import DeltaError
+    except ImportError:
+        raise DatasetError(f"Datasets are Delta tables, which needs deltalake: {how_to_install('dataset')}.") from None
+    try:
+        yield
+    except (DeltaError, ValueError, pa.ArrowException, OSError) as error:
+        if isinstance(error, OSError) and error.errno not in (None, errno.ENOENT, errno.ENOTDIR):
+            raise
+        text = " ".join(str(error).split())[:200]
+        raise DatasetError(f"{folder.path} is damaged ({text}); {REBUILD}") from error
+
+
+@cache
+def _delta_schema(table: str) -> pa.Schema:
+    """The columns of the files, and those that their paths tell."""
+    schema = stored_schema(table)
+    for name, kind in _PLACE.items():
+        if name not in schema.names:
+            schema = schema.append(pa.field(name, kind))
+    return schema
+
+
+def _part(folder: DeltaFolder, path: Any, size: Any, rows: Any) -> Part | None:
+    """The part that an action tells, None for one that `write_parts` did not make."""
+    if not (isinstance(path, str) and is_inside(path) and type(size) is int and type(rows) is int):
+        return None
+    part = Part(folder.table, f"{folder.prefix}/{path}", rows, size, Part.is_name_of_provisional(path))
+    try:
+        Place.of(part)
+    except ValueError:
+        return None
+    return part if len(path.split("/")) == len(_PLACE) + 1 and 0 <= rows < _MOST_ROWS and size >= 0 else None
+
+
+def _values(part: Part) -> dict[str, str | None]:
+    pieces = [piece.split("=", 1) for piece in part.path.split("/")[-4:-1]]
+    return {name: None if value == NULL else value for name, value in pieces}
+
+
+def _add(folder: DeltaFolder, part: Part, now_ms: int) -> AddAction:
+    from deltalake.transaction import AddAction
+
+    return AddAction(
+        path=_inner(folder, part), size=part.bytes, partition_values=_values(part), modification_time=now_ms,
+        data_change=True, stats=json.dumps({"numRecords": part.rows}),
+    )  # fmt: skip
+
+
+def _remove(folder: DeltaFolder, part: Part, now_ms: int) -> RemoveAction:
+    from deltalake.transaction import RemoveAction
+
+    return RemoveAction(
+        _inner(folder, part), data_change=True, deletion_timestamp=now_ms, size=part.bytes,
+        partition_values=_values(part),
+    )  # fmt: skip
+
+
+def _inner(folder: DeltaFolder, part: Part) -> str:
+    return part.path.removeprefix(f"{folder.prefix}/")
+
+
+def in_folders(root: Path, parts: Iterable[Part]) -> dict[DeltaFolder, list[Part]]:
+    """Parts by the Delta table that they belong to."""
+    found: dict[DeltaFolder, list[Part]] = {}
+    for part in parts:
+        found.setdefault(DeltaFolder(root, part.table, part.is_hidden()), []).append(part)
+    return found
