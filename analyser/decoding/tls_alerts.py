@@ -1,7 +1,7 @@
 """TLS alerts that are sent in the clear: why a handshake failed.
 
 In: the bytes of one side of a TLS connection, from its first record on. Out: the first alert, by name. Behind the first
-encrypted record nothing is looked at. Sources: RFC 8446, 5.1 and 6; RFC 5246, 7.2; RFC 7301 and RFC 6066 for names.
+encrypted record nothing is looked at. Source: RFC 8446, 5.1 and 6.
 """
 
 from __future__ import annotations
@@ -9,23 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
+from dissectors.carriers.tls.alerts import LEVELS, alert_name
+
 _CHANGE_CIPHER_SPEC, _ALERT, _APPLICATION_DATA = 20, 21, 23
 _HEADER_BYTES, _ALERT_BYTES = 5, 2
 # A certificate chain is far smaller.
 _MOST_BYTES = 1 << 18
-_LEVELS = {1: "warning", 2: "fatal"}
-_NAMES = {
-    0: "close_notify", 10: "unexpected_message", 20: "bad_record_mac", 21: "decryption_failed", 22: "record_overflow",
-    30: "decompression_failure", 40: "handshake_failure", 41: "no_certificate", 42: "bad_certificate",
-    43: "unsupported_certificate", 44: "certificate_revoked", 45: "certificate_expired", 46: "certificate_unknown",
-    47: "illegal_parameter", 48: "unknown_ca", 49: "access_denied", 50: "decode_error", 51: "decrypt_error",
-    60: "export_restriction", 70: "protocol_version", 71: "insufficient_security", 80: "internal_error",
-    86: "inappropriate_fallback", 90: "user_canceled", 100: "no_renegotiation", 109: "missing_extension",
-    110: "unsupported_extension", 111: "certificate_unobtainable", 112: "unrecognized_name",
-    113: "bad_certificate_status_response", 114: "bad_certificate_hash_value", 115: "unknown_psk_identity",
-    116: "certificate_required", 120: "no_application_protocol",
-}  # fmt: skip
-CLOSE_NOTIFY = 0
 
 
 class Alert(NamedTuple):
@@ -38,12 +27,12 @@ class Alert(NamedTuple):
     @property
     def name(self) -> str:
         """The name in the RFCs."""
-        return _NAMES.get(self.code, f"alert {self.code}")
+        return alert_name(self.code)
 
     @property
     def level(self) -> str:
         """fatal or warning."""
-        return _LEVELS[2 if self.fatal else 1]
+        return LEVELS[2 if self.fatal else 1]
 
 
 class AlertFinder:
@@ -82,6 +71,6 @@ class AlertFinder:
 
 def _alert(content: bytes, position: int) -> Alert | None:
     """An alert in the clear is two bytes; one that is encrypted is longer."""
-    if len(content) != _ALERT_BYTES or content[0] not in _LEVELS:
+    if len(content) != _ALERT_BYTES or content[0] not in LEVELS:
         return None
     return Alert(content[0] == 2, content[1], position)

@@ -12,7 +12,7 @@ from wsproto.frame_protocol import Frame, FrameDecoder, Header, Opcode, ParseFai
 
 from dissectors.carriers.frames import COMPRESSED, looks_like
 from dissectors.carriers.inflate import Inflate
-from dissectors.core.carrier import Carried, Interrupted, Item, Opening, Told
+from dissectors.core.carrier import Carried, Interrupted, Item, Opening, Pieces, Told
 from dissectors.core.limits import Limits
 from dissectors.core.model import SERVER_TO_CLIENT
 
@@ -31,6 +31,7 @@ class WebSocketUnwrapper:
     """One direction. `_decoder` is None while a frame boundary is looked for, which is so since `searched_from`."""
 
     headers: list[tuple[int, int]] | None = None
+    over = False
 
     def __init__(self, direction: int, opened: Opening | None, limits: Limits) -> None:
         self._direction = direction
@@ -65,6 +66,10 @@ class WebSocketUnwrapper:
             else:
                 todo.extendleft(reversed(self._search(at, segment)))
         return self._take()
+
+    def feed_many(self, data: bytes, offset: int) -> Pieces | None:
+        """See `Unwrapper.feed_many`."""
+        return None
 
     def gap(self, size: int, offset: int) -> list[Item]:
         """See `Unwrapper.gap`. Inside an uncompressed frame it is known what is missing, and the mask goes on."""

@@ -16,6 +16,8 @@ from dissectors.kafka.schema.primitives import read_uvarint, text
 MAX_USER_NAME_BYTES = 1000
 # gs2 header (channel binding flag, authzid), reserved extension, user name, nonce, extensions
 _SCRAM_FIRST = re.compile(rb"(?:[ny]|p=[A-Za-z0-9.-]+),(?:a=[^,]*)?,(?:m=[^,]*,)?n=([^,]+),r=[^,]+((?:,[^,]*)*)")
+# First byte of a first token of GSSAPI.
+GSSAPI_TAG = 0x60
 _KERBEROS = bytes.fromhex("06092a864886f712010202")
 _SPNEGO = bytes.fromhex("06062b0601050502")
 
@@ -72,7 +74,7 @@ def gssapi_token(data: bytes, start: int, end: int) -> bool:
 
     `data` may stop behind the mechanism.
     """
-    if min(end, len(data)) - start < 12 or data[start] != 0x60:
+    if min(end, len(data)) - start < 12 or data[start] != GSSAPI_TAG:
         return False
     size, at = data[start + 1], start + 2
     if size > 0x80:

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from analyser.decoding.tls import encryption, server_name
+from analyser.decoding.tls import encryption
 from analyser.inputs import analysis_of
 from analyser.options import ReadOptions
 from dissectors.registry import PROTOCOLS
@@ -50,10 +50,14 @@ DATA = record(23, bytes(40))
     ids=["named", "no name", "in several records"],
 )
 def test_the_server_name(name: str | None, per_record: int, expected: str | None) -> None:
-    found = encryption(client_hello(name, per_record), b"")
-    assert found is not None
-    assert found == (expected, True, True)
-    assert encryption(b"", client_hello(name, per_record)) == (expected, True, False)
+    for heads, from_first in (
+        ((client_hello(name, per_record), b""), True),
+        ((b"", client_hello(name, per_record)), False),
+    ):
+        found = encryption(*heads)
+        assert found is not None
+        assert found.hello is not None
+        assert (found.hello.sni, found.complete, found.from_first) == (expected, True, from_first)
 
 
 def test_a_hello_that_is_not_whole_says_so() -> None:
@@ -92,9 +96,9 @@ def test_what_is_tls(first: bytes, second: bytes, is_tls: bool) -> None:
 
 @given(st.binary(max_size=300), st.integers(0, 200), st.binary(max_size=4))
 def test_never_raises(noise: bytes, at: int, patch: bytes) -> None:
-    server_name(noise)
     damaged = client_hello()[:at] + patch + client_hello()[at + len(patch) :]
     encryption(damaged, noise)
+    encryption(record(22, b"\1" + sized(noise, 3)), b"")
     encryption(noise, damaged)
 
 

@@ -1,0 +1,3 @@
+module wirewitness/lab/tls
+
+go 1.20
