@@ -102,6 +102,7 @@ DETECTOR = Detector(
     rows={
         "captures": "EXISTS (SELECT 1 FROM expert_infos WHERE code = 'time_backwards')",
         "expert_infos": "code = 'time_backwards'",
-        "flows": "duplicate_of IS NOT NULL",
+        # A request log is no second point: it tells nothing of the way.
+        "flows": "duplicate_of IS NOT NULL AND identified_by IS DISTINCT FROM 'request log'",
     },
 )  # fmt: skip

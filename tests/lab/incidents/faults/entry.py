@@ -10,7 +10,7 @@ from tests.lab.incidents import world
 from tests.lab.incidents.catalogue import fault
 from tests.lab.incidents.incident import Client, Incident
 
-MAY_FOLLOW = ("NET103", "TCP103", "TCP104", "KAF303", "KAF306", "KAF314", "KAF301", "KAF117")
+MAY_FOLLOW = ("TLS106", "NET103", "TCP103", "TCP104", "KAF303", "KAF306", "KAF314", "KAF301", "KAF117")
 LIBRARIES = ("java", "librdkafka", "sarama", "franz", "kafka_python")
 SECURE = ("java", "librdkafka")
 _PLAIN = "org.apache.kafka.common.security.plain.PlainLoginModule required"

@@ -1,0 +1,129 @@
+"""Kafka's request log as a capture: which lines tell of a request, and when they were written.
+
+In: blocks of a text file, lines of other loggers among them. Out: `LogLine`s; what they say is left to the protocol.
+The broker writes `Completed request:` and JSON when an answer has been sent (RequestChannel.updateRequestMetrics).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from analyser.capture.blocks import BlockBuffer
+from analyser.capture.foreign import HEAD_BYTES
+from analyser.capture.limits import CaptureLimits
+from analyser.capture.log_times import LineTimes
+from analyser.capture.model import CaptureStats, Remark, add_remark
+
+FORMAT = "Kafka request log"
+_MARK = b"Completed request:"
+_WITH_JSON = _MARK + b"{"
+# How far one looks for the first such line: a log of all loggers begins with what the broker says when it starts.
+_LOOKED_AT_BYTES = 4 << 20
+
+MEANINGS = {
+    "log_long": "longer than {} bytes, which are passed over",
+    "log_time": "without a time, which get that of the line before",
+    "log_no_time": "without a time, with none before them, which are left out",
+    "log_older": "in the form of older brokers (before KIP-673), which is no JSON, and are left out",
+}
+
+
+class LogLine(NamedTuple):
+    """A line that tells of a request: its number in the file from 1, when it was written, its JSON and what follows."""
+
+    number: int
+    ts_ns: int
+    text: bytes
+
+
+def is_request_log(blocks: BlockBuffer) -> bool:
+    """Is this text with a line that tells of a request, near its beginning? Nothing is consumed."""
+    searched = 0
+    while True:
+        data, start, end = blocks.data, blocks.start, blocks.end
+        if b"\0" in data[start : min(end, start + HEAD_BYTES)]:
+            return False
+        if data.find(_WITH_JSON, start + max(0, searched - len(_WITH_JSON)), end) >= 0:
+            return True
+        searched = end - start
+        if blocks.eof or searched >= _LOOKED_AT_BYTES:
+            return False
+        blocks.fill()
+
+
+class RequestLog:
+    """The lines of one log. zone_ns: as in `LineTimes`. stats: grows on the way, also while lines are handed out."""
+
+    def __init__(self, blocks: BlockBuffer, stats: CaptureStats, limits: CaptureLimits, zone_ns: int | None) -> None:
+        self._blocks, self._stats, self._limits = blocks, stats, limits
+        self._times = LineTimes(zone_ns)
+        self._asked_zone = zone_ns is None
+        self._odd: Counter[str] = Counter()
+        self._number = 0
+        self._last_ns: int | None = None
+        stats.format, stats.lines = FORMAT, 0
+
+    def lines(self) -> Iterator[LogLine]:
+        """All lines that tell of a request, and remarks on what is odd about the file when it ends."""
+        blocks, too_long = self._blocks, False
+        while True:
+            data, start = blocks.data, blocks.start
+            cut = data.rfind(b"\n", start, blocks.end) + 1 or (blocks.end if blocks.eof else 0)
+            if cut:
+                if too_long:
+                    start = (data.find(b"\n", start, cut) + 1) or cut
+                    self._number, too_long = self._number + 1, False
+                self._stats.captured_bytes += cut - blocks.start
+                blocks.start = cut
+                yield from self._told(bytes(data[start:cut]))
+            elif too_long or blocks.end - start > self._limits.max_line_bytes:
+                self._odd["log_long"] += not too_long
+                self._stats.captured_bytes += blocks.end - start
+                too_long, blocks.start = True, blocks.end
+            if blocks.eof and blocks.start == blocks.end:
+                return
+            blocks.fill()
+
+    def count(self, code: str) -> None:
+        """One more line of which something is to be remarked."""
+        self._odd[code] += 1
+
+    def end(self, meanings: dict[str, str]) -> None:
+        """Remark on what was counted. meanings: the end of each sentence, for codes that are not of this file."""
+        stats, most = self._stats, self._limits.max_remarks
+        for code, number in sorted(self._odd.items()):
+            text = {**MEANINGS, **meanings}[code].format(f"{self._limits.max_line_bytes:,}")
+            what = "1 line" if number == 1 else f"{number:,} lines"
+            add_remark(stats, most, Remark("warn", code, f"{what} {text}", None, 0))
+        if self._times.without_zone and self._asked_zone:
+            text = "the times of its lines name no zone: they are read as UTC; --log-zone +02:00 gives another one"
+            add_remark(stats, most, Remark("note", "log_zone", text, None, 0))
+
+    def _told(self, text: bytes) -> Iterator[LogLine]:
+        """The lines in whole lines of text."""
+        at = counted = 0
+        while (mark := text.find(_MARK, at)) >= 0:
+            self._number += text.count(b"\n", counted, mark)
+            counted = mark
+            begin = text.rfind(b"\n", 0, mark) + 1
+            end = text.find(b"\n", mark)
+            end = len(text) if end < 0 else end
+            at, json_at = end, mark + len(_MARK)
+            if end - begin > self._limits.max_line_bytes:
+                self._odd["log_long"] += 1
+            elif text[json_at : json_at + 1] != b"{":
+                self._odd["log_older"] += text.startswith(b"RequestHeader(", json_at)
+            elif (ts_ns := self._time(text[begin:mark])) is not None:
+                self._stats.lines = (self._stats.lines or 0) + 1
+                yield LogLine(self._number + 1, ts_ns, text[json_at:end])
+        self._number += text.count(b"\n", counted)
+
+    def _time(self, prefix: bytes) -> int | None:
+        found = self._times.of(prefix)
+        if found is None:
+            self._odd["log_no_time" if self._last_ns is None else "log_time"] += 1
+            return self._last_ns
+        self._last_ns = found
+        return found

@@ -1,0 +1,189 @@
+"""Exchanges that a capture and a request log both tell: they count once.
+
+In: raw rows of `messages` and `exchanges`, and the flows. Out: which requests are told twice, and the rows of a table
+with each of them once: as the capture has them, or as the log does where the capture lacks the answer. A row of
+`kafka_request_times` names the exchange that is left. A request is known by the ends of its connection, its API,
+version and correlation id, and by when it was sent: ports are used again, and ids begin anew. Clocks differ, so what
+counts is how much: the pairs of one run are apart by about the same time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from analyser.rows.store import RawStore
+from analyser.rows.timeorder import FLOW
+from analyser.tables.build import in_logs
+from dissectors.core.model import CLIENT_TO_SERVER
+
+if TYPE_CHECKING:
+    import duckdb
+
+NEEDED = ("messages", "exchanges")
+_REQUEST_TIMES = "kafka_request_times"
+_NS_PER_MS = 1e6
+# Offsets are below it: correlation ids of 32 bits and a line's number, or bytes of a stream.
+_OFFSET_BITS = 42
+_ENDS = ("client_address", "client_port", "server_address", "server_port")
+_MESSAGES = (FLOW, "stream_offset", "ts", "operation", "version", "correlation_id")
+_EXCHANGES = (FLOW, "request_offset", "error_code")
+_AROUND_NS = 60_000_000_000
+# Requests alike in all that tells them apart are left alone where they are more: each would be compared with each.
+_MOST_ALIKE = 100
+
+_PAIRS = f"""
+    WITH told AS (
+        SELECT m.{FLOW} AS flow, stream_offset AS place, m.ts::bigint AS ts, operation, version, correlation_id,
+               error_code, logged, struct_pack({", ".join(_ENDS)}) AS ends
+        FROM joining_messages m JOIN joining_flows f USING ({FLOW})
+        LEFT JOIN joining_exchanges e ON e.{FLOW} = m.{FLOW} AND e.request_offset = m.stream_offset
+        QUALIFY count(*) OVER (PARTITION BY logged, ends, operation, version, correlation_id) <= {_MOST_ALIKE}
+    ), pairs AS (
+        SELECT l.flow AS flow, l.place AS place, c.flow AS other_flow, c.place AS other_place, l.ts - c.ts AS apart,
+               c.error_code IS NULL AND l.error_code IS NOT NULL AS is_better
+        FROM told l JOIN told c USING (ends, operation, version, correlation_id) WHERE l.logged AND NOT c.logged
+    ), near AS (
+        SELECT *, apart - (SELECT median(apart) FROM pairs) AS off FROM pairs
+    )
+    SELECT flow, place, other_flow, other_place, apart, is_better FROM near WHERE abs(off) <= {_AROUND_NS}
+    QUALIFY row_number() OVER (PARTITION BY flow, place ORDER BY abs(off), other_flow, other_place) = 1
+        AND row_number() OVER (PARTITION BY other_flow, other_place ORDER BY abs(off), flow, place) = 1
+    ORDER BY flow, place"""
+
+Ints = npt.NDArray[np.int64]
+
+
+class Requests(NamedTuple):
+    """Requests by flow and place, both as numbers that sort as their keys do."""
+
+    flows: Ints
+    keys: Ints
+
+    @classmethod
+    def of(cls, flow: Ints, place: Ints) -> Requests:
+        """Those with these flows and places, in any order."""
+        flows = np.unique(flow)
+        return cls(flows, np.searchsorted(flows, flow) << _OFFSET_BITS | place)
+
+    def find(self, flow: Ints, place: Ints) -> Ints:
+        """Where each of these stands among the keys, -1 where it does not; keys must be sorted."""
+        if not len(self.keys):
+            return np.full(len(flow), -1)
+        at = np.minimum(np.searchsorted(self.flows, flow), len(self.flows) - 1)
+        keys = at.astype(np.int64) << _OFFSET_BITS | place
+        found = np.minimum(np.searchsorted(self.keys, keys), len(self.keys) - 1)
+        return np.where((self.flows[at] == flow) & (self.keys[found] == keys) & (place >= 0), found, -1)
+
+
+class Joined:
+    """The requests that were told twice. ahead_ns: by how much the log's clock is ahead of the capture's."""
+
+    def __init__(self, pairs: pa.Table) -> None:
+        flow, place, other_flow, other_place, apart = (pairs.column(at).to_numpy() for at in range(5))
+        better = pairs.column(5).to_numpy()
+        self.requests = len(flow)
+        self.ahead_ns = int(np.median(apart)) if len(apart) else 0
+        # Of the log, which stay behind; of the capture, which do where the log knows more.
+        self._logged = Requests.of(flow[~better], place[~better])
+        self._instead = other_flow[~better], other_place[~better]
+        order = np.lexsort((other_place[better], other_flow[better]))
+        self._captured = Requests.of(other_flow[better][order], other_place[better][order])
+        self._by_flow = dict(zip(*np.unique(flow[~better], return_counts=True), strict=True))
+        self._other = dict(zip(flow.tolist(), other_flow.tolist(), strict=True))
+
+    def once(self, name: str, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """The raw rows of a table without those that are told elsewhere."""
+        names = batch.schema.names
+        column = next((one for one in ("request_offset", "stream_offset") if one in names), None)
+        if column is None or not self.requests:
+            return batch
+        flow = batch.column(FLOW).to_numpy()
+        place = batch.column(column).fill_null(-1).to_numpy()
+        found = self._logged.find(flow, place)
+        if name == _REQUEST_TIMES:
+            return self._renamed(batch, found, flow, place)
+        gone = found >= 0
+        if column == "request_offset":
+            gone |= self._captured.find(flow, place) >= 0
+        return batch.filter(pa.array(~gone)) if gone.any() else batch
+
+    def with_duplicates(self, flows: pa.Table, requests: dict[int, int]) -> pa.Table:
+        """The flows; those of the log of which the capture has every request name the captured one. requests: how many
+        each has."""
+        whole = {flow: self._other[flow] for flow, number in self._by_flow.items() if requests.get(flow) == number}
+        keys = flows.column(FLOW).to_pylist()
+        ids = dict(zip(keys, flows.column("flow_id").to_pylist(), strict=True))
+        known = flows.column("duplicate_of").to_pylist()
+        of = [ids.get(whole[key]) if key in whole else kept for key, kept in zip(keys, known, strict=True)]
+        field = flows.schema.field("duplicate_of")
+        return flows.set_column(flows.schema.get_field_index(field.name), field, pa.array(of, field.type))
+
+    def remark(self, requests: dict[int, int]) -> str:
+        """What people are told. requests: as above."""
+        every = sum(requests.values())
+        return (
+            f"{self.requests:,} of {every:,} logged requests on connections that a capture has are in it, too, and "
+            f"count once; the log's clock is {self.ahead_ns / _NS_PER_MS:,.1f} ms ahead of the capture's"
+        )
+
+    def _renamed(self, batch: pa.RecordBatch, found: Ints, flow: Ints, place: Ints) -> pa.RecordBatch:
+        other_flow, other_place = self._instead
+        is_told = found >= 0
+        if not is_told.any():
+            return batch
+        changed = {
+            FLOW: np.where(is_told, other_flow[found], flow),
+            "request_offset": np.where(is_told, other_place[found], place),
+        }
+        arrays = [pa.array(changed[one]) if one in changed else batch.column(one) for one in batch.schema.names]
+        return pa.RecordBatch.from_arrays(arrays, schema=batch.schema)
+
+
+def joined(
+    con: duckdb.DuckDBPyConnection, store: RawStore, flows: pa.Table, logs: Collection[int]
+) -> tuple[Joined, dict[int, int]]:
+    """The requests told twice, and how many requests each connection of the logs has. flows: with FLOW."""
+    of_logs = in_logs(flows.column(FLOW), logs)
+    ends = flows.select([FLOW, *_ENDS]).append_column("logged", of_logs)
+    messages = _rows(store, "messages", _MESSAGES, [FLOW, "direction", "role"], ends)
+    exchanges = _rows(store, "exchanges", _EXCHANGES, [FLOW], ends)
+    for name, rows in (("flows", ends), ("messages", messages), ("exchanges", exchanges)):
+        con.register(f"joining_{name}", rows)
+    try:
+        pairs = con.sql(_PAIRS).to_arrow_table()
+    finally:
+        for name in ("flows", "messages", "exchanges"):
+            con.unregister(f"joining_{name}")
+    logged = messages.column(FLOW).filter(in_logs(messages.column(FLOW), logs)).to_numpy()
+    flow, number = np.unique(logged, return_counts=True)
+    return Joined(pairs), dict(zip(flow.tolist(), number.tolist(), strict=True))
+
+
+def _rows(store: RawStore, name: str, columns: tuple[str, ...], needed: list[str], ends: pa.Table) -> pa.Table:
+    """Requests of the connections that a log and a capture may share, by their ends."""
+    shared = _shared(ends)
+    found = []
+    schema = pa.schema([store.tables[name].schema.field(one) for one in columns])
+    for batch in store.tables[name].batches():
+        chosen = pc.is_in(batch.column(FLOW), shared)
+        if "direction" in needed:
+            from_client = pc.equal(batch.column("direction"), CLIENT_TO_SERVER)
+            asks = pc.and_(from_client, pc.equal(batch.column("role"), "request"))
+            chosen = pc.and_(chosen, pc.fill_null(asks, False))
+        found.append(batch.filter(chosen).select(columns))
+    return pa.Table.from_batches(found, schema)
+
+
+def _shared(ends: pa.Table) -> pa.Array:
+    """Flows of a log and of captures between the same ends."""
+    keys = pc.binary_join_element_wise(*(ends.column(one).cast(pa.string()) for one in _ENDS), " ")
+    of_log = keys.filter(ends.column("logged"))
+    of_capture = keys.filter(pc.invert(ends.column("logged")))
+    both = pc.and_(pc.is_in(keys, of_log.unique()), pc.is_in(keys, of_capture.unique()))
+    return ends.column(FLOW).filter(both).combine_chunks()

@@ -1,0 +1,10 @@
+"""The line by which Kafka's request log enters the table of contents."""
+
+from __future__ import annotations
+
+from dissectors.core.logged import LogReader
+from dissectors.kafka.logged.conversation import LoggedKafka
+from dissectors.kafka.logged.entry import MEANINGS, entry
+from dissectors.kafka.logged.inspect import inspect_line
+
+READER = LogReader(entry, LoggedKafka, MEANINGS, inspect_line)

@@ -1,0 +1,8 @@
+"""The line by which Kafka's log segments enter the table of contents."""
+
+from __future__ import annotations
+
+from dissectors.core.stored import SegmentReader
+from dissectors.kafka.rows.stored_rows import KafkaPartition
+
+READER = SegmentReader(KafkaPartition)
