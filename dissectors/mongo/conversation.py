@@ -100,6 +100,15 @@ class MongoConversation:
             self._outstanding.heard = True
             together.follow(frames, self, out)
 
+    def whole(self, frames: Sequence[Frame], together: Together | None, out: Sink) -> None:
+        """All frames of a connection from its first one to its last. together: what was read of them with others."""
+        if together is None:
+            self.one_by_one(frames, out)
+        else:
+            self._outstanding.heard = True
+            together.follow(frames, self, out)
+        self.finish(out)
+
     @staticmethod
     def read_together(conversations: Sequence[MongoConversation], out: Sink) -> None:
         """Prepare what these have left; `settle` of each gives its rows."""
@@ -135,11 +144,14 @@ class MongoConversation:
                 self.respond(frame, rows)
 
     def boundary(self, direction: int, data: bytes, position: int, hinted: bool) -> bool | None:
-        """See `Conversation.boundary`. A message is believed if it is well formed to its last byte."""
+        """See `Conversation.boundary`. A message is believed if it is well formed to its last byte, which needs nothing
+        that the frames left for later would tell; where less is believed, they are decoded first."""
+        return plausible(data, position, hinted, None if direction == CLIENT_TO_SERVER else self._waits)
+
+    def _waits(self, request_id: int) -> bool:
+        """Does this request wait for a reply, or for another one?"""
         self._left.settle(self)
-        if direction == CLIENT_TO_SERVER:
-            return plausible(data, position, hinted, None)
-        return plausible(data, position, hinted, self._outstanding.requests.keys() | self._chains.keys())
+        return request_id in self._outstanding.requests or request_id in self._chains
 
     @property
     def held_bytes(self) -> int:

@@ -2,19 +2,32 @@
 
 from __future__ import annotations
 
+from functools import partial
+from typing import TYPE_CHECKING
+
 from dissectors.core.inspect import Asked, Inspected
 from dissectors.core.limits import Limits
 from dissectors.core.options import DecodeOptions
-from dissectors.core.protocol import Conversation, Dissector
+from dissectors.core.protocol import Conversation, Dissector, Sink
 from dissectors.mongo.error_codes import ERROR_NAMES
-from dissectors.mongo.framing import framer, probe
+from dissectors.mongo.framing import framer, opens, probe
 from dissectors.mongo.rows import MONGO_ROWS
+
+if TYPE_CHECKING:
+    from dissectors.core.columns.streams import Streams, WholeRead
 
 
 def _conversation(limits: Limits, options: DecodeOptions) -> Conversation:
     from dissectors.mongo.conversation import MongoConversation
 
     return MongoConversation(limits, options)
+
+
+def _whole(streams: Streams, limits: Limits, options: DecodeOptions, out: Sink) -> WholeRead:
+    from dissectors.mongo.columns.whole import read_whole
+    from dissectors.mongo.conversation import MongoConversation
+
+    return read_whole(streams, limits, partial(MongoConversation, limits, options), out, not options.payload)
 
 
 def _inspect(data: bytes, asked: Asked, options: DecodeOptions) -> Inspected:
@@ -41,6 +54,8 @@ MONGO = Dissector(
     rows=MONGO_ROWS,
     error_names=ERROR_NAMES,
     inspect=_inspect,
+    opens=opens,
+    whole=_whole,
     may_hide=_may_hide,
     timed_waits=False,  # an awaitable hello is answered when news come, and after maxAwaitTimeMS without any
 )

@@ -8,7 +8,8 @@ from __future__ import annotations
 import itertools
 import re
 import struct
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING
 
 from dissectors.core.decompression import Allowance
 from dissectors.core.framer import LengthFramer, Ordinary
@@ -31,6 +32,9 @@ from dissectors.mongo.opcodes import (
     REQUESTS,
     REQUIRED_FLAGS,
 )
+
+if TYPE_CHECKING:
+    from dissectors.core.columns.frames import Bytes, Flags
 
 _int32 = struct.Struct("<i").unpack_from
 _uint32 = struct.Struct("<I").unpack_from
@@ -84,22 +88,26 @@ def candidates(data: bytes, position: int, end: int) -> Iterator[int]:
     yield from range(max(position, end - HEADER_BYTES + 1), end)
 
 
-def plausible(data: bytes, position: int, hinted: bool, waited_for: Iterable[int] | None) -> bool | None:
+def plausible(data: bytes, position: int, hinted: bool, waits: Callable[[int], bool] | None) -> bool | None:
     """Does a message start here? Proof is one that is whole and well formed to its last byte.
 
-    Less is believed where a segment starts (`hinted`). waited_for: ids of requests without a reply where replies are
-    looked for, else None; an OP_REPLY without documents is believed only if it answers one of them.
+    Less is believed where a segment starts (`hinted`). waits: where replies are looked for, does a request with this id
+    wait for one? None where requests are. It is asked where it matters only, as the answer may cost much; an OP_REPLY
+    without documents is believed only if it answers such a request.
     """
     end = len(data)
     if end - position < HEADER_BYTES:
         return None
     size, _, response_to, opcode = read_header(data, position)
-    waits = waited_for is not None and response_to in waited_for
-    if not waits and is_reply(opcode, response_to) != (waited_for is not None):
+    goes_this_way = is_reply(opcode, response_to) == (waits is not None)
+    if waits is None and not goes_this_way:
         return False
     score = message_score(data, position, end)
-    if score == _WEAK and waits:
-        score = _LIKELY
+    if waits is not None and score and (not goes_this_way or (hinted and score == _WEAK)):
+        if waits(response_to):
+            score = max(score, _MANY)
+        elif not goes_this_way:
+            return False
     if score == _SURE or (hinted and score >= _MANY):
         return True
     return None if score and position + size > end else False
@@ -201,6 +209,18 @@ def _compressed_header(data: bytes, position: int, end: int) -> bool:
     return (
         opcode in OPCODES and opcode != OP_COMPRESSED and 0 < stated < MAX_MESSAGE_BYTES and compressor in COMPRESSORS
     )
+
+
+def opens(heads: Bytes) -> Flags:
+    """See `Dissector.opens`: a header names what its message is."""
+    low, high, *rest = (heads[:, place].astype("int64") for place in range(_OPCODE_AT, HEADER_BYTES))
+    opcode = low | high << 8
+    found: Flags = opcode < 0
+    for one in OPCODES:
+        found |= opcode == one
+    for byte in rest:
+        found &= byte == 0
+    return found
 
 
 def probe(client: bytes, server: bytes, whole: bool) -> int:

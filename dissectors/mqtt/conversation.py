@@ -125,6 +125,16 @@ class MqttConversation:
             read = together.frames
         self._one_by_one(frames, read, output(out))
 
+    def whole(self, frames: Sequence[Frame], out: Sink) -> None:
+        """All frames of a connection, or its last ones."""
+        self._one_by_one(frames, 0, output(out))
+        self.finish(out)
+
+    def opened(self, frames: Sequence[Frame], out: Sink) -> Connection | None:
+        """The first frames of a connection. What is known then; None if anything is going on beside messages."""
+        self._one_by_one(frames, 0, output(out))
+        return self._connection if self._is_ordinary() else None
+
     @staticmethod
     def read_together(conversations: Sequence[MqttConversation], out: Sink) -> None:
         """Prepare what these have left; `settle` of each gives its rows."""

@@ -2,20 +2,33 @@
 
 from __future__ import annotations
 
+from functools import partial
+from typing import TYPE_CHECKING
+
 from dissectors.core.inspect import Asked, Inspected
 from dissectors.core.limits import Limits
 from dissectors.core.options import DecodeOptions
-from dissectors.core.protocol import Conversation, Dissector
+from dissectors.core.protocol import Conversation, Dissector, Sink
 from dissectors.mqtt.framing import framer
-from dissectors.mqtt.probe import probe
+from dissectors.mqtt.probe import opens, probe
 from dissectors.mqtt.reason_codes import REASON_NAMES
 from dissectors.mqtt.rows import MQTT_ROWS
+
+if TYPE_CHECKING:
+    from dissectors.core.columns.streams import Streams, WholeRead
 
 
 def _conversation(limits: Limits, options: DecodeOptions) -> Conversation:
     from dissectors.mqtt.conversation import MqttConversation
 
     return MqttConversation(limits, options)
+
+
+def _whole(streams: Streams, limits: Limits, options: DecodeOptions, out: Sink) -> WholeRead:
+    from dissectors.mqtt.columns.whole import read_whole
+    from dissectors.mqtt.conversation import MqttConversation
+
+    return read_whole(streams, limits, partial(MqttConversation, limits, options), out, not options.payload)
 
 
 def _inspect(data: bytes, asked: Asked, options: DecodeOptions) -> Inspected:
@@ -42,6 +55,8 @@ MQTT = Dissector(
     rows=MQTT_ROWS,
     error_names=REASON_NAMES,
     inspect=_inspect,
+    opens=opens,
+    whole=_whole,
     may_hide=_may_hide,
     subprotocols=("mqtt", "mqttv3.1"),
 )

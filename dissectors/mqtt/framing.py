@@ -126,11 +126,17 @@ def _candidates(data: bytes, position: int, end: int) -> Iterator[int]:
     yield from range(last, end)
 
 
+def is_first_byte(byte: int, direction: int, level: int | None = None) -> bool:
+    """May a packet that goes in this direction begin with this byte?"""
+    packet_type, flags = byte >> 4, byte & 15
+    return may_travel(packet_type, direction, level) and _flags_fit(packet_type, flags, level)
+
+
 def header(data: bytes, position: int, direction: int, level: int | None) -> int | None:
     """Where the packet at this position would end: None while more bytes are needed, -1 when there is none."""
-    packet_type, flags = data[position] >> 4, data[position] & 15
-    if not may_travel(packet_type, direction, level) or not _flags_fit(packet_type, flags, level):
+    if not is_first_byte(data[position], direction, level):
         return -1
+    packet_type = data[position] >> 4
     try:
         size, body = remaining_length(data, position + 1, len(data))
     except DecodeError:

@@ -7,10 +7,14 @@ from __future__ import annotations
 
 import itertools
 import re
+from typing import TYPE_CHECKING
 
 from dissectors.core.judged import Judged
 from dissectors.core.model import CLIENT_TO_SERVER, SERVER_TO_CLIENT
-from dissectors.mqtt.framing import CHAIN, chain
+from dissectors.mqtt.framing import CHAIN, chain, is_first_byte
+
+if TYPE_CHECKING:
+    from dissectors.core.columns.frames import Bytes, Flags
 
 _CONNECT = re.compile(
     rb"\x10(?:[\x00-\x7f]|[\x80-\xff][\x00-\x7f]|[\x80-\xff]{2}[\x01-\x7f]|[\x80-\xff]{3}[\x01-\x7f])"
@@ -26,6 +30,17 @@ MAX_PROBED_STARTS = 500
 MAX_PROBED_BYTES = 1 << 18
 _INSIDE_CHAIN = CHAIN + 1
 _STARTS = re.compile(rb"(?=[\x30-\x35\x3a-\x3d\x40\x50\x62\x70\x82\x90\xa2\xb0\xc0\xd0])")
+# First bytes of packets of a client.
+_FIRST_BYTES = [byte for byte in range(256) if is_first_byte(byte, CLIENT_TO_SERVER)]
+
+
+def opens(heads: Bytes) -> Flags:
+    """See `Dissector.opens`: a type that a client sends, with the flags that it has."""
+    first = heads[:, 0]
+    found: Flags = first < 0
+    for byte in _FIRST_BYTES:
+        found |= first == byte
+    return found
 
 
 def probe(client: bytes, server: bytes, whole: bool) -> int:

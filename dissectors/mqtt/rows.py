@@ -12,7 +12,7 @@ CONNECTIONS = Fields(
     Field("ts_end", "time", "time of the last message of either side", unit="UTC"),
     Field("client_id", "string", "client id of CONNECT, or the one that the server assigned in CONNACK"),
     Field("client_id_assigned", "bool", "the client sent no id, the server gave it one"),
-    Field("transport", "string", "tcp, or websocket"),
+    Field("transport", "string", "tcp, tls, or websocket"),
     Field("connect_seen", "bool", "CONNECT is in the capture", nullable=False),
     Field("first_operation", "string", "packet type of the first message of the client"),
     Field("protocol_name", "string", "MQTT, MQIsdp, or what CONNECT says else"),

@@ -23,6 +23,7 @@ from tests.bench.programs import (
     tshark_mqtt,
     tshark_ordinary,
     tshark_records,
+    tshark_tls,
     wirewitness,
     wirewitness_commands,
     wirewitness_messages,
@@ -47,7 +48,7 @@ class Bench:
         self._folder = folder
         self._capture = folder / "capture.pcap"
         self._text, self._table = folder / "tshark.tsv", folder / "table.parquet"
-        self._report = folder / "report.json"
+        self._report, self._keylog = folder / "report.json", folder / "keys.log"
         self._fields, self.unknown_fields = tshark_fields()
         self._known_starts: tuple[float, float] | None = None
         folder.mkdir(exist_ok=True)
@@ -121,6 +122,19 @@ class Bench:
         timing = self._timing(profile, made, pair, runs, messages_of(made), publishes_analysed(made))
         return timing._replace(counted=f"{made.exchanges:,} publishes, {made.requests + made.responses:,} messages")
 
+    def tls(self, profile: Profile, size: Size, runs: int) -> Timing:
+        """The capture's exchanges inside TLS 1.3; both programs have the key log."""
+        from tests.support.replay_tls import encrypt
+
+        made = self._make(profile.replayed, size)
+        encrypt(self._capture, self._capture, self._keylog)
+        pair = (
+            tshark_tls(self._capture, self._text, self._fields, self._keylog),
+            wirewitness(self._capture, self._table, "--keylog", str(self._keylog)),
+        )
+        timing = self._timing(profile, made, pair, runs, all_of(made))
+        return timing._replace(counted=f"{made.exchanges:,} exchanges")
+
     def memory(self, profile: Profile, base: Size, times: int) -> Memory:
         """One run each over TIMES the base size."""
         made = self._make(profile.replayed, base.times(times))
@@ -130,7 +144,7 @@ class Bench:
 
     def clean(self) -> None:
         """Remove the capture and the outputs."""
-        for path in (self._capture, self._text, self._table, self._report):
+        for path in (self._capture, self._text, self._table, self._report, self._keylog):
             path.unlink(missing_ok=True)
 
     def _make(self, replayed: str, size: Size) -> Replayed:

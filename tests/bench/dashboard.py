@@ -1,8 +1,9 @@
-"""The dashboard on a large generated capture: what the browser itself measures.
+"""The dashboard on a large generated capture, and on a dataset of three days: what the browser itself measures.
 
     python -m tests.bench.dashboard                  a million messages and more; minutes, of which analysing takes most
     python -m tests.bench.dashboard --packets 50000  a smoke run
-    python -m tests.bench.dashboard --keep FOLDER    keeps capture and tables there, and takes those that are there
+    python -m tests.bench.dashboard --keep FOLDER    keeps captures and tables there, and takes those that are there
+    python -m tests.bench.dashboard --only days      the capture or the days alone
 
 For each page and each interaction: the time from the press (or the address) to the last change in the page, by the
 browser's clock; the processor time of the server meanwhile, which other work on the machine changes less; and the
@@ -14,6 +15,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import subprocess
 import sys
 import tempfile
 import time
@@ -24,12 +26,15 @@ from typing import NamedTuple
 from playwright.sync_api import Browser, Page, WebSocket
 
 from app.dashboard.pages import PAGES
+from tests.bench.programs import WIREWITNESS
+from tests.support import forty_groups
 from tests.support.browser import Person, chromium, dashboard, person
 from tests.support.replay import replay
 
 # Five packets carry four messages: the others only confirm.
 PACKETS = 1_260_000
 VIEW_S, INTERACTION_S, VIEW_MB = 3.0, 1.0, 5.0
+ANALYSED_MS = 1_800_000
 # Notes when the page changed last, on the clock of the page.
 _WATCH = """
 window.__changed = 0;
@@ -138,10 +143,38 @@ def _narrow(one: Person) -> None:
     one.page.wait_for_function("before => location.href !== before", arg=before)
 
 
-def report(found: list[Measured], packets: int, analysed_s: float) -> str:
+class Subject(NamedTuple):
+    """What is looked at: in words, and where it is."""
+
+    about: str
+    path: Path
+
+
+def large(kept: Path, packets: int) -> Subject:
+    """A capture with more messages than anybody reads."""
+    capture = kept / f"generated-{packets}.pcap"
+    if not capture.exists():
+        replay(capture, "small", packets=packets)
+    return Subject(f"{packets:,} packets (generated)", capture)
+
+
+def days(kept: Path, _: int) -> Subject:
+    """Forty groups over three days, as a dataset."""
+    capture, dataset = kept / "forty-groups.pcap", kept / "three-days"
+    if not dataset.exists():
+        forty_groups.write(capture)
+        command = [*WIREWITNESS, "archive", str(capture), "--output", str(dataset), "--master", "local[1]"]
+        subprocess.run(command, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    return Subject("dataset of forty groups over three days", dataset)
+
+
+SUBJECTS: dict[str, Callable[[Path, int], Subject]] = {"capture": large, "days": days}
+
+
+def report(found: list[Measured], about: str, analysed_s: float) -> str:
     """Markdown."""
     lines = [
-        f"Dashboard, {packets:,} packets (generated); analysed and first shown after {analysed_s:.0f} s.",
+        f"Dashboard, {about}; analysed and first shown after {analysed_s:.0f} s.",
         f"Aims: a view within {VIEW_S:.0f} s, an interaction within {INTERACTION_S:.0f} s, {VIEW_MB:.0f} MB for each.",
         "",
         "| what | s | server CPU s | MB | |",
@@ -159,22 +192,28 @@ def main(arguments: list[str]) -> int:
     """See the module's docstring."""
     parser = argparse.ArgumentParser(prog="python -m tests.bench.dashboard", description=__doc__.splitlines()[0])
     parser.add_argument("--packets", type=int, default=PACKETS, help="packets of the generated capture")
-    parser.add_argument("--keep", type=Path, metavar="FOLDER", help="where capture and tables stay for the next run")
+    parser.add_argument("--keep", type=Path, metavar="FOLDER", help="where captures and tables stay")
+    parser.add_argument("--only", choices=SUBJECTS, help="measure this alone")
     args = parser.parse_args(arguments)
     with tempfile.TemporaryDirectory() as temporary:
         kept = args.keep or Path(temporary)
         kept.mkdir(parents=True, exist_ok=True)
-        capture = kept / f"generated-{args.packets}.pcap"
-        if not capture.exists():
-            replay(capture, "small", packets=args.packets)
-        with dashboard(kept, [capture]) as address, chromium() as browser:
-            started = time.monotonic()
-            with person(browser, address) as first:
-                first.page.goto(address)
-                first.page.get_by_text("Who talks to whom").wait_for(timeout=1_800_000)
-            analysed_s = time.monotonic() - started
-            print(report(measure(browser, address), args.packets, analysed_s))
+        for name, make in SUBJECTS.items():
+            if args.only in (None, name):
+                subject = make(kept, args.packets)
+                print(look_at(kept, subject), flush=True)
     return 0
+
+
+def look_at(kept: Path, subject: Subject) -> str:
+    """The report about it. Every page is seen for the first time by this server."""
+    with dashboard(kept, [subject.path]) as address, chromium() as browser:
+        started = time.monotonic()
+        with person(browser, address) as first:
+            first.page.goto(address)
+            first.page.get_by_text("Who talks to whom").wait_for(timeout=ANALYSED_MS)
+        analysed_s = time.monotonic() - started
+        return report(measure(browser, address), subject.about, analysed_s)
 
 
 if __name__ == "__main__":

@@ -97,6 +97,12 @@ def tshark_ordinary(capture: Path, output: Path, fields: Sequence[str]) -> Progr
     return Program("tshark", command, output, True, partial(count_tshark_ordinary, fields=fields))
 
 
+def tshark_tls(capture: Path, output: Path, fields: Sequence[str], keylog: Path) -> Program:
+    """tshark decrypting every record and decoding every Kafka message inside to the given fields."""
+    command = [*_tshark_command(capture, fields, encrypted=True), "-o", f"tls.keylog_file:{keylog}"]
+    return Program("tshark", command, output, True, partial(count_tshark, fields=fields))
+
+
 def analyse(capture: Path, output: Path) -> Program:
     """wirewitness with all tables, context, rules and the report for programs."""
     command = [*WIREWITNESS, "analyse", str(capture), "--format", "json", "--output", str(output)]
@@ -226,8 +232,9 @@ def _table_command(table: str, capture: Path, output: Path, *options: str) -> li
     return [*WIREWITNESS, "table", table, str(capture), "--format", "parquet", "--output", str(output), *options]
 
 
-def _tshark_command(capture: Path, fields: Sequence[str]) -> list[str]:
-    command = ["tshark", "-r", str(capture), "-d", "tcp.port==9092,kafka", "-T", "fields"]
+def _tshark_command(capture: Path, fields: Sequence[str], *, encrypted: bool = False) -> list[str]:
+    spoken = ["-d", "tcp.port==9092,tls", "-d", "tls.port==9092,kafka"] if encrypted else ["-d", "tcp.port==9092,kafka"]
+    command = ["tshark", "-r", str(capture), *spoken, "-T", "fields"]
     for name in fields:
         command += ["-e", name]
     return command

@@ -7,10 +7,10 @@
 Most profiles (see profiles.py): runs of both programs in turn over the same capture from a warm cache, output to a file
 each; `analyse` in turn with them where a profile has one capture. Then one run each at 1, 2, 4 and 8 times a base size
 for the peak memory. Both must see every message that the generator wrote, or there are no figures; `lossy` says what it
-counts. `ordinary` has three protocols and one incident. Each is read by two processes as well. `decode` compares our
-decoders with kio's native ones, `records` the records of each codec, `mqtt` counts messages. `archive` runs once: the
-offline command with two processes, then archives on one and on two cores, over 5 GB (12 GB of disk).
-`live` sends packets to a loopback at rising rates (see live.py).
+counts. `tls` has Kafka inside TLS 1.3 and the key log, `ordinary` three protocols and one incident. Each is read by two
+processes as well. `decode` compares our decoders with kio's native ones, `records` the records of each codec, `mqtt`
+counts messages. `archive` runs once: the offline command with two processes, then archives on one and on two cores,
+over 5 GB (12 GB of disk). `live` sends packets to a loopback at rising rates (see live.py).
 Standard output gets Markdown; bench-out/result.json everything. Exit status 1 when the counts differ; a missed aim is
 shown, not hidden, and does not change the exit status. What cannot be measured is skipped with the reason.
 """
@@ -62,7 +62,7 @@ def measure_profile(bench: Bench, profile: Profile, results: Results, args: argp
     elif scale.timing:
         measures = {
             "exchanges": bench.exchanges, "lossy": bench.lossy, "mongo": bench.mongo,
-            "mqtt": bench.mqtt, "ordinary": bench.ordinary,
+            "mqtt": bench.mqtt, "ordinary": bench.ordinary, "tls": bench.tls,
         }  # fmt: skip
         measure = measures[profile.kind]
         results.timings.append(measure(profile, scale.timing, runs))

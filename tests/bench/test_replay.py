@@ -14,7 +14,7 @@ import pytest
 import analyser
 from tests.bench.programs import TSHARK_FIELDS, Found, count_tshark, tshark_ordinary
 from tests.support.replay import Replayed, replay
-from tests.support.replay_mqtt import write_publishes
+from tests.support.replay_mqtt import write_publishes, write_short
 from tests.support.shares import every, share
 
 DECODE = ("-d", "tcp.port==9092,kafka", "-o", "tcp.check_checksum:TRUE", "-o", "ip.check_checksum:TRUE")
@@ -43,6 +43,20 @@ def test_mqtt_messages_are_as_told(tshark: str, tmp_path: Path) -> None:
     types = [kind for (kinds,) in rows(tshark, path, "-T", "fields", "-e", "mqtt.msgtype") for kind in kinds.split(",")]
     assert (len([kind for kind in types if kind]), types.count("3")) == (told.requests + told.responses, told.exchanges)
     assert told.exchanges >= 1000
+
+
+@pytest.mark.parametrize("protocol", ["mqtt", "mongo"])
+def test_short_connections_are_as_told(tshark: str, tmp_path: Path, protocol: str) -> None:
+    path, of_each = tmp_path / "short.pcap", {"mqtt": 8, "mongo": 4}[protocol]
+    told = write_short(path, 40) if protocol == "mqtt" else replay(path, "mongo_flows", flows=40)
+    assert path.stat().st_size == told.size_bytes
+    assert rows(tshark, path, "-Y", "_ws.malformed || tcp.analysis.flags || tcp.checksum.status == 0") == []
+    with analyser.read(path, tables=["exchanges", "flows"]) as analysis:
+        flows, exchanges = analysis.table("flows"), analysis.table("exchanges")
+    assert len(flows) == told.flows == 40
+    assert ({*flows["handshake"]}, {*flows["closed_by"]}) == ({"complete"}, {"client"})
+    assert exchanges["protocol"].value_counts().to_dict() == {protocol: 40 * of_each}
+    assert {*exchanges["status"]} <= {"ok", "error", "one_way"}
 
 
 def test_ordinary_traffic_has_one_incident(tshark: str, tmp_path: Path) -> None:

@@ -7,8 +7,10 @@
 correlation ids, in the lab's order on each connection and in the lab's mix. `bulk`: see replay_bulk.py.
 `flows`: small messages on many connections of four exchanges each, some tens of them open at a time.
 `lossy`: small, but the capture misses 1 % of the packets, taken at random. `tunnelled`: small, each packet in VXLAN.
-`mongo`, `mongo_compressed`: see replay_mongo.py. `hot_group`: one consumer group; `groups`: a group of one member for
-every two connections, which end after 25 exchanges; see replay_groups.py.
+`mongo`, `mongo_compressed`: see replay_mongo.py; `mongo_flows`: connections of a hello and three commands;
+`mongo_lossy`: connections that say hello once, with losses as `lossy`.
+`hot_group`: one consumer group; `groups`: a group of one member for every two connections, which end after 25
+exchanges; see replay_groups.py.
 `ordinary`: traffic as people have it, with one incident in it; see replay_ordinary.py.
 `half_open`: SYN packets without an answer, one for each flow.
 Only versions that tshark 4.0 decodes too are taken, but for the incident of `ordinary`: both programs of a comparison
@@ -32,7 +34,7 @@ from tests.support.lab_exchanges import Exchange, lab_connections
 from tests.support.replay_bulk import bulk_clients
 from tests.support.replay_groups import group_clients
 from tests.support.replay_mongo import SAMPLE_NAMES as MONGO_SAMPLE_NAMES
-from tests.support.replay_mongo import mongo_clients
+from tests.support.replay_mongo import mongo_clients, short_mongo_clients, steady_mongo_clients
 from tests.support.replay_ordinary import ordinary_clients
 from tests.support.replay_wire import Change, Client, PcapWriter, write_connections, write_half_open
 
@@ -50,11 +52,16 @@ FLOWS = {
     "tunnelled": 64,
     "mongo": 64,
     "mongo_compressed": 64,
+    "mongo_flows": 25_000,
+    "mongo_lossy": 64,
     "hot_group": 16,
     "groups": 20_000,
     "ordinary": 0,
     "half_open": 1_000_000,
 }
+# Sized by FLOWS alone.
+SHORT = frozenset({"flows", "groups", "mongo_flows"})
+MONGO_CLIENTS = {"mongo_flows": short_mongo_clients, "mongo_lossy": steady_mongo_clients}
 FLOW_EXCHANGES = 4
 GROUP_EXCHANGES = 25
 LOST_SHARE, LOSS_SEED = 0.01, 20
@@ -128,7 +135,7 @@ def replay(
 ) -> Replayed:
     """Write a capture of at least PACKETS packets and SIZE_BYTES bytes; see the module's docstring.
 
-    `flows`, `groups` and `half_open` are sized by FLOWS alone.
+    Those of SHORT and `half_open` are sized by FLOWS alone.
     """
     count = flows or FLOWS[profile]
     with out.open("wb", buffering=1 << 20) as file:
@@ -136,7 +143,7 @@ def replay(
             writer, exchanges = write_half_open(file, START_NS, count), 0
         else:
             clients, change = _clients(profile, count, samples), _change(profile)
-            enough = _limit(packets, size_bytes) if profile not in ("flows", "groups") else lambda _: False
+            enough = _limit(packets, size_bytes) if profile not in SHORT else lambda _: False
             writer, exchanges = write_connections(clients, file, START_NS, enough, change)
             count = len(clients)
     whole = writer.whole_requests, writer.whole_responses
@@ -145,7 +152,8 @@ def replay(
 
 def _clients(profile: str, count: int, samples: Path) -> list[Client]:
     if profile in MONGO_SAMPLE_NAMES:
-        return mongo_clients([samples / name for name in MONGO_SAMPLE_NAMES[profile]], count, client_at)
+        make = MONGO_CLIENTS.get(profile, mongo_clients)
+        return make([samples / name for name in MONGO_SAMPLE_NAMES[profile]], count, client_at)
     if profile == "ordinary":
         return ordinary_clients(samples, client_at)
     if profile == "hot_group":
@@ -160,7 +168,7 @@ def _clients(profile: str, count: int, samples: Path) -> list[Client]:
 
 
 def _change(profile: str) -> Change | None:
-    if profile == "lossy":
+    if profile in ("lossy", "mongo_lossy"):
         dice = random.Random(LOSS_SEED)
         return lambda packet: None if dice.random() < LOST_SHARE else packet
     return _in_vxlan if profile == "tunnelled" else None

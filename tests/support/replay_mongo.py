@@ -17,24 +17,53 @@ from tests.support.replay_wire import Client
 SAMPLE_NAMES = {
     "mongo": ("mongo_healthy.pcapng", "mongo_shapes_and_errors.pcapng"),
     "mongo_compressed": ("mongo_compressed.pcapng",),
+    "mongo_lossy": ("mongo_healthy.pcapng", "mongo_shapes_and_errors.pcapng"),
+    "mongo_flows": ("mongo_healthy.pcapng", "mongo_shapes_and_errors.pcapng"),
 }
 PORTS = (27017, 27018)
 LARGEST_BYTES = 4096
 SCRIPT_EXCHANGES = 10
+SHORT_COMMANDS = 3
 REPLY_IDS_FROM = 1 << 30
 OP_MSG, OP_COMPRESSED = 2013, 2012
 _HEADER = struct.Struct("<iiii")
 
+Script = list[Exchange]
+ClientAt = Callable[[int, Iterable[Exchange]], Client]
 
-def mongo_clients(
-    samples: Iterable[Path], flows: int, client_at: Callable[[int, Iterable[Exchange]], Client]
-) -> list[Client]:
+
+def mongo_clients(samples: Iterable[Path], flows: int, client_at: ClientAt) -> list[Client]:
     """FLOWS connections, which take turns with the lab's connections."""
-    scripts = [script for sample in samples for script in _scripts(sample)]
+    return _clients(samples, flows, client_at, lambda _, script: itertools.cycle(script))
+
+
+def steady_mongo_clients(samples: Iterable[Path], flows: int, client_at: ClientAt) -> list[Client]:
+    """FLOWS connections that say hello once, as drivers do, and then commands without end."""
+    return _clients(
+        samples, flows, client_at, lambda _, script: itertools.chain(script[:1], itertools.cycle(script[1:]))
+    )
+
+
+def short_mongo_clients(samples: Iterable[Path], flows: int, client_at: ClientAt) -> list[Client]:
+    """FLOWS connections of a hello and a few commands, from anywhere in the lab's connections."""
+    return _clients(samples, flows, client_at, _some_commands)
+
+
+def _some_commands(turn: int, script: Script) -> Script:
+    hello, *commands = script
+    start = turn * SHORT_COMMANDS % (len(commands) - SHORT_COMMANDS)
+    return [hello, *commands[start : start + SHORT_COMMANDS]]
+
+
+def _clients(
+    samples: Iterable[Path], flows: int, client_at: ClientAt, said: Callable[[int, Script], Iterable[Exchange]]
+) -> list[Client]:
+    """said: what one of them says, by how often its script had its turn before."""
+    scripts = [script for sample in samples for script in mongo_scripts(sample)]
     clients = []
     for index in range(flows):
-        script = scripts[index % len(scripts)]
-        made = client_at(index, itertools.cycle(script))
+        turn, number = divmod(index, len(scripts))
+        made = client_at(index, said(turn, scripts[number]))
         clients.append(Client(made.address, made.port, made.exchanges, PORTS[0], numbered))
     return clients
 
@@ -48,7 +77,7 @@ def _with_ids(message: bytes, request_id: int, response_to: int) -> bytes:
     return message[:4] + struct.pack("<ii", request_id, response_to) + message[12:]
 
 
-def _scripts(sample: Path) -> Iterator[list[Exchange]]:
+def mongo_scripts(sample: Path) -> Iterator[list[Exchange]]:
     """The usable exchanges of each connection that has enough of them."""
     for port in PORTS:
         for to_server, to_client in lab_streams(sample, port):

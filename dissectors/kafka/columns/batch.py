@@ -1,21 +1,21 @@
 """Frames of many connections in columns, and which of them are requests with their responses.
 
-In: for each connection its frames in the order in which they are fed, and the ids of the requests that wait already.
+In: for each connection its frames in the order in which they are fed, and what is known of it already.
 Out: columns of the pairs of which `pairs.py` is certain.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import NamedTuple
 
 import numpy as np
 
-from dissectors.core.columns.frames import in_columns
+from dissectors.core.columns.frames import Frames
 from dissectors.core.limits import Limits
 from dissectors.core.model import CLIENT_TO_SERVER
 from dissectors.kafka.columns.blob import Blob, Ints
-from dissectors.kafka.columns.pairs import Connection, Headers, certain_pairs
+from dissectors.kafka.columns.pairs import Headers, Known, certain_pairs
 from dissectors.kafka.sasl import SASL_KEYS
 
 _REQUEST = np.dtype([("api_key", ">i2"), ("version", ">i2"), ("correlation_id", ">i4"), ("client_id", ">i2")])
@@ -71,9 +71,8 @@ class Batch(NamedTuple):
     passed: Mapping[int, list[int]]
 
 
-def batch(connections: Sequence[Connection], limits: Limits) -> Batch | None:
+def batch(frames: Frames, known: Known, limits: Limits) -> Batch | None:
     """The pairs of all connections; None where there are none."""
-    frames = in_columns([connection.frames for connection in connections])
     blob = Blob(frames.data)
     places = frames.offset, frames.packet_first, frames.packet_last, frames.ts_ns
     every = Side(np.arange(len(frames)), frames.start, frames.end, *places)
@@ -83,9 +82,8 @@ def batch(connections: Sequence[Connection], limits: Limits) -> Batch | None:
     keys = blob.gather(every.start + _SIZE_BYTES, _REQUEST)["api_key"]
     odd = from_client & np.isin(keys, list(SASL_KEYS))
     odd |= ~has_id & (frames.complete | (frames.size >= _LEAST_WITH_ID)) | has_id & (ids < 0)
-    pairs = certain_pairs(
-        Headers(from_client, ids.astype(np.int64), has_id, odd, ~frames.complete), connections, limits
-    )
+    headers = Headers(from_client, ids.astype(np.int64), has_id, odd, ~frames.complete)
+    pairs = certain_pairs(headers, known, limits)
     if not len(pairs.connection):
         return None
     requests = every.rows(pairs.asked)

@@ -1,151 +1,116 @@
-"""What Fetches asked for and got, of many exchanges at once: rows of kafka_fetch_partitions.
+"""Fetches that are read together, and their sessions. In: a `Group` of Fetches. Out: rows, and what is done one by one.
 
-In: a `Group` of Fetches. Out: for one exchange after the other what its session needs and its rows, the same as those
-of `rows/data_rows.py`: what a Fetch asks for depends on those before it in its session, so this part is done one by
-one, with all fields at hand.
+What a Fetch asks for depends on those before it in its session, so each Fetch of a session is a step of its
+conversation: it tells the session, and writes into the rows what only the session knows. All others need no step.
 """
 
 from __future__ import annotations
 
-from itertools import repeat
-from typing import Any
-
 import numpy as np
 
-from dissectors.core.blocks import values_of
-from dissectors.core.model import Row
-from dissectors.kafka.columns.group_rows import column, heads
+from dissectors.core.blocks import Block, Numbers
+from dissectors.core.limits import Limits
+from dissectors.kafka.columns.blob import Ints
+from dissectors.kafka.columns.fetch_rows import WISHES_AT, Made, fetch_rows, named
 from dissectors.kafka.columns.groups import Group
-from dissectors.kafka.columns.read import Columns, Lists, Texts, lists
-from dissectors.kafka.rows.data_rows import NO_BATCH
-from dissectors.kafka.rows.fetch_sessions import Asked, FetchSessions, PartitionKey
-
-_Slices = list[tuple[int, int]]
+from dissectors.kafka.columns.partitions import Partitions, partitions_of
+from dissectors.kafka.columns.read import Columns, Lists
+from dissectors.kafka.columns.texts import TopicKey
+from dissectors.kafka.rows.fetch_sessions import Asked, FetchSessions, PartitionKey, Wish
 
 
 class Fetches:
-    """The Fetches of a group, by number."""
+    """The Fetches of a group, by number. in_session: those that are steps, in their order."""
 
-    def __init__(self, group: Group) -> None:
-        asked, answered = group.asked, group.answered
-        topics = lists(asked, "topics")
-        partitions = lists(topics.of, "partitions")
-        self._wishes = list(
-            zip(
-                partition_keys(group, topics, partitions, "partition"),
-                zip(
-                    _numbers(partitions.of, "fetch_offset"), _numbers(partitions.of, "partition_max_bytes"), strict=True
-                ),
-                strict=True,
-            )
-        )
-        self._wished = _slices(topics, partitions)
-        self._forgotten: list[PartitionKey] = []
-        self._forgot: _Slices | None = None
-        gone = asked.get("forgotten_topics_data")
-        if isinstance(gone, Lists) and gone.counts.any():
-            numbers = lists(gone.of, "partitions")
-            self._forgotten = partition_keys(group, gone, numbers, ".")
-            self._forgot = _slices(gone, numbers)
-        self._session_ids = _or(_plain(group, asked, "session_id"), 0)
-        self._epochs = _or(_plain(group, asked, "session_epoch"), -1)
-        self._answered_ids = _or(_plain(group, answered, "session_id"), 0)
-        self._head = list(
-            zip(
-                *(values_of(one, 0, len(group)) for one in (*heads(group), group.client_ids)),
-                *self._of_request(group),
-                strict=True,
-            )
-        )
-        topics = lists(answered, "responses")
-        partitions = lists(topics.of, "partitions")
-        self._keys = partition_keys(group, topics, partitions, "partition_index")
-        self._parts = _parts(group, partitions.of)
-        self._told = _slices(topics, partitions)
+    def __init__(self, group: Group, limits: Limits) -> None:
+        self._group = group
+        self._named = named(group)
+        self._session_ids = _numbers(group, group.asked, "session_id", 0)
+        self._epochs = _numbers(group, group.asked, "session_epoch", -1)
+        self._answered_ids = _numbers(group, group.answered, "session_id", 0)
+        alone = (self._session_ids == 0) & (self._epochs <= 0) & (self._answered_ids == 0)
+        wishes = np.bincount(self._named.asked.exchange, minlength=len(group))
+        self.in_session = np.flatnonzero(~alone | (wishes > limits.max_fetch_session_partitions)).tolist()
+        self._wishes = _Wishes(group, self._named.asked, self._named.topics) if self.in_session else None
+        self._unknown: dict[int, list[tuple[int, PartitionKey]]] = {}
+        self._columns: tuple[Numbers, ...] = ()
+        self._firsts: list[int] = []
+
+    def rows(self) -> tuple[Block, Ints]:
+        """The rows, and the exchange of each; null in them is what sessions know."""
+        made = fetch_rows(self._group, self._named)
+        self._remember(made)
+        return made.block, made.owners
+
+    def _remember(self, made: Made) -> None:
+        answered = self._named.answered
+        inside = made.unknown - np.searchsorted(answered.exchange, answered.exchange[made.unknown])
+        keys = answered.keys(made.unknown, self._named.topics)
+        for exchange, row, key in zip(answered.exchange[made.unknown].tolist(), inside.tolist(), keys, strict=True):
+            self._unknown.setdefault(exchange, []).append((row, key))
+
+    def placed(self, block: Block, at: Ints) -> None:
+        """The rows stand in this block now, those of other groups among them. at: the frame at which each is due."""
+        columns = [block.columns[place] for place in WISHES_AT]
+        self._columns = tuple(column for column in columns if isinstance(column, Numbers))
+        self._firsts = np.searchsorted(at, self._group.responses.at).tolist()
 
     def ask(self, number: int, sessions: FetchSessions) -> Asked:
-        """The request was read."""
-        first, last = self._wished[number]
-        forgotten: list[PartitionKey] = []
-        if self._forgot is not None:
-            forgotten = self._forgotten[slice(*self._forgot[number])]
-        place = self._session_ids[number], self._epochs[number]
-        return sessions.asked(*place, forgotten, self._wishes[first:last])
+        """The request of one of a session was read."""
+        assert self._wishes is not None
+        place = int(self._session_ids[number]), int(self._epochs[number])
+        return sessions.asked(*place, self._wishes.forgotten(number), self._wishes.of(number))
 
-    def answer(self, number: int, asked: Asked, sessions: FetchSessions, rows: list[Row] | None) -> None:
-        """The response was read: the rows of the exchange."""
-        sessions.answered(self._answered_ids[number], asked)
-        if rows is None:
+    def answer(self, number: int, asked: Asked, sessions: FetchSessions) -> None:
+        """The response was read: its rows, which nobody has taken yet, become complete."""
+        sessions.answered(int(self._answered_ids[number]), asked)
+        if not self._columns:
             return
-        first, last = self._told[number]
-        head, keys = self._head[number], self._keys[first:last]
-        rows += [(*head, *key, *asked.of(key), *part) for key, part in zip(keys, self._parts[first:last], strict=True)]
-        if asked.named:
-            seen = set(keys)
-            rows += [(*head, *key, *asked.of(key), *NO_BATCH) for key in asked.named if key not in seen]
-
-    def _of_request(self, group: Group) -> list[list[Any]]:
-        """replica_id to session_epoch."""
-        asked = group.asked
-        session_ids: list[Any] = [mine or None for mine in self._answered_ids]
-        said = _plain(group, asked, "session_id")
-        return [
-            _or(_plain(group, asked, "replica_id"), -1),
-            *(_plain(group, asked, name) for name in ("max_wait_ms", "min_bytes", "max_bytes", "isolation_level")),
-            [one or other for one, other in zip(session_ids, said, strict=True)],
-            _plain(group, asked, "session_epoch"),
-        ]
+        for row, key in self._unknown.get(number, ()):
+            for column, value in zip(self._columns, asked.of(key), strict=True):
+                if value is not None:
+                    column.values[self._firsts[number] + row] = value
+                    column.valid[self._firsts[number] + row] = True
 
 
-def _parts(group: Group, partitions: Columns) -> list[tuple[Any, ...]]:
-    """high_watermark to error_code of each answered partition."""
-    fields, batches = partitions["records"], group.batches
-    assert isinstance(fields, Texts)
-    assert batches is not None
-    counts = np.bincount(batches.field, minlength=len(fields.size))
-    records = np.zeros(len(counts), np.int64)
-    np.add.at(records, batches.field, batches.number("count"))
-    behind = batches.number("base_offset") + batches.number("last_offset_delta") + 1
-    some = (counts > 0).tolist()
-    lasts = (np.cumsum(counts) - 1).tolist()
-    offsets = behind.tolist()
-    return list(
-        zip(
-            _numbers(partitions, "high_watermark"),
-            _numbers(partitions, "last_stable_offset"),
-            _numbers(partitions, "log_start_offset"),
-            np.maximum(fields.size, 0).tolist(),
-            records.tolist(),
-            [offsets[last] if any_ else None for last, any_ in zip(lasts, some, strict=True)],
-            [any_ or None for any_ in some],
-            _numbers(partitions, "error_code"),
-            strict=False,
+class _Wishes:
+    """What each exchange asks for, and what it takes out of its session, as a session takes them."""
+
+    def __init__(self, group: Group, asked: Partitions, topics: list[TopicKey]) -> None:
+        numbers = [asked.of[name] for name in ("fetch_offset", "partition_max_bytes")]
+        assert all(isinstance(column, np.ndarray) for column in numbers)
+        self._wishes: list[tuple[PartitionKey, Wish]] = list(
+            zip(
+                asked.keys(slice(None), topics),
+                zip(*(column.tolist() for column in numbers), strict=True),  # type: ignore[union-attr]
+                strict=True,
+            )
         )
-    )
+        self._wished = _edges(asked.exchange, len(group))
+        self._forgotten: list[PartitionKey] = []
+        self._forgot: list[int] | None = None
+        gone = group.asked.get("forgotten_topics_data")
+        if isinstance(gone, Lists) and gone.counts.any():
+            codes: dict[TopicKey, int] = {}
+            partitions = partitions_of(group, gone, "partitions", ".", codes)
+            self._forgotten = partitions.keys(slice(None), list(codes))
+            self._forgot = _edges(partitions.exchange, len(group))
+
+    def of(self, number: int) -> list[tuple[PartitionKey, Wish]]:
+        """What this exchange names."""
+        return self._wishes[self._wished[number] : self._wished[number + 1]]
+
+    def forgotten(self, number: int) -> list[PartitionKey]:
+        """What it takes out of its session."""
+        return [] if self._forgot is None else self._forgotten[self._forgot[number] : self._forgot[number + 1]]
 
 
-def partition_keys(group: Group, topics: Lists, partitions: Lists, index: str) -> list[PartitionKey]:
-    """Topic and number of every partition; index: the field of the number."""
-    names = group.strings.topic_keys(topics.of)
-    numbers = _numbers(partitions.of, index)
-    return [(*names[topic], number) for topic, number in zip(partitions.owners.tolist(), numbers, strict=True)]
+def _edges(exchange: Ints, count: int) -> list[int]:
+    """Where the partitions of each exchange begin; the last one is where they end."""
+    return list(np.searchsorted(exchange, np.arange(count + 1)).tolist())
 
 
-def _slices(topics: Lists, partitions: Lists) -> _Slices:
-    """For each exchange its first partition and the one behind its last."""
-    behind = np.concatenate(([0], np.cumsum(partitions.counts)))[np.concatenate(([0], np.cumsum(topics.counts)))]
-    return list(zip(behind[:-1].tolist(), behind[1:].tolist(), strict=True))
-
-
-def _numbers(columns: Columns, name: str) -> Any:
+def _numbers(group: Group, columns: Columns, name: str, default: int) -> Ints:
+    """A field of each exchange; the default where the version does not have it."""
     found = columns.get(name)
-    return repeat(None) if found is None else found.tolist()  # type: ignore[union-attr]
-
-
-def _plain(group: Group, columns: Columns, name: str) -> list[Any]:
-    """A field of each exchange."""
-    return list(values_of(column(group, columns, name), 0, len(group)))
-
-
-def _or(values: list[Any], default: int) -> list[int]:
-    return [default if value is None else value for value in values]
+    return found.astype(np.int64) if isinstance(found, np.ndarray) else np.full(len(group), default, np.int64)

@@ -11,9 +11,9 @@ import numpy as np
 import numpy.typing as npt
 
 from dissectors.core.blocks import Block, Coded, Column, Numbers, Same
+from dissectors.core.columns.made import chosen, optional
 from dissectors.kafka.columns.blob import Ints
 from dissectors.kafka.columns.groups import Group
-from dissectors.kafka.columns.made import chosen, optional
 from dissectors.kafka.columns.read import Column as Field
 from dissectors.kafka.columns.read import Columns, Lists, Texts, lists, numbers
 from dissectors.kafka.columns.texts import TopicKey

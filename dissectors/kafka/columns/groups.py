@@ -8,10 +8,10 @@ from typing import NamedTuple
 import numpy as np
 
 from dissectors.core.blocks import Coded
+from dissectors.core.columns.made import coded
 from dissectors.core.later import Rests
 from dissectors.kafka.columns.batch import REQUEST_HEADER_BYTES, RESPONSE_HEADER_BYTES, Batch, Side
 from dissectors.kafka.columns.blob import Flags, Ints
-from dissectors.kafka.columns.made import coded
 from dissectors.kafka.columns.plan import Plan, body_plan
 from dissectors.kafka.columns.read import Columns, Reader, TooMany
 from dissectors.kafka.columns.records import Batches, Place, batches_of

@@ -42,6 +42,38 @@ class Connection(NamedTuple):
         return cls(frames, waiting, apart, outstanding.heard, outstanding.lost)
 
 
+class Known(NamedTuple):
+    """What is known of connections, in columns; see `Connection`. sizes: how many frames each has.
+
+    waiting_of, apart_of: the number of the connection that each of the ids is of.
+    """
+
+    sizes: Ints
+    waiting_of: Ints
+    waiting: Ints
+    apart_of: Ints
+    apart: Ints
+    heard: Flags
+    lost: Flags
+
+    @classmethod
+    def of(cls, connections: Sequence[Connection]) -> Known:
+        """Of these."""
+        return cls(
+            np.array([len(connection.frames) for connection in connections], np.int64),
+            *_flat([connection.waiting for connection in connections]),
+            *_flat([connection.apart for connection in connections]),
+            np.array([connection.heard for connection in connections], bool),
+            np.array([connection.lost for connection in connections], bool),
+        )
+
+    @classmethod
+    def nothing(cls, sizes: Ints) -> Known:
+        """Of connections that begin with these frames, so many each, and of which no byte is lost."""
+        none, no = np.zeros(0, np.int64), np.zeros(len(sizes), bool)
+        return cls(sizes, none, none, none, none, no, no)
+
+
 class Headers(NamedTuple):
     """What headers say of the frames of all connections.
 
@@ -92,12 +124,10 @@ class _Told(NamedTuple):
     before: Ints
 
 
-def certain_pairs(headers: Headers, connections: Sequence[Connection], limits: Limits) -> Pairs:
+def certain_pairs(headers: Headers, connections: Known, limits: Limits) -> Pairs:
     """The pairs of all connections."""
-    count = len(connections)
-    sizes = np.array([len(connection.frames) for connection in connections])
-    of_frame = np.repeat(np.arange(count), sizes)
-    lost = np.array([connection.lost for connection in connections])
+    count, lost = len(connections.sizes), connections.lost
+    of_frame = np.repeat(np.arange(count), connections.sizes)
     good = np.ones(count, bool)
     good[of_frame[headers.odd]] = False
     good[of_frame[(headers.cut | ~headers.has_id) & ~lost[of_frame]]] = False
@@ -123,30 +153,29 @@ def certain_pairs(headers: Headers, connections: Sequence[Connection], limits: L
     return Pairs(connection[kept], asked.place[at[kept]], place[kept], passed)
 
 
-def _asked(headers: Headers, of_frame: Ints, connections: Sequence[Connection]) -> _Asked:
-    waits_of, waiting = _flat([connection.waiting for connection in connections])
+def _asked(headers: Headers, of_frame: Ints, connections: Known) -> _Asked:
+    waits_of, waiting = connections.waiting_of, connections.waiting
     place = np.flatnonzero(headers.from_client & headers.has_id)
     connection = np.concatenate((waits_of, of_frame[place]))
     by_connection = np.argsort(connection, kind="stable")
     connection = connection[by_connection]
     ids = np.concatenate((waiting, headers.ids[place]))[by_connection]
     places = np.concatenate((np.full(len(waiting), -1), place))[by_connection]
-    counts = np.bincount(connection, minlength=len(connections))
+    counts = np.bincount(connection, minlength=len(connections.sizes))
     first = np.cumsum(counts) - counts
     return _Asked(connection, np.arange(len(connection)) - first[connection], ids, places, first)
 
 
-def _apart(connections: Sequence[Connection], asked: _Asked, keys: Ints, order: Ints) -> Flags:
+def _apart(connections: Known, asked: _Asked, keys: Ints, order: Ints) -> Flags:
     """The requests with an id that means something else. keys: of what was asked, sorted; order: as sorted."""
     apart = np.zeros(len(keys), bool)
-    ids_of, ids = _flat([connection.apart for connection in connections])
-    apart[order] = np.isin(keys, _keys(ids_of, ids))
+    apart[order] = np.isin(keys, _keys(connections.apart_of, connections.apart))
     return apart
 
 
-def _answered_before(connections: Sequence[Connection], asked: _Asked, apart: Flags) -> Ints:
+def _answered_before(connections: Known, asked: _Asked, apart: Flags) -> Ints:
     """How many of each connection's requests are no newer than one whose response was read before these frames."""
-    before = np.zeros(len(connections), np.int64)
+    before = np.zeros(len(connections.sizes), np.int64)
     np.maximum.at(before, asked.connection[apart], asked.order[apart] + 1)
     return before
 
@@ -174,10 +203,10 @@ def _over(connection: Ints, order: Ints) -> Ints:
     return over
 
 
-def _crowded(asked: _Asked, told: _Told, connections: Sequence[Connection], limits: Limits) -> Ints:
+def _crowded(asked: _Asked, told: _Told, connections: Known, limits: Limits) -> Ints:
     """The connections in which so many requests wait at once that a limit may be reached."""
     unheard = min(limits.max_outstanding, limits.max_unheard)
-    most = np.where([connection.heard for connection in connections], limits.max_outstanding, unheard)
+    most = np.where(connections.heard, limits.max_outstanding, unheard)
     here = asked.place >= 0
     connection, place = asked.connection[here], asked.place[here]
     last = np.searchsorted(told.place, place) - 1

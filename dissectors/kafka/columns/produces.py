@@ -8,15 +8,15 @@ from __future__ import annotations
 import numpy as np
 
 from dissectors.core.blocks import Block, Coded, Column, Numbers, Same
+from dissectors.core.columns.made import chosen, optional
 from dissectors.kafka.columns.blob import Ints
-from dissectors.kafka.columns.fetches import partition_keys
 from dissectors.kafka.columns.group_rows import column, heads
 from dissectors.kafka.columns.groups import Group
-from dissectors.kafka.columns.made import chosen, optional
-from dissectors.kafka.columns.read import Lists, lists, numbers
+from dissectors.kafka.columns.partitions import Partitions, partitions_of
+from dissectors.kafka.columns.read import lists, numbers
 from dissectors.kafka.columns.records import Batches
+from dissectors.kafka.columns.texts import TopicKey
 from dissectors.kafka.records.batches import CODEC_BITS, TRANSACTIONAL_BIT, codec_name
-from dissectors.kafka.rows.fetch_sessions import PartitionKey
 from dissectors.kafka.rows.int64 import or_none
 
 # base_offset, error_code and error_message of the answer about a partition.
@@ -28,12 +28,10 @@ def batch_rows(group: Group) -> tuple[Block, Ints]:
     """kafka_produce_batches of Produces: a row for each batch."""
     batches = group.batches
     assert batches is not None
-    topics = lists(group.asked, "topic_data")
-    partitions = lists(topics.of, "partition_data")
-    exchange_of = topics.owners[partitions.owners]
-    owners = exchange_of[batches.field]
-    keys = partition_keys(group, topics, partitions, "index")
-    answers = _answers(group, exchange_of.tolist(), keys)
+    codes: dict[TopicKey, int] = {}
+    sent = partitions_of(group, lists(group.asked, "topic_data"), "partition_data", "index", codes)
+    owners = sent.exchange[batches.field]
+    answers = _answers(group, sent, list(codes))
     bases, lasts = _offsets(batches, [answers[number][0] for number in batches.field.tolist()])
     attributes = batches.number("attributes")
     codec = attributes & CODEC_BITS
@@ -43,8 +41,8 @@ def batch_rows(group: Group) -> tuple[Block, Ints]:
 
     columns = (
         *(chosen(one, owners) for one in (*heads(group), group.client_ids)),
-        *(Coded(batches.field, [key[part] for key in keys]) for part in range(2)),
-        chosen(Numbers(np.array([key[2] for key in keys], np.int64)), batches.field),
+        *(Coded(sent.topic[batches.field], [key[part] for key in codes]) for part in range(2)),
+        Numbers(sent.number[batches.field]),
         optional(bases),
         optional(lasts),
         Numbers(batches.number("count")),
@@ -64,27 +62,19 @@ def batch_rows(group: Group) -> tuple[Block, Ints]:
     return Block(columns, len(owners)), owners
 
 
-def _answers(group: Group, exchanges: list[int], keys: list[PartitionKey]) -> list[_Answer]:
+def _answers(group: Group, sent: Partitions, names: list[TopicKey]) -> list[_Answer]:
     """The answer about each partition that was sent to; of several about one the last counts."""
     topics = lists(group.answered, "responses")
-    partitions = lists(topics.of, "partition_responses")
-    told = list(
-        zip(
-            numbers(partitions.of, "base_offset"),
-            numbers(partitions.of, "error_code"),
-            _messages(group, partitions),
-            strict=True,
-        )
-    )
-    of_answers = topics.owners[partitions.owners].tolist()
-    answered_keys = partition_keys(group, topics, partitions, "index")
-    found = dict(zip(zip(of_answers, answered_keys, strict=True), told, strict=True))
-    return [found.get(place, _NO_ANSWER) for place in zip(exchanges, keys, strict=True)]
+    codes: dict[TopicKey, int] = {}
+    told = partitions_of(group, topics, "partition_responses", "index", codes)
+    answers = zip(numbers(told.of, "base_offset"), numbers(told.of, "error_code"), _messages(group, told), strict=True)
+    found = dict(zip(told.places(list(codes)), answers, strict=True))
+    return [found.get(place, _NO_ANSWER) for place in sent.places(names)]
 
 
-def _messages(group: Group, partitions: Lists) -> list[str | None]:
+def _messages(group: Group, partitions: Partitions) -> list[str | None]:
     if "error_message" not in partitions.of:
-        return [None] * len(partitions.owners)
+        return [None] * len(partitions.exchange)
     return group.strings.of(partitions.of["error_message"])
 
 

@@ -8,8 +8,8 @@ import numpy as np
 import numpy.typing as npt
 
 from dissectors.core.blocks import Coded
+from dissectors.core.columns.made import coded
 from dissectors.kafka.columns.blob import Blob, Ints
-from dissectors.kafka.columns.made import coded
 from dissectors.kafka.columns.read import Column, Columns, Texts
 from dissectors.kafka.schema.primitives import METADATA_TOPIC, METADATA_TOPIC_ID, NO_TOPIC_ID, text, uuid_text
 

@@ -7,33 +7,34 @@ would have made them, and the steps that the conversation takes by itself.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 import numpy as np
 
 from dissectors.core.blocks import Block
+from dissectors.core.columns.frames import Frames, in_columns
+from dissectors.core.columns.made import joined, rows_of
 from dissectors.core.later import Rests
 from dissectors.core.limits import Limits
 from dissectors.core.model import Frame
 from dissectors.core.protocol import Sink
 from dissectors.kafka.columns.batch import batch
-from dissectors.kafka.columns.blob import Ints
+from dissectors.kafka.columns.blob import Flags, Ints
 from dissectors.kafka.columns.errors import first_errors
 from dissectors.kafka.columns.fetches import Fetches
 from dissectors.kafka.columns.group_rows import commit_rows, heartbeat_rows
 from dissectors.kafka.columns.groups import RECORDS_AT, Group, groups
-from dissectors.kafka.columns.made import joined, rows_of
-from dissectors.kafka.columns.pairs import Connection
+from dissectors.kafka.columns.pairs import Connection, Known
 from dissectors.kafka.columns.produces import batch_rows
 from dissectors.kafka.columns.rows import exchange_rows, message_rows
+from dissectors.kafka.columns.steps import Step, Steps, passed_over, steps_of
 from dissectors.kafka.columns.waits import LEFT_OUT
 from dissectors.kafka.output import Output
-from dissectors.kafka.rows.api_rows import FETCH, MAX_HELD_ROWS, PRODUCE, apis_with_rows
-from dissectors.kafka.rows.fetch_sessions import Asked, FetchSessions
-from dissectors.kafka.rows.fields import Request
+from dissectors.kafka.rows.api_rows import FETCH, PRODUCE, apis_with_rows
 from dissectors.kafka.rows.record_rows import TABLE as RECORDS
 from dissectors.kafka.schema.api_keys import API_KEYS
 
+FETCHED = "kafka_fetch_partitions"
 # Rows of a group, and the number of the exchange that each belongs to.
 RowMaker = Callable[[Group], tuple[Block, Ints]]
 # What makes the rows of an API's own tables. APIs that are not here are read together where nobody wants such rows.
@@ -44,62 +45,7 @@ ROW_MAKERS: Mapping[int, tuple[str, RowMaker]] = {
 }
 
 
-class Steps(Protocol):
-    """What a conversation does by itself."""
-
-    @property
-    def sessions(self) -> FetchSessions:
-        """What its Fetches ask for."""
-
-    def one_by_one(self, frames: Sequence[Frame], out: Output) -> None:
-        """Decode frames."""
-
-    def pass_over(self, correlation_ids: Sequence[int], out: Output) -> None:
-        """Those of these requests that wait do so no longer."""
-
-    def note(self, request: Request, frame: Frame, out: Output) -> None:
-        """Remember the version of a request."""
-
-    def tell_limits(self, frame: Frame, out: Output) -> None:
-        """Say that limits were reached."""
-
-
-class _Fetch:
-    """A Fetch whose session has to be told of it: when it is asked, then when it is answered."""
-
-    __slots__ = ("_asked", "_fetches", "_number")
-
-    def __init__(self, fetches: Fetches, number: int) -> None:
-        self._fetches, self._number = fetches, number
-        self._asked: Asked | None = None
-
-    def __call__(self, conversation: Steps, frame: Frame, out: Output) -> None:
-        rows = out.sink.rows("kafka_fetch_partitions")
-        if self._asked is None:
-            self._asked = self._fetches.ask(self._number, conversation.sessions)
-        else:
-            self._fetches.answer(self._number, self._asked, conversation.sessions, rows)
-            if rows is not None and len(rows) > MAX_HELD_ROWS:
-                out.sink.drain("kafka_fetch_partitions")
-        conversation.tell_limits(frame, out)
-
-
-class Step(NamedTuple):
-    """What is to be done at the frame with this number among those of the connection.
-
-    gives_rows: they stand behind those of the frames before.
-    """
-
-    frame: int
-    act: Callable[[Steps, Frame, Output], None]
-    gives_rows: bool = False
-
-
-def _read(conversation: Steps, frame: Frame, out: Output) -> None:
-    conversation.one_by_one((frame,), out)
-
-
-class _Placed(NamedTuple):
+class Placed(NamedTuple):
     """Rows of one table in the order of the frames at which they are due. at: those frames."""
 
     block: Block
@@ -110,11 +56,11 @@ class _Tables(NamedTuple):
     """Rows of all tables, and in front of which of them each frame stands at which any are given: `cuts`, a list for
     each table."""
 
-    placed: Mapping[str, _Placed]
+    placed: Mapping[str, Placed]
     cuts: Mapping[str, list[int]]
 
     @classmethod
-    def cut(cls, placed: Mapping[str, _Placed], at: Ints) -> _Tables:
+    def cut(cls, placed: Mapping[str, Placed], at: Ints) -> _Tables:
         """at: the frames at which rows are given."""
         return cls(placed, {name: np.searchsorted(rows.at, at).tolist() for name, rows in placed.items()})
 
@@ -124,6 +70,21 @@ class _Tables(NamedTuple):
             first, last = cuts[number], cuts[number + 1]
             if last > first:
                 out.block(name, self.placed[name].block, first, last)
+
+
+class Read(NamedTuple):
+    """Exchanges of many connections that were read together.
+
+    alone: frames, of all connections, that are in none of them. apis: keys of which Kafka's own rows are wanted.
+    placed: the rows of each table. passed: see `passed_over`. fetches: of the groups with these numbers.
+    """
+
+    groups: Sequence[Group]
+    alone: Flags
+    apis: frozenset[int]
+    placed: Mapping[str, Placed]
+    passed: Mapping[int, list[int]]
+    fetches: Mapping[int, Fetches]
 
 
 class Together(NamedTuple):
@@ -146,23 +107,53 @@ class Together(NamedTuple):
 
 def together(connections: Sequence[Connection], limits: Limits, out: Sink) -> list[Together | None]:
     """What was made of the frames of each connection; None where all of them are read one by one."""
-    found = batch(connections, limits)
+    frames = in_columns([connection.frames for connection in connections])
+    found = read(frames, Known.of(connections), limits, out)
+    if found is None:
+        return [None] * len(connections)
+    return prepared(found, frames, np.ones(len(connections), bool))
+
+
+def read(frames: Frames, known: Known, limits: Limits, out: Sink) -> Read | None:
+    """What can be read together of these frames; None for nothing."""
+    found = batch(frames, known, limits)
+    if found is None:
+        return None
     apis = apis_with_rows(out.wanted)
     made = {*ROW_MAKERS, FETCH}
     if RECORDS in out.wanted:
         made -= RECORDS_AT.keys()
     fit = frozenset(API_KEYS) - LEFT_OUT - (apis - made)
     rests = Rests() if out.later is None else out.later.rests
-    read = [] if found is None else list(groups(found, fit, apis & RECORDS_AT.keys(), rests))
-    if found is None or not read:
-        return [None] * len(connections)
-    ends = np.cumsum([len(connection.frames) for connection in connections])
-    begins = ends - [len(connection.frames) for connection in connections]
-    steps = _steps(read, begins, int(ends[-1]), apis, found.passed)
-    cuts, first = _cuts(steps, begins, ends)
-    tables = _Tables.cut(_tables(read, apis, out), cuts)
-    untouched = set(range(len(connections))) - {number for group in read for number in group.connection.tolist()}
-    return [None if number in untouched else Together(own, tables, first[number]) for number, own in enumerate(steps)]
+    read_groups = list(groups(found, fit, apis & RECORDS_AT.keys(), rests))
+    if not read_groups:
+        return None
+    alone = np.ones(len(frames), bool)
+    for group in read_groups:
+        alone[group.requests.at] = False
+        alone[group.responses.at] = False
+    fetches = {
+        number: Fetches(group, limits)
+        for number, group in enumerate(read_groups)
+        if group.api_key == FETCH and FETCH in apis
+    }
+    placed = _tables(read_groups, apis, fetches, out)
+    return Read(read_groups, alone, apis, placed, passed_over(found, alone), fetches)
+
+
+def prepared(found: Read, frames: Frames, own: Flags) -> list[Together | None]:
+    """For each connection, if it is `own`, its rows and steps; None too where all of its frames are read one by one."""
+    steps = steps_of(found.groups, found.alone, found.passed, frames.begins, found.fetches, own)
+    cuts, first = _cuts(steps, frames.begins, frames.ends)
+    tables = _Tables.cut(found.placed, cuts)
+    touched = np.zeros(len(own), bool)
+    for group in found.groups:
+        touched[group.connection] = True
+    touched &= own
+    return [
+        Together(of_one, tables, first[number]) if is_touched else None
+        for number, (of_one, is_touched) in enumerate(zip(steps, touched.tolist(), strict=True))
+    ]
 
 
 def _cuts(steps: Sequence[Sequence[Step]], begins: Ints, ends: Ints) -> tuple[Ints, list[int]]:
@@ -175,89 +166,44 @@ def _cuts(steps: Sequence[Sequence[Step]], begins: Ints, ends: Ints) -> tuple[In
     return np.array(cuts, np.int64), first
 
 
-def _steps(
-    read: Sequence[Group], begins: Ints, frames: int, apis: frozenset[int], passed: Mapping[int, list[int]]
-) -> list[list[Step]]:
-    """The steps of every connection, in order."""
-    steps: list[list[Step]] = [[] for _ in begins]
-    alone = np.ones(frames, bool)
-    for group in read:
-        alone[group.requests.at] = False
-        alone[group.responses.at] = False
-    for place, correlation_ids in passed.items():
-        if not alone[place]:  # else the conversation does it by itself
-            number = int(np.searchsorted(begins, place, "right")) - 1
-            steps[number].append(Step(place - int(begins[number]), _passed(correlation_ids), True))
-    for group in read:
-        _, firsts = np.unique(group.connection, return_index=True)
-        for first in firsts.tolist():
-            number = int(group.connection[first])
-            steps[number].append(Step(int(group.requests.at[first] - begins[number]), _noted(group, first)))
-        if group.api_key == FETCH and FETCH in apis:
-            _fetch_steps(group, begins, steps)
-    places = np.flatnonzero(alone)
-    owners = np.searchsorted(begins, places, "right") - 1
-    for number, place in zip(owners.tolist(), (places - begins[owners]).tolist(), strict=True):
-        steps[number].append(Step(place, _read, True))
-    for own in steps:
-        own.sort(key=_by_frame)
-    return steps
-
-
-def _by_frame(step: Step) -> int:
-    return step.frame
-
-
-def _passed(correlation_ids: list[int]) -> Callable[[Steps, Frame, Output], None]:
-    return lambda conversation, _, out: conversation.pass_over(correlation_ids, out)
-
-
-def _noted(group: Group, number: int) -> Callable[[Steps, Frame, Output], None]:
-    side = group.requests
-    place = int(side.offset[number]), int(side.size[number]), int(side.packet_last[number]), int(side.ts_ns[number])
-    client_ids = group.client_ids
-    ids = int(group.correlation_ids[number]), client_ids.values[int(client_ids.codes[number])]
-    request = Request(group.api_key, group.version, *ids, *place, None)
-    return lambda conversation, frame, out: conversation.note(request, frame, out)
-
-
-def _fetch_steps(group: Group, begins: Ints, steps: list[list[Step]]) -> None:
-    fetches = Fetches(group)
-    asked = (group.requests.at - begins[group.connection]).tolist()
-    answered = (group.responses.at - begins[group.connection]).tolist()
-    for exchange, connection in enumerate(group.connection.tolist()):
-        fetch = _Fetch(fetches, exchange)
-        steps[connection] += (Step(asked[exchange], fetch), Step(answered[exchange], fetch))
-
-
-def _tables(read: Sequence[Group], apis: frozenset[int], out: Sink) -> dict[str, _Placed]:
-    parts: dict[str, list[_Placed]] = {}
+def _tables(
+    read: Sequence[Group], apis: frozenset[int], fetches: Mapping[int, Fetches], out: Sink
+) -> dict[str, Placed]:
+    parts: dict[str, list[Placed]] = {}
     for group in read:
         for table, placed in _rows(group, apis, out):
             parts.setdefault(table, []).append(placed)
-    return {table: _in_order(placed) for table, placed in parts.items()}
+    if out.rows(FETCHED) is not None:
+        for number, own in fetches.items():
+            block, owners = own.rows()
+            parts.setdefault(FETCHED, []).append(Placed(block, read[number].responses.at[owners]))
+    tables = {table: _in_order(placed) for table, placed in parts.items()}
+    if FETCHED in tables:
+        for own in fetches.values():
+            own.placed(tables[FETCHED].block, tables[FETCHED].at)
+    return tables
 
 
-def _rows(group: Group, apis: frozenset[int], out: Sink) -> Iterator[tuple[str, _Placed]]:
+def _rows(group: Group, apis: frozenset[int], out: Sink) -> Iterator[tuple[str, Placed]]:
     asked, answered = group.requests.at, group.responses.at
     error_codes = first_errors(group.api_key, group.version, group.answered, len(group))
     if out.rows("messages") is not None:
         requests, responses = message_rows(group, error_codes)
-        yield "messages", _Placed(requests, asked)
-        yield "messages", _Placed(responses, answered)
+        yield "messages", Placed(requests, asked)
+        yield "messages", Placed(responses, answered)
     if out.rows("exchanges") is not None:
-        yield "exchanges", _Placed(exchange_rows(group, error_codes), answered)
+        yield "exchanges", Placed(exchange_rows(group, error_codes), answered)
     if group.api_key in apis and group.api_key in ROW_MAKERS:
         table, make = ROW_MAKERS[group.api_key]
         if out.rows(table) is not None:
             block, owners = make(group)
-            yield table, _Placed(block, answered[owners])
+            yield table, Placed(block, answered[owners])
 
 
-def _in_order(parts: Sequence[_Placed]) -> _Placed:
+def _in_order(parts: Sequence[Placed]) -> Placed:
     at = np.concatenate([part.at for part in parts])
     block = joined([part.block for part in parts])
     if (at[1:] >= at[:-1]).all():
-        return _Placed(block, at)
+        return Placed(block, at)
     order = np.argsort(at, kind="stable")
-    return _Placed(rows_of(block, order), at[order])
+    return Placed(rows_of(block, order), at[order])

@@ -1,7 +1,9 @@
 """Which frames of many connections are requests and the replies to them.
 
-In: frames in columns, and what waits already. Out: pairs, only of connections where it is certain that one frame after
-the other would give the same ones: ids are unique, each request was read before its reply, no limit is reached.
+In: frames in columns, and what waits already. Out: pairs of which it is certain that one frame after the other would
+give the same ones: their id stands nowhere else in the connection, the request was read before its reply, and no limit
+is reached. All else, such as replies whose request is behind a gap that was given up later, is read one by one; it has
+other ids, so neither touches the other.
 """
 
 from __future__ import annotations
@@ -42,28 +44,24 @@ class Pairs(NamedTuple):
 def certain_pairs(frames: Frames, buffer: Buffer, waits: Sequence[Waits], limits: Limits) -> Pairs:
     """The pairs of all connections."""
     count = len(waits)
-    good = np.ones(count, bool)
-    good[frames.connection[frames.size < HEADER_BYTES]] = False
-    to_server = frames.direction == CLIENT_TO_SERVER
-    asked, answered = np.flatnonzero(to_server), np.flatnonzero(~to_server)
-    request_keys = _keys(frames.connection[asked], buffer.int32(frames.start[asked] + 4))
-    reply_keys = _keys(frames.connection[answered], buffer.int32(frames.start[answered] + 8))
-    for known in ([one.requests for one in waits], [one.early for one in waits]):
-        sizes = [len(ids) for ids in known]
-        if any(sizes):
-            ids = np.fromiter(chain.from_iterable(known), np.int64)
-            both = np.isin(request_keys, _keys(np.repeat(np.arange(count), sizes), ids))
-            good[frames.connection[asked[both]]] = False
-    for keys in (request_keys, reply_keys):
-        good[_twice(keys)] = False
-    order = np.argsort(request_keys)
-    place = np.minimum(np.searchsorted(request_keys[order], reply_keys), max(len(asked) - 1, 0))
+    to_server, has_id = frames.direction == CLIENT_TO_SERVER, frames.size >= HEADER_BYTES
+    asked, answered = np.flatnonzero(to_server & has_id), np.flatnonzero(~to_server & has_id)
     if not len(asked):
         return Pairs(asked, asked)
+    request_keys = _keys(frames.connection[asked], buffer.int32(frames.start[asked] + 4))
+    reply_keys = _keys(frames.connection[answered], buffer.int32(frames.start[answered] + 8))
+    apart = [_twice(request_keys), _twice(reply_keys)]
+    for known in ([one.requests for one in waits], [one.early for one in waits]):
+        ids = np.fromiter(chain.from_iterable(known), np.int64)
+        apart.append(_keys(np.repeat(np.arange(count), [len(of_one) for of_one in known]), ids))
+    order = np.argsort(request_keys)
+    place = np.minimum(np.searchsorted(request_keys[order], reply_keys), len(asked) - 1)
     request = order[place]
-    paired = request_keys[request] == reply_keys
+    paired = (request_keys[request] == reply_keys) & ~np.isin(reply_keys, np.concatenate(apart))
     asked, answered = asked[request[paired]], answered[paired]
-    good[frames.connection[asked[asked > answered]]] = False
+    in_turn = asked < answered
+    asked, answered = asked[in_turn], answered[in_turn]
+    good = np.ones(count, bool)
     good[_too_many(frames, to_server, answered, waits, limits)] = False
     kept = good[frames.connection[asked]]
     return Pairs(asked[kept], answered[kept])
@@ -75,9 +73,9 @@ def _keys(connection: Ints, ids: Ints) -> Ints:
 
 
 def _twice(keys: Ints) -> Ints:
-    """The connections in which an id stands twice."""
+    """Those that stand twice."""
     ordered = np.sort(keys)
-    found: Ints = ordered[1:][ordered[1:] == ordered[:-1]] >> _ID_BITS
+    found: Ints = ordered[1:][ordered[1:] == ordered[:-1]]
     return found
 
 
@@ -85,9 +83,9 @@ def _too_many(frames: Frames, to_server: Flags, answered: Ints, waits: Sequence[
     """The connections in which more may wait at some request than a limit allows."""
     change = to_server.astype(np.int64)
     change[answered] -= 1
-    total = np.cumsum(change)
+    total = np.concatenate(([0], np.cumsum(change)))
     before = np.array([len(one.requests) for one in waits], np.int64)
-    waiting = total + (before - (total[frames.begins] - change[frames.begins]))[frames.connection]
+    waiting = total[1:] + (before - total[frames.begins])[frames.connection]
     unheard = min(limits.max_outstanding, limits.max_unheard)
     most = np.where([one.heard for one in waits], limits.max_outstanding, unheard)
     found: Ints = frames.connection[waiting > most[frames.connection]]

@@ -10,7 +10,7 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 
-from dissectors.core.columns.frames import Flags, in_columns
+from dissectors.core.columns.frames import Flags, Frames, in_columns
 from dissectors.core.limits import Limits
 from dissectors.core.model import Frame
 from dissectors.core.protocol import Sink
@@ -65,10 +65,26 @@ class Together(NamedTuple):
                 out.block(table, self.tables[table].block, first, until)
 
 
+class Read(NamedTuple):
+    """Exchanges of many connections that were read together.
+
+    alone: frames, of all connections, that are in none of them. known: what is known at each frame. tables: the rows.
+    """
+
+    alone: Flags
+    known: Known
+    tables: Mapping[str, Placed]
+
+
 def together(lefts: Sequence[Left], limits: Limits, out: Sink) -> list[Together | None]:
     """What was made of the frames of each connection; None where all of them are read one by one."""
     frames = in_columns([left.frames for left in lefts])
-    buffer = Buffer(frames.data)
+    found = read(frames, Buffer(frames.data), lefts, limits, out)
+    return of_connections(found, frames, np.ones(len(lefts), bool))
+
+
+def read(frames: Frames, buffer: Buffer, lefts: Sequence[Left], limits: Limits, out: Sink) -> Read | None:
+    """What can be read together of these frames; None for nothing. lefts: what is known of each connection."""
     pairs = certain_pairs(frames, buffer, [left.waits for left in lefts], limits)
     asked, answered = bodies(frames, buffer, pairs.asked, True), bodies(frames, buffer, pairs.answered, False)
     facts = known(frames, buffer, pairs, asked, answered, lefts)
@@ -76,7 +92,7 @@ def together(lefts: Sequence[Left], limits: Limits, out: Sink) -> list[Together 
     reading = Reading(frames, buffer, pairs, asked, answered)
     size = len(reading.pairs.asked)
     if not size:
-        return [None] * len(lefts)
+        return None
     filled = None if out.rows("mongo_commands") is None else Filled(MONGO_COMMANDS, size)
     if filled is not None:
         fill_known(facts, reading.pairs, filled)
@@ -91,14 +107,22 @@ def together(lefts: Sequence[Left], limits: Limits, out: Sink) -> list[Together 
         tables["mongo_commands"] = told.commands(filled)
     alone = np.ones(len(frames), bool)
     alone[reading.pairs.asked] = alone[reading.pairs.answered] = False
+    return Read(alone, facts, tables)
+
+
+def of_connections(found: Read | None, frames: Frames, own: Flags) -> list[Together | None]:
+    """For each connection, if it is `own`, its rows and what is left; None too where all of its frames are."""
+    if found is None:
+        return [None] * len(own)
     return [
-        _of_connection(alone, facts, tables, begin, end)
-        for begin, end in zip(frames.begins.tolist(), frames.ends.tolist(), strict=True)
+        _of_connection(found, begin, end) if is_own else None
+        for begin, end, is_own in zip(frames.begins.tolist(), frames.ends.tolist(), own.tolist(), strict=True)
     ]
 
 
-def _of_connection(alone: Flags, known: Known, tables: Mapping[str, Placed], begin: int, end: int) -> Together | None:
+def _of_connection(read: Read, begin: int, end: int) -> Together | None:
     """Of the frames from `begin` to `end`."""
+    alone, known, tables = read
     edges = np.flatnonzero(np.diff(np.concatenate(((False,), alone[begin:end], (False,))).astype(np.int8)))
     firsts, untils = edges[::2], edges[1::2]
     stretches = list(zip(firsts.tolist(), untils.tolist(), strict=True))

@@ -137,10 +137,9 @@ def in_flight(frames: Frames, packets: Packets, open_flights: Sequence[Open]) ->
     for sender in (0, 1):
         mine = frames.direction == sender
         change = (begins & mine).astype(np.int64) - (ends & ~mine)
-        total = np.cumsum(change)
+        total = np.concatenate(([0], np.cumsum(change)))
         known = np.array([len(flights[sender]) for flights in open_flights], np.int64)
-        moved = known - (total[frames.begins] - change[frames.begins])
-        found = np.where(mine, total + moved[frames.connection], found)
+        found = np.where(mine, total[1:] + (known - total[frames.begins])[frames.connection], found)
     return found
 
 

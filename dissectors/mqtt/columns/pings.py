@@ -26,9 +26,9 @@ class Pings(NamedTuple):
 def waiting(frames: Frames, kind: Ints, known: Sequence[Sequence[Asked]]) -> Ints:
     """How many pings of its connection wait behind each packet, if all are in turn."""
     change = (kind == PINGREQ).astype(np.int64) - (kind == PINGRESP)
-    total = np.cumsum(change)
+    total = np.concatenate(([0], np.cumsum(change)))
     before = np.array([len(pings) for pings in known], np.int64)
-    found: Ints = total + (before - (total[frames.begins] - change[frames.begins]))[frames.connection]
+    found: Ints = total[1:] + (before - total[frames.begins])[frames.connection]
     return found
 
 

@@ -6,7 +6,7 @@ would give them, and the frame at which each is due.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -50,16 +50,29 @@ class Placed(NamedTuple):
     due: Ints
 
 
-class Told:
-    """What is told of the packets that are taken. connections: whose packets they are, by number."""
+class Whose(NamedTuple):
+    """Whose packets they are, by the number of the connection. five: is its level 5.0?"""
 
-    def __init__(
-        self, frames: Frames, packets: Packets, connections: list[Connection], contents: Contents, taken: Flags
-    ) -> None:
+    five: Flags
+    versions: Coded
+    client_ids: Sequence[str | None]
+
+    @classmethod
+    def of(cls, connections: Sequence[Connection]) -> Whose:
+        """Of these connections."""
+        return cls(
+            np.array([connection.level == LEVEL_50 for connection in connections], bool),
+            Coded(np.arange(len(connections)), [connection.version for connection in connections]),
+            [connection.client_id for connection in connections],
+        )
+
+
+class Told:
+    """What is told of the packets that are taken."""
+
+    def __init__(self, frames: Frames, packets: Packets, whose: Whose, contents: Contents, taken: Flags) -> None:
         self._frames, self._packets, self._contents, self._taken = frames, packets, contents, taken
-        self._five = np.array([connection.level == LEVEL_50 for connection in connections], bool)
-        self._versions = [connection.version for connection in connections]
-        self._client_ids = [connection.client_id for connection in connections]
+        self._five, self._versions, self._client_ids = whose
 
     def messages(self) -> Placed:
         """Rows of `messages`, one for each packet."""
@@ -196,7 +209,7 @@ class Told:
         return Coded(np.where(without, 0, code), _REASONS)
 
     def _version(self, connection: Ints) -> Coded:
-        return Coded(connection, self._versions)
+        return Coded(self._versions.codes[connection], self._versions.values)
 
     def _client_id(self, connection: Ints) -> Coded:
         return Coded(connection, self._client_ids)

@@ -17,11 +17,11 @@ from dissectors.core.model import Frame
 from dissectors.core.protocol import Sink
 from dissectors.mqtt.columns.afterwards import Afterwards, afterwards, with_pings
 from dissectors.mqtt.columns.contents import Contents
-from dissectors.mqtt.columns.handshakes import events, handshakes, in_flight
+from dissectors.mqtt.columns.course import State, course
+from dissectors.mqtt.columns.handshakes import handshakes
 from dissectors.mqtt.columns.landed import landed
-from dissectors.mqtt.columns.packets import ODD, PINGREQ, PUBLISH_1, PUBLISH_2, Packets, packets
-from dissectors.mqtt.columns.pings import answered, waiting
-from dissectors.mqtt.columns.rows import Placed, Told
+from dissectors.mqtt.columns.pings import answered
+from dissectors.mqtt.columns.rows import Placed, Told, Whose
 from dissectors.mqtt.connection import Connection
 from dissectors.mqtt.flights import Flights
 from dissectors.mqtt.levels import LEVEL_50
@@ -63,15 +63,9 @@ class Together(NamedTuple):
 def together(lefts: Sequence[Left], limits: Limits, out: Sink) -> list[Together | None]:
     """What was made of the frames of each connection; None where all of them are read one by one."""
     frames = in_columns([left.frames for left in lefts])
-    five = np.array([left.connection.level == LEVEL_50 for left in lefts], bool)
-    packet_limit = np.array([left.connection.packet_limit for left in lefts], np.int64)
-    found = packets(frames, five, packet_limit)
-    pings = [left.requests.pings for left in lefts]
-    flights = [left.flights.of for left in lefts]
-    steps, out_of_turn = events(frames, found, flights, five)
-    of_sender = in_flight(frames, found, flights)
-    odd = _odd(lefts, frames, found, of_sender, limits)
-    odd[out_of_turn] = True
+    state = _state(lefts)
+    found, steps, of_sender, odd = course(frames, state, limits)
+    pings = state.pings
     ends = _ends(frames, odd)
     taken = np.arange(len(frames)) < ends[frames.connection]
     if not taken.any():
@@ -83,7 +77,7 @@ def together(lefts: Sequence[Left], limits: Limits, out: Sink) -> list[Together 
     with_publishes = out.rows("mqtt_publishes") is not None
     after = afterwards(frames, found, taken, connections, of_messages, of_sender, contents, with_publishes)
     with_pings(after, frames, found, taken, of_pings, pings)
-    told = Told(frames, found, connections, contents, taken)
+    told = Told(frames, found, Whose.of(connections), contents, taken)
     tables = dict[str, Placed]()
     over = landed(frames, found, taken, of_messages)
     if out.rows("messages") is not None:
@@ -99,19 +93,15 @@ def together(lefts: Sequence[Left], limits: Limits, out: Sink) -> list[Together 
     ]
 
 
-def _odd(lefts: Sequence[Left], frames: Frames, found: Packets, of_sender: Ints, limits: Limits) -> Flags:
-    """Packets of which the conversation has to say more: what they are, or because too much waits."""
-    kind = found.kind
-    odd: Flags = kind == ODD
-    most = np.array([left.connection.receive_maximum for left in lefts], np.int64)
-    most = np.minimum(most, limits.max_outstanding)[frames.connection, frames.direction]
-    odd |= ((kind == PUBLISH_1) | (kind == PUBLISH_2)) & (of_sender > most)
-    pings = (kind >= PINGREQ) & (kind < ODD)
-    if pings.any():
-        waits = waiting(frames, kind, [left.requests.pings for left in lefts])
-        has_early = np.array([left.requests.has_early for left in lefts], bool)
-        odd |= pings & ((waits < 0) | (waits > limits.max_unheard) | has_early[frames.connection])
-    return odd
+def _state(lefts: Sequence[Left]) -> State:
+    return State(
+        five=np.array([left.connection.level == LEVEL_50 for left in lefts], bool),
+        packet_limit=np.array([left.connection.packet_limit for left in lefts], np.int64),
+        receive_maximum=np.array([left.connection.receive_maximum for left in lefts], np.int64),
+        flights=[left.flights.of for left in lefts],
+        pings=[left.requests.pings for left in lefts],
+        has_early=np.array([left.requests.has_early for left in lefts], bool),
+    )
 
 
 def _ends(frames: Frames, odd: Flags) -> Ints:

@@ -21,7 +21,12 @@ from analyser.registry.tables import TABLES, Column
 from analyser.rows.fields import row_fields
 from analyser.rows.gathering import gathering
 from analyser.tables.build import computed
+from dissectors.core.limits import Limits
+from dissectors.core.options import DecodeOptions
+from dissectors.core.protocol import Sink
+from dissectors.kafka.records.internal_topics import CONSUMER_OFFSETS
 from dissectors.kafka.rows.api_rows import API_ROWS
+from dissectors.kafka.rows.stored_rows import KafkaPartition
 from dissectors.kafka.schema import definitions as schema
 from dissectors.registry import OPTIONAL, PROTOCOLS
 from tests.analyser.flows.test_waits import begun, read, transfer
@@ -29,14 +34,14 @@ from tests.conftest import SAMPLES
 from tests.dissectors.kafka.test_conversation import Wire as KafkaWire
 from tests.dissectors.mongo.wire import Wire as MongoWire
 from tests.dissectors.mqtt.wire import Wire as MqttWire
-from tests.support import kafka_encode, record_batches
+from tests.support import kafka_encode, record_batches, segments
 from tests.support.mongo_messages import CHECKSUM, op_msg
 from tests.support.mqtt_encode import PUBACK, ack, connack, connect, publish, string, suback, subscribe
 
 FIELDS = row_fields({**PROTOCOLS, **OPTIONAL})
 TABLE_NAMES = sorted(FIELDS)
 # What a raw row says so that others can compute columns.
-HELPERS = {"request_offset", "response_offset", "stream_offset", "first_offset", "direction"}
+HELPERS = {"request_offset", "response_offset", "stream_offset", "first_offset", "direction", "line"}
 # Times of a row's answer stand in exchanges; not every table repeats them.
 ALSO_IN_EXCHANGES = {"ts_response"}
 # Larger samples fill nothing that the others and the messages made here leave empty.
@@ -88,6 +93,10 @@ def filled_columns() -> Mapping[str, set[str]]:
             for table in analysis.tables():
                 rows = analysis.arrow(table)
                 found[table] |= {name for name in rows.column_names if rows[name].null_count < len(rows)}
+    for path in sorted((SAMPLES / "request_logs").glob("*.log.gz")):
+        with analyser.read(path, tables=["kafka_request_times"]) as analysis:
+            rows = analysis.arrow("kafka_request_times")
+            found["kafka_request_times"] |= {name for name in rows.column_names if rows[name].null_count < len(rows)}
     for table, names, rows in made_rows():
         values = zip(*rows, strict=True)
         found[table] |= {
@@ -105,8 +114,21 @@ def made_rows() -> Iterator[Made]:
         for table, rows in wire.finish().out.tables().items():
             if rows:
                 yield table, FIELDS[table], rows
+    yield "kafka_stored_offsets", FIELDS["kafka_stored_offsets"], stored_offsets()
     (waits,) = read(transfer(begun(), 2).packets, WAITS)
     yield WAITS, WAIT_FIELDS, [tuple(row.get(name) for name in WAIT_FIELDS) for row in waits]
+
+
+def stored_offsets() -> Sequence[tuple[Any, ...]]:
+    """Rows of a segment with an offset of a topic id, and one of a transaction that expires."""
+    key, body = segments.commit_key("g", "t", 0), segments.commit_value(9, metadata="m")
+    with_id = b"\0\4" + bytes(8) + bytes(4) + b"\1" + bytes(8) + b"\1\0\x10" + b"i" * 16
+    sent = [record_batches.Sent(1, key, value) for value in (body, with_id, segments.commit_value(9, 1))]
+    partition = KafkaPartition((CONSUMER_OFFSETS, 0), Limits(), DecodeOptions(payload=False))
+    out = Sink(["kafka_stored_offsets"])
+    partition.add(record_batches.batch(sent, transactional=True, producer=(1, 0, 0)), 1, out)
+    partition.finish(out)
+    return out.rows("kafka_stored_offsets") or []
 
 
 def of_every_api() -> Iterator[KafkaWire]:

@@ -42,6 +42,7 @@ APIS = [
     (1, 4),
     (1, 11),
     (1, 13),
+    (1, 16),
     (0, 3),
     (0, 7),
     (0, 9),
@@ -52,6 +53,8 @@ APIS = [
     (10, 3),
     (11, 5),
 ]
+# Few sessions, mostly continued, so that answers are about partitions that earlier Fetches named.
+SESSIONS = {"session_id": (0, 5, 5, 5, 6), "session_epoch": (-1, 0, 1, 2, 3, 4)}
 ODD = [(18, 3), (17, 1), (97, 0), (8, 400)]
 
 
@@ -79,12 +82,15 @@ class _Believable(kafka_encode.Encoder):
             if self.random.random() < 0.005:
                 raw = _spoilt(raw or b"!", 1, self.random)
             return self.size("i", len(raw)) + raw, raw
-        if one.name in ("index", "partition", "partition_index", "acks"):
+        if one.name in ("index", "partition", "partition_index", "acks", "."):
             number = self.random.choice((0, 1, 2) if one.name != "acks" else (1, *[-1] * 40, 0))
             return struct.pack(">" + kafka_encode.STRUCTS[one.type], number), number
         if one.name == "base_offset":
             number = self.random.choice((7, 1000, 1000, -1, 2**63 - 2))
             return struct.pack(">q", number), number
+        if one.name in SESSIONS:
+            number = self.random.choice(SESSIONS[one.name])
+            return struct.pack(">i", number), number
         if one.name in ("name", "topic"):
             text = self.random.choice(("a", "b"))
             return self.size("h", 1) + text.encode(), text
@@ -151,10 +157,10 @@ def frames_of(said: list[Said], begins: bool, cut: bool) -> list[Frame]:
 
 
 def rows_of(
-    talks: list[list[Frame]], sizes: list[int], tables: tuple[str, ...], later: bool
+    talks: list[list[Frame]], sizes: list[int], tables: tuple[str, ...], later: bool, limits: Limits | None = None
 ) -> list[dict[str, list[Row]]]:
     """The rows of each connection; so many frames of each are fed at a time."""
-    conversations = [KafkaConversation(Limits()) for _ in talks]
+    conversations = [KafkaConversation(limits or Limits()) for _ in talks]
     return feed_in_batches(conversations, talks, sizes, tables, later=later)[0]
 
 
@@ -174,7 +180,8 @@ def test_rows_are_those_of_one_by_one() -> None:
         ]
         sizes = [random.randrange(1, 150) for _ in range(random.randrange(3))]
         tables = random.choice((TABLES, TABLES, ("exchanges",), tuple(set(TABLES) - {"kafka_records"})))
-        together, alone = (rows_of(talks, sizes, tables, later) for later in (True, False))
+        limits = Limits(max_fetch_session_partitions=random.choice((1, 3, 50_000)))
+        together, alone = (rows_of(talks, sizes, tables, later, limits) for later in (True, False))
         assert together == alone, seed
 
 
@@ -247,7 +254,32 @@ def test_streams_that_lost_bytes_are_read_together(read_alone: list[int]) -> Non
 
 
 @pytest.mark.usefixtures("_few_are_enough")
-@pytest.mark.parametrize(("key", "version"), [(0, 3), (0, 9), (0, 13), (1, 11), (1, 13)])
+def test_an_answer_that_nobody_wanted_ends_no_wait() -> None:
+    """A Heartbeat loses its answer, and a Produce that wants none gets one: the next answer ends the first one's wait.
+
+    The order of the rows tells when it ended.
+    """
+    said = []
+    for number in range(0, 80, 4):
+        for key, version, one in ((12, 0, number), (0, 3, number + 1), (12, 0, number + 2), (12, 0, number + 3)):
+            body = _body(key, version, "request", Random(one))
+            if key == 0:
+                body = b"\xff\xff" + struct.pack(">hii", 0, 1000, 0)  # acks=0
+            said.append(Said(CLIENT_TO_SERVER, struct.pack(">hhi", key, version, one) + b"\0\1a" + body))
+            if one != number:
+                answer = (
+                    struct.pack(">i", 0) + struct.pack(">i", 0) if key == 0 else _body(12, 0, "response", Random(one))
+                )
+                said.append(Said(SERVER_TO_CLIENT, struct.pack(">i", one) + answer))
+    frames = frames_of(said, begins=False, cut=False)
+    together, alone = (asked_on_the_way([frames], later, Random(0), 400) for later in (True, False))
+    assert together == alone
+    waits = [row for row in alone[1]["exchanges"] if row[2] is None and row[7] == "Heartbeat"]
+    assert len(waits) == 20
+
+
+@pytest.mark.usefixtures("_few_are_enough")
+@pytest.mark.parametrize(("key", "version"), [(0, 3), (0, 9), (0, 13), (1, 11), (1, 13), (1, 16)])
 def test_batches_are_those_of_one_by_one(key: int, version: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Most of these exchanges are regular, so that it is the columns that make the rows."""
     read = list[int]()

@@ -4,6 +4,7 @@ same behind."""
 from __future__ import annotations
 
 import pickle
+from collections.abc import Callable
 from random import Random
 from typing import Any
 
@@ -23,7 +24,7 @@ from dissectors.mongo.conversation import MongoConversation
 from dissectors.mongo.rows import MONGO_ROWS
 from tests.dissectors.mongo.columns.talks import Said, Talk, frames_of
 from tests.support.left_frames import feed_in_batches
-from tests.support.mongo_messages import compressed, op_msg
+from tests.support.mongo_messages import compressed, op_get_more, op_msg, op_reply
 from tests.support.shares import RUNS_THE_REST
 
 TABLES = (*CORE_ROWS, *MONGO_ROWS)
@@ -144,6 +145,52 @@ def test_nothing_of_the_ordinary_course_is_read_one_by_one() -> None:
     assert len(rows["mongo_commands"]) == 400
     assert len(rows["messages"]) == 800
     assert Counted.alone == 0
+
+
+@pytest.mark.usefixtures("_counted")
+@pytest.mark.parametrize(
+    ("change", "alone"),
+    [
+        (lambda said: [*said[:401], said[400], *said[401:]], 3),  # a request twice, and its reply
+        (lambda said: [*said[:402], said[401], *said[402:]], 3),  # a reply twice, and its request
+        (lambda said: [*said[:400], said[401], said[400], *said[402:]], 2),  # a reply before its request
+        (lambda said: [*said[:400], *said[401:]], 1),  # no request
+        (lambda said: [*said[:401], *said[402:]], 1),  # no reply
+        (lambda said: [*said[:400], Said(SERVER_TO_CLIENT, b"\x0f\0\0\0" + bytes(11)), *said[400:]], 1),
+    ],
+    ids=["request twice", "reply twice", "reply first", "no request", "no reply", "no header"],
+)
+def test_an_exchange_in_doubt_is_all_that_is_read_by_itself(
+    change: Callable[[list[Said]], list[Said]], alone: int
+) -> None:
+    of_all = frames(change(ordinary(400)))
+    together = rows_of([of_all], [], later=True)
+    assert Counted.alone == alone
+    assert together == rows_of([of_all], [], later=False)
+
+
+@pytest.mark.usefixtures("_counted")
+def test_what_waits_from_a_batch_before() -> None:
+    """A request that waits, and a reply that came before its request: their ids come again in the next batch."""
+    said = ordinary(800)
+    of_all = frames([*said[:401], said[801], *said[402:800], *said[800:802], *said[400:402], *said[802:]])
+    together = rows_of([of_all], [800], later=True)
+    assert Counted.alone < 10
+    assert together == rows_of([of_all], [800], later=False)
+
+
+def test_a_boundary_is_judged_without_what_was_left() -> None:
+    talk, sink = MongoConversation(Limits()), Sink(TABLES)
+    sink.later = Later()
+    talk.feed(frames([Said(CLIENT_TO_SERVER, op_get_more("d.a", 5, 0, 7))]), sink)
+    whole = op_msg({"ok": 1.0}, 9, 8)
+    assert talk.boundary(SERVER_TO_CLIENT, whole, 0, True) is True
+    assert talk.boundary(CLIENT_TO_SERVER, op_msg({"ping": 1, "$db": "a"}, 9), 0, False) is True
+    assert talk.boundary(SERVER_TO_CLIENT, op_reply([], 8, cursor_id=0), 1, False) is False
+    assert sink.later.frames == 1
+    assert sink.rows("messages") == []
+    assert talk.boundary(SERVER_TO_CLIENT, op_reply([], 7, cursor_id=0), 0, True) is True
+    assert sink.rows("messages")
 
 
 def greeting(number: int, app: str) -> list[Said]:

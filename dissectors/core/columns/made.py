@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from dissectors.core.blocks import Block, Coded, Column, Numbers, Same
-from dissectors.kafka.columns.blob import Ints
+from dissectors.core.columns.frames import Ints
 
 
 def coded(values: Iterable[Any]) -> Coded:
