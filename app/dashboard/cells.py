@@ -11,7 +11,7 @@ import pyarrow as pa
 from app.dashboard import state
 from reports.formats.printable import visible
 from reports.formats.values import time_text
-from reports.formats.words import size, span
+from reports.formats.words import rate, size, span
 from reports.questions.columns import Column
 
 # Kinds that stand to the right.
@@ -52,7 +52,7 @@ _WORDS: Mapping[str, Callable[[Any], str]] = {
     "plain": "{:.0f}".format,
     "ms": "{:,.3f}".format,
     "span": lambda value: span(round(value * 1e6)),
-    "rate": "{:,.1f}".format,
+    "rate": rate,
     "bytes": lambda value: size(int(value)),
     "time": _time,
     "flag": lambda value: "yes" if value else "no",

@@ -8,6 +8,7 @@ from typing import Any
 
 from analyser.evidence.choose import Choice, chosen_packets
 from analyser.evidence.gather import add_evidence, add_hidden, add_message
+from analyser.evidence.logged import is_logged
 from analyser.evidence.write import PcapngWriter
 from app.dashboard.opened import Opened
 from app.dashboard.packets import packet_index
@@ -26,7 +27,8 @@ def evidence_packets(opened: Opened, finding_id: str, evidence: Sequence[Mapping
     choice = Choice()
     with packet_index(opened) as index:
         for row in add_evidence(choice, index, finding_id, evidence):
-            add_message(choice, index, row)
+            if not is_logged(row, index.sources):
+                add_message(choice, index, row)
         if redact:
             add_hidden(choice, index)
         file = io.BytesIO()

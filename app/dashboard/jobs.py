@@ -108,7 +108,9 @@ class Job:
             self.standing = Standing(named, 0.6 + 0.4 * told["done"] / told["total"])
         else:
             share = 0.6 * told["done"] / told["total"] if told["total"] else None
-            self.standing = Standing(f"Reading {told['file']}: {told['packets']:,} packets", share, told["done"])
+            self.standing = Standing(
+                f"Reading {told['file']}: {told['packets']:,} {told['counted']}", share, told["done"]
+            )
 
 
 class Jobs:

@@ -19,7 +19,7 @@ from app.dashboard.text import card, html, line, show
 from dissectors.registry import PROTOCOLS
 from reports.formats.words import size
 
-_POLL_S = 0.5
+_POLL_S = 1.0
 _TELLING_S = 2.0
 
 
@@ -46,7 +46,11 @@ def show_landing(*, unknown: bool) -> None:
 
 def _upload() -> None:
     st.subheader("Upload", anchor=False)
-    file = st.file_uploader("pcap or pcapng, also .gz, .zst, .lz4", max_upload_size=UPLOAD_LIMIT_MB, key="ww_upload")
+    file = st.file_uploader(
+        "pcap or pcapng, a request log, a log segment, also .gz, .zst, .lz4",
+        max_upload_size=UPLOAD_LIMIT_MB,
+        key="ww_upload",
+    )
     st.caption(
         "At most 500 MB: a file that turns red is larger and was not taken. Any size: wirewitness dashboard FILE. "
         "Uploads lie in a temporary folder until the dashboard ends."

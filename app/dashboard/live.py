@@ -144,7 +144,12 @@ def show_waiting(offer: Offer, folder: Path) -> None:
     elif run is None and not is_running(folder):
         card(f"{offer.title} ended", "It ended before there was anything to show.", "critical")
     else:
-        card(offer.title, "Waiting for packets.", "info")
+        card(
+            offer.title,
+            f"Waiting for packets of {title_of(folder)}.",
+            "info",
+            foot="The pages come with the first. Where none comes, the interface or the ports are others.",
+        )
     if run is not None and run.running:
         st.button("Stop", key="ww_stop_waiting", on_click=run.stop, icon=":material/stop:")
 

@@ -22,11 +22,13 @@ import pyarrow as pa
 import analyser
 from analyser.archive.dataset.dataset import Dataset
 from analyser.archive.dataset.place import MANIFEST
+from analyser.evidence.cache import cache_folder
 from analyser.options import ReadOptions
 from analyser.registry.queries import UnreadableRows, failed, literal, open_connection, other_column, quoted
 from analyser.registry.required import lacking
 from analyser.registry.tables import TABLES, arrow_schema
 from analyser.strange_files import is_no_file, text_of
+from app.dashboard.answers import kept_answer
 from reports.questions.source import narrowed, rows
 
 META = "dashboard.json"
@@ -57,6 +59,7 @@ def reading_options(given: Mapping[str, Any]) -> ReadOptions:
         enable=tuple(given.get("enable", ())),
         processes=given.get("processes", 1),
         topic_ids=given.get("topic_ids", {}),
+        keylogs=tuple(given.get("keylogs", ())),
     )
 
 
@@ -85,6 +88,8 @@ class Opened:
         self._answers: OrderedDict[str, pa.Table] = OrderedDict()
         self._bytes = 0
         self._worked_out: dict[Hashable, Any] = {}
+        # Answers that somebody else wrote are none: not those of a dataset, nor of another user's live capture.
+        self._answered = folder.parent == cache_folder()
         self._connection = connection
         self._closing: Callable[[], None] = connection.close
 
@@ -100,7 +105,7 @@ class Opened:
                     if is_no_file(path):
                         raise ValueError(f"{path.name} is no file")
                     wrong = other_column(connection, name, f"read_parquet({literal(str(path))})")
-                    if wrong is None and (column := lacking(name, path)) is not None:
+                    if wrong is None and (column := lacking(arrow_schema(name), path)) is not None:
                         wrong = f"{column} of {name} lacks values"
                     if wrong is not None:
                         raise ValueError(wrong)
@@ -141,7 +146,9 @@ class Opened:
             if query in self._answers:
                 self._answers.move_to_end(query)
                 return self._answers[query]
-            answer = self._run(query)
+            answer = kept_answer(self.folder, query) if self._answered else None
+            if answer is None:
+                answer = self._run(query)
             self._remember(query, answer)
             return answer
 
@@ -154,6 +161,11 @@ class Opened:
             with suppress(KeyError, StopIteration, RuntimeError):  # another session may do the same
                 del self._worked_out[next(iter(self._worked_out))]
         return known
+
+    def answers(self) -> list[tuple[str, pa.Table]]:
+        """What is remembered: queries with their answers."""
+        with self._lock:
+            return list(self._answers.items())
 
     def batches(self, name: str) -> Iterator[pa.RecordBatch]:
         """All rows of a table in its order."""
@@ -229,8 +241,12 @@ class Selected:
 
     def up_to_its_end(self) -> Selected:
         """The same with all that was told before the time range as well."""
-        return Selected(self.opened, replace(self.options, from_ns=None))
+        return self.part(None, self.options.to_ns)
+
+    def part(self, from_ns: int | None, to_ns: int | None) -> Selected:
+        """The same between other times; None: as far as the capture goes."""
+        return Selected(self.opened, replace(self.options, from_ns=from_ns, to_ns=to_ns))
 
     def as_of(self, to_ns: int) -> Selected:
         """The same with all that was told before that time, and nothing later."""
-        return Selected(self.opened, replace(self.options, from_ns=None, to_ns=to_ns))
+        return self.part(None, to_ns)

@@ -28,7 +28,9 @@ from analyser.registry.selection import conditions
 from app.dashboard.opened import Opened
 from reports.formats.message_view import MessageView, view_message
 
-_CAPTURES = "SELECT file, epoch_ns(ts_first) AS first_ns, epoch_ns(ts_last) AS last_ns FROM captures"
+_CAPTURES = """
+    SELECT file, epoch_ns(ts_first) AS first_ns, epoch_ns(ts_last) AS last_ns, lines IS NOT NULL AS is_log,
+           batches IS NOT NULL AS is_segment FROM captures"""
 _PLACES_KEPT = 64
 
 
@@ -90,8 +92,12 @@ def _kept_index(opened: Opened) -> Index:
     names = {file_label(path): path for path in opened.paths}
     told = {row["file"]: row for row in opened.sql(_CAPTURES).to_pylist()}
     sources = in_time_order(
-        Source(file, Path(names.get(file, file)), first_ns=row["first_ns"]) for file, row in told.items()
-    )
+        Source(
+            file, Path(names.get(file, file)), first_ns=row["first_ns"], is_log=row["is_log"],
+            is_segment=row["is_segment"],
+        )
+        for file, row in told.items()
+    )  # fmt: skip
 
     def answer(columns: str, table: str, condition: str, when: ReadOptions) -> Sequence[Mapping[str, Any]]:
         chosen = " AND ".join([*conditions(table, when), condition])
@@ -99,7 +105,7 @@ def _kept_index(opened: Opened) -> Index:
         return rows
 
     times = [CaptureTimes(one.name, one.first_ns, told[one.name]["last_ns"]) for one in sources]
-    return Index(TableRows(answer, times), sources, ())
+    return Index(TableRows(answer, times), sources, (), keylogs=opened.reading.keylogs)
 
 
 class _PlacesOf(Sequence[Places]):

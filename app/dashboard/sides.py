@@ -6,7 +6,6 @@ Where a side cannot be shown yet (its capture is analysed, or cannot be read), t
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import NamedTuple
 
 import streamlit as st
@@ -46,7 +45,8 @@ def moment_sides(view: View) -> Sides | None:
     middle = (times[0] + times[1]) // 2
     at = _moment(boxes.typed("Moment, UTC", "at", _words(middle), width=240), middle)
     at = min(max(at, times[0] + 1), times[1])
-    return _part(view, "Before", (times[0], at)), _part(view, "After", (at, times[1] + 1))
+    chosen = view.source.options
+    return _part(view, "Before", (chosen.from_ns, at)), _part(view, "After", (at, chosen.to_ns))
 
 
 def range_sides(view: View) -> Sides | None:
@@ -139,9 +139,11 @@ def _times(view: View) -> tuple[int, int] | None:
     return times
 
 
-def _part(view: View, name: str, ends: tuple[int, int]) -> Side:
-    source = Selected(view.source.opened, replace(view.source.options, from_ns=ends[0], to_ns=ends[1]))
-    return Side(name, _about("", source), source, {"from": str(ends[0]), "to": str(ends[1])})
+def _part(view: View, name: str, ends: tuple[int | None, int | None]) -> Side:
+    """None: as far as the capture goes, so that it is asked what other pages ask."""
+    source = view.source.part(*ends)
+    from_ns, to_ns = (str(end) if end is not None else None for end in ends)
+    return Side(name, _about("", source), source, {"from": from_ns, "to": to_ns})
 
 
 def _about(title: str, source: Selected) -> str:

@@ -21,6 +21,7 @@ from app.dashboard.page_entry import PageEntry
 from app.dashboard.pages import PAGES, pages_for
 from app.dashboard.sidebar import show_links, show_sidebar
 from app.dashboard.text import STYLE, card, empty, heading
+from dissectors.registry import SEGMENTS_OF
 from reports.formats.printable import visible
 from reports.questions.quality import quality
 
@@ -87,6 +88,8 @@ def _show_pages(offer: Offer, opened: Opened) -> None:
         st.session_state["ww_remembered"] = offer.id
     seen = quality(Selected(opened, opened.options))
     protocols = [flows.protocol for flows in seen.flows if flows.protocol]
+    if seen.batches is not None and SEGMENTS_OF not in protocols:
+        protocols.append(SEGMENTS_OF)
     pages = {one.name: _page(partial(_run_page, one, opened, seen.span_ns, protocols), one) for one in PAGES}
     page = _current(pages)
     if st.session_state.pop("ww_compare", False):

@@ -39,7 +39,6 @@ def paged_table(
     select: bool = False,
     keep: Sequence[str] = (),
     marked: str = "",
-    page_rows: int = PAGE_ROWS,
     more: Callable[[pa.Table], pa.Table] | None = None,
     hidden: Collection[str] = (),
     tinted: bool = False,
@@ -61,19 +60,17 @@ def paged_table(
         empty(f"No {nouns or noun + 's'} in the selected time and protocols.")
         return None
     told = [column for column in columns if column.kind != "more"]
+    names = list(dict.fromkeys([*(column.name for column in told), *keep]))
     by = asked_order(key, told, order)
-    # What `keep` has tells rows apart; lists cannot be ordered by.
-    ties = [*keep, *(column.name for column in told if column.kind != "list")]
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
-        chosen = Choice(query, containing(_searched(key, search, everything), search), ordering(by, ties))
-        total = chosen.total(source) if chosen.where else everything
-        page = pager(key, total, page_rows, count(total, noun, nouns))
+        chosen = Choice(query, containing(_searched(key, search, everything), search), ordering(by, _ties(told, keep)))
+        total = chosen.total(source)
+        page = pager(key, total, PAGE_ROWS, count(total, noun, nouns))
         offer_rows(source, key, chosen, [column.name for column in told], total)
     if total == 0:
         empty("Nothing matches the search.")
         return None
-    names = list(dict.fromkeys([*(column.name for column in told), *keep]))
-    found = chosen.page(source, names, page * page_rows, page_rows)
+    found = chosen.page(source, names, page * PAGE_ROWS, PAGE_ROWS)
     picked = draw_grid(
         f"{key}.grid", nouns or f"{noun}s", found if more is None else more(found),
         [column for column in columns if column.name not in hidden], opens=select, chosen=_place(found, keep, marked),
@@ -82,8 +79,19 @@ def paged_table(
     if picked.head:
         ask_order(key, picked.head, by)
         st.rerun()
-    row: dict[str, Any] | None = found.slice(picked.row, 1).to_pylist()[0] if picked.row is not None else None
+    return _row(found, picked.row)
+
+
+def _row(rows: pa.Table, place: int | None) -> dict[str, Any] | None:
+    if place is None:
+        return None
+    row: dict[str, Any] = rows.slice(place, 1).to_pylist()[0]
     return row
+
+
+def _ties(columns: Sequence[Column], keep: Sequence[str]) -> list[str]:
+    """What decides between rows that are equal: what `keep` has tells them apart; lists cannot be ordered by."""
+    return [*keep, *(column.name for column in columns if column.kind != "list")]
 
 
 def _searched(key: str, search: Sequence[str], everything: int) -> str:

@@ -20,7 +20,10 @@ from analyser.evidence.cache import new_part, part
 from analyser.options import Progress
 from analyser.reading.parent import end_with_parent
 from analyser.tables.analysis import Analysis
-from app.dashboard.opened import META, reading_options
+from app.dashboard.opened import META, TablesGone, reading_options
+
+# Of captures with fewer messages nobody waits for an answer.
+LONG = 50_000
 
 
 def main() -> None:
@@ -44,11 +47,22 @@ def keep_tables(paths: list[str], given: dict[str, Any], key: str) -> Path:
     wanted = [name for name, table in TABLES.items() if not table.on_request]
     with analyser.read(paths, options=options, tables=wanted, progress=_tell) as analysis, _place(key) as folder:
         for number, name in enumerate(wanted):
-            _say(stage=name, done=number, total=len(wanted))
+            _say(stage=name, done=number, total=len(wanted) + 1)
             analysis.write_parquet(name, folder / f"{name}.parquet")
         meta = {**_meta(paths, given, analysis), "tables": wanted}
         (folder / META).write_text(json.dumps(meta), encoding="utf-8")
+        if analysis.sql("SELECT count(*) AS n FROM messages").column(0)[0].as_py() >= LONG:
+            _say(stage="answers", done=len(wanted), total=len(wanted) + 1)
+            _answer_ahead(folder)
     return part(key) or folder
+
+
+def _answer_ahead(folder: Path) -> None:
+    """What cannot be kept is asked when somebody wants to see it."""
+    from app.dashboard.ahead import answer_ahead
+
+    with suppress(OSError, TablesGone):
+        answer_ahead(folder)
 
 
 @contextmanager
@@ -80,7 +94,8 @@ def _meta(paths: list[str], given: dict[str, Any], analysis: Analysis) -> dict[s
 
 
 def _tell(progress: Progress) -> None:
-    _say(file=progress.file, done=progress.done_bytes, total=progress.total_bytes, packets=progress.packets)
+    done, counted = progress.done_bytes, progress.counted
+    _say(file=progress.file, done=done, total=progress.total_bytes, packets=progress.packets, counted=counted)
 
 
 def _say(**values: Any) -> None:

@@ -1,9 +1,11 @@
 """Pictures of the dashboard on the sample captures, by a real browser.
 
     python -m tests.lab.screenshots                  the ones that the README shows, into docs/images
-    python -m tests.lab.screenshots --all FOLDER     every page on a sample of its protocol, light and dark, to look at
+    python -m tests.lab.screenshots --all FOLDER     every page on a sample of its protocol, light and dark, at 1440 and
+                                                     900 pixels, to look at
+    python -m tests.lab.screenshots --all FOLDER --of CAPTURE     the pages of one capture, dataset or live capture
 
-In: the samples. Out: PNG files of 1280 x 800, with few colours so that they stay small.
+In: the samples, or what is named. Out: PNG files; those of the README with few colours, so that they stay small.
 """
 
 from __future__ import annotations
@@ -31,34 +33,39 @@ SAMPLES = {None: "kafka_stale_commit", "kafka": "kafka_stale_commit", "mqtt": "m
 
 
 class Picture(NamedTuple):
-    """A page to show: name of the file, address, button to press before, whether the page is dark."""
+    """A page to show: name of the file, address, button to press before, whether the page is dark, pixels."""
 
     name: str
     path: str
     press: str | re.Pattern[str] = ""
     dark: bool = False
+    width: int = 1280
 
 
+WIDTHS = (1440, 900)
 SHOWN = (
     Picture("dashboard-groups", "/kafka-groups?capture=kafka_stale_commit"),
     Picture("dashboard-finding", "/?capture=kafka_stale_commit", DETAILS, dark=True),
 )
 
 
-def every_page() -> list[Picture]:
-    """All pages, light and dark, and the page before there is a capture."""
-    found = [Picture("start", "/")]
-    for page in PAGES:
-        path = f"/{'' if page is PAGES[0] else page.name}?capture={SAMPLES[page.needs]}"
-        found.append(Picture(page.name, path))
-    found.append(Picture("finding", f"/?capture={SAMPLES[None]}", DETAILS))
-    return [one for picture in found for one in (picture, picture._replace(name=f"{picture.name}-dark", dark=True))]
+def every_page(*, given: bool) -> list[Picture]:
+    """All pages, light and dark, in all widths. given: of the capture that the dashboard was started with."""
+    paths = {page: f"/{'' if page is PAGES[0] else page.name}" for page in PAGES}
+    found = [Picture(page.name, path if given else f"{path}?capture={SAMPLES[page.needs]}")
+             for page, path in paths.items()]  # fmt: skip
+    if not given:
+        found += [Picture("start", "/"), Picture("finding", f"/?capture={SAMPLES[None]}", DETAILS)]
+    return [
+        picture._replace(name=f"{picture.name}-{width}{'-dark' if dark else ''}", width=width, dark=dark)
+        for picture in found for width in WIDTHS for dark in (False, True)
+    ]  # fmt: skip
 
 
 def take(browser: Browser, address: str, picture: Picture, folder: Path, height: int) -> Path:
     """The file of the picture."""
     with person(browser, address, dark=picture.dark) as one:
-        one.page.set_viewport_size({"width": 1280, "height": height})
+        one.page.set_viewport_size({"width": picture.width, "height": height})
         one.go(picture.path)
         if picture.press:
             one.click(picture.press)
@@ -67,8 +74,11 @@ def take(browser: Browser, address: str, picture: Picture, folder: Path, height:
 
 
 def _write(one: Person, path: Path) -> Path:
+    """Pictures to look at have the colours of the page, those of the README few."""
     image = Image.open(io.BytesIO(one.page.screenshot())).convert("RGB")
-    image.quantize(COLOURS, dither=Image.Dither.NONE).save(path, optimize=True)
+    if path.parent == IMAGES:
+        image = image.quantize(COLOURS, dither=Image.Dither.NONE)
+    image.save(path, optimize=True)
     return path
 
 
@@ -76,12 +86,14 @@ def main(arguments: list[str]) -> int:
     """See the module's docstring."""
     parser = argparse.ArgumentParser(prog="python -m tests.lab.screenshots", description=__doc__.splitlines()[0])
     parser.add_argument("--all", metavar="FOLDER", type=Path, help="every page, light and dark, into this folder")
+    parser.add_argument("--of", metavar="CAPTURE", type=Path, help="its pages in place of those of the samples")
     parser.add_argument("--height", type=int, default=800, help="pixels; a page is cut off there")
     args = parser.parse_args(arguments)
     folder = args.all or IMAGES
     folder.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory() as kept, dashboard(Path(kept)) as address, chromium() as browser:
-        for picture in every_page() if args.all else SHOWN:
+    given = [args.of] if args.of else []
+    with tempfile.TemporaryDirectory() as kept, dashboard(Path(kept), given) as address, chromium() as browser:
+        for picture in every_page(given=bool(given)) if args.all else SHOWN:
             path = take(browser, address, picture, folder, args.height)
             print(f"{path}  {path.stat().st_size:,} bytes", flush=True)
     return 0

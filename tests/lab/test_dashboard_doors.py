@@ -9,7 +9,7 @@ from playwright.sync_api import Locator
 from playwright.sync_api import TimeoutError as PlaywrightTimeout
 
 from app.dashboard.pages import PAGES
-from tests.lab.screenshots import SAMPLES
+from tests.lab.screenshots import DETAILS, SAMPLES
 from tests.support.browser import Person
 
 pytestmark = [pytest.mark.lab, pytest.mark.timeout(900)]
@@ -69,7 +69,7 @@ MIDDLE = """(one) => {
 
 
 def press_mark(one: Person, chart: Locator, kind: str) -> None:
-    mark = chart.locator(f".role-mark path[aria-roledescription='{kind}']").first
+    mark = chart.locator(f".role-mark :is(path, line)[aria-roledescription='{kind}']").first
     mark.scroll_into_view_if_needed()
     one.page.mouse.click(*mark.evaluate(MIDDLE))
     one.settle()
@@ -86,7 +86,12 @@ def press_mark(one: Person, chart: Locator, kind: str) -> None:
         ("/kafka-groups?capture=kafka_stale_commit", "Lag of partitions", "line mark", "partition=payments"),
         ("/kafka-topics?capture=kafka_stale_commit", "Records or bytes", "rect mark", "topic="),
         ("/mqtt-clients?capture=mqtt_takeover_loop", "Connections of MQTT", "bar", "/connections.*flow="),
+        ("/mqtt-clients?capture=mqtt_takeover_loop", "Connections of MQTT", "tick", "/connections.*flow="),
+        ("/kafka-apis?capture=kafka_stale_commit", "Percentiles", "rule mark", "/exchanges.*took=.*-&waits=no"),
+        ("/mqtt-topics?capture=mqtt_faults", "MQTT messages", "rect mark", "between=.*way="),
+        ("/mqtt-deliveries?capture=mqtt_healthy", "Latency from", "rect mark", "below=deliveries.*took="),
         ("/mongo-shapes?capture=mongo_shapes_and_errors", "Query shapes by", "bar", "shape="),
+        ("/mongo-shapes?capture=mongo_shapes_and_errors", "Query shapes over", "rule mark", "between=.*shape="),
         ("/mongo-commands?capture=mongo_shapes_and_errors", "MongoDB commands", "rect mark", "/exchanges.*operation="),
         ("/mongo-commands?capture=mongo_shapes_and_errors", "Latency of MongoDB", "rect mark", "/exchanges.*took="),
     ],
@@ -106,3 +111,16 @@ def test_a_mark_leads_on(somebody: Person, path: str, chart: str, kind: str, lea
         somebody.page.go_back()
         somebody.settle()
     assert somebody.page.url == before, "the press is not told again when one comes back"
+
+
+@pytest.mark.parametrize("chart", ["Exchanges per second", "Latency on"])
+def test_a_mark_of_a_finding_without_a_partition_lists_its_connections(somebody: Person, chart: str) -> None:
+    """In the whole time, which the chart shows, whatever time is selected."""
+    somebody.go("/?capture=mqtt_takeover_loop")
+    somebody.click(DETAILS)
+    drawn = somebody.page.locator(f"[data-testid=stVegaLiteChart][aria-label^='{chart}']").first
+    before = somebody.page.url
+    press_mark(somebody, drawn, "rect mark")
+    somebody.page.wait_for_url(re.compile("/exchanges.*between=.*part_of=finding"), timeout=LATE_MS)
+    assert led_on(somebody, before) == ""
+    assert somebody.tables().first.locator("tbody tr").count() > 0

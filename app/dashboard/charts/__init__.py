@@ -1,1 +1,1 @@
-"""Charts: rows in, altair charts out. Nothing here asks a source or knows Streamlit, except `theme.show_chart`."""
+"""Charts: rows in, altair charts out. Nothing here asks a source; `theme.py` shows them, and alone knows Streamlit."""

@@ -36,11 +36,11 @@ def time_bars(
     tips = [clock(), alt.Tooltip("kind:N", title=kind), alt.Tooltip("number:Q", title=value, format=",")]
     if per_second:
         tips.append(alt.Tooltip("rate:Q", title="per second", format=",.1f"))
-    legend = alt.Legend(title=None, orient="top", columns=8, labelLimit=260) if len(names) > 1 else None
+    legend = alt.Legend(title=None, orient="top", columns=_columns(names), labelLimit=260) if len(names) > 1 else None
     axis = alt.Axis(tickMinStep=0 if per_second else 1, tickCount=4, minExtent=Y_EXTENT_PX)
     chart: AnyChart = (
         alt.Chart(data, height=height)
-        .mark_rect(cursor="pointer" if opens else "default")
+        .mark_rect(clip=True, cursor="pointer" if opens else "default")
         .encode(
             time_x(domain=domain), alt.X2("t_end"),
             alt.Y("low:Q", title=title, axis=axis),
@@ -52,6 +52,13 @@ def time_bars(
     return with_pressed(chart, "kind", "bin") if opens else chart
 
 
+def _columns(names: Sequence[str]) -> int:
+    """So many names stand side by side in a legend, on a narrow page too."""
+    return max(_LEGEND_LETTERS // (max(map(len, names)) + _MARK_LETTERS), 1)
+
+
+# What a row of a legend holds, and what stands beside each name.
+_LEGEND_LETTERS, _MARK_LETTERS = 75, 4
 _COLUMNS = ("t", "t_end", "kind", "number", "rate", "low", "high", "bin")
 
 

@@ -126,7 +126,7 @@ def ownership_lanes(
 
     A pressed lane tells the owner's `member`.
     """
-    known = {committer.member_id: committer.name for committer in committers}
+    known = {committer.member_id: committer.name for committer in reversed(committers)}  # who came first
     data = frame(
         [
             {"t": row["t"], "t_end": row["t_end"], "place": f"{row['topic']} {row['partition']}",

@@ -9,7 +9,8 @@ import altair as alt
 
 from app.dashboard.charts.axes import Y_EXTENT_PX, Domain, latency_axis, log_ticks, time_x
 from app.dashboard.charts.bars import Rows, time_bars
-from app.dashboard.charts.theme import HEIGHT, PALETTE, QUIET, AnyChart, clock, colours, frame, with_pressed
+from app.dashboard.charts.steps import end_of_line, with_steps
+from app.dashboard.charts.theme import HEIGHT, PALETTE, QUIET, AnyChart, bin_text, clock, colours, frame, with_pressed
 from reports.formats.printable import visible
 
 _TEXT = 90
@@ -42,30 +43,36 @@ def shape_lines(
 ) -> AnyChart:
     """Several shapes over time, a line for each; no line where a bin of `width_ns` has no command of it.
 
-    names: shape id -> name, in the order of colours. measure: of SHAPE_MEASURES.
+    names: shape id -> name, in the order of colours. measure: of SHAPE_MEASURES. A pressed step tells its `shape_id`
+    and `bin`.
     """
-    data = frame(shape_points(rows, names, width_ns, measure), ("t", "shape", "value", "shown", "commands"))
+    data = frame(shape_points(rows, names, width_ns, measure), _SHAPE_COLUMNS)
     scale = colours(list(names.values()))
     y = alt.Y("shown:Q", title=SHAPE_MEASURES[measure], axis=alt.Axis(minExtent=Y_EXTENT_PX, tickMinStep=1))
     if measure != "commands":
         ends = data["shown"].dropna()
         y = alt.Y("shown:Q", title=SHAPE_MEASURES[measure], scale=alt.Scale(type="log"),
                   axis=latency_axis(log_ticks(ends.min(), ends.max())))  # fmt: skip
-    chart: AnyChart = (
-        alt.Chart(data, height=HEIGHT + 16 * len(names))
-        .mark_line(point=alt.OverlayMarkDef(size=24), interpolate="step-after")
+    x = time_x(domain=domain)
+    tips = [
+        clock(), "shape:N", alt.Tooltip("value:Q", format=",.3~f", title=SHAPE_MEASURES[measure]),
+        alt.Tooltip("commands:Q", format=","),
+    ]  # fmt: skip
+    lines = (
+        alt.Chart(data)
+        .mark_line(clip=True, point=alt.OverlayMarkDef(size=24), interpolate="step-after")
         .encode(
-            time_x(domain=domain), y,
+            x, y,
             alt.Color("shape:N", scale=scale,
                       legend=alt.Legend(title=None, orient="bottom", columns=1, labelLimit=900, symbolType="stroke")),
             alt.StrokeDash("shape:N", scale=alt.Scale(domain=scale.domain, range=_DASHES[: len(names)]), legend=None),
-            tooltip=[clock(), "shape:N", alt.Tooltip("value:Q", format=",.3~f", title=SHAPE_MEASURES[measure]),
-                     alt.Tooltip("commands:Q", format=",")],
+            tooltip=tips,
         )
     )  # fmt: skip
-    return chart
+    return with_steps(lines, data, x, y, tips, "shape_id", "bin", height=HEIGHT + 16 * len(names))
 
 
+_SHAPE_COLUMNS = ("t", "t_end", "shape", "shape_id", "value", "shown", "commands", "bin")
 # Lines differ without their colour as well.
 _DASHES = [[1, 0], [6, 2], [2, 2], [8, 2, 2, 2], [1, 3], [10, 4]]
 SHAPES_TOGETHER = len(_DASHES)
@@ -80,12 +87,13 @@ def shape_points(rows: Rows, names: Mapping[str, str], width_ns: int, measure: s
         if row[measure] is None:
             continue
         shown = row[measure] if measure == "commands" else max(row[measure], _LEAST_MS)
-        point = {"t": row["t"], "shape": names[row["shape_id"]], "value": row[measure], "shown": shown,
-                 "commands": row["commands"]}  # fmt: skip
-        points.append(point)
         end = row["t"] + width_ms
+        point = {"t": row["t"], "t_end": end, "shape": names[row["shape_id"]], "shape_id": row["shape_id"],
+                 "value": row[measure], "shown": shown, "commands": row["commands"],
+                 "bin": bin_text(row["t"], end)}  # fmt: skip
+        points.append(point)
         if (row["shape_id"], end) not in held:
-            points += [{**point, "t": end}, {**point, "t": end, "value": None, "shown": None, "commands": None}]
+            points += end_of_line(point, end)
     return points
 
 

@@ -16,7 +16,7 @@ _LANE_PX, _FRAME_PX = 20, 104
 def connection_lanes(rows: Rows, domain: Domain | None = None) -> AnyChart:
     """A lane for each client, a bar for each of its connections, with a mark at its end that says how it ended.
 
-    A pressed bar tells its `flow_id`.
+    A pressed bar or mark tells its `flow_id`.
     Bars take turns between two shades and have an edge, so that one that follows at once on another is told from it.
     """
     lanes = list(dict.fromkeys(row["client"] for row in rows))
@@ -39,7 +39,7 @@ def connection_lanes(rows: Rows, domain: Domain | None = None) -> AnyChart:
         alt.Opacity("shade:Q", scale=alt.Scale(domain=[0, 1], range=[0, 1]), legend=None), tooltip=tips,
     )  # fmt: skip
     bars = with_pressed(bars, "flow_id")
-    ends = base.mark_tick(thickness=3, size=16, clip=True).encode(
+    ends = base.mark_tick(thickness=3, size=16, clip=True, cursor="pointer").encode(
         time_x("t_end", domain=domain), lane, colour, tooltip=tips
     ).transform_filter("datum.ending != 'open at the end'")  # fmt: skip
     chart: AnyChart = alt.layer(bars, ends) if present != ["open at the end"] else bars
@@ -47,8 +47,8 @@ def connection_lanes(rows: Rows, domain: Domain | None = None) -> AnyChart:
 
 
 def messages_over_time(rows: Rows, width_ns: int, domain: tuple[float, float] | None = None) -> AnyChart:
-    """Messages a second: published by clients, sent on by the server."""
+    """Messages a second: published by clients, sent on by the server. A pressed bar tells its `kind` and `bin`."""
     return time_bars(
         rows, width_ns, kind="kind", value="messages", per_second=True, title="messages/s", domain=domain,
-        colours={"published": PALETTE[0], "sent on": PALETTE[1]},
+        colours={"published": PALETTE[0], "sent on": PALETTE[1]}, opens=True,
     )  # fmt: skip

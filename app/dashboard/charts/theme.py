@@ -72,14 +72,6 @@ def dense(chart: AnyChart) -> AnyChart:
     return made
 
 
-def show_chart(chart: AnyChart, key: str | None = None, describe: str = "", width_px: int | None = None) -> None:
-    """The chart over the page's width, or as wide as told, in the colours of the page.
-
-    describe: constant text for screen readers.
-    """
-    st.altair_chart(dense(chart), theme="streamlit", width=width_px or "stretch", key=key, alt=describe or None)
-
-
 def with_pressed(chart: AnyChart, *fields: str) -> AnyChart:
     """The chart, whose marks tell these fields when they are pressed; to be shown by `pressed_in_chart`."""
     made: AnyChart = chart.add_params(pressed_mark(*fields))

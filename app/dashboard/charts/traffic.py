@@ -9,6 +9,7 @@ import altair as alt
 
 from app.dashboard.charts.axes import latency_axis, log_ticks, time_x
 from app.dashboard.charts.bars import Rows, time_bars
+from app.dashboard.charts.steps import end_of_line, with_steps
 from app.dashboard.charts.theme import (
     BAD,
     HEIGHT,
@@ -24,21 +25,28 @@ from app.dashboard.charts.theme import (
 )
 
 BRUSH = "range"
+# What stands for a protocol that is not known.
+UNKNOWN = "not identified"
 _PLURALS = {"error": "errors", "no answer": "unanswered"}
 # Kinds of trouble, and the status of such exchanges.
 TROUBLES = {"error": "error", "no answer": "unanswered"}
 
 
-def exchange_rate(rows: Rows, width_ns: int, domain: tuple[float, float] | None = None) -> AnyChart:
-    """Exchanges a second, stacked by protocol; a range of time can be dragged out."""
-    data = [{**row, "protocol": row["protocol"] or "not identified"} for row in rows]
+def exchange_rate(
+    rows: Rows, width_ns: int, domain: tuple[float, float] | None = None, *, opens: bool = False
+) -> AnyChart:
+    """Exchanges a second, stacked by protocol; a range of time can be dragged out.
+
+    opens: instead of that a pressed bar tells its `kind` (the protocol) and `bin`.
+    """
+    data = [{**row, "protocol": row["protocol"] or UNKNOWN} for row in rows]
     present = {row["protocol"] for row in data}
     names = [*(name for name in PROTOCOL if name in present), *sorted(present - PROTOCOL.keys())]
     chart: AnyChart = time_bars(
         data, width_ns, kind="protocol", value="exchanges", colours={name: PROTOCOL.get(name, QUIET) for name in names},
-        title="exchanges/s", per_second=True, domain=domain,
-    ).add_params(alt.selection_interval(name=BRUSH, encodings=["x"]))  # fmt: skip
-    return chart
+        title="exchanges/s", per_second=True, domain=domain, opens=opens,
+    )  # fmt: skip
+    return chart if opens else chart.add_params(alt.selection_interval(name=BRUSH, encodings=["x"]))
 
 
 def trouble(rows: Rows, width_ns: int, domain: tuple[float, float] | None = None) -> AnyChart:
@@ -60,7 +68,7 @@ def latency_heat(rows: Rows, domain: tuple[float, float] | None = None, noun: st
     cells = [{**row, "bin": bin_text(row["t"], row["t_end"]), "took": _took(row)} for row in rows]
     chart: AnyChart = (
         alt.Chart(frame(cells), height=HEIGHT)
-        .mark_rect(cursor="pointer")
+        .mark_rect(clip=True, cursor="pointer")
         .encode(
             time_x(domain=domain), alt.X2("t_end"),
             alt.Y("low_ms:Q", scale=alt.Scale(type="log"), title="latency", axis=latency_axis(ticks)),
@@ -75,6 +83,12 @@ def latency_heat(rows: Rows, domain: tuple[float, float] | None = None, noun: st
     return with_pressed(chart, "bin", "took")
 
 
+def at_least(ms: float) -> str:
+    """That something took so many ms or more, as the list of exchanges takes it."""
+    text = f"{ms:.6f}"
+    return f"{text if float(text) <= ms else f'{max(ms - 1e-6, 0):.6f}'}-"
+
+
 def _took(row: Mapping[str, Any]) -> str:
     """The ends of a cell, ms, as the list of exchanges takes a latency."""
     return f"{row['low_ms']:g}-{row['high_ms']:g}"
@@ -85,24 +99,29 @@ _LEAST_MS = 0.001
 
 
 def latency_lines(rows: Rows, width_ns: int, domain: tuple[float, float] | None = None) -> AnyChart:
-    """Median, 95th and 99th percentile over time; no line where a bin of `width_ns` has none."""
+    """Median, 95th and 99th percentile over time; no line where a bin of `width_ns` has none.
+
+    A pressed step of a line tells its `bin` and `took`: that it took so long, or longer.
+    """
     data = frame(percentile_points(rows, width_ns))
     measured = [max(row[key], _LEAST_MS) for row in rows for key in PERCENTILES]
     ticks = log_ticks(min(measured), max(measured))
     names = list(PERCENTILES.values())
-    chart: AnyChart = (
-        alt.Chart(data, height=HEIGHT)
-        .mark_line(point=len(rows) < 40, interpolate="step-after")
+    x = time_x(domain=domain)
+    y = alt.Y("shown:Q", scale=alt.Scale(type="log"), title="latency", axis=latency_axis(ticks))
+    tips = [clock(), "of:N", alt.Tooltip("ms:Q", format=",.3f"), alt.Tooltip("exchanges:Q", format=",")]
+    lines = (
+        alt.Chart(data)
+        .mark_line(clip=True, point=len(rows) < 40, interpolate="step-after")
         .encode(
-            time_x(domain=domain),
-            alt.Y("shown:Q", scale=alt.Scale(type="log"), title="latency", axis=latency_axis(ticks)),
+            x, y,
             alt.Color("of:N", scale=alt.Scale(domain=names, range=[PALETTE[0], PALETTE[1], BAD]),
                       legend=alt.Legend(title=None, orient="top")),
             alt.StrokeDash("of:N", scale=alt.Scale(domain=names, range=[[1, 0], [6, 2], [2, 2]]), legend=None),
-            tooltip=[clock(), "of:N", alt.Tooltip("ms:Q", format=",.3f"), alt.Tooltip("exchanges:Q", format=",")],
+            tooltip=tips,
         )
     )  # fmt: skip
-    return chart
+    return with_steps(lines, data, x, y, tips, "bin", "took")
 
 
 def percentile_points(rows: Rows, width_ns: int) -> list[dict[str, Any]]:
@@ -113,9 +132,10 @@ def percentile_points(rows: Rows, width_ns: int) -> list[dict[str, Any]]:
     for row in rows:
         for key, of in PERCENTILES.items():
             shown = max(row[key], _LEAST_MS)
-            points.append({"t": row["t"], "of": of, "ms": row[key], "shown": shown, "exchanges": row["exchanges"]})
-            if row["t"] + width_ms not in held:
-                end = row["t"] + width_ms
-                points.append({**points[-1], "t": end})
-                points.append({"t": end, "of": of, "ms": None, "shown": None, "exchanges": None})
+            end = row["t"] + width_ms
+            points.append({"t": row["t"], "t_end": end, "of": of, "ms": row[key], "shown": shown,
+                           "exchanges": row["exchanges"], "bin": bin_text(row["t"], end),
+                           "took": at_least(row[key])})  # fmt: skip
+            if end not in held:
+                points += end_of_line(points[-1], end)
     return points

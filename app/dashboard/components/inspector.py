@@ -39,12 +39,14 @@ def message_data(view: MessageView, command: str) -> dict[str, Any]:
     sender, receiver = ends[:: -1 if row.direction else 1]
     number = row.version is not None and row.version[:1].isdecimal()
     version = f" v{row.version}" if number else f" {row.version}" if row.version else ""
-    role = row.role or "message"
+    role, has_bytes = row.role or "message", row.length_bytes is not None
     notes = [] if row.complete else ["The capture lacks the rest of this message."]
     if view.tree.error is not None:
-        notes.append(f"From byte {view.tree.error_at} on not decoded: {visible(view.tree.error)}")
+        where = f"From byte {view.tree.error_at} on not decoded" if has_bytes else "Not decoded"
+        notes.append(f"{where}: {visible(view.tree.error)}")
     if len(lines) > MAX_FIELDS:
         notes.append(f"Only the first {MAX_FIELDS:,} fields are shown.")
+    names = [PurePath(name).name for name in view.files]
     kinds = {hidden.kind for hidden in view.tree.hidden}
     notes += [text for kind, text in _KEPT_BACK.items() if kind in kinds]
     return {
@@ -54,8 +56,8 @@ def message_data(view: MessageView, command: str) -> dict[str, Any]:
             ["message", row.message_id().text()],
             ["from", f"{sender} to {receiver}"],
             ["time", time_text(row.ts_ns)],
-            ["packets", packets_text(view._replace(files=[PurePath(name).name for name in view.files]))],
-            ["size", f"{row.length_bytes:,} bytes"],
+            ["packets" if has_bytes else "line", packets_text(view._replace(files=names))],
+            *([["size", f"{row.length_bytes:,} bytes"]] if has_bytes else []),
         ],
         "fields": [
             [one.depth, one.name, one.value, one.start, one.end, bool(one.hidden)] for one in lines[:MAX_FIELDS]
@@ -63,7 +65,7 @@ def message_data(view: MessageView, command: str) -> dict[str, Any]:
         "hex": pairs,
         "letters": [_letter(pair, byte) for pair, byte in zip(pairs, view.content.data, strict=False)],
         "total": len(view.content.data),
-        "copies": [["Copy Wireshark filter", _filter(view)], ["Copy command", command]],
+        "copies": [*([["Copy Wireshark filter", _filter(view)]] if has_bytes else []), ["Copy command", command]],
         "notes": notes,
     }
 

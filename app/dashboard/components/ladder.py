@@ -17,14 +17,15 @@ _TONES = {"error": "error", "warn": "warn"}
 
 _MESSAGES = """
     SELECT m.message_id, strftime(m.ts, '%H:%M:%S.%f') AS time, epoch_ns(m.ts) AS ts_ns, m.direction, m.role,
-        m.operation, m.version, m.length_bytes, m.packet_first, m.packet_last, m.complete, m.error, m.summary
+        m.operation, m.version, m.length_bytes, m.packet_first, m.packet_last, m.line, m.complete, m.error,
+        m.summary
     FROM messages AS m WHERE m.flow_id = {flow}
     ORDER BY m.ts, m.packet_last, m.stream_offset, m.message_id LIMIT {limit} OFFSET {offset}"""
 _EXCHANGES = """
     SELECT request_message_id, response_message_id, latency_ms, status, error_code, error_name FROM exchanges
     WHERE flow_id = {flow} AND (request_message_id IN ({ids}) OR response_message_id IN ({ids}))"""
 _REMARKS = """
-    SELECT strftime(ts, '%H:%M:%S.%f') AS time, epoch_ns(ts) AS ts_ns, severity, packet, text FROM expert_infos
+    SELECT strftime(ts, '%H:%M:%S.%f') AS time, epoch_ns(ts) AS ts_ns, severity, packet, line, text FROM expert_infos
     WHERE flow_id = {flow} AND epoch_ns(ts) BETWEEN {first} AND {last} ORDER BY ts, packet LIMIT {limit}"""
 
 
@@ -79,7 +80,7 @@ def _message_line(
         "from_client": row["direction"] == "client_to_server",
         "label": visible(label),
         "latency": f"{ms_text(answer['latency_ms'])} ms" if answer and answer["latency_ms"] is not None else "",
-        "detail": f"{packets}, {row['length_bytes']:,} bytes",
+        "detail": f"line {row['line']}" if row["line"] else f"{packets}, {row['length_bytes']:,} bytes",
         "hint": visible(row["summary"] or label),
         "tone": tone,
         "chosen": row["message_id"] == chosen,
@@ -87,9 +88,10 @@ def _message_line(
 
 
 def _remark_line(row: Mapping[str, Any]) -> dict[str, Any]:
+    place = next((f"{name} {row[name]}: " for name in ("packet", "line") if row[name]), "")
     return {
         "kind": "remark",
         "time": row["time"],
-        "label": visible(f"packet {row['packet']}: {row['text']}" if row["packet"] else row["text"]),
+        "label": visible(f"{place}{row['text']}"),
         "tone": _TONES.get(row["severity"], ""),
     }

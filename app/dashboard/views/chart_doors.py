@@ -4,10 +4,19 @@ from __future__ import annotations
 
 from app.dashboard.charts.bars import Rows
 from app.dashboard.charts.theme import AnyChart, pressed_in_chart
-from app.dashboard.charts.traffic import TROUBLES, latency_heat, trouble
+from app.dashboard.charts.traffic import TROUBLES, UNKNOWN, exchange_rate, latency_heat, trouble
 from app.dashboard.state import View
 from app.dashboard.views.exchange_filters import exchange_filters
 from reports.questions.timelines import domain_ms
+
+
+def show_rate(view: View, rows: Rows, width_ns: int, describe: str, **common: str | None) -> None:
+    """Exchanges a second; a bar opens its exchanges. See `show_trouble`."""
+    chart = exchange_rate(rows, width_ns, domain_ms(view.source), opens=True)
+    pressed = pressed_in_chart(chart, "rate", describe)
+    if pressed is not None:
+        named = None if pressed["kind"] == UNKNOWN else pressed["kind"]
+        view.go("exchanges", **exchange_filters(**{**common, "protocol_of": named, "between": pressed["bin"]}))
 
 
 def show_trouble(view: View, rows: Rows, width_ns: int, describe: str, **common: str | None) -> None:

@@ -11,10 +11,12 @@ from analyser.words import count
 from app.dashboard import boxes
 from app.dashboard.few_rows import pressed
 from app.dashboard.known import known
-from app.dashboard.sides import Side, Sides, capture_sides, moment_sides, range_sides, show_sides
+from app.dashboard.opened import Selected
+from app.dashboard.sides import Sides, capture_sides, moment_sides, range_sides, show_sides
 from app.dashboard.state import View
 from app.dashboard.text import card, empty, heading, line
 from app.dashboard.views.compare_doors import DOORS, where_is
+from reports.questions.causes import Finding
 from reports.questions.columns import Column
 from reports.questions.differences import Between, between
 from reports.questions.group_list import group_list
@@ -39,17 +41,21 @@ def show(view: View) -> None:
     if sides is None:
         return
     show_sides(view, sides)
-    found = tuple(known(side.source).findings for side in sides)
-    told = tuple(_groups(side, own) for side, own in zip(sides, found, strict=True))
-    tables = between(sides[0].source, sides[1].source, (found[0], found[1]), (told[0], told[1]))
+    tables = compared(sides[0].source, sides[1].source)
     _differences(view, sides, differences(tables))
     _tables(view, sides, tables)
     line("A press on a figure opens what is behind it, on its side.", "quiet")
 
 
-def _groups(side: Side, found: Sequence[Any]) -> list[dict[str, Any]]:
-    at_end = side.source.up_to_its_end()
-    return group_list(side.source, at_end, groups(at_end), (), found)
+def compared(one: Selected, other: Selected) -> Between:
+    """What differs between both."""
+    found = known(one).findings, known(other).findings
+    return between(one, other, found, (_groups(one, found[0]), _groups(other, found[1])))
+
+
+def _groups(source: Selected, found: Sequence[Finding]) -> list[dict[str, Any]]:
+    at_end = source.up_to_its_end()
+    return group_list(source, at_end, groups(at_end), (), found)
 
 
 def _differences(view: View, sides: Sides, found: Sequence[Difference]) -> None:
@@ -122,6 +128,8 @@ def _table(view: View, sides: Sides, kind: str, rows: Sequence[Mapping[str, Any]
     if not rows:
         empty("None on either side.")
         return
+    if len({row.get("protocol") for row in rows}) == 1:
+        columns = [column for column in columns if column != _PROTOCOL]
     shown = [{column.name: row[column.name] for column in columns} for row in rows[:_SHOWN]]
     chosen = pressed(kind, shown, columns, "row")
     if chosen is not None:

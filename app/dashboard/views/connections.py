@@ -7,6 +7,7 @@ from typing import Any
 
 import streamlit as st
 
+from analyser.words import count
 from app.dashboard import state
 from app.dashboard.components.ladder import ladder_lines, show_ladder
 from app.dashboard.sidebar_times import moment_words
@@ -52,7 +53,7 @@ def show(view: View) -> None:
     line("Choose a row to see every message of the connection.", "quiet")
     chosen = paged_table(
         view.source, "connections", FLOWS, CONNECTION_COLUMNS, order="ts_first", noun="connection", select=True,
-        search=("client_address", "server_address", "protocol"), keep=("flow_id",),
+        search=("client_address", "server_address", "protocol"), keep=("flow_id",), tall=True,
     )  # fmt: skip
     if chosen is not None:
         view.go("connections", flow=chosen["flow_id"], message=None, line=None)
@@ -84,6 +85,9 @@ def _show_flow(view: View, flow: dict[str, Any]) -> None:
 
 
 def _facts(flow: dict[str, Any]) -> None:
+    if flow["packets"] is None:
+        _logged_facts(flow)
+        return
     missing, again = flow["gap_bytes"], flow["retransmitted_segments"]
     facts(
         {
@@ -100,6 +104,21 @@ def _facts(flow: dict[str, Any]) -> None:
             "inside": flow["encapsulation"],
         },
         {"missing": "warning" if missing else "plain", "retransmitted": "warning"},
+    )
+
+
+def _logged_facts(flow: dict[str, Any]) -> None:
+    """What a request log knows of a connection."""
+    missing = flow["missing_requests"]
+    facts(
+        {
+            "protocol": flow["protocol"],
+            "known from": "request log",
+            "first request": f"{moment_words(flow['first_ns'], state.dated())} UTC",
+            "lasted": span(flow["last_ns"] - flow["first_ns"]),
+            "missing": "not known" if missing is None else count(missing, "request") if missing else "nothing",
+        },
+        {"missing": "warning" if missing else "plain"},
     )
 
 

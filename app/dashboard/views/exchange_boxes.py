@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import PurePath
 
 import streamlit as st
 
 from app.dashboard import boxes, state
-from app.dashboard.components.values import show_values
-from app.dashboard.sidebar_times import moment_words
+from app.dashboard.known import known
 from app.dashboard.state import View
+from app.dashboard.views.asked import show_asked
 from app.dashboard.views.exchange_filters import FILTERS
+from reports.questions.evidence_rows import finding_flows
 from reports.questions.exchange_rows import STATUSES, errors_seen, operations
 from reports.questions.quality import quality
-from reports.questions.wanted_exchanges import Wanted
+from reports.questions.wanted_exchanges import FINDING, Wanted
 
 _ANY_LATENCY = ("1", "10", "100", "1000", "10000")
 # Wide ones are as wide as two others and the gap between them, so that all stand below each other.
@@ -46,10 +47,12 @@ def chosen_filters(view: View) -> Wanted:
         if len(files) > 1 or state.value("file_of"):
             file = boxes.choice("File", "file_of", _with("file_of", files), none="any",
                                 shown=lambda name: PurePath(name).name, width=_BOX_PX)  # fmt: skip
-    asked = {name: state.value(name) for name in _WORDS}
-    _buttons(asked)
+    asked = show_asked(("between", "took", "waits", "part_of"))
+    if any(state.value(name) for name in FILTERS):
+        st.button("Clear filters", key="clear-filters", on_click=_clear, type="tertiary",
+                  icon=":material/filter_alt_off:")  # fmt: skip
     return Wanted(protocol, operation, status, float(slower) if slower else None, client, server, named, error, file,
-                  packet, text, partition, version, **asked)  # fmt: skip
+                  packet, text, partition, version, flows=_flows(view, asked["part_of"]), **asked)  # fmt: skip
 
 
 def _with(name: str, options: Sequence[str]) -> Sequence[str]:
@@ -58,41 +61,14 @@ def _with(name: str, options: Sequence[str]) -> Sequence[str]:
     return [*options, asked] if asked and asked not in options else options
 
 
-def _between_words(text: str) -> str:
-    low, high = (int(end) for end in text.split("-"))
-    return f"{moment_words(low, state.dated())} to {moment_words(high, state.dated())} UTC"
-
-
-def _took_words(text: str) -> str:
-    low, high = (float(end) for end in text.split("-"))
-    return f"{low:g} to {high:g} ms"
-
-
-# What no box shows: what it is called, and its words.
-_WORDS: Mapping[str, tuple[str, Callable[[str], str]]] = {
-    "between": ("sent from", _between_words), "took": ("took", _took_words), "part_of": ("of", str),
-}  # fmt: skip
-
-
-def _buttons(asked: Mapping[str, str]) -> None:
-    if not any(state.value(name) for name in FILTERS):
-        return
-    there = [name for name, text in asked.items() if text]
-    if there:
-        told = [(_WORDS[name][0], _said(name, asked[name])) for name in there]
-        place = show_values("Press to look for others too:", told, "also-asked")
-        if place is not None:
-            state.put(there[place], None)
-            st.rerun()
-    st.button("Clear filters", key="clear-filters", on_click=_clear, type="tertiary", icon=":material/filter_alt_off:")
-
-
-def _said(name: str, text: str) -> str:
-    """The words of a filter; an address that somebody wrote may have anything there."""
-    try:
-        return _WORDS[name][1](text)
-    except (ValueError, OverflowError):
-        return text
+def _flows(view: View, part_of: str) -> tuple[str, ...]:
+    """The connections behind the finding that is named, if one is."""
+    kind, _, name = part_of.partition(" ")
+    if kind != FINDING:
+        return ()
+    whole = view.source.everything()
+    found = next((one for one in known(whole).findings if one.finding_id == name), None)
+    return tuple(finding_flows(whole, found)) if found is not None else ()
 
 
 def _clear() -> None:

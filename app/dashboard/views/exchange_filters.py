@@ -9,7 +9,7 @@ from reports.questions.wanted_exchanges import named_exactly
 
 FILTERS = (
     "operation", "status", "error", "slower", "client", "packet", "named", "partition_of", "server", "text",
-    "protocol_of", "version_of", "file_of", "between", "took", "part_of",
+    "protocol_of", "version_of", "file_of", "between", "took", "waits", "part_of",
 )  # fmt: skip
 
 

@@ -10,6 +10,7 @@ from typing import Any
 import pyarrow as pa
 
 from app.dashboard import state
+from app.dashboard.broker_files import with_lines
 from app.dashboard.state import View
 from app.dashboard.tables import paged_table
 from app.dashboard.text import heading, line
@@ -57,7 +58,7 @@ def show(view: View) -> None:
     if said:
         line(f"All of them: {said}.", "quiet")
     chosen = paged_table(
-        view.source, "exchanges", query, _COLUMNS, hidden=same, order="ts",
+        view.source, "exchanges", query, with_lines(view.source, _COLUMNS), hidden=same, order="ts",
         noun="exchange", select=True, keep=_KEEP, marked=state.value("message"), more=partial(_with_words, view),
         tinted=True, tall=True,
     )  # fmt: skip
@@ -71,7 +72,8 @@ def show(view: View) -> None:
 def _with_words(view: View, rows: pa.Table) -> pa.Table:
     """The rows with what each says."""
     ids = rows.column("exchange_id").to_pylist()
-    said = exchanges_say(view.source.everything(), ids)
+    times_ns = rows.column("ts").cast(pa.int64()).to_pylist()
+    said = exchanges_say(view.source.everything(), dict(zip(ids, times_ns, strict=True)))
     return rows.append_column("says", pa.array([said.get(one) for one in ids], pa.string()))
 
 

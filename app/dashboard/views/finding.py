@@ -4,21 +4,24 @@ from __future__ import annotations
 
 from functools import partial
 from pathlib import PurePath
+from typing import Any
 
 import streamlit as st
 
 from analyser.detectors import DETECTORS
 from app.dashboard import state
+from app.dashboard.broker_files import with_lines
 from app.dashboard.charts.commits import POINT, partition_commits
-from app.dashboard.charts.theme import AnyChart, chosen_in_chart, show_chart
-from app.dashboard.charts.traffic import exchange_rate, latency_heat, trouble
+from app.dashboard.charts.theme import AnyChart, chosen_in_chart
 from app.dashboard.command_line import command_line, show_command
 from app.dashboard.evidence import MOST_BYTES, evidence_packets
+from app.dashboard.offers import without_folder
 from app.dashboard.opened import Selected
 from app.dashboard.packets import gone_captures
 from app.dashboard.state import View
 from app.dashboard.tables import paged_table
 from app.dashboard.text import card, facts, heading, html, line, show
+from app.dashboard.views.chart_doors import show_heat, show_rate, show_trouble
 from app.dashboard.views.finding_who import show_who
 from app.dashboard.views.message import show_exchange
 from reports.formats.pages import page_text
@@ -27,9 +30,10 @@ from reports.formats.words import display_filter, size
 from reports.questions.causes import Cause, Finding
 from reports.questions.columns import Column
 from reports.questions.commits import Committer, commits, committers, log_ends
-from reports.questions.evidence_rows import evidence_exchanges, evidence_messages, finding_flows, of_flows
+from reports.questions.evidence_rows import evidence_exchanges, evidence_messages, finding_flows
 from reports.questions.timelines import domain_ms, exchanges_over_time, latency_over_time, width_of
-from reports.sections.findings import cause_where, packets_named, spread
+from reports.questions.wanted_exchanges import FINDING, of_flows
+from reports.sections.findings import cause_where, lines_named, packets_named, spread
 
 COMMITS_LEGEND = (
     "A point is a commit in the colour of its sender. A red ring marks one that went back or whose sender did not own "
@@ -100,6 +104,9 @@ def _downloads(view: View, finding: Finding) -> None:
     if not opened.paths:
         line("The packets are not at hand, so the evidence cannot be taken along from here.", "quiet")
         return
+    if Cause((finding,)).lines() and not Cause((finding,)).packets():
+        line("The evidence stands in lines of a request log, named below: there are no packets to take along.", "quiet")
+        return
     gone = [PurePath(file).name for file in gone_captures(opened, Cause((finding,)).packets())]
     if gone:
         line(f"The evidence cannot be taken along: {', '.join(gone)} is not there any more.", "quiet")
@@ -134,6 +141,8 @@ def _filters(cause: Cause, finding: Finding) -> None:
         named = packets_named(len(shown), len(every[file]), PurePath(file).name)
         line(f"{named}, as a display filter for Wireshark:", "quiet")
         st.code(display_filter(shown), language=None, wrap_lines=True)
+    for file, lines in Cause((finding,)).lines().items():
+        line(lines_named(lines, without_folder(file), _FILTER_PACKETS), "quiet")
 
 
 def _group_committers(source: Selected, finding: Finding) -> list[Committer]:
@@ -179,21 +188,27 @@ def _close_commit() -> None:
 
 
 def _traffic(source: Selected, finding: Finding) -> None:
-    """Exchanges of the connections behind a finding that has no partition."""
+    """Exchanges of the connections behind a finding that has no partition, in the whole time; a mark lists its own."""
     flows = finding_flows(source, finding)
     if not flows:
         return
-    condition, width, domain = of_flows(flows), width_of(source), domain_ms(source)
+    condition, width = of_flows(flows), width_of(source)
     over_time = exchanges_over_time(source, width, condition)
     if not over_time:
         return
     st.subheader("Exchanges of these connections", anchor=False)
-    show_chart(exchange_rate(over_time, width, domain), describe="Exchanges per second on these connections")
+    whole = View(source)
+    # Marks are of the whole time, so the list is not to be narrowed by the selected one.
+    own: dict[str, Any] = {
+        "part_of": f"{FINDING} {finding.finding_id}", **dict.fromkeys(("from", "to", "protocol")),
+    }  # fmt: skip
+    show_rate(whole, over_time, width, "Exchanges per second on these connections", **own)
     if any(row["errors"] or row["unanswered"] for row in over_time):
-        show_chart(trouble(over_time, width, domain), describe="Errors and missing answers on these connections")
+        show_trouble(whole, over_time, width, "Errors and missing answers on these connections", **own)
     heat = latency_over_time(source, width, condition)
     if len(heat) > 1:
-        show_chart(latency_heat(heat, domain), describe="Latency on these connections")
+        show_heat(whole, heat, "Latency on these connections", **own, waits="no")
+    line("A bar or a cell opens the exchanges behind it.", "quiet")
 
 
 def _number(name: str, value: float) -> str:
@@ -206,13 +221,14 @@ def _behind(source: Selected, finding: Finding) -> None:
     """The evidence; a row opens its exchange below."""
     st.subheader("Exchanges and packets behind it", anchor=False)
     marked = state.value("message")
+    asked, sent = (with_lines(source, columns) for columns in (_EXCHANGES, _MESSAGES))
     exchanges, messages = st.tabs(["Exchanges", "Messages"])
     with exchanges:
-        chosen = paged_table(source, "behind", evidence_exchanges(finding), _EXCHANGES, order="ts", noun="exchange",
+        chosen = paged_table(source, "behind", evidence_exchanges(finding), asked, order="ts", noun="exchange",
                              search=("client_id", "operation", "error_name"), select=True, tinted=True, marked=marked,
                              keep=("request_message_id", "response_message_id", "status"))  # fmt: skip
     with messages:
-        told = paged_table(source, "told", evidence_messages(finding), _MESSAGES, order="ts", noun="message",
+        told = paged_table(source, "told", evidence_messages(finding), sent, order="ts", noun="message",
                            search=("client_id", "operation", "summary"), select=True, keep=("message_id",),
                            marked=marked)  # fmt: skip
     ids = [[chosen["request_message_id"], chosen["response_message_id"]]] if chosen else []

@@ -22,6 +22,7 @@ _CAUSES_PAGE = 15
 _ABOUT = {
     "CAP": "capture",
     "TCP": "TCP",
+    "TLS": "TLS",
     **{dissector.letters: dissector.title for dissector in (*PROTOCOLS.values(), *OPTIONAL.values())},
 }
 

@@ -11,12 +11,11 @@ from app.dashboard import state
 from app.dashboard.few_rows import grid
 from app.dashboard.known import known
 from app.dashboard.opened import Selected
-from app.dashboard.state import View
 from app.dashboard.text import line
 from reports.questions.columns import Column
 from reports.questions.group_list import group_list
 from reports.questions.groups import Group, groups
-from reports.questions.timelines import selected_span_ns
+from reports.questions.timelines import middle_ns
 
 _COLUMNS = (
     Column("group_id", "Group", "text", 190),
@@ -36,11 +35,11 @@ _COLUMNS = (
 )
 
 
-def listed_groups(view: View, at_end: Selected, every: Sequence[Group]) -> list[dict[str, Any]]:
+def listed_groups(source: Selected, at_end: Selected, every: Sequence[Group]) -> list[dict[str, Any]]:
     """The rows of the list. every: all groups at the end of the selected time."""
-    span = selected_span_ns(view.source)
-    before = groups(view.source.as_of((span[0] + span[1]) // 2)) if span else []
-    return group_list(view.source, at_end, every, before, known(view.source).findings)
+    middle = middle_ns(source)
+    before = groups(source.as_of(middle)) if middle is not None else []
+    return group_list(source, at_end, every, before, known(source).findings)
 
 
 def choose_group(listed: Sequence[dict[str, Any]]) -> dict[str, Any]:
@@ -66,7 +65,8 @@ def group_key(cluster_id: str | None, group_id: str | None) -> str:
 
 
 def _empty(listed: Sequence[dict[str, Any]]) -> set[str]:
-    """Columns that say nothing of any group."""
-    return {
+    """Columns that say nothing of any group, or the same of all."""
+    empty = {
         name for name in ("share_exchanges", "generation", "worst", "grown") if not any(row[name] for row in listed)
     }
+    return empty | ({"type"} if len({row["type"] for row in listed}) == 1 else set())

@@ -16,6 +16,7 @@ from app.dashboard.charts.theme import pressed_in_chart
 from app.dashboard.few_rows import grid
 from app.dashboard.known import known
 from app.dashboard.opened import Selected
+from app.dashboard.sidebar_times import moment_words
 from app.dashboard.state import View
 from app.dashboard.text import dot, empty, facts, heading, html, line
 from app.dashboard.text import show as show_markup
@@ -24,6 +25,7 @@ from app.dashboard.views.finding import COMMITS_LEGEND, show_commit
 from app.dashboard.views.findings import finding_cards
 from app.dashboard.views.kafka_group_list import choose_group, listed_groups
 from app.dashboard.views.kafka_share_group import show_share_group
+from app.dashboard.views.kafka_stored import show_stored
 from app.dashboard.views.message import show_exchange
 from reports.questions.causes import causes
 from reports.questions.commits import (
@@ -35,11 +37,13 @@ from reports.questions.commits import (
     owners,
     partitions_by_suspicion,
 )
+from reports.questions.group_list import group_states
 from reports.questions.group_telling import group_told
 from reports.questions.groups import Group, groups
 from reports.questions.kafka_view import view_sql
 from reports.questions.kafka_views import VIEWS
 from reports.questions.lag_history import lag_over_time
+from reports.questions.source import Source
 from reports.questions.source import rows as rows_of
 from reports.questions.timelines import domain_ms, width_of
 from reports.sections.kafka_view import state_line
@@ -58,8 +62,9 @@ _LAG_LEGEND = {
     "the capture does not tell when it was written.",
 }
 _PARTITIONS = VIEWS["groups"][""].on_page
-_MEMBERS = VIEWS["groups"]["members"].on_page
-_CHANGES = VIEWS["groups"]["changes"].on_page
+MEMBERS, CHANGES = "members", "changes"
+_MEMBERS = VIEWS["groups"][MEMBERS].on_page
+_CHANGES = VIEWS["groups"][CHANGES].on_page
 
 
 def show(view: View) -> None:
@@ -68,9 +73,10 @@ def show(view: View) -> None:
     # How a group stands at the end of the time range follows from all that was told before.
     at_end = view.source.up_to_its_end()
     every = groups(at_end)
-    listed = listed_groups(view, at_end, every)
+    listed = listed_groups(view.source, at_end, every)
     if not listed:
         empty("No group joined, committed or read in the selected time.")
+        show_stored(view.source)
         return
     row = choose_group(listed)
     heading(row["group_id"] or "(no name)")
@@ -78,11 +84,12 @@ def show(view: View) -> None:
         (one for one in every if (one.cluster_id, one.group_id) == (row["cluster_id"], row["group_id"])),
         Group(row["cluster_id"], row["group_id"], (), ()),
     )
-    line(" ".join(state_line(told) for told in _of_group(at_end, group, "state")), "quiet")
+    line(" ".join(state_line(told, _since(told)) for told in _state_of(at_end, group)), "quiet")
     if row["type"] == "share":
         show_share_group(view, at_end, group)
-        return
-    _show_consumer_group(view, at_end, group)
+    else:
+        _show_consumer_group(view, at_end, group)
+    show_stored(view.source)
 
 
 def _show_consumer_group(view: View, at_end: Selected, group: Group) -> None:
@@ -99,10 +106,24 @@ def _show_consumer_group(view: View, at_end: Selected, group: Group) -> None:
     _tables(view, at_end, group, who, counts)
 
 
-def _of_group(source: Selected, group: Group, flag: str) -> list[dict[str, Any]]:
+def of_group(source: Selected, cluster_id: str | None, group_id: str | None, flag: str) -> list[dict[str, Any]]:
     """The rows of a view of `groups` that are about this one."""
-    found = rows_of(source, view_sql(VIEWS["groups"][flag], column="group_id", names=(group.group_id or "",)))
-    return [row for row in found if row["cluster_id"] == group.cluster_id]
+    found = rows_of(source, view_sql(VIEWS["groups"][flag], column="group_id", names=(group_id or "",)))
+    return [row for row in found if row["cluster_id"] == cluster_id]
+
+
+def _since(row: Mapping[str, Any]) -> str:
+    since: int = row["ts_since"].value  # Unix ns
+    return f"{moment_words(since, state.dated())} UTC"
+
+
+def _state_of(source: Selected, group: Group) -> list[dict[str, Any]]:
+    """Its row of all groups' states, which the list has asked for."""
+    return [
+        row
+        for row in group_states(source)
+        if (row["cluster_id"], row["group_id"]) == (group.cluster_id, group.group_id)
+    ]
 
 
 def _facts(source: Selected, group: Group, who: Sequence[Committer], counts: Sequence[Mapping[str, Any]]) -> None:
@@ -146,12 +167,18 @@ def _commits(view: View, group: Group, who: Sequence[Committer]) -> None:
         show_commit(view.source, partition_commits(rows, ends, who, domain, 360))
     else:
         shown = list(places)[:_CHARTS_SHOWN]
-        drawn = [places[name] for name in shown]
-        rows, thinned = commits(view.source, group.cluster_id, group.group_id, drawn, _POINTS_OF_ALL)
+        rows, thinned = commits_of_all(view.source, group.cluster_id, group.group_id, [*places.values()])
         _small_charts(rows, who, shown, domain)
         if len(places) > len(shown):
             line(f"The {len(shown)} partitions that look worst of {len(places)}; the box names them all.", "quiet")
     line(COMMITS_LEGEND + (_THINNED if thinned else ""), "quiet")
+
+
+def commits_of_all(
+    source: Source, cluster_id: str | None, group_id: str | None, places: Sequence[tuple[str, int]]
+) -> tuple[list[dict[str, Any]], bool]:
+    """Commits for the small charts, of the first of these partitions; see `commits`."""
+    return commits(source, cluster_id, group_id, places[:_CHARTS_SHOWN], _POINTS_OF_ALL)
 
 
 def _small_charts(
@@ -255,12 +282,15 @@ def _tables(
     if group.members:
         st.subheader("Members", anchor=False)
         foreign = {one.member_id: one.foreign_commits for one in who}
-        rows = [row | {"foreign": foreign.get(row["member_id"], 0)} for row in _of_group(at_end, group, "members")]
+        rows = [
+            row | {"foreign": foreign.get(row["member_id"], 0)}
+            for row in of_group(at_end, group.cluster_id, group.group_id, MEMBERS)
+        ]
         member = grid("members", rows, _MEMBERS, "member", select=True)
         if member is not None:
             view.go("clients", who=client_text(rows[member]))
         line("A row of partitions opens the group's requests about it, one of members all about the member.", "quiet")
-    changes = _of_group(at_end, group, "changes")
+    changes = of_group(at_end, group.cluster_id, group.group_id, CHANGES)
     if changes:
         st.subheader("States", anchor=False)
         _states(view, group, changes)

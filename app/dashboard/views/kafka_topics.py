@@ -81,7 +81,7 @@ def _groups(view: View, cluster: str | None, topic: str) -> None:
 
 
 def _rates(view: View) -> None:
-    one, two = st.columns([1, 1])
+    one, two = st.columns([3, 2])
     with one:
         side = boxes.segments(
             "Direction",

@@ -8,7 +8,7 @@ import streamlit as st
 
 from analyser.registry.queries import literal
 from app.dashboard import boxes
-from app.dashboard.charts.theme import show_chart
+from app.dashboard.charts.theme import pressed_in_chart
 from app.dashboard.charts.traffic import latency_lines
 from app.dashboard.state import View
 from app.dashboard.tables import paged_table
@@ -77,19 +77,24 @@ def show_operations(view: View, protocol: str) -> None:
     elif left_out and not chosen:
         line(f"Without requests that ask the server to wait: {', '.join(left_out)}.", "quiet")
     domain = domain_ms(source)
-    common: dict[str, Any] = {"protocol_of": protocol, "operation": None if chosen == NOT_DECODED else chosen or None}
+    common: dict[str, Any] = {
+        "protocol_of": protocol, "operation": None if chosen == NOT_DECODED else chosen or None,
+        "waits": None if chosen else "no",
+    }  # fmt: skip
     heat = latency_over_time(source, width_of(source, _HEAT_BINS), condition, waits=bool(chosen))
     if heat:
         show_heat(view, heat, "How many exchanges took how long, over time", **common)
         width = width_of(source, _LINE_BINS)
         shown = percentiles_over_time(source, width, condition, waits=bool(chosen))
-        show_chart(latency_lines(shown, width, domain), describe="Percentiles of latency over time")
+        step = pressed_in_chart(latency_lines(shown, width, domain), "percentiles", "Percentiles of latency over time")
+        if step is not None:
+            view.go("exchanges", **exchange_filters(**common, between=step["bin"], took=step["took"]))
     else:
         empty("None of these exchanges has a latency: unanswered, one-way, or waiting by design.")
     width = width_of(source)
     over_time = exchanges_over_time(source, width, condition)
     if any(row["errors"] or row["unanswered"] for row in over_time):
-        show_trouble(view, over_time, width, "Errors and missing answers over time", **common)
+        show_trouble(view, over_time, width, "Errors and missing answers over time", **{**common, "waits": None})
     st.subheader("Operations", anchor=False)
     operation = paged_table(source, "operations", operations_of(protocol), _OPERATIONS, order="-exchanges",
                             noun="operation", search=("operation",), select=True)  # fmt: skip
@@ -101,7 +106,8 @@ def show_operations(view: View, protocol: str) -> None:
                         nouns="kinds of errors", search=("operation", "error", "client_id"), select=True)  # fmt: skip
     if error is not None:
         _to_exchanges(view, protocol, error["operation"], status="error", error=error["error"])
-    line("A row, bar or cell opens the exchanges behind it; a row those with errors, where it has any.", "quiet")
+    line("A row, bar, cell or step of a line opens the exchanges behind it: a row those with errors, where it has any, "
+         "a step those that took as long, or longer.", "quiet")  # fmt: skip
 
 
 def _to_exchanges(view: View, protocol: str, operation: str, **filters: str | None) -> None:

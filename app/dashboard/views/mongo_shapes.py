@@ -9,14 +9,14 @@ import streamlit as st
 
 from app.dashboard import boxes, state
 from app.dashboard.charts.mongo import SHAPE_MEASURES, SHAPES_TOGETHER, shape_lines, shape_name, shape_times
-from app.dashboard.charts.theme import pressed_in_chart, show_chart
+from app.dashboard.charts.theme import pressed_in_chart
+from app.dashboard.charts.traffic import latency_heat
 from app.dashboard.opened import Selected
 from app.dashboard.state import View
 from app.dashboard.tables import paged_table
 from app.dashboard.text import empty, facts, heading, line
-from app.dashboard.views.chart_doors import show_heat
+from app.dashboard.views.asked import ask, show_asked
 from app.dashboard.views.mongo_commands import command_table
-from dissectors.mongo.dissector import MONGO
 from reports.formats.values import ms_text
 from reports.questions.columns import PAGE, shown_as
 from reports.questions.mongo_rows import (
@@ -28,7 +28,7 @@ from reports.questions.mongo_rows import (
 )
 from reports.questions.source import rows
 from reports.questions.timelines import domain_ms, width_of
-from reports.questions.wanted_exchanges import named_exactly
+from reports.questions.wanted_exchanges import in_cell
 from reports.sections.shapes import COLUMNS, shapes, shapes_sql
 
 _BARS = 12
@@ -48,16 +48,14 @@ def show(view: View) -> None:
         return
     bar = pressed_in_chart(shape_times(offered[:_BARS]), "times", "Query shapes by the time that they took in sum")
     if bar is not None:
-        state.put("shape", bar["shape_id"])
-        state.put("message", None)
-        st.rerun()
+        ask(shape=bar["shape_id"], between=None, took=None)
     _together(source, offered, condition)
     st.subheader("All shapes", anchor=False)
     chosen = paged_table(source, "shapes", shapes_sql(condition=condition), shown_as(PAGE, COLUMNS), order="-sum_ms",
                          noun="shape", search=("namespace", "operation", "pattern"), select=True, keep=("shape_id",),
                          marked=state.value("shape"))  # fmt: skip
     if chosen is not None and chosen["shape_id"] != state.value("shape"):
-        state.put("message", None)
+        ask(shape=chosen["shape_id"], between=None, took=None)
     shape_id = state.kept("shape", chosen["shape_id"] if chosen else None)
     every = f"select * from ({shapes_sql(every=True, condition=condition)}) where shape_id is not null"
     shape = next((row for row in rows(source, every) if row["shape_id"] == shape_id), None) if shape_id else None
@@ -87,7 +85,10 @@ def _together(source: Selected, offered: Sequence[Mapping[str, Any]], condition:
     width = width_of(source, _LINE_BINS)
     found = shapes_over_time(source, width, list(drawn), condition)
     if any(row[measure] is not None for row in found):
-        show_chart(shape_lines(found, drawn, width, measure, domain_ms(source)), describe="Query shapes over time")
+        chart = shape_lines(found, drawn, width, measure, domain_ms(source))
+        step = pressed_in_chart(chart, "lines", "Query shapes over time")
+        if step is not None:
+            ask(shape=step["shape_id"], between=step["bin"], took=None)
     else:
         empty("None of them has an answer in the selected time.")
 
@@ -101,10 +102,10 @@ def _one(view: View, shape: Mapping[str, Any], condition: str) -> None:
            "errors": f"{shape['errors']:,}", "no answer": f"{shape['unanswered']:,}"})  # fmt: skip
     heat = command_latency(source, width_of(source), shape_id, condition)
     if heat:
-        common = {
-            "protocol_of": MONGO.name,
-            "named": named_exactly(shape["namespace"]),
-            "operation": shape["operation"],
-        }
-        show_heat(view, heat, "Latency of the chosen shape over time", noun="commands", **common)
-    command_table(view, commands_of(shape_id, condition))
+        chart = latency_heat(heat, domain_ms(source), "commands")
+        cell = pressed_in_chart(chart, "heat", "Latency of the chosen shape over time")
+        if cell is not None:
+            ask(between=cell["bin"], took=cell["took"])
+    asked = show_asked(("between", "took"))
+    command_table(view, commands_of(shape_id, f"{condition} and {in_cell(asked['between'], asked['took'])}"))
+    line("A step of a line or a cell lists the commands behind it.", "quiet")

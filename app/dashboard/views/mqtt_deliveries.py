@@ -9,7 +9,7 @@ from typing import Any
 import streamlit as st
 
 from app.dashboard import boxes, state
-from app.dashboard.charts.theme import show_chart
+from app.dashboard.charts.theme import pressed_in_chart
 from app.dashboard.charts.traffic import latency_heat
 from app.dashboard.few_rows import grid
 from app.dashboard.opened import Selected
@@ -17,11 +17,13 @@ from app.dashboard.pager import beside
 from app.dashboard.state import View
 from app.dashboard.tables import paged_table
 from app.dashboard.text import empty, heading, line
+from app.dashboard.views.asked import ask, show_asked
 from app.dashboard.views.message import show_exchange
 from reports.questions.columns import Column
 from reports.questions.mqtt_rows import acknowledged, delivered, delivery_latency
 from reports.questions.source import rows
 from reports.questions.timelines import domain_ms, width_of
+from reports.questions.wanted_exchanges import in_cell
 from reports.sections.mqtt import DELIVERIES, HANDSHAKES
 
 _KINDS = (
@@ -68,9 +70,10 @@ def show(view: View) -> None:
     heat = delivery_latency(source, width_of(source))
     if heat:
         st.subheader("From publisher to subscriber", anchor=False)
-        show_chart(
-            latency_heat(heat, domain_ms(source), "messages"), describe="Latency from publisher to subscriber over time"
-        )
+        chart = latency_heat(heat, domain_ms(source), "messages")
+        cell = pressed_in_chart(chart, "heat", "Latency from publisher to subscriber over time")
+        if cell is not None:
+            ask(between=cell["bin"], took=cell["took"], below="deliveries", subscription=None)
     st.subheader("By subscription", anchor=False)
     subscription = paged_table(source, "filters", DELIVERIES.query, DELIVERIES.on_page, order="-missing",
                                noun="subscription", search=("topic_filter",), select=True)  # fmt: skip
@@ -83,7 +86,8 @@ def show(view: View) -> None:
     if wanted:
         show_exchange(source.opened, wanted, "delivery")
     else:
-        line("A row opens the message with its bytes; one of the tables above lists its messages.", "quiet")
+        marks = "A row of the tables above or a cell of the chart" if heat else "A row of the tables above"
+        line(f"A row opens the message with its bytes. {marks} lists its messages.", "quiet")
 
 
 def _handshakes(source: Selected) -> None:
@@ -129,13 +133,15 @@ def _by_handshake(source: Selected) -> dict[str, Any] | None:
 
 def _by_subscription(source: Selected) -> dict[str, Any] | None:
     chosen = _chosen("subscription", 2)
+    asked = show_asked(("between", "took"))
+    within = in_cell(asked["between"], asked["took"]) if any(asked.values()) else ""
     if chosen:
         topic_filter, share = str(chosen[0]), str(chosen[1] or "")
-        query = delivered(topic_filter, share or None)
+        query = delivered(topic_filter, share or None, within)
         _said(f"All for {topic_filter}{f' shared as {share}' if share else ''}", "subscription")
     else:
-        query = delivered()
-        line("Those that did not arrive, of all subscriptions.", "quiet")
+        query = delivered(within=within)
+        line("Of all subscriptions." if within else "Those that did not arrive, of all subscriptions.", "quiet")
     return paged_table(source, "delivered", query, _DELIVERED, order="ts", noun="message", select=True,
                        search=("topic", "client_id", "subscriber_client_id"), keep=("message_id",),
                        marked=state.value("message"))  # fmt: skip

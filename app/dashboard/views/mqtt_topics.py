@@ -11,12 +11,13 @@ import streamlit as st
 
 from app.dashboard import boxes, state
 from app.dashboard.charts.mqtt import messages_over_time
-from app.dashboard.charts.theme import show_chart
+from app.dashboard.charts.theme import pressed_in_chart
 from app.dashboard.components.tree import Line, show_tree
 from app.dashboard.opened import Selected
 from app.dashboard.state import View
 from app.dashboard.tables import paged_table
 from app.dashboard.text import empty, heading, line
+from app.dashboard.views.asked import ask, show_asked
 from app.dashboard.views.message import show_exchange
 from app.dashboard.views.mqtt_payloads import show_changes
 from reports.formats.words import size
@@ -33,6 +34,7 @@ from reports.questions.mqtt_topics import (
     topics,
 )
 from reports.questions.timelines import domain_ms, selected_span_ns, width_of
+from reports.questions.wanted_exchanges import in_cell
 
 _FIGURES = ("Topics", "Published", "Per s", "Sent on", "Payload", "Publishers", "Receivers", "Retained", "Last")
 _ORDERS = {
@@ -80,7 +82,10 @@ def show(view: View) -> None:
     width = width_of(source)
     over_time = publishes_over_time(source, width, branch)
     if over_time:
-        show_chart(messages_over_time(over_time, width, domain_ms(source)), describe="MQTT messages over time")
+        chart = messages_over_time(over_time, width, domain_ms(source))
+        bar = pressed_in_chart(chart, "rates", "MQTT messages over time")
+        if bar is not None:
+            ask(between=bar["bin"], way=bar["kind"], below=None)
     _tree(source, branch, span_ns)
     if branch:
         _path(branch)
@@ -101,7 +106,9 @@ def _list(source: Selected, branch: str, span_ns: int) -> None:
 
 
 def _messages(view: View, branch: str) -> None:
-    message = paged_table(view.source, "publishes", publishes(branch), _MESSAGES, order="ts", noun="message",
+    asked = show_asked(("between", "way"))
+    query = publishes(branch, asked["way"], in_cell(asked["between"]))
+    message = paged_table(view.source, "publishes", query, _MESSAGES, order="ts", noun="message",
                           search=("topic", "client_id"), select=True, keep=("message_id",),
                           marked=state.value("message"))  # fmt: skip
     wanted = state.kept("message", message["message_id"] if message else None)
@@ -109,7 +116,8 @@ def _messages(view: View, branch: str) -> None:
         show_exchange(view.source.opened, wanted, "publish")
         show_changes(view, wanted)
     else:
-        line("Choose a message to see its bytes, and what changed since the one before of its topic.", "quiet")
+        line("Choose a message to see its bytes, and what changed since the one before of its topic. A bar lists its "
+             "messages.", "quiet")  # fmt: skip
 
 
 def _tree(source: Selected, branch: str, span_ns: int) -> None:

@@ -12,6 +12,7 @@ from analyser.words import count
 from app.dashboard import state
 from app.dashboard.charts.theme import dense
 from app.dashboard.charts.traffic import BRUSH, exchange_rate
+from app.dashboard.chosen_rows import Choice
 from app.dashboard.command_line import command_line
 from app.dashboard.known import known, outside
 from app.dashboard.offers import without_folder
@@ -125,7 +126,7 @@ def _selected(view: View, seen: Quality) -> None:
 
 def _errors(view: View) -> None:
     """Clients by what went wrong for them, whether a rule judges it or not; the way to these exchanges."""
-    if not view.source.rows(f"select 1 as one from ({CLIENTS_BY_ERRORS}) as t limit 1"):
+    if not Choice(CLIENTS_BY_ERRORS).total(view.source):
         return
     st.subheader("Errors by client", anchor=False)
     chosen = paged_table(
@@ -139,31 +140,40 @@ def _errors(view: View) -> None:
 
 def _quality(view: View, seen: Quality) -> None:
     first, last = seen.span_ns or (0, 0)
-    gap_bytes = sum(f.gap_bytes for f in seen.flows)
+    gap_bytes, requests = (sum(getattr(f, name) for f in seen.flows) for name in ("gap_bytes", "missing_requests"))
+    lost = [*([size(gap_bytes)] if gap_bytes else []), *([count(requests, "request")] if requests else [])]
     limits = [remark for remark in missing(seen) if remark[0] != "complete"]
     facts(
         {
             "capture": count(len(seen.captures), "file"),
             "time": span(last - first) if seen.span_ns else "no packets",
-            "packets": f"{seen.packets:,}",
+            **_amounts(seen),
             "bytes": size(sum(c.captured_bytes for c in seen.captures)),
             "connections": f"{sum(f.flows for f in seen.flows):,}",
             "messages": f"{seen.messages:,}",
-            "missing": size(gap_bytes) if gap_bytes else "nothing",
+            "missing": ", ".join(lost) if lost else "nothing",
         },
-        {"missing": "warning" if gap_bytes else "plain"},
+        {"missing": "warning" if lost else "plain"},
     )
     if limits:
         text = without_folder(" ".join(sentence for _, sentence in limits[:4]))
         more = f"and {len(limits) - 4} more remarks" if len(limits) > 4 else ""
         card("What this capture cannot show", text, "warning", foot=more)
     else:
-        card("Complete", missing(seen)[0][1], "good")
+        whole = missing(seen)[0][1]
+        card("Complete", whole[:1].upper() + whole[1:], "good")
     opened = view.source.opened
     if opened.unread:
         card("Not read", without_folder(" ".join(opened.unread)), "critical")
     if opened.failures:
         card("Rules that broke", f"{', '.join(opened.failures)}: findings may be missing.", "critical")
+
+
+def _amounts(seen: Quality) -> dict[str, str]:
+    """How much there is of each kind."""
+    kinds = {"packets": seen.packets if seen.has_packets else None, "logged requests": seen.lines,
+             "record batches": seen.batches}  # fmt: skip
+    return {name: f"{number:,}" for name, number in kinds.items() if number is not None}
 
 
 def _findings(view: View) -> None:

@@ -15,7 +15,7 @@ from app.dashboard.charts.axes import latency_axis, log_ticks, time_ticks, time_
 from app.dashboard.charts.bars import time_bars
 from app.dashboard.charts.mongo import shape_lines, shape_points
 from app.dashboard.charts.theme import frame
-from app.dashboard.charts.traffic import PERCENTILES, latency_lines, percentile_points
+from app.dashboard.charts.traffic import PERCENTILES, at_least, latency_lines, percentile_points
 
 MIDNIGHT_MS = datetime(2026, 11, 21, tzinfo=UTC).timestamp() * 1000
 SECOND_NS = 1_000_000_000
@@ -87,7 +87,25 @@ def test_a_time_without_data_has_no_line() -> None:
     drawn = [(point["t"], point["shown"]) for point in points]
     assert drawn == [(0, 5.0), (1000, 5.0), (2000, 5.0), (2000, None), (5000, 5.0), (6000, 5.0), (6000, None)]
     spec = latency_lines(percentiles(0, 1_000, 5_000), SECOND_NS).to_dict()
-    assert spec["encoding"]["color"]["scale"]["domain"] == ["median", "p95", "p99"]
+    assert spec["layer"][0]["encoding"]["color"]["scale"]["domain"] == ["median", "p95", "p99"]
+
+
+def test_every_step_of_a_line_can_be_pressed_and_tells_its_bin() -> None:
+    """Where a line ends there is nothing to press."""
+    chart = latency_lines([{"t": 0.0, "exchanges": 3, "p50_ms": 0.5, "p95_ms": 2.0, "p99_ms": 7.25}], SECOND_NS)
+    steps = chart.layer[1].data.to_dict("records")
+    assert [(step["of"], step["t"], step["t_end"]) for step in steps] == [
+        ("median", 0, 1_000), ("p95", 0, 1_000), ("p99", 0, 1_000)
+    ]  # fmt: skip
+    assert {step["bin"] for step in steps} == {"0-1000000000"}
+    assert [step["took"] for step in steps] == ["0.500000-", "2.000000-", "7.250000-"]
+
+
+@given(st.floats(1e-9, 1e9))
+def test_what_took_as_long_as_a_percentile_is_among_those_that_it_lists(ms: float) -> None:
+    low, dash, high = at_least(ms).partition("-")
+    assert (dash, high) == ("-", "")
+    assert ms - 1e-5 <= float(low) <= ms
 
 
 def test_bars_are_as_wide_as_their_bin_and_stand_only_where_something_was() -> None:
@@ -116,7 +134,7 @@ def test_shapes_have_no_line_where_they_had_no_command() -> None:
         "find": [(0, 2.0), (1_000, 2.0), (1_000, None)],
         "count": [(1_000, 0.001), (2_000, 4.0), (3_000, 4.0), (3_000, None)],
     }
-    told = shape_lines(rows, {"a": "find", "b": "count"}, SECOND_NS, "mean_ms").to_dict()
+    told = shape_lines(rows, {"a": "find", "b": "count"}, SECOND_NS, "mean_ms").to_dict()["layer"][0]
     assert told["encoding"]["color"]["scale"]["domain"] == ["find", "count"]
     dashes = told["encoding"]["strokeDash"]["scale"]["range"]
     assert dashes[0] != dashes[1]

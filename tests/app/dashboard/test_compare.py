@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -19,17 +17,6 @@ from tests.app.captures import write_capture
 from tests.app.dashboard.opening import SCRIPT, TIMEOUT_S, kept, opened, sample, shown, tables
 from tests.app.program import run
 from tests.conftest import SAMPLES
-
-
-@pytest.fixture(scope="module", autouse=True)
-def own_folders(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """Nothing of the user's is read or written."""
-    before = {name: os.environ.get(name) for name in ("XDG_CACHE_HOME", "XDG_STATE_HOME")}
-    for name in before:
-        os.environ[name] = str(tmp_path_factory.mktemp(name))
-    yield
-    for name, value in before.items():
-        os.environ.pop(name) if value is None else os.environ.update({name: value})
 
 
 def side_by_side(paths: list[Path], monkeypatch: pytest.MonkeyPatch) -> AppTest:

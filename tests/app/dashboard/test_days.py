@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,10 +12,11 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 import analyser
+from app.dashboard.charts.commits import ownership_lanes
 from app.dashboard.charts.lag import lag_points
 from app.dashboard.charts.traffic import percentile_points
 from app.dashboard.offers import given_offer
-from reports.questions.commits import commits, owners
+from reports.questions.commits import commits, committers, owners
 from reports.questions.lag_history import lag_over_time
 from reports.questions.timelines import domain_ms, exchanges_over_time, percentiles_over_time, width_of
 from tests.app.dashboard.opening import SCRIPT, TIMEOUT_S, kept, on_page, shown, tables
@@ -24,17 +24,6 @@ from tests.support import forty_groups as made
 
 MS = 1_000_000
 GAP_MS = [(made.START_NS + hour * made.HOUR_NS) / MS for hour in (made.GAP.start, made.GAP.stop)]
-
-
-@pytest.fixture(scope="module", autouse=True)
-def own_folders(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """Nothing of the user's is read or written."""
-    before = {name: os.environ.get(name) for name in ("XDG_CACHE_HOME", "XDG_STATE_HOME")}
-    for name in before:
-        os.environ[name] = str(tmp_path_factory.mktemp(name))
-    yield
-    for name, value in before.items():
-        os.environ.pop(name) if value is None else os.environ.update({name: value})
 
 
 @pytest.fixture(scope="module")
@@ -97,6 +86,13 @@ def test_a_lane_ends_with_the_last_evidence_of_its_owner(analysis: analyser.Anal
     ends = domain_ms(analysis)
     assert ends is not None
     assert ends[1] - lane["t_end"] < 3_600_000
+
+
+def test_a_lane_is_of_the_client_that_joined_not_of_one_that_writes_under_its_id(analysis: analyser.Analysis) -> None:
+    names = cluster(analysis), made.name_of(made.TWO_WRITERS)
+    who = committers(analysis, *names)
+    assert len({one.member_id for one in who}) < len(who) == 2
+    assert set(ownership_lanes(owners(analysis, *names), who, {}).data["owner"]) == {who[0].name}
 
 
 def test_a_time_without_data_is_empty(analysis: analyser.Analysis) -> None:

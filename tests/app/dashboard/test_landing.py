@@ -29,10 +29,7 @@ def test_rate_and_time_left_are_told_once_they_are_known(
     assert progress_words(2_000_000, Standing("", share, read_bytes), passed_s) == words
 
 
-def test_the_report_is_that_of_the_whole_capture(
-    tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
+def test_the_report_is_that_of_the_whole_capture() -> None:
     page = html_report(Selected(Opened.kept(kept(sample("mqtt_takeover_loop"))), ReadOptions())).decode()
     assert page.lower().startswith("<!doctype html>")
     assert "MQT102" in page

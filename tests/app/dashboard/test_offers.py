@@ -5,8 +5,6 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 
-import pytest
-
 from app.dashboard.jobs import key_of
 from app.dashboard.offers import Uploads, content_id, given_offer
 from app.dashboard.opened import Opened
@@ -28,9 +26,8 @@ def test_the_same_files_have_the_same_name_wherever_they_lie(tmp_path: Path) -> 
     assert given_offer([str(tmp_path / "gone.pcap")], {}).id != given_offer([str(tmp_path / "lost.pcap")], {}).id
 
 
-def test_what_an_address_says_of_one_copy_holds_for_another(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_an_address_says_of_one_copy_holds_for_another(tmp_path: Path) -> None:
     """Messages and connections are named by content as well."""
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     named = []
     for name in ("a.pcap", "b.pcap"):
         path = write_capture(tmp_path / name)

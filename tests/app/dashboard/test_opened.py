@@ -23,12 +23,6 @@ WAIT_S = 120
 EXCHANGES = 500
 
 
-@pytest.fixture(autouse=True)
-def own_folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
-
-
 def analysed(tmp_path: Path) -> tuple[list[str], Path]:
     paths = [str(write_capture(tmp_path / "a.pcap", exchanges=EXCHANGES))]
     return paths, keep_tables(paths, {}, key_of(paths, {}))

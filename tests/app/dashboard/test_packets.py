@@ -21,11 +21,6 @@ from tests.app.captures import write_capture
 from tests.conftest import SAMPLES
 
 
-@pytest.fixture(autouse=True)
-def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-
-
 def analysed(*paths: Path) -> Opened:
     given = [str(path) for path in paths]
     return Opened.kept(keep_tables(given, {}, key_of(given, {})))

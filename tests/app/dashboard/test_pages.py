@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import json
-import os
 import shlex
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -23,17 +21,6 @@ from tests.conftest import SAMPLES
 from tests.support.datasets import make_dataset
 
 FEW = ("kafka_fenced_commit", "mqtt_faults", "mongo_show_databases")
-
-
-@pytest.fixture(scope="module", autouse=True)
-def own_folders(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """Nothing of the user's is read or written."""
-    before = {name: os.environ.get(name) for name in ("XDG_CACHE_HOME", "XDG_STATE_HOME")}
-    for name in before:
-        os.environ[name] = str(tmp_path_factory.mktemp(name))
-    yield
-    for name, value in before.items():
-        os.environ.pop(name) if value is None else os.environ.update({name: value})
 
 
 def open_every_page(name: str) -> None:

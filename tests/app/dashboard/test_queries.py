@@ -61,12 +61,24 @@ def number(analysis: analyser.Analysis, query: str) -> int:
         ({"packet": "all of them"}, "false"),
         ({"server": ":1883"}, "server_port = 1883"),
         ({"text": "client_id=viewer"}, "operation = 'CONNECT' and client_id = 'viewer'"),
+        ({"took": "0.1-0.3"}, "latency_ms >= 0.1 and latency_ms < 0.3"),
+        ({"took": "0.2-"}, "latency_ms >= 0.2"),
+        ({"took": "-"}, "false"),
+        ({"part_of": "finding x", "flows": ["nothing"]}, "false"),
+        ({"part_of": "finding x"}, "false"),
     ],
     ids=str,
 )
 def test_exchanges_are_chosen(mqtt: analyser.Analysis, chosen: dict[str, object], condition: str) -> None:
     found = number(mqtt, f"SELECT count(*) FROM ({exchange_query(Wanted(**chosen))})")  # type: ignore[arg-type]
     assert found == number(mqtt, f"SELECT count(*) FROM exchanges WHERE {condition}")
+
+
+def test_exchanges_of_the_connections_of_a_finding(mqtt: analyser.Analysis) -> None:
+    flows = mqtt.sql("SELECT DISTINCT flow_id FROM exchanges ORDER BY 1 LIMIT 2").column(0).to_pylist()
+    found = number(mqtt, f"SELECT count(*) FROM ({exchange_query(Wanted(part_of='finding x', flows=flows))})")
+    assert 0 < found < number(mqtt, "SELECT count(*) FROM exchanges")
+    assert found == number(mqtt, f"SELECT count(*) FROM exchanges WHERE flow_id IN ('{flows[0]}', '{flows[1]}')")
 
 
 def test_operations_are_listed_by_their_number(mqtt: analyser.Analysis) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -15,17 +14,13 @@ NAME = "mqtt_takeover_loop"
 SECOND_NS = 1_000_000_000
 
 
-@pytest.fixture(scope="module")
-def ends(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[int, int]]:
-    """Unix ns of the first and last packet; nothing of the user's is read or written."""
-    with pytest.MonkeyPatch.context() as patch:
-        for name in ("XDG_CACHE_HOME", "XDG_STATE_HOME"):
-            patch.setenv(name, str(tmp_path_factory.mktemp(name)))
-        tables = Opened.kept(Path(kept(sample(NAME))))
-        found = tables.sql(
-            "select epoch_ns(min(ts_first)) as a, epoch_ns(max(ts_last)) as b from captures"
-        ).to_pylist()[0]
-        yield found["a"], found["b"]
+@pytest.fixture
+def ends() -> tuple[int, int]:
+    """Unix ns of the first and last packet."""
+    tables = Opened.kept(Path(kept(sample(NAME))))
+    query = "select epoch_ns(min(ts_first)) as a, epoch_ns(max(ts_last)) as b from captures"
+    found = tables.sql(query).to_pylist()[0]
+    return found["a"], found["b"]
 
 
 def test_an_empty_range_says_what_lies_outside(ends: tuple[int, int]) -> None:

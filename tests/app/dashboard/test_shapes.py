@@ -2,21 +2,12 @@
 
 from __future__ import annotations
 
-import pytest
-
 import analyser
 from reports.sections.shapes import shapes_sql
 from tests.app.dashboard.opening import kept, opened, sample, tables
 from tests.conftest import SAMPLES
 
 CAPTURE = "mongo_shapes_and_errors"
-
-
-@pytest.fixture(autouse=True)
-def own_folders(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nothing of the user's is read or written."""
-    for name in ("XDG_CACHE_HOME", "XDG_STATE_HOME"):
-        monkeypatch.setenv(name, str(tmp_path_factory.mktemp(name)))
 
 
 def test_shapes_are_narrowed_and_drawn_together() -> None:

@@ -4,18 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
-
 from tests.app.dashboard.opening import kept, opened, sample, tables
 
 CAPTURE = "kafka_stale_commit"
-
-
-@pytest.fixture(autouse=True)
-def own_folders(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nothing of the user's is read or written."""
-    for name in ("XDG_CACHE_HOME", "XDG_STATE_HOME"):
-        monkeypatch.setenv(name, str(tmp_path_factory.mktemp(name)))
 
 
 def rows_on(page: int, order: str) -> list[tuple[str, ...]]:

@@ -4,20 +4,11 @@ from __future__ import annotations
 
 from itertools import pairwise
 
-import pytest
-
 import analyser
 from tests.app.dashboard.opening import follow, kept, opened, sample, shown
 from tests.conftest import SAMPLES
 
 CAPTURE = "mqtt_healthy"
-
-
-@pytest.fixture(autouse=True)
-def own_folders(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nothing of the user's is read or written."""
-    for name in ("XDG_CACHE_HOME", "XDG_STATE_HOME"):
-        monkeypatch.setenv(name, str(tmp_path_factory.mktemp(name)))
 
 
 def test_payloads_of_a_topic_are_compared_where_somebody_asks() -> None:
