@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
+from dissectors.carriers.tls.carrier import TLS
 from dissectors.carriers.websocket import WEBSOCKET
 from dissectors.core.carrier import Carrier
 from dissectors.core.protocol import Dissector
@@ -12,12 +14,40 @@ from dissectors.kafka.dissector import KAFKA
 from dissectors.mongo.dissector import MONGO
 from dissectors.mqtt.dissector import MQTT
 
+if TYPE_CHECKING:
+    from dissectors.core.logged import LogReader
+    from dissectors.core.stored import SegmentReader
+
 PROTOCOLS: dict[str, Dissector] = {dissector.name: dissector for dissector in (KAFKA, MQTT, MONGO)}
 # Off unless somebody switches them on.
 OPTIONAL: dict[str, Dissector] = {dissector.name: dissector for dissector in (EXAMPLE,)}
+# Which of these a server is to be expected to speak, by its port.
+USUAL_PORTS: dict[int, str] = {port: name for name, dissector in PROTOCOLS.items() for port in dissector.ports}
 
 # Streams around a protocol's own, in the order in which they are asked about a flow.
-CARRIERS: dict[str, Carrier] = {carrier.name: carrier for carrier in (WEBSOCKET,)}
+CARRIERS: dict[str, Carrier] = {carrier.name: carrier for carrier in (TLS, WEBSOCKET)}
+
+
+def log_reader(protocols: Iterable[str]) -> tuple[str, LogReader] | None:
+    """The protocol among these whose servers log what they were asked, and what reads it; None where none is there."""
+    if KAFKA.name not in protocols:
+        return None
+    from dissectors.kafka.request_log import READER
+
+    return KAFKA.name, READER
+
+
+# Whose servers write log segments.
+SEGMENTS_OF = KAFKA.name
+
+
+def segment_reader(protocols: Iterable[str]) -> SegmentReader | None:
+    """What reads log segments, of the protocol among these whose servers write them; None where none is there."""
+    if SEGMENTS_OF not in protocols:
+        return None
+    from dissectors.kafka.segment import READER
+
+    return READER
 
 
 def dissectors(enabled: Iterable[str] = ()) -> dict[str, Dissector]:

@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import duckdb
 
-from analyser.context.stage import CONNECTIONS
+from analyser.context.stage import CONNECTIONS, NOTHING, Held
+from analyser.context.steps import steps_made
 from analyser.context.topics import views
 from analyser.registry.kafka_connections import OF_FLOWS
 from analyser.registry.queries import name_list, null_columns
@@ -91,17 +92,15 @@ _ROWS = f"""
         OR flows.server_port IN {_USUAL_PORTS}))"""
 
 
-def add_connections(con: duckdb.DuckDBPyConnection) -> None:
+def add_connections(con: duckdb.DuckDBPyConnection, _: Held = NOTHING) -> Held:
     """Replace the view of the table, which is empty before; other tables may be missing. Call it once."""
     there = views(con)
     for table in (*CONNECTIONS.reads, "flows"):
         source = f"FROM {table}" if table in there else f"SELECT {null_columns(table)} LIMIT 0"
         con.execute(f"CREATE OR REPLACE TEMP VIEW use_{table} AS {source}")
-    for name, query in _STEPS.items():
-        con.execute(f"CREATE TEMP TABLE {name} AS {query}")
-    con.execute(f"CREATE TEMP TABLE made_{TABLE} AS {_ROWS}")
+    with steps_made(con, _STEPS, _ROWS):
+        con.execute(f"CREATE TEMP TABLE made_{TABLE} AS {_ROWS}")
     con.execute(f"DROP VIEW IF EXISTS {TABLE}")
     columns = name_list(TABLES[TABLE].column_names())
     con.execute(f"CREATE TEMP VIEW {TABLE} AS SELECT {columns} FROM made_{TABLE}")
-    for name in _STEPS:
-        con.execute(f"DROP TABLE {name}")
+    return NOTHING

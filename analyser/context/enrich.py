@@ -1,8 +1,8 @@
 """The context columns of commits and fetches.
 
 In: a connection with views of the Kafka tables, `cluster_id` and `topic` filled in. Out: the views
-`kafka_offset_commits` and `kafka_fetch_partitions` replaced by ones whose context columns are filled in. Rows in memory
-are never copied for that: they get other columns.
+`kafka_offset_commits` and `kafka_fetch_partitions` replaced by ones whose context columns are filled in. Rows that the
+caller holds are never joined for that: they get other columns (`added.py`).
 
 Everything is a join in DuckDB, as of the time of the row, so memory is DuckDB's limit and it may spill. Times are
 compared as Unix ns. An unknown cluster is a cluster of its own (''), never a wildcard.
@@ -10,16 +10,19 @@ compared as Unix ns. An unknown cluster is a cluster of its own (''), never a wi
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from types import MappingProxyType
-from typing import Any
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
 
 import duckdb
-import numpy as np
 import pyarrow as pa
 
+from analyser.context.added import numbered, with_columns
 from analyser.context.log_ends import END_TABLES, KEPT_BEFORE, LOG_ENDS, SECOND, TOPIC_LIVES, with_life
+from analyser.context.losses import is_lost
 from analyser.context.ownership import OWNERSHIP_SQL
+from analyser.context.stage import NOTHING, Held
+from analyser.context.steps import steps_made
 from analyser.context.topics import has_rows, views
 from analyser.registry.queries import keep, null_columns
 
@@ -29,7 +32,6 @@ from analyser.registry.queries import keep, null_columns
 FETCHED_LATELY_NS = 5_000_000_000
 
 COMMITS, FETCHES = "kafka_offset_commits", "kafka_fetch_partitions"
-_NOTHING: Mapping[str, Any] = MappingProxyType({})
 
 _READS = (
     "flows",
@@ -41,10 +43,10 @@ _READS = (
 )
 
 # Where bytes of clients are missing.
-GAPS_SQL = """
+GAPS_SQL = f"""
     SELECT DISTINCT flows.client_address AS address, epoch_ns(gaps.ts) AS at_ns, gaps.ts
     FROM in_expert_infos AS gaps JOIN in_flows AS flows USING (flow_id)
-    WHERE gaps."group" = 'tcp' AND gaps.code = 'gap' AND gaps.ts IS NOT NULL"""
+    WHERE {is_lost("gaps")}"""
 # Clients that belong to one group only: their Fetch requests, which name no group, are this group's.
 CLIENTS_SQL = """
     SELECT cluster, coalesce(client_address, '') AS address, coalesce(client_id, '') AS client_id,
@@ -89,7 +91,6 @@ _STEPS = {
         FROM context_keys AS keys ASOF JOIN context_ownership AS owners
             ON keys.part = owners.part AND keys.at_ns >= owners.began
         WHERE keys.at_ns < owners.ended""",
-    "context_clients": CLIENTS_SQL,
     # Only for commits whose owner no assignment tells: consumers that are one member of the group, and what they fetch.
     # The committer's own fetches decide, so nothing is concluded where some of them may be missing.
     "context_unowned": """
@@ -113,20 +114,26 @@ _STEPS = {
               FROM context_keys AS keys JOIN context_base AS base ON keys.row = base.row
               WHERE EXISTS (FROM context_gaps)) AS keys
         ASOF JOIN context_gaps AS gaps ON keys.address = gaps.address AND keys.at_ns >= gaps.at_ns""",
-    "context_readers": f"""
-        SELECT keys.row, CASE WHEN own.at_ns >= keys.at_ns - {FETCHED_LATELY_NS}
-                                OR next.at_ns <= keys.at_ns + {FETCHED_LATELY_NS} THEN keys.member_id
-                              ELSE others.member_id END AS member_id
+    "context_others": f"""
+        SELECT keys.row, keys.part, keys.at_ns, keys.member_id, others.member_id AS other_id
         FROM context_unowned AS keys
         ASOF JOIN (SELECT part, at_ns, min(member_id) AS member_id FROM context_fetchers GROUP BY ALL) AS others
             ON keys.part = others.part AND keys.at_ns >= others.at_ns
-        ASOF LEFT JOIN context_fetchers AS own
-            ON keys.part = own.part AND keys.member_id = own.member_id AND keys.at_ns >= own.at_ns
-        ASOF LEFT JOIN context_fetchers AS next
-            ON keys.part = next.part AND keys.member_id = next.member_id AND keys.at_ns < next.at_ns
         LEFT JOIN context_client_gaps AS gaps ON keys.row = gaps.row
         WHERE others.at_ns >= keys.at_ns - {FETCHED_LATELY_NS}
             AND coalesce(epoch_ns(gaps.ts) < keys.at_ns - {FETCHED_LATELY_NS}, true)""",
+    "context_own_before": """
+        SELECT keys.*, own.at_ns AS before_ns
+        FROM context_others AS keys
+        ASOF LEFT JOIN context_fetchers AS own
+            ON keys.part = own.part AND keys.member_id = own.member_id AND keys.at_ns >= own.at_ns""",
+    "context_readers": f"""
+        SELECT keys.row, CASE WHEN before_ns >= keys.at_ns - {FETCHED_LATELY_NS}
+                                OR next.at_ns <= keys.at_ns + {FETCHED_LATELY_NS} THEN keys.member_id
+                              ELSE other_id END AS member_id
+        FROM context_own_before AS keys
+        ASOF LEFT JOIN context_fetchers AS next
+            ON keys.part = next.part AND keys.member_id = next.member_id AND keys.at_ns < next.at_ns""",
     # An answer that repeats an end of its second changes nothing.
     "context_told_ends": f"""
         WITH {", ".join(f"{table} AS (FROM in_{table})" for table in END_TABLES)}
@@ -163,6 +170,7 @@ _CONTEXT = ("owner_member_id", "ownership_confidence", "log_end_offset", "client
 # Planning takes longer than running on a small capture: without assignments nobody owns anything.
 _NO_OWNERS = "SELECT part, 0::BIGINT AS began, '' AS member_id, 0::BIGINT AS ended FROM context_parts LIMIT 0"
 
+_MAKE_CLIENTS = f"CREATE TEMP TABLE context_clients AS {CLIENTS_SQL}"
 _CLIENTS = """
     LEFT JOIN context_clients AS clients
         ON clients.cluster = coalesce(fetches.cluster_id, '') AND clients.address = coalesce(fetches.client_address, '')
@@ -171,28 +179,30 @@ _FETCHES = f"SELECT fetches.* REPLACE (clients.group_id AS group_id) FROM in_{FE
 _GROUPS = f"SELECT clients.group_id FROM context_fetches AS fetches {_CLIENTS} ORDER BY fetches.row"
 
 
-def enrich(con: duckdb.DuckDBPyConnection, in_memory: Mapping[str, pa.Table] = _NOTHING) -> dict[str, pa.Table]:
+def enrich(con: duckdb.DuckDBPyConnection, held: Held = NOTHING) -> Held:
     """Replace the views of commits and fetches by enriched ones; other tables may be missing. Call it once.
 
-    in_memory: those of both that lie in memory. They are given back with their new columns, all else as it is, and the
+    held: those of both whose rows are known. They are given back with their new columns, all else as it is, and the
     caller makes their views.
     """
     there = views(con)
     for table in _READS:
         _set_aside(con, table, table in there)
-    made = {}
+    made: dict[str, pa.Table | Path] = {}
     if not has_rows(con, f"in_{COMMITS}"):
         con.execute(f"CREATE TEMP VIEW context_base AS FROM in_{COMMITS}")
-        con.execute(f"CREATE TEMP TABLE context_clients AS {CLIENTS_SQL}")
+        con.execute(_MAKE_CLIENTS)
         commits = "FROM context_base"
-    elif COMMITS in in_memory:
-        made[COMMITS] = _with_columns(con, "context_base", in_memory[COMMITS], _COLUMNS, _STEPS)
+    elif COMMITS in held:
+        with numbered(con, "context_base", held[COMMITS]), _steps_made(con):
+            made[COMMITS] = with_columns(con, held[COMMITS], _COLUMNS)
     else:
         commits = _of_commits(con)
     if COMMITS in there and COMMITS not in made:
         con.execute(f"CREATE TEMP VIEW {COMMITS} AS {commits}")
-    if FETCHES in in_memory:
-        made[FETCHES] = _with_columns(con, "context_fetches", in_memory[FETCHES], _GROUPS)
+    if FETCHES in held:
+        with numbered(con, "context_fetches", held[FETCHES]):
+            made[FETCHES] = with_columns(con, held[FETCHES], _GROUPS)
     elif FETCHES in there:
         con.execute(f"CREATE TEMP VIEW {FETCHES} AS {_FETCHES}")
     for table in made:  # else it would name what nobody holds any more
@@ -200,19 +210,13 @@ def enrich(con: duckdb.DuckDBPyConnection, in_memory: Mapping[str, pa.Table] = _
     return made
 
 
-def _with_columns(
-    con: duckdb.DuckDBPyConnection, name: str, rows: pa.Table, query: str, steps: Mapping[str, str] = _NOTHING
-) -> pa.Table:
-    """The rows with the columns of a query, one row for each, in place of their own. name: of the rows in the query."""
-    con.register(name, rows.append_column("row", pa.array(np.arange(rows.num_rows))))
-    _make(con, steps)
-    columns = con.sql(query).to_arrow_table()
-    _drop(con, steps)
-    con.unregister(name)
-    for column in columns.schema.names:
-        place = rows.schema.get_field_index(column)
-        rows = rows.set_column(place, rows.schema.field(place), columns.column(column).cast(rows.schema.types[place]))
-    return rows
+@contextmanager
+def _steps_made(con: duckdb.DuckDBPyConnection) -> Iterator[None]:
+    """What the columns of commits are made of. `context_clients` stays: fetches are told by it, too."""
+    con.execute(_MAKE_CLIENTS)
+    steps = _STEPS if has_rows(con, "in_kafka_assignments") else {**_STEPS, "context_ownership": _NO_OWNERS}
+    with steps_made(con, steps, _COLUMNS):
+        yield
 
 
 def _of_commits(con: duckdb.DuckDBPyConnection) -> str:
@@ -222,28 +226,14 @@ def _of_commits(con: duckdb.DuckDBPyConnection) -> str:
     """
     rows = keep(con, "commits_as_decoded", f"FROM in_{COMMITS}")
     con.execute(f"CREATE TEMP VIEW context_base AS SELECT rowid AS row, * FROM {rows}")
-    _make(con, _STEPS)
-    added = keep(con, "commits_context", _COLUMNS)
-    _drop(con, _STEPS)
+    with _steps_made(con):
+        added = keep(con, "commits_context", _COLUMNS)
     columns = ", ".join(f"added.{name} AS {name}" for name in _CONTEXT)
     both = keep(
         con, "commits", f"SELECT base.* REPLACE ({columns}) FROM {rows} AS base POSITIONAL JOIN {added} AS added"
     )
     con.execute(f"DROP VIEW context_base; DROP TABLE {rows}; DROP TABLE {added}")
     return f"FROM {both}"
-
-
-def _make(con: duckdb.DuckDBPyConnection, steps: Mapping[str, str]) -> None:
-    """Make `context_clients`, which stays, and the other steps."""
-    owned = not steps or has_rows(con, "in_kafka_assignments")
-    for name, query in steps.items():
-        con.execute(f"CREATE TEMP TABLE {name} AS {query if owned or name != 'context_ownership' else _NO_OWNERS}")
-
-
-def _drop(con: duckdb.DuckDBPyConnection, steps: Mapping[str, str]) -> None:
-    for name in steps:
-        if name != "context_clients":
-            con.execute(f"DROP TABLE {name}")
 
 
 def _set_aside(con: duckdb.DuckDBPyConnection, table: str, there: bool) -> None:

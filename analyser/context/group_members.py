@@ -17,6 +17,8 @@ the name of the temporary table that each makes, in their order. Times are Unix 
 
 from __future__ import annotations
 
+from analyser.context.losses import is_lost
+
 _NEVER = 2**63 - 1
 SECOND_NS = 1_000_000_000
 # A member that was silent for less than this before the capture's end is still there, whatever its timeout.
@@ -120,10 +122,10 @@ MEMBER_STEPS = {
         FROM (SELECT {KEY}, begun, generation, min(first_ns) AS began_ns, bool_or(joined) AS joined
               FROM gm_seen GROUP BY ALL)
         WINDOW own AS (PARTITION BY {KEY} ORDER BY begun, generation)""",
-    "gm_gaps": """
+    "gm_gaps": f"""
         SELECT DISTINCT flows.client_address AS address, epoch_ns(gaps.ts) AS gap_ns
         FROM expert_infos AS gaps JOIN flows USING (flow_id)
-        WHERE gaps."group" = 'tcp' AND gaps.code = 'gap' AND gaps.ts IS NOT NULL""",
+        WHERE {is_lost("gaps")}""",
     "gm_members": f"""
         SELECT {MEMBER}, any_value(group_protocol) AS protocol, max(protocol_type) AS protocol_type,
                arg_max(instance_id, at_ns) AS instance_id,

@@ -13,7 +13,8 @@ import duckdb
 from analyser.context.group_members import MEMBER_ROWS, MEMBER_STEPS
 from analyser.context.group_rebalances import REBALANCE_ROWS, REBALANCE_STEPS
 from analyser.context.silent_side import SIDE_STEPS
-from analyser.context.stage import GROUPS
+from analyser.context.stage import GROUPS, NOTHING, Held
+from analyser.context.steps import steps_made
 from analyser.context.topics import views
 from analyser.registry.queries import name_list
 from analyser.registry.tables import TABLES
@@ -22,19 +23,18 @@ _STEPS = {**MEMBER_STEPS, **SIDE_STEPS, **REBALANCE_STEPS}
 _ROWS = {"kafka_members": MEMBER_ROWS, "kafka_rebalances": REBALANCE_ROWS}
 
 
-def add_members_and_rebalances(con: duckdb.DuckDBPyConnection) -> None:
+def add_members_and_rebalances(con: duckdb.DuckDBPyConnection, _: Held = NOTHING) -> Held:
     """Make both views; nothing happens where there are no group requests. Call it once."""
     there = views(con)
     if not there >= {*GROUPS.reads}:
-        return
+        return NOTHING
     if not con.sql("SELECT EXISTS (FROM kafka_group_events WHERE event <> 'describe')").fetchall()[0][0]:
-        return
-    for name, query in _STEPS.items():
-        con.execute(f"CREATE TEMP TABLE {name} AS {query}")
-    for name, query in _ROWS.items():
-        if name in there:
+        return NOTHING
+    rows = {name: query for name, query in _ROWS.items() if name in there}
+    with steps_made(con, _STEPS, "; ".join(rows.values())):
+        for name, query in rows.items():
             con.execute(f"CREATE TEMP TABLE made_{name} AS {query}")
-            con.execute(f"DROP VIEW IF EXISTS {name}")
-            con.execute(f"CREATE TEMP VIEW {name} AS SELECT {name_list(TABLES[name].column_names())} FROM made_{name}")
-    for name in _STEPS:
-        con.execute(f"DROP TABLE {name}")
+    for name in rows:
+        con.execute(f"DROP VIEW IF EXISTS {name}")
+        con.execute(f"CREATE TEMP VIEW {name} AS SELECT {name_list(TABLES[name].column_names())} FROM made_{name}")
+    return NOTHING

@@ -40,7 +40,8 @@ from analyser.context.stored_offsets import (
 LAG_TABLES = (*STORED_TABLES, *END_TABLES)
 
 LAG = """
-    CASE WHEN log_end_offset >= committed_offset THEN log_end_offset - committed_offset
+    CASE WHEN log_end_offset >= committed_offset
+         THEN try_cast(log_end_offset::HUGEINT - committed_offset AS BIGINT)
          WHEN log_end_offset < committed_offset THEN 0 END"""
 
 # Lag by bins of time, step by step. `lag_lives` are TOPIC_LIVES, `lag_commits` rows of COMMITS, `lag_reads` rows of

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import duckdb
 
+from analyser.context.stage import NOTHING, Held
 from analyser.context.topics import views
 from analyser.registry.tables import TABLES
 
@@ -116,10 +117,10 @@ _TRANSACTION_ROWS = f"""
     SELECT *, round((epoch_ns(ts_ended) - epoch_ns(ts_started)) / 1e6, 6) AS duration_ms FROM ({_OUTCOMES})"""
 
 
-def add_cursors_and_transactions(con: duckdb.DuckDBPyConnection) -> None:
+def add_cursors_and_transactions(con: duckdb.DuckDBPyConnection, _: Held = NOTHING) -> Held:
     """Make both views; nothing happens where there are no commands. Call it once."""
     if "mongo_commands" not in views(con):
-        return
+        return NOTHING
     con.execute(f"CREATE TEMP TABLE mongo_cursor_events AS {_LIVES}")
     for name, query in (("mongo_cursors", _CURSOR_ROWS), ("mongo_transactions", _TRANSACTION_ROWS)):
         if name in views(con):
@@ -127,6 +128,7 @@ def add_cursors_and_transactions(con: duckdb.DuckDBPyConnection) -> None:
             con.execute(f"DROP VIEW IF EXISTS {name}")
             con.execute(f"CREATE TEMP VIEW {name} AS {_select(name)} FROM made_{name}")
     con.execute("DROP TABLE mongo_cursor_events")
+    return NOTHING
 
 
 def _select(name: str) -> str:

@@ -23,7 +23,7 @@ from analyser.context.mqtt_absences import MAX_LOOKED_AT, MOST_TOPICS, Absence, 
 from analyser.context.mqtt_filters import Filters
 from analyser.context.mqtt_memory import AWAY_BYTES, Memory
 from analyser.context.mqtt_sessions import Away, OpenFlow, Subscription
-from analyser.context.mqtt_told import Message, Told
+from analyser.context.mqtt_told import Counts, Message, Told
 from analyser.context.mqtt_topics import FilterTrie
 from analyser.context.mqtt_waiting import Target, Waiting, Waits
 
@@ -124,7 +124,8 @@ class Server:
         self._steps = min(self._steps + STEPS_OF_A_MESSAGE, ALLOWED_STEPS)
         if not self._may_work(1) or self._filters.lacks_members:
             self.limited += 1
-            self._waits.add(Waiting(message, self._numbers, {}, 0, message.ts_ns, again=True))
+            if message.sent_on:
+                self._waits.add(Waiting(message, self._numbers, {}, 0, message.ts_ns, again=True))
             return
         targets: dict[Target, str] = {}
         matched, steps = self._filters.match(message.topic)
@@ -134,8 +135,11 @@ class Server:
                 targets[(share_name, topic_filter)] = topic_filter
             elif flow != message.flow or not self._flows[flow].subscriptions[(topic_filter, None)].no_local:
                 targets.setdefault(flow, topic_filter)
-        self._steps -= STEPS_OF_A_TARGET * len(targets)
-        self._waits.add(Waiting(message, self._numbers, targets, len(targets), message.ts_ns))
+        if targets or message.sent_on:
+            self._steps -= STEPS_OF_A_TARGET * len(targets)
+            self._waits.add(Waiting(message, self._numbers, targets, len(targets), message.ts_ns))
+        elif not self._filters.lacks:  # nothing is left to wait for
+            self.told.counts.append(Counts(message.message_id, 0, 0))
 
     def delivered(self, message: Message) -> None:
         """The server sent a message to a client."""

@@ -8,7 +8,7 @@ holds what waits.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import duckdb
@@ -19,6 +19,7 @@ from analyser.context.mqtt_deliveries import Server
 from analyser.context.mqtt_delivery_sql import ABSENCES, DELIVERIES
 from analyser.context.mqtt_memory import Memory
 from analyser.context.mqtt_told import Delivery, Message
+from analyser.context.stage import NOTHING, Held
 from analyser.context.topics import views
 from analyser.words import CUT_NAME
 
@@ -37,36 +38,43 @@ def _whole(name: str) -> str:
 
 
 # One shape for all events: time, kind, server address, port, flow; a: client id, filter or topic; b: share name or
-# message id; x, y: flags; sizes of a payload; QoS granted or sent; message expiry in ns. A subscription counts from the
+# message id; x, y: flags; sizes of a payload; QoS granted or sent; message expiry in ns; is the same sent on, which one
+# hash join tells for less than it takes to wait for all that nobody gets. A subscription counts from the
 # answer that grants it until it is given up; a connection until it was closed. A message of QoS 2 may be held back
 # until it is released. Messages of one packet come in the order of their offsets, with which their ids end.
 _EVENTS = f"""
     SELECT epoch_ns(coalesce(ts_response, ts)) AS at_ns, {_CONNECTED} AS kind, server_address, server_port, flow_id,
            client_id AS a, NULL AS b, session_present AS x, NULL AS y,
-           NULL::BIGINT AS size, NULL::BIGINT AS crc, NULL::BIGINT AS qos, NULL::BIGINT AS expiry, packet
+           NULL::BIGINT AS size, NULL::BIGINT AS crc, NULL::BIGINT AS qos, NULL::BIGINT AS expiry,
+           NULL::BOOLEAN AS sent_on, packet
     FROM in_connections WHERE coalesce(error_code, 0) = 0
     UNION ALL
     SELECT epoch_ns(ts_response), {_SUBSCRIBED}, server_address, server_port, flow_id,
            CASE WHEN {_whole("matching_filter")} THEN matching_filter END, share_name,
-           no_local, retain_as_published, NULL, NULL, granted_qos, NULL, response_packet
+           no_local, retain_as_published, NULL, NULL, granted_qos, NULL, NULL, response_packet
     FROM mqtt_subscriptions
     WHERE event = 'subscribe' AND granted_qos IS NOT NULL AND ts_response IS NOT NULL
     UNION ALL
     SELECT epoch_ns(ts), {_UNSUBSCRIBED}, server_address, server_port, flow_id, matching_filter, share_name,
-           NULL, NULL, NULL, NULL, NULL, NULL, request_packet
+           NULL, NULL, NULL, NULL, NULL, NULL, NULL, request_packet
     FROM mqtt_subscriptions WHERE event = 'unsubscribe' AND {_whole("matching_filter")}
     UNION ALL
     SELECT epoch_ns(ts), CASE direction WHEN 'client_to_server' THEN {_PUBLISHED} ELSE {_DELIVERED} END,
            server_address, server_port, flow_id, topic, message_id, retain, dup, payload_bytes, payload_crc32,
-           qos, message_expiry_s * 1_000_000_000, packet
-    FROM in_publishes
+           qos, message_expiry_s * 1_000_000_000, got.sent_on IS NOT NULL, packet
+    FROM in_publishes AS sent LEFT JOIN (
+        SELECT DISTINCT server_address AS server, topic AS of_topic, payload_bytes AS size, payload_crc32 AS crc,
+                        true AS sent_on
+        FROM in_publishes WHERE direction = 'server_to_client') AS got
+        ON server_address IS NOT DISTINCT FROM server AND topic IS NOT DISTINCT FROM of_topic
+        AND payload_bytes IS NOT DISTINCT FROM size AND payload_crc32 IS NOT DISTINCT FROM crc
     WHERE {_whole("topic")} AND qos < 3 AND coalesce(reason_code, 0) < 128
         AND NOT (direction = 'client_to_server' AND first_message_id IS NOT NULL)
         AND NOT (direction = 'client_to_server' AND qos = 2
                  AND coalesce(handshake IN ('no_pubrec', 'no_pubrel'), false))
     UNION ALL
     SELECT epoch_ns(coalesce(flows.ts_closed, flows.ts_last)), {_ENDED}, flows.server_address, flows.server_port,
-           flow_id, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL
+           flow_id, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL
     FROM flows WHERE protocol = 'mqtt' AND (closed_by IS NOT NULL OR flow_id IN (
         SELECT flow_id FROM in_connections WHERE disconnected_by IS NOT NULL))
     ORDER BY at_ns, kind, packet, flow_id, length(b), b, a"""
@@ -113,11 +121,11 @@ _PUBLISHES = """
     FROM in_publishes AS sent LEFT JOIN context_counts AS counts USING (message_id)"""
 
 
-def add_deliveries(con: duckdb.DuckDBPyConnection) -> None:
+def add_deliveries(con: duckdb.DuckDBPyConnection, _: Held = NOTHING) -> Held:
     """Make `mqtt_deliveries` and fill the context columns of `mqtt_publishes`. Call it once."""
     there = views(con)
     if not there >= _NEEDS:
-        return
+        return NOTHING
     con.execute("ALTER VIEW mqtt_publishes RENAME TO in_publishes")
     con.execute("CREATE TEMP VIEW in_connections AS FROM mqtt_connections")
     tables = {
@@ -131,17 +139,23 @@ def add_deliveries(con: duckdb.DuckDBPyConnection) -> None:
     memory = Memory()
     now_ns = 0
     with collector_paused():
-        for now_ns, kind, address, port, flow, *details in _events(con):
-            server = servers.get(address)
-            if server is None:
-                server = servers[address] = Server(memory=memory)
-            _TAKE[kind](server, now_ns, port, flow, *details)
-            if memory.has_let_go:
-                memory.has_let_go = False
-                for each, one in servers.items():
-                    _hand_over(each, one, tables)
-            elif len(server.told) >= _SERVER_ROWS:
-                _hand_over(address, server, tables)
+        for events in _events(con):
+            touched: dict[str, Server] = {}
+            for now_ns, kind, address, port, flow, *details in events:
+                server = servers.get(address)
+                if server is None:
+                    server = servers[address] = Server(memory=memory)
+                touched[address] = server
+                _TAKE[kind](server, now_ns, port, flow, *details)
+                if memory.has_let_go:
+                    memory.has_let_go = False
+                    for each, one in servers.items():
+                        _hand_over(each, one, tables)
+                elif len(server.told.rows) >= _SERVER_ROWS:
+                    _hand_over(address, server, tables)
+            for address, server in touched.items():
+                if len(server.told) >= _SERVER_ROWS:
+                    _hand_over(address, server, tables)
     ends_ns = con.sql("SELECT max(epoch_ns(ts_last)) FROM flows").fetchall()[0][0] or now_ns
     for address, server in servers.items():
         server.finish(ends_ns)
@@ -152,6 +166,7 @@ def add_deliveries(con: duckdb.DuckDBPyConnection) -> None:
     con.execute(f"CREATE OR REPLACE TEMP VIEW mqtt_deliveries AS {DELIVERIES}")
     con.execute(f"CREATE OR REPLACE TEMP VIEW mqtt_absences AS {ABSENCES}")
     con.execute(f"CREATE TEMP VIEW mqtt_publishes AS {_PUBLISHES}")
+    return NOTHING
 
 
 class _Rows:
@@ -166,7 +181,7 @@ class _Rows:
         self._con.register("columns_of", schema.empty_table())
         self._con.execute(f"CREATE TABLE {name} AS FROM columns_of")
 
-    def add(self, rows: list[tuple[Any, ...]]) -> None:
+    def add(self, rows: Sequence[tuple[Any, ...]]) -> None:
         self._held += rows
         if len(self._held) >= _BATCH_ROWS:
             self.flush()
@@ -182,16 +197,17 @@ class _Rows:
         self._held = []
 
 
-def _events(con: duckdb.DuckDBPyConnection) -> Iterator[tuple[Any, ...]]:
+def _events(con: duckdb.DuckDBPyConnection) -> Iterator[Iterator[tuple[Any, ...]]]:
+    """A batch at a time."""
     for batch in con.sql(_EVENTS).to_arrow_reader(_BATCH_ROWS):
-        yield from zip(*(column.to_pylist() for column in batch.columns), strict=True)
+        yield zip(*(column.to_pylist() for column in batch.columns), strict=True)
 
 
 def _hand_over(address: str, server: Server, tables: dict[str, _Rows]) -> None:
     tables["context_deliveries"].add([_raw(row, address) for row in server.told.rows])
-    tables["context_counts"].add([tuple(counts) for counts in server.told.counts])
+    tables["context_counts"].add(server.told.counts)
     tables["context_absences"].add([(*absence, address) for absence in server.told.absences])
-    tables["context_copies"].add([tuple(copy) for copy in server.told.copies])
+    tables["context_copies"].add(server.told.copies)
     server.told.clear()
 
 
@@ -247,16 +263,18 @@ def _message(
     crc: int | None,
     qos: int,
     expiry: int | None,
+    sent_on: bool,
+    *_: Any,
 ) -> Message:
-    return Message(name, flow, port, now, topic, (topic, size, crc), bool(retain), bool(dup), qos, expiry)
+    return Message(name, flow, port, now, topic, (topic, size, crc), bool(retain), bool(dup), qos, expiry, sent_on)
 
 
 def _published(server: Server, *event: Any) -> None:
-    server.published(_message(*event[:-1]))
+    server.published(_message(*event))
 
 
 def _delivered(server: Server, *event: Any) -> None:
-    server.delivered(_message(*event[:-1]))
+    server.delivered(_message(*event))
 
 
 def _ended(server: Server, now: int, _: int, flow: str, *__: Any) -> None:

@@ -35,7 +35,10 @@ class Delivery(NamedTuple):
 
 
 class Message(NamedTuple):
-    """A PUBLISH of either direction. Two with the same `content` carry the same. expiry_ns: message expiry interval."""
+    """A PUBLISH of either direction. Two with the same `content` carry the same. expiry_ns: message expiry interval.
+
+    sent_on: may the server have sent one of this content to anybody?
+    """
 
     message_id: str
     flow: str
@@ -47,6 +50,7 @@ class Message(NamedTuple):
     dup: bool
     qos: int = 0
     expiry_ns: int | None = None
+    sent_on: bool = True
 
 
 class Counts(NamedTuple):

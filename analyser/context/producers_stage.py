@@ -16,7 +16,8 @@ import duckdb
 from analyser.context.refused_batches import REFUSED_ROWS, REFUSED_STEPS
 from analyser.context.repeated_batches import REPEATED_PRODUCERS, REPEATED_ROWS, REPEATED_STEPS
 from analyser.context.stable_offsets import STABLE_ROWS, STABLE_STEPS
-from analyser.context.stage import PRODUCERS
+from analyser.context.stage import NOTHING, PRODUCERS, Held
+from analyser.context.steps import steps_made
 from analyser.context.topics import views
 from analyser.context.transaction_spans import SPAN_ROWS, SPAN_STEPS
 from analyser.registry.queries import null_columns, quoted
@@ -51,7 +52,7 @@ _MADE = {
 }
 
 
-def add_producers(con: duckdb.DuckDBPyConnection) -> None:
+def add_producers(con: duckdb.DuckDBPyConnection, _: Held = NOTHING) -> Held:
     """Make the views; tables that they are made of may be missing. Call it once."""
     there = views(con)
     missing = [table for table in (*PRODUCERS.reads, "flows") if table not in there]
@@ -60,16 +61,15 @@ def add_producers(con: duckdb.DuckDBPyConnection) -> None:
     asked = con.sql(f"SELECT {', '.join(made.asks for made in _MADE.values())}").fetchall()[0]
     wanted = {table: made for (table, made), needed in zip(_MADE.items(), asked, strict=True) if needed}
     steps = {name: query for made in wanted.values() for name, query in made.steps.items()}
-    for name, query in steps.items():
-        con.execute(f"CREATE TEMP TABLE {name} AS {query}")
-    for table, made in wanted.items():
-        columns = ", ".join(map(quoted, TABLES[table].column_names()))
-        con.execute(f"CREATE TEMP TABLE made_{table} AS SELECT {columns} FROM ({made.rows})")
+    with steps_made(con, steps, "; ".join(made.rows for made in wanted.values())):
+        for table, made in wanted.items():
+            columns = ", ".join(map(quoted, TABLES[table].column_names()))
+            con.execute(f"CREATE TEMP TABLE made_{table} AS SELECT {columns} FROM ({made.rows})")
+    for table in wanted:
         con.execute(f"DROP VIEW IF EXISTS {table}")
         con.execute(f"CREATE TEMP VIEW {table} AS FROM made_{table}")
-    for name in steps:
-        con.execute(f"DROP TABLE {name}")
     for table in missing:
         con.execute(f"DROP VIEW {table}")
     for table in _MADE.keys() - wanted.keys() - there:
         con.execute(f"CREATE TEMP VIEW {table} AS SELECT {null_columns(table)} LIMIT 0")
+    return NOTHING

@@ -6,6 +6,7 @@ asked for, and for each run of reading those that came before it.
 
 from __future__ import annotations
 
+from analyser.context.losses import is_lost
 from analyser.context.reading_runs import CLIENT, KEYS, OF_GROUPS, PART
 from analyser.context.stored_offsets import DELETED_PARTITIONS, DELETED_TOPIC
 
@@ -35,11 +36,13 @@ _STORED = {
                plain AND member_id IS NULL AND readers.reader IS NULL AS moves
         FROM commits JOIN reading_parts USING ({PART}) LEFT JOIN reading_readers AS readers USING (
             part, {PART}, address, client_id)""",
+    # reader: null where the client read nothing of that partition.
     "reading_answers": f"""
-        SELECT DISTINCT part, address, client_id, at_ns, answered_offset
+        SELECT DISTINCT part, reader, at_ns, answered_offset
         FROM (SELECT {KEYS}, {CLIENT}, epoch_ns(ts) AS at_ns, committed_offset AS answered_offset
               FROM read_kafka_offset_fetches WHERE coalesce(error_code, 0) = 0 AND committed_offset IS NOT NULL)
-        JOIN reading_parts USING ({PART})""",
+        JOIN reading_parts USING ({PART})
+        LEFT JOIN (SELECT reader, part, address, client_id FROM reading_readers) USING (part, address, client_id)""",
     # An answer tells of a commit that the capture is without, unless it repeats the last one.
     "reading_known": """
         SELECT part, at_ns, stored_offset, address, client_id, member_id, exchange_id
@@ -100,23 +103,21 @@ _CHANGED = {
 _LED = {
     "reading_asks": """
         SELECT begun.row, answers.at_ns, answers.answered_offset
-        FROM reading_begun AS begun JOIN reading_readers AS readers USING (reader, part)
-        ASOF JOIN reading_answers AS answers
-            ON begun.part = answers.part AND readers.address = answers.address
-            AND readers.client_id = answers.client_id AND begun.at_ns >= answers.at_ns
+        FROM reading_begun AS begun
+        ASOF JOIN reading_answers AS answers ON begun.reader = answers.reader AND begun.at_ns >= answers.at_ns
         WHERE answers.at_ns > coalesce(begun.before_ns, 0)""",
     "reading_listed": f"""
         WITH lists AS (
-            SELECT coalesce(cluster_id, '') AS cluster, coalesce(topic, '') AS topic, partition,
-                   {CLIENT}, epoch_ns(ts) AS at_ns, "timestamp" AS listed, "offset" AS first_offset
-            FROM read_kafka_list_offsets WHERE coalesce(error_code, 0) = 0 AND "offset" >= 0)
+            SELECT reader, lists.at_ns, listed, first_offset
+            FROM (SELECT coalesce(cluster_id, '') AS cluster, coalesce(topic, '') AS topic, partition,
+                         {CLIENT}, epoch_ns(ts) AS at_ns, "timestamp" AS listed, "offset" AS first_offset
+                  FROM read_kafka_list_offsets WHERE coalesce(error_code, 0) = 0 AND "offset" >= 0) AS lists
+            JOIN reading_readers USING (cluster, topic, partition, address, client_id))
         SELECT begun.row, begun.listed_ns AS at_ns, listed
         FROM (SELECT begun.row, begun.before_ns, lists.at_ns AS listed_ns, lists.listed
-              FROM (SELECT * FROM reading_begun JOIN reading_readers USING (reader, part)) AS begun
+              FROM reading_begun AS begun
               ASOF JOIN lists
-                  ON begun.cluster = lists.cluster AND begun.topic = lists.topic
-                  AND begun.partition = lists.partition AND begun.address = lists.address
-                  AND begun.client_id = lists.client_id AND begun.first_offset = lists.first_offset
+                  ON begun.reader = lists.reader AND begun.first_offset = lists.first_offset
                   AND begun.at_ns >= lists.at_ns) AS begun
         WHERE listed_ns > coalesce(before_ns, 0)""",
     "reading_refused": """
@@ -127,58 +128,64 @@ _LED = {
         WHERE refused.at_ns > coalesce(begun.before_ns, 0)""",
     "reading_members": f"""
         WITH members AS (
-            SELECT cluster, group_id, address, client_id, member_id, min(at_ns) AS at_ns
+            SELECT member, member_id, min(at_ns) AS at_ns
             FROM (SELECT coalesce(cluster_id, '') AS cluster, group_id, {CLIENT}, member_id, {_ANSWERED_NS} AS at_ns
                   FROM read_kafka_group_events
                   WHERE error_code = 0 AND event IN ('join', 'sync', 'heartbeat', 'consumer_heartbeat')
                   UNION ALL
                   SELECT coalesce(cluster_id, ''), group_id, {CLIENT}, member_id, {_ANSWERED_NS}
-                  FROM read_kafka_offset_commits WHERE error_code = 0)
-            WHERE group_id IS NOT NULL AND coalesce(member_id, '') <> '' GROUP BY ALL)
+                  FROM whole_kafka_offset_commits WHERE error_code = 0)
+            JOIN (SELECT DISTINCT member, cluster, group_id, address, client_id FROM reading_readers)
+                USING (cluster, group_id, address, client_id)
+            WHERE coalesce(member_id, '') <> '' GROUP BY ALL),
+        begun AS (
+            SELECT row, at_ns, member
+            FROM reading_begun JOIN (SELECT reader, member FROM reading_readers) USING (reader))
         SELECT begun.row, coalesce(members.member_id, later.member_id) AS member_id
-        FROM (SELECT * FROM reading_begun JOIN reading_readers USING (reader, part)) AS begun
-        ASOF LEFT JOIN members
-            ON begun.cluster = members.cluster AND begun.group_id = members.group_id
-            AND begun.address = members.address AND begun.client_id = members.client_id
-            AND begun.at_ns >= members.at_ns
-        ASOF LEFT JOIN members AS later
-            ON begun.cluster = later.cluster AND begun.group_id = later.group_id
-            AND begun.address = later.address AND begun.client_id = later.client_id AND begun.at_ns < later.at_ns""",
+        FROM begun
+        ASOF LEFT JOIN members ON begun.member = members.member AND begun.at_ns >= members.at_ns
+        ASOF LEFT JOIN members AS later ON begun.member = later.member AND begun.at_ns < later.at_ns""",
     "reading_places": f"""
         SELECT begun.row, min(fetches.exchange_id) AS exchange_id, min(fetches.id) AS topic_id,
                min(fetches.flow_id) AS flow_id, min(fetches.file) AS file, min(fetches.request_packet) AS request_packet
-        FROM (SELECT * FROM reading_begun JOIN reading_readers USING (reader, part)) AS begun
-        JOIN (SELECT {KEYS}, {CLIENT}, epoch_ns(ts) AS at_ns, exchange_id, topic_id AS id, flow_id, file,
-                     request_packet
-              FROM read_kafka_fetch_partitions WHERE {OF_GROUPS}) AS fetches
-            USING ({PART}, address, client_id, at_ns)
+        FROM reading_begun AS begun
+        JOIN (SELECT reader, at_ns, exchange_id, id, flow_id, file, request_packet
+              FROM (SELECT {KEYS}, {CLIENT}, epoch_ns(ts) AS at_ns, exchange_id, topic_id AS id, flow_id, file,
+                           request_packet
+                    FROM read_kafka_fetch_partitions WHERE {OF_GROUPS})
+              JOIN (SELECT reader, {PART}, address, client_id FROM reading_readers) USING ({PART}, address, client_id)
+              ) AS fetches USING (reader, at_ns)
         GROUP BY begun.row""",
     # A connection that began after the reader's last fetch and without its handshake: a part of the capture is missing.
+    # Of one in a request log whose requests nothing numbers, some may be.
     "reading_unseen": """
-        SELECT DISTINCT begun.address, begun.at_ns
-        FROM (SELECT * FROM reading_begun JOIN reading_readers USING (reader, part)) AS begun
+        SELECT DISTINCT readers.address, begun.at_ns
+        FROM reading_begun AS begun JOIN reading_readers AS readers USING (reader)
         JOIN reading_places AS places USING (row)
         JOIN read_flows AS flows ON places.flow_id = flows.flow_id
-        WHERE other_flow AND NOT flows.handshake_seen AND epoch_ns(flows.ts_first) > before_ns""",
-    "reading_gaps": """
+        WHERE (other_flow AND NOT flows.handshake_seen AND epoch_ns(flows.ts_first) > before_ns)
+            OR (flows.identified_by = 'request log' AND flows.missing_requests IS NULL)""",
+    "reading_gaps": f"""
         WITH gaps AS (
-            SELECT address, at_ns, max(at_ns) OVER (PARTITION BY address) AS last_ns
+            SELECT host, at_ns, max(at_ns) OVER (PARTITION BY host) AS last_ns
             FROM (SELECT DISTINCT flows.client_address AS address, epoch_ns(gaps.ts) AS at_ns
                   FROM read_expert_infos AS gaps JOIN read_flows AS flows USING (flow_id)
-                  WHERE gaps."group" = 'tcp' AND gaps.code = 'gap' AND gaps.ts IS NOT NULL
+                  WHERE {is_lost("gaps")}
                   UNION
-                  SELECT address, at_ns FROM reading_unseen))
+                  SELECT address, at_ns FROM reading_unseen)
+            JOIN (SELECT DISTINCT host, address FROM reading_readers) USING (address))
         SELECT begun.row, before.at_ns, coalesce(before.last_ns, later.last_ns) AS last_ns
-        FROM (SELECT * FROM reading_begun JOIN reading_readers USING (reader, part)) AS begun
-        ASOF LEFT JOIN gaps AS before ON begun.address = before.address AND begun.at_ns >= before.at_ns
-        ASOF LEFT JOIN gaps AS later ON begun.address = later.address AND begun.at_ns < later.at_ns""",
+        FROM (SELECT row, at_ns, host
+              FROM reading_begun JOIN (SELECT reader, host FROM reading_readers) USING (reader)) AS begun
+        ASOF LEFT JOIN gaps AS before ON begun.host = before.host AND begun.at_ns >= before.at_ns
+        ASOF LEFT JOIN gaps AS later ON begun.host = later.host AND begun.at_ns < later.at_ns""",
     # As of the answer of OffsetFetch where there is one, since that is what the reader could know.
     "reading_from": """
-        SELECT begun.row, known.stored_offset, known.at_ns, known.address, known.client_id, known.member_id,
-               known.exchange_id
+        SELECT begun.row, known.known, known.at_ns
         FROM (SELECT begun.row, begun.part, coalesce(asks.at_ns - 1, begun.at_ns) AS until_ns
               FROM reading_begun AS begun LEFT JOIN reading_asks AS asks USING (row)) AS begun
-        ASOF JOIN reading_known AS known ON begun.part = known.part AND begun.until_ns >= known.at_ns""",
+        ASOF JOIN (SELECT rowid AS known, part, at_ns FROM reading_known) AS known
+            ON begun.part = known.part AND begun.until_ns >= known.at_ns""",
     "reading_moved": """
         SELECT begun.row, changes.*
         FROM reading_begun AS begun
@@ -205,3 +212,5 @@ _LED = {
 }
 
 CAUSES = {**_STORED, **_CHANGED, **_LED}
+# The steps to `reading_unseen` alone.
+UNSEEN = {name: _LED[name] for name in ("reading_places", "reading_unseen")}

@@ -17,10 +17,13 @@ KEYS = """
 CLIENT = "coalesce(client_address, '') AS address, coalesce(client_id, '') AS client_id"
 OF_GROUPS = "group_id IS NOT NULL AND coalesce(replica_id, -1) < 0"
 
-# Keys become numbers (`part` for a partition of a group, `reader` for a client in it): what is sorted is narrow.
+# Keys become numbers (`part` for a partition of a group, `member` for a client in a group, `host` for its address,
+# `reader` for a client in a partition of its group): what is sorted is narrow.
 RUNS = {
     "reading_readers": f"""
-        SELECT row_number() OVER () AS reader, dense_rank() OVER (ORDER BY {PART}) AS part, *
+        SELECT row_number() OVER () AS reader, dense_rank() OVER (ORDER BY {PART}) AS part,
+               dense_rank() OVER (ORDER BY cluster, group_id, address, client_id) AS member,
+               dense_rank() OVER (ORDER BY address) AS host, *
         FROM (SELECT DISTINCT {KEYS}, {CLIENT} FROM read_kafka_fetch_partitions WHERE {OF_GROUPS})""",
     "reading_parts": f"SELECT DISTINCT part, {PART} FROM reading_readers",
     # position: where the answer leaves the reader; null where it is missing, or none of its batches is known whole.

@@ -1,93 +1,183 @@
 """The context of reading: `kafka_reading_runs`, a row for each time that a client of a group began to read a partition.
 
 In: a connection with views of the Kafka tables, fetches with their group (`enrich.py`). Out: the view of that table.
-Everything is done by DuckDB within its memory limit.
+Steps are done by DuckDB within its memory limit, for some partitions at a time where there are many rows; what comes
+out is put together FEW_ROWS at a time.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
+from itertools import pairwise
+from pathlib import Path
+
 import duckdb
+import numpy as np
 import pyarrow as pa
 
-from analyser.context.reading_causes import CAUSES
+from analyser.context.reading_causes import CAUSES, UNSEEN
 from analyser.context.reading_runs import RUNS
-from analyser.context.stage import READING
-from analyser.context.topics import has_rows, views
-from analyser.registry.coded import BATCH_ROWS, coded_table
+from analyser.context.stage import NOTHING, READING, Held
+from analyser.context.steps import steps_made
+from analyser.context.topics import views
+from analyser.registry.coded import BATCH_ROWS, coded_columns
+from analyser.registry.parquet import TEMPORARY
 from analyser.registry.queries import keep, name_list, null_columns
 from analyser.registry.tables import TABLES
 
 TABLE = "kafka_reading_runs"
 # So many rows take some 30 MiB as codes.
 FEW_ROWS = 1 << 17
+# The steps for so many rows of fetches take some 100 MiB.
+STEP_ROWS = 1 << 17
+# Rows of one partition are looked at together: of these tables only those.
+_OF_PARTITIONS = ("kafka_fetch_partitions", "kafka_offset_commits", "kafka_offset_fetches", "kafka_produce_batches")
+_PARTITION = "hash(coalesce(cluster_id, ''), coalesce(topic, topic_id, ''), partition)"
 
 
 def _time(column: str, name: str) -> str:
     return f"make_timestamp_ns({column})::TIMESTAMPTZ_NS AS {name}"
 
 
-_ROWS = f"""
-    SELECT {_time("begun.at_ns", "ts")}, {_time("begun.last_ns", "ts_last")}, places.exchange_id,
+# What a run is, with its number `row`.
+_RUNS = f"""
+    SELECT row, {_time("begun.at_ns", "ts")}, {_time("begun.last_ns", "ts_last")},
            nullif(readers.cluster, '') AS cluster_id, nullif(readers.group_id, '') AS group_id,
-           nullif(readers.topic, '') AS topic, places.topic_id, readers.partition,
-           nullif(readers.client_id, '') AS client_id, nullif(readers.address, '') AS client_address,
-           members.member_id, begun.first_offset, begun.next_offset, begun.fetches, begun.records AS records_count,
-           begun.log_start_offset, begun.log_end_offset,
+           nullif(readers.topic, '') AS topic, readers.partition, nullif(readers.client_id, '') AS client_id,
+           nullif(readers.address, '') AS client_address, begun.first_offset, begun.next_offset, begun.fetches,
+           begun.records AS records_count, begun.log_start_offset, begun.log_end_offset,
            CASE WHEN begun.before_ns IS NULL THEN 'first' WHEN begun.other_id THEN 'topic id'
                 WHEN begun.first_offset IS DISTINCT FROM begun.position_before THEN 'offset' ELSE 'connection' END
                AS began_by,
            {_time("begun.before_ns", "ts_before")}, begun.fetched_before AS fetch_offset_before,
            begun.position_before AS next_offset_before, begun.group_position AS group_offset_before,
-           {_time("stored.at_ns", "ts_stored")}, stored.stored_offset, stored.client_id AS stored_client_id,
-           stored.address AS stored_client_address, stored.member_id AS stored_member_id,
-           stored.exchange_id AS stored_exchange_id,
-           {_time("moved.at_ns", "ts_change")}, moved.change, moved.change_offset,
-           nullif(moved.client_id, '') AS change_client_id, nullif(moved.address, '') AS change_client_address,
-           moved.exchange_id AS change_exchange_id,
-           {_time("asks.at_ns", "ts_answered")}, asks.answered_offset,
-           {_time("refused.at_ns", "ts_out_of_range")}, refused.fetch_offset AS out_of_range_offset,
-           {_time("listed.at_ns", "ts_listed")}, listed.listed AS listed_timestamp,
            ends.log_end AS last_log_end_offset, ends.earlier_end AS earlier_log_end_offset,
-           {_time("ends.at_ns", "ts_last_log_end")},
-           ends.transactional, {_time("gaps.at_ns", "client_gap_ts")},
-           {_time("gaps.last_ns", "ts_last_gap")},
-           places.flow_id, places.file, places.request_packet
+           {_time("ends.at_ns", "ts_last_log_end")}, ends.transactional
     FROM reading_begun AS begun
     JOIN reading_readers AS readers USING (reader, part)
-    LEFT JOIN reading_ends AS ends USING (cluster, topic, partition)
-    LEFT JOIN reading_places AS places USING (row)
-    LEFT JOIN reading_members AS members USING (row)
-    LEFT JOIN reading_from AS stored USING (row)
-    LEFT JOIN reading_moved AS moved USING (row)
-    LEFT JOIN reading_asks AS asks USING (row)
-    LEFT JOIN reading_refused AS refused USING (row)
-    LEFT JOIN reading_listed AS listed USING (row)
-    LEFT JOIN reading_gaps AS gaps USING (row)"""
+    LEFT JOIN reading_ends AS ends USING (cluster, topic, partition)"""
+# What is known besides, each of some runs.
+_BESIDE = (
+    "SELECT row, exchange_id, topic_id, flow_id, file, request_packet FROM reading_places",
+    "SELECT row, member_id FROM reading_members",
+    f"""
+    SELECT row, {_time("came.at_ns", "ts_stored")}, stored_offset, client_id AS stored_client_id,
+           address AS stored_client_address, member_id AS stored_member_id, exchange_id AS stored_exchange_id
+    FROM reading_from AS came JOIN reading_known AS stored ON came.known = stored.rowid""",
+    f"""
+    SELECT row, {_time("at_ns", "ts_change")}, change, change_offset, nullif(client_id, '') AS change_client_id,
+           nullif(address, '') AS change_client_address, exchange_id AS change_exchange_id
+    FROM reading_moved""",
+    f"SELECT row, {_time('at_ns', 'ts_answered')}, answered_offset FROM reading_asks",
+    f"SELECT row, {_time('at_ns', 'ts_out_of_range')}, fetch_offset AS out_of_range_offset FROM reading_refused",
+    f"SELECT row, {_time('at_ns', 'ts_listed')}, listed AS listed_timestamp FROM reading_listed",
+    f"SELECT row, {_time('at_ns', 'client_gap_ts')}, {_time('last_ns', 'ts_last_gap')} FROM reading_gaps",
+)
+# Did any connection begin after the first fetch, and without its handshake? Of those of logs any may be in doubt.
+_MAY_BE_UNSEEN = """
+    SELECT EXISTS (FROM read_flows WHERE NOT handshake_seen AND (identified_by = 'request log' OR ts_first > (
+        SELECT min(ts) FROM whole_kafka_fetch_partitions WHERE group_id IS NOT NULL)))"""
+_ROWS = f"FROM ({_RUNS})" + "".join(f" LEFT JOIN ({query}) USING (row)" for query in _BESIDE)
 
 
-def add_reading_runs(con: duckdb.DuckDBPyConnection, *, in_memory: bool = False) -> dict[str, pa.Table]:
+def add_reading_runs(con: duckdb.DuckDBPyConnection, held: Held = NOTHING) -> Held:
     """Replace the view of the table, which is empty before; other tables may be missing. Call it once.
 
-    in_memory: where there are few rows give them back, and leave the view to the caller.
+    held: where it has the table, its rows are given back, in memory or where they are many in the file that it names,
+    and the view is left to the caller.
     """
     there = views(con)
     for table in (*READING.reads, *READING.uses, "flows"):
         source = f"FROM {table}" if table in there else f"SELECT {null_columns(table)} LIMIT 0"
-        con.execute(f"CREATE OR REPLACE TEMP VIEW read_{table} AS {source}")
-    steps = {**RUNS, **CAUSES}
-    made = {}
-    for number, (name, query) in enumerate(steps.items()):
-        con.execute(f"CREATE TEMP TABLE {name} AS {query}")
-        if number == 0 and not has_rows(con, name):
-            con.execute(f"DROP TABLE {name}")
-            return {}
+        con.execute(f"CREATE OR REPLACE TEMP VIEW whole_{table} AS {source}")
+        con.execute(f"CREATE OR REPLACE TEMP VIEW read_{table} AS FROM whole_{table}")
+    if TABLE in held:
+        rows = _kept(_pieces(con), held[TABLE])
+        return NOTHING if rows is None else {TABLE: rows}
     columns = name_list(TABLES[TABLE].column_names())
-    if in_memory and con.execute("SELECT count(*) FROM reading_begun").fetchall()[0][0] <= FEW_ROWS:
-        made[TABLE] = coded_table(con.sql(f"SELECT {columns} FROM ({_ROWS})").to_arrow_reader(BATCH_ROWS))
-    else:
-        rows = keep(con, TABLE, _ROWS)
-        con.execute(f"DROP VIEW IF EXISTS {TABLE}")
-        con.execute(f"CREATE TEMP VIEW {TABLE} AS SELECT {columns} FROM {rows}")
-    for name in steps:
-        con.execute(f"DROP TABLE {name}")
-    return made
+    with steps_made(con, {**RUNS, **CAUSES}, _ROWS, only_if="reading_readers") as there_are_readers:
+        if not there_are_readers:
+            return NOTHING
+        name = keep(con, TABLE, _ROWS)
+    con.execute(f"DROP VIEW IF EXISTS {TABLE}")
+    con.execute(f"CREATE TEMP VIEW {TABLE} AS SELECT {columns} FROM {name}")
+    return NOTHING
+
+
+def _kept(pieces: Iterator[pa.Table], path: Path) -> pa.Table | Path | None:
+    """The rows: few in memory, many in that file, None for none."""
+    held: list[pa.Table] = []
+    while sum(piece.num_rows for piece in held) <= FEW_ROWS:
+        piece = next(pieces, None)
+        if piece is None:
+            return pa.concat_tables(held).unify_dictionaries() if held else None
+        held.append(piece)
+    import pyarrow.parquet as pq
+
+    with pq.ParquetWriter(path, held[0].schema, compression=TEMPORARY) as writer:
+        while held:
+            writer.write_table(held.pop(0))
+        for piece in pieces:
+            writer.write_table(piece)
+    return path
+
+
+def _pieces(con: duckdb.DuckDBPyConnection) -> Iterator[pa.Table]:
+    """All rows, in pieces of FEW_ROWS at most."""
+    (fetches,) = con.execute("SELECT count(group_id) FROM whole_kafka_fetch_partitions").fetchall()[0]
+    shares = -(-fetches // STEP_ROWS)
+    if shares <= 1:
+        yield from _made(con, {**RUNS, **CAUSES})
+        return
+    # Of connections, which carry all partitions, so it is the one step that looks at others.
+    con.execute("CREATE OR REPLACE TEMP TABLE reading_all_unseen (address VARCHAR, at_ns BIGINT)")
+    if con.execute(_MAY_BE_UNSEEN).fetchall()[0][0]:
+        for _ in _shares(con, shares):
+            with steps_made(con, {**RUNS, **UNSEEN}, "reading_unseen", only_if="reading_readers") as there_are_readers:
+                if there_are_readers:
+                    con.execute("INSERT INTO reading_all_unseen FROM reading_unseen")
+    for _ in _shares(con, shares):
+        yield from _made(con, {**RUNS, **CAUSES, "reading_unseen": "SELECT DISTINCT * FROM reading_all_unseen"})
+    con.execute("DROP TABLE reading_all_unseen")
+
+
+def _shares(con: duckdb.DuckDBPyConnection, shares: int) -> Iterator[int]:
+    """Let the views have the rows of one share of the partitions after the other."""
+    for share in range(shares):
+        for table in _OF_PARTITIONS:
+            rows = f"FROM whole_{table} WHERE {_PARTITION} % {shares} = {share}"
+            con.execute(f"CREATE OR REPLACE TEMP VIEW read_{table} AS {rows}")
+        yield share
+
+
+def _made(con: duckdb.DuckDBPyConnection, steps: Mapping[str, str]) -> Iterator[pa.Table]:
+    """The rows of what the views have."""
+    with steps_made(con, steps, _ROWS, only_if="reading_readers") as there_are_readers:
+        if there_are_readers:
+            query = "SELECT row FROM (SELECT row, row_number() OVER (ORDER BY row) AS place FROM reading_begun)"
+            found = con.execute(f"{query} WHERE (place - 1) % {FEW_ROWS} = 0 ORDER BY row").fetchall()
+            for start, end in pairwise([*([row for (row,) in found] or [0]), None]):
+                yield _in_memory(con, start or 0, end)
+
+
+def _in_memory(con: duckdb.DuckDBPyConnection, start: int, end: int | None) -> pa.Table:
+    """The rows with numbers from start to end, what is known besides put beside the runs by their numbers.
+
+    To join all of it at once takes several times the memory of what comes out.
+    """
+    some = f"row >= {start}" + ("" if end is None else f" AND row < {end}")
+    columns = _columns(con, f"FROM ({_RUNS}) WHERE {some}")
+    rows = columns["row"].to_numpy() - start
+    for query in _BESIDE:
+        beside = _columns(con, f"FROM ({query}) WHERE {some}")
+        places = np.full(rows.max(initial=0) + 1, -1)
+        places[beside["row"].to_numpy() - start] = np.arange(len(beside["row"]))
+        found = places[rows]
+        taken = pa.array(found, mask=found < 0)
+        columns.update({name: column.take(taken) for name, column in beside.items() if name != "row"})
+    return pa.table({name: columns[name] for name in TABLES[TABLE].column_names()})
+
+
+def _columns(con: duckdb.DuckDBPyConnection, query: str) -> dict[str, pa.Array]:
+    reader = con.sql(query).to_arrow_reader(BATCH_ROWS)
+    return coded_columns(reader, reader.schema)

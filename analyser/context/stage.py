@@ -5,7 +5,16 @@ They are all that a process needs to know of stages until one has to run (`stage
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from pathlib import Path
+from types import MappingProxyType
 from typing import NamedTuple
+
+import pyarrow as pa
+
+# Tables by their names: rows in memory, or the Parquet file that they are in.
+Held = Mapping[str, pa.Table | Path]
+NOTHING: Held = MappingProxyType({})
 
 
 class StageTables(NamedTuple):

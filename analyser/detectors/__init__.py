@@ -6,9 +6,12 @@ detector is the docstring of its module (`DETECTORS[code].page`).
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from types import MappingProxyType
 
 import duckdb
+import pyarrow as pa
 
 from analyser.detectors.capture import rules as capture
 from analyser.detectors.detector import Detector
@@ -19,9 +22,10 @@ from analyser.detectors.mqtt import rules as mqtt
 from analyser.detectors.net import rules as net
 from analyser.detectors.running import Failure, run
 from analyser.detectors.tcp import rules as tcp
+from analyser.detectors.tls import rules as tls
 
 DETECTORS: dict[str, Detector] = {
-    detector.code: detector for family in (capture, tcp, net, kafka, mqtt, mongo) for detector in family.RULES
+    detector.code: detector for family in (capture, tcp, tls, net, kafka, mqtt, mongo) for detector in family.RULES
 }
 
 
@@ -29,14 +33,18 @@ def run_detectors(
     con: duckdb.DuckDBPyConnection,
     codes: Iterable[str] | None = None,
     failures: list[Failure] | None = None,
+    rows: Mapping[str, int] = MappingProxyType({}),
+    tables: Mapping[str, pa.Table | Path] = MappingProxyType({}),
 ) -> list[Finding]:
     """Findings of the detectors with these codes (None: all), on views named like the registered tables.
+
+    rows: how many rows tables have, where that is known. tables: those whose rows lie in memory or in a Parquet file.
 
     A detector that raises costs its findings of that one partition and is added to `failures`; without such a list
     the error is raised. KeyError for an unknown code.
     """
     chosen = list(DETECTORS.values()) if codes is None else [DETECTORS[code] for code in codes]
-    return run(con, chosen, failures)
+    return run(con, chosen, failures, rows=rows, tables=tables)
 
 
 def tables_needed(codes: Iterable[str] | None = None) -> frozenset[str]:

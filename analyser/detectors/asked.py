@@ -11,7 +11,7 @@ from analyser.detectors.detector import Detector
 from analyser.registry.tables import TABLES
 
 # Rules about connections, whatever they carry. Some read tables of a protocol too, for what it says of a connection.
-_OF_ANY_PROTOCOL = ("CAP", "TCP", "NET")
+_OF_ANY_PROTOCOL = ("CAP", "TCP", "TLS", "NET")
 
 
 def asked(detectors: Iterable[Detector], filled: Collection[str], protocols: Collection[str | None]) -> list[Detector]:

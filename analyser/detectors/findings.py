@@ -25,14 +25,27 @@ from analyser.words import printable
 
 # A finding names the packets that prove it, not every packet that agrees with it.
 MAX_EVIDENCE = 24
+# Most of what a finding says is of these.
+_PLAIN = frozenset({int, str, bool, type(None)})
 
 
 class Evidence(NamedTuple):
-    """One message that proves a finding: where a person finds it, and its id (a request's id is its exchange's)."""
+    """One message that proves a finding: where a person finds it, and its id (a request's id is its exchange's).
+
+    line: of a request log, which has no packets; `places.py` fills it in.
+    """
 
     file: str | None
     packet: int | None
     message_id: str | None
+    line: int | None = None
+
+    def as_json(self) -> dict[str, Any]:
+        """As the column `evidence` has it: a line only where there is one."""
+        told = self._asdict()
+        if self.line is None:
+            del told["line"]
+        return told
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +120,7 @@ def first_and_last(keys: npt.NDArray[Any]) -> npt.NDArray[np.intp]:
 
 def findings_table(findings: Iterable[Finding]) -> pa.Table:
     """The findings as an Arrow table with `arrow_schema("findings")`, in the table's order."""
-    return stories_table(_row(finding) for finding in findings)
+    return stories_table(map(finding_row, findings))
 
 
 def stories_table(rows: Iterable[Mapping[str, Any]]) -> pa.Table:
@@ -127,7 +140,8 @@ def table_rows(table: pa.Table) -> list[dict[str, Any]]:
     return rows
 
 
-def _row(finding: Finding) -> dict[str, Any]:
+def finding_row(finding: Finding) -> dict[str, Any]:
+    """A row for `stories_table`."""
     return {
         "finding_id": finding.finding_id,
         "code": finding.code,
@@ -140,13 +154,15 @@ def _row(finding: Finding) -> dict[str, Any]:
         "next_step": finding.next_step,
         "ts_first": finding.ts_first_ns,
         "ts_last": finding.ts_last_ns,
-        "evidence": json.dumps([item._asdict() for item in finding.evidence], ensure_ascii=False),
+        "evidence": json.dumps([item.as_json() for item in finding.evidence], ensure_ascii=False),
         "numbers": json.dumps(_known(finding.numbers), ensure_ascii=False, allow_nan=False),
     }
 
 
 def _known(value: Any) -> Any:
     """The value with null for what pandas holds as NaN: unknown is null, and JSON has no other word for it."""
+    if type(value) in _PLAIN:
+        return value
     if isinstance(value, float) and not math.isfinite(value):
         return None
     if isinstance(value, Mapping):

@@ -122,16 +122,16 @@ class CodedColumn(HeldColumn):
     def texts(self, start: int, end: int) -> Texts:
         """Texts as codes, without the names of other rows."""
         codes = self._codes[start:end]
-        known = codes[codes >= 0]
-        if not len(known):
-            return Texts(codes, self._names.slice(0, 0))
-        found, first, numbers = np.unique(known, return_index=True, return_inverse=True)
-        order = np.argsort(first)
-        ranks = np.empty(len(found), np.int32)
-        ranks[order] = np.arange(len(found), dtype=np.int32)
-        renumbered = np.full(len(codes), -1, np.int32)
-        renumbered[codes >= 0] = ranks[numbers]
-        return Texts(renumbered, self._names.take(pa.array(found[order])))
+        # By code where its text stands first: the last of what is written to one place stays. Null has the last place.
+        first = np.empty(len(self._names) + 1, np.int32)
+        rows = np.arange(len(codes), dtype=np.int32)
+        first[codes[::-1]] = rows[::-1]
+        found = codes[first[codes] == rows]
+        found = found[found >= 0]
+        ranks = first  # of the codes that were found, whose places are not needed any more
+        ranks[found] = np.arange(len(found), dtype=np.int32)
+        ranks[-1] = -1
+        return Texts(ranks[codes], self._names.take(pa.array(found)))
 
     def take(self, rows: Integers) -> HeldColumn:
         """These rows."""

@@ -1,13 +1,14 @@
 """The rows of one table as columns with texts as codes, and their keys as ranks.
 
-In: a DuckDB statement. Out: `LoadedRows`, in the order of the table, from which the partitions of any rule are taken.
-A row of commits takes some 150 bytes, a fifth of what it takes as text.
+In: a DuckDB statement, or rows at hand. Out: `LoadedRows`, in the order of the table, from which the partitions of
+any rule are taken. A row of commits takes some 150 bytes, a fifth of what it takes as text.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
+from pathlib import Path
 
 import duckdb
 import numpy as np
@@ -15,7 +16,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from analyser.detectors.held import CodedColumn, Held, HeldColumn, Integers
-from analyser.registry.coded import BATCH_ROWS, coded_columns
+from analyser.detectors.partition_sql import ROW, TOPIC
+from analyser.registry.coded import BATCH_ROWS, TooManyBytes, coded_array, coded_columns
+from analyser.registry.queries import literal, quoted
 from analyser.registry.tables import TABLES
 
 
@@ -60,6 +63,58 @@ def loaded(con: duckdb.DuckDBPyConnection, query: str, table: str, most_bytes: i
     """The rows of a query, with the columns by which the table is ordered. Raises TooManyBytes."""
     reader = con.sql(query).to_arrow_reader(BATCH_ROWS)
     return LoadedRows(coded_columns(reader, reader.schema, most_bytes), TABLES[table].order)
+
+
+def at_hand(
+    rows: pa.Table | Path, columns: Sequence[str], table: str, most_bytes: int, numbers: Integers | None = None
+) -> LoadedRows:
+    """These columns of a table that lies in memory, or in a Parquet file with codes, without asking DuckDB for them.
+
+    In memory they are not copied where they are codes or numbers in the table's order. numbers: of the rows of a file
+    that are wanted, rising; None for all. Raises TooManyBytes.
+    """
+    own = [name for name in columns if name != TOPIC]
+    if isinstance(rows, Path):
+        import pyarrow.parquet as pq
+
+        with pq.ParquetFile(rows) as file:
+            schema = pa.schema([file.schema_arrow.field(name) for name in own])
+            batches = file.iter_batches(BATCH_ROWS, columns=own)
+            found = coded_columns(batches if numbers is None else _chosen(batches, numbers), schema, most_bytes)
+    else:
+        found = {name: coded_array(rows.column(name)) for name in own}
+        if sum(column.nbytes for column in found.values()) > most_bytes:
+            raise TooManyBytes
+    if TOPIC in columns:
+        found[TOPIC] = found["topic"]
+        if found["topic"].null_count:
+            told = pc.coalesce(*(found[name].cast(pa.string()) for name in ("topic", "topic_id")))
+            found[TOPIC] = told.dictionary_encode()
+    return LoadedRows(found, TABLES[table].order)
+
+
+def numbered_file(path: Path) -> str:
+    """What stands behind FROM for the rows of a Parquet file with their numbers."""
+    source = f"read_parquet({literal(str(path))}, file_row_number = true)"
+    return f"(SELECT * EXCLUDE (file_row_number), file_row_number AS {quoted(ROW)} FROM {source})"
+
+
+def _chosen(batches: Iterable[pa.RecordBatch], numbers: Integers) -> Iterator[pa.RecordBatch]:
+    """The rows with these numbers, counted over all batches."""
+    start = 0
+    for batch in batches:
+        first, last = np.searchsorted(numbers, (start, start + batch.num_rows)).tolist()
+        if first < last:
+            chosen = batch.take(pa.array(numbers[first:last] - start))
+            yield pa.RecordBatch.from_arrays([*map(_without_others, chosen.columns)], names=chosen.schema.names)
+        start += batch.num_rows
+
+
+def _without_others(column: pa.Array) -> pa.Array:
+    """The column without the texts of rows that are not there, where these are many."""
+    if pa.types.is_dictionary(column.type) and len(column.dictionary) > len(column):
+        return column.dictionary_decode()
+    return column
 
 
 def _held(column: pa.Array) -> HeldColumn:

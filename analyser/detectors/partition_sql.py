@@ -13,6 +13,7 @@ from collections.abc import Collection, Sequence
 from analyser.detectors.detector import Detector
 from analyser.registry.queries import name_list, quoted
 from analyser.registry.tables import TABLES
+from dissectors.core.fields import Kind
 
 # The column that tells of which table a row is.
 TABLE_TAG = "@table"
@@ -70,16 +71,20 @@ def wanted_numbers_sql(
     return f"SELECT r.{quoted(ROW)} FROM ({rows}) AS r{_semi_join(detector, suspects)}"
 
 
-def loaded_sql(detectors: Collection[Detector], table: str) -> str:
-    """All rows of a table, with the columns that these detectors speak of: times as such, keys as `key_column` names
-    them."""
+def loaded_columns(detectors: Collection[Detector], table: str) -> list[str]:
+    """The columns of a table that these detectors speak of, keys as `key_column` names them."""
     said = " ".join(detector.rows.get(table, "") for detector in detectors)
     words = {*re.findall(r"\w+", said), *TABLES[table].order}
     for detector in detectors:
         words.update(detector.own_columns(table), (key_column(detector, table, key) for key in detector.partition_by))
     names = [name for name in TABLES[table].column_names() if name in words or (name in _OF_TOPICS and TOPIC in words)]
-    topic = [f"{_TOPIC_SQL} AS {quoted(TOPIC)}"] if TOPIC in words else []
-    return f"SELECT {', '.join([*map(quoted, names), *topic])} FROM {table}"
+    return [*names, *([TOPIC] if TOPIC in words else [])]
+
+
+def loaded_sql(columns: Sequence[str], table: str) -> str:
+    """All rows of a table with such columns, times as such."""
+    selected = (f"{_TOPIC_SQL} AS {quoted(name)}" if name == TOPIC else quoted(name) for name in columns)
+    return f"SELECT {', '.join(selected)} FROM {table}"
 
 
 def key_column(detector: Detector, table: str, key: str) -> str:
@@ -89,13 +94,25 @@ def key_column(detector: Detector, table: str, key: str) -> str:
     return detector.keys.get(table, {}).get(key, key)
 
 
+def key_kind(detector: Detector, key: str) -> Kind:
+    """The kind of a key column."""
+    table = next(iter(detector.reads))
+    return TABLES[table].column(detector.keys.get(table, {}).get(key, key)).kind
+
+
+def suspected_from(detector: Detector) -> list[str]:
+    """The tables by whose rows a detector suspects."""
+    words = {*re.findall(r"\w+", detector.suspects or "")}
+    return [table for table in detector.reads if f"r_{table}" in words]
+
+
 def suspects_sql(detector: Detector, buckets: Sequence[int] = ALL_BUCKETS) -> str:
     """The keys of the partitions to look at, of a detector that says so. Only columns that it speaks of are planned."""
     text = detector.suspects or ""
     words = {*re.findall(r"\w+", text)}
-    tables = [table for table in detector.reads if f"r_{table}" in words]
     steps = [
-        _step(detector, table, [c for c in detector.own_columns(table) if c in words], buckets) for table in tables
+        _step(detector, table, [c for c in detector.own_columns(table) if c in words], buckets)
+        for table in suspected_from(detector)
     ]
     return f"WITH {', '.join(steps)} SELECT DISTINCT {name_list(detector.partition_by)} FROM ({text})"
 

@@ -3,17 +3,19 @@
 In: a DuckDB connection with a view for every registered table. Out: findings, and what could not be looked at.
 
 A detector that names suspects is asked for them first. Rules that run one after the other take their rows out of the
-same columns (`shared_rows.py`). Where these are too many, one statement per detector (`partition_sql.py`) gives them,
-which DuckDB sorts (and spills); the Arrow stream is cut where the key changes (`cut.py`), so that memory holds one
-partition and one batch.
+same columns (`shared_rows.py`), some buckets at a time where these are too many. Where that does not suffice, one
+statement per detector (`partition_sql.py`) gives them, which DuckDB sorts (and spills); the Arrow stream is cut where
+the key changes (`cut.py`), so that memory holds one partition and one batch.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from itertools import islice
+from itertools import chain, islice
+from pathlib import Path
+from types import MappingProxyType
 
 import duckdb
 import pyarrow as pa
@@ -21,9 +23,10 @@ import pyarrow as pa
 from analyser.detectors.cut import Key, cut
 from analyser.detectors.detector import Detector, Frames
 from analyser.detectors.findings import Finding
-from analyser.detectors.partition_sql import ALL_BUCKETS, BUCKETS, filled_sql, partitions_sql, suspects_sql
+from analyser.detectors.partition_sql import ALL_BUCKETS, BUCKETS, filled_sql, partitions_sql, suspected_from
 from analyser.detectors.places import located
 from analyser.detectors.shared_rows import SharedRows
+from analyser.detectors.suspected import NOBODY, suspected
 
 BATCH_ROWS = 16_384
 # Rows of one partition take up to half a KiB each, twice while they are put together.
@@ -32,8 +35,10 @@ MOST_PARTITION_ROWS = 1_000_000
 MOST_FINDINGS = 2_000
 # Where memory does not suffice for a 32nd of them, it is short for other reasons; each attempt reads all parts.
 _FEWEST_BUCKETS = BUCKETS // 32
-_SUSPECTS = "wirewitness_suspects"
 _UNREADABLE = (duckdb.Error, pa.ArrowException, OSError)
+
+_NOTHING: Mapping[str, int] = MappingProxyType({})
+_NO_TABLES: Mapping[str, pa.Table | Path] = MappingProxyType({})
 
 Partitions = Iterable[tuple[Key, Frames]]
 
@@ -73,18 +78,21 @@ def run(
     detectors: Iterable[Detector],
     failures: list[Failure] | None = None,
     most_rows: int = MOST_PARTITION_ROWS,
+    rows: Mapping[str, int] = _NOTHING,
+    tables: Mapping[str, pa.Table | Path] = _NO_TABLES,
 ) -> list[Finding]:
-    """Run detectors over all partitions.
+    """Run detectors over all partitions. rows: how many rows tables have, where that is known. tables: those whose rows
+    lie in memory or in a Parquet file, as their views have them.
 
     A detector that raises loses its findings on that partition only: the error is appended to `failures` (with an empty
     key when its rows could not be read). Without such a list the error is raised, as tests want it.
     """
     chosen = [*detectors]
-    shared = SharedRows(con, chosen)
+    shared = SharedRows(con, chosen, rows=rows, tables=tables)
     findings: list[Finding] = []
     for detector in chosen:
         findings.extend(found_in(con, detector, ALL_BUCKETS, failures, most_rows, shared))
-        shared.done()
+        shared.done([detector.code])
     return findings
 
 
@@ -127,23 +135,20 @@ def _looked_at(
     shared: SharedRows | None,
 ) -> list[Finding]:
     """Findings of partitions; asking for their rows is spared where none is suspected."""
-    try:
-        suspects = None
-        if detector.suspects is not None:
-            suspects = _SUSPECTS
-            made = con.execute(f"CREATE TEMP TABLE {_SUSPECTS} AS {suspects_sql(detector, buckets)}").fetchone()
-            if made == (0,):
-                return []
-        taken = None if shared is None else shared.partitions(detector, buckets, suspects)
-        partitions = (
-            _sorted(con, detector, buckets, suspects, failures, most_rows)
+    told_by = suspected_from(detector)
+    if shared is not None and told_by and shared.are_empty(told_by):
+        return []
+    with suspected(con, detector, buckets) as suspects:
+        if suspects == NOBODY:
+            return []
+        portions = [(buckets, None)] if shared is None else shared.portions(detector, buckets, suspects)
+        partitions = chain.from_iterable(
+            _sorted(con, detector, some, suspects, failures, most_rows)
             if taken is None
             else _of_bounded_size(taken, detector, failures, most_rows)
+            for some, taken in portions
         )
         return [*located(con, list(_found(partitions, detector, failures)))]
-    finally:
-        if detector.suspects is not None:
-            con.execute(f"DROP TABLE IF EXISTS {_SUSPECTS}")
 
 
 def _sorted(

@@ -41,6 +41,8 @@ _COMMITS_SUFFER = ("KAF101", "KAF102", "KAF103", "KAF104", "KAF113", "KAF120", "
 _CLIENT_RETRIES = (
     "KAF117", "KAF303", "KAF306", "KAF314", "KAF315", "NET103", "TCP103", "TCP104",
 )  # fmt: skip
+# What any trouble of TLS does to the clients of a server, whatever they speak.
+_TLS_SUFFERS = (*_CLIENT_RETRIES, "KAF301", "MON103", "MON107", "MON112", "MQT101", "TLS105")
 # What a way or a server that stands still does to the clients on it.
 _TRAFFIC_SUFFERS = (
     "KAF303", "TCP101", "TCP102", "TCP103", "TCP105", "TCP106", "KAF105", "KAF107", "KAF108", "KAF110", "KAF111",
@@ -77,7 +79,17 @@ LINKS: tuple[Link, ...] = (
     # Never got in.
     Link("KAF310", (*_CLIENT_RETRIES, "KAF301"), ("client", "target", "address")),
     Link("KAF311", (*_CLIENT_RETRIES, "KAF301", "KAF312"), ("client", "address")),
+    # It says of the port what KAF311 says of each client.
+    Link("KAF311", ("TLS106",), ("server", "client")),
     Link("KAF311", ("CAP106",), ("capture",)),
+    Link("TLS102", ("TLS107",), ("server",), of=("expired",)),
+    Link("TLS102", ("TLS101",), ("server",)),
+    Link("TLS107", ("TLS101", *_TLS_SUFFERS), ("server",)),
+    Link("TLS101", _TLS_SUFFERS, ("server",)),
+    Link("TLS102", _TLS_SUFFERS, ("server",), of=("expired", "not valid yet")),
+    Link("TLS106", (*_TLS_SUFFERS, "CAP106"), ("server",)),
+    Link("TLS101", ("CAP106",), ("capture",)),
+    Link("TLS104", ("TLS101", "NET103"), ("server",)),
     Link("KAF312", (*_CLIENT_RETRIES, "KAF301"), ("client", "address")),
     Link("KAF305", _CLIENT_RETRIES, _CLIENT),
     Link("KAF313", (*_CLIENT_RETRIES, "KAF301"), ("client", "topic")),

@@ -55,12 +55,13 @@ class FlowRow(NamedTuple):
 
 
 class MessageRow(NamedTuple):
-    """A message's row. packet_first, packet_last: file and number in one, see `packet_of`."""
+    """A message's row. packet_first, packet_last: file and number in one, see `packet_of`; of a request log, which has
+    no packets and no lengths, its line."""
 
     flow: FlowRow
     direction: int
     stream_offset: int
-    length_bytes: int
+    length_bytes: int | None
     packet_first: int
     packet_last: int
     ts_ns: int

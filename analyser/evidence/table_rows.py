@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol
 
 from analyser.evidence.index import flow_row
-from analyser.evidence.rows import FlowRow, MessageRow, parse_message_id
+from analyser.evidence.rows import FlowRow, MessageId, MessageRow, parse_message_id
 from analyser.options import ReadOptions
 from analyser.registry.queries import literal
 from dissectors.core.model import packet_of, split_packet
@@ -21,8 +21,8 @@ _FLOW_COLUMNS = (
     "epoch_ns(ts_last) AS last_ns"
 )
 _MESSAGE_COLUMNS = (
-    "flow_id, file, packet_first, packet_last, epoch_ns(ts) AS ts_ns, direction, role, operation, version, "
-    "stream_offset, length_bytes, complete, error"
+    "flow_id, file, packet_first, packet_last, line, epoch_ns(ts) AS ts_ns, direction, role, operation, version, "
+    "stream_offset, message_id, length_bytes, complete, error"
 )
 # Clocks step, and answers come late.
 _MARGIN_NS = 3_600_000_000_000
@@ -61,7 +61,7 @@ class TableRows:
         if direction is not None:
             chosen += f" AND direction = {literal(_DIRECTIONS[direction])}"
         if offset is not None:
-            chosen += f" AND stream_offset = {offset}"
+            chosen += f" AND {_begins(flow, direction, offset)}"
         before: dict[str, int] = {}
         for row in self._select(_MESSAGE_COLUMNS, "messages", f"{chosen} ORDER BY ts, stream_offset", self._life(flow)):
             if offset is not None:
@@ -74,7 +74,8 @@ class TableRows:
         """The messages whose last byte came in a packet."""
         file, number = split_packet(packet)
         name, first_ns, last_ns, _ = self._files[file]
-        chosen = f"file = {literal(name)} AND packet_last = {number} ORDER BY ts, stream_offset"
+        place = f"(packet_last = {number} OR line = {number})"
+        chosen = f"file = {literal(name)} AND {place} ORDER BY ts, stream_offset, direction"
         when = ReadOptions() if first_ns is None or last_ns is None else _around(first_ns, last_ns)
         for row in self._select(_MESSAGE_COLUMNS, "messages", chosen, when):
             flow = self.flow(row["flow_id"])
@@ -110,15 +111,15 @@ class TableRows:
 
     def _flow(self, row: Mapping[str, Any]) -> FlowRow:
         self._lasting[row["flow_id"]] = row["first_ns"], row["last_ns"]
-        return flow_row(packet_of(self._numbers[row["file"]], row["first_packet"]), row)
+        return flow_row(packet_of(self._numbers[row["file"]], row["first_packet"] or 0), row)
 
     def _life(self, flow: FlowRow) -> ReadOptions:
         return _around(*self._lasting[flow.flow_id])
 
     def _end_before(self, flow: FlowRow, row: Mapping[str, Any]) -> int:
         """The last packet of the message before in its stream; the flow's first packet where there is none."""
-        if row["file"] == self._files[split_packet(flow.key)[0]].name:
-            return flow.key  # there is one file only
+        if row["file"] == self._files[split_packet(flow.key)[0]].name or row["line"] is not None:
+            return flow.key  # there is one file only, or no packets
         chosen = (
             f"flow_id = {literal(flow.flow_id)} AND direction = {literal(row['direction'])} "
             f"AND stream_offset < {row['stream_offset']} ORDER BY stream_offset DESC LIMIT 1"
@@ -138,14 +139,14 @@ class TableRows:
         return next((place for place in possible if place >= before), (possible or places or [last])[-1])
 
     def _message(self, flow: FlowRow, row: Mapping[str, Any], before: int) -> MessageRow:
-        file = self._numbers[row["file"]]
+        file, line, offset = self._numbers[row["file"]], row["line"], row["stream_offset"]
         return MessageRow(
             flow,
             _DIRECTIONS.index(row["direction"]),
-            row["stream_offset"],
+            parse_message_id(row["message_id"]).offset if offset is None else offset,
             row["length_bytes"],
-            self._first_packet(flow, row, before),
-            packet_of(file, row["packet_last"]),
+            self._first_packet(flow, row, before) if line is None else packet_of(file, line),
+            packet_of(file, row["packet_last"] if line is None else line),
             row["ts_ns"],
             row["role"],
             row["operation"],
@@ -153,6 +154,13 @@ class TableRows:
             row["complete"],
             row["error"],
         )
+
+
+def _begins(flow: FlowRow, direction: int | None, offset: int) -> str:
+    """The condition that a message has this offset; one of a request log has it in its name alone."""
+    ids = [MessageId(flow.flow_id, one, offset).text() for one in ((0, 1) if direction is None else (direction,))]
+    named = ", ".join(literal(one) for one in ids)
+    return f"(stream_offset = {offset} OR (stream_offset IS NULL AND message_id IN ({named})))"
 
 
 def _around(first_ns: int, last_ns: int) -> ReadOptions:

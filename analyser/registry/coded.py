@@ -1,6 +1,7 @@
-"""Results of queries in memory, texts as codes: a fifth of what they take as text.
+"""Rows in memory, texts as codes: a fifth of what they take as text.
 
-In: Arrow batches. Out: columns, or a table that DuckDB reads like any other.
+In: Arrow batches. Out: columns, or a table that DuckDB reads like any other. Where most rows of a batch have a text of
+their own the column stays as it is, since codes would only be added to the texts.
 """
 
 from __future__ import annotations
@@ -10,10 +11,35 @@ from collections.abc import Iterable, Sequence
 import pyarrow as pa
 
 BATCH_ROWS = 1 << 14
+# Fewer rows take next to nothing either way.
+_FEW_ROWS = 1 << 10
 
 
 class TooManyBytes(Exception):
     """The rows take more memory than somebody wants to spend."""
+
+
+class Coder:
+    """Makes codes of the texts of one table, batch by batch."""
+
+    def __init__(self) -> None:
+        # Columns of which a batch had too many texts: in the next ones they are not looked for.
+        self._plain: set[str] = set()
+
+    def coded(self, name: str, array: pa.Array) -> pa.Array:
+        """The column of a batch as codes, as it is where it has other values than texts or too many of them."""
+        if not pa.types.is_string(array.type) or len(array) < _FEW_ROWS or name in self._plain:
+            return array
+        coded = array.dictionary_encode()
+        if 2 * len(coded.dictionary) <= len(array):
+            return coded
+        self._plain.add(name)
+        return array
+
+    def batch(self, rows: pa.RecordBatch) -> pa.RecordBatch:
+        """The same of all columns of a batch."""
+        columns = map(self.coded, rows.schema.names, rows.columns)
+        return pa.RecordBatch.from_arrays([*columns], names=rows.schema.names)
 
 
 def coded_columns(
@@ -34,6 +60,40 @@ def coded_columns(
 def coded_table(reader: pa.RecordBatchReader) -> pa.Table:
     """The same as a table."""
     return pa.table(coded_columns(reader, reader.schema))
+
+
+def coded_array(column: pa.ChunkedArray) -> pa.Array:
+    """A column of a table as one array, texts as codes."""
+    return _joined([_coded(part) for part in column.chunks], column.type)
+
+
+def coded_schema(batches: Sequence[pa.RecordBatch], schema: pa.Schema) -> pa.Schema:
+    """The schema of batches together, some of which may have codes where others have texts.
+
+    schema: with texts everywhere. A column has codes where all batches have them.
+    """
+    fields = []
+    for place, field in enumerate(schema):
+        kinds = [batch.schema.types[place] for batch in batches]
+        fields.append(field.with_type(kinds[0]) if kinds and all(map(pa.types.is_dictionary, kinds)) else field)
+    return pa.schema(fields)
+
+
+def one_table(batches: Sequence[pa.RecordBatch], schema: pa.Schema) -> pa.Table:
+    """These batches together; schema: as in `coded_schema`."""
+    found = coded_schema(batches, schema)
+    columns = []
+    for place, field in enumerate(found):
+        if pa.types.is_dictionary(field.type):
+            columns.append(_joined([batch.column(place) for batch in batches], field.type))
+        else:  # not copied: texts may be long
+            columns.append(pa.chunked_array([batch.column(place).cast(field.type) for batch in batches], field.type))
+    return pa.Table.from_arrays(columns, schema=found)
+
+
+def plain(rows: pa.Table | pa.RecordBatch, schema: pa.Schema) -> pa.Table | pa.RecordBatch:
+    """The columns of the schema, with texts instead of codes."""
+    return rows.select(schema.names).cast(schema)
 
 
 def _coded(column: pa.Array) -> pa.Array:

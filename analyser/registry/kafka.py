@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from analyser.registry.kafka_connections import CONNECTIONS
 from analyser.registry.kafka_groups import KAFKA_GROUP_TABLES
 from analyser.registry.kafka_producers import KAFKA_PRODUCER_TABLES
 from analyser.registry.kafka_reading import READING_RUNS
 from analyser.registry.kafka_share import SHARE_TABLES
+from analyser.registry.kafka_stored import STORED_OFFSETS_TABLE
 from analyser.registry.model import Column, Table, columns_of
 from analyser.registry.shared import (
     CLIENT_ADDRESS,
@@ -25,6 +28,7 @@ from dissectors.kafka.rows.change_fields import ADMIN_CHANGES, AUTHENTICATIONS, 
 from dissectors.kafka.rows.cluster_fields import API_VERSIONS, BROKERS, PARTITIONS
 from dissectors.kafka.rows.data_fields import FETCH_PARTITIONS, LIST_OFFSETS, PRODUCE_BATCHES, RECORDS
 from dissectors.kafka.rows.group_fields import ASSIGNMENTS, GROUP_EVENTS, OFFSET_COMMITS, OFFSET_FETCHES
+from dissectors.kafka.rows.log_fields import REQUEST_TIMES
 
 _OFFSET_COMMITS = Table(
     "kafka_offset_commits",
@@ -111,11 +115,12 @@ _PRODUCE_BATCHES = Table(
 
 _RECORDS = Table(
     "kafka_records",
-    "one row per record in a Produce or a Fetch answer; one without offset where a batch could not be read on",
+    "one row per record in a Produce, a Fetch answer or a log segment; one without offset where a batch could not be "
+    "read on",
     columns_of(
         RECORDS,
         {
-            "": (EXCHANGE_ID,),
+            "": (replace(EXCHANGE_ID, nullable=True),),
             "ts_response": (CLUSTER,),
             "client_id": (CLIENT_ADDRESS,),
             "partition": (
@@ -147,7 +152,7 @@ _RECORDS = Table(
                 Column("headers_count", "int64", "headers of the record"),
             ),
             "producer_epoch": (Column("sequence", "int64", "sequence of the record; null without idempotence"),),
-            "error": (FLOW_ID,),
+            "error": (replace(FLOW_ID, nullable=True, meaning=f"{FLOW_ID.meaning}; null of a log segment"),),
         },
     ),
     ("ts", "exchange_id"),
@@ -318,6 +323,22 @@ _AUTHENTICATIONS = Table(
     "kafka",
 )
 
+_REQUEST_TIMES = Table(
+    "kafka_request_times",
+    "one row per line of a broker's request log: who asked, and where the broker spent the time",
+    columns_of(
+        REQUEST_TIMES,
+        {
+            "": (EXCHANGE_ID,),
+            "ts_response": (CLUSTER, FLOW_ID, Column("file", "string", "file of the log", "derived", nullable=False)),
+            "client_id": (CLIENT_ADDRESS, CLIENT_PORT, SERVER_ADDRESS, SERVER_PORT),
+        },
+    ),
+    ("ts", "file", "line"),
+    "kafka",
+    on_request=True,
+)
+
 KAFKA_TABLES = (
     _OFFSET_COMMITS,
     _OFFSET_FETCHES,
@@ -334,6 +355,8 @@ KAFKA_TABLES = (
     _API_VERSIONS,
     _ADMIN_CHANGES,
     _AUTHENTICATIONS,
+    _REQUEST_TIMES,
+    STORED_OFFSETS_TABLE,
     READING_RUNS,
     *KAFKA_PRODUCER_TABLES,
     *KAFKA_GROUP_TABLES,

@@ -11,6 +11,8 @@ from typing import Any
 
 import pyarrow as pa
 
+# The compression of files that only this run reads.
+TEMPORARY = "lz4"
 # Columns whose values hardly repeat.
 _DIFFERENT = frozenset(
     {

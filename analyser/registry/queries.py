@@ -7,6 +7,7 @@ DuckDB is imported by whoever opens the first connection: tables that are only s
 from __future__ import annotations
 
 import re
+import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from itertools import count
@@ -23,7 +24,9 @@ if TYPE_CHECKING:
     import duckdb
 
 # Of a dataset's queries, and of those of captures.
-DUCKDB_MEMORY, CAPTURE_MEMORY = "1GB", "512MB"
+DUCKDB_MEMORY, CAPTURE_MEMORY = "1GB", "256MB"
+# Of each process that helps with the rules of captures.
+HELPER_MEMORY = "192MB"
 # The catalog of tables that `keep` made, and their numbers: cursors of one database share it.
 _KEPT, _NUMBERS = "kept", count()
 
@@ -60,6 +63,9 @@ def open_connection(
         ("temp_directory", str(folder)),
         ("TimeZone", "UTC"),
         ("threads", 2),
+        # What queries leave behind goes back at once: it would stay beside the limit, 100 MiB after the context alone.
+        ("allocator_flush_threshold", "1MB"),
+        ("allocator_bulk_deallocation_flush_threshold", "1MB"),
         ("enable_progress_bar", False),
         ("python_enable_replacements", False),
         ("autoinstall_known_extensions", False),
@@ -83,13 +89,28 @@ def keep(connection: duckdb.DuckDBPyConnection, name: str, query: str) -> str:
 
 def select(connection: duckdb.DuckDBPyConnection, query: str) -> duckdb.DuckDBPyRelation:
     """The relation of one SELECT. Raises QueryError."""
+    with failures_told():
+        return connection.sql(_one_select(connection, query))
+
+
+def answer(connection: duckdb.DuckDBPyConnection, query: str) -> pa.Table:
+    """The rows of one SELECT, of which there are not many. Raises QueryError, UnreadableRows.
+
+    A relation would be planned twice, once for its columns: of a large query over few rows that is most of its time.
+    """
+    with failures_told(), warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Arrow output on a DB-API result", UserWarning)  # a copy of few rows
+        connection.execute(_one_select(connection, query))
+        return connection.to_arrow_table()
+
+
+def _one_select(connection: duckdb.DuckDBPyConnection, query: str) -> duckdb.Statement:
     import duckdb
 
-    with failures_told():
-        statements = connection.extract_statements(query)
-        if len(statements) != 1 or statements[0].type != duckdb.StatementType.SELECT:
-            raise QueryError("exactly one SELECT is possible here")
-        return connection.sql(query)
+    statements = connection.extract_statements(query)
+    if len(statements) != 1 or statements[0].type != duckdb.StatementType.SELECT:
+        raise QueryError("exactly one SELECT is possible here")
+    return statements[0]
 
 
 @contextmanager

@@ -1,33 +1,31 @@
 """Whether a Parquet file that a stranger may have written has a value wherever a registered table promises one.
 
-In: a table's name and a file. Out: the column that lacks values. What the file declares decides, not its statistics: a
-column that is `required` has no place for a null, statistics can say anything. Only columns that are not, as other
+In: a table's schema and a file. Out: the column that lacks values. What the file declares decides, not its statistics:
+a column that is `required` has no place for a null, statistics can say anything. Only columns that are not, as other
 programs write them, are read for it.
 """
 
 from __future__ import annotations
 
-from functools import cache
+from collections.abc import Collection
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from analyser.registry.tables import arrow_schema
 
-
-def lacking(name: str, path: Path) -> str | None:
-    """The first column of the file that lacks a value and must not, None where there is none.
+def lacking(schema: pa.Schema, path: Path) -> str | None:
+    """The first column of the file that lacks a value and must not by this schema, None where there is none.
 
     A column that is not there at all is none of them. ValueError and OSError: it cannot be read.
     """
     try:
-        return _lacking(_never_null(name), path)
+        return _lacking({field.name for field in schema if not field.nullable}, path)
     except pa.ArrowException as error:  # not all of pyarrow's are ValueErrors
         raise ValueError(str(error)) from error
 
 
-def _lacking(must: frozenset[str], path: Path) -> str | None:
+def _lacking(must: Collection[str], path: Path) -> str | None:
     with pq.ParquetFile(path) as file:
         columns = (file.schema.column(number) for number in range(len(file.schema)))
         optional = [str(one.path) for one in columns if one.max_definition_level and one.path in must]
@@ -38,8 +36,3 @@ def _lacking(must: frozenset[str], path: Path) -> str | None:
                 if batch.column(column).null_count:
                     return column
     return None
-
-
-@cache
-def _never_null(name: str) -> frozenset[str]:
-    return frozenset(field.name for field in arrow_schema(name) if not field.nullable)

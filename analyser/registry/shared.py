@@ -40,6 +40,9 @@ PLACE: tuple[Column | str, ...] = (
     Column("response_message_id", "string", "messages.message_id of the response", "derived"),
 )
 
+# Where a request log has what a packet has elsewhere.
+LINE = Column("line", "int64", "line of the request log in its file, from 1; null where there are packets", "derived")
+
 FLOW_COLUMNS = (
     FLOW_ID,
     Column("protocol", "string", f"{PROTOCOL_NAMES}; null while not identified", "flow"),

@@ -5,7 +5,7 @@ In: blocks, and which of their rows belong to which flow. Out: record batches.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from analyser.rows.names import Names
 from dissectors.core.blocks import Block, Coded, Column, Same
+from dissectors.core.model import Row
 
 
 def arrays_of(block: Block, types: Sequence[pa.DataType]) -> list[pa.Array]:
@@ -20,18 +21,27 @@ def arrays_of(block: Block, types: Sequence[pa.DataType]) -> list[pa.Array]:
     return [_array(column, kind, block.size) for column, kind in zip(block.columns, types, strict=True)]
 
 
+Ints = npt.NDArray[np.int64]
+
+
 class Claims:
-    """The rows of one block that flows have claimed so far. arrays: its columns, of `size` rows."""
+    """The rows of one block that flows have claimed so far. Until the last of them is, values of others may change."""
 
-    __slots__ = ("_arrays", "_flows", "_places", "_size", "rows")
+    __slots__ = ("_flows", "_many", "_places", "block", "rows")
 
-    def __init__(self, arrays: Sequence[pa.Array], size: int) -> None:
-        self._size = size
-        self._arrays = arrays
+    def __init__(self, block: Block) -> None:
+        self.block = block
         # As in `repeated`: whose the claimed rows are with their numbers, and where they are in the block.
         self._flows: list[tuple[int, int, int]] = []
         self._places: list[tuple[int, int, int]] = []
+        # The same in arrays: flow, number and place of each row.
+        self._many: list[tuple[Ints, Ints, Ints]] = []
         self.rows = 0
+
+    def add_many(self, flow: Ints, place: Ints, number: int) -> None:
+        """The rows at these places are of these flows; number: of the first one."""
+        self._many.append((flow, number + np.arange(len(flow)), place))
+        self.rows += len(flow)
 
     def add(self, flow: int, first: int, until: int, number: int) -> None:
         """These rows are of the flow with this first packet; number: of the first of them among the table's rows."""
@@ -40,17 +50,30 @@ class Claims:
         self.rows += until - first
 
     def batch(self, schema: pa.Schema) -> pa.RecordBatch:
-        """The claimed rows, of which there is one at least, in the order in which they were claimed."""
-        _, claimed = repeated(self._places)
-        arrays = self._arrays
-        if len(claimed) != self._size or (claimed != np.arange(self._size)).any():
+        """The claimed rows, of which there is one at least: those that one flow claimed first.
+
+        schema: of the columns and of FLOW and ROW behind them. Raises what `arrays_of` does.
+        """
+        arrays = arrays_of(self.block, schema.types[:-2])
+        parts = list(self._many)
+        if self._flows:
+            parts.insert(0, (*repeated(self._flows), repeated(self._places)[1]))
+        flows, numbers, claimed = (np.concatenate(column) for column in zip(*parts, strict=True))
+        if len(claimed) != self.block.size or (claimed != np.arange(self.block.size)).any():
             rows = pa.array(claimed)
             arrays = [array.take(rows) for array in arrays]
-        flows, numbers = repeated(self._flows)
         return pa.RecordBatch.from_arrays([*arrays, pa.array(flows), pa.array(numbers)], schema=schema)
 
+    def as_tuples(self) -> Iterator[tuple[tuple[int, int, int], Iterable[Row]]]:
+        """The claimed rows one by one, and whose they are as in `repeated`, for whoever finds those that do not fit."""
+        for run, (_, size, first) in zip(self._flows, self._places, strict=True):
+            yield run, self.block.rows(first, first + size)
+        for columns in self._many:
+            for flow, number, place in zip(*(column.tolist() for column in columns), strict=True):
+                yield (flow, 1, number), self.block.rows(place, place + 1)
 
-def repeated(runs: Sequence[tuple[int, int, int]]) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+
+def repeated(runs: Sequence[tuple[int, int, int]]) -> tuple[Ints, Ints]:
     """The flow and the number of each row. runs: rows that follow each other: (flow, rows, number of the first one)."""
     flows, counts, firsts = (np.array(column, np.int64) for column in zip(*runs, strict=True))
     inside = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from functools import partial
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from analyser.faults import caught
-from analyser.rows.claims import Claims, arrays_of, has_long_names, repeated
+from analyser.rows.claims import Claims, Ints, has_long_names, repeated
 from analyser.rows.handed_over import CHUNK_ROWS, MAX_BATCH_BYTES, HandedOver, readers_of
 from analyser.rows.names import LongNames, Names, longest_at, with_cut_names
 from analyser.rows.raw_types import RAW_TYPES, Gather
@@ -62,7 +63,6 @@ class RawTable:
         self._counted = 0
         # The block that flows claim rows of; and rows that are no chunk yet.
         self._block: Block | None = None
-        self._arrays: list[pa.Array] | None = None
         self._claims: Claims | None = None
         self._unsorted: list[pa.RecordBatch] = []
         self._numbered = 0
@@ -105,28 +105,37 @@ class RawTable:
     def claim(self, flow: int, block: Block, first: int, until: int) -> None:
         """These rows of a block are of this flow, whose rows so far came before them."""
         self.mark(flow)
+        self._begin_block(block)
+        if self._claims is None:
+            self.rows += block.rows(first, until)
+            self.mark(flow)
+            return
+        self._claims.add(flow, first, until, self._numbered)
+        self._numbered += until - first
+
+    def claim_many(self, block: Block, row: Ints, flow: Ints) -> None:
+        """These rows of a block are of these flows, each flow's behind each other; all rows in the list are marked."""
+        self._begin_block(block)
+        if self._claims is None:
+            edges = [0, *(np.flatnonzero(row[1:] != row[:-1] + 1) + 1).tolist(), len(row)]
+            of_row = iter(flow.tolist())
+            for start, end in pairwise(edges):
+                for values in block.rows(int(row[start]), int(row[end - 1]) + 1):
+                    self.rows.append(values)
+                    self.mark(next(of_row))
+            return
+        self._claims.add_many(flow, row, self._numbered)
+        self._numbered += len(row)
+
+    def _begin_block(self, block: Block) -> None:
+        """Claims that follow are of this block."""
         if self._block is not block:
             self._end_block()
             if self.waiting_rows >= CHUNK_ROWS:
                 self.pack()
-            self._block, self._arrays = block, self._arrays_of(block)
-        if self._arrays is None:
-            self.rows += block.rows(first, until)
-            self.mark(flow)
-            return
-        if self._claims is None:
-            self._claims = Claims(self._arrays, block.size)
-        self._claims.add(flow, first, until, self._numbered)
-        self._numbered += until - first
-
-    def _arrays_of(self, block: Block) -> list[pa.Array] | None:
-        """None where rows have to be looked at one by one."""
-        if self._gather is not None or has_long_names(block, self._names):
-            return None
-        try:
-            return arrays_of(block, [field.type for field in self.schema][:-2])
-        except (pa.ArrowException, ValueError, TypeError, OverflowError):  # the list finds the rows that do not fit
-            return None
+            self._block = block
+            one_by_one = self._gather is not None or has_long_names(block, self._names)
+            self._claims = None if one_by_one else Claims(block)
 
     def adopt(self, others: HandedOver) -> None:
         """Take over rows of another process; their flows are none of this table's."""
@@ -169,6 +178,15 @@ class RawTable:
             found.update(batch.column(field).filter(pc.is_null(batch.column(unless))).unique().to_pylist())
         return found - {None}
 
+    def release(self) -> None:
+        """The rows were read for the last time; how many there were stays known."""
+        self.pack()
+        self._close()
+        for path in (self._path, *(others.path for others in self._adopted)):
+            path.unlink(missing_ok=True)
+        self._batches, self._chunks, self._adopted = [], [], []
+        self._in_memory = self._bytes_in_memory = 0
+
     def _chunks_held(self) -> int:
         """Chunks that may be in memory at a time while all are read in the order of time."""
         return CHUNKS_HELD * (1 + len(self._adopted))
@@ -191,10 +209,17 @@ class RawTable:
             self._spill()
 
     def _end_block(self) -> None:
-        """Turn what was claimed into a batch."""
-        claims, self._block, self._arrays, self._claims = self._claims, None, None, None
-        if claims is not None:
+        """Turn what was claimed into a batch, or, where values do not fit, into rows among which these are found."""
+        claims, self._block, self._claims = self._claims, None, None
+        if claims is None or not claims.rows:
+            return
+        try:
             self._add(claims.batch(self.schema))
+        except (pa.ArrowException, ValueError, TypeError, OverflowError):
+            for run, rows in claims.as_tuples():
+                self.rows += rows
+                self._flow_runs.append(run)
+            self._counted = len(self.rows)
 
     def _gather_up(self) -> None:
         """Turn the marked rows in the list into a batch."""

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from analyser.faults import sentence
 from analyser.own_files import TemporaryFolder
+from analyser.rows.claims import Ints
 from analyser.rows.handed_over import HandedOver
 from analyser.rows.names import LongNames, Names
 from analyser.rows.raw_table import RawTable
@@ -80,6 +81,10 @@ class RawStore:
     def claim(self, flow: int, table: str, block: Block, first: int, until: int) -> None:
         """See `RawTable.claim`."""
         self.tables[table].claim(flow, block, first, until)
+
+    def claim_many(self, table: str, block: Block, row: Ints, flow: Ints) -> None:
+        """See `RawTable.claim_many`."""
+        self.tables[table].claim_many(block, row, flow)
 
     def faults(self) -> list[str]:
         """Sentences about rows that could not be kept. Of rows in lists nothing is known before they are packed."""

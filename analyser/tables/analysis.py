@@ -18,6 +18,7 @@ from analyser.registry.parquet import parquet_options
 from analyser.registry.queries import (
     QueryError,
     UnreadableRows,
+    answer,
     failures_told,
     in_microseconds,
     name_list,
@@ -140,9 +141,8 @@ class Analysis:
         return count
 
     def sql(self, query: str) -> pa.Table:
-        """One SELECT over all tables. Raises QueryError, UnreadableRows."""
-        with failures_told():
-            return select(self.connection, query).to_arrow_table()
+        """One SELECT over all tables, of few rows. Raises QueryError, UnreadableRows."""
+        return answer(self.connection, query)
 
     def query(self, query: str) -> Iterator[pa.RecordBatch]:
         """One SELECT over the selected rows, in batches, the first of which is empty. Raises QueryError.

@@ -7,7 +7,7 @@ here.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from analyser.flows import waits
+from analyser.registry.coded import Coder
 from analyser.registry.tables import TABLES, Column, arrow_schema
 from analyser.rows.timeorder import FLOW, NO_FLOW
 from analyser.tables.masking import masked_column
@@ -25,6 +26,7 @@ _DIRECTIONS = pa.array(["client_to_server", "server_to_client"])
 _SIDES = pa.array(["c", "s"])
 _OTHER_SIDES = pa.array(["s", "c"])
 _NS_PER_MS = 1e6
+_NUMBER = (1 << PACKET_BITS) - 1
 MAX_ROWS = 1 << 16
 MAX_BYTES = 16 << 20
 
@@ -33,6 +35,7 @@ MAX_BYTES = 16 << 20
 class Lookups:
     """What is known when a table leaves the store.
 
+    logs: indexes of files that are request logs: rows of theirs have lines where others have packets.
     flows: the registered `flows` table with the column FLOW, by which it is sorted. clusters: cluster id per row of
     flows. topics: topic id to name. files: capture names by file index. protocols: dissectors by their names.
     """
@@ -42,12 +45,16 @@ class Lookups:
     topics: Mapping[str, str]
     files: Sequence[str]
     protocols: Mapping[str, Dissector]
+    logs: frozenset[int] = frozenset()
 
 
 def finish_batch(
-    table: str, raw: pa.RecordBatch, known: Lookups, columns: Sequence[str] | None = None
+    table: str, raw: pa.RecordBatch, known: Lookups, columns: Sequence[str] | None = None, coder: Coder | None = None
 ) -> pa.RecordBatch:
-    """One raw batch with the registered columns of its table, or those named; what nothing tells is null."""
+    """One raw batch with the registered columns of its table, or those named; what nothing tells is null.
+
+    coder: makes codes of texts, so types are those of the schema for the other columns alone.
+    """
     builder = _Builder(table, raw, known)
     schema = arrow_schema(table)
     if columns is not None:
@@ -58,11 +65,16 @@ def finish_batch(
     arrays = []
     for name in schema.names:
         column = TABLES[table].column(name)
-        array = masked_column(column, builder.column(column))
+        array = builder.column(column)
+        if coder is not None:
+            array = coder.coded(name, array)
+        array = masked_column(column, array)
         if owners is not None:
             array = pc.list_flatten(array) if column.name in lists else array.take(owners)
-        arrays.append(array.cast(schema.field(column.name).type))
-    return pa.RecordBatch.from_arrays(arrays, schema=schema)
+        kind = schema.field(name).type
+        arrays.append(array if pa.types.is_dictionary(array.type) else array.cast(kind))
+    fields = [field.with_type(array.type) for field, array in zip(schema, arrays, strict=True)]
+    return pa.RecordBatch.from_arrays(arrays, schema=pa.schema(fields))
 
 
 def pieces(table: str, raw: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
@@ -137,7 +149,7 @@ class _Builder:
 
     def first_packet(self) -> pa.Array:
         """The packed packet that names the row's file: of the request, else of the response."""
-        for names in (("packet_last",), ("request_packet", "response_packet"), ("packet",)):
+        for names in (("packet_last",), ("request_packet", "response_packet"), ("packet",), ("line",)):
             if names[0] in self._names:
                 return pc.coalesce(*(self.raw.column(name) for name in names if name in self._names))
         return pa.nulls(self.rows, pa.int64())
@@ -149,7 +161,24 @@ class _Builder:
         return pc.take(pa.array(self.known.files, pa.string()), pc.shift_right(packet, PACKET_BITS))
 
     def number(self, name: str) -> pa.Array:
-        return pc.bit_wise_and(self.field(name), (1 << PACKET_BITS) - 1)
+        packet = self.field(name)
+        number = pc.bit_wise_and(packet, _NUMBER)
+        return pc.if_else(self.in_log(packet), None, number) if self.known.logs else number
+
+    def in_log(self, packet: pa.Array) -> pa.Array:
+        """Are these packed packets lines of a request log?"""
+        return in_logs(packet, self.known.logs)
+
+    def line(self) -> pa.Array:
+        if not self.known.logs:
+            return pa.nulls(self.rows, pa.int64())
+        line = self.first_packet()
+        return pc.if_else(self.in_log(line), pc.bit_wise_and(line, _NUMBER), None)
+
+    def stream_offset(self) -> pa.Array:
+        """A log has numbers of its own there, by which messages are named."""
+        offset = self.field("stream_offset")
+        return pc.if_else(self.in_log(self.first_packet()), None, offset) if self.known.logs else offset
 
     def sides(self) -> pa.Array:
         return pc.take(_SIDES, self.field("direction"))
@@ -191,12 +220,17 @@ class _Builder:
         return pc.round(pc.divide(pc.if_else(answered, gap, None).cast(pa.float64(), safe=False), _NS_PER_MS), 6)
 
 
-def with_first_packets(flows: pa.Table, files: Sequence[str]) -> pa.Table:
-    """The flows table with the file and number of each flow's first packet, which FLOW holds."""
+def in_logs(packet: pa.Array, logs: Collection[int]) -> pa.Array:
+    """Do these packed packets lie in the files with these indexes?"""
+    return pc.is_in(pc.shift_right(packet, PACKET_BITS), pa.array(sorted(logs), pa.int64()))
+
+
+def with_first_packets(flows: pa.Table, files: Sequence[str], logs: Collection[int] = ()) -> pa.Table:
+    """The flows table with the file and number of each flow's first packet, which FLOW holds. logs: as in Lookups."""
     key = flows.column(FLOW)
     columns = {
         "file": pc.take(pa.array(files, pa.string()), pc.shift_right(key, PACKET_BITS)),
-        "first_packet": pc.bit_wise_and(key, (1 << PACKET_BITS) - 1),
+        "first_packet": pc.if_else(in_logs(key, logs), None, pc.bit_wise_and(key, _NUMBER)),
     }
     for name, values in columns.items():
         flows = flows.set_column(flows.schema.get_field_index(name), flows.schema.field(name), values)
@@ -246,6 +280,8 @@ _SPECIAL: dict[tuple[str, str], _Maker] = {
     ("", "topic"): _Builder.topic,
     ("", "cluster_id"): lambda b: pc.take(b.known.clusters, b.flow),
     ("", "decoded"): _Builder.decoded,
+    ("", "line"): _Builder.line,
+    ("messages", "stream_offset"): _Builder.stream_offset,
     (waits.TABLE, "file"): lambda b: b.file_of(b.field("packet_first")),
     (waits.TABLE, "file_last"): lambda b: b.file_of(b.field("packet_last")),
     ("", "message_id"): lambda b: b.message_id(b.sides(), b.field("stream_offset")),

@@ -6,8 +6,10 @@ ones in memory, where they can be read without DuckDB.
 
 from __future__ import annotations
 
+from collections import ChainMap
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
@@ -21,22 +23,25 @@ from analyser.faults import caught, sentence
 from analyser.options import ReadOptions
 from analyser.reading.facts import capture_remarks, captures_table, file_label
 from analyser.reading.pipeline import Decoded, UnreadInput
+from analyser.registry.coded import BATCH_ROWS, Coder, plain
 from analyser.registry.queries import CAPTURE_MEMORY, distinct, literal, name_list, open_connection, quoted
 from analyser.registry.tables import TABLES, arrow_schema
 from analyser.rows.ahead import ahead
 from analyser.rows.timeorder import FLOW
 from analyser.tables.build import Lookups, duplicate_flows, finish_batch, pieces, with_ends, with_first_packets
+from analyser.tables.kept import Kept, kept, kept_already
+from analyser.tables.row_order import in_order, order_columns
 from analyser.tables.table_source import OrderedRows
 from analyser.words import count
 from dissectors.core.protocol import Dissector
 
 if TYPE_CHECKING:
     import duckdb
-    import pyarrow.parquet as pq
 
     from analyser.detectors.running import Failure
+    from analyser.reading.helpers import Helpers
+    from analyser.tables.joined import Joined
 
-SMALL_ROWS = 1 << 17
 # From so many rows on DuckDB is quicker, however long it takes to start.
 FEW_ROWS = 1 << 12
 STREAM = "wirewitness_stream"
@@ -45,7 +50,8 @@ STREAM = "wirewitness_stream"
 class CaptureTables:
     """The tables of decoded captures; see `TableSource`.
 
-    topic_ids: names that the user gave, by topic id. threads: may rows be made while others are written?
+    topic_ids: names that the user gave, by topic id. threads: may rows be made while others are written? helpers: that
+    run some of the rules; ended when findings were found, or with the analysis.
     """
 
     def __init__(
@@ -56,6 +62,7 @@ class CaptureTables:
         topic_ids: Mapping[str, str] = MappingProxyType({}),
         *,
         threads: bool = False,
+        helpers: Helpers | None = None,
     ) -> None:
         chosen = {*wanted}
         self.names = tuple(name for name in TABLES if name in chosen)
@@ -72,12 +79,16 @@ class CaptureTables:
         self._dissectors = tuple(dissectors)
         self._finished: set[str] = set()
         # Of tables whose rows are known without asking; a stage does not change how many rows others have.
-        self._rows: dict[str, int] = {}
+        self.rows: dict[str, int] = {}
+        self._helpers = helpers
         self._connection: duckdb.DuckDBPyConnection | None = None
-        # Tables in memory, as their views are.
+        # Tables in memory and the files of others, as their views are; a stage's rows are not in the table's order.
         self._tables: dict[str, pa.Table] = {}
+        self._files: dict[str, Path] = {}
+        self._by_stages: set[str] = set()
         self._lookups: Lookups | None = None
         self._duplicates = pa.array([], pa.int64())
+        self._joined: Joined | None = None
 
     @property
     def con(self) -> duckdb.DuckDBPyConnection:
@@ -95,7 +106,9 @@ class CaptureTables:
         return self._remarks
 
     def close(self) -> None:
-        """Remove temporary files."""
+        """Remove temporary files, and let go of rows in memory."""
+        self._end_helpers()
+        self._tables.clear()
         if self._connection is not None:
             self._connection.close()
             self._connection = None
@@ -124,7 +137,11 @@ class CaptureTables:
         if name not in self._finished:
             return self._beside(self._finished_batches(name, self._known(), columns))
         table = self._tables.get(name)
-        return None if table is None else iter(table.select(columns).to_batches())
+        if table is None or name in self._by_stages:
+            return None
+        schema = arrow_schema(name)
+        wanted = pa.schema([schema.field(column) for column in columns])
+        return (plain(batch, wanted) for batch in table.to_batches(max_chunksize=BATCH_ROWS))
 
     def ensure(self, name: str) -> None:
         """Make the view of a table, and of those it needs, if it is not there yet."""
@@ -138,15 +155,16 @@ class CaptureTables:
             return
         self._finished.add(name)
         if name == "captures":
-            self._register(name, captures_table(self._decoded.captures))
+            self.register(name, captures_table(self._decoded.captures))
         elif name == "flows":
             self._known()
         else:
             self._finish_table(name, self._known())
+            self._let_go(name)
 
     def replace_findings(self, rows: pa.Table) -> None:
         """Show these findings, columns as registered, instead of those of the rows that are here."""
-        self._register("findings", rows)
+        self.register("findings", rows)
         self._finished.add("findings")
 
     def _known(self) -> Lookups:
@@ -158,23 +176,39 @@ class CaptureTables:
 
         files = [file_label(stats.file) for stats in self._decoded.captures]
         ends_ns = [stats.ts_last_ns for stats in self._decoded.captures if stats.ts_last_ns is not None]
-        flows = with_ends(with_first_packets(self._decoded.flows_table(), files), max(ends_ns, default=None))
+        logs = frozenset(place for place, stats in enumerate(self._decoded.captures) if stats.lines is not None)
+        flows = with_ends(with_first_packets(self._decoded.flows_table(), files, logs), max(ends_ns, default=None))
+        flows = self._joined_with_logs(flows, logs)
         self._duplicates = duplicate_flows(flows)
         protocols = {dissector.name: dissector for dissector in self._dissectors}
-        first = Lookups(flows, pa.nulls(flows.num_rows, pa.string()), {}, files, protocols)
+        first = Lookups(flows, pa.nulls(flows.num_rows, pa.string()), {}, files, protocols, logs)
         order = [(column, "ascending") for column in TABLES["flows"].order]
-        self._register("flows", flows.drop_columns([FLOW]).sort_by(order))
+        self.register("flows", flows.drop_columns([FLOW]).sort_by(order))
         self._finished.add("flows")
         for name in NAMED_BY:
             if name in self._decoded.store.tables:
                 self._finish_table(name, first)
             else:
-                self._register(name, arrow_schema(name).empty_table())
+                self.register(name, arrow_schema(name).empty_table())
         topics = self._names_of_topics(replace(first, topics=topic_names(self._told(TOPICS))))
         by_flow = cluster_of_flows(flows, self._told(BROKERS))
         clusters = pa.array([by_flow.get(flow) for flow in flows.column("flow_id").to_pylist()], pa.string())
-        self._lookups = Lookups(flows, clusters, topics, files, protocols)
+        self._lookups = Lookups(flows, clusters, topics, files, protocols, logs)
         return self._lookups
+
+    def _joined_with_logs(self, flows: pa.Table, logs: frozenset[int]) -> pa.Table:
+        """The flows, when it is known what logs and captures tell twice."""
+        if not logs or len(logs) == len(self._decoded.captures):
+            return flows
+        from analyser.tables.joined import NEEDED, joined
+
+        if not self._decoded.store.tables.keys() >= {*NEEDED}:
+            return flows
+        self._joined, requests = joined(self.con, self._decoded.store, flows, logs)
+        if not self._joined.requests:
+            return flows
+        self._remarks.append(self._joined.remark(requests))
+        return self._joined.with_duplicates(flows, requests)
 
     def _told(self, name: str) -> pa.Table:
         """The rows of a table of NAMED_BY; the different ones where they are many."""
@@ -198,8 +232,9 @@ class CaptureTables:
         return {**{topic_id: found.topic for topic_id, found in inferred.items()}, **named}
 
     def _finished_batches(
-        self, name: str, known: Lookups, columns: Sequence[str] | None = None
+        self, name: str, known: Lookups, columns: Sequence[str] | None = None, coder: Coder | None = None
     ) -> Iterator[pa.RecordBatch]:
+        """The rows as registered. coder: for rows that stay, with codes for texts."""
         if name == "expert_infos":
             remarks = capture_remarks(self._decoded.captures)
             yield remarks if columns is None else remarks.select(columns)
@@ -207,117 +242,143 @@ class CaptureTables:
             return
         try:
             for batch in self._beside(self._decoded.store.tables[name].batches()):
-                yield from self._finished_rows(name, batch, known, columns)
+                yield from self._finished_rows(name, batch, known, columns, coder)
         except Exception as error:
             self.faults.append(sentence(caught(error), f"rows of {name}", "the rest of them is left out"))
 
     def _finished_rows(
-        self, name: str, batch: pa.RecordBatch, known: Lookups, columns: Sequence[str] | None
+        self, name: str, batch: pa.RecordBatch, known: Lookups, columns: Sequence[str] | None, coder: Coder | None
     ) -> Iterator[pa.RecordBatch]:
+        if self._joined is not None:
+            batch = self._joined.once(name, batch)
         # A connection that was captured at two points is told once.
         if len(self._duplicates):
             batch = batch.filter(pc.invert(pc.is_in(batch.column(FLOW), self._duplicates)))
         for piece in pieces(name, batch):
             try:
-                yield finish_batch(name, piece, known, columns)
+                finished = in_order(name, finish_batch(name, piece, known, order_columns(name, columns), coder))
+                yield finished if columns is None else finished.select(columns)
             except Exception as error:
                 rest = f"left out: {count(piece.num_rows, 'row')}"
                 self.faults.append(sentence(caught(error), f"columns of {name}", rest))
 
-    def _finish_table(self, name: str, known: Lookups) -> None:
+    def _finish_table(self, name: str, known: Lookups) -> Kept:
         """Make the view of a table: in memory while it is small, else a temporary Parquet file."""
-        batches: list[pa.RecordBatch] = []
-        path = self._decoded.store.folder / f"{name}.parquet"
-        writer: pq.ParquetWriter | None = None
-        rows = 0
-        for finished in self._beside(self._finished_batches(name, known)):
-            rows += finished.num_rows
-            if writer is None and rows > SMALL_ROWS:
-                import pyarrow.parquet as pq
+        # What decoding and other tables left behind would stay beside what this one takes.
+        pa.default_memory_pool().release_unused()
+        coder = None if TABLES[name].lists else Coder()
+        batches = self._beside(self._finished_batches(name, known, coder=coder))
+        rows = kept(batches, arrow_schema(name), self._file_of(name))
+        self._show(name, rows)
+        return rows
 
-                writer = pq.ParquetWriter(path, arrow_schema(name), compression="lz4")
-                for earlier in batches:
-                    writer.write_batch(earlier)
-                batches.clear()
-            if writer is None:
-                batches.append(finished)
-            else:
-                writer.write_batch(finished)
-        if writer is None:
-            self._register(name, pa.Table.from_batches(batches, arrow_schema(name)))
-        else:
-            writer.close()
-            self._rows[name] = rows
-            self._tables.pop(name, None)
-            self.con.execute(f"CREATE OR REPLACE VIEW {quoted(name)} AS FROM read_parquet({literal(str(path))})")
+    def _show(self, name: str, rows: Kept) -> None:
+        """Make the view of rows."""
+        if rows.table is not None:
+            self.register(name, rows.table)
+            return
+        self.rows[name] = rows.rows
+        self._tables.pop(name, None)
+        self._files[name] = rows.path
+        self.con.unregister(name)  # what is registered hides views
+        self.con.execute(f"CREATE OR REPLACE VIEW {quoted(name)} AS FROM read_parquet({literal(str(rows.path))})")
+
+    def _let_go(self, name: str) -> None:
+        """Its rows are finished for good: those as decoded are not needed any more."""
+        if name in self._decoded.store.tables:
+            self._decoded.store.tables[name].release()
 
     def _run_stage(self, stage: Stage) -> None:
         """Make the tables of a stage of the context from their own rows and from the tables that it reads."""
         known = self._known()
-        made = [name for name in stage.makes if name in self.names]
-        for name in made:
-            self._finished.add(name)
-            self._finish_table(name, known)
+        without: dict[str, Kept] = {}
+        for name in stage.makes:
+            if name in self.names:
+                self._finished.add(name)
+                without[name] = self._finish_table(name, known)
+                self._let_go(name)
         if not any(self._has_rows(name) for name in (*stage.makes, *stage.reads) if TABLES[name].protocol):
             return  # of a protocol that the capture is without: planning its queries costs as much as a small capture
         for name in (*stage.reads, *stage.uses):
             if name in self.names:
                 self.ensure(name)
         for name in stage.new:
-            self._rows.pop(name, None)
+            self.rows.pop(name, None)
         con = self.con
-        found = {name: self._tables.pop(name, None) for name in stage.makes}
-        in_memory = {name: table for name, table in found.items() if table is not None}
+        held = {name: self._taken(name) for name in without}
+        self._by_stages.update(stage.makes)
         try:
-            for name, table in stage.run(con, in_memory).items():
-                self._register(name, table)
-                del self._tables[name]  # its rows are not in the table's order
+            made = stage.run(con, {**held, **{name: self._file_of(name) for name in stage.new if name in held}})
+            for name, rows in made.items():
+                self._show(name, kept_already(rows, self._file_of(name)))
+            for name in made:
+                if isinstance(old := held[name], Path):
+                    old.unlink()
         except Exception as error:
-            self._without(stage, known, caught(error))
+            self._without(stage, without, caught(error))
 
-    def _without(self, stage: Stage, known: Lookups, kind: str) -> None:
-        """A stage failed: its tables hold what was decoded, without what other rows would have told."""
+    def _without(self, stage: Stage, rows: Mapping[str, Kept], kind: str) -> None:
+        """A stage failed: its tables hold these rows, without what others would have told."""
         rest = "what they would know from other rows is left out"
         self.faults.append(sentence(kind, f"the context of {', '.join(stage.makes)}", rest))
+        self._by_stages.difference_update(stage.makes)
         for name in stage.makes:
             self.con.execute(f"DROP VIEW IF EXISTS temp.{quoted(name)}")
             self.con.execute(f"DROP TABLE IF EXISTS temp.{quoted(name)}")
-            if name in stage.new:
-                self._register(name, arrow_schema(name).empty_table())
-            else:
-                self._finish_table(name, known)
+            if name in rows:
+                self._show(name, rows[name])
+
+    def _taken(self, name: str) -> pa.Table | Path:
+        """The rows of a table whose view will be another one."""
+        table = self._tables.pop(name, None)
+        return self._files.pop(name) if table is None else table
+
+    def _file_of(self, name: str) -> Path:
+        return self.folder / f"{name}.parquet"
 
     def _has_rows(self, name: str) -> bool:
         raw = self._decoded.store.tables.get(name)
         return raw is not None and raw.has_rows
 
     def _finish_findings(self) -> None:
-        from analyser.detectors import run_detectors
-        from analyser.detectors.findings import findings_table
+        from analyser.tables.detected import detected
 
-        for name in self.names:
-            if name != "findings":
-                self.ensure(name)
-        codes = self._with_rows()
-        self._register("findings", findings_table(run_detectors(self.con, codes, failures=self.failures)))
+        try:
+            self.register("findings", detected(self, self._helpers))
+        finally:
+            self._end_helpers()
         self._finished.add("findings")
 
-    def _with_rows(self) -> list[str]:
-        """Codes of the detectors that have any row to look at."""
-        from analyser.detectors import DETECTORS
-        from analyser.detectors.asked import asked
+    def _end_helpers(self) -> None:
+        if self._helpers is not None:
+            self._helpers.end()
+            self._helpers = None
 
-        read = {name for detector in DETECTORS.values() for name in detector.reads}
-        filled = {name for name, rows in self._rows.items() if rows}
-        unknown = sorted((read & {*self.names}) - self._rows.keys())
-        parts = [f"SELECT {literal(name)} WHERE EXISTS (FROM {quoted(name)})" for name in unknown]
-        if parts:
-            filled |= {name for (name,) in self.con.execute(" UNION ALL ".join(parts)).fetchall()}
-        spoken = self.con.execute("SELECT DISTINCT protocol FROM flows").fetchall() if "flows" in self.names else []
-        return [one.code for one in asked(DETECTORS.values(), filled, {name for (name,) in spoken})]
+    @property
+    def folder(self) -> Path:
+        """Has the files of tables."""
+        return self._decoded.store.folder
 
-    def _register(self, name: str, table: pa.Table) -> None:
-        self._rows[name] = table.num_rows
+    @property
+    def at_hand(self) -> Mapping[str, pa.Table | Path]:
+        """Where the rows of tables lie, of which that is known: in memory, or in a Parquet file."""
+        return ChainMap[str, pa.Table | Path](self._tables, self._files)
+
+    def held(self, name: str) -> pa.Table | Path:
+        """The rows behind a view that was made: in memory, or the Parquet file that they are in."""
+        if name not in self._tables and name not in self._files:
+            reader = self.con.sql(f"FROM {quoted(name)}").to_arrow_reader(BATCH_ROWS)
+            coder = Coder()
+            batches = (coder.batch(batch) for batch in reader)
+            rows = kept(batches, arrow_schema(name), self.folder / f"made-{name}.parquet")
+            self.con.execute(f"DROP VIEW IF EXISTS temp.{quoted(name)}")
+            self._show(name, rows)
+        return self._files.get(name) or self._tables[name]
+
+    def register(self, name: str, table: pa.Table) -> None:
+        """Let the view of a table show these rows."""
+        self.rows[name] = table.num_rows
         self._tables[name] = table
+        self._files.pop(name, None)
         if self._connection is not None:
             self._connection.register(name, table)

@@ -25,7 +25,9 @@ _USER = "user_name"
 
 
 def masked_column(column: Column, array: pa.Array) -> pa.Array:
-    """The array with its secrets masked; the same where there are none, as nearly always."""
+    """The array with its secrets masked; the same where there are none, as nearly always. It may have codes."""
+    if pa.types.is_dictionary(array.type):
+        return pa.DictionaryArray.from_arrays(array.indices, masked_column(column, array.dictionary))
     if column.kind != "string" or column.name in _LEFT_ALONE or not pa.types.is_string(array.type):
         return array
     if column.name == _USER:

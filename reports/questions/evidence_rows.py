@@ -42,10 +42,5 @@ def finding_flows(source: Source, finding: Finding) -> list[str]:
     return sorted(named | {row["flow_id"] for row in found if row["flow_id"]})
 
 
-def of_flows(flow_ids: Sequence[str]) -> str:
-    """An SQL condition for rows of these connections."""
-    return f"flow_id in ({_listed(flow_ids)})"
-
-
 def _listed(values: Sequence[str]) -> str:
     return ", ".join(literal(value) for value in values) or "''"

@@ -85,13 +85,16 @@ def acknowledged(direction: str | None = None, qos: int | None = None, handshake
     return _ACKNOWLEDGED.format(where=f"{same}{literal(direction) if direction else 'null'} and qos = {int(qos or 0)}")
 
 
-def delivered(topic_filter: str | None = None, share_name: str | None = None) -> str:
-    """A SELECT of deliveries: all of one subscription, or of all those that did not arrive."""
+def delivered(topic_filter: str | None = None, share_name: str | None = None, within: str = "") -> str:
+    """A SELECT of deliveries: all of one subscription, or of all those that did not arrive.
+
+    within: SQL boolean over `mqtt_deliveries`; those of which it holds, arrived or not.
+    """
     if topic_filter is None:
-        return _DELIVERED.format(where="status not in ('delivered', 'sent')")
+        return _DELIVERED.format(where=within or "status not in ('delivered', 'sent')")
     share = literal(share_name) if share_name else "null"
     same = f"coalesce(topic_filter, {literal(BEFORE_CAPTURE)}) = {literal(topic_filter)}"
-    return _DELIVERED.format(where=f"{same} and share_name is not distinct from {share}")
+    return _DELIVERED.format(where=f"{same} and share_name is not distinct from {share} and {within or 'true'}")
 
 
 def connection_lanes(source: Source, lanes: int = LANES, first: int = 0, containing: str = "") -> list[dict[str, Any]]:

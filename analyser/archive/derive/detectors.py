@@ -20,12 +20,14 @@ from typing import TYPE_CHECKING, NamedTuple
 import duckdb
 import pyarrow as pa
 
+from analyser.archive.dataset.stored import stored_rows
 from analyser.detectors import DETECTORS
 from analyser.detectors.detector import Detector
 from analyser.detectors.findings import Finding, findings_table, stories_table, table_rows
 from analyser.detectors.partition_sql import ALL_BUCKETS, bucket_sql, selection_sql
 from analyser.detectors.places import MESSAGES
-from analyser.detectors.running import MOST_PARTITION_ROWS, Failure, PartitionTooLarge, TooManyFindings, found_in
+from analyser.detectors.running import MOST_PARTITION_ROWS, Failure, found_in
+from analyser.detectors.told import failure_data, failure_of
 from analyser.registry.queries import literal, name_list
 from analyser.registry.tables import TABLES, arrow_schema
 
@@ -51,13 +53,6 @@ class Detected(NamedTuple):
 
     findings: pa.Table
     failures: list[Failure]
-
-
-class DetectorBroke(Exception):
-    """A detector raised on a worker; the text is what it raised."""
-
-
-_LIMITS = {kind.__name__: kind for kind in (PartitionTooLarge, TooManyFindings)}
 
 
 class _Unit(NamedTuple):
@@ -108,7 +103,7 @@ def detect(
     table = pa.concat_tables([arrow_schema("findings").empty_table(), *found])
     return Detected(
         stories_table(table_rows(table)),
-        [_failure_of(row.code, bytes(row.data)) for row in told if row.kind == "failure"],
+        [failure_of(row.code, bytes(row.data)) for row in told if row.kind == "failure"],
     )
 
 
@@ -172,7 +167,7 @@ def _look(con: duckdb.DuckDBPyConnection, detector: Detector, buckets: list[int]
         except duckdb.OutOfMemoryException:
             counted = [(bucket, PIECE_ROWS // len(ALL_BUCKETS)) for bucket in ALL_BUCKETS]
         except duckdb.Error as error:
-            yield "failure", _failure_data(Failure(detector.code, (), error))
+            yield "failure", failure_data(Failure(detector.code, (), error))
             return
         if counted:
             yield "rows", json.dumps(counted).encode()
@@ -182,7 +177,7 @@ def _look(con: duckdb.DuckDBPyConnection, detector: Detector, buckets: list[int]
     for start in range(0, len(found), _FINDINGS_OF_ROW):
         yield "findings", _findings_data(found[start : start + _FINDINGS_OF_ROW])
     for failure in failures:
-        yield "failure", _failure_data(failure)
+        yield "failure", failure_data(failure)
 
 
 def _rows_of_buckets(con: duckdb.DuckDBPyConnection, detector: Detector, few_rows: int) -> list[tuple[int, int]]:
@@ -220,10 +215,8 @@ def _make_views(con: duckdb.DuckDBPyConnection, detector: Detector, parts: Mappi
             continue
         paths = list(parts.get(table, ()))
         if paths:
-            source = f"read_parquet({literal(paths)}, hive_partitioning = false)"
-            con.execute(
-                f"CREATE OR REPLACE VIEW {table} AS SELECT {name_list(TABLES[table].column_names())} FROM {source}"
-            )
+            columns = name_list(TABLES[table].column_names())
+            con.execute(f"CREATE OR REPLACE VIEW {table} AS SELECT {columns} FROM {stored_rows(table, paths)}")
         else:
             con.register(table, arrow_schema(table).empty_table())
 
@@ -238,14 +231,3 @@ def _findings_data(findings: Iterable[Finding]) -> bytes:
 
 def _findings_of(data: bytes) -> pa.Table:
     return pa.ipc.open_stream(data).read_all()
-
-
-def _failure_data(failure: Failure) -> bytes:
-    text = repr(failure.error) if failure.is_own_fault else str(failure.error)
-    return json.dumps({"key": failure.key, "text": text, "kind": type(failure.error).__name__}).encode()
-
-
-def _failure_of(code: str, data: bytes) -> Failure:
-    told = json.loads(data)
-    kind = _LIMITS.get(told["kind"], DetectorBroke)
-    return Failure(code, tuple(told["key"]), kind(told["text"]))

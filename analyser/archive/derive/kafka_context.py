@@ -33,6 +33,7 @@ from analyser.archive.derive.derived import (
 from analyser.archive.derive.hour_summaries import HourSummary, differing, kept, remember, summarise
 from analyser.archive.derive.lags import DELETED_OF_HOURS, ENDS_OF_HOURS, TOPICS_OF_HOURS
 from analyser.context.enrich import CLIENTS_SQL, GAPS_SQL
+from analyser.context.losses import is_lost
 from analyser.context.ownership import OWNERSHIP_SQL
 from analyser.registry.queries import literal
 
@@ -61,7 +62,7 @@ _EVENTS = HourSummary(
     WITH events AS (
         SELECT *, {_HOUR} AS hour, {_AT} AS answered, {hour_of(_AT)} <> {_HOUR} AS late FROM kafka_group_events
         WHERE group_id IS NOT NULL AND event <> 'describe'),
-    gaps AS (SELECT DISTINCT ts AS gap FROM expert_infos WHERE "group" = 'tcp' AND code = 'gap' AND ts IS NOT NULL),
+    gaps AS (SELECT DISTINCT ts AS gap FROM expert_infos WHERE {is_lost("expert_infos")}),
     beats AS (
         SELECT *, lead(answered, 2) OVER own AS next_but_one FROM events WHERE {_BEAT} AND NOT ({_STEP})
         WINDOW own AS (PARTITION BY hour, {_MEMBER}, late ORDER BY answered))
@@ -100,8 +101,7 @@ _LOST = HourSummary(
     "context_lost_of_hours",
     ("expert_infos",),
     f"""
-    SELECT DISTINCT {_HOUR} AS hour, ts, 'tcp' AS "group", 'gap' AS code, flow_id
-    FROM expert_infos WHERE "group" = 'tcp' AND code = 'gap' AND ts IS NOT NULL""",
+    SELECT DISTINCT {_HOUR} AS hour, ts, "group", code, flow_id FROM expert_infos WHERE {is_lost("expert_infos")}""",
 )
 SUMMARIES = (_ASSIGNMENTS, _EVENTS, _COMMITS, _FETCHERS, _LOST, ENDS_OF_HOURS, TOPICS_OF_HOURS, DELETED_OF_HOURS)
 TABLES = tuple(dict.fromkeys(table for summary in SUMMARIES for table in summary.tables))

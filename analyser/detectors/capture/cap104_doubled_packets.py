@@ -35,7 +35,7 @@ def detect(frames: Frames, *, share_least: float = 0.01, copies_least: int = 10)
     """At most one finding: from `copies_least` copies on that are `share_least` of the packets of their flows."""
     flows = rows_of(frames["flows"])
     doubled = [f for f in flows if f["duplicate_packets"]]
-    copies, packets = sum(f["duplicate_packets"] for f in doubled), sum(f["packets"] for f in flows)
+    copies, packets = sum(f["duplicate_packets"] for f in doubled), sum(f["packets"] or 0 for f in flows)
     proof = rows_of(frames["expert_infos"])
     if not proof or copies < copies_least or copies < share_least * packets:
         return

@@ -40,31 +40,30 @@ References
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from itertools import accumulate, islice, pairwise
+from collections.abc import Iterator
+from itertools import islice
 from statistics import median
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from analyser.detectors.detector import Detector, Frames
 from analyser.detectors.findings import Finding
+from analyser.detectors.frame import numbered, pairs, places_of, together
 from analyser.detectors.frame_rows import first_value
+from analyser.detectors.held import UNKNOWN, Booleans, Integers
+from analyser.detectors.kafka.commit_columns import CommitColumns, commit_columns
 from analyser.detectors.kafka.commits import (
     COMMIT_COLUMNS,
     COMMITS,
     IDENTITY_SQL,
     Commit,
-    Committers,
-    by_identity,
-    commit_proof,
-    commits_of,
-    committer_numbers,
     committer_text,
     group_text,
-    may_be_one,
-    offsets_text,
     partition_key,
     partition_text,
 )
+from analyser.detectors.proof import Proof
 from analyser.severity import Confidence, Severity
 from analyser.times import NS_PER_S, period_text
 from analyser.words import count
@@ -74,132 +73,161 @@ KEYS = ("cluster_id", "group_id", "topic", "partition")
 _MOST_NAMED = 5
 
 
-class _Turn(NamedTuple):
-    """Another identity's commit, and the commit that came right after it.
+class _Turns(NamedTuple):
+    """Rows of commits right behind one of another identity, in broker order.
 
-    known: who wrote the second one had written in that generation before.
+    returned: it had committed before, and the other one lately. known: in that generation.
     """
 
-    other: Commit
-    again: Commit
-    known: bool = False
+    rows: Integers
+    returned: Booleans
+    known: Booleans
 
-    @property
-    def commits(self) -> tuple[Commit, Commit]:
-        return self.other, self.again
+
+class _Committed(NamedTuple):
+    """The accepted commits of a partition in broker order, and the rows of each identity, by its number."""
+
+    commits: CommitColumns
+    identities: Integers
+    rows: list[Integers]
+
+    def last(self, identity: int) -> Commit:
+        return self.commits[int(self.rows[identity][-1])]
+
+    def of(self, turns: Integers) -> list[int]:
+        """The identities that write in these turns, in their order."""
+        return list(dict.fromkeys(self.identities[_both(turns)].tolist()))
 
 
 def detect(
     frames: Frames, *, window_gaps: float = 3.0, window_s: float = 60.0, without_members: int = 2
 ) -> Iterator[Finding]:
     """At most one finding for the partition: the worst that is true."""
-    frame = frames[COMMITS]
-    commits = _without_single_resets([c for c in commits_of(frame) if c.accepted])
-    committers = by_identity(commits)
-    if len(committers) < 2:
+    commits = _without_single_resets(commit_columns(frames[COMMITS]).accepted())
+    identities = commits.committers()
+    if identities.max(initial=0) < 1:
         return
-    returns, hand_overs = _turns(commits, _window_ns(committers, window_gaps, window_s))
-    together = [turn for turn in returns if _members_at_once(turn)]
-    unknown = [turn for turn in returns if _no_membership(turn)]
-    cluster = first_value(frame, "cluster_id")
-    if together or len(unknown) >= without_members:
-        yield _dual(cluster, commits, committers, together or unknown, bool(together))
+    committed = _Committed(commits, identities, places_of(identities))
+    turns = _turns(committed, _window_ns(committed, window_gaps, window_s))
+    returns = turns.rows[turns.returned]
+    at_once = returns[_members_at_once(commits, returns, turns.known[turns.returned])]
+    unknown = returns[_no_membership(commits, returns)]
+    cluster = first_value(frames[COMMITS], "cluster_id")
+    if len(at_once) or len(unknown) >= without_members:
+        yield _dual(cluster, committed, at_once if len(at_once) else unknown, len(at_once) > 0)
         return
-    unexplained = [turn for turn in (*hand_overs, *returns) if not _owns(turn.again)]
-    if unexplained:
-        yield _hand_over(cluster, commits, committers, sorted(unexplained, key=lambda turn: turn.again.done_ns))
+    by_time = np.lexsort((turns.returned, commits.done_ns[turns.rows]))
+    unexplained = turns.rows[by_time][~_owns(commits, turns.rows[by_time])]
+    if len(unexplained):
+        yield _hand_over(cluster, committed, unexplained)
 
 
-def _without_single_resets(commits: Sequence[Commit]) -> list[Commit]:
+def _both(turns: Integers) -> Integers:
+    """The rows of the commits before, each with the one of the turn behind it."""
+    found: Integers = np.stack([turns - 1, turns], axis=1).reshape(-1)
+    return found
+
+
+def _without_single_resets(commits: CommitColumns) -> CommitColumns:
     """An identity without member id that commits once is a reset by hand, not a second consumer."""
-    alone = {i for i, own in by_identity(commits).items() if len(own) == 1 and not own[0].member_id}
-    return [c for c in commits if c.identity not in alone]
+    identities = commits.committers()
+    is_reset = (np.bincount(identities) == 1)[identities] & ~commits.texts["member_id"].is_told()
+    return commits.take(~is_reset) if is_reset.any() else commits
 
 
-def _window_ns(committers: Committers, gaps: float, least_s: float) -> float:
-    between = [later.ts - earlier.ts for own in committers.values() for earlier, later in pairwise(own)]
+def _window_ns(committed: _Committed, gaps: float, least_s: float) -> float:
+    between = np.concatenate([np.diff(committed.commits.ts[rows]) for rows in committed.rows]).tolist()
     return max(gaps * median(between) if between else 0.0, least_s * NS_PER_S)
 
 
-def _turns(commits: Sequence[Commit], window_ns: float) -> tuple[list[_Turn], list[_Turn]]:
-    """(returns within the window, all other changes of the committer)."""
-    returns: list[_Turn] = []
-    hand_overs: list[_Turn] = []
-    seen = {commits[0].identity: {commits[0].generation}}
-    for other, again in pairwise(commits):
-        if other.identity != again.identity:
-            came_back = again.identity in seen and again.done_ns - other.done_ns <= window_ns
-            known = again.generation in seen.get(again.identity, ())
-            (returns if came_back else hand_overs).append(_Turn(other, again, known))
-        seen.setdefault(again.identity, set()).add(again.generation)
-    return returns, hand_overs
+def _turns(committed: _Committed, window_ns: float) -> _Turns:
+    commits, identities = committed.commits, committed.identities
+    rows = np.flatnonzero(np.diff(identities)) + 1
+    generations = numbered(pairs(identities, commits.numbers["generation"]))
+    was_seen, is_known = (np.unique(of, return_index=True)[1][of[rows]] < rows for of in (identities, generations))
+    lately = commits.done_ns[rows] - commits.done_ns[rows - 1] <= window_ns
+    return _Turns(rows, was_seen & lately, is_known)
 
 
-def _no_membership(turn: _Turn) -> bool:
+def _in_generation(commits: CommitColumns, rows: Integers) -> Booleans:
+    """`Commit.in_generation` of these rows."""
+    found: Booleans = (commits.numbers["generation"][rows] >= 0) & commits.texts["member_id"].is_told()[rows]
+    return found
+
+
+def _no_membership(commits: CommitColumns, turns: Integers) -> Booleans:
     """Of one of them at least no membership is on the wire; one client with and without a member id may be one."""
-    other, again = turn.commits
-    one_client = may_be_one(other.client, again.client) and not (other.member_id and again.member_id)
-    return not one_client and not (other.in_generation and again.in_generation)
+    may_be_one = np.ones(len(turns), dtype=bool)
+    for name in ("client_address", "client_id"):
+        other, again = (commits.texts[name].codes[rows] for rows in (turns - 1, turns))
+        may_be_one &= (other < 0) | (again < 0) | (other == again)
+    has_member = commits.texts["member_id"].is_told()
+    one_client = may_be_one & ~(has_member[turns - 1] & has_member[turns])
+    found: Booleans = ~one_client & ~(_in_generation(commits, turns - 1) & _in_generation(commits, turns))
+    return found
 
 
-def _members_at_once(turn: _Turn) -> bool:
+def _members_at_once(commits: CommitColumns, turns: Integers, known: Booleans) -> Booleans:
     """Both were members of one generation, and not each of them the owner at its time.
 
-    A lower one that it has only just got is that of a group that begins anew.
+    A lower one that it has only just got is that of a group that begins anew. That each had the partition then is so
+    where generations begin again at 1, in a group that was deleted.
     """
-    other, again = turn.commits
-    if other.generation is None or again.generation is None:
-        return False
-    if _owns(other) and _owns(again):
-        return False  # each had the partition then; generations begin again at 1 in a group that was deleted
-    if again.generation > other.generation or not (other.in_generation and again.in_generation):
-        return False
-    return again.generation == other.generation or turn.known
+    other, again = (commits.numbers["generation"][rows] for rows in (turns - 1, turns))
+    told = (other != UNKNOWN) & (again != UNKNOWN)
+    members = _in_generation(commits, turns - 1) & _in_generation(commits, turns)
+    owners = _owns(commits, turns - 1) & _owns(commits, turns)
+    found: Booleans = told & ~owners & members & ((again == other) | ((again < other) & known))
+    return found
 
 
-def _owns(commit: Commit) -> bool:
-    return commit.ownership_confidence == "high" and commit.owner_member_id == commit.member_id
+def _owns(commits: CommitColumns, rows: Integers) -> Booleans:
+    owners, members = together(commits.texts["owner_member_id"], commits.texts["member_id"])
+    found: Booleans = (commits.texts["ownership_confidence"].among(("high",)) & (owners == members))[rows]
+    return found
 
 
-def _dual(
-    cluster: str | None, commits: Sequence[Commit], committers: Committers, turns: Sequence[_Turn], together: bool
-) -> Finding:
-    identities = dict.fromkeys(c.identity for turn in turns for c in turn.commits)
-    own = {i: committers[i] for i in identities}
-    stale = min(own.values(), key=lambda some: (some[-1].committed_offset, max(c.committed_offset for c in some)))
-    last, highest = commits[-1], max(c.committed_offset for c in commits)
-    furthest = accumulate((c.committed_offset for c in commits), max)
-    worst = max(reached - c.committed_offset for reached, c in zip(furthest, commits, strict=True))
+def _dual(cluster: str | None, committed: _Committed, turns: Integers, at_once: bool) -> Finding:
+    commits, offsets = committed.commits, committed.commits.offset
+    own = {identity: offsets[committed.rows[identity]] for identity in committed.of(turns)}
+    stale = min(own, key=lambda identity: (int(own[identity][-1]), int(own[identity].max())))
+    last, highest = commits[-1], int(offsets.max())
+    worst = int((np.maximum.accumulate(offsets) - offsets).max())
     who = "; ".join(
-        f"{committer_text(some[-1])} wrote {offsets_text(some)} in {count(len(some), 'commit')}"
-        for some in islice(own.values(), _MOST_NAMED)
+        f"{committer_text(committed.last(identity))} wrote {_offsets_text(some)} in {count(len(some), 'commit')}"
+        for identity, some in islice(own.items(), _MOST_NAMED)
     )
     more = f"; {len(own) - _MOST_NAMED} more" if len(own) > _MOST_NAMED else ""
-    state = "while they were members at the same time" if together else "and no membership of theirs is on the wire"
+    state = "while they were members at the same time" if at_once else "and no membership of theirs is on the wire"
     replay = highest - last.committed_offset
     sentence = (
         f"{group_text(last)}: {len(own)} committers write {partition_text(last)} in turn, {state}, "
-        f"{period_text(min(turn.other.ts for turn in turns), max(turn.again.ts for turn in turns))}: {who}{more}. "
+        f"{period_text(int(commits.ts[turns - 1].min()), int(commits.ts[turns].max()))}: {who}{more}. "
         f"The broker accepted all of it, and the last one wins: the stored offset is {last.committed_offset}, the "
         f"highest was {highest}. {_replay_text(replay, worst)}"
     )
     return _finding(
         cluster,
-        committers,
+        committed,
         turns,
-        severity="critical" if together else "warning",
-        confidence="high" if together else "medium",
+        severity="critical" if at_once else "warning",
+        confidence="high" if at_once else "medium",
         sentence=sentence,
-        next_step=_next_step(stale[-1]),
+        next_step=_next_step(committed.last(stale)),
         measured={
             "returns": len(turns),
-            "members_at_once": together,
+            "members_at_once": at_once,
             "highest_offset": highest,
             "last_offset": last.committed_offset,
             "replay_now": replay,
             "replay_worst": worst,
         },
     )
+
+
+def _offsets_text(offsets: Integers) -> str:
+    low, high = int(offsets.min()), int(offsets.max())
+    return str(low) if low == high else f"{low} to {high}"
 
 
 def _replay_text(now: int, worst: int) -> str:
@@ -222,10 +250,10 @@ def _next_step(stale: Commit) -> str:
     )
 
 
-def _hand_over(
-    cluster: str | None, commits: Sequence[Commit], committers: Committers, turns: Sequence[_Turn]
-) -> Finding:
-    other, again = turns[-1].commits
+def _hand_over(cluster: str | None, committed: _Committed, turns: Integers) -> Finding:
+    commits = committed.commits
+    latest = int(turns[-1])
+    other, again = commits[latest - 1], commits[latest]
     times = "" if len(turns) == 1 else f" (the committer changed {len(turns)} times)"
     sentence = (
         f"{group_text(again)}: commits of {partition_text(again)} went over from {committer_text(other)}, "
@@ -233,20 +261,20 @@ def _hand_over(
     )
     return _finding(
         cluster,
-        committers,
+        committed,
         turns,
         severity="info",
         confidence="high",
         sentence=sentence,
         next_step="Nothing to do if a rebalance or a restart is known for that time.",
-        measured={"hand_overs": len(turns), "last_offset": commits[-1].committed_offset},
+        measured={"hand_overs": len(turns), "last_offset": int(commits.offset[-1])},
     )
 
 
 def _finding(
     cluster: str | None,
-    committers: Committers,
-    turns: Sequence[_Turn],
+    committed: _Committed,
+    turns: Integers,
     *,
     severity: Severity,
     confidence: Confidence,
@@ -254,9 +282,8 @@ def _finding(
     next_step: str,
     measured: dict[str, Any],
 ) -> Finding:
-    proof = [c for turn in turns for c in turn.commits]
-    key = partition_key(cluster, proof[0])
-    identities = dict.fromkeys(c.identity for c in proof)
+    commits, proof = committed.commits, _both(turns)
+    key = partition_key(cluster, commits[int(proof[0])])
     return DETECTOR.finding(
         severity=severity,
         confidence=confidence,
@@ -264,8 +291,12 @@ def _finding(
         subject=key,
         sentence=sentence,
         next_step=next_step,
-        proof=commit_proof(proof),
-        numbers={**key, **measured, "committers": [committer_numbers(committers[i]) for i in identities]},
+        proof=Proof(int(commits.ts[proof].min()), int(commits.ts[proof].max()), commits.evidence(proof)),
+        numbers={
+            **key,
+            **measured,
+            "committers": [commits.numbers_of(committed.rows[identity]) for identity in committed.of(turns)],
+        },
     )
 
 

@@ -39,20 +39,16 @@ References
 
 from __future__ import annotations
 
-from array import array
-from bisect import bisect_right
-from collections.abc import Iterator, Sequence
-from itertools import islice
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from analyser.detectors.detector import Detector, Frames
 from analyser.detectors.findings import Finding
 from analyser.detectors.frame import numbered, pairs, places_of
 from analyser.detectors.frame_rows import first_value
-from analyser.detectors.held import UNKNOWN, Integers
+from analyser.detectors.held import UNKNOWN, Booleans, Integers
 from analyser.detectors.kafka.commit_columns import CommitColumns, commit_columns
 from analyser.detectors.kafka.commits import (
     COMMIT_COLUMNS,
@@ -65,13 +61,13 @@ from analyser.detectors.kafka.commits import (
     partition_key,
     partition_text,
 )
+from analyser.detectors.kafka.highest import Highest
 from analyser.detectors.kafka.positions import READ_TABLES, Reads, reads_of
 from analyser.detectors.proof import Proof
 from analyser.times import NS_PER_S, period_text
 from analyser.words import count
 
 KEYS = ("cluster_id", "topic", "partition")
-_OTHERS = 64
 _UNSEEN = " It may have turned back by itself each time: its fetches of this partition are not in the capture."
 
 
@@ -99,7 +95,7 @@ class _Returns(NamedTuple):
     ahead: Integers
     positions: Integers
 
-    def turned_back(self, group: _Group, reads: Reads) -> npt.NDArray[np.bool_]:
+    def turned_back(self, group: _Group, reads: Reads) -> Booleans:
         """Whose client read there again in between, where it was ahead itself, as whatever committer."""
         commits, found = group.commits, np.zeros(len(self.rows), dtype=bool)
         clients = commits.clients()
@@ -156,92 +152,56 @@ def _returns(group: _Group, reads: Reads, least: int) -> Iterator[tuple[int, _Re
 
 
 def _overtaken(group: _Group, reads: Reads, least: int) -> _Returns:
-    """Commits of a value that their committer wrote before, with something ahead of it in between; one pass."""
-    commits = group.commits
-    keys = numbered(pairs(group.committers, commits.offset))
-    is_frequent = (np.bincount(keys) > least)[keys]
-    found = tuple(array("q") for _ in _Returns._fields)
-    if is_frequent.any():
-        search = _Search(commits, group.committers, reads)
-        first_and_last: dict[int, tuple[int, int]] = {}
-        for row, (key, frequent) in enumerate(zip(keys.tolist(), is_frequent.tolist(), strict=True)):
-            if frequent:
-                first, last = first_and_last.get(key, (row, row))
-                if last < row:
-                    ahead, position = search.ahead(row, first, last)
-                    if position != UNKNOWN:
-                        for held, number in zip(found, (row, last, ahead, position), strict=True):
-                            held.append(number)
-                first_and_last[key] = first, row
-            search.highest.add(row)
-    return _Returns(*(np.frombuffer(held, np.int64) for held in found))
+    """Commits of a value that their committer wrote before, with something ahead of it in between."""
+    commits, committers = group.commits, group.committers
+    keys = numbered(pairs(committers, commits.offset))
+    frequent = np.flatnonzero((np.bincount(keys) > least)[keys])
+    by_key = frequent[np.argsort(keys[frequent], kind="stable")]
+    begins = np.flatnonzero(np.diff(keys[by_key], prepend=-1))
+    firsts = np.repeat(by_key[begins], np.diff(begins, append=len(by_key)))
+    again = by_key != firsts
+    rows, before, first = by_key[again], np.roll(by_key, 1)[again], firsts[again]
+    order = np.argsort(rows)
+    rows, before, first = rows[order], before[order], first[order]
+    if not len(rows):
+        return _Returns(rows, rows, rows, rows)
+    ahead, positions = _ahead(group, reads, rows, before, first)
+    found = positions != UNKNOWN
+    return _Returns(rows[found], before[found], ahead[found], positions[found])
 
 
-class _Search:
-    """What a return is told from, by row."""
+def _ahead(group: _Group, reads: Reads, rows: Integers, before: Integers, first: Integers) -> tuple[Integers, Integers]:
+    """Of each repeated value the row that was ahead of it (-1: only the fetch position was), and how far.
 
-    def __init__(self, commits: CommitColumns, committers: Integers, reads: Reads) -> None:
-        self._committers, self._offsets = committers.tolist(), commits.offset.tolist()
-        self.highest = _Highest(self._committers, self._offsets)
-        self._log_ends = commits.numbers["log_end_offset"].tolist()
-        positions = np.empty(len(commits), np.int64)
-        for client, rows in commits.by_client(np.arange(len(commits))):
-            positions[rows] = reads.positions_at(client, commits.ts[rows])
-        self._positions = positions.tolist()
-
-    def ahead(self, row: int, first: int, last: int) -> tuple[int, int]:
-        """The row that was ahead of a repeated value (-1: only the fetch position was) and how far.
-
-        UNKNOWN where nothing was. first, last: where the committer wrote the value first, and last before.
-        """
-        who, offsets = self._committers[row], self._offsets
-        other = self.highest.by_others(who, first)
-        if other >= 0 and self._is_ahead(offsets[other], row):
-            return other, offsets[other]
-        own = self.highest.by_itself(who, last)
-        if own >= 0 and self._is_ahead(offsets[own], row):
-            return own, offsets[own]
-        position = self._positions[row]
-        moved = UNKNOWN < self._positions[last] < position
-        return (-1, position) if moved and self._is_ahead(position, row) else (-1, UNKNOWN)
-
-    def _is_ahead(self, offset: int, row: int) -> bool:
-        """More than one offset ahead, or exactly one while the log is known to go on behind it."""
-        lead: int = offset - self._offsets[row]
-        return lead > 1 or (lead == 1 and self._log_ends[row] > offset)
-
-
-class _Highest:
-    """The highest commit since some row, kept for each committer as a falling stack of candidates; -1 is none.
-
-    Other committers are looked at up to `_OTHERS`, the latest ones first: a member gets a new id with every restart.
+    How far is UNKNOWN where nothing was. before, first: where the committer wrote the value last before, and first.
     """
+    commits, who = group.commits, group.committers[rows]
+    highest = Highest(group.committers, commits.offset)
+    position = _positions(commits, reads)
+    moved = (position[before] > UNKNOWN) & (position[rows] > position[before])
+    ahead = np.full(len(rows), -1)
+    reached = np.where(moved & _is_ahead(commits, rows, position[rows], moved), position[rows], UNKNOWN)
+    for found in (highest.by_themselves(who, before, rows), highest.by_others(who, first, rows)):
+        offsets = commits.offset[found]
+        is_ahead = _is_ahead(commits, rows, offsets, found >= 0)
+        ahead[is_ahead], reached[is_ahead] = found[is_ahead], offsets[is_ahead]
+    return ahead, reached
 
-    def __init__(self, committers: Sequence[int], offsets: Sequence[int]) -> None:
-        self._committers, self._offsets = committers, offsets
-        self._stacks: dict[int, list[int]] = {}
 
-    def add(self, row: int) -> None:
-        who, offset = self._committers[row], self._offsets[row]
-        stack = self._stacks[who] = self._stacks.pop(who, [])
-        while stack and self._offsets[stack[-1]] <= offset:
-            stack.pop()
-        stack.append(row)
+def _positions(commits: CommitColumns, reads: Reads) -> Integers:
+    """Where the client of each commit had fetched last."""
+    found = np.empty(len(commits), np.int64)
+    for client, rows in commits.by_client(np.arange(len(commits))):
+        found[rows] = reads.positions_at(client, commits.ts[rows])
+    return found
 
-    def by_itself(self, who: int, since: int) -> int:
-        """The committer's highest commit after that row."""
-        stack = self._stacks.get(who, [])
-        place = bisect_right(stack, since)
-        return stack[place] if place < len(stack) else -1
 
-    def by_others(self, who: int, since: int) -> int:
-        """The highest commit after that row by anybody else."""
-        best = -1
-        for other in islice((other for other in reversed(self._stacks) if other != who), _OTHERS):
-            row = self.by_itself(other, since)
-            if row >= 0 and (best < 0 or self._offsets[row] > self._offsets[best]):
-                best = row
-        return best
+def _is_ahead(commits: CommitColumns, rows: Integers, offsets: Integers, known: Booleans) -> Booleans:
+    """Which offsets are more than one ahead of a row's, or exactly one while the log is known to go on behind them."""
+    lead = np.where(known, offsets, 0) - commits.offset[rows]
+    goes_on = commits.numbers["log_end_offset"][rows] > offsets
+    found: Booleans = known & ((lead > 1) | ((lead == 1) & goes_on))
+    return found
 
 
 def _finding(cluster: str | None, group: _Group, value: int, found: _Returns, reads: Reads) -> Finding:

@@ -37,9 +37,9 @@ References
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right
+from bisect import bisect_right
 from collections.abc import Iterator, Sequence
-from itertools import accumulate, pairwise
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -48,7 +48,7 @@ from analyser.detectors.detector import Detector, Frames
 from analyser.detectors.findings import Finding
 from analyser.detectors.frame import Frame
 from analyser.detectors.frame_rows import Row, first_value, rows_of
-from analyser.detectors.held import UNKNOWN
+from analyser.detectors.held import UNKNOWN, Integers
 from analyser.detectors.kafka.commit_columns import CommitColumns, commit_columns
 from analyser.detectors.kafka.commits import (
     COMMIT_COLUMNS,
@@ -66,21 +66,23 @@ from analyser.words import count, sentence_start
 
 FETCHES, LISTS, BATCHES = "kafka_fetch_partitions", "kafka_list_offsets", "kafka_produce_batches"
 KEYS = ("cluster_id", "topic", "partition")
+# What somebody made up may be more, and fits into no array.
+_GREATEST = int(np.iinfo(np.int64).max)
 
 
 class _Ends(NamedTuple):
     """When which end of the log was known: both rise."""
 
-    at: list[int]
-    end: list[int]
+    at: Integers
+    end: Integers
 
     def when(self, at: int) -> int:
         """The end known at a time that is not before the first."""
-        return self.end[bisect_right(self.at, at) - 1]
+        return int(self.end[np.searchsorted(self.at, at, side="right") - 1])
 
     def since(self, offset: int) -> int:
         """When the log was first known to end above the offset."""
-        return self.at[min(bisect_left(self.end, offset + 1), len(self.at) - 1)]
+        return int(self.at[min(int(np.searchsorted(self.end, offset, side="right")), len(self.at) - 1)])
 
 
 class _Growth(NamedTuple):
@@ -105,7 +107,7 @@ class _Cause(NamedTuple):
 def detect(frames: Frames, *, samples: int = 10, least_lag: int = 100, least_s: float = 10.0) -> Iterator[Finding]:
     """At most one finding per group of a partition."""
     ends = _ends(frames[FETCHES], rows_of(frames[LISTS]), rows_of(frames[BATCHES]))
-    if not ends.at:
+    if not len(ends.at):
         return
     for group in commit_columns(frames[COMMITS]).accepted().groups():
         growth = _growth(ends, group, samples, least_lag, least_s)
@@ -128,24 +130,27 @@ def _ends(fetches: Frame, lists: Sequence[Row], batches: Sequence[Row]) -> _Ends
     """As analyser/context/log_ends.py, but for logs that are cut: these have no growing lag."""
     answered = fetches["ts_response"].numbers()
     at = np.where(answered == UNKNOWN, fetches["ts"].numbers(), answered)
-    told = [*zip(at.tolist(), fetches["high_watermark"].numbers().tolist(), strict=True)]
-    told += [
+    told = [
         (row["ts_response"] or row["ts"], row["offset"])
         for row in lists
         if row["timestamp"] == -1 and not row["isolation_level"] and row["replica_id"] in (None, -1)
     ]
     told += [
-        (row["ts_response"] or row["ts"], row["base_offset"] + row["records_count"])
+        (row["ts_response"] or row["ts"], min(row["base_offset"] + row["records_count"], _GREATEST))
         for row in batches
         if row["acks"] == -1 and row["error_code"] == 0 and (row["base_offset"] or -1) >= 0 and row["records_count"]
     ]
-    known = sorted((at, end) for at, end in told if end is not None and end >= 0)
-    return _Ends([at for at, _ in known], list(accumulate((end for _, end in known), max)))
+    others = np.array([(at, end) for at, end in told if end is not None], np.int64).reshape(-1, 2)
+    at = np.concatenate([at, others[:, 0]])
+    end = np.concatenate([fetches["high_watermark"].numbers(), others[:, 1]])
+    order = np.lexsort((end, at))
+    order = order[end[order] >= 0]
+    return _Ends(at[order], np.maximum.accumulate(end[order]))
 
 
 def _growth(ends: _Ends, commits: CommitColumns, samples: int, least_lag: int, least_s: float) -> _Growth | None:
     done, offsets = commits.done_ns.tolist(), commits.offset.tolist()
-    begin, until = max(done[0], ends.at[0]), ends.at[-1]
+    begin, until = max(done[0], int(ends.at[0])), int(ends.at[-1])
     age_s = (until - max(ends.since(offsets[-1]), begin)) / NS_PER_S
     if until - begin < least_s * NS_PER_S or age_s < least_s:
         return None
@@ -161,7 +166,7 @@ def _growth(ends: _Ends, commits: CommitColumns, samples: int, least_lag: int, l
 def _reads_to_the_end(own: Sequence[Row], ends: _Ends, growth: _Growth) -> bool:
     """The group has fetched nearly all: it commits late, or not."""
     read = [row[name] for row in own for name in ("fetch_offset", "next_offset") if row[name] is not None]
-    return bool(read) and ends.end[-1] - max(read) < growth.last / 5
+    return bool(read) and int(ends.end[-1]) - max(read) < growth.last / 5
 
 
 def _waits_for_a_transaction(own: Sequence[Row]) -> bool:
@@ -278,5 +283,5 @@ DETECTOR = Detector(
     suspects=f"""
         SELECT cluster_id, topic, partition FROM r_{COMMITS} WHERE error_code = 0
         GROUP BY cluster_id, topic, partition, group_id
-        HAVING arg_max(log_end_offset - committed_offset, ts) >= 20""",
+        HAVING arg_max(log_end_offset::HUGEINT - committed_offset, ts) >= 20""",
 )  # fmt: skip

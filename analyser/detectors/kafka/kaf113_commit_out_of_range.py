@@ -11,7 +11,9 @@ Why it matters
 How it decides
     A commit counts when the log's end was known before it (see `log_end_offset`) and is below the committed offset, and
     a Fetch that was sent after the commit was answered tells a high watermark that is still below it. The end of a
-    log only moves up, so it was below at the time of the commit. A finding for each group of a partition.
+    log only moves up, so it was below at the time of the commit. Commits within `gap_s` seconds after something of
+    their client was lost do not count: the answer that told a higher end may be missing, and a follower's end, which
+    other readers are told, is behind. A finding for each group of a partition.
 
 False alarms
     After an unclean election the log is shorter than it was: commits of before are not looked at, since the end was
@@ -50,6 +52,7 @@ from analyser.detectors.kafka.commits import (
     partition_key,
     partition_text,
 )
+from analyser.times import NS_PER_S
 from analyser.words import count
 
 FETCHES = "kafka_fetch_partitions"
@@ -63,10 +66,13 @@ class _Above(NamedTuple):
     log_end: int
 
 
-def detect(frames: Frames, *, above: int = 1) -> Iterator[Finding]:
+def detect(frames: Frames, *, above: int = 1, gap_s: float = 10.0) -> Iterator[Finding]:
     """One finding per group with commits that are `above` the end of the log, or more."""
     groups: dict[str | None, list[_Above]] = {}
-    for one in _above(commit_columns(frames[COMMITS]).accepted(), frames[FETCHES], above):
+    commits = commit_columns(frames[COMMITS]).accepted()
+    lost = commits.numbers["client_gap_ts"]
+    is_whole = (lost == UNKNOWN) | (commits.ts - lost > gap_s * NS_PER_S)
+    for one in _above(commits.take(is_whole), frames[FETCHES], above):
         groups.setdefault(one.commit.group_id, []).append(one)
     if groups:
         cluster = first_value(frames[COMMITS], "cluster_id")

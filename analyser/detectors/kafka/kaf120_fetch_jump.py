@@ -26,8 +26,9 @@ False alarms
 
 What it cannot tell
     Of one direction alone nothing is said: an answer tells where its reader was led to. The first fetch of each
-    partition has none before it. A connection that began unseen counts as missing bytes. In a fetch session that began
-    before the capture (KIP-227) the offset is not known until it changes: such runs are not compared.
+    partition has none before it. A connection that began unseen counts as missing bytes, and so does one in a request
+    log of which no numbers tell that all its lines are there. In a fetch session that began before the capture
+    (KIP-227) the offset is not known until it changes: such runs are not compared.
 
 References
     confluentinc/librdkafka#1720.

@@ -72,11 +72,17 @@ def detect(frames: Frames, *, records: int = 1000, seconds: float = 60.0) -> Ite
 
 
 def _given(runs: Sequence[Run]) -> int:
-    """How many records it was given, each counted once as far as offsets tell."""
+    """How many records it was given, each counted once as far as offsets tell; by these alone where none is counted."""
     places: dict[tuple[str | None, int], list[Run]] = {}
     for run in runs:
         places.setdefault(run.place, []).append(run)
-    return sum(min(sum(run.records_count or 0 for run in own), _span(own)) for own in places.values())
+    return sum(min(_counted(own), _span(own)) for own in places.values())
+
+
+def _counted(runs: Sequence[Run]) -> int:
+    """Records by their number; a request log tells of none, so there offsets have to do."""
+    known = [run.records_count for run in runs if run.records_count is not None]
+    return sum(known) if known else _span(runs)
 
 
 def _span(runs: Sequence[Run]) -> int:
@@ -140,7 +146,8 @@ DETECTOR = Detector(
     suspects=f"""
         SELECT runs.cluster_id, runs.group_id
         FROM (SELECT cluster_id, group_id, client_address, client_id FROM r_{RUNS}
-              GROUP BY ALL HAVING sum(records_count) >= 1000 OR max(ts_last) - min(ts) >= 60000000000) AS runs
+              GROUP BY ALL HAVING coalesce(sum(records_count), sum(next_offset - first_offset)) >= 1000
+                  OR max(ts_last) - min(ts) >= 60000000000) AS runs
         ANTI JOIN r_{COMMITS} AS commits
             ON runs.cluster_id IS NOT DISTINCT FROM commits.cluster_id AND runs.group_id = commits.group_id
             AND runs.client_id IS NOT DISTINCT FROM commits.client_id

@@ -79,9 +79,10 @@ def detect(frames: Frames, *, waited_s: float = 30.0, given_up_s: float = 4.5) -
 def _open(row: Row, connection: Row | None, given_up_ns: float) -> _Open | None:
     if connection is None or connection["gap_bytes"] or row["operation"] in _FOR_MEMBERS:
         return None
-    if not connection["bytes_to_client"] and connection["acked_by_server"] is None:
+    answered = connection["bytes_to_client"] or 0  # null in a log, which knows no acknowledgements either
+    if not answered and connection["acked_by_server"] is None:
         return None
-    if (connection["acked_by_client"] or 0) > connection["bytes_to_client"]:
+    if (connection["acked_by_client"] or 0) > answered:
         return None  # the client got more than the capture holds: the answer may be among it
     until = connection["ts_closed"] or connection["observed_until"]
     if until is None:

@@ -18,6 +18,9 @@ How it decides
 
     The next step sets what was stored before, where a group that begins anew shows it.
 
+    Not told: a broker has its internal topics made when the first client needs them, under its node id as client id
+    (AutoTopicCreationManager).
+
 False alarms
     None about who did it. Whether it was intended nobody can tell from the wire.
 
@@ -26,7 +29,8 @@ What it cannot tell
     before the capture, and those that went over TLS.
 
 References
-    Kafka's message definitions; KIP-396 (offsets), KIP-546 (quotas), KIP-554 (credentials).
+    Kafka's message definitions and AutoTopicCreationManager; KIP-396 (offsets), KIP-546 (quotas), KIP-554
+    (credentials).
 """
 
 from __future__ import annotations
@@ -50,6 +54,10 @@ KEYS = ("cluster_id",)
 MAX_LISTED = 50
 _RESET = "OffsetReset"
 _TOPIC_GONE = (3, 100)
+# A node id as client id is in the log of the controller, and on the wire between brokers.
+_BY_A_BROKER = """
+    operation = 'CreateTopics' AND coalesce(TRY_CAST(client_id AS INTEGER) >= 0, false)
+    AND resource_name IN ('__consumer_offsets', '__transaction_state', '__share_group_state')"""
 # What was stored before can be stored again: the records are still there.
 _MOVES_OFFSETS = (_RESET, "OffsetDelete", "DeleteGroups")
 
@@ -230,7 +238,7 @@ DETECTOR = Detector(
     partition_by=KEYS,
     detect=detect,
     rows={
-        CHANGES: "NOT validate_only",
+        CHANGES: f"NOT validate_only AND NOT ({_BY_A_BROKER})",
         COMMITS: _SET_ONCE,
         RUNS: "change IS NOT NULL",
         REFUSED: f"error_code IN {_TOPIC_GONE}",

@@ -2,7 +2,7 @@
 
 Finds
     TLS or HTTP to a clear-text Kafka port, clear-text Kafka to a TLS or HTTP port, Kafka without SASL to a port that
-    wants it, SASL to a port without it, and TLS handshakes that end with an alert.
+    wants it, SASL to a port without it. What both sides think of each other's TLS is told by TLS101, TLS102 and TLS107.
 
 Why it matters
     Neither side says so: brokers log "invalid receive" or "Unexpected Kafka request of type METADATA during SASL
@@ -14,14 +14,14 @@ How it decides
     server's first bytes are a TLS alert or an HTTP status. SASL to a port without: SaslHandshake is refused with
     ILLEGAL_SASL_STATE (34). No SASL where it is wanted: ApiVersions at most is answered, the broker closes the
     connection instead of answering the next request, three times or more (closed_least), and nothing else is ever
-    answered to that client there; high confidence where others log in at the port. TLS alerts: a fatal one.
+    answered to that client there; high confidence where others log in at the port.
 
 False alarms
     A port scanner or health check that speaks HTTP. A broker that closes connections because it is shutting down or has
     too many of them (max.connections) looks like one that wants SASL: medium confidence.
 
 What it cannot tell
-    Which of the two is set wrongly. Why a client of TLS 1.3 refused the certificate: its alert is encrypted.
+    Which of the two is set wrongly.
 
 References
     security.protocol, listener.security.protocol.map; Kafka's SaslServerAuthenticator; KIP-511; RFC 8446, 6.2; RFC
@@ -92,10 +92,6 @@ _KINDS: Mapping[str, _Kind] = {
         "wants to log in with SASL at {server}, which has no SASL (ILLEGAL_SASL_STATE, 34)",
         "Set security.protocol of the client to PLAINTEXT or SSL, or use the port of a listener with SASL.",
     ),
-    "TLS handshake failed": _Kind(
-        "gets no TLS connection to {server}: {alert}",
-        "Look at certificates (trust store, host name, expiry), protocol versions and ciphers of both sides.",
-    ),
 }
 
 
@@ -124,16 +120,11 @@ def _closed_silently(row: Row) -> bool:
     return bool(row["handshake"] == "complete" and row["closed_by"] == "server" and row["bytes_to_client"] == 0)
 
 
-def _fatal(row: Row) -> bool:
-    return any((row[side] or "").startswith("fatal") for side in ("client_tls_alert", "server_tls_alert"))
-
-
 _BY_BYTES: Mapping[str, Callable[[Row], bool]] = {
     "TLS to a clear-text port": lambda row: row["client_opening"] == "tls" and _closed_silently(row),
     "HTTP to a Kafka port": lambda row: row["client_opening"] == "http" and _closed_silently(row),
     "clear text to a TLS port": lambda row: row["client_opening"] is None and row["server_opening"] == "tls",
     "Kafka to an HTTP port": lambda row: row["protocol"] == "kafka" and row["server_opening"] == "http",
-    "TLS handshake failed": lambda row: row["client_opening"] == "tls" and _fatal(row),
 }
 
 
@@ -158,7 +149,8 @@ def _without_sasl(connections: Sequence[Row], logins: Sequence[Row], least: int)
 
 def _wants_login(row: Row) -> bool:
     """The last request is the only one that is not answered; it was delivered, and the server closed."""
-    delivered = row["acked_by_server"] is None or row["acked_by_server"] >= row["bytes_to_server"]
+    acked, sent = row["acked_by_server"], row["bytes_to_server"]
+    delivered = acked is None or sent is None or acked >= sent
     return (
         row["closed_by"] == "server"
         and row["last_status"] == "unanswered"
@@ -185,7 +177,6 @@ def _finding(kind: str, own: Sequence[Row], proof: Proof, confidence: Confidence
         server=server_text(first),
         where="where others speak Kafka in the clear" if first.get("served") else "a usual port of Kafka",
         operation=first.get("last_operation") or "first request",
-        alert=alert,
     )
     often = f" This happens {times(len(own))}, {period_text(first['ts'], last['ts'])}." if len(own) > 1 else ""
     return DETECTOR.finding(

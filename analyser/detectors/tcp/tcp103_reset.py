@@ -89,7 +89,7 @@ def detect(frames: Frames, *, requests_least: int = 1) -> Iterator[Finding]:
 
 def _may_be_answered(flow: Row) -> bool:
     """The capture lacks bytes of the server, or all of them, other than by gaps that it knows of."""
-    return flow["ts_last_from_server"] is None or (flow["acked_by_client"] or 0) > flow["bytes_to_client"]
+    return flow["ts_last_from_server"] is None or (flow["acked_by_client"] or 0) > (flow["bytes_to_client"] or 0)
 
 
 _RESET = "reset_by IS NOT NULL AND protocol IS NOT NULL AND duplicate_of IS NULL"

@@ -108,7 +108,8 @@ def _meanwhile(wait: Row, full: Row) -> bool:
 
 def _in_messages(waits: list[Row], messages: list[Row]) -> list[Row]:
     """The waits in the middle of a message, with its id."""
-    messages = sorted(messages, key=lambda m: m["stream_offset"])
+    messages = [m for m in messages if m["stream_offset"] is not None and m["length_bytes"] is not None]
+    messages.sort(key=lambda m: m["stream_offset"])
     starts = [m["stream_offset"] for m in messages]
     found = []
     for wait in waits:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dissectors.core.fields import Field, Fields
+from dissectors.core.fields import Field, Fields, ts
 from dissectors.kafka.rows.common_fields import (
     CLIENT_ID,
     ERROR_CODE,
@@ -91,13 +91,13 @@ PRODUCE_BATCHES = Fields(
 RECORDS = Fields(
     REQUEST_OFFSET,
     RESPONSE_OFFSET,
-    TS,
+    ts("time of the packet that completes the request; in a log segment, the latest time in the record's batch"),
     TS_RESPONSE,
     CLIENT_ID,
-    Field("api", "string", "Produce or Fetch", nullable=False),
+    Field("api", "string", "Produce or Fetch; Segment: the record lies in a log segment", nullable=False),
     TOPIC,
     TOPIC_ID,
-    PARTITION,
+    Field("partition", "int64", "partition index; null of a log segment whose folder does not name it"),
     Field("timestamp_type", "string", "create_time or log_append_time"),
     Field("codec", "string", "none, gzip, snappy, lz4, zstd"),
     Field("producer_id", "int64", "-1 without idempotence"),

@@ -17,7 +17,7 @@ from dissectors.kafka.rows.fetch_sessions import Asked, PartitionKey
 from dissectors.kafka.rows.fields import Request, Response, exchange_key, placed_exchange_of
 from dissectors.kafka.rows.group_rows import topic_key
 from dissectors.kafka.rows.int64 import or_none
-from dissectors.kafka.schema.primitives import Value
+from dissectors.kafka.schema.primitives import UNSEEN, Value
 
 NO_BATCH = (None,) * 8
 
@@ -46,10 +46,18 @@ def produced(value: Value, data: bytes, remarks: list[Remark]) -> list[ProducedP
         for partition in topic["partition_data"]:
             start, size = partition["records"] or (0, 0)
             key = (*names, partition["index"])
+            if start == UNSEEN:
+                found.append(ProducedPartition(key, 0, 0, [_unseen_batch(size)], [None]))
+                continue
             batches = batch_headers(data, start, size)
             found.append(ProducedPartition(key, start, size, batches, _checksums(data, batches, start + size)))
             _tell_damage(key, batches, found[-1].crc_ok, remarks.append)
     return found
+
+
+def _unseen_batch(size: int) -> BatchHeader:
+    """The batch that the records of a partition are, where only their size is known: Produce sends one (KIP-98)."""
+    return BatchHeader(UNSEEN, 0, size, partial=True)
 
 
 def _checksums(data: bytes, batches: Sequence[BatchHeader], end: int) -> list[bool | None]:
@@ -168,9 +176,11 @@ def _fetch_head(request: Request, response: Response | None, value: Value) -> tu
 
 def _fetched(key: PartitionKey, partition: Value, response: Response) -> tuple[int | bool | None, ...]:
     """high_watermark to error_code of one answered partition."""
-    span = partition["records"]
-    headers = batch_headers(response.data, *span) if span else []
-    checksums = _checksums(response.data, headers, sum(span or ()))
+    span = partition["records"] or (0, 0)
+    if span[0] == UNSEEN:
+        return _fetched_unseen(partition)
+    headers = batch_headers(response.data, *span)
+    checksums = _checksums(response.data, headers, sum(span))
     _tell_damage(key, headers, checksums, response.remark)
     batches = [batch for batch in headers if not batch.partial]
     counts = [batch.records_count for batch in batches]
@@ -182,12 +192,20 @@ def _fetched(key: PartitionKey, partition: Value, response: Response) -> tuple[i
         partition["high_watermark"],
         partition.get("last_stable_offset"),
         partition.get("log_start_offset"),
-        span[1] if span else 0,
+        span[1],
         None if None in counts else sum(count or 0 for count in counts),
         after,
         False if False in checksums else True if True in checksums else None,
         partition["error_code"],
     )
+
+
+def _fetched_unseen(partition: Value) -> tuple[int | bool | None, ...]:
+    """The same of a request log. Behind the size stands where the reader went on, if its next request told it."""
+    _, size, *after = partition["records"]
+    last_stable, log_start = partition.get("last_stable_offset"), partition.get("log_start_offset")
+    told = (partition["high_watermark"], last_stable, log_start, size, None, after[0] if after else None, None)
+    return (*told, partition["error_code"])
 
 
 def _packets(request: Request, response: Response | None) -> tuple[int, int | None]:

@@ -10,7 +10,9 @@ from dissectors.kafka.rows.change_fields import ADMIN_CHANGES, AUTHENTICATIONS, 
 from dissectors.kafka.rows.cluster_fields import API_VERSIONS, BROKERS, PARTITIONS
 from dissectors.kafka.rows.data_fields import FETCH_PARTITIONS, LIST_OFFSETS, PRODUCE_BATCHES, RECORDS
 from dissectors.kafka.rows.group_fields import ASSIGNMENTS, GROUP_EVENTS, OFFSET_COMMITS, OFFSET_FETCHES
+from dissectors.kafka.rows.log_fields import REQUEST_TIMES
 from dissectors.kafka.rows.share_fields import SHARE_ACKNOWLEDGES, SHARE_FETCHES, SHARE_OFFSETS
+from dissectors.kafka.rows.stored_fields import STORED_OFFSETS
 from dissectors.kafka.schema.primitives import Value
 
 KAFKA_ROWS: dict[str, Fields] = {
@@ -31,6 +33,8 @@ KAFKA_ROWS: dict[str, Fields] = {
     "kafka_api_versions": API_VERSIONS,
     "kafka_authentications": AUTHENTICATIONS,
     "kafka_admin_changes": ADMIN_CHANGES,
+    "kafka_request_times": REQUEST_TIMES,
+    "kafka_stored_offsets": STORED_OFFSETS,
 }
 
 

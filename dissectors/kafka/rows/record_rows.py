@@ -1,6 +1,7 @@
 """Rows of `kafka_records`: one for each batch, whose records the analyser unfolds.
 
-In: exchanges of Produce and Fetch with the bytes of their records. Out: rows appended to the sink, and remarks.
+In: exchanges of Produce and Fetch with the bytes of their records, or a batch that a broker stored. Out: rows appended
+to the sink, and remarks.
 The offsets of produced records come with the answer, so their bytes are held until then, within a limit.
 """
 
@@ -20,8 +21,11 @@ from dissectors.kafka.rows.fetch_sessions import PartitionKey
 from dissectors.kafka.rows.fields import Request, Response, exchange_key
 from dissectors.kafka.rows.group_rows import topic_key
 from dissectors.kafka.rows.int64 import or_none
+from dissectors.kafka.schema.primitives import UNSEEN
 
 TABLE = "kafka_records"
+# What stands as API in rows of log segments.
+STORED = "Segment"
 PAYLOAD = ("key", "value", "headers")
 # What a row costs beside the bytes of its records, roughly.
 _ROW_BYTES = 1000
@@ -101,11 +105,29 @@ class RecordRows:
                 first = batch.header.base_offset
                 self._add(rows, head, key, batch, (first, first), out, response.remark)
 
+    def stored(
+        self,
+        data: bytes,
+        key: tuple[str, int] | None,
+        time_of: Callable[[OpenedBatch], int],
+        out: Sink,
+        tell: Callable[[Remark], None],
+    ) -> None:
+        """Rows of a batch of a log segment, of this topic and partition. time_of: the time of the row, Unix ns."""
+        rows = out.rows(TABLE)
+        if rows is None:
+            return
+        topic, partition = key or (None, None)
+        for batch in opened_batches(data, 0, len(data), self._allowance):
+            head = (None, None, time_of(batch), None, None, STORED)
+            first = batch.records[0][0] if batch.records else batch.header.base_offset
+            self._add(rows, head, (topic, None, partition), batch, (first, first), out, tell)
+
     def _add(
         self,
         rows: list[Row],
         head: Row,
-        key: PartitionKey,
+        key: PartitionKey | tuple[str | None, None, int | None],
         batch: OpenedBatch,
         offsets: tuple[int | None, int],
         out: Sink,
@@ -157,5 +179,5 @@ def _spans(response: Response) -> Iterator[tuple[PartitionKey, tuple[int, int]]]
     for topic in (response.value or {})["responses"]:
         names = topic_key(topic)
         for partition in topic["partitions"]:
-            if partition["records"]:
+            if partition["records"] and partition["records"][0] != UNSEEN:
                 yield (*names, partition["partition_index"]), partition["records"]

@@ -36,13 +36,15 @@ class _Use(NamedTuple):
 
 
 class ConnectionVersions:
-    """What one connection showed about API versions. full: the limit was reached."""
+    """What one connection showed about API versions. full: the limit was reached. software: name and version of the
+    client, where something else than its ApiVersions request tells them."""
 
-    __slots__ = ("_answer", "_most", "_used", "full")
+    __slots__ = ("_answer", "_most", "_used", "full", "software")
 
     def __init__(self, limits: Limits) -> None:
         self._most = limits.max_api_versions
         self.full = False
+        self.software: tuple[str | None, str | None] = (None, None)
         self._answer: _Answer | None = None
         self._used: dict[int, _Use] = {}
 
@@ -93,7 +95,9 @@ class ConnectionVersions:
             return
         answer = self._answer
         offered = answer.offered if answer is not None else {}
-        software = answer.software if answer is not None else (None, None)
+        software = self.software
+        if answer is not None and answer.software != (None, None):
+            software = answer.software
         for api_key in sorted({*offered, *self._used}):
             used = self._used.get(api_key)
             if answer is not None:

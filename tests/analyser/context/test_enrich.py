@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import duckdb
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from analyser.context.enrich import COMMITS, FETCHES, enrich
+from analyser.context.stage import Held
 from analyser.registry.tables import TABLES
 from tests.analyser.detectors.scenarios.build import (
     Row,
@@ -29,10 +34,25 @@ KEYS = ["ts", "exchange_id", "topic", "partition", "client_id"]
 
 
 def context(**rows: list[Row]) -> duckdb.DuckDBPyConnection:
-    """The enriched views, which are the same where commits and fetches lie in memory."""
+    """The enriched views, which are the same where rows of commits and fetches lie in memory or in files."""
     con = connection_from_rows(rows)
     enrich(con)
-    in_memory, given = enriched_in_memory(rows)
+    given = {name: arrow_from_rows(name, rows[name]) for name in (COMMITS, FETCHES) if name in rows}
+    in_memory = enriched(rows, given)
+    assert all(isinstance(found, pa.Table) for found in in_memory.values())
+    with TemporaryDirectory() as folder:
+        files = {name: Path(folder) / f"{name}.parquet" for name in given}
+        for name, table in given.items():
+            pq.write_table(coded(table), files[name], row_group_size=2)
+        from_files = enriched(rows, files)
+        assert from_files.keys() == in_memory.keys()
+        for name, path in from_files.items():
+            assert isinstance(path, Path)
+            groups = [pq.read_metadata(file).num_row_groups for file in (path, files[name])]
+            assert groups[0] == groups[1]
+            assert pq.read_table(path).schema == pq.read_table(files[name]).schema
+            in_file = pq.read_table(path).cast(given[name].schema)
+            assert in_file.equals(in_memory[name])
     for name, table in in_memory.items():
         assert table.select(KEYS).equals(given[name].select(KEYS))
         made = con.sql(f"FROM {name}").to_arrow_table().cast(table.schema)
@@ -40,17 +60,28 @@ def context(**rows: list[Row]) -> duckdb.DuckDBPyConnection:
     return con
 
 
-def enriched_in_memory(rows: dict[str, list[Row]]) -> tuple[dict[str, pa.Table], dict[str, pa.Table]]:
-    """Commits and fetches with their context, and as they were given."""
+def coded(table: pa.Table) -> pa.Table:
+    """Texts as codes, but for those of exchanges."""
+    for place, field in enumerate(table.schema):
+        if pa.types.is_string(field.type) and field.name != "exchange_id":
+            table = table.set_column(place, field.name, table.column(place).dictionary_encode())
+    return table
+
+
+def enriched(rows: dict[str, list[Row]], given: Mapping[str, pa.Table | Path]) -> Held:
+    """Commits and fetches with their context, whose rows are given."""
     con = connection_from_rows(rows)
-    given = {name: arrow_from_rows(name, rows[name]) for name in (COMMITS, FETCHES) if name in rows}
-    for name, table in given.items():
+    for name, held in given.items():
         con.execute(f"DROP VIEW {name}")
-        con.register(name, table)
+        if isinstance(held, Path):
+            con.execute(f"CREATE VIEW {name} AS FROM read_parquet('{held}')")
+        else:
+            con.register(name, held)
     found = enrich(con, given)
     left = {view for (view,) in con.sql("SELECT view_name FROM duckdb_views()").fetchall()}
     assert left.isdisjoint({"context_fetches", *(f"in_{name}" for name in found)})
-    return found, given
+    assert COMMITS not in found or "context_base" not in left
+    return found
 
 
 def owners(commits: list[Row], **rows: list[Row]) -> list[tuple[Any, ...]]:

@@ -5,8 +5,11 @@ from __future__ import annotations
 import gc
 import tracemalloc
 from collections.abc import Callable
+from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from analyser.context.mqtt_deliveries import (
     ALLOWED_STEPS,
@@ -16,7 +19,7 @@ from analyser.context.mqtt_deliveries import (
     Server,
 )
 from analyser.context.mqtt_memory import Memory
-from analyser.context.mqtt_told import Message
+from analyser.context.mqtt_told import Counts, Message
 
 S = 1_000_000_000
 PORT = 1883
@@ -417,3 +420,58 @@ def test_a_group_whose_members_are_not_all_known_is_not_waited_for() -> None:
     server.finish(5000)
     assert "missing" not in {row.status for row in server.told.rows}
     assert server.told.counts == []
+
+
+_EVENTS = st.tuples(
+    st.sampled_from(["connect", "end", "subscribe", "share", "unsubscribe", "publish", "publish", "deliver"]),
+    st.sampled_from("pqr"),
+    st.sampled_from(["a", "b"]),
+    st.sampled_from("xyz"),
+    st.sampled_from([0, 1]),
+)
+_Event = tuple[str, str, str, str, int]
+
+
+@given(st.lists(_EVENTS, max_size=30))
+def test_what_the_server_sent_to_nobody_need_not_wait(events: list[_Event]) -> None:
+    """What is told does not depend on what is known beforehand of what comes later."""
+    sent = {(topic, body) for kind, _, topic, body, _ in events if kind == "deliver"}
+    assert _told(events, {(topic, body) for _, _, topic, body, _ in events}) == _told(events, sent)
+
+
+def test_a_message_that_is_sent_on_to_nobody_is_counted_at_once() -> None:
+    events: list[_Event] = [("connect", "p", "", "", 0), ("publish", "p", "a", "x", 0)]
+    world = World()
+    _happen(world, events, set())
+    assert world.server.told.counts == [Counts("p-1", 0, 0)]
+    world.server.subscribed_unknown()
+    _happen(world, events, set())
+    assert world.server.told.counts == [Counts("p-1", 0, 0)]
+    assert _told(events, {("a", "x")}) == ([], [Counts("p-1", 0, 0)], [])
+
+
+def _told(events: list[_Event], sent: set[tuple[str, str]]) -> tuple[list[Any], list[Any], list[Any]]:
+    """Deliveries, counts and absences; sent: topics and bodies of messages that the server may have sent."""
+    world = World()
+    _happen(world, events, sent)
+    world.server.finish(10_000 * S)
+    told = world.server.told
+    return sorted(told.rows, key=repr), sorted(told.counts), told.absences
+
+
+def _happen(world: World, events: list[_Event], sent: set[tuple[str, str]]) -> None:
+    for at, (kind, flow, topic, body, qos) in enumerate(events):
+        server, share = world.server, "g" if kind == "share" else None
+        if kind == "connect":
+            world.connect(flow, at, present=bool(qos))
+        elif kind == "end":
+            server.ended(flow, at * S)
+        elif kind in ("subscribe", "share"):
+            server.subscribed(flow, topic, share, False, False, qos)
+        elif kind == "unsubscribe":
+            server.unsubscribed(flow, topic, None, at * S)
+        elif kind == "publish":
+            message = world._message(flow, at, topic, body, False, False, PORT)
+            server.published(message._replace(qos=qos, sent_on=(topic, body) in sent))
+        else:
+            server.delivered(world._message(flow, at, topic, body, False, False, PORT)._replace(qos=qos))

@@ -428,3 +428,15 @@ def test_a_name_whose_dots_were_masked_is_still_known_as_cut() -> None:
     capture.subscribe("2", 1, "#")
     capture.publish("1", 10, shown, 77)
     assert capture.result()[0] == []
+
+
+def test_what_the_server_sent_to_one_who_is_not_known_counts_as_delivered() -> None:
+    capture = Capture()
+    capture.connect("1")
+    got, other = capture.publish("1", 10, "a/b", 77), capture.publish("1", 11, "a/b", 78)
+    unknown = capture.publish("1", 12, "a/b", 79, payload_crc32=None)
+    capture.publish("9", 20, "a/b", 77, to_client=True)
+    capture.publish("9", 21, "a/b", 79, to_client=True, payload_crc32=None)
+    capture.publish("9", 22, "a/c", 78, to_client=True)
+    _, counts = capture.result()
+    assert (counts[got], counts[other], counts[unknown]) == ((0, 1), (0, 0), (0, 1))

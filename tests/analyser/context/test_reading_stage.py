@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
+from analyser.context import reading_stage
 from analyser.context.enrich import enrich
-from analyser.context.reading_stage import add_reading_runs
+from analyser.context.reading_stage import TABLE, add_reading_runs
 from analyser.registry.tables import TABLES, arrow_schema
 from tests.analyser.detectors.scenarios.build import Row, at, commit, fetch, group_event, simple_commit, stored
 from tests.support.rows import connection_from_rows
@@ -16,11 +20,11 @@ Values = tuple[Any, ...]
 
 
 def runs(columns: str, **rows: list[Row]) -> list[Values]:
-    """These columns of the runs that the context makes of the rows, and gives back where they shall lie in memory."""
+    """These columns of the runs that the context makes of the rows, and gives back to who makes the view himself."""
     given = {"kafka_group_events": [group_event(0, "join", "m1"), group_event(0, "join", "m2")], **rows}
     con = connection_from_rows(given)
     enrich(con)
-    held = add_reading_runs(con, in_memory=True)
+    held = add_reading_runs(con, {TABLE: Path("nowhere")}).get(TABLE)
     con.close()
     con = connection_from_rows(given)
     enrich(con)
@@ -29,7 +33,8 @@ def runs(columns: str, **rows: list[Row]) -> list[Values]:
     made = con.sql("FROM kafka_reading_runs").to_arrow_table()
     assert tuple(made.schema.names) == TABLES["kafka_reading_runs"].column_names()
     assert made.schema.types == arrow_schema("kafka_reading_runs").types
-    in_memory = held.get("kafka_reading_runs", made.slice(0, 0)).cast(made.schema)
+    assert not isinstance(held, Path)
+    in_memory = (made.slice(0, 0) if held is None else held).cast(made.schema)
     assert sorted(map(repr, in_memory.to_pylist())) == sorted(map(repr, made.to_pylist()))
     found = con.sql(f"SELECT {columns} FROM kafka_reading_runs ORDER BY ts, partition").fetchall()
     con.close()
@@ -164,3 +169,69 @@ def test_offsets_of_a_transaction_count_when_it_is_committed(committed: bool | N
 
 def test_without_fetches_of_groups_the_table_stays_empty() -> None:
     assert runs("*", kafka_fetch_partitions=[read(1, 0, 10, client_id="alone")]) == []
+
+
+@pytest.mark.parametrize("most", [1, 2, 3])
+def test_many_runs_lie_in_a_file(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, most: int) -> None:
+    """They are made some at a time."""
+    given = {
+        "kafka_group_events": [group_event(0, "join", "m1"), group_event(0, "join", "m2")],
+        "kafka_fetch_partitions": [read(n, 10 * n, 10 * n + 5, partition=n % 3) for n in range(1, 9)],
+    }
+    expected = made(given, tmp_path / "few.parquet")
+    assert isinstance(expected, pa.Table)
+    assert expected.num_rows > 4
+    monkeypatch.setattr(reading_stage, "FEW_ROWS", most)
+    path = made(given, tmp_path / "many.parquet")
+    assert path == tmp_path / "many.parquet"
+    found = pq.read_table(path)
+    assert pq.read_metadata(path).num_row_groups == -(-expected.num_rows // most)
+    found, expected = (rows.cast(arrow_schema(TABLE)).sort_by("ts") for rows in (found, expected))
+    assert found.equals(expected)
+
+
+def made(given: dict[str, list[Row]], path: Path) -> pa.Table | Path:
+    con = connection_from_rows(given)
+    enrich(con)
+    found = add_reading_runs(con, {TABLE: path})[TABLE]
+    con.close()
+    return found
+
+
+# What is known of two connections: the one that is there from the start, and a later one.
+LOGGED = {"handshake_seen": False, "identified_by": "request log", "missing_requests": None}
+CONNECTIONS: dict[str, tuple[Row, Row]] = {
+    "a connection without handshake": ({}, {"handshake_seen": False}),
+    "a log whose requests nothing numbers": (LOGGED, {}),
+    "handshakes seen": ({}, {}),
+}
+
+
+@pytest.mark.parametrize("known", CONNECTIONS)
+def test_some_partitions_at_a_time_tell_the_same(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, known: str) -> None:
+    """What is known of clients and of their connections counts in all partitions."""
+    old, new = CONNECTIONS[known]
+    flows = [flow("old", 0, **old), flow("new", 15, **new)]
+    given = {
+        "flows": flows,
+        "kafka_group_events": [group_event(0, "join", "m1"), group_event(0, "join", "m2")],
+        "kafka_fetch_partitions": [
+            *(read(n, 10 * n, 10 * n + 5, partition=n % 5, flow_id="old") for n in range(1, 14)),
+            read(20, 10, 15, partition=1, flow_id="new"), read(21, 20, 25, partition=2, flow_id="old"),
+            read(22, 40, 45, "m2", partition=3), read(23, 5, 15, topic=None, topic_id="t-9"),
+        ],
+        "kafka_offset_commits": [commit(n + 0.5, 10 * n, partition=n % 5) for n in range(1, 14)],
+        "kafka_offset_fetches": [stored(n + 0.7, 10 * n, partition=n % 5) for n in range(9, 14)],
+    }  # fmt: skip
+    expected = made(given, tmp_path / "whole.parquet")
+    monkeypatch.setattr(reading_stage, "STEP_ROWS", 3)
+    found = made(given, tmp_path / "shares.parquet")
+    assert isinstance(expected, pa.Table)
+    assert isinstance(found, pa.Table)
+    found, expected = (rows.cast(arrow_schema(TABLE)).sort_by("ts") for rows in (found, expected))
+    assert found.equals(expected)
+    assert (expected.column("ts_last_gap").null_count < expected.num_rows) is (known != "handshakes seen")
+
+
+def flow(name: str, seconds: float, **more: Any) -> Row:
+    return {"flow_id": name, "client_address": "10.1.0.1", "ts_first": at(seconds), "handshake_seen": True, **more}

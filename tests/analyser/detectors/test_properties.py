@@ -54,7 +54,7 @@ def commits(draw: st.DrawFn) -> Row:
         "topic_id": draw(st.sampled_from([None, "id1"])),
         "flow_id": draw(st.sampled_from(["f1", "f2"])),
     }
-    return commit(start, draw(st.sampled_from([-1, 0, 5, 6, 7, 10, 2**62])), member, **more)
+    return commit(start, draw(st.sampled_from([1 - 2**63, -1, 0, 5, 6, 7, 10, 2**62])), member, **more)
 
 
 READS = st.lists(

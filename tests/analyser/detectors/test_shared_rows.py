@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import duckdb
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from analyser.detectors import DETECTORS, running
@@ -42,20 +44,58 @@ def taken(
     if detector.suspects is not None:
         suspects = "some_suspects"
         con.execute(f"CREATE OR REPLACE TEMP TABLE {suspects} AS {suspects_sql(detector)}")
-    found = shared.partitions(detector, ALL_BUCKETS, suspects)
-    return None if found is None else told(found)
+    found: list[tuple[Key, dict[str, Any]]] = []
+    for _, some in shared.portions(detector, ALL_BUCKETS, suspects):
+        if some is None:
+            return None
+        found += told(some)
+    return found
+
+
+def in_memory(con: duckdb.DuckDBPyConnection, tables: Iterable[str]) -> dict[str, pa.Table]:
+    """Rows as an analysis holds them: some texts as codes, in several chunks."""
+    found = {}
+    for name in tables:
+        rows = con.sql(f"FROM {name}").to_arrow_table()
+        columns = [
+            column.dictionary_encode() if pa.types.is_string(column.type) and place % 2 else column
+            for place, column in enumerate(rows.columns)
+        ]
+        whole = pa.table(dict(zip(rows.schema.names, columns, strict=True)))
+        found[name] = pa.concat_tables([whole.slice(0, 1), whole.slice(1)])
+    return found
+
+
+def in_files(con: duckdb.DuckDBPyConnection, tables: Iterable[str], folder: Path) -> dict[str, Path]:
+    """The same in files with several row groups."""
+    found = {}
+    for name, rows in in_memory(con, tables).items():
+        found[name] = folder / f"{name}.parquet"
+        pq.write_table(rows, found[name], row_group_size=2)
+    return found
+
+
+PLACES = ("asked for", "memory", "file")
+EACH_PLACE = pytest.mark.parametrize("place", PLACES)
+
+
+def at_hand(con: duckdb.DuckDBPyConnection, tables: Iterable[str], place: str, folder: Path) -> dict[str, Any]:
+    return (
+        {} if place == "asked for" else in_memory(con, tables) if place == "memory" else in_files(con, tables, folder)
+    )
 
 
 @EACH_SCENARIO
 @proves_more
-def test_partitions_are_those_of_the_sorted_stream(index: int) -> None:
+def test_partitions_are_those_of_the_sorted_stream(index: int, tmp_path: Path) -> None:
     """Whether tables are loaded as a whole, or where a rule wants no more than a row or two these alone."""
-    few_rows = index % 3
+    few_rows, place = index % 3, PLACES[index // 3 % 3]
     con, detectors = connected(ALL[index]), looked_at(ALL[index])
-    shared = SharedRows(con, detectors, few_rows)
+    tables = at_hand(con, {table for one in detectors for table in one.reads}, place, tmp_path)
+    shared = SharedRows(con, detectors, few_rows, tables=tables)
     for detector in detectors:
         assert taken(con, shared, detector) == told(partitions(con, detector)), detector.code
-        shared.done()
+        shared.done([detector.code])
     names = {name for (name,) in con.execute("SELECT view_name FROM duckdb_views()").fetchall()}
     assert not any(name.startswith("wirewitness_rows") for name in names)
 
@@ -68,11 +108,13 @@ def commits(topics: Iterable[str | None]) -> list[dict[str, Any]]:
     ]  # fmt: skip
 
 
-def test_a_topic_without_a_name_is_told_by_its_id_and_comes_in_order() -> None:
+@EACH_PLACE
+def test_a_topic_without_a_name_is_told_by_its_id_and_comes_in_order(place: str, tmp_path: Path) -> None:
     """Keys are in the order of their bytes, whichever table or row had them first."""
     con = connection_from_rows({"kafka_offset_commits": commits(["ü", None, "a", "z", "ü", None, "a"])})
     detector = DETECTORS["KAF101"]
-    found = taken(con, SharedRows(con, [detector]), detector)
+    tables = at_hand(con, detector.reads, place, tmp_path)
+    found = taken(con, SharedRows(con, [detector], tables=tables), detector)
     assert found == told(partitions(con, detector))
     assert [key[2] for key, _ in found or ()] == ["a", "t-5", "ü"]
 
@@ -91,6 +133,41 @@ def test_a_partition_that_is_too_large_is_left_out() -> None:
     failures: list[running.Failure] = []
     run(con, [DETECTORS["KAF101"]], failures, most_rows=3)
     assert [(one.key, type(one.error)) for one in failures] == [(("c", "g", "b", 0), running.PartitionTooLarge)]
+
+
+@EACH_SCENARIO
+@proves_more
+def test_some_buckets_at_a_time_have_the_same_partitions(index: int, tmp_path: Path) -> None:
+    """However many buckets, and whether their rows are taken out of a loaded table or read by number."""
+    con, detectors = connected(ALL[index]), looked_at(ALL[index])
+    tables = at_hand(con, {table for one in detectors for table in one.reads}, PLACES[index % 3], tmp_path)
+    most_bytes = 48 << 20 if index % 2 else 5_000
+    shared = SharedRows(con, detectors, 0, most_bytes, portion_bytes=(5_000, 20_000)[index // 2 % 2], tables=tables)
+    for detector in detectors:
+        found = taken(con, shared, detector)
+        assert found is None or sorted(map(repr, found)) == sorted(map(repr, told(partitions(con, detector))))
+        assert found is not None or most_bytes == 5_000
+        shared.done([detector.code])
+
+
+def test_as_many_portions_as_rows_are_too_large() -> None:
+    con, detector = connection_from_rows({"kafka_offset_commits": commits("abcdefgh")}), DETECTORS["KAF101"]
+    con.execute(f"CREATE TEMP TABLE some_suspects AS SELECT DISTINCT {', '.join(detector.partition_by)} FROM "
+                "(SELECT cluster_id, group_id, topic, partition FROM kafka_offset_commits)")  # fmt: skip
+    few = SharedRows(con, [detector], few_rows=0, portion_bytes=400)
+    sizes = [len([*(found or ())]) for _, found in few.portions(detector, ALL_BUCKETS, "some_suspects")]
+    assert sum(sizes) == 8
+    assert 2 < len(sizes) <= 8
+    whole = SharedRows(con, [detector], few_rows=0)
+    assert [buckets for buckets, _ in whole.portions(detector, ALL_BUCKETS, "some_suspects")] == [ALL_BUCKETS]
+
+
+@EACH_PLACE
+def test_rows_that_are_too_large_are_not_taken(place: str, tmp_path: Path) -> None:
+    con, detector = connected(FAULTS[1]), DETECTORS["KAF101"]
+    tables = at_hand(con, detector.reads, place, tmp_path)
+    shared = SharedRows(con, [detector], few_rows=0, most_bytes=10, tables=tables)
+    assert taken(con, shared, detector) is None
 
 
 def test_ranks_sort_as_values_do() -> None:

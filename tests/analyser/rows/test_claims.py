@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from analyser.rows import raw_table
+from analyser.rows.names import Names
 from analyser.rows.raw_table import RawTable
 from dissectors.core.blocks import Block, Coded, Column, Numbers, Same
 from dissectors.core.model import Row
@@ -42,11 +43,22 @@ def table_of(seed: int, folder: Path, *, claims: bool) -> list[Any]:
     """The rows that come out of a table of several flows."""
     random = Random(seed)
     rows: list[Row] = []
-    table = RawTable("some", tuple(FIELDS), tuple(FIELDS.values()), rows, folder)
+    # Rows with names that are too long are looked at one by one.
+    names = Names({4: "word"}, 0, random.choice((1, 100)))
+    table = RawTable("some", tuple(FIELDS), tuple(FIELDS.values()), rows, folder, names=names)
     for _ in range(random.randrange(1, 5)):
         size = random.randrange(1, 40)
         block = block_of(random, size)
         edges = sorted(random.sample(range(size + 1), min(size, 5)))
+        if random.random() < 0.3:
+            chosen = np.array(sorted(random.sample(range(size), random.randrange(1, size + 1))))
+            flows = np.sort(np.array([10 + random.randrange(4) for _ in chosen]))
+            if claims:
+                table.claim_many(block, chosen, flows)
+            else:
+                for row, flow in zip(chosen.tolist(), flows.tolist(), strict=True):
+                    rows += block.rows(row, row + 1)
+                    table.mark(flow)
         for flow, (first, until) in enumerate(pairwise(edges)):
             rows += alone(random)
             if random.random() < 0.8:  # what was made of a connection that has failed since is not claimed

@@ -26,6 +26,7 @@ from tests.analyser.detectors.scenarios.near_misses import NEAR_MISSES as OTHER_
 from tests.analyser.detectors.scenarios.net import NET_FIRES, NET_NEAR_MISSES
 from tests.analyser.detectors.scenarios.scenario import Scenario
 from tests.analyser.detectors.scenarios.tcp import TCP_FIRES, TCP_NEAR_MISSES
+from tests.analyser.detectors.scenarios.tls import TLS_FIRES, TLS_NEAR_MISSES
 
 FIRES: list[Scenario] = [
     *OTHER_FIRES,
@@ -38,6 +39,7 @@ FIRES: list[Scenario] = [
     *KAFKA_TRAFFIC_FIRES,
     *WAIT_FIRES,
     *TCP_FIRES,
+    *TLS_FIRES,
     *NET_FIRES,
     *MQTT_FIRES,
     *MQTT_SESSIONS_FIRES,
@@ -57,6 +59,7 @@ NEAR_MISSES: list[Scenario] = [
     *KAFKA_TRAFFIC_NEAR_MISSES,
     *WAIT_NEAR_MISSES,
     *TCP_NEAR_MISSES,
+    *TLS_NEAR_MISSES,
     *NET_NEAR_MISSES,
     *MQTT_NEAR_MISSES,
     *MQTT_SESSIONS_NEAR_MISSES,

@@ -66,6 +66,7 @@ def fetch(seconds: float, offset: int, member: str = "m1", **more: Any) -> Row:
     address, client_id, flow = CLIENTS[member]
     row = {
         **_exchange(f"{flow}data", seconds, "f"),
+        "request_packet": round(seconds * 1000) + 1,
         "ts_response": at(seconds) + ANSWER,
         "cluster_id": "c1",
         "client_id": client_id,
@@ -169,6 +170,7 @@ def tcp_flow(flow_id: str = "a", **more: Any) -> Row:
         "handshake": "complete",
         "handshake_ms": 0.2,
         "encrypted": False,
+        "tls_decryption": None,
         "file": "incident.pcapng",
         "first_packet": 1,
     }

@@ -104,6 +104,14 @@ CHANGES_FIRES: list[Scenario] = [
         ],
     ),
     fires(
+        "KAF309", "info", "a tool makes a topic that is a broker's",
+        kafka_admin_changes=[change(1, "CreateTopics", "topic", "__consumer_offsets", "create")],
+    ),
+    fires(
+        "KAF309", "info", "a client with a number for a name makes a topic",
+        kafka_admin_changes=[change(1, "CreateTopics", "topic", "orders", "create", client_id="1")],
+    ),
+    fires(
         "KAF309", "info", "a topic that nobody uses is deleted",
         kafka_admin_changes=[change(1, "DeleteTopics", "topic", "orders", "delete")],
     ),
@@ -180,6 +188,13 @@ CHANGES_FIRES: list[Scenario] = [
     ),
 ]  # fmt: skip
 CHANGES_NEAR_MISSES: list[Scenario] = [
+    silent(
+        "KAF309", "a broker has its own topic made",
+        kafka_admin_changes=[
+            change(n, "CreateTopics", "topic", name, "create", client_id="1")
+            for n, name in enumerate(("__consumer_offsets", "__transaction_state", "__share_group_state"))
+        ],
+    ),
     silent(
         "KAF309", "a request that only tries",
         kafka_admin_changes=[change(1, "CreateTopics", "topic", "orders", "create", validate_only=True)],

@@ -43,6 +43,14 @@ TCP_FIRES: list[Scenario] = [
         expert_infos=[remark("a", 1, "tcp", "encrypted")],
     ),
     fires(
+        "CAP106", "info", "keys open one of two connections",
+        flows=[
+            tcp_flow(encrypted=True, tls_decryption="decrypted"),
+            tcp_flow("b", encrypted=True, tls_decryption="no key", protocol=None),
+        ],
+        expert_infos=[remark("a", 1, "tcp", "encrypted"), remark("b", 2, "tcp", "encrypted")],
+    ),
+    fires(
         "CAP108", "warning", "the clock was set back",
         captures=[capture()],
         expert_infos=[remark(None, 1, "capture", "time_backwards", ts=None)],
@@ -125,6 +133,14 @@ TCP_FIRES: list[Scenario] = [
 ]  # fmt: skip
 
 TCP_NEAR_MISSES: list[Scenario] = [
+    silent(
+        "CAP106", "keys open all connections, though one lost some records",
+        flows=[
+            tcp_flow(encrypted=True, tls_decryption="decrypted"),
+            tcp_flow("b", encrypted=True, tls_decryption="records lost"),
+        ],
+        expert_infos=[remark("a", 1, "tcp", "encrypted"), remark("b", 2, "tcp", "encrypted")],
+    ),
     silent("CAP103", "a gap without a cut", flows=[tcp_flow()], expert_infos=[remark("a", 1, "tcp", "retransmission")]),
     silent(
         "CAP104", "a few copies among many packets",

@@ -1,0 +1,50 @@
+"""Steps of SQL that lead to a query: each makes a temporary table, which goes when nothing behind it reads it.
+
+In: a connection, steps by the names of their tables. Out: tables for the query alone. What all steps of a stage hold at
+once is several times what any of them needs.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+
+import duckdb
+
+from analyser.context.topics import has_rows
+
+
+@contextmanager
+def steps_made(
+    con: duckdb.DuckDBPyConnection, steps: Mapping[str, str], query: str, *, only_if: str = ""
+) -> Iterator[bool]:
+    """The tables that the query reads, until the block ends; or none, and False, where `only_if` has no rows.
+
+    query: SELECTs over them. only_if: one of them.
+    """
+    read = _last_readers(steps, query)
+    held: list[str] = []
+    try:
+        for name, text in steps.items():
+            con.execute(f"CREATE TEMP TABLE {name} AS {text}")
+            held.append(name)
+            if name == only_if and not has_rows(con, name):
+                yield False
+                return
+            for over in [one for one in held if read[one] == name]:
+                con.execute(f"DROP TABLE {over}")
+                held.remove(over)
+        yield True
+    finally:
+        for name in held:
+            con.execute(f"DROP TABLE {name}")
+
+
+def _last_readers(steps: Mapping[str, str], query: str) -> dict[str, str]:
+    """The last step that names each step, itself where none does, nothing where the query does."""
+    last = {name: name for name in steps}
+    for reader, text in (*steps.items(), ("", query)):
+        for word in {*re.findall(r"\w+", text)} & steps.keys():
+            last[word] = reader
+    return last

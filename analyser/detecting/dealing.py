@@ -1,0 +1,94 @@
+"""Rules dealt to this process and to helpers that have decoded. In: tables as they are finished, rules that read them.
+Out: what all rules gave, in one fixed order.
+
+Rules are offered as soon as all their tables are there, so helpers run them while this process still makes the others,
+and those with most to read come first. In the end this process takes rules as the others do. A rule whose process does
+not tell what it gave runs here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+
+import duckdb
+import pyarrow as pa
+
+from analyser.detecting.looking import look
+from analyser.detecting.queue import give, taken
+from analyser.detecting.shown import SharedTables, Shown
+from analyser.detecting.told import Begin, Looked, LookedAt, Offer
+from analyser.detectors.detector import Detector
+from analyser.faults import caught, sentence
+from analyser.reading.areas import Area
+from analyser.reading.child import Child
+from analyser.reading.helpers import Helpers
+from analyser.reading.share import ShareFailed
+
+_WORK = "ran rules"
+
+
+class RuleDealing:
+    """What is offered so far. helpers: as many as are asked; whoever has this ends them.
+
+    names: all tables that there are. expected: rules that may be offered.
+    """
+
+    def __init__(self, helpers: Helpers, folder: Path, names: Sequence[str], expected: Sequence[Detector]) -> None:
+        self._helpers = helpers
+        self._children = [*map(Child, helpers.children)]
+        self._tables = SharedTables(Area(helpers.tables))
+        self._expected = expected
+        self._offered: list[Detector] = []
+        # Codes of rules that helpers ran.
+        self.helped: list[str] = []
+        codes = tuple(one.code for one in expected)
+        self._tell(Begin(folder, helpers.tables, helpers.taking, tuple(names), codes))
+
+    def put(self, name: str, rows: pa.Table) -> tuple[Shown, pa.Table]:
+        """Lay rows where all see them; where, and the rows that lie there."""
+        return self._tables.put(name, rows)
+
+    def offer(self, tables: Sequence[Shown], detectors: Sequence[Detector]) -> None:
+        """These rules read tables that were shown now or before; they are taken in this order."""
+        first = len(self._offered)
+        self._tell(Offer(tuple(tables), tuple(one.code for one in detectors)))
+        self._offered += detectors
+        give(self._helpers.giving, range(first, len(self._offered)))
+
+    def looked(
+        self,
+        con: duckdb.DuckDBPyConnection,
+        rows: Mapping[str, int],
+        tables: Mapping[str, pa.Table | Path],
+        faults: list[str],
+    ) -> Iterator[tuple[Detector, Looked]]:
+        """What each of the offered rules gave, once no more are offered. rows, tables: as in `look`. faults: gets
+        sentences about processes that are gone."""
+        self._helpers.no_more()
+        run = partial(look, con, offered=self._offered, expected=self._expected, rows=rows, tables=tables)
+        found = run(taken(self._helpers.taking))
+        for child in self._children:
+            try:
+                heard = _heard(child).found
+                found.update(heard)
+                self.helped += [self._offered[number].code for number in heard]
+            except ShareFailed as error:
+                faults.append(sentence(caught(error), "a process that ran rules", "its rules ran in another one"))
+        missing = [number for number in range(len(self._offered)) if number not in found]
+        found.update(run(missing))
+        return ((one, found[number]) for number, one in enumerate(self._offered))
+
+    def _tell(self, message: Begin | Offer) -> None:
+        for child in self._children:
+            child.tell(message)
+
+
+def _heard(child: Child) -> LookedAt:
+    told = child.hear(_WORK)
+    if not isinstance(told, LookedAt):
+        raise ShareFailed(f"a process that {_WORK} told something else")
+    if told.failure:
+        raise ShareFailed(f"a process that {_WORK} failed: {told.failure}")
+    return told

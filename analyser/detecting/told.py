@@ -1,0 +1,54 @@
+"""What a process that runs rules is told, and what it tells in the end. All of it goes through pipes.
+
+Rules have numbers in the order in which they are offered; whoever is free takes the next number (`queue.py`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from analyser.detecting.shown import Shown
+
+
+@dataclass(frozen=True, slots=True)
+class Begin:
+    """What it is told first.
+
+    folder: holds the files of tables, and its own ones while it runs. tables: a descriptor of the memory with tables.
+    queue: a descriptor to take numbers from. names: all tables that there are. codes: rules that may be offered.
+    """
+
+    folder: Path
+    tables: int
+    queue: int
+    names: tuple[str, ...]
+    codes: tuple[str, ...]
+
+
+class Offer(NamedTuple):
+    """Tables are finished; these rules, which read nothing else, have the next numbers."""
+
+    tables: tuple[Shown, ...]
+    codes: tuple[str, ...]
+
+
+class Looked(NamedTuple):
+    """What a rule gave: rows of findings, and failures as `failure_data` makes them.
+
+    lacks_memory: its rows did not fit into the memory of this process.
+    """
+
+    rows: list[dict[str, Any]]
+    failures: list[bytes]
+    lacks_memory: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class LookedAt:
+    """All that a process tells: what rules gave by their numbers; the trace of its failure, should it have failed."""
+
+    found: Mapping[int, Looked]
+    failure: str = ""

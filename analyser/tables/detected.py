@@ -1,0 +1,160 @@
+"""The findings of captures. In: tables that are made when they are asked for. Out: the table of findings.
+
+Tables come in turns: first those that stand for themselves, then what each stage of the context makes. With helpers
+that decoded, rules whose tables are there run while the next ones are made (`analyser/detecting/dealing.py`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
+
+import pyarrow as pa
+
+from analyser.context.stages import STAGE_OF, STAGES
+from analyser.detecting.dealing import RuleDealing
+from analyser.detecting.shown import Shown
+from analyser.detectors import DETECTORS, run_detectors
+from analyser.detectors.asked import asked
+from analyser.detectors.detector import Detector
+from analyser.detectors.findings import findings_table, stories_table
+from analyser.detectors.told import failure_of
+from analyser.faults import caught, sentence
+from analyser.registry.queries import literal, quoted
+
+if TYPE_CHECKING:
+    import duckdb
+
+    from analyser.detectors.running import Failure
+    from analyser.reading.helpers import Helpers
+
+# With fewer rows than these in all tables, one process is done before another could begin.
+FEW_ROWS = 1 << 15
+
+
+class Finishing(Protocol):
+    """Tables on their way.
+
+    rows: of those of which that is known. failures, faults: as in `Analysis`.
+    """
+
+    names: tuple[str, ...]
+    rows: dict[str, int]
+    failures: list[Failure]
+    faults: list[str]
+
+    @property
+    def folder(self) -> Path:
+        """Where files of tables lie."""
+        ...
+
+    @property
+    def con(self) -> duckdb.DuckDBPyConnection:
+        """The connection that has the views."""
+        ...
+
+    @property
+    def at_hand(self) -> Mapping[str, pa.Table | Path]:
+        """Where the rows of tables lie, of which that is known: in memory, or in a Parquet file."""
+        ...
+
+    def ensure(self, name: str) -> None:
+        """Make the view of a table."""
+        ...
+
+    def held(self, name: str) -> pa.Table | Path:
+        """The rows behind a view that was made: in memory, or the Parquet file that they are in."""
+        ...
+
+    def register(self, name: str, table: pa.Table) -> None:
+        """Let the view of a table show these rows, which are the same as before."""
+        ...
+
+
+def detected(tables: Finishing, helpers: Helpers | None) -> pa.Table:
+    """The table of findings, after all others were made. helpers: processes that run some of the rules; ended by the
+    caller."""
+    turns = _turns(tables.names)
+    if helpers is None or not helpers.children:
+        return _alone(tables, turns)
+    first, *others = turns
+    for name in first:
+        tables.ensure(name)
+    if sum(tables.rows.get(name, 0) for name in first) < FEW_ROWS:
+        helpers.end()
+        return _alone(tables, others, first)
+    try:
+        return _dealt(tables, turns, helpers)
+    except Exception as error:
+        tables.faults.append(sentence(caught(error), "what deals rules out", "one process runs all of them"))
+    helpers.end()
+    return _alone(tables, turns)
+
+
+def _turns(names: Sequence[str]) -> list[list[str]]:
+    """Names of tables in the order in which they are made: in each turn those that need what came before."""
+    plain = [name for name in names if name not in STAGE_OF and name != "findings"]
+    return [plain, *([name for name in stage.makes if name in names] for stage in STAGES)]
+
+
+def _alone(tables: Finishing, turns: Sequence[Sequence[str]], made: Sequence[str] = ()) -> pa.Table:
+    every = [name for names in turns for name in names]
+    for name in every:
+        tables.ensure(name)
+    codes = [one.code for one in asked(DETECTORS.values(), _filled(tables, [*made, *every]), _spoken(tables))]
+    found = run_detectors(tables.con, codes, tables.failures, tables.rows, tables.at_hand)
+    return findings_table(found)
+
+
+def _dealt(tables: Finishing, turns: Sequence[Sequence[str]], helpers: Helpers) -> pa.Table:
+    protocols = _spoken(tables)
+    expected = asked(DETECTORS.values(), tables.names, protocols)
+    dealing = RuleDealing(helpers, tables.folder, tables.names, expected)
+    ready: set[str] = set()
+    filled: set[str] = set()
+    waiting = expected
+    for names in turns:
+        for name in names:
+            tables.ensure(name)
+        filled |= _filled(tables, names)
+        shown = [_shown(tables, dealing, name) for name in names if name in filled]
+        ready |= {*names}
+        now = [one for one in waiting if ready.issuperset(one.reads.keys() & {*tables.names})]
+        waiting = [one for one in waiting if one not in now]
+        dealing.offer(shown, sorted(asked(now, filled, protocols), key=lambda one: -_read(one, tables.rows)))
+    given = {one.code: looked for one, looked in dealing.looked(tables.con, tables.rows, tables.at_hand, tables.faults)}
+    in_order = [(code, given[code]) for code in DETECTORS if code in given]
+    tables.failures += [failure_of(code, data) for code, looked in in_order for data in looked.failures]
+    return stories_table(row for _, looked in in_order for row in looked.rows)
+
+
+def _shown(tables: Finishing, dealing: RuleDealing, name: str) -> Shown:
+    held = tables.held(name)
+    if isinstance(held, Path):
+        return Shown(name, tables.rows[name], held)
+    shown, rows = dealing.put(name, held)
+    tables.register(name, rows)
+    return shown
+
+
+def _read(detector: Detector, rows: Mapping[str, int]) -> int:
+    """How much a rule has to read at most."""
+    return sum(rows.get(table, 0) for table in detector.reads)
+
+
+def _filled(tables: Finishing, names: Sequence[str]) -> set[str]:
+    """Those of these tables that have rows."""
+    unknown = [name for name in names if name not in tables.rows]
+    filled = {name for name in names if tables.rows.get(name)}
+    parts = [f"SELECT {literal(name)} WHERE EXISTS (FROM {quoted(name)})" for name in unknown]
+    if parts:
+        filled |= {name for (name,) in tables.con.execute(" UNION ALL ".join(parts)).fetchall()}
+    return filled
+
+
+def _spoken(tables: Finishing) -> set[str | None]:
+    """The protocols of flows, None for what nobody could read."""
+    if "flows" not in tables.names:
+        return set()
+    return {name for (name,) in tables.con.execute("SELECT DISTINCT protocol FROM flows").fetchall()}

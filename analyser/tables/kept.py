@@ -1,0 +1,67 @@
+"""Finished rows of one table, for DuckDB to read: few stay in memory, many lie in a temporary Parquet file.
+
+In: batches with the registered columns, texts as codes where that saves memory (`analyser/registry/coded.py`). Out:
+`Kept`, which says where the rows are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from itertools import chain
+from pathlib import Path
+from typing import NamedTuple
+
+import pyarrow as pa
+
+from analyser.registry.coded import coded_schema, one_table
+from analyser.registry.parquet import TEMPORARY
+
+SMALL_ROWS = 1 << 17
+
+
+class Kept(NamedTuple):
+    """Where the rows of a table are: in memory, or in a file where `table` is None."""
+
+    rows: int
+    table: pa.Table | None
+    path: Path
+
+
+def kept(batches: Iterable[pa.RecordBatch], schema: pa.Schema, path: Path) -> Kept:
+    """Keep rows. schema: of the table, with texts everywhere. path: of the file, should there be many."""
+    waiting = iter(batches)
+    held: list[pa.RecordBatch] = []
+    rows = 0
+    for batch in waiting:
+        held.append(batch)
+        rows += batch.num_rows
+        if rows > SMALL_ROWS:
+            return _in_file(held, waiting, schema, path)
+    return Kept(rows, one_table(held, schema), path)
+
+
+def kept_already(rows: pa.Table | Path, path: Path) -> Kept:
+    """Rows that somebody keeps. path: of the file that they would be in."""
+    if not isinstance(rows, Path):
+        return Kept(rows.num_rows, rows, path)
+    import pyarrow.parquet as pq
+
+    return Kept(pq.read_metadata(rows).num_rows, None, rows)
+
+
+def _in_file(first: list[pa.RecordBatch], others: Iterable[pa.RecordBatch], schema: pa.Schema, path: Path) -> Kept:
+    """The same in a file. A batch is a row group: its texts and codes go there as they are, and nothing waits."""
+    import pyarrow.parquet as pq
+
+    found = coded_schema(first, schema)
+    rows = 0
+    with pq.ParquetWriter(path, found, compression=TEMPORARY) as writer:
+        for batch in chain(_emptied(first), others):
+            rows += batch.num_rows
+            writer.write_table(pa.Table.from_batches([batch]).cast(found))
+    return Kept(rows, None, path)
+
+
+def _emptied(batches: list[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    while batches:
+        yield batches.pop(0)
