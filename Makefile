@@ -26,7 +26,7 @@ help:
 	@echo "make bench     measure speed and memory against tshark"
 	@echo "make bench-rules  measure context and rules beside decoding, on a million messages"
 	@echo "make soak      live decoding for ten minutes: flat memory (root); SOAK_SECONDS (600)"
-	@echo "make bench-dashboard  measure the dashboard in a browser, on a million messages"
+	@echo "make bench-dashboard  measure the dashboard in a browser, on a million messages and on three days"
 	@echo "make fuzz      feed broken input to every level, from blocks of captures to commands; FUZZ_SECONDS (600)"
 
 demo: $(VENV)/.installed

@@ -49,17 +49,30 @@ def read_captures(
             sources += open_captures([path])
         except CaptureError as error:
             unread.append(UnreadInput(str(path), str(error)))
-    decoded = decode_captures(in_time_order(sources), wanted, options, progress, helpers)
+    decoded = decode_captures(in_time_order(sources), _decoded(wanted, sources), options, progress, helpers)
     decoded.unread[:0] = unread
     if not decoded.captures:
         decoded.store.close()
         raise CaptureError(" ".join(input_.reason for input_ in decoded.unread) or "No capture was given.")
-    return analysis_of(decoded, wanted, options, dissectors(options.enable).values())
+    # Findings are looked for when somebody asks for them.
+    kept = helpers.keep() if helpers.children and "findings" in wanted else None
+    return analysis_of(decoded, wanted, options, dissectors(options.enable).values(), kept)
+
+
+def _decoded(wanted: list[str], sources: Sequence[Source]) -> list[str]:
+    """The tables to decode: where captures and request logs are read together also those that tell what is in both."""
+    logs = sum(source.is_log for source in sources)
+    return wanted if logs in (0, len(sources)) else needed_tables([*wanted, "messages", "exchanges"])
 
 
 def analysis_of(
-    decoded: Decoded, wanted: Iterable[str], options: ReadOptions, dissectors: Iterable[Dissector]
+    decoded: Decoded,
+    wanted: Iterable[str],
+    options: ReadOptions,
+    dissectors: Iterable[Dissector],
+    helpers: Helpers | None = None,
 ) -> Analysis:
-    """The analysis of what was decoded."""
-    tables = CaptureTables(decoded, wanted, dissectors, options.topic_ids, threads=options.processes > 1)
+    """The analysis of what was decoded, which ends the helpers."""
+    threads = options.processes > 1
+    tables = CaptureTables(decoded, wanted, dissectors, options.topic_ids, threads=threads, helpers=helpers)
     return Analysis(tables, options)

@@ -37,7 +37,10 @@ TABLES_OF_CONTENTS = {
 # Files about one protocol or some, as a whole or in a part, whose names do not say so.
 ABOUT_SOME = {
     "analyser/archive/derive/context.py": "kafka",
+    "analyser/capture/reader.py": "kafka",  # its request log, which is no capture
+    "analyser/capture/request_log.py": "kafka",
     "analyser/archive/derive/lags.py": "kafka",
+    "analyser/capture/log_segment.py": "kafka",
     "analyser/context/clusters.py": "kafka",
     "analyser/context/connections_stage.py": "kafka",
     "analyser/context/enrich.py": "kafka",
@@ -59,23 +62,30 @@ ABOUT_SOME = {
     "analyser/context/stable_offsets.py": "kafka",
     "analyser/context/transaction_spans.py": "kafka",
     "analyser/crosscheck/ours.py": "mqtt",
+    "analyser/detectors/capture/cap106_encrypted_share.py": "kafka mongo",
     "analyser/detectors/everyday.py": "kafka mongo",
     "analyser/detectors/net/net101_idle_dropped.py": "kafka mongo mqtt",
     "analyser/detectors/net/net103_retry_storm.py": "kafka mongo mqtt",
     "analyser/detectors/net/net104_reconnect_herd.py": "mqtt",
     "analyser/detectors/stories.py": "kafka mongo",
     "analyser/detectors/story_facts.py": "kafka",
+    "analyser/detectors/tls/settings.py": "kafka mongo mqtt",
+    "analyser/detectors/tls/tls_flows.py": "kafka",
     "analyser/detectors/story_links.py": "kafka mongo mqtt",
     "analyser/registry/selection.py": "kafka",
+    "dissectors/carriers/tls/key_logging.py": "kafka mongo",
+    "analyser/tables/joined.py": "kafka",
     "analyser/rows/internal_records.py": "kafka",
     "analyser/rows/record_arrays.py": "kafka",
     "analyser/rows/record_places.py": "kafka",
     "app/cli/commands.py": "kafka mongo",
+    "app/cli/guides.py": "kafka mongo mqtt",
     "app/cli/kafka_views.py": "mongo mqtt",  # `clients`
     "app/cli/live_output.py": "kafka",
     "app/cli/options.py": "kafka",
     "app/cli/records.py": "kafka",
     "app/cli/shapes.py": "mongo",
+    "app/dashboard/ahead.py": "kafka",
     "app/dashboard/views/clients.py": "kafka",
     "app/dashboard/views/compare_doors.py": "kafka",
     "reports/questions/client_rows.py": "kafka",
@@ -177,7 +187,7 @@ def test_titles_colours_and_letters_tell_protocols_apart() -> None:
 def test_rules_have_the_letters_of_their_protocol(code: str) -> None:
     folder = DETECTORS[code].detect.__module__.split(".")[2]
     letters = {p.name: p.letters for p in PROTOCOLS.values()}
-    assert code[:3] == {"capture": "CAP", "net": "NET", "tcp": "TCP", **letters}[folder]
+    assert code[:3] == {"capture": "CAP", "net": "NET", "tcp": "TCP", "tls": "TLS", **letters}[folder]
 
 
 def test_columns_of_the_cross_check_are_of_one_protocol_each() -> None:

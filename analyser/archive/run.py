@@ -135,7 +135,7 @@ class _Run:
         compact(self._spark, self._change)
         stamp_again(self._change)
         manifest = self._change.commit([*files, *self._plan.aside], settings_of(self._options))
-        rows = {table: manifest.rows(table) for table in manifest.by_table}
+        rows = {table: pinned.rows for table, pinned in manifest.tables.items()}
         return Summary(self._change.run, files, self._plan.known, self._plan.aside, rows, severities, failures)
 
     def _decoded(self) -> Decoded:

@@ -1,18 +1,23 @@
 """Captures in, arrays of TCP segments out.
 
 In: pcap or pcapng files (also gzip, zstd or lz4), directories of them, or binary streams. Out: PacketBatch values, one
-for each block of bytes, with dense ids for endpoint pairs; CaptureStats say what else was in the capture.
+for each block of bytes, with dense ids for endpoint pairs; CaptureStats say what else was in the capture. Of a request
+log of Kafka: its lines (`RequestLog`); of a log segment: its batches (`LogSegment`).
 """
 
+from analyser.capture.blocks import BlockBuffer
 from analyser.capture.endpoints import Endpoints, EndpointTable
 from analyser.capture.errors import CaptureError
 from analyser.capture.limits import CaptureLimits
+from analyser.capture.log_segment import LogSegment
 from analyser.capture.model import CaptureStats, Comment, Interface, PacketBatch, Remark, Secret, TimeBackwards
 from analyser.capture.opening import in_time_order, open_captures
 from analyser.capture.reader import read_batches
+from analyser.capture.request_log import RequestLog
 from analyser.capture.sources import Source
 
 __all__ = [
+    "BlockBuffer",
     "CaptureError",
     "CaptureLimits",
     "CaptureStats",
@@ -20,8 +25,10 @@ __all__ = [
     "EndpointTable",
     "Endpoints",
     "Interface",
+    "LogSegment",
     "PacketBatch",
     "Remark",
+    "RequestLog",
     "Secret",
     "Source",
     "TimeBackwards",

@@ -30,8 +30,9 @@ def live_descriptor(stream: BinaryIO) -> int | None:
 class BlockBuffer:
     """The bytes data[start:end] of a stream. Readers move `start`; `fill` drops what lies before it and reads on.
 
-    `offset(i)` is the place of data[i] in the stream. `eof` is True when nothing follows, `error` says why if the
-    stream failed (a damaged compressed file, an I/O error) rather than ended.
+
+    `offset(i)` is the place of data[i] in the stream, `limits` what a capture may cost. `eof` is True when nothing
+    follows, `error` says why if the stream failed (a damaged compressed file, an I/O error) rather than ended.
     """
 
     def __init__(
@@ -47,7 +48,7 @@ class BlockBuffer:
         # readinto1 makes at most one read of what lies below, so a buffered pipe does not wait until the block is full
         self._read = getattr(self._stream, "readinto1", None) or self._stream.readinto
         self._failures: tuple[type[Exception], ...] = (OSError, ValueError, *failures)
-        self._limits = limits
+        self.limits = limits
         self._live = live_descriptor(stream)
         self._in_haste = self._live is not None or isinstance(stream, Growing)
 
@@ -71,7 +72,7 @@ class BlockBuffer:
                     break
                 count = self._read_some(view[self.end : capacity])
                 if self.end == before:
-                    deadline = time.monotonic() + self._limits.handover_ms / 1000
+                    deadline = time.monotonic() + self.limits.handover_ms / 1000
                 self.end += count
         return self.end > before
 
@@ -106,7 +107,7 @@ class BlockBuffer:
     def _make_room(self) -> None:
         cut = self.start - LEAD
         kept = self.end - cut
-        normal = self._limits.block_bytes + LEAD + SLACK
+        normal = self.limits.block_bytes + LEAD + SLACK
         size = len(self.data)
         if kept + SLACK >= size:
             size *= 2

@@ -72,6 +72,15 @@ def ipv4_text(number: int) -> str:
     return f"{number >> 24}.{number >> 16 & 255}.{number >> 8 & 255}.{number & 255}"
 
 
+class _Texts(dict[tuple[int, int, int], str]):
+    """Addresses as texts: the upper and the lower half, and the version of IP."""
+
+    def __missing__(self, key: tuple[int, int, int]) -> str:
+        top, low, version = key
+        made = self[key] = ipv4_text(low) if version == 4 else str(IPv6Address(top << 64 | low))
+        return made
+
+
 def _digests(words: tuple[Words, ...]) -> Words:
     """Of each key a number that is the same in every process; encapsulations have no part in it."""
     mixed: Words = np.zeros(len(words[0]), np.uint64)
@@ -122,6 +131,34 @@ class EndpointTable:
         else:
             ends = ipv4_text(low), ipv4_text(high)
         return Endpoints(ends[0], ports >> 16, ends[1], ports & 0xFFFF, self._encapsulation_texts[encapsulation])
+
+    def many(self, pairs: Ints) -> list[Endpoints]:
+        """The ends of many pairs, which there must be; an address that many share becomes text once."""
+        low, high, tail, low_top, high_top = self._keys[:, pairs]
+        texts = _Texts()
+        is_ipv6 = (tail & np.uint64(1)).astype(np.bool_)
+        ports, encapsulations = (tail >> np.uint64(32)).tolist(), _numbers(self._keys[:, pairs]).tolist()
+        if is_ipv6.any():
+            tops = zip(low_top.tolist(), high_top.tolist(), is_ipv6.tolist(), strict=True)
+            kinds = [(one, other, 6) if new else (0, 0, 4) for one, other, new in tops]
+        else:
+            kinds = [(0, 0, 4)] * len(ports)
+        return [
+            Endpoints(texts[one, low_part, kind], port >> 16, texts[other, high_part, kind], port & 0xFFFF, names)
+            for low_part, high_part, port, names, (one, other, kind) in zip(
+                low.tolist(),
+                high.tolist(),
+                ports,
+                map(self._encapsulation_texts.__getitem__, encapsulations),
+                kinds,
+                strict=True,
+            )
+        ]
+
+    def ports(self, pairs: Ints) -> Ints:
+        """The ports of the low and of the high ends of these pairs, a row each."""
+        tail = self._keys[2, pairs]
+        return np.stack(((tail >> np.uint64(48)), (tail >> np.uint64(32)) & np.uint64(0xFFFF))).astype(np.int64)
 
     @property
     def known(self) -> int:

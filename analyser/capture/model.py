@@ -78,7 +78,10 @@ class CaptureStats:
     truncated_packets: packets cut by the snaplen, but for TCP segments whose payload is all there.
     packets == tcp_segments + other_packets + sum(undecoded_packets.values()). ts_* are None without packets. Fragments
     that were put together are other packets, but for the last one, whose verdict is that of the whole.
-    captured_bytes and wire_bytes count packets without record headers. names: name of each address, from pcapng.
+    captured_bytes and wire_bytes count packets without record headers; of a request log, which has lines in their
+    place, captured_bytes are those of the file. lines: those that tell of a request; None of other files.
+    batches: of a log segment, which has neither packets nor lines; None of other files.
+    names: name of each address, from pcapng.
     beyond_limits: what was not kept or given up because a limit was reached, by the code of its remark.
     """
 
@@ -89,6 +92,8 @@ class CaptureStats:
     packets: int = 0
     captured_bytes: int = 0
     wire_bytes: int = 0
+    lines: int | None = None
+    batches: int | None = None
     ts_first_ns: int | None = None
     ts_last_ns: int | None = None
     tcp_segments: int = 0

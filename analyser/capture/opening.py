@@ -8,8 +8,10 @@ from pathlib import Path
 from analyser.capture.blocks import BlockBuffer
 from analyser.capture.errors import CaptureError
 from analyser.capture.limits import CaptureLimits
+from analyser.capture.log_segment import is_log_segment
 from analyser.capture.model import CaptureStats, Remark
-from analyser.capture.reader import open_blocks, read_records
+from analyser.capture.reader import is_text, open_blocks, read_records
+from analyser.capture.request_log import RequestLog, is_request_log
 from analyser.capture.sources import STANDARD_INPUT, Source, explain, standard_input
 from analyser.capture.trees import files_below
 from analyser.faults import caught
@@ -43,7 +45,7 @@ def _sources_of(name: str) -> list[Source]:
     source = Source(name, path)
     if path.is_fifo() or path.is_char_device():  # what is read from those is gone
         return [source]
-    return [replace(source, first_ns=probe(source))]
+    return [probed(source)]
 
 
 def in_time_order(sources: Iterable[Source]) -> list[Source]:
@@ -52,19 +54,25 @@ def in_time_order(sources: Iterable[Source]) -> list[Source]:
     return sorted(sources, key=lambda source: (source.first_ns is None, source.first_ns or 0))
 
 
-def probe(source: Source) -> int | None:
-    """ts_ns of the first packet, None for a capture without packets; CaptureError when it is no readable capture."""
+def probed(source: Source) -> Source:
+    """The source with the time of its first packet, None for a capture without packets, or of the first line of a
+    request log; None also for a log segment. CaptureError when it is none of these, or cannot be read."""
     stats = CaptureStats(source.name)
     with source.open() as stream:
         try:
             blocks = open_blocks(BlockBuffer(stream, PROBE_LIMITS), stats, PROBE_LIMITS, source.name)
+            if is_text(blocks) and is_request_log(blocks):
+                first = next(RequestLog(blocks, stats, PROBE_LIMITS, None).lines(), None)
+                return replace(source, first_ns=None if first is None else first.ts_ns, is_log=True)
+            if is_text(blocks) and is_log_segment(blocks):
+                return replace(source, is_segment=True)
             for records in read_records(blocks, stats, PROBE_LIMITS, source):
-                return int(records.ts_ns[0])
+                return replace(source, first_ns=int(records.ts_ns[0]))
         except (CaptureError, OSError):
             raise
         except Exception as error:  # a fault of our own, which is told when the capture is read
             caught(error)
-    return None
+    return source
 
 
 def captures_in(directory: str) -> list[Source]:
@@ -80,7 +88,7 @@ def captures_in(directory: str) -> list[Source]:
     for path in tree.files:
         source = Source(os.fspath(path), path)
         try:
-            found.append(replace(source, first_ns=probe(source)))
+            found.append(probed(source))
         except CaptureError as error:
             (unreadable if isinstance(error.__cause__, OSError) else foreign).append(path)
     if not found:

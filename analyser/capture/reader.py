@@ -1,6 +1,6 @@
 """Reading one capture. In: a source. Out: batches of TCP segments, and the statistics of the capture."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import BinaryIO, NamedTuple, cast
 
 from analyser.capture.blocks import BlockBuffer
@@ -13,9 +13,13 @@ from analyser.capture.fragments import Fragments
 from analyser.capture.limits import CaptureLimits
 from analyser.capture.link import LINK_LAYERS
 from analyser.capture.link_names import link_name
+from analyser.capture.log_segment import FORMAT as LOG_SEGMENT
+from analyser.capture.log_segment import is_log_segment
 from analyser.capture.model import CaptureStats, PacketBatch, Records, Remark, add_remark
 from analyser.capture.pcap import FILE_HEADER_BYTES, MAGICS, PcapWalker
 from analyser.capture.pcapng import SECTION_BYTES, PcapngWalker
+from analyser.capture.request_log import FORMAT as REQUEST_LOG
+from analyser.capture.request_log import is_request_log
 from analyser.capture.segments import decode_records
 from analyser.capture.sources import Source
 
@@ -44,6 +48,11 @@ LIMIT_REMARKS = {
 }
 
 
+# Files without packets, by their formats.
+OTHER_KINDS = {REQUEST_LOG: is_request_log, LOG_SEGMENT: is_log_segment}
+_KAFKA = "Kafka "
+
+
 class Packets(NamedTuple):
     """The packets of one block: its bytes, where each record lies in them, and the TCP segments among them."""
 
@@ -53,26 +62,41 @@ class Packets(NamedTuple):
 
 
 def read_batches(
-    source: Source, endpoints: EndpointTable, stats: CaptureStats, limits: CaptureLimits = DEFAULT_LIMITS
+    source: Source,
+    endpoints: EndpointTable,
+    stats: CaptureStats,
+    limits: CaptureLimits = DEFAULT_LIMITS,
+    on_other: Callable[[str, BlockBuffer], None] | None = None,
 ) -> Iterator[PacketBatch]:
     """The TCP segments of a capture, block by block, in capture order; `stats` grows on the way.
 
     A batch's `data` is valid until the next batch is requested; a block without segments yields none. Raises
     CaptureError when the source cannot be opened or is no capture; damage further on is a remark in `stats`.
+    on_other: reads what gives no batches: a request log or a log segment, as the first argument says by its format;
+        None where only packets will do.
     """
-    for packets in read_packets(source, endpoints, stats, limits):
+    for packets in read_packets(source, endpoints, stats, limits, on_other):
         if len(packets.batch):
             yield packets.batch
 
 
 def read_packets(
-    source: Source, endpoints: EndpointTable, stats: CaptureStats, limits: CaptureLimits = DEFAULT_LIMITS
+    source: Source,
+    endpoints: EndpointTable,
+    stats: CaptureStats,
+    limits: CaptureLimits = DEFAULT_LIMITS,
+    on_other: Callable[[str, BlockBuffer], None] | None = None,
 ) -> Iterator[Packets]:
     """All packets of a capture, those without TCP too, block by block; see `read_batches`."""
     for remark in source.remarks:
         add_remark(stats, limits.max_remarks, remark)
     with source.open() as stream:
         blocks = open_blocks(BlockBuffer(stream, limits), stats, limits, source.name)
+        if on_other is not None and (kind := _other_kind(blocks)) is not None:
+            on_other(kind, blocks)
+            if blocks.error:
+                add_remark(stats, limits.max_remarks, _read_failed(blocks.error, None, blocks.offset(blocks.end)))
+            return
         fragments, clock = Fragments(limits, stats), Clock(limits, stats)
         for records in read_records(blocks, stats, limits, source):
             clock.watch(records)
@@ -127,7 +151,30 @@ def open_walker(
         if head[:4] in MAGICS:
             return PcapWalker(blocks, stats, limits, source.record_header_bytes)
         return PcapngWalker(blocks, stats, limits)
+    kind = _other_kind(blocks)
+    if kind is not None:
+        raise CaptureError(
+            f"{name} is a {kind.replace(_KAFKA, '')} of Kafka: it has no packets, which are wanted here."
+        )
     raise CaptureError(f"{name} is not a capture: {describe_bytes(head)}.")
+
+
+def _other_kind(blocks: BlockBuffer) -> str | None:
+    """The format of what has no packets; None for anything else."""
+    if not is_text(blocks):
+        return None
+    return next((kind for kind, knows in OTHER_KINDS.items() if knows(blocks)), None)
+
+
+def is_text(blocks: BlockBuffer) -> bool:
+    """Do these blocks begin with neither magic of a capture?"""
+    blocks.need(FILE_HEADER_BYTES)
+    head = bytes(blocks.data[blocks.start : min(blocks.end, blocks.start + 4)])
+    return bool(head) and head not in MAGICS and head != SECTION_BYTES
+
+
+def _read_failed(error: str, packet: int | None, end: int) -> Remark:
+    return Remark("error", "read_failed", f"reading stopped: {error}", packet, end)
 
 
 def _because(blocks: BlockBuffer) -> str:
@@ -138,7 +185,7 @@ def note_end(stats: CaptureStats, limits: CaptureLimits, end: int, error: str) -
     """What is remarked when a capture was read to its `end`, a byte offset. error: why that is not its true end."""
     most, undecoded = limits.max_remarks, stats.undecoded_packets
     if error:
-        add_remark(stats, most, Remark("error", "read_failed", f"reading stopped: {error}", stats.packets, end))
+        add_remark(stats, most, _read_failed(error, stats.packets, end))
     if not stats.packets:
         add_remark(stats, most, Remark("note", "no_packets", "the capture holds no packets", None, end))
     unknown = ", ".join(link_name(number) for number in stats.link_types if number not in LINK_LAYERS)

@@ -37,6 +37,7 @@ class Source:
     record_header_bytes: of a pcap file, where they are known (0 otherwise); a source that begins behind the first
         records says what these told.
     remarks: what to note in the statistics of this capture.
+    is_log, is_segment: it is known to be a request log, or a log segment, which have no packets.
     """
 
     name: str
@@ -46,6 +47,13 @@ class Source:
     first_ns: int | None = None
     record_header_bytes: int = 0
     remarks: tuple[Remark, ...] = ()
+    is_log: bool = False
+    is_segment: bool = False
+
+    @property
+    def other_kind(self) -> str | None:
+        """What it is called where it is known to have no packets."""
+        return "a request log" if self.is_log else "a log segment" if self.is_segment else None
 
     def open(self) -> "BinaryIO | Unclosed":
         """A context manager that gives an unbuffered stream at the start; CaptureError when that is not possible."""

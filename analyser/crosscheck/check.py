@@ -46,6 +46,9 @@ def cross_check(
             f"the known reasons were seen with tshark {known}, this is {result.version or 'unknown'}: what it does "
             "better is compared, what it does otherwise shows as disagreement"
         )
+    keylogs = tables.options.keylogs
+    if len(keylogs) > 1:
+        result.remarks.append(f"tshark takes one key log, so it is given {keylogs[0]} only")
     flows = our_side.odd_flows(tables)
     for file in our_side.files(tables):
         path = (paths or {}).get(file, file)
@@ -56,6 +59,7 @@ def cross_check(
             continue
         ports = our_side.server_ports(tables, file)
         one = _File(file, flows, our_side.continued_flows(tables, file), ports.shared, result)
+        tshark = replace(tshark, encrypted=ports.encrypted, keylog=keylogs[0] if keylogs else None)
         theirs = _theirs(tshark, path, ports.protocol_of, tables.options, one)
         try:
             for pair in matched(our_side.messages(tables, file), theirs):

@@ -83,23 +83,28 @@ def files(tables: Tables) -> list[str]:
 
 
 class Ports(NamedTuple):
-    """Server port -> protocol, for tshark; and ports on which several protocols are spoken, which it cannot be told."""
+    """Server port -> protocol, for tshark; ports on which several protocols are spoken, which it cannot be told; and
+    those on which they are spoken inside TLS."""
 
     protocol_of: dict[int, str]
     shared: frozenset[int]
+    encrypted: frozenset[int]
 
 
 def server_ports(tables: Tables, file: str) -> Ports:
     """The ports of flows with messages in a file; of a shared one the protocol of most messages."""
+    names = ", ".join(map(literal, COMPARED))
     query = f"""
-        select f.server_port, f.protocol, count(*) as n from flows f join messages m using (flow_id)
-        where m.file = {literal(file)} and f.protocol in ({", ".join(map(literal, COMPARED))}) and f.carrier is null
-              and f.server_port is not null
-        group by all order by n, f.protocol"""
+        select f.server_port, f.protocol, bool_or(f.encrypted), count(*) as n
+        from flows f join messages m using (flow_id)
+        where m.file = {literal(file)} and f.protocol in ({names}) and f.server_port is not null
+              and (f.carrier is null or f.encrypted)
+        group by f.server_port, f.protocol order by n, f.protocol"""
     rows = tables.connection.execute(query).fetchall()
-    counts = Counter(int(port) for port, _, _ in rows)
+    counts = Counter(int(port) for port, *_ in rows)
     shared = frozenset(port for port, protocols in counts.items() if protocols > 1)
-    return Ports({int(port): str(protocol) for port, protocol, _ in rows}, shared)
+    encrypted = frozenset(int(port) for port, _, is_encrypted, _ in rows if is_encrypted)
+    return Ports({int(port): str(protocol) for port, protocol, *_ in rows}, shared, encrypted)
 
 
 def odd_flows(tables: Tables) -> dict[frozenset[Endpoint], FlowState]:

@@ -55,10 +55,12 @@ class TsharkError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Tshark:
-    """The program and its version, such as (4, 0, 17)."""
+    """The program and its version, such as (4, 0, 17). encrypted: server ports that speak TLS. keylog: its keys."""
 
     program: str
     version: tuple[int, ...]
+    encrypted: frozenset[int] = frozenset()
+    keylog: str | None = None
 
     def packets(self, path: str, ports: Mapping[int, str]) -> Iterator[Packet | int]:
         """The packets of a capture in which a message ends; the number of a packet that is too large to be read.
@@ -100,7 +102,13 @@ class Tshark:
         # Plain bytes on some usual ports, such as 27017, are TLS to it otherwise.
         words += ["--disable-heuristic", "tls_tcp" if self.version >= (3,) else "ssl_tcp"]
         for port, protocol in sorted(ports.items()):
-            words += ["-d", f"tcp.port=={port},{COMPARED[protocol].layer}"]
+            layer = COMPARED[protocol].layer
+            if port in self.encrypted:
+                words += ["-d", f"tcp.port=={port},tls", "-d", f"tls.port=={port},{layer}"]
+            else:
+                words += ["-d", f"tcp.port=={port},{layer}"]
+        if self.encrypted and self.keylog is not None:
+            words += ["-o", f"tls.keylog_file:{self.keylog}"]
         return words
 
 

@@ -6,104 +6,20 @@ from inner offsets back to those of the outer stream, by which messages are name
 
 from __future__ import annotations
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
-from operator import itemgetter
-from typing import NamedTuple, Protocol
+from itertools import accumulate, pairwise
+from operator import itemgetter, sub
+from typing import NamedTuple
 
 from analyser.decoding.faults import Fault, Place
 from analyser.decoding.missing import gap_row
+from analyser.decoding.outer_map import OuterMap, Watcher
+from analyser.decoding.pieces import parts_of
 from analyser.faults import caught
 from analyser.flows.runs import Gap, Run, nothing
-from dissectors.core.carrier import Carried, Interrupted, Item, Opening, Told, Unwrapper
-from dissectors.core.model import Frame
+from dissectors.core.carrier import Carried, Carrier, Interrupted, Item, Told, Unwrapper
 from dissectors.core.protocol import Sink
-
-
-class Span(NamedTuple):
-    """Bytes `start` to before `end` of a frame are the outer ones `outer_start` to before `outer_end`, in `packet`."""
-
-    start: int
-    end: int
-    outer_start: int
-    outer_end: int
-    packet: int
-
-
-class Watcher(Protocol):
-    """Somebody who wants to know of a carried flow what the tables do not tell."""
-
-    def opened(self, opening: Opening) -> None:
-        """How the carrier was opened."""
-        ...
-
-    def own(self, direction: int, start: int, end: int) -> None:
-        """Outer bytes `start` to before `end` are the carrier's own: headers of its frames."""
-        ...
-
-    def piece(self, direction: int, piece: Carried) -> None:
-        """Inner bytes, in the order of the stream."""
-        ...
-
-    def frame(self, frame: Frame, spans: Sequence[Span]) -> None:
-        """A frame, before it is decoded, and where its bytes lie."""
-        ...
-
-
-class OuterMap:
-    """Where inner bytes lie in the outer stream. Compressed ones lie anywhere between their frame's first and last."""
-
-    def __init__(self) -> None:
-        self.watcher: Watcher | None = None
-        self._starts: list[int] = []
-        self._pieces: list[tuple[int, int, int, int]] = []
-        self._last = -1
-
-    def add(self, inner_start: int, piece: Carried, packet: int) -> None:
-        """The piece's bytes begin at this inner offset."""
-        self._starts.append(inner_start)
-        self._pieces.append((len(piece.data), piece.start, piece.end, packet))
-
-    def outer(self, inner: int) -> int:
-        """The outer offset of an inner one."""
-        at = max(bisect_right(self._starts, inner) - 1, 0)
-        if not self._starts:
-            return inner
-        size, start, end, _ = self._pieces[at]
-        into = max(inner - self._starts[at], 0)
-        return start + (into if size == end - start else into * (end - start) // size)
-
-    def renamed(self, frames: Sequence[Frame]) -> list[Frame]:
-        """Frames with outer offsets: unique and rising, also where several begin in one compressed byte."""
-        found: list[Frame] = []
-        for frame in frames:
-            self._last = max(self.outer(frame.stream_offset), self._last + 1)
-            found.append(frame._replace(stream_offset=self._last))
-            if self.watcher is not None:
-                self.watcher.frame(found[-1], self.spans(frame.stream_offset, frame.size))
-        return found
-
-    def spans(self, inner_start: int, size: int) -> list[Span]:
-        """Where `size` inner bytes lie, piece by piece."""
-        found: list[Span] = []
-        end = inner_start + size
-        at = max(bisect_right(self._starts, inner_start) - 1, 0)
-        for first, (length, outer_start, outer_end, packet) in zip(self._starts[at:], self._pieces[at:], strict=True):
-            start, stop = max(first, inner_start), min(first + length, end)
-            if first >= end:
-                break
-            if start >= stop:
-                continue
-            if length == outer_end - outer_start:
-                outer_start, outer_end = outer_start + start - first, outer_start + stop - first
-            found.append(Span(start - inner_start, stop - inner_start, outer_start, outer_end, packet))
-        return found
-
-    def forget(self, inner: int) -> None:
-        """Drop what lies before this inner offset; nobody asks for it later."""
-        at = bisect_right(self._starts, inner) - 1
-        if at > 0:
-            del self._starts[:at], self._pieces[:at]
 
 
 class _Segment(NamedTuple):
@@ -112,17 +28,39 @@ class _Segment(NamedTuple):
     ts_ns: int
 
 
+class _Search(NamedTuple):
+    """since: the first byte that belongs to no frame; place: the same, in the stream of TCP."""
+
+    since: int
+    place: int
+    segment: _Segment
+
+
 _offset = itemgetter(0)
+# A frame's header is named when what it holds was given out already.
+_KEPT_BYTES = 64
+# For fewer segments it takes as long to take them together as one after the other.
+_TOGETHER_SEGMENTS = 8
 
 
 class CarriedStream:
     """One direction. before: outer bytes in front of the carried ones, told: a remark on them.
 
+    within: where the bytes that are fed lie themselves, if something else carries them; None for those of TCP.
     fault: why nothing is carried from some packet on; what came before it was given.
     """
 
-    def __init__(self, direction: int, unwrapper: Unwrapper, before: int = 0, told: Told | None = None) -> None:
+    def __init__(
+        self,
+        direction: int,
+        unwrapper: Unwrapper,
+        before: int = 0,
+        told: Told | None = None,
+        within: OuterMap | None = None,
+    ) -> None:
         self.places = OuterMap()
+        self._within = within
+        self._compressed_from: int | None = None
         self._direction = direction
         self._unwrapper = unwrapper
         self._before = before
@@ -130,7 +68,7 @@ class CarriedStream:
         self._offset = 0
         self._inner = 0
         self._recent: list[_Segment] = []
-        self._search: tuple[int, _Segment] | None = None
+        self._search: _Search | None = None
         self._items: list[Run | Gap] = []
         self.fault: Fault | None = None
 
@@ -138,6 +76,16 @@ class CarriedStream:
     def held_bytes(self) -> int:
         """Outer bytes that wait for what follows."""
         return 0 if self.fault is not None else self._unwrapper.held_bytes
+
+    @property
+    def over(self) -> bool:
+        """Nothing more comes of it."""
+        return self.fault is not None or self._unwrapper.over
+
+    def again(self, carrier: Carrier) -> None:
+        """Give the unwrapper what is not kept of it."""
+        if carrier.again is not None:
+            carrier.again(self._unwrapper)
 
     def take(self, item: Run | Gap, out: Sink) -> list[Run | Gap]:
         """What one item of the outer stream gives."""
@@ -149,9 +97,18 @@ class CarriedStream:
                 order, packet, ts_ns = item.order, item.order, item.ts_ns
                 self._gap(item, out)
             else:
-                data = b"".join(item.pieces)
-                for at, (start, packet, ts_ns, order) in enumerate(zip(*item.segments, strict=True)):
+                data, at, until = b"".join(item.pieces), 0, len(item.segments.positions)
+                done = next_try = 0
+                while at < until:
+                    start, packet, ts_ns, order = (column[at] for column in item.segments)
+                    start = max(start, done)
+                    if at >= next_try and until - at >= _TOGETHER_SEGMENTS and self._may_take_many:
+                        done = start + self._many(item, data[start:], start, at)
+                        at = until if done == item.size else bisect_right(item.segments.positions, done) - 1
+                        next_try = max(2 * next_try, at + _TOGETHER_SEGMENTS)
+                        continue
                     self._segment(data[start : item.end_of(at)], packet, ts_ns, order, out)
+                    at += 1
         except Exception as error:  # what the unwrapper gave before is good
             self.fault = Fault(order, caught(error), Place(self._direction, packet, ts_ns))
         found, self._items = self._items, []
@@ -184,15 +141,59 @@ class CarriedStream:
         keep = bisect_right(self._recent, self._offset - held, key=_offset) - 1 if held else len(self._recent) - 1
         del self._recent[: max(keep, 0)]
 
+    @property
+    def _may_take_many(self) -> bool:
+        return self._told is None and self._offset >= self._before and self.places.watcher is None
+
+    def _many(self, run: Run, data: bytes, start: int, at: int) -> int:
+        """Take what can be taken at once of the bytes that begin at position `start` of a run, in its segment `at`. How
+        many that were."""
+        pieces = self._unwrapper.feed_many(data, self._offset)
+        if pieces is None or not pieces.used:
+            return 0
+        positions, recent = run.segments.positions, self._recent
+        until = bisect_left(positions, start + pieces.used)
+        offsets = [segment.offset for segment in recent]
+        offsets += [self._offset + max(position - start, 0) for position in positions[at:until]]
+        packets = [segment.packet for segment in recent] + run.segments.packets[at:until]
+        ts_ns = [segment.ts_ns for segment in recent] + run.segments.ts_ns[at:until]
+        self._offset += pieces.used
+        if pieces.data:
+            parts, earlier = parts_of(pieces, offsets), len(recent) - at
+            order = run.segments.order
+            sizes = list(map(sub, parts.ends, parts.starts))
+            starts = list(accumulate(sizes, initial=self._inner))
+            self._inner = starts.pop()
+            came_in = [packets[segment] for segment in parts.segments]
+            self.places.add_many(starts, sizes, parts, came_in)
+            last = self._last_run()
+            first = last.size - starts[0]
+            last.pieces.extend(pieces.data)
+            last.segments.positions.extend([first + position for position in starts])
+            last.segments.packets.extend(came_in)
+            last.segments.ts_ns.extend([ts_ns[segment] for segment in parts.segments])
+            last.segments.order.extend([order[segment - earlier] for segment in parts.completed])
+            self._items[-1] = last._replace(size=first + self._inner)
+        self._search = None
+        kept = range(self._first_kept(offsets), len(offsets))
+        self._recent = [_Segment(offsets[one], packets[one], ts_ns[one]) for one in kept]
+        return pieces.used
+
+    def _first_kept(self, offsets: Sequence[int]) -> int:
+        """Which segment, of those that begin at these offsets, has the first byte that may still be given out."""
+        held = self._unwrapper.held_bytes
+        return max((bisect_right(offsets, self._offset - held) if held else len(offsets)) - 1, 0)
+
     def _note_search(self, since: int | None) -> None:
         """Remember the packet of the first byte that belongs to no frame, until it is told or found to be none."""
         if since is None:
             self._search = None
-        elif since < self._offset and (self._search is None or self._search[0] != since):
-            self._search = since, self._segment_of(since)
+        elif since < self._offset and (self._search is None or self._search.since != since):
+            self._search = _Search(since, self._outer(since), self._segment_of(since))
 
     def _gap(self, gap: Gap, out: Sink) -> None:
-        out.expert(gap_row(self._direction, gap, self._offset))
+        if self._within is None:
+            out.expert(gap_row(self._direction, gap, self._offset))
         self._recent = [_Segment(self._offset, gap.order, gap.ts_ns)]
         self._add(self._unwrapper.gap(gap.size, self._offset), gap.order, out)
         self._offset += gap.size
@@ -200,8 +201,14 @@ class CarriedStream:
     def watch(self, watcher: Watcher | None) -> None:
         """Tell this one; before any bytes."""
         self.places.watcher = watcher
-        if watcher is not None:
+        if watcher is not None and self._within is None:
             self._unwrapper.headers = []
+
+    def forget(self) -> None:
+        """Of what lies around this, nothing is asked that is done with."""
+        if self._within is not None:
+            done = self._offset - self._unwrapper.held_bytes - _KEPT_BYTES
+            self._within.forget(done if self._compressed_from is None else min(done, self._compressed_from))
 
     def _add(self, found: Sequence[Item], order: int, out: Sink) -> None:
         if self.places.watcher is not None and self._unwrapper.headers:
@@ -212,25 +219,51 @@ class CarriedStream:
             if isinstance(item, Carried):
                 self._carried(item, order)
             elif isinstance(item, Interrupted):
+                if self.places.watcher is not None and self._within is None:
+                    self.places.watcher.lost(self._direction, item.size)
                 self._items.append(Gap(item.size, order, self._recent[-1].ts_ns))
                 self._inner += item.size
             else:
                 self._remark(item, out)
 
     def _carried(self, piece: Carried, order: int) -> None:
+        for part in self._by_segment(piece):
+            self._add_piece(part, order)
+
+    def _by_segment(self, piece: Carried) -> list[Carried]:
+        """A piece that came in several segments, cut where these begin, as far as inner bytes are outer ones."""
+        data, start, end = piece
+        first, until = bisect_right(self._recent, start, key=_offset), bisect_left(self._recent, end, key=_offset)
+        if first >= until or len(data) != end - start:
+            return [piece]
+        bounds = [start, *(segment.offset for segment in self._recent[first:until]), end]
+        return [Carried(data[a - start : b - start], a, b) for a, b in pairwise(bounds) if a < b]
+
+    def _add_piece(self, piece: Carried, order: int) -> None:
         segment = self._segment_of(piece.end - 1)
         size = len(piece.data)
-        if self.places.watcher is not None:
-            self.places.watcher.piece(self._direction, piece)
+        if self._within is not None:
+            self._compressed_from = piece.start if size != piece.end - piece.start else None
+            piece = self._within.around(piece)
+        elif self.places.watcher is not None:
+            self.places.watcher.piece(self._direction, piece, segment.packet, order)
         self.places.add(self._inner, piece, segment.packet)
         self._inner += size
+        last = self._last_run()
+        last.pieces.append(piece.data)
+        last.segments.add(last.size, segment.packet, segment.ts_ns, order)
+        self._items[-1] = last._replace(size=last.size + size)
+
+    def _last_run(self) -> Run:
+        """What pieces are added to."""
         last = self._items[-1] if self._items else None
         if not isinstance(last, Run):
             last = nothing()
             self._items.append(last)
-        last.pieces.append(piece.data)
-        last.segments.add(last.size, segment.packet, segment.ts_ns, order)
-        self._items[-1] = last._replace(size=last.size + size)
+        return last
+
+    def _outer(self, offset: int) -> int:
+        return offset if self._within is None else self._within.outer(offset)
 
     def _segment_of(self, offset: int) -> _Segment:
         if offset >= self._recent[-1].offset:
@@ -238,10 +271,10 @@ class CarriedStream:
         return self._recent[max(bisect_right(self._recent, offset, key=_offset) - 1, 0)]
 
     def _remark(self, told: Told, out: Sink) -> None:
-        if self._search is not None and self._search[0] == told.start:
-            segment = self._search[1]
+        if self._search is not None and self._search.since == told.start:
+            place, segment = self._search.place, self._search.segment
         else:
-            segment = self._segment_of(told.end - 1)
-        span = f"{told.start}-{max(told.end - 1, told.start)}"
+            place, segment = self._outer(told.start), self._segment_of(told.end - 1)
+        span = f"{place}-{max(self._outer(told.end - 1), place)}"
         remark = (told.severity, told.group, told.code, told.text)
         out.expert((self._direction, None, segment.packet, segment.ts_ns, *remark, span))

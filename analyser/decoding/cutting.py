@@ -10,10 +10,10 @@ from bisect import bisect_left
 from collections.abc import Sequence
 from itertools import pairwise
 
-from analyser.decoding.carried import OuterMap
 from analyser.decoding.doubt import IN_A_ROW, Doubt
 from analyser.decoding.framed import cut_frame, framed
 from analyser.decoding.missing import Skipped, SkippedBytes, gap_row
+from analyser.decoding.outer_map import OuterMap
 from analyser.flows.runs import Gap, Run, Segments, nothing
 from dissectors.core.budget import SEGMENT_BYTES
 from dissectors.core.framer import LARGE_FRAME_BYTES

@@ -1,6 +1,7 @@
-"""How both sides of a connection begin, whatever the protocol is taken for: TLS or HTTP, and a TLS alert in the clear.
+"""How both sides of a connection begin, whatever the protocol is taken for: TLS or HTTP, TLS records and alerts.
 
-In: the runs that a flow has queued. Out: `opening` and `tls_alert` of the flow's halves, and a remark on a fatal alert.
+In: the runs that a flow has queued. Out: `opening`, `tls_alert` (in the clear) and `tls_records` of the flow's halves,
+and a remark on a fatal alert.
 Only streams that were seen from their first byte on are looked at; nothing is decided here.
 """
 
@@ -14,6 +15,7 @@ from analyser.flows.flow import Flow
 from analyser.flows.notes import Note
 from analyser.flows.runs import Gap, Run
 from analyser.flows.streams import Half
+from analyser.flows.tls_records import RecordReader
 
 # The longest beginning that tells is a request line's: its method and the first letter of its target.
 _ENOUGH_BYTES = 16
@@ -22,11 +24,12 @@ _ENOUGH_BYTES = 16
 class _Side:
     """One side: its first bytes while they tell nothing, and what finds an alert. over: nothing is left to see."""
 
-    __slots__ = ("_alerts", "_at", "_head", "over")
+    __slots__ = ("_alerts", "_at", "_head", "_records", "over")
 
     def __init__(self) -> None:
         self._head: bytes | None = b""
         self._alerts = AlertFinder()
+        self._records = RecordReader()
         self._at = 0
         self.over = False
 
@@ -38,15 +41,18 @@ class _Side:
             self.over = True
             return
         alert = self._alerts.feed(item.pieces)
+        self._records.feed(item)
         if self._head is not None:
             self._head += b"".join(bytes(piece[:_ENOUGH_BYTES]) for piece in item.pieces[:_ENOUGH_BYTES])
             half.opening = opening(self._head)
             if half.opening is not None or len(self._head) >= _ENOUGH_BYTES:
                 self._head = None
-        if alert is not None and half.opening == TLS:
-            _tell(half, alert, item, self._at)
+        if half.opening == TLS:
+            half.tls_records = self._records.records
+            if alert is not None:
+                _tell(half, alert, item, self._at)
         self._at += item.size
-        self.over = self._head is None and (half.opening != TLS or self._alerts.over)
+        self.over = self._head is None and (half.opening != TLS or (self._alerts.over and self._records.over))
 
 
 class FirstWords:

@@ -11,28 +11,22 @@ from dataclasses import dataclass, field, replace
 from itertools import chain
 from operator import attrgetter
 
-from analyser.decoding.carried import Watcher
-from analyser.decoding.carriers import Inside, Items, begins_in_the_middle, head, opened, underway, up_to
+from analyser.decoding.carriers import Inside, Items, begins_in_the_middle, head, opened, possible, underway, up_to
 from analyser.decoding.cutting import StreamCutter
 from analyser.decoding.faults import Fault, Place, tell
 from analyser.decoding.first_words import FirstWords
 from analyser.decoding.identify import Identity, Sizes, enough_of, from_beginning, identify, when_to_ask
 from analyser.decoding.listening import Listener
+from analyser.decoding.outer_map import Watcher
 from analyser.decoding.parts import in_parts
 from analyser.decoding.tls import encryption
 from analyser.faults import caught
 from analyser.flows.flow import Flow
 from analyser.flows.notes import Note
 from analyser.flows.runs import Gap, Run
-from dissectors.core.budget import (
-    CARRIER_BYTES,
-    INFLATE_BYTES,
-    PROTOCOL_BYTES,
-    RUN_BYTES,
-    SEGMENT_BYTES,
-    UNDECIDED_BYTES,
-)
+from dissectors.core.budget import PROTOCOL_BYTES, RUN_BYTES, SEGMENT_BYTES, UNDECIDED_BYTES
 from dissectors.core.carrier import Carrier
+from dissectors.core.encryption import NO_START, Encryption
 from dissectors.core.limits import Limits
 from dissectors.core.model import CLIENT_TO_SERVER, SERVER_TO_CLIENT
 from dissectors.core.options import DecodeOptions
@@ -80,12 +74,13 @@ class FlowDecoder:
         limits: Limits,
         options: DecodeOptions,
         watcher: Watcher | None = None,
+        carriers: Mapping[str, Carrier] = CARRIERS,
     ) -> None:
-        """watcher: told what becomes of a carried flow; None for nobody."""
+        """watcher: told what becomes of a carried flow; None for nobody. carriers: those that may be around it."""
         self._watcher = watcher
         self._inside: Inside | None = None
         self._dissectors = dissectors
-        self._carriers: Mapping[str, Carrier] = CARRIERS
+        self._carriers = carriers
         self._failed: list[tuple[str, str]] = []
         self._over = self._told = self._ends = False
         self._forced = forced
@@ -101,7 +96,7 @@ class FlowDecoder:
     @property
     def held_bytes(self) -> int:
         """Memory of what waits until the protocol is known, a frame is complete or an answer comes, roughly."""
-        held = 0 if self._inside is None else sum(stream.held_bytes for stream in self._inside.streams)
+        held = 0 if self._inside is None else self._inside.held_bytes
         if self._listener is not None:
             return held + self._listener.held_bytes
         undecided = self._undecided
@@ -111,10 +106,7 @@ class FlowDecoder:
     def own_bytes(self) -> int:
         """Memory of the decoder itself, roughly."""
         own = UNDECIDED_BYTES if self._listener is None else PROTOCOL_BYTES
-        if self._inside is None:
-            return own
-        opening = self._inside.opening
-        return own + CARRIER_BYTES + (INFLATE_BYTES if opening is not None and opening.compression else 0)
+        return own if self._inside is None else own + self._inside.own_bytes
 
     def consume(self, flow: Flow, out: Sink) -> None:
         """Take what the flow has queued."""
@@ -125,6 +117,12 @@ class FlowDecoder:
         for name, kind in self._failed:
             self._tell(name, kind, _start(flow), out, goes_on=True)
         self._failed.clear()
+
+    def use(self, carriers: Mapping[str, Carrier]) -> None:
+        """Go on with these carriers, which know the same as the ones before, and keys."""
+        self._carriers = {name: carriers[name] for name in self._carriers}
+        if self._inside is not None:
+            self._inside = self._inside.again(self._carriers)
 
     def settle(self, flow: Flow, out: Sink) -> None:
         """Decode frames that the conversation left for later, and end if nothing follows."""
@@ -145,6 +143,7 @@ class FlowDecoder:
 
     def _consume(self, flow: Flow, out: Sink) -> None:
         queued = [(bool(from_low), item) for from_low, half in enumerate(flow.halves) for item in half.take()]
+        flow.named = None if self._forced is None else self._forced[0]
         if self._first_words is not None:
             self._first_words.take(flow, queued)
             if self._first_words.over:
@@ -159,10 +158,12 @@ class FlowDecoder:
         if self._over or self._ends:
             return
         if self._inside is not None:
-            queued = self._inside.take(queued, out) + (self._inside.let_go(out) if lets_go else [])
+            queued = self._noted(flow, self._inside, self._inside.take(queued, out))
+            queued += self._inside.let_go(out) if lets_go else []
         if self._undecided is not None:
             queued = self._decide(flow, self._undecided, queued, out, ends or lets_go)
         if self._listener is None:
+            self._drop_if_over()
             if ends and self._inside is not None and (faults := self._inside.faults()):
                 self._end(flow, min(faults, key=attrgetter("order")), out)
             return
@@ -172,9 +173,8 @@ class FlowDecoder:
         if self._silent:
             self._first_heard(flow, items)
         if self._inside is not None:
-            for stream, of_side in zip(self._inside.streams, items, strict=True):
-                if stream.fault is not None:
-                    of_side.append(stream.fault)
+            for side, of_side in enumerate(items):
+                of_side += sorted(self._inside.faults_of(bool(side)), key=attrgetter("order"))[:1]
         client_is_low = bool(flow.client_is_low)
         self._listener.take(items[client_is_low], items[not client_is_low], out)
         if ends:
@@ -190,6 +190,12 @@ class FlowDecoder:
             self._tell_fault(flow, self._listener.ended, out)
         if ends and not self._ends:
             self._listener = self._inside = None
+
+    def _drop_if_over(self) -> None:
+        """Nothing is held for a carrier of which nothing comes, as of TLS without keys."""
+        undecided, inside = self._undecided, self._inside
+        if inside is not None and inside.over and undecided is not None and not undecided.items and not inside.faults():
+            self._over, self._undecided, self._inside = True, None, None
 
     def _end(self, flow: Flow, fault: Fault, out: Sink) -> None:
         """Nothing of the flow is decoded any more, but what its conversation left for later."""
@@ -228,12 +234,13 @@ class FlowDecoder:
             held.asked_bytes = sum(min(limit, size) for size in sizes)
             heads = held.head(False, min(limit, sizes[0])), held.head(True, min(limit, sizes[1]))
             final = enough(sizes) or (ends and sizes == held.sizes)
-            if self._inside is None:
-                inside = self._carrier(flow, held, heads, sizes)
-                if isinstance(inside, Inside):
-                    return self._enter(flow, held, inside, out, ends)
-                if inside and not final:
-                    continue
+            if self._inside is not None and not any(sizes) and flow.encryption is not None:
+                continue  # nobody knows what is encrypted, whatever the user says of the port
+            inside = self._carrier(flow, held, heads, sizes)
+            if isinstance(inside, Inside):
+                return self._enter(flow, held, inside, out, ends)
+            if inside and not final:
+                continue
             identity = self._identity(flow, heads, self._forced, final=final)
             if identity is not None:
                 self._begin(flow, identity, heads)
@@ -254,12 +261,14 @@ class FlowDecoder:
         return identify(flow, heads, known, forced, self._ports, final=final, failed=failed, inside=self._inside)
 
     def _carrier(self, flow: Flow, held: _Undecided, heads: tuple[bytes, bytes], sizes: Sizes) -> Inside | bool:
-        """The carrier around the protocol. True: more bytes are needed to tell."""
-        inside = opened(flow, heads, self._carriers.values(), self._limits, self._without)
-        if isinstance(inside, Inside) or not begins_in_the_middle(flow, held.items, sizes):
+        """The carrier around the protocol, or the next one. True: more bytes are needed to tell."""
+        within, limits = self._inside, self._limits
+        carriers = possible(self._carriers.values(), within)
+        inside = opened(flow, heads, carriers, limits, self._without, within)
+        if isinstance(inside, Inside) or not begins_in_the_middle(flow, held.items, sizes, within):
             return inside
-        items, carriers = up_to(held.items, sizes), self._carriers.values()
-        return underway(flow, items, carriers, self._limits, self._without, self._is_recognised(flow)) or inside
+        items, known = up_to(held.items, sizes), self._is_recognised(flow)
+        return underway(flow, items, carriers, limits, self._without, known, within) or inside
 
     def _is_recognised(self, flow: Flow) -> Callable[[tuple[bytes, bytes], Inside], bool]:
         """Does a protocol, the one that the user named if so, know these bytes by what they are?"""
@@ -275,13 +284,25 @@ class FlowDecoder:
     def _enter(self, flow: Flow, held: _Undecided, inside: Inside, out: Sink, ends: bool) -> Items:
         """From here on the inner bytes are those of the flow: what is held is decided anew."""
         self._inside = inside
-        flow.carrier, flow.client_is_low = inside.carrier.name, inside.client_is_low
+        flow.client_is_low = inside.client_is_low
+        if inside.opening is not None and inside.opening.encryption is not None:
+            self._note_encrypted(flow, held, inside.opening.encryption)
+        else:
+            flow.carrier = inside.carrier.name
         for stream in inside.streams:
             stream.watch(self._watcher)
-        if self._watcher is not None and inside.opening is not None:
+        if self._watcher is not None and inside.opening is not None and inside.within is None:
             self._watcher.opened(inside.opening)
         self._undecided = _Undecided()
-        return self._decide(flow, self._undecided, inside.take(held.items, out), out, ends)
+        found = self._noted(flow, inside, inside.take_next(held.items, out))
+        return self._decide(flow, self._undecided, found, out, ends)
+
+    @staticmethod
+    def _noted(flow: Flow, inside: Inside, found: Items) -> Items:
+        """What is inside. Encrypted bytes are carried by something as soon as some of them can be read."""
+        if flow.carrier is None and any(isinstance(item, Run) for _, item in found):
+            flow.carrier = inside.carrier.name
+        return found
 
     @staticmethod
     def _note_unknown(flow: Flow, held: _Undecided, limit: int) -> None:
@@ -297,13 +318,22 @@ class FlowDecoder:
         found = encryption(heads[True], heads[False])
         if found is None or not (found.complete or final):
             return False
-        flow.encrypted, flow.sni = True, found.sni
-        from_low, packet, ts_ns = held.first()
-        text = "the connection is encrypted (TLS)" + (f", for {found.sni}" if found.sni else "")
-        flow.halves[from_low].remark(Note("encrypted", text, packet, ts_ns, None, "chat"))
+        state = NO_START if found.from_first is None else None
+        known = Encryption(sides=[state, state])
+        if found.hello is not None:
+            known.sni, known.offered = found.hello.sni, found.hello.offered
+            known.resumption_offered, known.early_data_offered = found.hello.resumption, found.hello.early_data
+        self._note_encrypted(flow, held, known)
         if flow.client_is_low is None:
             flow.client_is_low = found.from_first
         return True
+
+    @staticmethod
+    def _note_encrypted(flow: Flow, held: _Undecided, known: Encryption) -> None:
+        flow.encryption = known
+        from_low, packet, ts_ns = held.first()
+        text = "the connection is encrypted (TLS)" + (f", for {known.sni}" if known.sni else "")
+        flow.halves[from_low].remark(Note("encrypted", text, packet, ts_ns, None, "chat"))
 
     def _begin(self, flow: Flow, identity: Identity, heads: tuple[bytes, bytes]) -> None:
         dissector = identity.dissector

@@ -15,9 +15,8 @@ from analyser.decoding.faults import Failed
 from analyser.faults import caught
 from analyser.flows.flow import Flow
 from analyser.flows.runs import Gap, Run
-from dissectors.core.protocol import Dissector
+from dissectors.core.protocol import DECIDES, Dissector
 
-DECIDES = 50
 _PORT_BONUS = 25
 _USER_BONUS = 1000
 # What a port makes credible, or what is likely while nothing tells the client, waits for this many bytes: better

@@ -52,10 +52,15 @@ class FlowPackets(NamedTuple):
     skipped: int
 
 
-def message_bytes(row: MessageRow, sources: Sequence[Source], places: Sequence[Places]) -> MessageBytes:
-    """Read a message again: the bytes that its dissector saw. Raises BytesGone, CaptureError."""
+def message_bytes(
+    row: MessageRow, sources: Sequence[Source], places: Sequence[Places], keylogs: Sequence[str] = ()
+) -> MessageBytes:
+    """Read a message again: the bytes that its dissector saw. keylogs: as in ReadOptions.
+
+    Raises BytesGone, CaptureError.
+    """
     if row.flow.carrier is not None:
-        return _carried_bytes(row, sources, places)
+        return _carried_bytes(row, sources, places, keylogs)
     first = max(row.flow.key, min(row.packet_first, row.packet_last) - DISORDER_PACKETS)
     last = max(row.packet_first, row.packet_last)
     found = _collect(row, sources, places, first, last)
@@ -66,7 +71,9 @@ def message_bytes(row: MessageRow, sources: Sequence[Source], places: Sequence[P
     return found
 
 
-def _carried_bytes(row: MessageRow, sources: Sequence[Source], places: Sequence[Places]) -> MessageBytes:
+def _carried_bytes(
+    row: MessageRow, sources: Sequence[Source], places: Sequence[Places], keylogs: Sequence[str]
+) -> MessageBytes:
     wanted = row.direction, row.stream_offset
     found: list[MessageBytes] = []
 
@@ -75,7 +82,7 @@ def _carried_bytes(row: MessageRow, sources: Sequence[Source], places: Sequence[
             pieces = tuple(PacketBytes(s.start, s.end, s.packet) for s in message.spans)
             found.append(MessageBytes(message.data, pieces))
 
-    watch(row.flow, sources, places, max(row.packet_first, row.packet_last) + 1, see)
+    watch(row.flow, sources, places, max(row.packet_first, row.packet_last) + 1, see, keylogs)
     if not found:
         raise BytesGone(f"the packets of message {row.message_id().text()} do not hold it")
     return found[0]
@@ -114,7 +121,7 @@ def _collect(
     first_seq = row.flow.first_seqs[row.direction]
     if first_seq is None:
         return None
-    filler = _Filler(row.length_bytes)
+    filler = _Filler(row.length_bytes or 0)
     start_seq = first_seq + row.stream_offset
     for block in flow_packets(row.flow, sources, places, first, last):
         batch = block.packets.batch

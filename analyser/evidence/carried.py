@@ -15,17 +15,19 @@ import numpy as np
 from analyser.capture import CaptureLimits, CaptureStats, EndpointTable, PacketBatch, Source
 from analyser.capture.places import Places, begin_at
 from analyser.capture.reader import read_batches
-from analyser.decoding.carried import Span
 from analyser.decoding.flow_decoder import FlowDecoder
+from analyser.decoding.outer_map import Span, Watcher
 from analyser.evidence.rows import FlowRow
 from analyser.flows.flow import Flow
 from analyser.flows.flow_table import FlowTable
+from analyser.reading.keys import Keys
+from dissectors.carriers.tls.keylog import KeyRing
 from dissectors.core.carrier import Carried, HiddenBytes, Opening
 from dissectors.core.limits import Limits
 from dissectors.core.model import Frame, split_packet
 from dissectors.core.options import DecodeOptions
 from dissectors.core.protocol import Sink
-from dissectors.registry import dissector_of
+from dissectors.registry import CARRIERS, dissector_of
 
 READ_LIMITS = CaptureLimits(block_bytes=1 << 20)
 
@@ -66,7 +68,9 @@ class _Watcher:
     def own(self, direction: int, start: int, end: int) -> None:
         self._seen.append((direction, start, end))
 
-    def piece(self, direction: int, piece: Carried) -> None:
+    def lost(self, direction: int, size: int) -> None: ...
+
+    def piece(self, direction: int, piece: Carried, packet: int, order: int) -> None:
         if len(piece.data) != piece.end - piece.start:
             self._sizes[direction, piece.start, piece.end] += len(piece.data)
 
@@ -85,22 +89,46 @@ class _Watcher:
         return Watched(self.hidden, self._seen + whole)
 
 
-def watch(flow: FlowRow, sources: Sequence[Source], places: Sequence[Places], end: int, see: See) -> Watched:
+def watch(
+    flow: FlowRow,
+    sources: Sequence[Source],
+    places: Sequence[Places],
+    end: int,
+    see: See,
+    keylogs: Sequence[str] = (),
+) -> Watched:
     """Decode the flow's packets before packet `end` (file and number in one) and show every message to `see`.
 
-    Raises CaptureError.
+    keylogs: as in ReadOptions. Raises CaptureError.
     """
-    dissector = dissector_of(flow.protocol)
-    if dissector is None:
+    if dissector_of(flow.protocol) is None:
         return Watched([], [])
-    watcher, endpoints, nobody = _Watcher(see), EndpointTable(), Sink([])
-    known = {dissector.name: dissector}
+    watcher = _Watcher(see)
+    follow(flow, sources, places, end, watcher, keylogs)
+    return watcher.watched()
+
+
+def follow(
+    flow: FlowRow,
+    sources: Sequence[Source],
+    places: Sequence[Places],
+    end: int,
+    watcher: Watcher,
+    keylogs: Sequence[str] = (),
+) -> KeyRing | None:
+    """The same for a `Watcher`. The keys that there are, None where nothing is encrypted."""
+    dissector = dissector_of(flow.protocol)
+    endpoints, nobody = EndpointTable(), Sink([])
+    known = {} if dissector is None else {dissector.name: dissector}
+    keys = Keys(keylogs) if flow.encrypted else None
+    carriers = CARRIERS if keys is None else keys.carriers
 
     def consume(one: Flow) -> None:
         if one.decoder is None and any(half.queue for half in one.halves):
             pair = endpoints[one.pair]
-            forced, ports = (dissector.name, flow.server[1]), (pair.high_port, pair.low_port)
-            one.decoder = FlowDecoder(known, forced, ports, Limits(), DecodeOptions(), watcher)
+            forced = None if dissector is None else (dissector.name, flow.server[1])
+            ports = (pair.high_port, pair.low_port)
+            one.decoder = FlowDecoder(known, forced, ports, Limits(), DecodeOptions(), watcher, carriers)
         if one.decoder is not None:
             one.decoder.consume(one, nobody)
         if one.finished:
@@ -108,17 +136,22 @@ def watch(flow: FlowRow, sources: Sequence[Source], places: Sequence[Places], en
 
     flows = FlowTable(Limits(), endpoints, consume, lambda _: None)
     last_file = -1
-    for file, batch in _batches(flow, sources, places, end, endpoints):
+    for file, batch in _batches(flow, sources, places, end, endpoints, keys):
         if file != last_file:
             flows.next_file(file)
             last_file = file
         flows.feed(batch)
     flows.finish()
-    return watcher.watched()
+    return None if keys is None else keys.ring
 
 
 def _batches(
-    flow: FlowRow, sources: Sequence[Source], places: Sequence[Places], end: int, endpoints: EndpointTable
+    flow: FlowRow,
+    sources: Sequence[Source],
+    places: Sequence[Places],
+    end: int,
+    endpoints: EndpointTable,
+    keys: Keys | None,
 ) -> Iterator[tuple[int, PacketBatch]]:
     """The flow's segments, with the numbers that packets have in their files."""
     first_file, first = split_packet(flow.key)
@@ -127,7 +160,10 @@ def _batches(
     known = 0
     for file in range(first_file, min(last_file, len(sources) - 1) + 1):
         begin = begin_at(sources[file], first if file == first_file else 1, places[file])
-        for batch in read_batches(begin.source, endpoints, CaptureStats(sources[file].name), READ_LIMITS):
+        stats = CaptureStats(sources[file].name)
+        for batch in read_batches(begin.source, endpoints, stats, READ_LIMITS):
+            if keys is not None:
+                keys.take(stats)
             for pair in range(known, len(endpoints)):
                 if flow.client_is_low(endpoints[pair]) is not None:
                     pairs.add(pair)

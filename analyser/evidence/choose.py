@@ -13,6 +13,7 @@ from typing import NamedTuple
 from analyser.capture import CaptureLimits, CaptureStats, EndpointTable, PacketBatch, Source
 from analyser.capture.places import Places, begin_at
 from analyser.capture.reader import Packets, read_packets
+from analyser.evidence.clear import Clear
 from analyser.evidence.hiding import Hidden
 from analyser.evidence.rows import FlowRow, MessageRow
 from analyser.evidence.write import OutPacket
@@ -20,7 +21,7 @@ from dissectors.core.model import packet_of, split_packet
 
 LIMITS = CaptureLimits(block_bytes=1 << 21)
 HANDSHAKE_PACKETS = 3
-_SYN = 2
+_SYN, _ETHERNET = 2, 1
 FILL = b"*"
 # Overwrites what is hidden in a packet; False where it cannot be reached.
 Overwrite = Callable[[bytearray], bool]
@@ -38,13 +39,15 @@ class Stretch(NamedTuple):
 class FlowChoice:
     """What is wanted of one flow. end: the first packet of the next flow on the same ports.
 
-    hidden: what is overwritten of what the client and the server sent; None for nothing.
+    hidden: what is overwritten of what the client and the server sent; None for nothing. clear: what is written in the
+    place of its packets; None for themselves.
     """
 
     flow: FlowRow
     end: int
     stretches: list[Stretch] = field(default_factory=list)
     hidden: tuple[Hidden, Hidden] | None = None
+    clear: Clear | None = None
     handshake: int = 0
 
 
@@ -127,6 +130,7 @@ def _of_block(
     here = range(base + records.first_packet, base + records.first_packet + len(records.start))
     unknown = _refuse if choice.redacting else None
     rows: dict[int, Overwrite | None] = {packet - here.start: unknown for packet in choice.packets if packet in here}
+    clear: dict[int, Iterator[bytes]] = {}
     for pair, is_low, one in flows:
         for at in (batch.pair == pair).nonzero()[0].tolist():
             packet = base + int(batch.packet[at])
@@ -135,7 +139,14 @@ def _of_block(
             from_client = bool(batch.from_low[at]) == is_low
             if packet in choice.packets or _is_wanted(one, packet, from_client, int(batch.flags[at])):
                 rows[packet - here.start] = _redaction(one, batch, at, from_client, packets)
+                if one.clear is not None:
+                    side, flags, window = int(not from_client), int(batch.flags[at]), int(batch.window[at])
+                    clear[packet - here.start] = one.clear.packets(packet, side, flags, window)
     for row in sorted(rows):
+        for made in clear.get(row, ()):
+            yield OutPacket(int(records.ts_ns[row]), _ETHERNET, len(made), made, choice.comment)
+        if row in clear:
+            continue
         start, size = int(records.start[row]), int(records.captured[row])
         data = bytearray(packets.data[start : start + size])
         redact = rows[row]

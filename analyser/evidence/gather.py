@@ -6,14 +6,15 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from typing import Any, NamedTuple
 
-from analyser.decoding.carried import Span
 from analyser.decoding.faults import inspecting
+from analyser.decoding.outer_map import Span
 from analyser.evidence.bytes import BytesGone, message_bytes
 from analyser.evidence.carried import CarriedMessage, watch
-from analyser.evidence.choose import Choice, FlowChoice
+from analyser.evidence.choose import Choice, FlowChoice, Stretch
+from analyser.evidence.clear import Clear
 from analyser.evidence.hiding import Hidden
 from analyser.evidence.index import Index
-from analyser.evidence.rows import MessageRow, UnknownId, parse_message_id
+from analyser.evidence.rows import FlowRow, MessageRow, UnknownId, parse_message_id
 from dissectors.core.inspect import Asked, Inspect, MayHide, undecoded
 from dissectors.core.model import packet_of
 from dissectors.core.options import DecodeOptions
@@ -46,7 +47,7 @@ def add_evidence(
 def add_message(choice: Choice, index: Index, row: MessageRow) -> None:
     """Want the packets of a message, those that came out of order too."""
     try:
-        pieces = [piece.packet for piece in message_bytes(row, index.sources, index.places).pieces]
+        pieces = [piece.packet for piece in message_bytes(row, index.sources, index.places, index.keylogs).pieces]
     except BytesGone:
         pieces = []
     choice.add_message(row, index.end_of(row.flow), pieces)
@@ -67,6 +68,23 @@ def add_hidden(choice: Choice, index: Index) -> None:
         one.hidden = tuple(  # type: ignore[assignment]  # of two
             Hidden(first_seq, *spans) for first_seq, spans in zip(one.flow.first_seqs, found, strict=True)
         )
+
+
+def add_clear(choice: Choice, index: Index) -> int:
+    """Want the flows that are touched in clear text, as far as they can be decrypted. How many stay encrypted."""
+    encrypted = [one for one in choice.flows.values() if one.flow.encrypted]
+    for one in encrypted:
+        made = Clear(one.flow, index.sources, index.places, min(one.end, choice.last() + 1), index.keylogs)
+        one.clear = None if made.is_empty else made
+    return sum(one.clear is None for one in encrypted)
+
+
+def add_beginnings(choice: Choice) -> list[FlowRow]:
+    """Want encrypted flows from their first packet on: nobody can decrypt what lies behind a hole. These flows."""
+    encrypted = [one for one in choice.flows.values() if one.flow.encrypted]
+    for one in encrypted:
+        one.stretches.append(Stretch(None, one.flow.key, max(stretch.last for stretch in one.stretches)))
+    return [one.flow for one in encrypted]
 
 
 class _Look(NamedTuple):
@@ -96,7 +114,7 @@ def _of_messages(one: FlowChoice, index: Index, look: _Look) -> tuple[_Found, _F
     found = _Found([], []), _Found([], [])
     for row in index.of_flow(one.flow):
         asked, own, start = Asked(row.role, row.operation, row.version), found[row.direction], row.stream_offset
-        data = message_bytes(row, index.sources, index.places).data
+        data = message_bytes(row, index.sources, index.places, index.keylogs).data
         own.seen.append((start, start + len(data)))
         decoded = row.complete and row.error is None
         hidden = look.secrets(data, asked, decoded=decoded)
@@ -117,7 +135,7 @@ def _of_carried(one: FlowChoice, index: Index, look: _Look) -> tuple[_Found, _Fo
             own = found[message.direction].secrets
             own.extend(_outer(span, start, end) for span in message.spans)
 
-    watched = watch(one.flow, index.sources, index.places, one.end, see)
+    watched = watch(one.flow, index.sources, index.places, one.end, see, index.keylogs)
     for direction, start, end in watched.hidden:
         found[direction].secrets.append((start, end))
     for direction, start, end in watched.seen:

@@ -24,6 +24,13 @@ def capture_key(sources: Sequence[Source], options: ReadOptions) -> str | None:
     digest = hashlib.blake2b(program_digest(), digest_size=16)
     digest.update(repr((sorted(options.decode_as.items()), sorted(options.enable))).encode())
     digest.update(repr(sorted(options.topic_ids.items())).encode())
+    for log in options.keylogs:  # no secret goes into a key, only which file it is
+        state = Path(log).stat()
+        digest.update(
+            f"{Path(log).resolve()} {state.st_size} {state.st_mtime_ns} {state.st_ino}\n".encode(
+                errors="surrogateescape"
+            )
+        )
     for source in sources:
         if source.path is None or not source.path.is_file():
             return None

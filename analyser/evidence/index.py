@@ -75,7 +75,7 @@ class Index:
     """Messages, exchanges and flows of some captures.
 
     sources: the captures, in the order in which packed packets count them. places: where packets lie in each,
-    looked up when a capture is read. inputs: what `analyser.read` takes to read the same.
+    looked up when a capture is read. inputs: what `analyser.read` takes to read the same. keylogs: as in ReadOptions.
     """
 
     def __init__(
@@ -85,7 +85,9 @@ class Index:
         places: Sequence[Places],
         inputs: Sequence[str] | None = None,
         close: Callable[[], None] = lambda: None,
+        keylogs: Sequence[str] = (),
     ) -> None:
+        self.keylogs = tuple(keylogs)
         self.sources = tuple(sources)
         self.places = places
         self.inputs = [str(source.path) for source in sources] if inputs is None else list(inputs)
@@ -208,11 +210,13 @@ class _Folder:
             yield _message_row(flow_row(flow[FLOW], flow), row)
 
 
-def _in_folder(folder: Path, sources: Sequence[Source], close: Callable[[], None] = lambda: None) -> Index:
+def _in_folder(
+    folder: Path, sources: Sequence[Source], options: ReadOptions, close: Callable[[], None] = lambda: None
+) -> Index:
     """The index in a folder."""
     kept = json.loads((folder / _PLACES).read_text())
     places = [Places(one[0], tuple(one[1]), tuple(one[2]), *one[3:]) for one in kept]
-    return Index(_Folder(folder), sources, places, close=close)
+    return Index(_Folder(folder), sources, places, close=close, keylogs=options.keylogs)
 
 
 def open_index(
@@ -228,13 +232,13 @@ def open_index(
         if kept is not None:
             with suppress(OSError):
                 if (kept / _DIGEST).read_bytes() == _digest(kept):
-                    return _in_folder(kept, sources)
+                    return _in_folder(kept, sources, options)
         with suppress(OSError):
             return _keep(key, sources, options, progress)
     temporary = TemporaryFolder()
     try:
         _build(Path(temporary.name), sources, options, progress)
-        return _in_folder(Path(temporary.name), sources, temporary.cleanup)
+        return _in_folder(Path(temporary.name), sources, options, temporary.cleanup)
     except BaseException:
         temporary.cleanup()
         raise
@@ -247,7 +251,7 @@ def _keep(key: str, sources: Sequence[Source], options: ReadOptions, progress: P
     kept = part(f"index-{key}")
     if kept is None:
         raise OSError("the index did not stay")
-    return _in_folder(kept, sources)
+    return _in_folder(kept, sources, options)
 
 
 def _digest(folder: Path) -> bytes:
@@ -284,7 +288,8 @@ def _build(folder: Path, sources: Sequence[Source], options: ReadOptions, progre
 
 
 def _places(source: Source) -> Places:
-    return find_places(source) if source.path is not None and source.path.is_file() else Places()
+    in_file = source.path is not None and source.path.is_file() and source.other_kind is None
+    return find_places(source) if in_file else Places()
 
 
 def flow_row(key: int, row: Mapping[str, Any]) -> FlowRow:

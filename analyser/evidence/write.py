@@ -9,7 +9,8 @@ import struct
 from typing import BinaryIO, NamedTuple
 
 _PCAP_NS, _BYTE_ORDER, _UNKNOWN_LENGTH = 0xA1B23C4D, 0x1A2B3C4D, 0xFFFFFFFFFFFFFFFF
-_SECTION, _INTERFACE, _PACKET = 0x0A0D0D0A, 1, 6
+_SECTION, _INTERFACE, _PACKET, _SECRETS = 0x0A0D0D0A, 1, 6, 10
+_TLS_KEY_LOG = 0x544C534B
 _COMMENT, _APPLICATION, _TSRESOL = 1, 4, 9
 # An option's length has 16 bits.
 _MAX_COMMENT_BYTES = 60_000
@@ -33,6 +34,10 @@ class PcapngWriter:
         self._interfaces: dict[int, int] = {}
         body = struct.pack("<IHHQ", _BYTE_ORDER, 1, 0, _UNKNOWN_LENGTH)
         self._block(_SECTION, body + _options([(_COMMENT, comment.encode()), (_APPLICATION, b"wirewitness")]))
+
+    def secrets(self, lines: bytes) -> None:
+        """A key log of TLS, before the packets that it opens."""
+        self._block(_SECRETS, struct.pack("<II", _TLS_KEY_LOG, len(lines)) + _padded(lines))
 
     def write(self, packet: OutPacket) -> None:
         """One packet, with its comment."""

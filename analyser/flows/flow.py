@@ -16,6 +16,7 @@ from analyser.flows.notes import Note
 from analyser.flows.streams import Half
 from analyser.flows.tcp import ACK, FIN, MASK, RST
 from analyser.flows.waited import Waits
+from dissectors.core.encryption import Encryption
 from dissectors.core.protocol import Sink
 
 
@@ -55,6 +56,8 @@ class Flow:
     client_is_low: None until the handshake or the protocol tells. closed_by_low, reset_by_low likewise.
     packets counts all, duplicates those captured twice, data_segments those with payload (copies not counted).
     closed_ts_ns: the capture's clock (latest time so far) when both sides had ended, or one had reset.
+    encryption: what is known of the TLS that it speaks; None where it speaks none.
+    named: the protocol that the user named for its port.
     decoder: what reads the streams; None before there are bytes and once the flow is finished.
     waits: what TCP made it wait for; None while there is nothing.
     """
@@ -80,8 +83,8 @@ class Flow:
     protocol: str | None = None
     identified_by: str | None = None
     carrier: str | None = None
-    encrypted: bool = False
-    sni: str | None = None
+    encryption: Encryption | None = None
+    named: str | None = None
     decoder: FlowReader | None = None
     waits: Waits | None = None
     held_bytes: int = 0

@@ -17,6 +17,7 @@ from analyser.flows.pending import Pending, contiguous, delivered
 from analyser.flows.runs import Gap, Run, Segments, joined
 from analyser.flows.sent_again import SentAgain
 from analyser.flows.tcp import MASK
+from analyser.flows.tls_records import TlsRecord
 from dissectors.core.limits import Limits
 
 HISTORY_BYTES = 4096
@@ -43,7 +44,8 @@ class Half:
     window_scale: of this side's SYN; -1 when it had none, None while no SYN was seen.
     segment_size: the largest one that this side takes (MSS), None where not known.
     confirmed: how far the receiver confirmed the stream, in sequence numbers; None while nothing of it was seen.
-    opening: tls or http, as the first bytes tell. tls_alert: level and name of an alert in the clear.
+    opening: tls or http, as the first bytes tell. tls_alert: level and name of an alert in the clear. tls_records: the
+        first records where it is tls.
     last_ns: time of this side's last packet but for a RST. ttl, ttl_last: of its first and last packet that tells, but
         for a RST; ttl_lowest of all of these. reset_ttl: of its first RST.
     zero_since_ns: since when this side's receive window is closed. notes_left: how many remarks may still follow.
@@ -63,6 +65,7 @@ class Half:
     reset_ttl: int | None = None
     opening: str | None = None
     tls_alert: str | None = None
+    tls_records: list[TlsRecord] | None = None
     pending: list[Pending] | None = None
     pending_bytes: int = 0
     waited: int = 0

@@ -54,9 +54,8 @@ class Stretches(NamedTuple):
     all: list[Stretch]
 
 
-def stretches(batch: PacketBatch, copies: Flags) -> Stretches:
-    """Cut a batch, which must not be empty."""
-    order = _by_pair(batch)
+def stretches(batch: PacketBatch, copies: Flags, order: Places) -> Stretches:
+    """Cut a batch, which must not be empty. order: its rows, see `by_pair`."""
     pairs = batch.pair[order]
     flags = batch.flags[order]
     alone = ((flags & _SPECIAL) != 0) | (batch.window[order] == 0) | (batch.dsack_bytes[order] > 0)
@@ -118,7 +117,7 @@ def _single_out_breaks(alone: Flags, begins_pair: Flags, broken: Flags) -> None:
     alone |= np.repeat(short, lasts - firsts + 1)
 
 
-def _by_pair(batch: PacketBatch) -> Places:
+def by_pair(batch: PacketBatch) -> Places:
     """Rows sorted by the first packet of their pair; ids tell nothing about time, they are used again."""
     order = np.argsort(batch.pair, kind="stable")
     pairs = batch.pair[order]

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import gc
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TypeVar
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from analyser.capture import CaptureStats
+from analyser.capture import BlockBuffer, CaptureError, CaptureStats, Source, log_segment
 from analyser.flows.flow import Flow
 from analyser.live.copies import Copy
 from analyser.live.rates import Rates
@@ -32,6 +32,8 @@ from dissectors.core.limits import Limits
 from dissectors.core.protocol import Dissector
 
 Answer = TypeVar("Answer")
+
+_READ_BY = "only `analyse` and the other reading commands take it."
 
 # Rows leave in so many parts of the time that they stay.
 _SPANS = 8
@@ -54,6 +56,8 @@ class LivePipeline(Pipeline):
     ) -> None:
         self.rolling = RollingStore()
         super().__init__(dissectors, wanted, options, limits, store=self.rolling)
+        if self._keys is not None:
+            self._keys.follow()
         self._flows.forgets_ended = True
         for table in self.rolling.rolling:
             table.span_ns = max(kept.age_ns // _SPANS, 1)
@@ -151,6 +155,13 @@ class LivePipeline(Pipeline):
         self.rates.feed(batch)
         if self.keep_fresh:
             self._raw.append(batch)
+
+    def _broker_file(self, kind: str, source: Source, stats: CaptureStats, blocks: BlockBuffer) -> Iterator[int]:
+        what = "log segment" if kind == log_segment.FORMAT else "request log"
+        raise CaptureError(f"{source.name} is a {what}; {_READ_BY}")
+
+    def _whole_reading(self) -> None:
+        """Few connections lie in one batch of a live capture, and all are looked at while they are open."""
 
     def _consume(self, flow: Flow) -> None:
         self._consuming = flow  # its rows may be counted before it is known here

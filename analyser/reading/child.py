@@ -36,6 +36,12 @@ class NextFile(NamedTuple):
     packets_before: int
 
 
+class NewKeys(NamedTuple):
+    """Secrets for parcels that follow. They go through a pipe and are written nowhere."""
+
+    entries: Mapping[bytes, tuple[bytes, ...]]
+
+
 class NoMore(NamedTuple):
     """All parcels have come; now_ns: the latest time in the captures."""
 
@@ -105,12 +111,15 @@ class Child:
             raise ShareFailed("a process that read a part of the flows told more than it was asked for")
         return result
 
-    def _hear(self) -> Done | ShareResult:
+    def hear(self, work: str) -> Any:
+        """What it tells next. work: what it does, in words, should it have ended."""
         try:
-            told: Done | ShareResult = pickle.load(_pipe(self._process.stdout))
+            return pickle.load(_pipe(self._process.stdout))
         except (EOFError, pickle.UnpicklingError):
-            status = self._process.wait()
-            raise ShareFailed(f"a process that read a part of the flows ended with status {status}") from None
+            raise ShareFailed(f"a process that {work} ended with status {self._process.wait()}") from None
+
+    def _hear(self) -> Done | ShareResult:
+        told: Done | ShareResult = self.hear("read a part of the flows")
         if isinstance(told, ShareResult) and told.failure:
             raise ShareFailed(f"a process that read a part of the flows failed: {told.failure}")
         return told

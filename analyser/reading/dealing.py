@@ -8,7 +8,7 @@ along for those alone who decode them. An area is used again when all are done w
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
@@ -16,7 +16,7 @@ from analyser.capture import CaptureLimits, EndpointTable, PacketBatch
 from analyser.capture.model import joined
 from analyser.reading.areas import Area
 from analyser.reading.balance import Balance
-from analyser.reading.child import Child, NextFile, NoMore
+from analyser.reading.child import Child, NewKeys, NextFile, NoMore
 from analyser.reading.parcels import pack, packed_bytes
 from analyser.reading.share import CaptureClock, Ints, Own
 
@@ -45,6 +45,11 @@ class ShareDealing:
         """See `Dealing`."""
         for child in self._children:
             child.tell(NextFile(index, packets_before))
+
+    def keys(self, entries: Mapping[bytes, tuple[bytes, ...]]) -> None:
+        """See `Dealing`."""
+        for child in self._children:
+            child.tell(NewKeys(entries))
 
     def take(self, batch: PacketBatch) -> Iterator[Own]:
         """See `Dealing`."""
@@ -82,6 +87,10 @@ class ShareDealing:
         """See `Dealing`."""
         for child in self._children:
             child.tell(NoMore(self._clock.now_ns))
+
+    def let_go(self) -> None:
+        """All is decoded: the areas are not needed any more, however long somebody still knows of this dealing."""
+        self._areas = ()
 
     @property
     def _area(self) -> Area:

@@ -29,13 +29,19 @@ def decode_captures(
     known = dissectors(options.enable)
     if options.processes == 1:
         return Pipeline(known, wanted, options).run(sources, progress)
+    keys = None
+    if options.keylogs:
+        from analyser.reading.keys import Keys
+
+        keys = Keys(options.keylogs)
     limits, store = Limits(), RawStore()
     try:
         others = SharedReading([*map(Child, helpers.children)], helpers.areas)
-        others.start(wanted, options, store.folder)
+        others.start(wanted, options, store.folder, keys)
         dealing = partial(others.dealing, limits.capture)
-        decoded = Pipeline(known, wanted, options, limits, dealing, store).run(sources, progress)
+        decoded = Pipeline(known, wanted, options, limits, dealing, store, keys).run(sources, progress)
         others.collect(decoded)
+        helpers.decoded()
     except BaseException:
         store.close()
         raise

@@ -12,11 +12,13 @@ from analyser.capture.reader import LIMIT_REMARKS
 from analyser.flows.flow import Flow, flow_id, window_shift
 from analyser.flows.streams import Half
 from analyser.flows.tcp import MASK
+from analyser.reading.tls_facts import tls_columns
 from analyser.registry.tables import arrow_schema
+from dissectors.registry import USUAL_PORTS
 
 _NS_PER_MS = 1e6
 
-_LIMIT_CODES = ("too_many_pairs", "too_many_headers", "overlong_packet", *LIMIT_REMARKS)
+_LIMIT_CODES = ("too_many_pairs", "too_many_headers", "overlong_packet", "log_long", "segment_given_up", *LIMIT_REMARKS)
 
 LINK_NAMES = {
     0: "BSD loopback",
@@ -52,6 +54,8 @@ def _capture_row(stats: CaptureStats) -> dict[str, Any]:
         "format": stats.format + (f" ({stats.compression})" if stats.compression else ""),
         "link_types": ", ".join(LINK_NAMES.get(number, f"link type {number}") for number in stats.link_types),
         "packets": stats.packets,
+        "lines": stats.lines,
+        "batches": stats.batches,
         "captured_bytes": stats.captured_bytes,
         "wire_bytes": stats.wire_bytes,
         "ts_first": stats.ts_first_ns,
@@ -152,12 +156,10 @@ def flow_row(flow: Flow, endpoints: EndpointTable) -> dict[str, Any]:
         "server_window_scale": window_shift(flow, not low_is_client),
         "client_zero_window_ms": to_server.zero_window_ns / _NS_PER_MS,
         "server_zero_window_ms": to_client.zero_window_ns / _NS_PER_MS,
-        "encrypted": flow.encrypted,
-        "sni": flow.sni,
         "client_opening": to_server.opening,
         "server_opening": to_client.opening,
-        "client_tls_alert": to_server.tls_alert,
-        "server_tls_alert": to_client.tls_alert,
+        "port_protocol": flow.named or USUAL_PORTS.get(server[1]),
+        **tls_columns(flow, to_server, to_client),
     }
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -14,7 +15,9 @@ from analyser.capture import EndpointTable
 from analyser.flows.flow import Flow
 from analyser.flows.tcp import MASK
 from analyser.flows.two_points import Delays, Seen, duplicates
+from analyser.flows.whole_flows import WholeFlows
 from analyser.reading.facts import flow_row
+from analyser.reading.whole_rows import seen_columns, whole_rows
 from analyser.registry.tables import arrow_schema
 from analyser.rows.timeorder import FLOW
 
@@ -33,6 +36,7 @@ class FlowRecords:
         self._rows: list[dict[str, Any]] = []
         self._seen: list[tuple[int, ...]] = []
         self._first_packets: list[int] = []
+        self._logged: list[tuple[int, dict[str, Any]]] = []
         self._batches: list[pa.RecordBatch] = []
         self._seen_batches: list[pa.RecordBatch] = []
 
@@ -46,6 +50,19 @@ class FlowRecords:
         self._seen.append((flow.pair, *isns, *starts, low.stream_bytes, high.stream_bytes))
         if len(self._rows) >= _CHUNK_ROWS:
             self._pack()
+
+    def add_logged(self, first_line: int, row: dict[str, Any]) -> None:
+        """A connection of a request log, with the columns that the log tells."""
+        self._logged.append((first_line, row))
+
+    def add_whole(self, flows: WholeFlows) -> None:
+        """Connections that were taken whole and have ended."""
+        self._pack()
+        for first in range(0, len(flows), _CHUNK_ROWS):
+            some = flows.chosen(np.arange(first, min(first + _CHUNK_ROWS, len(flows))))
+            self._batches.append(whole_rows(some, self._endpoints))
+            self._seen_batches.append(pa.record_batch([pa.array(c) for c in seen_columns(some)], schema=_SEEN))
+            self._first_packets += some.first_packet.tolist()
 
     def forget(self, before_ns: int, most: int) -> None:
         """Forget flows that ended before this time, and the first ended of more than `most`; whole chunks of them."""
@@ -70,7 +87,13 @@ class FlowRecords:
         keys = pa.array(self._first_packets, pa.int64())
         table = pa.Table.from_batches(self._batches, arrow_schema("flows")).append_column(FLOW, keys)
         seen = pa.Table.from_batches(self._seen_batches, _SEEN).append_column(FLOW, keys).sort_by(FLOW)
-        return self._with_duplicates(table.sort_by(FLOW), seen)
+        table = self._with_duplicates(table.sort_by(FLOW), seen)
+        return table if not self._logged else pa.concat_tables([table, self._logged_table()]).sort_by(FLOW)
+
+    def _logged_table(self) -> pa.Table:
+        lines, rows = zip(*self._logged, strict=True)
+        table = pa.Table.from_pylist(list(rows), schema=arrow_schema("flows"))
+        return table.append_column(FLOW, pa.array(lines, pa.int64()))
 
     def _with_duplicates(self, table: pa.Table, seen: pa.Table) -> pa.Table:
         if self.delays is None or not self._endpoints.has_encapsulations:

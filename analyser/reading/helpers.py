@@ -1,10 +1,9 @@
-"""Programs that will decode a share of the flows each, started before they are needed.
+"""Programs that will decode a share of the flows each, and run some of the rules, started before they are needed.
 
-In: how many. Out: processes that wait on their standard input for a job (`share_process.py`), and memory that they see,
-too. Starting
-and importing take a good part of a second, so they begin while this process still imports; hence no imports of weight
-here. They are programs of their own, not forks: nothing of this process's threads, locks or open files goes along, and
-a caller's main module is not run again.
+In: how many. Out: processes that wait on their standard input for a job (`analyser/detecting/helper.py`), and memory
+and a pipe that they share. Starting and importing take a good part of a second, so they begin while this process still
+imports; hence no imports of weight here. They are programs of their own, not forks: nothing of this process's threads,
+locks or open files goes along, and a caller's main module is not run again.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ from analyser.reading.areas import new_area
 
 PROGRAM = (
     "from analyser.reading.pandas_later import import_pandas_later; import_pandas_later(); "
-    "from analyser.reading.share_process import main; main()"
+    "from analyser.detecting.helper import main; main()"
 )
 
 
@@ -27,31 +26,56 @@ _AREAS = 3
 
 
 class Helpers:
-    """So many programs; leaving the `with` block ends them, whatever happened."""
+    """So many programs; leaving the `with` block ends them, whatever happened, but for those that somebody keeps."""
 
     def __init__(self, count: int) -> None:
         self._count = count
+        self._kept = False
         self.children: list[subprocess.Popen[bytes]] = []
         # Descriptors of memory for segments: while some are decoded others are read.
         self.areas: tuple[int, ...] = ()
+        # The same for tables, and both ends of the pipe from which all processes take numbers of rules.
+        self.tables, self.taking, self.giving = -1, -1, -1
 
     def __enter__(self) -> Helpers:
         try:
-            for _ in range(_AREAS if self._count else 0):
-                self.areas += (new_area(),)
+            if self._count:
+                for _ in range(_AREAS):
+                    self.areas += (new_area(),)
+                self.tables = new_area()
+                self.taking, self.giving = os.pipe()
             for _ in range(self._count):
-                self.children.append(_started(self.areas))
+                self.children.append(_started((*self.areas, self.tables, self.taking)))
         except BaseException:
-            self._end()
+            self.end()
             raise
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._end()
+        if error is not None or not self._kept:
+            self.end()
 
-    def _end(self) -> None:
+    def keep(self) -> Helpers:
+        """They outlast the `with` block; who keeps them ends them."""
+        self._kept = True
+        return self
+
+    def decoded(self) -> None:
+        """All segments are decoded: their memory is let go of."""
+        while self.areas:
+            os.close(self.areas[0])
+            self.areas = self.areas[1:]
+
+    def no_more(self) -> None:
+        """No more numbers come through the pipe."""
+        if self.giving >= 0:
+            os.close(self.giving)
+            self.giving = -1
+
+    def end(self) -> None:
+        """End the programs and let go of what they share; it may be asked for twice."""
         for child in self.children:
             child.kill()
         for child in self.children:
@@ -60,17 +84,20 @@ class Helpers:
                     with suppress(BrokenPipeError):  # of a job that nobody read
                         pipe.close()
             child.wait()
-        while self.areas:
-            os.close(self.areas[0])
-            self.areas = self.areas[1:]
+        self.no_more()
+        self.decoded()
+        held, self.tables, self.taking = (self.tables, self.taking), -1, -1
+        for descriptor in held:
+            if descriptor >= 0:
+                os.close(descriptor)
 
 
-def _started(areas: tuple[int, ...]) -> subprocess.Popen[bytes]:
+def _started(shared: tuple[int, ...]) -> subprocess.Popen[bytes]:
     return subprocess.Popen(
         [sys.executable, "-P", "-c", PROGRAM],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
-        pass_fds=areas,
+        pass_fds=shared,
         process_group=0,  # Ctrl-C is for this process, which ends the others
         env={**os.environ, "PYTHONPATH": os.pathsep.join(os.path.abspath(path) for path in sys.path)},
     )

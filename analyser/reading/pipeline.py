@@ -6,28 +6,39 @@ live capture and archives differ only in who feeds the batches.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from analyser.capture import CaptureError, CaptureStats, EndpointTable, PacketBatch, Source, read_batches
+from analyser.capture import (
+    BlockBuffer,
+    CaptureError,
+    CaptureStats,
+    EndpointTable,
+    PacketBatch,
+    Source,
+    read_batches,
+)
 from analyser.capture.model import Remark
 from analyser.collector import collector_paused
 from analyser.decoding.flow_decoder import FlowDecoder
+from analyser.decoding.whole import WholeDecoder
 from analyser.faults import CODE, caught, sentence
 from analyser.flows import waits
 from analyser.flows.flow import Flow
 from analyser.flows.flow_table import FlowTable
 from analyser.flows.notes import Note
 from analyser.options import Progress, ProgressCallback, ReadOptions
+from analyser.reading.broker_files import BrokerFiles
 from analyser.reading.facts import client_is_low
 from analyser.reading.flow_records import FlowRecords
 from analyser.reading.share import ALONE, Dealing, MakeDealing, Own, ShareFailed
+from analyser.reading.whole import WholeReading
 from analyser.rows.fields import row_fields, row_kinds, row_names
 from analyser.rows.gathering import gathering
 from analyser.rows.names import Names
@@ -41,6 +52,10 @@ from dissectors.core.model import CLIENT_TO_SERVER, SERVER_TO_CLIENT, Row
 from dissectors.core.options import DecodeOptions
 from dissectors.core.protocol import Dissector, Sink
 from dissectors.core.rows import expert_row
+from dissectors.registry import CARRIERS
+
+if TYPE_CHECKING:
+    from analyser.reading.keys import Keys
 
 # Rows hold what streams brought since they were packed last; tables of few rows wait for more.
 _UNPACKED_BYTES = 64 << 20
@@ -91,11 +106,16 @@ class Pipeline:
         limits: Limits | None = None,
         dealing: MakeDealing = ALONE,
         store: RawStore | None = None,
+        keys: Keys | None = None,
     ) -> None:
-        """dealing: which flows are decoded here. store: where rows go, None for an own one."""
+        """dealing: which flows are decoded here. store: where rows go, None for an own one. keys: what opens encrypted
+        connections; None for what the options name. Raises CaptureError."""
         self._dissectors = dissectors
         self._options = options
         self._limits = limits or Limits()
+        self._keys = keys
+        if keys is None and options.keylogs:
+            self._use_keys()
         self._decode_options = DecodeOptions(options.payload, options.payload_columns)
         fields = row_fields(dissectors)
         tables = [name for name in fields if name in set(wanted)]
@@ -114,8 +134,12 @@ class Pipeline:
         self._dealing: Dealing = dealing(self._endpoints)
         self._records = FlowRecords(self._endpoints)
         with_waits = waits.TABLE in tables
-        self._flows = FlowTable(self._limits, self._endpoints, self._consume, self._records.add, with_waits)
+        whole = self._whole_reading()
+        self._flows = FlowTable(self._limits, self._endpoints, self._consume, self._records.add, with_waits, whole)
         self._records.delays = self._flows.delays
+        self._broker_files = BrokerFiles(
+            dissectors, options, self._limits, self._decode_options, self._sink, self._store, self._records
+        )
         self.result = self.decoded()
         self.stats: CaptureStats | None = None  # of the capture that is being read
 
@@ -127,6 +151,15 @@ class Pipeline:
             rows, ts_at = self._sink.tables()[name], own.index("ts") if "ts" in own else 0
             of_names = Names(self._names.get(name, {}), ts_at, self._limits.max_name_characters)
             self._store.add(name, names, kinds, rows, gather.rows if gather else None, of_names)
+
+    def _whole_reading(self) -> WholeReading | None:
+        """What takes connections whole; None where no protocol reads them so."""
+        options = replace(self._decode_options, whole=True)
+        decoder = WholeDecoder(self._dissectors, self._limits, options)
+        if not decoder.reads_any:
+            return None
+        own_ports = list(self._options.decode_as)
+        return WholeReading(decoder, self._endpoints, self._records, own_ports, self._sink, self._store)
 
     def run(self, sources: Iterable[Source], progress: ProgressCallback | None = None) -> Decoded:
         """Read all sources to their ends. A source that cannot be read is named in `unread`, the rest goes on."""
@@ -163,12 +196,17 @@ class Pipeline:
     def resume(self, suspended: Any) -> None:
         """Go on where a pipeline with the same tables and options was."""
         self._flows, self._endpoints, self._records = suspended
-        self._flows.call(self._consume, self._records.add)
+        self._flows.call(self._consume, self._records.add, self._whole_reading())
+        if self._keys is not None:
+            for flow in self._flows.open_flows():
+                if isinstance(flow.decoder, FlowDecoder):
+                    flow.decoder.use(self._keys.carriers)
 
     def change_store(self, store: RawStore) -> None:
         """Rows that follow go to another store; what came so far must have been handed over."""
         self._store = store
         self._add_tables()
+        self._flows.call(self._consume, self._records.add, self._whole_reading())
 
     def advance(self, now_ns: int) -> None:
         """The capture's clock has come to this time, in packets that are not fed here."""
@@ -182,6 +220,8 @@ class Pipeline:
 
     def feed(self, batch: PacketBatch, clock: npt.NDArray[np.int64] | None = None) -> None:
         """Take one batch; `clock` as in FlowTable.feed."""
+        if self._keys is not None:
+            self._keys.refresh()
         self._flows.feed(batch, clock)
         self._end_batch()
         self._unpacked_bytes += int(batch.payload_bytes.sum())
@@ -193,6 +233,7 @@ class Pipeline:
         """No packets follow: end all flows, and say what is to be said of none of them."""
         self._flows.finish()
         self._settle()
+        self._broker_files.end()
         for note in self._flows.remarks():
             self._sink.expert(_expert_row(None, None, note))
         self._store.mark(NO_FLOW)
@@ -210,6 +251,22 @@ class Pipeline:
                 )
             )
         self._store.mark(NO_FLOW)
+
+    def _use_keys(self) -> Keys:
+        """The keys of this run, from now on."""
+        from analyser.reading.keys import Keys
+
+        self._keys = Keys(self._options.keylogs)
+        return self._keys
+
+    def merge_keys(self, entries: Mapping[bytes, tuple[bytes, ...]]) -> None:
+        """What another process read of key logs."""
+        (self._keys or self._use_keys()).merge(entries)
+
+    def take_keys(self, stats: CaptureStats) -> None:
+        """Secrets that the capture brings along, before the packets behind them are decoded."""
+        if stats.secrets and (entries := (self._keys or self._use_keys()).take(stats)):
+            self._dealing.keys(entries)
 
     def _read_all(self, sources: Iterable[Source], result: Decoded, progress: ProgressCallback | None) -> None:
         packets_before = 0
@@ -233,11 +290,15 @@ class Pipeline:
             packets_before += stats.packets
         self._dealing.end()
         self.end()
+        if self._keys is not None:
+            result.remarks += self._keys.remarks()
 
     def _read(self, source: Source, stats: CaptureStats, progress: ProgressCallback | None) -> None:
         total = source.path.stat().st_size if source.path is not None and source.path.is_file() else None
         try:
-            for batch in read_batches(source, self._endpoints, stats, self._limits.capture):
+            on_other = partial(self._read_other, source, stats, total, progress)
+            for batch in read_batches(source, self._endpoints, stats, self._limits.capture, on_other):
+                self.take_keys(stats)
                 self._feed_own(self._dealing.take(batch))
                 if progress is not None:
                     progress(Progress(source.name, stats.captured_bytes, total, stats.packets))
@@ -247,6 +308,24 @@ class Pipeline:
             self._feed_own(self._dealing.rest())
             raise
         self._feed_own(self._dealing.rest())
+
+    def _read_other(
+        self,
+        source: Source,
+        stats: CaptureStats,
+        total: int | None,
+        progress: ProgressCallback | None,
+        kind: str,
+        blocks: BlockBuffer,
+    ) -> None:
+        """A request log or a log segment in place of packets."""
+        for done in self._broker_file(kind, source, stats, blocks):
+            if progress is not None:
+                number, counted = (stats.batches, "batches") if stats.lines is None else (stats.lines, "lines")
+                progress(Progress(source.name, done, total, number or 0, counted))
+
+    def _broker_file(self, kind: str, source: Source, stats: CaptureStats, blocks: BlockBuffer) -> Iterator[int]:
+        return self._broker_files.read(kind, source, stats, blocks, len(self.result.captures))
 
     def _feed_own(self, dealt: Iterable[Own]) -> None:
         for batch, clock in dealt:
@@ -324,7 +403,8 @@ class Pipeline:
         forced = next(
             ((self._options.decode_as[port], port) for port in ports if port in self._options.decode_as), None
         )
-        return FlowDecoder(self._dissectors, forced, ports, self._limits, self._decode_options)
+        carriers = CARRIERS if self._keys is None else self._keys.carriers
+        return FlowDecoder(self._dissectors, forced, ports, self._limits, self._decode_options, carriers=carriers)
 
 
 def _expert_row(direction: int | None, packet: int | None, note: Note) -> Row:

@@ -9,16 +9,20 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
 from analyser.capture import CaptureLimits, EndpointTable
 from analyser.options import ReadOptions
 from analyser.reading.areas import Area
-from analyser.reading.child import Child, ShareJob
+from analyser.reading.child import Child, NewKeys, ShareJob
 from analyser.reading.dealing import ShareDealing
 from analyser.reading.pipeline import Decoded
 from analyser.rows.timeorder import FLOW
+
+if TYPE_CHECKING:
+    from analyser.reading.keys import Keys
 
 
 class SharedReading:
@@ -27,19 +31,23 @@ class SharedReading:
     def __init__(self, children: Sequence[Child], areas: Sequence[int]) -> None:
         self._children = children
         self._areas = tuple(areas)
+        self._dealing: ShareDealing | None = None
 
-    def start(self, wanted: Sequence[str], options: ReadOptions, folder: Path) -> None:
-        """Give every process its job; their rows will be in folders below FOLDER."""
-        # Read-only views cannot be sent.
-        plain = replace(options, decode_as=dict(options.decode_as), topic_ids=dict(options.topic_ids))
+    def start(self, wanted: Sequence[str], options: ReadOptions, folder: Path, keys: Keys | None = None) -> None:
+        """Give every process its job, and the keys; their rows will be in folders below FOLDER."""
+        # Read-only views cannot be sent; key logs are read once.
+        plain = replace(options, decode_as=dict(options.decode_as), topic_ids=dict(options.topic_ids), keylogs=())
         for number, child in enumerate(self._children, 1):
             job = ShareJob(tuple(wanted), plain, self._areas, folder / f"share-{number}")
             job.folder.mkdir()
             child.tell(job)
+            if keys is not None:
+                child.tell(NewKeys(keys.ring.entries()))
 
     def dealing(self, limits: CaptureLimits, endpoints: EndpointTable) -> ShareDealing:
         """Who decodes what; `endpoints` numbers the pairs of this process."""
-        return ShareDealing(self._children, [*map(Area, self._areas)], limits, endpoints)
+        self._dealing = ShareDealing(self._children, [*map(Area, self._areas)], limits, endpoints)
+        return self._dealing
 
     def collect(self, decoded: Decoded) -> None:
         """Wait for the other shares and add their flows and rows. Raises ShareFailed."""
@@ -55,3 +63,5 @@ class SharedReading:
             for capture, remark in result.remarks:
                 decoded.captures[capture].remarks.append(remark)
         decoded.flow_facts = pa.concat_tables(flows).sort_by(FLOW)
+        if self._dealing is not None:
+            self._dealing.let_go()

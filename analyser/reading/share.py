@@ -6,7 +6,7 @@ connection on the same ports and copies of it in other encapsulations end in one
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import NamedTuple, Protocol
@@ -36,6 +36,9 @@ class Dealing(Protocol):
 
     def next_file(self, index: int, packets_before: int) -> None:
         """Packets that follow come from the capture with this index; so many packets are in those before it."""
+
+    def keys(self, entries: Mapping[bytes, tuple[bytes, ...]]) -> None:
+        """Secrets for the packets that follow."""
 
     def take(self, batch: PacketBatch) -> Iterator[Own]:
         """The next batch, whose data is valid until all was taken that this gives. Raises ShareFailed."""
@@ -80,6 +83,9 @@ class ShareFilter:
         self._clock = CaptureClock()
 
     def next_file(self, index: int, packets_before: int) -> None:
+        """See `Dealing`."""
+
+    def keys(self, entries: Mapping[bytes, tuple[bytes, ...]]) -> None:
         """See `Dealing`."""
 
     def take(self, batch: PacketBatch) -> Iterator[Own]:

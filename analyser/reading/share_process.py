@@ -1,14 +1,10 @@
-"""The program that decodes one share of the flows. In: a job and parcels of segments on standard input. Out: rows in
-files; on standard output that parcels are done, and the result.
-
-It ends when its standard input does: the process that started it is gone then.
+"""A helper decodes one share of the flows. In: a job and parcels of segments on standard input. Out: rows in files; on
+standard output that parcels are done, and the result.
 """
 
 from __future__ import annotations
 
-import os
 import pickle
-import sys
 import traceback
 from contextlib import suppress
 from pathlib import Path
@@ -20,25 +16,20 @@ from analyser.capture.model import Remark
 from analyser.collector import collector_paused
 from analyser.faults import CODE, caught, sentence
 from analyser.reading.areas import Area
-from analyser.reading.child import Done, NextFile, NoMore, ShareJob, ShareResult
+from analyser.reading.child import Done, NewKeys, NextFile, NoMore, ShareJob, ShareResult
 from analyser.reading.parcels import Parcel, unpacked
 from analyser.reading.pipeline import Decoded, Pipeline
 from analyser.rows.store import RawStore
 from dissectors.registry import dissectors
 
 
-def main() -> None:
-    """Do the job on standard input; the process ends."""
-    told = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
-    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # whatever prints does not get into the result
-    serve(sys.stdin.buffer, told)
-    os._exit(0)  # nothing that it left open matters to anybody
-
-
-def serve(messages: IO[bytes], told: IO[bytes]) -> None:
-    """Do the job that comes first among the messages."""
-    with suppress(EOFError, BrokenPipeError):  # interrupted: nobody waits for it any more
-        _tell(told, _result(pickle.load(messages), messages, told))
+def serve(messages: IO[bytes], told: IO[bytes]) -> ShareJob | None:
+    """Do the job that comes first among the messages; None where nobody waits for it any more."""
+    with suppress(EOFError, BrokenPipeError):  # interrupted
+        job: ShareJob = pickle.load(messages)
+        _tell(told, _result(job, messages, told))
+        return job
+    return None
 
 
 def _result(job: ShareJob, messages: IO[bytes], told: IO[bytes]) -> ShareResult:
@@ -83,6 +74,9 @@ class ShareReader:
         if isinstance(message, NextFile):
             self._file, self._gave_up = message.number, False
             self._pipeline.next_file(*message)
+            return
+        if isinstance(message, NewKeys):
+            self._pipeline.merge_keys(message.entries)
             return
         own = unpacked(self._areas[message.area].view(message.end), message, self._pipeline.endpoints)
         if self._gave_up or not len(own.batch):

@@ -17,7 +17,7 @@ import click
 from app.cli.archive_result import complaints, notes, result_lines, status_of
 from app.cli.failure import CallerError, Status, complain, say
 from app.cli.names import checked_table
-from app.cli.options import TimeType, read_options, topic_id_option
+from app.cli.options import TimeType, keylog_option, read_options, topic_id_option
 from app.cli.output import write_text
 from app.cli.reading import complain_of_failure
 
@@ -62,6 +62,7 @@ def _packed(ctx: click.Context, _: click.Parameter, folder: str | None) -> None:
 @click.option("--decode-as", multiple=True, metavar="PORT=PROTOCOL",
               help="Read connections to this server port as PROTOCOL. Repeatable.")  # fmt: skip
 @topic_id_option
+@keylog_option
 @click.option("--enable", multiple=True, metavar="NAME", help="Switch on an optional dissector. Repeatable.")
 @click.option(
     "--inline", is_flag=True, help="Send payloads through Spark instead of reading captures twice: for slow storage."
@@ -206,7 +207,9 @@ def _archive_options(how: dict[str, Any]) -> ArchiveOptions:
     tables = None if names is None else tuple(checked_table(name.strip()) for name in names.split(",") if name.strip())
     if tables == ():
         raise CallerError("--tables needs at least one table")
-    read = read_options(how["decode_as"], (), how["enable"], None, None, topic_ids=how["topic_ids"])
+    read = read_options(
+        how["decode_as"], (), how["enable"], None, None, topic_ids=how["topic_ids"], keylogs=how["keylogs"]
+    )
     return ArchiveOptions(
         read=read,
         tables=tables,

@@ -25,6 +25,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "records": ("records", "Show Kafka records, as a console consumer does."),
     "shapes": ("shapes", "Group MongoDB commands by query shape."),
     "detectors": ("detectors", "List the rules behind findings; with CODE the page of one."),
+    "guide": ("guide", "How to capture: tcpdump, Kubernetes, Docker, Kafka's request log, keys of TLS."),
     "dashboard": ("dashboard", "Look at captures in a browser."),
     "live": ("live", "Decode while capturing: rates, groups, findings as they appear."),
     "crosscheck": ("crosscheck", "Compare every message with what Wireshark's tshark says."),

@@ -36,6 +36,8 @@ if TYPE_CHECKING:
     is_flag=True,
     help="Overwrite credentials, and all that is not decoded but TLS. Data of applications in decoded messages stays.",
 )
+@click.option("--with-secrets", is_flag=True, help="Also write the TLS secrets of these connections, of no other.")
+@click.option("--decrypted", is_flag=True, help="Write TLS connections in clear text, as far as there are keys.")
 @click.option(
     "--bundle",
     metavar="FOLDER",
@@ -51,6 +53,8 @@ def extract(
     exchange: str | None,
     output: str,
     redact: bool,
+    with_secrets: bool,
+    decrypted: bool,
     bundle: str | None,
     **locating: Any,
 ) -> Status:
@@ -61,6 +65,10 @@ def extract(
     other protocols, bytes around messages, the content of messages that could not be read. TLS stays as it is. Times,
     link types and original lengths stay; TCP checksums of overwritten packets are wrong.
 
+    TLS stays encrypted, and its secrets stay where they are: with --with-secrets those that open these connections are
+    written into the pcapng (a decryption-secrets block), so that it is a credential. With --decrypted packets of TLS
+    are written as the same packets in clear text, with new lengths and sequence numbers, and nobody needs a key.
+
     \b
     Examples:
       wirewitness extract incident.pcapng --finding 5b1f0c2a77e1d3aa -o evidence.pcapng
@@ -70,17 +78,25 @@ def extract(
     given = [(kind, value) for kind, value in kinds.items() if value is not None]
     if len(given) != 1:
         raise click.UsageError("exactly one of --finding, --flow, --message and --exchange is needed")
+    if sum((redact, with_secrets, decrypted)) > 1:
+        raise click.UsageError("--redact, --with-secrets and --decrypted do not go together")
+    if with_secrets and output.lower().endswith(".pcap"):
+        raise CallerError(f"{output}: pcap has no room for secrets; name it .pcapng")
     check_output(output, captures)
     if bundle is not None and Path(bundle).exists():
         raise CallerError(f"--bundle {bundle}: that is there already")
     quiet = locating["quiet"]
     reading = dict(locating)
     with open_located(captures, locating) as (index, some_missing):
+        if all(source.other_kind for source in index.sources):
+            first = index.sources[0]
+            raise CallerError(f"{first.name} is {first.other_kind}, which has no packets to extract")
         kind, wanted = given[0]
         analysis = _analysis(index, reading) if kind == "finding" or bundle is not None else None
         try:
             choice, found = _choice(index, kind, wanted, analysis, redact=redact)
-            count = _write(index, choice, output)
+            lines = _prepared(index, choice, with_secrets=with_secrets, decrypted=decrypted)
+            count = _write(index, choice, output, lines)
             if bundle is not None and analysis is not None:
                 with _new_bundle(Path(bundle)) as folder:
                     _fill_bundle(folder, analysis, kind, wanted, found)
@@ -157,19 +173,37 @@ def _items(text: str | None) -> list[dict[str, Any]] | None:
     return found if right else None
 
 
-def _write(index: Index, choice: Choice, output: str) -> int:
+def _prepared(index: Index, choice: Choice, *, with_secrets: bool, decrypted: bool) -> bytes:
+    """The secrets to write; says what cannot be opened."""
+    from analyser.evidence.gather import add_beginnings, add_clear
+
+    if decrypted and (left := add_clear(choice, index)):
+        say(f"connections that stay encrypted, for want of a key: {left}")
+    if not with_secrets:
+        return b""
+    from analyser.evidence.secrets import secret_lines
+
+    flows = add_beginnings(choice)
+    lines, known = secret_lines(index, flows)
+    say(f"secrets of {known} of {len(flows)} connections that speak TLS are written: whoever has the file reads them")
+    return lines
+
+
+def _write(index: Index, choice: Choice, output: str, secrets: bytes) -> int:
     from analyser.evidence.choose import chosen_packets
 
     with whole_file(output) as path, path.open("wb") as file:
-        return sum(1 for _ in _written(chosen_packets(choice, index.sources, index.places), file, output))
+        return sum(1 for _ in _written(chosen_packets(choice, index.sources, index.places), file, output, secrets))
 
 
-def _written(packets: Any, file: BinaryIO, output: str) -> Any:
+def _written(packets: Any, file: BinaryIO, output: str, secrets: bytes) -> Any:
     """Each packet once it is written."""
     from analyser.evidence.write import PcapngWriter, PcapWriter
 
     if not output.lower().endswith(".pcap"):
         writer = PcapngWriter(file, "raw packets chosen by wirewitness: evidence, not a whole capture")
+        if secrets:
+            writer.secrets(secrets)
         for packet in packets:
             writer.write(packet)
             yield packet

@@ -32,7 +32,7 @@ def open_located(captures: Sequence[str], locating: dict[str, Any]) -> Iterator[
 
     with ExitStack() as stack:
         try:
-            index = _dataset_index(captures)
+            index = _dataset_index(captures, options)
             some_missing = False
             if index is None:
                 sources, some_missing = _sources(captures, stack)
@@ -42,7 +42,7 @@ def open_located(captures: Sequence[str], locating: dict[str, Any]) -> Iterator[
             raise CallerError(str(error)) from error
 
 
-def _dataset_index(captures: Sequence[str]) -> Index | None:
+def _dataset_index(captures: Sequence[str], options: ReadOptions) -> Index | None:
     from analyser.archive.dataset.place import one_dataset
 
     dataset = one_dataset(captures)
@@ -50,7 +50,7 @@ def _dataset_index(captures: Sequence[str]) -> Index | None:
         return None
     from analyser.archive.dataset.index import open_dataset_index
 
-    return open_dataset_index(dataset)
+    return open_dataset_index(dataset, options.keylogs)
 
 
 def _index(sources: list[Source], options: ReadOptions, *, use_cache: bool, quiet: bool) -> Index:
@@ -81,11 +81,10 @@ def _sources(captures: Sequence[str], stack: ExitStack) -> tuple[list[Source], b
 def _readable_twice(source: Source, stack: ExitStack) -> Source:
     if source.path is not None and source.path.is_file():
         return source
-    from analyser.capture.opening import probe
+    from analyser.capture.opening import probed
     from analyser.own_files import TemporaryFolder
 
     path = Path(stack.enter_context(TemporaryFolder())) / "capture"
     with source.open() as stream, path.open("wb") as copy:
         shutil.copyfileobj(stream, copy)
-    whole = replace(source, path=path, stream=None)
-    return replace(whole, first_ns=probe(whole))
+    return probed(replace(source, path=path, stream=None))

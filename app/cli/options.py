@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from base64 import urlsafe_b64encode
 from collections.abc import Callable, Collection
@@ -41,6 +42,35 @@ topic_id_option = click.option(
 )  # fmt: skip
 
 
+keylog_option = click.option(
+    "--keylog", "keylogs", multiple=True, metavar="FILE",
+    help="Secrets of TLS, as programs log them (SSLKEYLOGFILE), to decrypt connections. Repeatable.",
+)  # fmt: skip
+
+
+class ZoneType(click.ParamType[int]):
+    """A zone such as +02:00 to ns ahead of UTC."""
+
+    name = "zone"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        """ns, or a usage error that shows the format."""
+        if isinstance(value, int):
+            return value
+        from analyser.capture.log_times import zone_ns_of
+
+        try:
+            return zone_ns_of(str(value))
+        except ValueError as error:
+            self.fail(str(error), param, ctx)
+
+
+log_zone_option = click.option(
+    "--log-zone", "log_zone_ns", type=ZoneType(), metavar="+HH:MM",
+    help="Zone of the times in a request log that name none (UTC without this).",
+)  # fmt: skip
+
+
 def reading_options(command: Command) -> Command:
     """Adds the CAPTURE arguments' companions; the command takes them as keyword arguments (`**reading`)."""
     for option in reversed(_READING_OPTIONS):
@@ -52,6 +82,8 @@ _READING_OPTIONS = (
     click.option("--decode-as", multiple=True, metavar="PORT=PROTOCOL",
                  help="Read connections to this server port as PROTOCOL. Repeatable."),
     topic_id_option,
+    keylog_option,
+    log_zone_option,
     click.option("--protocol", multiple=True, metavar="NAME", help="Show only this protocol. Repeatable."),
     click.option("--enable", multiple=True, metavar="NAME", help="Switch on an optional dissector. Repeatable."),
     click.option("--from", "from_ns", type=TimeType(),
@@ -72,7 +104,7 @@ def locating_options(command: Command) -> Command:
 
 
 _NO_INDEX = click.option("--no-index", is_flag=True, help="Read everything again and keep nothing in the cache folder.")
-_LOCATING = ("decode_as", "topic_ids", "enable", "processes", "quiet", "debug")
+_LOCATING = ("decode_as", "topic_ids", "keylogs", "log_zone_ns", "enable", "processes", "quiet", "debug")
 
 
 def _name(option: Callable[..., Any]) -> str:
@@ -100,8 +132,10 @@ def read_options(
     payload: bool = False,
     payload_columns: tuple[str, ...] = (),
     topic_ids: tuple[str, ...] = (),
+    keylogs: tuple[str, ...] = (),
+    log_zone_ns: int | None = None,
 ) -> ReadOptions:
-    """The checked value. CallerError for an unknown name, a bad port, or times the wrong way round."""
+    """The checked value. CallerError for an unknown name, a bad port, no key log, or times the wrong way round."""
     from analyser.options import ReadOptions
 
     if from_ns is not None and to_ns is not None and from_ns > to_ns:
@@ -117,6 +151,8 @@ def read_options(
         payload=payload,
         payload_columns=payload_columns,
         topic_ids=_names_of_ids(topic_ids),
+        keylogs=tuple(map(_checked_keylog, keylogs)),
+        log_zone_ns=log_zone_ns,
     )
 
 
@@ -140,6 +176,15 @@ def _checked_protocol(name: str, enabled: tuple[str, ...]) -> str:
     if off is not None:
         raise CallerError(f"the dissector {off} is optional and off: switch it on with --enable {off}")
     return checked_name(name, (*known_protocols(), *enabled), "protocol")
+
+
+def _checked_keylog(path: str) -> str:
+    """The absolute path of a file that can be read: other processes may look for it from elsewhere."""
+    if not os.path.isfile(path):
+        raise CallerError(f"--keylog {path}: {'this is no file' if os.path.exists(path) else 'no such file'}")
+    if not os.access(path, os.R_OK):
+        raise CallerError(f"--keylog {path}: it cannot be read")
+    return os.path.abspath(path)
 
 
 def _port_and_protocol(text: str, enabled: tuple[str, ...]) -> tuple[int, str]:

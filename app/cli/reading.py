@@ -106,7 +106,7 @@ def _progress_bar() -> Iterator[Callable[[Progress], None]]:
         task = bar.add_task("reading", total=None)
 
         def show(progress: Progress) -> None:
-            text = f"{visible(progress.file)}  {progress.packets:,} packets"
+            text = f"{visible(progress.file)}  {progress.packets:,} {progress.counted}"
             bar.update(task, description=text, completed=progress.done_bytes, total=progress.total_bytes)
 
         yield show

@@ -38,7 +38,9 @@ _PAYLOAD = f"{_WHERE_IT_IS},key,value,headers"
 @click.option("--from-offset", type=int, metavar="N", help="Only offsets from this one on.")
 @click.option("--to-offset", type=int, metavar="N", help="Only offsets before this one.")
 @click.option(
-    "--api", type=click.Choice(["Produce", "Fetch"], case_sensitive=False), help="Only what was written, or read."
+    "--api",
+    type=click.Choice(["Produce", "Fetch", "Segment"], case_sensitive=False),
+    help="Only what was written, read, or lies in a segment.",
 )
 @payload_option
 @format_option
@@ -63,7 +65,7 @@ def records(
     output: str | None,
     **reading: Any,
 ) -> Status:
-    """Show the records that producers wrote and consumers read.
+    """Show the records that producers wrote and consumers read, or that a broker has in its log segments.
 
     A record that is written and read is shown once for each time: --api Produce or --api Fetch shows one side. Sizes
     are shown; keys, values and headers only with --payload. Bytes that are no UTF-8 are shown as hexadecimal digits,
@@ -74,6 +76,7 @@ def records(
       wirewitness records incident.pcapng --topic payments --partition 3 --limit 20
       wirewitness records incident.pcapng --topic payments --api Fetch --payload --format jsonl
       wirewitness records incident.pcapng --topic payments --partition 3 --from-offset 1000 --to-offset 1010 --payload
+      wirewitness records orders-3/00000000000000000000.log --payload --limit 20
       wirewitness records incident.pcapng --where "not crc_ok or error is not null"
       wirewitness records incident.pcapng --payload --format parquet --output records.parquet
     """  # fmt: skip

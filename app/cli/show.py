@@ -19,7 +19,11 @@ if TYPE_CHECKING:
 
 @click.command()
 @click.argument("words", nargs=-1, required=True, metavar="CAPTURE... MESSAGE_ID")
-@click.option("--packet", metavar="[FILE:]N", help="The messages that end in packet N, in place of MESSAGE_ID.")
+@click.option(
+    "--packet",
+    metavar="[FILE:]N",
+    help="The messages that end in packet N, or stand in line N of a log, in place of MESSAGE_ID.",
+)
 @click.option("--exchange", is_flag=True, help="Also the response of a request, the request of a response.")
 @click.option("--bytes", "hex_bytes", type=click.IntRange(min=0), default=512, show_default=True, metavar="N",
               help="At most N bytes of hex.")  # fmt: skip
@@ -73,8 +77,18 @@ def _rows(index: Index, wanted: str | None, packet: str | None) -> list[MessageR
     except UnknownId as error:
         raise CallerError(str(error)) from error
     if not found:
-        raise CallerError(f"no message ends in packet {packet}")
+        raise CallerError(_none_in(index, packet or ""))
     return found
+
+
+def _none_in(index: Index, packet: str) -> str:
+    """Why there is no message in a packet, or in what stands in its place."""
+    from dissectors.core.model import split_packet
+
+    source = index.sources[split_packet(packet_number(index, packet))[0]]
+    if source.is_segment:
+        return f"{source.name} is a log segment: it has records, no messages; `wirewitness records` shows them"
+    return f"no message {'stands in line' if source.is_log else 'ends in packet'} {packet}"
 
 
 def packet_number(index: Index, text: str) -> int:

@@ -5,7 +5,12 @@ Asked about every connection; imports nothing that takes time.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from dissectors.core.model import CLIENT_TO_SERVER, SERVER_TO_CLIENT
+
+if TYPE_CHECKING:
+    from dissectors.core.columns.frames import Bytes, Flags
 
 METHOD = b"GET "
 MASKED, COMPRESSED, RESERVED = 0x80, 0x40, 0x70
@@ -16,6 +21,12 @@ OPCODES = frozenset({0x0, 0x1, 0x2, 0x8, 0x9, 0xA})
 def may_open(client: bytes) -> bool:
     """WebSocket over HTTP/1.1 begins with a GET."""
     return client[: len(METHOD)] == METHOD[: len(client)]
+
+
+def opens(heads: Bytes) -> Flags:
+    """The same of many clients."""
+    found: Flags = heads[:, 0] == METHOD[0]
+    return found
 
 
 def looks_like(data: bytes) -> int | None:

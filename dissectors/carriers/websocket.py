@@ -5,7 +5,8 @@ wsproto and h11 are imported when a connection looks like one; reading other cap
 
 from __future__ import annotations
 
-from dissectors.carriers.frames import METHOD, looks_like, may_open
+from dissectors.carriers.frames import METHOD, looks_like, may_open, opens
+from dissectors.carriers.tls.carrier import NAME as TLS_NAME
 from dissectors.core.carrier import Carrier, Opening, Unwrapper
 from dissectors.core.limits import Limits
 
@@ -24,4 +25,4 @@ def _unwrapper(direction: int, opened: Opening | None, limits: Limits) -> Unwrap
     return WebSocketUnwrapper(direction, opened, limits)
 
 
-WEBSOCKET = Carrier("websocket", may_open, _opening, looks_like, _unwrapper)
+WEBSOCKET = Carrier("websocket", may_open, _opening, looks_like, _unwrapper, opens=opens, lies_in=(TLS_NAME,))

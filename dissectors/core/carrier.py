@@ -15,9 +15,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
+from dissectors.core.encryption import Encryption
 from dissectors.core.limits import Limits
+
+if TYPE_CHECKING:
+    from dissectors.core.columns.streams import Opens
 
 
 class Carried(NamedTuple):
@@ -48,6 +52,19 @@ class Told(NamedTuple):
 Item = Carried | Interrupted | Told
 
 
+class Pieces(NamedTuple):
+    """Many pieces of inner bytes, none of them compressed, column by column.
+
+    starts: the outer offset of each; behind: the one behind the frame that it came in. used: so many of the outer bytes
+    that were fed are done with or kept; the others are to be fed again, one segment after the other.
+    """
+
+    data: list[bytes]
+    starts: list[int]
+    behind: list[int]
+    used: int
+
+
 class HiddenBytes(NamedTuple):
     """Outer bytes with a credential, before the carried bytes begin."""
 
@@ -60,23 +77,29 @@ class Opening(NamedTuple):
     """How a connection became a carrier.
 
     before: bytes of the client's and the server's stream in front of the carried ones. inner: the name that both sides
-    gave the inner protocol, None without one. compression: what was agreed on about it, empty without.
+    gave the inner protocol, None without one. compression: what was agreed on about it, empty without. encryption: what
+    is known of it where the carried bytes are encrypted; it grows while they are read. agreed: what else the carrier
+    itself needs for its unwrappers.
     """
 
     before: tuple[int, int]
     inner: str | None
     compression: str
     hidden: tuple[HiddenBytes, ...]
-    told: Told
+    told: Told | None
+    encryption: Encryption | None = None
+    agreed: object = None
 
 
 class Unwrapper(Protocol):
     """Takes the inner bytes out of one direction.
 
     headers: None, or a list of somebody who wants to know which outer bytes, from and to before, are the carrier's own.
+    over: nothing more comes of it, whatever it is fed.
     """
 
     headers: list[tuple[int, int]] | None
+    over: bool
 
     @property
     def held_bytes(self) -> int:
@@ -96,12 +119,20 @@ class Unwrapper(Protocol):
         """The next `size` bytes of the outer stream are missing."""
         ...
 
+    def feed_many(self, data: bytes, offset: int) -> Pieces | None:
+        """Of the bytes of several segments, fed as to `feed`, what can be read at once in the ordinary course. None,
+        and nothing is done: segment by segment, please; nothing is fed here while `headers` are wanted."""
+        ...
+
 
 @dataclass(frozen=True, slots=True)
 class Carrier:
     """One carrier. looks_like: the direction that could send such a segment, None when neither could.
 
     unwrapper: (direction, how it was opened or None in the middle of a stream, limits) -> Unwrapper.
+    again: gives an unwrapper that was kept what is never kept, such as keys; None where there is nothing.
+    opens: `may_open` of the first bytes of many clients, see `core/columns/streams.py`. None: they may.
+    lies_in: names of carriers that it may lie in, too; it may always be in TCP alone.
     """
 
     name: str
@@ -109,3 +140,6 @@ class Carrier:
     opening: Callable[[bytes, bytes], Opening | None]
     looks_like: Callable[[bytes], int | None]
     unwrapper: Callable[[int, Opening | None, Limits], Unwrapper]
+    again: Callable[[Unwrapper], None] | None = None
+    opens: Opens | None = None
+    lies_in: tuple[str, ...] = ()

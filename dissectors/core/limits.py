@@ -25,6 +25,9 @@ class CaptureLimits:
     max_fragment_bytes, max_datagrams: unfinished IP packets kept, in memory and in number; the oldest are given up.
     clock_back_s, clock_forward_s: steps of the capture's clock that get a remark; max_clock_remarks of them.
     usual_packing_ratio, packing_slack_bytes: a compressed capture is read up to so many times its size and the slack.
+    max_line_bytes: longer lines of a request log are passed over.
+    max_stored_batch_bytes: no batch of a log segment is believed to be larger.
+    segment_slack_bytes: behind damage in one, checksums are tried over 8 times what was read and so much.
     max_remarks, max_interfaces, max_comments, max_names, max_secrets, max_secrets_bytes: what is kept in the
         statistics; what is beyond is counted.
     """
@@ -48,6 +51,9 @@ class CaptureLimits:
     clock_back_s: int = 1
     clock_forward_s: int = 86_400
     max_clock_remarks: int = 10
+    max_line_bytes: int = 10 * MIB
+    max_stored_batch_bytes: int = 128 * MIB
+    segment_slack_bytes: int = 256 * MIB
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +91,10 @@ class Limits:
     max_records_per_batch: records decoded of one batch.
     max_held_records_bytes: record data of Produce requests held per flow until their answers tell the offsets; with
         payload, documents of MongoDB requests that wait for a reply.
+    max_held_stored_offsets: offsets of open transactions that wait for their ends, of one log segment; the oldest
+        transactions count as open.
+    max_logged_connections: connections of a request log that are remembered at a time; one that goes on after it was
+        forgotten counts as another.
     max_payload_bytes: shown of one key, value or header.
     max_name_characters: of a name (client id, topic, group and the like) in tables; of a longer one its beginning, its
         length and a digest, since it may stand in every row.
@@ -121,6 +131,8 @@ class Limits:
     decompression_slack_bytes: int = 256 * MIB
     max_records_per_batch: int = 500_000
     max_held_records_bytes: int = 32 * MIB
+    max_logged_connections: int = 20_000
+    max_held_stored_offsets: int = 100_000
     max_payload_bytes: int = MIB
     max_name_characters: int = 1024
     max_properties: int = 1000

@@ -59,8 +59,8 @@ def split_packet(packet: int) -> tuple[int, int]:
 
 MESSAGES = Fields(
     Field("direction", "string", "client_to_server or server_to_client", source="derived", raw="int64"),
-    Field("stream_offset", "int64", "offset of the first byte in its stream", unit="bytes", nullable=False),
-    Field("length_bytes", "int64", "bytes of the message, length prefix included", unit="bytes", nullable=False),
+    Field("stream_offset", "int64", "offset of the first byte in its stream; null in a log", "bytes", source="derived"),
+    Field("length_bytes", "int64", "bytes of the message, length prefix included; null in a log", unit="bytes"),
     packet("packet_first", "packet with the first byte"),
     packet("packet_last", "packet that completes the message, where Wireshark shows it"),
     ts("time of the packet that completes the message"),

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, NamedTuple, Protocol, runtime_checkable
 
 from dissectors.core.blocks import Block
 from dissectors.core.fields import Fields
@@ -30,6 +30,11 @@ from dissectors.core.limits import Limits
 from dissectors.core.model import Frame, Row
 from dissectors.core.options import DecodeOptions
 
+if TYPE_CHECKING:
+    from dissectors.core.columns.streams import Opens, Streams, WholeRead
+
+# A probe that is so sure decides by itself.
+DECIDES = 50
 # Rows of one table that wait in a list: by what `Sink.grow` was told, and by their number.
 MAX_HELD_BYTES = 8 * 1024 * 1024
 MAX_HELD_ROWS = 1 << 15
@@ -208,7 +213,7 @@ class Dissector:
     name: as in the column `protocol` and in options. title: as people write it. colour: its marks in charts, `#rrggbb`.
     letters: the first three of its rules' codes, such as those of KAF101.
     ports: usual server ports, a hint only.
-    probe: (client bytes, server bytes, start of both streams seen) -> certainty 0 to 100; 50 decides.
+    probe: (client bytes, server bytes, start of both streams seen) -> certainty 0 to 100; DECIDES decides.
     framer: (direction, stream starts at its beginning, limits) -> Framer.
     conversation: (limits, options) -> Conversation.
     rows: own tables -> the fields of their rows.
@@ -217,6 +222,10 @@ class Dissector:
     may_hide: may such a message hold credentials? Where it says no, nobody looks.
     receive_buffer: the settings of its programs that size a socket's receive buffer, as people write them.
     subprotocols: names by which a carrier announces the protocol (WebSocket: Sec-WebSocket-Protocol), a hint only.
+    opens: may connections begin so, in the bytes of the client, which speaks first? See `core/columns/streams.py`.
+        None: they may.
+    whole: reads connections of which every byte is there, many at once (`columns/streams.py`), those whose first
+        segment no other protocol's probe gives anything; the rows are the same as a conversation's. None: nobody does.
     timed_waits: is the time to the answer of a request that asks to wait (`awaitable`) worth a latency_ms?
 
     `conversation`, `inspect` and `may_hide` import the modules that do it when they are called: every process has all
@@ -238,3 +247,5 @@ class Dissector:
     receive_buffer: str = ""
     subprotocols: tuple[str, ...] = ()
     timed_waits: bool = True
+    opens: Opens | None = None
+    whole: Callable[[Streams, Limits, DecodeOptions, Sink], WholeRead] | None = None

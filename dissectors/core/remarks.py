@@ -59,5 +59,5 @@ class Remarks:
 
 def _tell(place: Place, out: Sink, remark: Remark) -> None:
     direction, offset, length, packet, ts_ns = place
-    span = f"{offset}-{offset + length - 1}"
+    span = f"{offset}-{offset + length - 1}" if length else None  # a line of a log has no bytes in a stream
     out.expert(expert_row(direction=direction, stream_offset=offset, packet=packet, ts=ts_ns, remark=remark, span=span))

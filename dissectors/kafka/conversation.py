@@ -101,6 +101,16 @@ class KafkaConversation:
             self._outstanding.heard = True
             together.follow(self, frames, output(out))
 
+    def whole(self, frames: Sequence[Frame], together: Together | None, out: Sink) -> None:
+        """All frames of a connection from its first one to its last. together: what was read of them with others."""
+        rows = output(out)
+        if together is None:
+            self.one_by_one(frames, rows)
+        else:
+            self._outstanding.heard = True
+            together.follow(self, frames, rows)
+        self.finish(out)
+
     @staticmethod
     def read_together(conversations: Sequence[KafkaConversation], out: Sink) -> None:
         """Prepare what these have left; `settle` of each gives its rows."""

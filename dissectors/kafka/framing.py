@@ -10,6 +10,7 @@ import itertools
 import re
 import struct
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
 from dissectors.core.errors import DecodeError
 from dissectors.core.framer import LengthFramer, Ordinary
@@ -17,9 +18,12 @@ from dissectors.core.judged import Judged
 from dissectors.core.limits import Limits
 from dissectors.core.model import CLIENT_TO_SERVER
 from dissectors.kafka.headers import CONTROLLED_SHUTDOWN, request_header
-from dissectors.kafka.sasl_tokens import gssapi_token
+from dissectors.kafka.sasl_tokens import GSSAPI_TAG, gssapi_token
 from dissectors.kafka.schema.api_keys import API_KEYS
 from dissectors.kafka.schema.compile import decoder
+
+if TYPE_CHECKING:
+    from dissectors.core.columns.frames import Bytes, Flags
 
 _size = struct.Struct(">i").unpack_from
 _header = struct.Struct(">hhih").unpack_from
@@ -145,7 +149,7 @@ def _request_score(data: bytes, position: int, end: int, size: int, judged: Judg
         return _WEAK if end < frame_end and _may_go_on(data, position, end) else 0
     if not _is_believable(api_key, version, correlation_id):
         return 0
-    if client_id is not None and not _looks_like_id(client_id):
+    if client_id is not None and not looks_like_id(client_id):
         return 0
     decode = decoder(api_key, version, "request")
     if decode is None or frame_end > end:
@@ -187,7 +191,8 @@ def _may_be_header(api_key: int, version: int, correlation_id: int, id_bytes: in
     return has_none or id_bytes <= MAX_CLIENT_ID_BYTES * _MOST_BYTES_PER_CHARACTER
 
 
-def _looks_like_id(client_id: str) -> bool:
+def looks_like_id(client_id: str) -> bool:
+    """Could a client call itself so?"""
     return len(client_id) <= MAX_CLIENT_ID_BYTES and client_id.isprintable()
 
 
@@ -209,6 +214,16 @@ def rising_responses(data: bytes, position: int, hinted: bool) -> bool | None:
     if not all(0 < later - earlier <= 100 for earlier, later in itertools.pairwise(ids)):
         return False
     return True if len(ids) == 3 else None
+
+
+def opens(heads: Bytes) -> Flags:
+    """See `Dissector.opens`: a frame of a credible size, an API that there may be; or a token of GSSAPI."""
+    size = heads[:, 0].astype("int64") << 24 | heads[:, 1].astype("int64") << 16
+    size |= heads[:, 2].astype("int64") << 8 | heads[:, 3]
+    request = (size >= MIN_REQUEST_BYTES) & (size <= RESYNC_MAX_FRAME_BYTES)
+    request &= (heads[:, 4] == 0) & (heads[:, 5] <= _LAST_KEY)
+    found: Flags = request | (heads[:, 4] == GSSAPI_TAG)
+    return found
 
 
 def probe(client: bytes, server: bytes, whole: bool) -> int:

@@ -10,14 +10,15 @@ from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 from analyser.decoding.faults import inspecting
-from analyser.evidence.bytes import MessageBytes, message_bytes
+from analyser.evidence.bytes import MessageBytes, PacketBytes, message_bytes
 from analyser.evidence.index import Index
+from analyser.evidence.logged import is_logged, line_of
 from analyser.evidence.rows import MessageRow
 from analyser.words import count as counted
 from dissectors.core.inspect import Asked, Hidden, Inspected, Node, undecoded
 from dissectors.core.model import split_packet
 from dissectors.core.options import DecodeOptions
-from dissectors.registry import dissector_of
+from dissectors.registry import dissector_of, log_reader
 from reports.formats.printable import shortened, visible
 from reports.formats.values import ms_text, time_text
 
@@ -60,11 +61,25 @@ class FieldLine(NamedTuple):
 
 def view_message(index: Index, row: MessageRow, *, payload: bool) -> MessageView:
     """Read and take apart one message. Raises `analyser.evidence.bytes.BytesGone` when the capture has changed."""
-    content = message_bytes(row, index.sources, index.places)
     dissector = dissector_of(row.flow.protocol)
+    if is_logged(row, index.sources):
+        return _view_logged(index, row)
+    content = message_bytes(row, index.sources, index.places, index.keylogs)
     look = inspecting(dissector.inspect if dissector is not None else undecoded)
     tree = look(content.data, Asked(row.role, row.operation, row.version), DecodeOptions(payload=payload))
     names = dict(dissector.error_names) if dissector is not None else {}
+    return MessageView(row, content, tree, [source.name for source in index.sources], index.partner(row), names)
+
+
+def _view_logged(index: Index, row: MessageRow) -> MessageView:
+    """A message of a request log: fields without bytes."""
+    protocol = row.flow.protocol or ""
+    found = log_reader([protocol])
+    line = line_of(row, index.sources)
+    tree = Inspected([], []) if found is None else found[1].inspect(line, row.role)
+    dissector = dissector_of(protocol)
+    names = dict(dissector.error_names) if dissector is not None else {}
+    content = MessageBytes(b"", (PacketBytes(0, 0, row.packet_last),))
     return MessageView(row, content, tree, [source.name for source in index.sources], index.partner(row), names)
 
 
@@ -72,6 +87,10 @@ def text_lines(view: MessageView, width: int, hex_bytes: int) -> Iterator[str]:
     """For a terminal of `width` columns; at most `hex_bytes` bytes of hex."""
     yield from _head(view, width)
     yield ""
+    if view.row.length_bytes is None:
+        for line in field_lines(view):
+            yield shortened(f"  {'  ' * line.depth}{line.name}  {line.value}".rstrip(), width)
+        return
     yield from _tree(view, width)
     yield ""
     yield from _hex(view, width, hex_bytes)
@@ -80,16 +99,11 @@ def text_lines(view: MessageView, width: int, hex_bytes: int) -> Iterator[str]:
 def json_value(view: MessageView, hex_bytes: int) -> dict[str, Any]:
     """For programs; `end` is the first byte behind a span. Masked bytes stand as ** and .. in `hex`."""
     row, tree = view.row, view.tree
+    if row.length_bytes is None:
+        return _json_logged(view)
     shown = view.content.data[:hex_bytes]
     return {
-        "message_id": row.message_id().text(),
-        "flow_id": row.flow.flow_id,
-        "protocol": row.flow.protocol,
-        "direction": ("client_to_server", "server_to_client")[row.direction],
-        "role": row.role,
-        "operation": row.operation,
-        "version": row.version,
-        "ts": time_text(row.ts_ns),
+        **_json_head(row),
         "stream_offset": row.stream_offset,
         "length_bytes": row.length_bytes,
         "complete": row.complete,
@@ -108,6 +122,35 @@ def json_value(view: MessageView, hex_bytes: int) -> dict[str, Any]:
     }  # fmt: skip
 
 
+def _json_head(row: MessageRow) -> dict[str, Any]:
+    """What is told of a message wherever it was read."""
+    return {
+        "message_id": row.message_id().text(),
+        "flow_id": row.flow.flow_id,
+        "protocol": row.flow.protocol,
+        "direction": ("client_to_server", "server_to_client")[row.direction],
+        "role": row.role,
+        "operation": row.operation,
+        "version": row.version,
+        "ts": time_text(row.ts_ns),
+    }
+
+
+def _json_logged(view: MessageView) -> dict[str, Any]:
+    """A message of a request log for programs."""
+    row = view.row
+    file, line = split_packet(row.packet_last)
+    return {
+        **_json_head(row),
+        "file": view.files[file],
+        "line": line,
+        "error": row.error,
+        "partner_message_id": None if view.partner is None else view.partner.message_id().text(),
+        "fields": [_json_node(node, []) for node in view.tree.nodes],
+        "undecoded_why": view.tree.error,
+    }
+
+
 def _head(view: MessageView, width: int) -> Iterator[str]:
     row = view.row
     ends = [f"{address}:{port}" for address, port in (row.flow.client, row.flow.server)]
@@ -116,17 +159,19 @@ def _head(view: MessageView, width: int) -> Iterator[str]:
     version = "" if row.version is None else f" v{row.version}" if number else f" ({row.version})"
     yield f"message {row.message_id().text()}"
     what = f"{row.flow.protocol}  {row.operation or 'unknown operation'}{version} {row.role or ''}".rstrip()
-    yield shortened(f"  what     {visible(what)}, {row.length_bytes} bytes", width)
+    size = "" if row.length_bytes is None else f", {row.length_bytes} bytes"
+    yield shortened(f"  what     {visible(what)}{size}", width)
     yield f"  from     {sender} to {receiver}" + (f" ({row.flow.encapsulation})" if row.flow.encapsulation else "")
     yield f"  time     {time_text(row.ts_ns)}"
-    yield f"  packets  {packets_text(view)}"
+    yield f"  {'line' if row.length_bytes is None else 'packets':7}  {packets_text(view)}"
     if view.partner is not None:
         took = f", {ms_text(abs(row.ts_ns - view.partner.ts_ns) / 1e6)} ms"
         yield f"  {view.partner.role or 'other':8} {view.partner.message_id().text()}{took}"
     if not row.complete:
         yield "  note     the capture lacks the rest of this message"
     if view.tree.error is not None:
-        note = f"from byte {view.tree.error_at} on not decoded: {visible(view.tree.error)}"
+        where = "" if row.length_bytes is None else f"from byte {view.tree.error_at} on "
+        note = f"{where}not decoded: {visible(view.tree.error)}"
         yield f"  note     {note}"
 
 

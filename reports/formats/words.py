@@ -12,6 +12,11 @@ _TOPICS_LISTED = 20
 _UNITS = (("GB", 1_000_000_000), ("MB", 1_000_000), ("kB", 1_000))
 
 
+def rate(per_second: float) -> str:
+    """`1,204.5`, `3.1`, and of what is rare `0.011`: never 0 for what happened."""
+    return f"{per_second:,.1f}" if per_second >= 0.1 or per_second <= 0 else f"{per_second:.2g}"
+
+
 def size(number_bytes: int) -> str:
     """Bytes in the largest decimal unit that leaves a whole digit."""
     for unit, scale in _UNITS:

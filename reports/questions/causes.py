@@ -134,6 +134,10 @@ class Cause:
         """Evidence packets per file, in order."""
         return _packets(self.findings)
 
+    def lines(self) -> dict[str, list[int]]:
+        """Evidence lines per request log, in order."""
+        return _packets(self.findings, "line")
+
     def first_packets(self) -> dict[str, list[int]]:
         """Evidence packets of the first finding alone."""
         return _packets(self.findings[:1])
@@ -158,13 +162,13 @@ def severity_reached(source: Source, at_least: str) -> bool:
     return any(severity_rank(row["severity"]) >= severity_rank(at_least) for row in present)
 
 
-def _packets(found: Iterable[Finding]) -> dict[str, list[int]]:
-    items = [item for finding in found for item in finding.evidence if isinstance(item.get("packet"), int)]
+def _packets(found: Iterable[Finding], name: str = "packet") -> dict[str, list[int]]:
+    items = [item for finding in found for item in finding.evidence if isinstance(item.get(name), int)]
     files = {str(item["file"]) for item in items if item.get("file")}
     unnamed = files.copy().pop() if len(files) == 1 else ""
     packets: dict[str, set[int]] = {}
     for item in items:
-        packets.setdefault(str(item.get("file") or unnamed), set()).add(item["packet"])
+        packets.setdefault(str(item.get("file") or unnamed), set()).add(item[name])
     return {file: sorted(numbers) for file, numbers in sorted(packets.items())}
 
 

@@ -238,7 +238,8 @@ _SUSPECTS = f"""
         from kafka_offset_commits where {{group}} and coalesce(error_code, 0) = 0),
     back as (
         select topic, partition, count(*) filter (committed_offset < highest) as steps_back,
-               max(highest - committed_offset) filter (committed_offset < highest) as furthest_back
+               try_cast(max(highest::hugeint - committed_offset)
+                        filter (committed_offset < highest) as bigint) as furthest_back
         from own group by all),
     senders as (
         select coalesce(topic, topic_id) as topic, partition, client_id, client_address, member_id,

@@ -31,7 +31,13 @@ def groups_between(a: Iterable[Row], b: Iterable[Row]) -> list[dict[str, Any]]:
             row |= {f"{column}_{side}": told[column] if told is not None else None for column in _PAIRED}
         wrong, row["differs"] = _most(sides)
         made.append(row | {"wrong": wrong})
-    return sorted(made, key=lambda row: (-row["differs"], row["group_id"] or ""))
+    return sorted(made, key=lambda row: (-row["differs"], -_stands(row), row["group_id"] or ""))
+
+
+def _stands(row: Row) -> float:
+    """How far apart both sides stand where nothing went wrong: another state first, then the lag."""
+    other = row["state_a"] != row["state_b"] or row["members_a"] != row["members_b"]
+    return inf if other else abs((row["lag_a"] or 0) - (row["lag_b"] or 0))
 
 
 def _most(sides: Sequence[Row | None]) -> tuple[str, float]:

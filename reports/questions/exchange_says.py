@@ -1,15 +1,16 @@
 """What an exchange says, in a few words for a list: `payments-ledger · payments 4 = 49`, `find shop.users`.
 
-In: a source and ids of exchanges, as many as a page shows. Out: a text for each.
+In: a source and ids of exchanges with their times, as many as a page shows. Out: a text for each.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Mapping
 from typing import Any
 
+from analyser.options import ReadOptions
 from analyser.registry.queries import literal
-from reports.questions.source import Source, all_rows
+from reports.questions.source import Source, all_rows, narrowed
 
 _PARTS_SHOWN = 3
 
@@ -51,22 +52,29 @@ _SAID = """
     select exchange_id, any_value(before) as before, list(part order by name, place)[1:{shown}] as parts,
            count(part) as n
     from ({parts}) where exchange_id in ({ids}) group by exchange_id"""
+# An exchange has the id of its first message.
 _SUMMARIES = """
-    select e.exchange_id, any_value(m.summary) as summary from exchanges e
-    join messages m on m.message_id = coalesce(e.request_message_id, e.response_message_id)
-    where e.exchange_id in ({ids}) and m.message_id in ({ids}) group by 1"""
+    select message_id as exchange_id, summary from messages where message_id in ({ids})"""
 
 
-def exchanges_say(source: Source, exchange_ids: Iterable[str]) -> dict[str, str]:
-    """What each of these exchanges says; those of which nothing is known are left out."""
-    ids = ", ".join(literal(one) for one in exchange_ids)
-    if not ids:
+def exchanges_say(source: Source, times_ns: Mapping[str, int]) -> dict[str, str]:
+    """What each of these exchanges says; those of which nothing is known are left out.
+
+    times_ns: id -> Unix ns of the exchange. Rows about it have its time, so most of the tables need not be read.
+    """
+    if not times_ns:
         return {}
-    found = {row["exchange_id"]: row["summary"] for row in all_rows(source, _SUMMARIES.format(ids=ids))}
+    ids = ", ".join(literal(one) for one in times_ns)
+    within = ReadOptions(from_ns=min(times_ns.values()), to_ns=max(times_ns.values()) + 1)
+    found = {row["exchange_id"]: row["summary"] for row in _asked(source, _SUMMARIES.format(ids=ids), within)}
     for parts in _PARTS.values():
-        said = all_rows(source, _SAID.format(shown=_PARTS_SHOWN, parts=parts, ids=ids))
+        said = _asked(source, _SAID.format(shown=_PARTS_SHOWN, parts=parts, ids=ids), within)
         found |= {row["exchange_id"]: _text(row) for row in said}
     return {key: text for key, text in found.items() if text}
+
+
+def _asked(source: Source, query: str, within: ReadOptions) -> list[dict[str, Any]]:
+    return all_rows(source, narrowed(query, within))
 
 
 def _text(row: dict[str, Any]) -> str:

@@ -42,7 +42,7 @@ def group_list(
     found: findings, the worst first. groups: as they stand at the end of the range. before: as they stood at an
     earlier time, for the trend of the lag.
     """
-    states = _by_group(rows(at_end, view_sql(VIEWS["groups"]["state"])))
+    states = _by_group(group_states(at_end))
     counts = _by_group(rows(in_range, _COMMITS))
     shared = _by_group(rows(in_range, _SHARED))
     share_lags = _by_group(rows(at_end, _SHARE_LAG.format(view_sql(VIEWS["groups"]["share-offsets"]))))
@@ -65,6 +65,11 @@ def group_list(
             }
         )  # fmt: skip
     return [_without_place(row) for row in sorted(made, key=_worst_first)]
+
+
+def group_states(source: Source) -> list[dict[str, Any]]:
+    """How each group stands: rows of the view of states."""
+    return rows(source, view_sql(VIEWS["groups"]["state"]))
 
 
 def _worst_first(row: Mapping[str, Any]) -> tuple[Any, ...]:

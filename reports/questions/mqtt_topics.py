@@ -48,9 +48,9 @@ _TREE = f"""
 _TOPICS = f"""
     select topic, any_value(topic || '/') as branch, {_COUNTED}, max(ts) as latest
     from mqtt_publishes where topic is not null and {{under}} group by topic"""
+_KIND = "case direction when 'client_to_server' then 'published' else 'sent on' end"
 _OVER_TIME = """
-    select epoch_ns(ts) // {width} * {width} / 1e6 as t,
-           case direction when 'client_to_server' then 'published' else 'sent on' end as kind, count(*) as messages
+    select epoch_ns(ts) // {width} * {width} / 1e6 as t, {kind} as kind, count(*) as messages
     from mqtt_publishes where {under} group by all order by all"""
 _BEFORE = """
     with one as (select * from mqtt_publishes where message_id = {id})
@@ -126,14 +126,20 @@ def topics(branch: str, span_ns: int) -> str:
     return _TOPICS.format(under=_inside(branch), span=max(int(span_ns), 1))
 
 
-def publishes(branch: str) -> str:
-    """A SELECT of the messages in the place of a branch and below it."""
-    return f"select * replace ({WAY} as direction) from mqtt_publishes where {_inside(branch)}"
+def publishes(branch: str, kind: str = "", condition: str = "true") -> str:
+    """A SELECT of the messages in the place of a branch and below it. kind: published or sent on, "" for both.
+
+    condition: SQL boolean over `mqtt_publishes`.
+    """
+    same = f"{_KIND} = {literal(kind)}" if kind else "true"
+    return (
+        f"select * replace ({WAY} as direction) from mqtt_publishes where {_inside(branch)} and {same} and {condition}"
+    )
 
 
 def publishes_over_time(source: Source, width_ns: int, branch: str = "") -> list[dict[str, Any]]:
     """t (Unix ms), kind (published, sent on), messages."""
-    return rows(source, _OVER_TIME.format(width=int(width_ns), under=_inside(branch)))
+    return rows(source, _OVER_TIME.format(width=int(width_ns), kind=_KIND, under=_inside(branch)))
 
 
 def publish_before(source: Source, message_id: str) -> dict[str, Any] | None:

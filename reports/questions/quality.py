@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from reports.questions.source import Source, rows
 
 _CAPTURES = """
-    select file, format, packets, captured_bytes, epoch_ns(ts_first) as first_ns, epoch_ns(ts_last) as last_ns,
-           undecoded_packets, truncated_packets, dropped_packets, remarks
+    select file, format, packets, lines, batches, captured_bytes, epoch_ns(ts_first) as first_ns,
+           epoch_ns(ts_last) as last_ns, undecoded_packets, truncated_packets, dropped_packets, remarks
     from captures order by ts_first, file"""
 
 # One-sided: stream bytes in one direction and not a single one in the other. Who closed or reset was captured.
@@ -22,8 +22,16 @@ _FLOWS = """
            coalesce(sum(gap_bytes), 0)::bigint as gap_bytes,
            coalesce(sum(retransmitted_segments), 0)::bigint as retransmitted,
            coalesce(sum(duplicate_packets), 0)::bigint as duplicates,
-           coalesce(sum(packets), 0)::bigint as packets
+           coalesce(sum(packets), 0)::bigint as packets,
+           count(missing_requests) as numbered,
+           count(*) filter (missing_requests > 0) as lacking,
+           coalesce(sum(missing_requests), 0)::bigint as missing_requests
     from flows group by protocol order by flows desc, protocol"""
+
+_ENCRYPTED = """
+    select coalesce(tls_decryption, 'handshake not completed') as decryption, count(*) as flows,
+           sum(bytes_to_server + bytes_to_client)::bigint as bytes
+    from flows where encrypted and duplicate_of is null group by all order by bytes desc, decryption"""
 
 _UNDECODED = """
     select protocol, operation, version, count(*) as messages, min(error) as error
@@ -41,11 +49,14 @@ _OUT_OF_ORDER = """
 
 @dataclass(frozen=True, slots=True)
 class CaptureFile:
-    """One capture file; `*_ns` are Unix times, None for a capture without packets."""
+    """One capture file; `*_ns` are Unix times, None for a capture without packets. lines: of a request log.
+    batches: of a log segment."""
 
     file: str
     format: str | None
     packets: int
+    lines: int | None
+    batches: int | None
     captured_bytes: int
     first_ns: int | None
     last_ns: int | None
@@ -57,7 +68,11 @@ class CaptureFile:
 
 @dataclass(frozen=True, slots=True)
 class ProtocolFlows:
-    """Flows of one protocol (None: not identified) and what is missing from them."""
+    """Flows of one protocol (None: not identified) and what is missing from them.
+
+    numbered, lacking: those of request logs whose lines are numbered, and those of them whose log lacks
+    `missing_requests` in all.
+    """
 
     protocol: str | None
     flows: int
@@ -68,6 +83,18 @@ class ProtocolFlows:
     retransmitted: int
     duplicates: int
     packets: int
+    numbered: int
+    lacking: int
+    missing_requests: int
+
+
+@dataclass(frozen=True, slots=True)
+class Encrypted:
+    """Flows that speak TLS, by what became of them, in the words of `flows.tls_decryption`."""
+
+    decryption: str
+    flows: int
+    bytes: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +125,7 @@ class Quality:
 
     captures: tuple[CaptureFile, ...]
     flows: tuple[ProtocolFlows, ...]
+    encrypted: tuple[Encrypted, ...]
     undecoded: tuple[Undecoded, ...]
     messages: int
     cut_messages: int
@@ -107,6 +135,23 @@ class Quality:
     def packets(self) -> int:
         """Packets of all captures."""
         return sum(capture.packets for capture in self.captures)
+
+    @property
+    def lines(self) -> int | None:
+        """Lines of all request logs; None where there is none."""
+        known = [capture.lines for capture in self.captures if capture.lines is not None]
+        return sum(known) if known else None
+
+    @property
+    def batches(self) -> int | None:
+        """Record batches of all log segments; None where there is none."""
+        known = [capture.batches for capture in self.captures if capture.batches is not None]
+        return sum(known) if known else None
+
+    @property
+    def has_packets(self) -> bool:
+        """Is any of the captures more than a request log or a log segment?"""
+        return any(capture.lines is None and capture.batches is None for capture in self.captures)
 
     @property
     def span_ns(self) -> tuple[int, int] | None:
@@ -122,6 +167,7 @@ def quality(source: Source) -> Quality:
     return Quality(
         captures=tuple(CaptureFile(**row) for row in rows(source, _CAPTURES)),
         flows=tuple(ProtocolFlows(**row) for row in rows(source, _FLOWS)),
+        encrypted=tuple(Encrypted(**row) for row in rows(source, _ENCRYPTED)),
         undecoded=tuple(Undecoded(**row) for row in rows(source, _UNDECODED)),
         messages=counts["messages"],
         cut_messages=counts["cut"],

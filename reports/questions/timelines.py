@@ -70,6 +70,12 @@ def selected_span_ns(source: Source) -> tuple[int, int] | None:
     return (begin, end) if begin <= end else None
 
 
+def middle_ns(source: Source) -> int | None:
+    """The middle of `selected_span_ns`; None where it has no length."""
+    span = selected_span_ns(source)
+    return (span[0] + span[1]) // 2 if span is not None and span[0] < span[1] else None
+
+
 def domain_ms(source: Source) -> tuple[float, float] | None:
     """The ends of `selected_span_ns` in Unix ms, for an axis; None where it has no length."""
     span = selected_span_ns(source)

@@ -7,7 +7,7 @@ time.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -19,7 +19,6 @@ from reports.questions.source import Source, rows
 
 # Kinds beyond these are not told apart any more: client ids are whatever was sent.
 _MOST_KINDS = 2_000
-_MOST_EVIDENCE = 20_000
 # A finding explains errors of its clients so long before its first and behind its last evidence.
 _BESIDE_NS = 30 * 1_000_000_000
 # Names under which findings tell error codes, and codes that rules judge without naming them.
@@ -108,21 +107,23 @@ def unjudged_errors(source: Source, found: Sequence[Finding]) -> list[UnjudgedEr
     kinds = [UnjudgedErrors(**row) for row in rows(source, _ERRORS)]
     if not kinds or not found:
         return kinds
-    proven = _proven(source, found)
+    proven = _proven(source)
     named = [names for finding in found for names in _named(finding)]
     return [kind for kind in kinds if kind.kind not in proven and not any(n.explains(kind) for n in named)]
 
 
-def _proven(source: Source, found: Iterable[Finding]) -> set[tuple[Any, ...]]:
-    """Kinds of the exchanges that are evidence."""
-    ids = {str(one["message_id"]) for finding in found for one in finding.evidence if one.get("message_id")}
-    if not ids:
-        return set()
-    listed = ", ".join(literal(one) for one in sorted(ids)[:_MOST_EVIDENCE])
-    query = f"""
-        select distinct {_KIND} from exchanges
-        where status in ('error', 'unanswered') and (exchange_id in ({listed}) or response_message_id in ({listed}))"""
-    return {tuple(row.values()) for row in rows(source, query)}
+# Kinds of the exchanges that are evidence. Ids come from the table of findings: there may be many thousands.
+_PROVEN = f"""
+    with evidence as (
+        select distinct unnest(json_extract_string(
+            case when json_valid(evidence) then evidence else '[]' end, '$[*].message_id')) as id from findings)
+    select distinct {_KIND} from exchanges
+    where status in ('error', 'unanswered')
+      and (exchange_id in (from evidence) or response_message_id in (from evidence))"""
+
+
+def _proven(source: Source) -> set[tuple[Any, ...]]:
+    return {tuple(row.values()) for row in rows(source, _PROVEN)}
 
 
 class _Named(NamedTuple):

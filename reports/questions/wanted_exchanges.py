@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from analyser.registry.queries import literal
@@ -16,7 +17,8 @@ class Wanted(NamedTuple):
     partition: that of such a topic. error: the name of a code, or the code. packet: a number that the request or the
     answer has bytes in, or `low-high`: one of them ends there. text: part of what its messages say in short. version:
     of the request. between: `low-high`, Unix ns of the request, without the latter. took: `low-high` in ms, without the
-    latter. part_of: `cursor NUMBER` or `transaction SESSION/NUMBER`.
+    latter; without `high` all that took longer. waits: `no` leaves out what asks the server to wait. part_of:
+    `cursor NUMBER`, `transaction SESSION/NUMBER`, or `finding ID`: on one of its connections, which are `flows`.
     """
 
     protocol: str = ""
@@ -35,6 +37,8 @@ class Wanted(NamedTuple):
     between: str = ""
     took: str = ""
     part_of: str = ""
+    waits: str = ""
+    flows: Sequence[str] = ()
 
 
 class Naming(NamedTuple):
@@ -63,6 +67,8 @@ NAMING = (
     Naming("mqtt_publishes", "message_id", ("topic",)),
     Naming("mqtt_subscriptions", "exchange_id", ("topic_filter",)),
 )
+# The kind of `part_of` whose connections the caller names.
+FINDING = "finding"
 # No error is no result to read.
 EXCHANGES = "select * replace (case when error_code <> 0 then error_name end as error_name) from exchanges"
 _PIECES = re.compile(r'"([^"]*)"|(\S+)')
@@ -91,7 +97,7 @@ def _conditions(wanted: Wanted) -> list[str]:
         f"latency_ms > {float(wanted.slower_ms)}" if wanted.slower_ms is not None else "",
         _client(wanted.client), _server(wanted.server), _error(wanted.error), _packets(wanted.packet),
         _about(wanted.about, wanted.partition), _says(wanted.text), _between(wanted.between), _took(wanted.took),
-        _part_of(wanted.part_of),
+        _part_of(wanted.part_of, wanted.flows), "awaitable is not true" if wanted.waits else "",
     ]  # fmt: skip
 
 
@@ -165,6 +171,11 @@ def _names(naming: Naming, pieces: list[tuple[str, bool]], partition: str) -> st
     return " and ".join(f"({condition})" for condition in conditions) or "true"
 
 
+def in_cell(between: str, took: str = "") -> str:
+    """An SQL condition for rows with `ts` and `latency_ms` that a mark of a chart stands for; see Wanted."""
+    return " and ".join(condition for condition in (_between(between), _took(took)) if condition) or "true"
+
+
 def _between(text: str) -> str:
     low, _, high = text.partition("-")
     if not text:
@@ -175,20 +186,25 @@ def _between(text: str) -> str:
 
 
 def _took(text: str) -> str:
-    low, _, high = text.partition("-")
+    low, dash, high = text.partition("-")
     if not text:
         return ""
+    if not dash:
+        return "false"
     try:
-        return f"latency_ms >= {float(low)!r} and latency_ms < {float(high)!r}"
+        at_least = f"latency_ms >= {float(low)!r}"
+        return f"{at_least} and latency_ms < {float(high)!r}" if high else at_least
     except ValueError:
         return "false"
 
 
-def _part_of(text: str) -> str:
-    """Commands of a cursor or a transaction, over all connections."""
+def _part_of(text: str, flows: Sequence[str]) -> str:
+    """Commands of a cursor or a transaction, over all connections; or exchanges of the connections of a finding."""
     if not text:
         return ""
     kind, _, name = text.partition(" ")
+    if kind == FINDING:
+        return of_flows(flows)
     session, _, number = name.rpartition("/")
     digits = number.removeprefix("-")
     if not _is_number(digits) or kind not in ("cursor", "transaction"):
@@ -202,6 +218,11 @@ def _part_of(text: str) -> str:
 
 def _is_number(text: str) -> bool:
     return text.isdecimal() and len(text) <= _LONGEST_NUMBER
+
+
+def of_flows(flow_ids: Sequence[str]) -> str:
+    """An SQL condition for rows of these connections."""
+    return f"flow_id in ({', '.join(map(literal, flow_ids)) or literal('')})"
 
 
 def _says(text: str) -> str:

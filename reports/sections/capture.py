@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from analyser.words import count
+from dissectors.core.encryption import NO_KEY
 from reports.formats.document import Block, Cells, Paragraph, Section
 from reports.formats.values import time_text
 from reports.formats.words import share, size, span
@@ -10,6 +11,7 @@ from reports.questions.quality import CaptureFile, ProtocolFlows, Quality
 
 _UNDECODED_SHOWN = 10
 _FILES_SHOWN = 10
+_BATCHES = ("record batch", "record batches")
 
 
 def capture_section(quality: Quality) -> Section:
@@ -19,21 +21,36 @@ def capture_section(quality: Quality) -> Section:
     if len(quality.captures) > _FILES_SHOWN:
         blocks.append(Paragraph(f"and {count(len(quality.captures) - _FILES_SHOWN, 'more file')}"))
     if quality.flows:
-        blocks.append(_flows(quality.flows))
+        blocks.append(_flows(quality.flows) if quality.has_packets else _logged_flows(quality.flows))
     blocks.extend(Paragraph(text, label) for label, text in missing(quality))
     return Section("CAPTURE", tuple(blocks))
 
 
 def _overview(quality: Quality) -> str:
-    text = f"{count(quality.packets, 'packet')} in {count(len(quality.captures), 'file')}"
+    text = f"{seen_of(quality)} in {count(len(quality.captures), 'file')}"
     if quality.span_ns is None:
         return text
     first, last = quality.span_ns
     return f"{text}, {span(last - first)}: {time_text(first)} to {time_text(last)}"
 
 
+def seen_of(quality: Quality) -> str:
+    """`12 packets, 3 logged requests and 5 record batches`: whichever there are."""
+    seen = _others(quality)
+    if quality.has_packets or not seen:
+        seen.insert(0, count(quality.packets, "packet"))
+    return " and ".join([", ".join(seen[:-1]), seen[-1]] if len(seen) > 1 else seen)
+
+
+def _others(of: Quality | CaptureFile) -> list[str]:
+    """How much there is of what has no packets."""
+    lines = [] if of.lines is None else [count(of.lines, "logged request")]
+    return lines if of.batches is None else [*lines, count(of.batches, *_BATCHES)]
+
+
 def _file(capture: CaptureFile) -> str:
-    parts = [capture.format or "", count(capture.packets, "packet"), size(capture.captured_bytes)]
+    amount = ", ".join(_others(capture)) or count(capture.packets, "packet")
+    parts = [capture.format or "", amount, size(capture.captured_bytes)]
     return f"{capture.file}: {', '.join(part for part in parts if part)}"
 
 
@@ -54,6 +71,11 @@ def _flows(flows: tuple[ProtocolFlows, ...]) -> Cells:
     return Cells(header, rows, numbers=(1, 2, 3, 4, 5, 6))
 
 
+def _logged_flows(flows: tuple[ProtocolFlows, ...]) -> Cells:
+    """Of a log nothing is known but which connections there are."""
+    return Cells(("PROTOCOL", "FLOWS"), tuple((f.protocol or "", f"{f.flows:,}") for f in flows), numbers=(1,))
+
+
 def missing(quality: Quality) -> list[tuple[str, str]]:
     """(label, sentence) for everything that limits conclusions; one sentence when nothing does."""
     lines: list[tuple[str, str]] = []
@@ -66,14 +88,64 @@ def missing(quality: Quality) -> list[tuple[str, str]]:
     if one_sided:
         text = f"{count(one_sided, 'flow')} with one direction only: answers or requests are missing."
         lines.append(("one-sided", text))
+    lines.extend(_logged(quality))
+    lines.extend(_stored(quality))
     lines.extend(_packet_losses(quality))
     if quality.cut_messages:
         text = f"{quality.cut_messages:,} of {count(quality.messages, 'message')} cut by a gap or the end."
         lines.append(("cut", text))
     lines.extend(_undecoded(quality))
     lines.extend(_out_of_order(quality))
+    lines.extend(_encrypted(quality))
     lines.extend(("remark", f"{c.file}: {c.remarks}") for c in quality.captures if c.remarks)
     return lines or [("complete", "no gaps, no one-sided flows, every message decoded.")]
+
+
+def _logged(quality: Quality) -> list[tuple[str, str]]:
+    """What a request log does not tell."""
+    if quality.lines is None:
+        return []
+    text = (
+        f"from a request log: {count(quality.lines, 'request')}. It has no packets, sizes or records, nothing of TCP, "
+        "logins, and requests that were not answered. The time of an answer is that of its line, to the ms."
+    )
+    return [("log", text), *_missing_lines(quality)]
+
+
+def _missing_lines(quality: Quality) -> list[tuple[str, str]]:
+    """What is missing from a request log, as the numbers of its requests tell."""
+    numbered, lacking, requests = (
+        sum(getattr(flows, name) for flows in quality.flows) for name in ("numbered", "lacking", "missing_requests")
+    )
+    if not requests:
+        return []
+    text = (
+        f"{count(requests, 'request')} of {count(lacking, 'connection')} {'is' if requests == 1 else 'are'} not in the "
+        f"log, as the numbers of those beside them tell ({count(numbered, 'connection')} "
+        f"{'has' if numbered == 1 else 'have'} such numbers): what is not there may have happened."
+    )
+    return [("lines", text)]
+
+
+def _stored(quality: Quality) -> list[tuple[str, str]]:
+    """What log segments do not tell."""
+    if quality.batches is None:
+        return []
+    text = (
+        f"from log segments: {count(quality.batches, *_BATCHES)}. They say what a broker stored, not which client "
+        "asked for it, and nothing of what was refused, read or compacted away."
+    )
+    return [("segments", text)]
+
+
+def _encrypted(quality: Quality) -> list[tuple[str, str]]:
+    """Connections that speak TLS, by what became of them."""
+    if not quality.encrypted:
+        return []
+    flows = sum(one.flows for one in quality.encrypted)
+    parts = ", ".join(f"{one.decryption} {one.flows:,} ({size(one.bytes)})" for one in quality.encrypted)
+    advice = " --keylog gives keys (docs/tls.md)." if any(one.decryption == NO_KEY for one in quality.encrypted) else ""
+    return [("TLS", f"{count(flows, 'flow')} with TLS: {parts}.{advice}")]
 
 
 def _packet_losses(quality: Quality) -> list[tuple[str, str]]:

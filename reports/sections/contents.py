@@ -21,7 +21,7 @@ from reports.questions.operations import client_count, clients, operations
 from reports.questions.quality import Quality, quality
 from reports.questions.source import Source
 from reports.questions.unjudged import UnjudgedErrors, unjudged_errors
-from reports.sections.capture import capture_section
+from reports.sections.capture import capture_section, seen_of
 from reports.sections.findings import cause_list, finding_section
 from reports.sections.part import left_out, part
 from reports.sections.protocols import PROTOCOL_REPORTS
@@ -117,7 +117,7 @@ def nothing_known(seen: Quality, options: ReadOptions) -> str:
     """What to say of a capture in which no protocol was found."""
     flows = sum(f.flows for f in seen.flows)
     if flows == 0:
-        return f"There is no TCP connection in {count(seen.packets, 'packet')}."
+        return f"There is no TCP connection in {seen_of(seen)}."
     protocols = titles_of(dissectors(options.enable).values(), "or")
     return (
         f"No {protocols} traffic was recognised in {count(flows, 'connection')}. "

@@ -10,6 +10,7 @@ from math import inf
 from typing import Any, NamedTuple
 
 from reports.formats.values import ms_text
+from reports.formats.words import rate
 from reports.questions.differences import Between
 
 Row = Mapping[str, Any]
@@ -85,7 +86,7 @@ def _operations(made: Iterable[Row]) -> Iterator[Difference]:
 
 
 def _rate(per_second: float, exchanges: int) -> str:
-    return f"{per_second:,.1f}" if exchanges else "none"
+    return rate(per_second) if exchanges else "none"
 
 
 def _clients(made: Sequence[Row]) -> Iterator[Difference]:

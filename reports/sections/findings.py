@@ -12,7 +12,7 @@ from analyser.times import span_text
 from analyser.words import count, sentence_start
 from reports.formats.document import Block, Cells, Copy, Heading, Paragraph, Section, severity_tone, without_empty
 from reports.formats.values import ms_text
-from reports.formats.words import display_filter, first_sentence, partition_list
+from reports.formats.words import display_filter, first_sentence, partition_list, ranges
 from reports.questions.causes import Cause, Finding
 from reports.questions.source import Source, all_rows
 
@@ -288,13 +288,23 @@ def _number(value: float) -> str:
 
 
 def _evidence(cause: Cause) -> Iterable[Block]:
-    """Packets per file, with a filter to copy into Wireshark; those of the first finding when all are too many."""
+    """Packets per file, with a filter to copy into Wireshark; those of the first finding when all are too many. Of a
+    request log its lines."""
     every = cause.packets()
     for file, packets in every.items():
         shown = packets if len(packets) <= _PACKETS_SHOWN else cause.first_packets().get(file, packets)
         shown = spread(shown, _PACKETS_SHOWN)
         yield Paragraph(packets_named(len(shown), len(packets), file), "evidence")
         yield Copy("wireshark", display_filter(shown))
+    for file, lines in cause.lines().items():
+        yield Paragraph(lines_named(lines, file, _PACKETS_SHOWN), "evidence")
+
+
+def lines_named(lines: list[int], file: str, most: int) -> str:
+    """`24 of 39 lines of FILE: 3, 5-7, ...`: at most so many of them, from first to last."""
+    shown = spread(lines, most)
+    some = f"{len(shown):,} of " if len(shown) < len(lines) else ""
+    return f"{some}{count(len(lines), 'line')} of {file}: {', '.join(ranges(shown))}"
 
 
 def packets_named(shown: int, every: int, file: str) -> str:

@@ -66,6 +66,8 @@ def _quality(value: Quality) -> dict[str, Any]:
     span = value.span_ns
     return {
         "packets": value.packets,
+        "lines": value.lines,
+        "batches": value.batches,
         "ts_first": time_text(span[0]) if span else None,
         "ts_last": time_text(span[1]) if span else None,
         "messages": value.messages,

@@ -1,4 +1,7 @@
-"""What Kafka adds to a report: its consumer groups. In: an analysis; out: sections, and values for JSON."""
+"""What Kafka adds to a report: its consumer groups, and offsets of log segments.
+
+In: an analysis; out: sections, and values for JSON.
+"""
 
 from __future__ import annotations
 
@@ -11,10 +14,13 @@ from reports.formats.rows import with_times
 from reports.questions.causes import Finding
 from reports.questions.group_owners import PARTITION_TABLES
 from reports.questions.groups import Group, groups
+from reports.questions.kafka_stored_offsets import stored_offsets
+from reports.questions.kafka_unseen_commits import stored_clocks, unseen_commits
 from reports.questions.kafka_view import view_sql
 from reports.questions.kafka_views import VIEWS
 from reports.questions.source import Source, rows
 from reports.sections.kafka_groups import group_section
+from reports.sections.kafka_stored import stored_section
 from reports.sections.kafka_view import state_line
 
 _STATE = VIEWS["groups"]["state"]
@@ -22,7 +28,13 @@ TABLES_READ = tuple(dict.fromkeys((*PARTITION_TABLES, *_STATE.tables)))
 
 
 def sections(source: Source, found: Sequence[Finding]) -> list[Section]:
-    """The groups, those that findings are about first; no section without groups."""
+    """The groups, those that findings are about first, and stored offsets; no section without either."""
+    stored = stored_offsets(source)
+    told = [stored_section(stored, unseen_commits(source), stored_clocks(source))] if stored else []
+    return [*_groups(source, found), *told]
+
+
+def _groups(source: Source, found: Sequence[Finding]) -> list[Section]:
     known = groups(source)
     if not known:
         return []
@@ -32,8 +44,13 @@ def sections(source: Source, found: Sequence[Finding]) -> list[Section]:
 
 
 def values(source: Source) -> dict[str, Any]:
-    """`groups`: members and partitions of every group."""
-    return {"groups": [_group(group) for group in groups(source)]}
+    """`groups`: members and partitions of every group. `stored_offsets`: what log segments hold of them;
+    `unseen_commits`: what of that nothing in a capture of the same time asks for."""
+    return {
+        "groups": [_group(group) for group in groups(source)],
+        "stored_offsets": [with_times(asdict(one)) for one in stored_offsets(source)],
+        "unseen_commits": [with_times(asdict(one)) for one in unseen_commits(source)],
+    }
 
 
 def _group(group: Group) -> dict[str, Any]:

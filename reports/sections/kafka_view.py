@@ -45,9 +45,9 @@ def view_blocks(
     return blocks
 
 
-def state_line(row: Mapping[str, Any]) -> str:
-    """How a group stands, in a line. row: of the view of states."""
-    state = f"{row['state']} since {_time(row['ts_since'])}" if row["state"] else "State not known"
+def state_line(row: Mapping[str, Any], since: str = "") -> str:
+    """How a group stands, in a line. row: of the view of states. since: the time in other words than the exact ones."""
+    state = f"{row['state']} since {since or _time(row['ts_since'])}" if row["state"] else "State not known"
     kind = {"consumer": "KIP-848 consumer group", "classic": f"classic {row['protocol_type'] or ''} group"}
     members = row["members"]
     told = (

@@ -12,10 +12,10 @@ from typing import Any, NoReturn
 
 import pytest
 
-from analyser.context import stages
+from analyser.context import mqtt_stage
 from analyser.detectors import DETECTORS
 from analyser.faults import FAULTS, RAISE, TRACE, described
-from analyser.flows import flow_table
+from analyser.flows import flow_table, found_signs
 from analyser.reading import pipeline
 from analyser.tables import capture_tables
 from dissectors.registry import PROTOCOLS
@@ -101,7 +101,7 @@ def test_a_fault_while_a_connection_is_followed(monkeypatch: pytest.MonkeyPatch,
 
 def test_a_fault_in_what_finds_waits(monkeypatch: pytest.MonkeyPatch, capture: Path) -> None:
     whole = table("messages", capture)
-    monkeypatch.setattr(flow_table.SignFinder, "feed", broken)
+    monkeypatch.setattr(found_signs.SignFinder, "feed", broken)
     assert any("waits" in text for text in bugs(capture))
     assert table("messages", capture) == whole
 
@@ -124,8 +124,7 @@ def test_a_fault_in_a_stage_of_the_context(monkeypatch: pytest.MonkeyPatch, capt
         con.execute("ALTER VIEW mqtt_publishes RENAME TO in_publishes")
         broken()
 
-    stage = stages.STAGE_OF["mqtt_deliveries"]._replace(make=fails)
-    monkeypatch.setattr(capture_tables, "STAGE_OF", {**stages.STAGE_OF, **dict.fromkeys(stage.makes, stage)})
+    monkeypatch.setattr(mqtt_stage, "add_deliveries", fails)
     done = run("table", "mqtt_publishes", capture, "--format", "jsonl")
     assert (done.returncode, b"context of mqtt_publishes" in done.stderr) == (0, True), done.stderr
     assert [json.loads(line)["expected_deliveries"] for line in done.stdout.splitlines()] == [None, None]
@@ -170,7 +169,7 @@ def test_a_fault_in_what_all_reports_have(monkeypatch: pytest.MonkeyPatch, captu
 
 
 def test_live_goes_on(monkeypatch: pytest.MonkeyPatch, capture: Path) -> None:
-    monkeypatch.setattr(flow_table.SignFinder, "feed", broken)
+    monkeypatch.setattr(found_signs.SignFinder, "feed", broken)
     done = run("live", "-r", capture, "--format", "jsonl")
     assert done.returncode == 0
     lines = [json.loads(line) for line in done.stdout.splitlines()]
@@ -178,7 +177,7 @@ def test_live_goes_on(monkeypatch: pytest.MonkeyPatch, capture: Path) -> None:
 
 
 def test_the_trace_is_shown_to_those_who_ask(monkeypatch: pytest.MonkeyPatch, capture: Path) -> None:
-    monkeypatch.setattr(flow_table.SignFinder, "feed", broken)
+    monkeypatch.setattr(found_signs.SignFinder, "feed", broken)
     monkeypatch.setenv(FAULTS, TRACE)
     done = run("analyse", capture, "--debug")
     assert (done.returncode, b"Traceback" in done.stderr) == (0, True)
@@ -198,7 +197,7 @@ def quoting(*_: object, **__: object) -> None:
 
 
 def test_a_trace_shows_nothing_that_exceptions_quote(monkeypatch: pytest.MonkeyPatch, capture: Path) -> None:
-    monkeypatch.setattr(flow_table.SignFinder, "feed", quoting)
+    monkeypatch.setattr(found_signs.SignFinder, "feed", quoting)
     monkeypatch.setenv(FAULTS, TRACE)
     done = run("analyse", capture, "--debug")
     assert b"KeyError: '...'" in done.stderr

@@ -13,6 +13,9 @@ from app.cli.commands import COMMANDS, command
 from dissectors.registry import PROTOCOLS
 from tests.app.program import environment, run
 from tests.conftest import SAMPLES
+from tests.support.packets import pcap
+from tests.support.tls_twin import TLS_13, Sides, twin
+from tests.support.wire import packets_of
 
 PLACE = "analyser.archive.dataset.place"
 
@@ -112,3 +115,19 @@ def test_a_message_of_a_capture_that_was_seen_before_needs_no_tables(
 @pytest.mark.parametrize("name", COMMANDS)
 def test_every_command_is_where_it_is_said_to_be(name: str) -> None:
     assert command(name).name == name
+
+
+def test_what_decrypts_is_imported_when_there_is_a_key_for_a_connection(tmp_path: Path) -> None:
+    sides = Sides(TLS_13)
+    capture, keylog = tmp_path / "tls.pcap", tmp_path / "keys.log"
+    capture.write_bytes(pcap(twin(packets_of(SAMPLES / "mongo_show_databases.pcapng"), sides)[0]))
+    keylog.write_bytes(sides.keylog)
+    clear = loaded("table", "exchanges", str(SAMPLES / "mongo_show_databases.pcapng"))
+    assert rooms(clear, "cryptography", "analyser.reading.keys", "dissectors.carriers.tls") == [
+        "dissectors.carriers.tls", "dissectors.carriers.tls.alerts", "dissectors.carriers.tls.carrier",
+        "dissectors.carriers.tls.hello",
+    ]  # fmt: skip
+    without = loaded("table", "exchanges", str(capture))
+    assert rooms(without, "cryptography") == []
+    assert "dissectors.carriers.tls.unwrapping" in without
+    assert rooms(loaded("table", "exchanges", str(capture), "--keylog", str(keylog)), "cryptography")

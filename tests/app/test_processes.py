@@ -82,6 +82,25 @@ def test_killing_the_parent_ends_the_others(long: Path) -> None:
     assert _all_end([child])
 
 
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
+def test_an_end_while_rules_run_ends_all(tmp_path: Path, number: signal.Signals) -> None:
+    capture = tmp_path / "small.pcap"
+    replay(capture, "small", 40_000, 0, 40)
+    program = subprocess.Popen(
+        [*COMMAND, "analyse", capture, "--processes", "2"],
+        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env={**environment(), "TMPDIR": str(tmp_path)},
+    )  # fmt: skip
+    (child,) = _children(program.pid, 1)
+    until = time.monotonic() + 300
+    while not [*tmp_path.glob("wirewitness-tmp-*/rules-*")] and time.monotonic() < until:
+        time.sleep(0.002)
+    assert program.poll() is None
+    program.send_signal(number)
+    assert program.wait(60) == (130 if number == signal.SIGINT else -number)
+    assert _all_end([child])
+    assert number == signal.SIGKILL or [*tmp_path.iterdir()] == [capture]
+
+
 def _all_end(pids: list[int]) -> bool:
     """Whether the processes are gone within minutes."""
     until = time.monotonic() + 300

@@ -16,7 +16,8 @@ from pathlib import Path
 from random import Random
 from typing import NamedTuple
 
-from analyser.archive.dataset.place import JOURNAL, MANIFEST, STAGING
+from analyser.archive.dataset.delta import LOG
+from analyser.archive.dataset.place import MANIFEST
 from analyser.registry.tables import TABLES
 from tests.fuzz import commands
 from tests.fuzz.checks import folder
@@ -83,12 +84,13 @@ def _dataset(place: Path) -> None:
 
 
 def _dataset_files(place: Path) -> list[str]:
-    """The manifest often, a part of each table, and the journal of a change."""
+    """The manifest often, a part of each table, and what says which parts count."""
     parts: dict[str, str] = {}
     for path in sorted(place.rglob("*.parquet")):
         name = str(path.relative_to(place))
         parts.setdefault(name.split("/", maxsplit=1)[0], name)
-    return [*[MANIFEST] * 12, *parts.values(), f"{STAGING}/{JOURNAL}"]
+    logs = sorted(str(path.relative_to(place)) for path in place.rglob(f"{LOG}/*.json"))
+    return [*[MANIFEST] * 12, *parts.values(), *logs]
 
 
 def _index(place: Path) -> None:

@@ -15,6 +15,7 @@ import pyarrow.parquet as pq
 
 import analyser
 from analyser.archive.dataset.dataset import Dataset
+from analyser.archive.dataset.stored import from_stored, part_schema
 from analyser.options import ReadOptions
 from analyser.registry.tables import ALL_TABLES, arrow_schema
 
@@ -23,10 +24,15 @@ def parts_of(root: Path, table: str) -> pa.Table:
     """The rows of a table as they lie in a dataset."""
     dataset = Dataset.open(root)
     schema = arrow_schema(table)
-    found = [
-        pq.read_table(path, partitioning=None).select(schema.names) for path in dataset.paths(dataset.parts(table))
-    ]
-    return pa.concat_tables([schema.empty_table(), *found])
+    found = [rows_of_part(table, path) for path in dataset.paths(dataset.parts(table))]
+    return pa.concat_tables([schema.empty_table(), *(rows.select(schema.names) for rows in found)])
+
+
+def rows_of_part(table: str, path: str | Path) -> pa.Table:
+    """The rows of one file of a table, with the columns that they had before they were stored."""
+    with pq.ParquetFile(path) as file:
+        rows = [from_stored(table, batch) for batch in file.iter_batches()]
+    return pa.Table.from_batches(rows, part_schema(table))
 
 
 def differences(root: Path, captures: Sequence[Path], options: ReadOptions | None = None) -> list[str]:
@@ -43,5 +49,5 @@ def differences(root: Path, captures: Sequence[Path], options: ReadOptions | Non
                 found.append(f"{table}: {missing.total()} missing, {more.total()} more: {examples}")
             elif not kept.arrow(table).equals(offline.arrow(table)):
                 found.append(f"{table}: the reader gives its rows in another order")
-    assert all(table in ALL_TABLES for table in Dataset.open(root).manifest.by_table)
+    assert all(table in ALL_TABLES for table in Dataset.open(root).manifest.tables)
     return found

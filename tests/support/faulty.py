@@ -117,6 +117,9 @@ class _Tube:
             raise KeyError(data)
         return [Carried(data, offset, offset + len(data))]
 
+    def feed_many(self, data: bytes, offset: int) -> None:
+        """One segment after the other."""
+
     def gap(self, size: int, _offset: int) -> list[Item]:
         """As it is."""
         return [Interrupted(size)]

@@ -243,7 +243,7 @@ def told(talked: Talked, turns: Sequence[Turn], together: Sequence[int] = (1,), 
             decoder.consume(flow, sink)
     flow.finished = True
     decoder.consume(flow, sink)
-    facts = (flow.protocol, flow.identified_by, flow.carrier, flow.encrypted, flow.client_is_low)
+    facts = (flow.protocol, flow.identified_by, flow.carrier, flow.encryption, flow.client_is_low)
     notes = sorted(flow.take_notes(), key=repr)
     return Told({table: list(rows) for table, rows in sink.tables().items()}, notes, facts)
 

@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
+from analyser.options import ReadOptions
 from analyser.reading.pipeline import Decoded
 from analyser.registry.tables import TABLES
 from analyser.rows.fields import row_fields
@@ -91,9 +92,12 @@ def _renumbered(packet: Captured, dice: random.Random) -> Captured:
     return packet._replace(data=data[:at] + bytes([dice.randrange(256)]) + data[at + 1 :])
 
 
-def tables(packets: Sequence[Captured] | Path, block_bytes: int, limits: Limits | None = None) -> Tables:
+def tables(
+    packets: Sequence[Captured] | Path, block_bytes: int, limits: Limits | None = None, *, payload: bool = False
+) -> Tables:
     """All raw tables and the flows."""
-    decoded = decode(packets, list(TABLES), limits=limits, block_bytes=block_bytes)
+    options = ReadOptions(payload=payload)
+    decoded = decode(packets, list(TABLES), limits=limits, block_bytes=block_bytes, options=options)
     try:
         return {**raw_tables(decoded), "flows": decoded.flows_table()}
     finally:

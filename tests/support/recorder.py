@@ -87,7 +87,7 @@ class _RecordingPipeline(Pipeline):
         self.kept: list[_Kept] = []
         self.flows: dict[int, Flow] = {}
         self._flow = -1
-        dissector = replace(KAFKA, conversation=self._conversation)
+        dissector = replace(KAFKA, conversation=self._conversation, whole=None)
         super().__init__({KAFKA.name: dissector}, ("exchanges",), options)
 
     def _consume(self, flow: Flow) -> None:

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from analyser.archive.dataset.manifest import InputFile
 from analyser.archive.decode.decode_stage import RESULT_FILE, RESULTS_DDL, DecodeJob, ShareFolder, decode_shares
 from analyser.archive.decode.packets import RangeJob
+from analyser.archive.intake.brought import with_secrets
 from analyser.archive.intake.options import ArchiveOptions
 from analyser.archive.intake.plan import Plan, PlannedFile
 from analyser.archive.intake.ranges import Range, RangeStats, find_ranges, is_exact, merged
@@ -114,7 +115,9 @@ def _decode(run: DecodeRun, ranges: Mapping[int, list[Range]]) -> dict[int, Path
     jobs_path, job_path = run.work / "ranges.pickle", run.work / "decode.pickle"
     jobs_path.write_bytes(pickle.dumps(jobs))
     paths = {file.number: file.path for file in run.plan.files}
-    job_path.write_bytes(pickle.dumps(DecodeJob(run.work, paths, run.tables, _sendable(options.read), run.previous)))
+    secrets = with_secrets(file.source for file in run.plan.files)
+    job = DecodeJob(run.work, paths, run.tables, _sendable(options.read), run.previous, secrets)
+    job_path.write_bytes(pickle.dumps(job))
     packets = run.spark.read.format(FORMAT).option(JOBS, str(jobs_path)).load()
     shares: DataFrame = packets.repartitionById(options.shares, col("share"))
     rows = shares.sortWithinPartitions("share", "file", "range", "number")

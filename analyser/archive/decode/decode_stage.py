@@ -21,12 +21,13 @@ import pyarrow.parquet as pq
 from pyarrow import feather
 
 from analyser.archive.dataset.kept import going_on_from, kept_table
-from analyser.archive.dataset.manifest import ANEW
-from analyser.archive.dataset.place import DatasetError
+from analyser.archive.dataset.place import ANEW, DatasetError
 from analyser.archive.decode.chunks import Chunk
 from analyser.archive.decode.packets import NOTE, RangeResult, from_batch
 from analyser.archive.decode.share_decoder import ShareDecoder
 from analyser.archive.decode.state_data import StateError, from_table, to_table
+from analyser.archive.intake.brought import head_stats
+from analyser.capture import Source
 from analyser.collector import collector_paused
 from analyser.context.named_by import NAMED_BY
 from analyser.options import ReadOptions
@@ -49,7 +50,7 @@ class DecodeJob:
     """What every task of the stage is told.
 
     work: folder for what the tasks write. paths: where the file of each number is. previous: the state of the previous
-    run, None for none.
+    run, None for none. secrets: captures that bring some along, for whoever decodes to read.
     """
 
     work: Path
@@ -57,6 +58,7 @@ class DecodeJob:
     tables: tuple[str, ...]
     options: ReadOptions
     previous: Path | None
+    secrets: tuple[Source, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +92,8 @@ def decode_share(job: DecodeJob, share: int, chunks: Iterable[Chunk]) -> Path:
         pipeline = Pipeline(
             dissectors(job.options.enable), job.tables, job.options, store=RawStore(settled_in, compression="zstd")
         )
+        for source in job.secrets:
+            pipeline.take_keys(head_stats(source))
         decoder = ShareDecoder(pipeline, job.paths.__getitem__)
         if job.previous is not None:
             _resume(job.previous / share_name(share) / STATE_FILE, pipeline, decoder)

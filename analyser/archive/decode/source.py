@@ -27,7 +27,7 @@ import os
 import pickle
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
@@ -207,9 +207,9 @@ def local_tables() -> frozenset[str]:
 def _analysis(asked: SourceOptions, rows: Rows) -> Iterator[Analysis]:
     dataset = _dataset(asked)
     if dataset is not None:
-        kept = [part for part in dataset.manifest.parts if part.table == "flows" != asked.table]
-        manifest = replace(dataset.manifest, parts=(*kept, *(rows.parts or ())))
-        tables = DatasetTables(Dataset(dataset.root, manifest), None, asked.options)
+        none: dict[str, tuple[Part, ...]] = {name: () for name in ALL_TABLES if name != "flows"}
+        chosen = Dataset(dataset.root, dataset.manifest, {**none, asked.table: rows.parts or ()})
+        tables = DatasetTables(chosen, None, asked.options)
         with Analysis(tables, asked.options) as analysis:
             if asked.ports:
                 tables.ensure("flows")

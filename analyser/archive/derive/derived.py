@@ -16,9 +16,11 @@ import pyarrow as pa
 
 from analyser.archive.dataset.change import Change
 from analyser.archive.dataset.part import Part, Place
-from analyser.archive.dataset.parts import FLOW, HOUR_NS, part_schema, time_column, write_parts
+from analyser.archive.dataset.parts import HOUR_NS, time_column, write_parts
+from analyser.archive.dataset.stored import part_schema, stored_rows
 from analyser.registry.queries import literal, name_list, null_columns, open_connection, quoted, select
 from analyser.registry.tables import ALL_TABLES, arrow_schema
+from analyser.rows.timeorder import FLOW
 
 PROVISIONAL = "_provisional"
 # Hours of about so many rows are worked on together, from at most so many files.
@@ -79,7 +81,8 @@ def rows_of(change: Change, table: str, chosen: Iterable[Part] | None = None, *,
         return f"SELECT {columns} FROM ({_no_rows(table)})"
     kinds = {flag: [part for part in parts if part.provisional == flag] for flag in (False, True)}
     return " UNION ALL ".join(
-        f"SELECT {columns.replace(PROVISIONAL, f'{literal(flag)} AS {PROVISIONAL}')} FROM {_files(change, files)}"
+        f"SELECT {columns.replace(PROVISIONAL, f'{literal(flag)} AS {PROVISIONAL}')} "
+        f"FROM {_files(change, table, files)}"
         for flag, files in kinds.items()
         if files
     )
@@ -206,9 +209,8 @@ def _batches(con: duckdb.DuckDBPyConnection, query: str) -> Iterator[pa.RecordBa
     yield from select(con, query).to_arrow_reader(_BATCH_ROWS)
 
 
-def _files(change: Change, parts: Iterable[Part]) -> str:
-    paths = [str(Path(change.location(part)).resolve()) for part in parts]
-    return f"read_parquet({literal(paths)}, hive_partitioning = false, filename = true, file_row_number = true)"
+def _files(change: Change, table: str, parts: Iterable[Part]) -> str:
+    return stored_rows(table, [Path(change.location(part)).resolve() for part in parts])
 
 
 def _no_rows(table: str) -> str:

@@ -92,10 +92,9 @@ def _changed_hours(change: Change, sources: Mapping[Hour, Sequence[Part]]) -> se
 
     A part is never written again under the same path, so paths tell.
     """
-    previous = change.previous.parts if change.previous is not None else ()
     before, now = (
         {hour: {part.path for part in parts} for hour, parts in by_hour.items()}
-        for by_hour in (parts_by_hour(previous, _SOURCES), sources)
+        for by_hour in (parts_by_hour(change.previous_parts, _SOURCES), sources)
     )
     changed = {hour for hour in before.keys() | now.keys() if before.get(hour) != now.get(hour)}
     made = parts_by_hour(change.parts(TABLE), [TABLE])

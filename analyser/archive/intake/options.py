@@ -11,15 +11,14 @@ from pathlib import Path
 from typing import Any
 
 from analyser.archive.dataset.change import Change
-from analyser.archive.dataset.manifest import REBUILD
-from analyser.archive.dataset.place import DatasetError
+from analyser.archive.dataset.place import REBUILD, DatasetError
 from analyser.archive.intake.arriving import Intake
 from analyser.archive.intake.ranges import RANGE_BYTES
 from analyser.options import ReadOptions
 
 SHARES, MOST_SHARES = 32, 4096
 # What the state of a dataset is made of; another one cannot be gone on from.
-STATE_FORMAT = 3
+STATE_FORMAT = 4
 
 
 @dataclass(frozen=True, slots=True)

@@ -60,7 +60,9 @@ def plan_files(
         if source.name in paths and paths[source.name].key == key:
             plan.known += 1
             continue
-        reason = intake.reason(source)
+        kind = source.other_kind
+        reason = f"{source.name} is {kind}; an archive takes packets." if kind else None
+        reason = reason or intake.reason(source)
         if reason is None and source.name in paths:
             reason = f"{source.name} has changed since it was taken in; {REBUILD}."
         if reason is None and key in keys:

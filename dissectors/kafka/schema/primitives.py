@@ -20,6 +20,8 @@ NO_TOPIC_ID = bytes(16)  # the uuid field of a topic without an id
 # The controllers' own log has the same topic id everywhere (Uuid.METADATA_TOPIC_ID), and no answer tells its name.
 METADATA_TOPIC_ID = bytes(15) + b"\x01"
 METADATA_TOPIC = "__cluster_metadata"
+# The start of records that nobody has seen, only their size is known: a request log tells no more.
+UNSEEN = -1
 
 
 def continue_uvarint(buf: bytes, pos: int, first: int) -> tuple[int, int]:

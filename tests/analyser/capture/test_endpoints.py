@@ -60,6 +60,10 @@ def test_ids_are_exact_and_in_order_of_appearance(batches: list[list[Row]]) -> N
             assert pair == seen.setdefault(ends, len(seen))
             assert table[pair] == ends
             assert low == is_low
+        known = pairs.astype(np.int64)
+        assert table.many(known) == [table[pair] for pair in pairs.tolist()]
+        ports = [(ends.low_port, ends.high_port) for ends in map(table.__getitem__, pairs.tolist())]
+        assert list(zip(*table.ports(known).tolist(), strict=True)) == ports
     assert len(table) == len(seen)
 
 

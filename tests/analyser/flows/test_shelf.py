@@ -23,7 +23,7 @@ NS = 1_000_000_000
 def flow(index: int) -> Flow:
     note = Note("copy", "text", 7, 8, (1, 2))
     high = Half(isn=1, started=True, next_seq=1 << 40, fin_seq=3, recent=[b"ab", b""], recent_bytes=2, notes=[note])
-    return Flow(index, 4, 5, 6, 7, 8, (high, Half(pending=[Pending(1, 2, 3, b"x")])), sni="name", closed_ts_ns=9)
+    return Flow(index, 4, 5, 6, 7, 8, (high, Half(pending=[Pending(1, 2, 3, b"x")])), carrier="name", closed_ts_ns=9)
 
 
 def test_a_flow_comes_back_equal() -> None:
@@ -41,7 +41,7 @@ def test_a_shelved_flow_is_small() -> None:
     shelf = Shelf()
     whole = flow(0)
     shelf.put(replace(whole, halves=(Half(), Half())))
-    assert sys.getsizeof(shelf._packed[0]) < 350
+    assert sys.getsizeof(shelf._lying[0]) < 350
 
 
 def closed(talk: Talk) -> Talk:

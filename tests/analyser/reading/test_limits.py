@@ -35,6 +35,8 @@ from tests.support.packets import (
     tcp,
 )
 from tests.support.record_batches import Sent, batch
+from tests.support.request_log import heartbeat, line
+from tests.support.segments import numbered, segment
 from tests.support.wire import ACK, SYN, Talk, decode
 
 SECOND_NS = 1_000_000_000
@@ -104,6 +106,23 @@ def damaged_pcap() -> bytes:
     bad = struct.pack("<IIII", 0, 0, 1 << 31, 1 << 31)
     records = pcap(packets_at(*range(3)))[24:]
     return pcap([]) + b"".join(records + bad for _ in range(5)) + records
+
+
+def long_line() -> bytes:
+    """A request log with a line of about 600 bytes and one of 1,600."""
+    return (line(heartbeat()) + line(heartbeat(principal="p" * 1000))).encode()
+
+
+def large_batch() -> bytes:
+    """A log segment with a batch of more than 500 bytes between two small ones."""
+    return segment((0, numbered(1)), (1, numbered(30)), (31, numbered(1)))
+
+
+def false_batches() -> bytes:
+    """A log segment in which many places behind the first batch state a batch, with a wrong checksum."""
+    header = bytearray(segment((1, numbered(3)))[:61])
+    header[8:12] = (100_000).to_bytes(4, "big")
+    return segment((0, numbered(1))) + bytes(header) * 3000
 
 
 def unfinished_fragments() -> list[Captured]:
@@ -255,6 +274,11 @@ REACHED: dict[str, Reached] = {
     "capture.packing_slack_bytes": Reached(
         {"packing_slack_bytes": 100, "usual_packing_ratio": 1}, packed, "unpacked_too_much"
     ),
+    "capture.max_line_bytes": Reached({"max_line_bytes": 900}, long_line, "log_long"),
+    "capture.max_stored_batch_bytes": Reached(
+        {"max_stored_batch_bytes": 500}, large_batch, "segment_damaged", "capture"
+    ),
+    "capture.segment_slack_bytes": Reached({"segment_slack_bytes": 100_000}, false_batches, "segment_given_up"),
     "capture.max_remarks": Reached({"max_remarks": 2}, damaged_pcap, "too_many_remarks"),
     "capture.max_interfaces": Reached(
         {"max_interfaces": 2}, lambda: described(interface(), interface()), "too_many_interfaces"
@@ -361,6 +385,8 @@ SILENT = {
     "capture": "the limits of the capture layer, each of which stands here",
     "capture.block_bytes": "how much is read at a time; a larger record makes the block grow, nothing is lost",
     "capture.handover_ms": "when a block of a live source is handed on; nothing is lost",
+    "max_held_stored_offsets": "such rows say themselves that the end of their transaction is not known",
+    "max_logged_connections": "a connection of a request log that goes on later counts as another; nothing is lost",
     "max_history_bytes": "how far back bytes that come again are compared; every busy flow is always beyond it",
     "max_payload_bytes": "what is shown of a value; its size stands beside it in the row",
 }

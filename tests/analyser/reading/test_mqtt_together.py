@@ -78,7 +78,7 @@ def test_values_that_do_not_fit_are_found_in_the_rows(tmp_path: Path, monkeypatc
 
     path = of_a_replay(tmp_path / "replay.pcap")
     expected = tables(path)
-    monkeypatch.setattr("analyser.rows.raw_table.arrays_of", refused)
+    monkeypatch.setattr("analyser.rows.claims.arrays_of", refused)
     assert [name for name, table in tables(path).items() if not table.equals(expected[name])] == []
 
 

@@ -127,10 +127,10 @@ def test_a_fault_in_one_share_is_a_remark(monkeypatch: pytest.MonkeyPatch) -> No
     """What the others read is told."""
     cut = flow_table.stretches
 
-    def broken(batch: PacketBatch, copies: Any) -> Any:
+    def broken(*arguments: Any) -> Any:
         if threading.current_thread() is not threading.main_thread():
             raise LookupError("s3cret")
-        return cut(batch, copies)
+        return cut(*arguments)
 
     monkeypatch.setenv(FAULTS, "")
     monkeypatch.setattr(flow_table, "stretches", broken)

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reports.formats.words import display_filter, partition_list, ranges, share, size, span
+from reports.formats.words import display_filter, partition_list, ranges, rate, share, size, span
 
 
 @pytest.mark.parametrize(
@@ -18,6 +18,9 @@ from reports.formats.words import display_filter, partition_list, ranges, share,
         pytest.param(span(1_500_000), "0.002 s", id="milliseconds"),
         pytest.param(span(63 * 10**9), "1 min 3 s", id="minutes"),
         pytest.param(span(3_660 * 10**9), "1 h 1 min", id="hours"),
+        pytest.param(rate(1_204.52), "1,204.5", id="often"),
+        pytest.param(rate(0.0112), "0.011", id="some times an hour"),
+        pytest.param(rate(0.0), "0.0", id="never"),
         pytest.param(share(999, 1000), "99 %", id="nearly all is not all"),
         pytest.param(share(1, 1000), "1 %", id="nearly nothing is not nothing"),
         pytest.param(share(5, 5), "100 %", id="all"),

@@ -72,6 +72,13 @@ def test_columns_with_one_value_are_told_apart_from_others() -> None:
     assert "error_name" not in constant(source, exchange_query(Wanted()), ["error_name", "client_id"])
 
 
+def test_what_asks_the_server_to_wait_can_be_left_out() -> None:
+    source = RowsAnalysis({"exchanges": [exchange(1, "a", awaitable=True), exchange(2, "a", awaitable=False),
+                                         exchange(3, "a")]})  # fmt: skip
+    found = source.sql(f"select exchange_id from ({exchange_query(Wanted(waits='no'))}) order by 1")
+    assert found.column(0).to_pylist() == ["f-c2", "f-c3"]
+
+
 def test_what_an_exchange_says() -> None:
     commits = [
         {"exchange_id": "f-c1", "ts": START, "flow_id": "f", "api": "OffsetCommit", "group_id": "ledger",
@@ -83,11 +90,11 @@ def test_what_an_exchange_says() -> None:
         "kafka_offset_commits": commits,
         "messages": [{"message_id": "f-c2", "flow_id": "f", "ts": START, "summary": "group_id=ledger"}],
     })  # fmt: skip
-    assert exchanges_say(source, ["f-c1", "f-c2", "f-c3"]) == {
+    assert exchanges_say(source, dict.fromkeys(("f-c1", "f-c2", "f-c3"), START)) == {
         "f-c1": "ledger · payments 0 = 40, payments 1 = 41, payments 2 = 42 and 2 more",
         "f-c2": "group_id=ledger",
     }
-    assert exchanges_say(source, []) == {}
+    assert exchanges_say(source, {}) == {}
 
 
 def test_all_of_one_client() -> None:

@@ -11,6 +11,7 @@ import pytest
 from analyser.options import ReadOptions
 from reports.questions.causes import Finding
 from reports.questions.differences import Between, between
+from reports.questions.differing_groups import groups_between
 from reports.sections.differences import Difference, differences
 from tests.support.analysis_from_rows import RowsAnalysis
 
@@ -170,6 +171,13 @@ def test_groups() -> None:
         "Group payments: commits not by the owner", "Group orders", "Group refunds",
     ]  # fmt: skip
     assert (found[0].a, found[0].b) == ("0 of 390", "60 of 400")
+
+
+def test_groups_that_stand_differently_come_before_those_that_do_not() -> None:
+    """Where nothing went wrong: another state first, then the one whose lag changed most."""
+    before = [group("a", lag=5), group("b", lag=160), group("c"), group("d", state="Stable")]
+    after = [group("a", lag=5), group("b", lag=520), group("c", lag=9), group("d", state="Empty")]
+    assert [row["group_id"] for row in groups_between(before, after)] == ["d", "b", "c", "a"]
 
 
 def test_a_side_without_exchanges() -> None:

@@ -139,3 +139,15 @@ def test_clients_of_one_error_share_a_line() -> None:
     source = RowsAnalysis({"exchanges": [*REFUSED, *others], "flows": [flow()]})
     text = " ".join(render(report(source), 300).split())
     assert "8 Produce NOT_ENOUGH_REPLICAS of 4 clients, 5 of them of client feed at 10.0.0.1" in text
+
+
+@pytest.mark.parametrize("evidence", ["nothing", "[", "{}", "3", "[1, null, {}]", '[{"message_id": [1]}]', "[" * 5_000])
+def test_evidence_that_cannot_be_read_explains_nothing(evidence: str) -> None:
+    """Of a dataset that somebody else wrote."""
+    assert listed(*REFUSED, found=[finding() | {"evidence": evidence}]) == [(5, "Produce", 19)]
+
+
+def test_evidence_of_many_thousand_messages_explains_the_one_that_failed() -> None:
+    many = [{"message_id": f"m{number}"} for number in range(50_000)]
+    told = finding() | {"evidence": json.dumps([*many, {"message_id": "x4"}])}
+    assert listed(*REFUSED, found=[told]) == []

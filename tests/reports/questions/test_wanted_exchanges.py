@@ -67,6 +67,7 @@ def source() -> RowsAnalysis:
         ({"between": "yesterday"}, set()),
         ({"took": "4-6"}, {4, 5}),
         ({"took": "4"}, set()),
+        ({"took": "7-"}, {7, 8, 9, 10}),
         ({"part_of": "cursor 77"}, {5, 6}),
         ({"part_of": f"transaction {LSID}/4"}, {8}),
         ({"part_of": f"transaction {LSID}"}, set()),

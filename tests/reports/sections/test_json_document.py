@@ -18,7 +18,8 @@ def document(rows: dict[str, list[dict[str, Any]]], options: ReadOptions | None 
 
 def test_keys_are_the_contract() -> None:
     assert list(document(incident_rows())) == [
-        "schema_version", "captures", "quality", "flows", "operations", "groups", "mqtt", "mongo",
+        "schema_version", "captures", "quality", "flows", "operations", "groups", "stored_offsets", "unseen_commits",
+        "mqtt", "mongo",
         "unjudged_errors", "findings",
     ]  # fmt: skip
 
