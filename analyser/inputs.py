@@ -13,6 +13,7 @@ from analyser.reading.decode import decode_captures
 from analyser.reading.helpers import Helpers
 from analyser.reading.pipeline import Decoded, UnreadInput
 from analyser.registry.tables import DATASET_TABLES, TABLES
+from analyser.storage.address import address_of
 from analyser.tables.analysis import Analysis
 from analyser.tables.capture_tables import CaptureTables
 from analyser.tables.needed import needed_tables
@@ -38,7 +39,7 @@ def read_captures(
     if of_datasets:
         name = of_datasets[0]
         for path in paths:
-            if path != "-" and not os.path.exists(path):
+            if path != "-" and address_of(str(path)) is None and not os.path.exists(path):
                 raise CaptureError(f"{path}: no such file or directory.")
         raise CaptureError(f"only datasets have the table {name}: name one that `wirewitness archive` made.")
     wanted = needed_tables(TABLES if tables is None else tables)

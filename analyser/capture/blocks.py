@@ -32,7 +32,8 @@ class BlockBuffer:
 
 
     `offset(i)` is the place of data[i] in the stream, `limits` what a capture may cost. `eof` is True when nothing
-    follows, `error` says why if the stream failed (a damaged compressed file, an I/O error) rather than ended.
+    follows; `failure`, and `error` in words, say why if the stream failed (a damaged compressed file, an I/O error)
+    rather than ended.
     """
 
     def __init__(
@@ -42,7 +43,7 @@ class BlockBuffer:
         self.data = bytearray(limits.block_bytes + LEAD + SLACK)
         self.start = self.end = LEAD
         self.eof = False
-        self.error = ""
+        self.error, self.failure = "", cast(Exception | None, None)
         self._base = first_offset - LEAD
         self._stream = cast(Any, stream)
         # readinto1 makes at most one read of what lies below, so a buffered pipe does not wait until the block is full
@@ -96,7 +97,9 @@ class BlockBuffer:
         try:
             count: int | None = self._read(target)
         except self._failures as failure:
-            self.error = str(failure) or type(failure).__name__
+            self.failure = failure
+            said = failure.strerror if isinstance(failure, OSError) else ""
+            self.error = said or str(failure) or type(failure).__name__
             count = 0
         if count is None:  # a non-blocking source or a growing file has nothing yet
             time.sleep(IDLE_S)

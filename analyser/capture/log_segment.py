@@ -11,7 +11,7 @@ import re
 import zlib
 from collections import Counter
 from collections.abc import Iterator
-from pathlib import Path
+from pathlib import PurePath
 from typing import NamedTuple
 
 import numpy as np
@@ -19,6 +19,7 @@ import numpy as np
 from analyser.capture.blocks import BlockBuffer
 from analyser.capture.limits import CaptureLimits
 from analyser.capture.model import CaptureStats, Remark, Severity, add_remark
+from analyser.storage.files import FilePath
 from analyser.words import count
 
 FORMAT = "Kafka log segment"
@@ -56,9 +57,9 @@ class StoredBatch(NamedTuple):
     data: bytes
 
 
-def partition_of(path: Path | None) -> tuple[str, int] | None:
+def partition_of(path: FilePath | None) -> tuple[str, int] | None:
     """Topic and partition, as the folder of a segment names them; None where it does not."""
-    found = None if path is None else _FOLDER.fullmatch(path.absolute().parent.name)
+    found = None if path is None else _FOLDER.fullmatch(PurePath(str(path.absolute())).parent.name)
     return None if found is None else (found["topic"], int(found["partition"]))
 
 

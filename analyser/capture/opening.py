@@ -1,7 +1,9 @@
-"""What the user named. In: paths. Out: sources, the files of a directory in the order of their first packets."""
+"""What the user named. In: paths and addresses. Out: sources, the files of a directory in the order of their first
+packets."""
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,18 +15,22 @@ from analyser.capture.model import CaptureStats, Remark
 from analyser.capture.reader import is_text, open_blocks, read_records
 from analyser.capture.request_log import RequestLog, is_request_log
 from analyser.capture.sources import STANDARD_INPUT, Source, explain, standard_input
-from analyser.capture.trees import files_below
+from analyser.capture.trees import Tree, files_below, objects_in
 from analyser.faults import caught
+from analyser.storage.address import Address, address_of, local_path
+from analyser.storage.files import FilePath
+from analyser.storage.objects import object_at
 
 PROBE_LIMITS = CaptureLimits(block_bytes=1 << 16)
+_AT_A_TIME = 16
 
 
 def open_captures(paths: Sequence[str | os.PathLike[str]]) -> list[Source]:
     """One source for each capture that the paths name, in time order (see in_time_order).
 
-    "-" is standard input; a directory stands for the captures in it and below it, told by their first bytes. Raises
-    CaptureError with one sentence: no such file, permission denied, not a capture (and what it looks like), a directory
-    without captures.
+    "-" is standard input; a directory stands for the captures in it and below it, told by their first bytes, as an
+    address in an object store does for what lies below it where it is no object itself. Raises CaptureError with one
+    sentence: no such file, permission denied, not a capture (and what it looks like), a directory without captures.
     """
     sources: list[Source] = []
     for given in paths:
@@ -37,15 +43,27 @@ def open_captures(paths: Sequence[str | os.PathLike[str]]) -> list[Source]:
 
 
 def _sources_of(name: str) -> list[Source]:
-    path = Path(name)
     if name == STANDARD_INPUT:
         return [standard_input()]
+    if (address := address_of(name)) is not None:
+        return _sources_in_store(name, address)
+    path = local_path(name)
     if path.is_dir():
-        return captures_in(name)
+        return captures_among(str(path), files_below(path))
     source = Source(name, path)
     if path.is_fifo() or path.is_char_device():  # what is read from those is gone
         return [source]
     return [probed(source)]
+
+
+def _sources_in_store(name: str, address: Address) -> list[Source]:
+    path = object_at(address)
+    if path is not None:
+        return [probed(Source(name, path))]
+    tree = objects_in(address)
+    if not tree.files and address.key:
+        raise CaptureError(f"{name}: no such object, and nothing below it.")
+    return captures_among(name, tree)
 
 
 def in_time_order(sources: Iterable[Source]) -> list[Source]:
@@ -75,22 +93,17 @@ def probed(source: Source) -> Source:
     return source
 
 
-def captures_in(directory: str) -> list[Source]:
-    """The captures in a directory tree in time order; other files are passed over, the first source has a remark on
-    them. CaptureError when there is no capture or the directory cannot be read."""
-    try:
-        tree = files_below(Path(directory))
-    except OSError as error:
-        raise CaptureError(explain(directory, error)) from error
+def captures_among(directory: str, tree: Tree) -> list[Source]:
+    """The captures in a tree in time order; other files are passed over, the first source has a remark on them.
+    CaptureError when there is no capture."""
     found: list[Source] = []
-    foreign: list[Path] = []
+    foreign: list[FilePath] = []
     unreadable = tree.unreadable
-    for path in tree.files:
-        source = Source(os.fspath(path), path)
-        try:
-            found.append(probed(source))
-        except CaptureError as error:
-            (unreadable if isinstance(error.__cause__, OSError) else foreign).append(path)
+    for path, result in probed_all(tree.files):
+        if isinstance(result, Source):
+            found.append(result)
+        else:
+            (unreadable if isinstance(result.__cause__, OSError) else foreign).append(path)
     if not found:
         raise CaptureError(f"{directory} is a directory without captures.")
     found = in_time_order(sorted(found, key=lambda source: source.name))
@@ -98,7 +111,28 @@ def captures_in(directory: str) -> list[Source]:
     return found
 
 
-def _remarks_on(directory: str, foreign: list[Path], unreadable: list[Path]) -> tuple[Remark, ...]:
+def probed_all(files: Sequence[FilePath]) -> Iterator[tuple[FilePath, Source | CaptureError]]:
+    """Each file's source, or why it is none, in their order. Objects of a store are asked for several at a time: each
+    answer takes its way through a network."""
+    if any(isinstance(path, Path) for path in files):
+        yield from zip(files, map(_probed, files), strict=True)
+    else:
+        with ThreadPoolExecutor(_AT_A_TIME, "probe") as threads:
+            yield from zip(files, threads.map(_probed, files), strict=True)
+
+
+def _probed(path: FilePath) -> Source | CaptureError:
+    try:
+        return probed(Source(str(path), path))
+    except CaptureError as error:
+        return error
+    except OSError as error:  # a store that ends in the midst of an answer
+        failed = CaptureError(explain(str(path), error))
+        failed.__cause__ = error
+        return failed
+
+
+def _remarks_on(directory: str, foreign: list[FilePath], unreadable: list[FilePath]) -> tuple[Remark, ...]:
     """What was passed over in a directory tree."""
     remarks = []
     if foreign:

@@ -77,12 +77,12 @@ def begin_at(source: Source, packet: int, places: Places) -> Beginning:
     if source.path is None or place < 0:
         return Beginning(source, 0)
     try:
-        stream = source.path.open("rb", buffering=0)
+        stream = source.path.open("rb", 0)
         head = _read(stream, places.head_bytes)
         stream.seek(places.offsets[place])
     except OSError as error:
         raise CaptureError(f"{source.name} cannot be read: {error.strerror or error}.") from error
-    joined = cast(BinaryIO, io.BufferedReader(Rejoined(head, cast(BinaryIO, stream)), 1 << 16))
+    joined = cast(BinaryIO, io.BufferedReader(Rejoined(head, stream), 1 << 16))
     begun = replace(source, path=None, stream=joined, record_header_bytes=places.record_header_bytes)
     return Beginning(begun, places.packets[place] - 1)
 
@@ -90,7 +90,7 @@ def begin_at(source: Source, packet: int, places: Places) -> Beginning:
 def head_of(source: Source) -> tuple[int, int]:
     """Bytes of a pcapng file before its first packet, and interfaces described there; 0 if not known."""
     with source.open() as stream:
-        head = _read(cast(io.RawIOBase, stream), MAX_HEAD_BYTES)
+        head = _read(stream, MAX_HEAD_BYTES)
     order = BYTE_ORDERS.get(head[8:12])
     if order is None:
         return 0, 0
@@ -107,7 +107,7 @@ def head_of(source: Source) -> tuple[int, int]:
     return 0, 0
 
 
-def _read(stream: io.RawIOBase | io.FileIO, count: int) -> bytes:
+def _read(stream: BinaryIO, count: int) -> bytes:
     parts: list[bytes] = []
     while count > 0 and (part := stream.read(count)):
         parts.append(part)

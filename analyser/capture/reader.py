@@ -21,7 +21,7 @@ from analyser.capture.pcapng import SECTION_BYTES, PcapngWalker
 from analyser.capture.request_log import FORMAT as REQUEST_LOG
 from analyser.capture.request_log import is_request_log
 from analyser.capture.segments import decode_records
-from analyser.capture.sources import Source
+from analyser.capture.sources import Source, explain
 
 DEFAULT_LIMITS = CaptureLimits()
 # Reasons for undecoded packets that can hide TCP bytes of a whole capture; the others are counted without a remark
@@ -142,6 +142,8 @@ def open_walker(
     name = source.name
     whole = blocks.need(FILE_HEADER_BYTES)
     head = bytes(blocks.data[blocks.start : min(blocks.end, blocks.start + HEAD_BYTES)])
+    if not head and isinstance(blocks.failure, OSError):
+        raise CaptureError(explain(name, blocks.failure)) from blocks.failure
     if not head:
         why = f"cannot be read: {blocks.error}" if blocks.error else "is empty (0 bytes), not a capture"
         raise CaptureError(f"{name} {why}.")

@@ -3,12 +3,13 @@
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, BinaryIO, cast
 
 from analyser.capture.errors import CaptureError
 from analyser.capture.growing import Growing
 from analyser.capture.model import Remark
+from analyser.storage.address import address_of
+from analyser.storage.files import FilePath
 
 STANDARD_INPUT = "-"
 
@@ -41,7 +42,7 @@ class Source:
     """
 
     name: str
-    path: Path | None = None
+    path: FilePath | None = None
     stream: BinaryIO | None = None
     follow: Callable[[], bool] | None = None
     first_ns: int | None = None
@@ -62,14 +63,16 @@ class Source:
                 raise CaptureError(f"{self.name} has nothing to read from.")
             return Unclosed(self.stream)
         try:
-            file = cast(BinaryIO, self.path.open("rb", buffering=0))
+            file = self.path.open("rb", buffering=0)
             return cast(BinaryIO, Growing(file, self.follow)) if self.follow else file
         except OSError as error:
             raise CaptureError(explain(self.name, error)) from error
 
 
 def explain(name: str, error: OSError) -> str:
-    """One sentence for an error of the operating system about `name`."""
+    """One sentence for an error of the operating system, or of an object store, about `name`."""
+    if address_of(name) is not None:
+        return f"{name}: {error.strerror or error}."
     if isinstance(error, FileNotFoundError):
         return f"{name}: no such file or directory."
     if isinstance(error, PermissionError):

@@ -1,21 +1,31 @@
-"""Directory trees. In: a directory. Out: the files in it and below it, each once."""
+"""Directory trees. In: a directory, or an address in an object store. Out: the files in it and below it, each once."""
 
 import os
 from dataclasses import dataclass, field
 from pathlib import Path
+
+from analyser.storage.address import Address
+from analyser.storage.files import FilePath
+from analyser.storage.objects import objects_below
 
 
 @dataclass(slots=True)
 class Tree:
     """files: regular files, by name within each directory. unreadable: what could not be looked at."""
 
-    files: list[Path] = field(default_factory=list)
-    unreadable: list[Path] = field(default_factory=list)
+    files: list[FilePath] = field(default_factory=list)
+    unreadable: list[FilePath] = field(default_factory=list)
+
+
+def objects_in(address: Address) -> Tree:
+    """The objects below an address, by their keys. OSError when the store cannot be asked."""
+    return Tree(sorted(objects_below(address), key=str))
 
 
 def files_below(directory: Path) -> Tree:
     """The files of a tree. Symbolic links are followed, but nothing is visited twice, so that links in a circle or to a
     file that is there anyway do no harm. OSError when the directory itself cannot be read."""
+    files: list[Path] = []
     tree = Tree()
     seen: set[tuple[int, int]] = set()
     waiting = [directory]
@@ -23,17 +33,17 @@ def files_below(directory: Path) -> Tree:
         folder = waiting.pop()
         try:
             if _is_new(folder, seen):
-                waiting += _look_into(folder, tree, seen)
+                waiting += _look_into(folder, files, tree, seen)
         except OSError:
             if folder == directory:
                 raise
             tree.unreadable.append(folder)
-    tree.files.sort()
+    tree.files = [*sorted(files)]
     return tree
 
 
-def _look_into(folder: Path, tree: Tree, seen: set[tuple[int, int]]) -> list[Path]:
-    """Add the files of one directory to the tree; the directories in it. Other kinds of files are left alone."""
+def _look_into(folder: Path, files: list[Path], tree: Tree, seen: set[tuple[int, int]]) -> list[Path]:
+    """Add the files of one directory to `files`; the directories in it. Other kinds of files are left alone."""
     folders: list[Path] = []
     with os.scandir(folder) as entries:
         for entry in sorted(entries, key=lambda entry: entry.name):
@@ -42,7 +52,7 @@ def _look_into(folder: Path, tree: Tree, seen: set[tuple[int, int]]) -> list[Pat
                 if entry.is_dir():
                     folders.append(path)
                 elif entry.is_file() and _is_new(path, seen):
-                    tree.files.append(path)
+                    files.append(path)
             except OSError:
                 tree.unreadable.append(path)
     return folders

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import partial
-from pathlib import Path
 
 from analyser.capture import CaptureStats, LogSegment, Remark
 from analyser.capture.log_segment import partition_of
@@ -12,6 +11,7 @@ from analyser.capture.model import add_remark
 from analyser.faults import CODE, caught, sentence
 from analyser.rows.store import RawStore
 from analyser.rows.timeorder import NO_FLOW
+from analyser.storage.files import FilePath
 from dissectors.core.limits import Limits
 from dissectors.core.model import packet_of
 from dissectors.core.options import DecodeOptions
@@ -35,7 +35,7 @@ class SegmentReading:
         self._reader, self._limits, self._options = reader, limits, options
         self._out, self._store = out, store
 
-    def read(self, segment: LogSegment, stats: CaptureStats, path: Path | None, file_index: int) -> Iterator[int]:
+    def read(self, segment: LogSegment, stats: CaptureStats, path: FilePath | None, file_index: int) -> Iterator[int]:
         """Make the rows of a segment; now and then the bytes that are read so far."""
         key = partition_of(path)
         partition = self._reader.partition(key, self._limits, self._options)

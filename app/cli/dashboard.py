@@ -146,7 +146,9 @@ def _unreadable(paths: Sequence[str]) -> list[str]:
 
 def _file(name: str, folder: Path) -> str:
     if name != "-":
-        return str(Path(name).absolute())
+        from analyser.storage.files import absolute_name
+
+        return absolute_name(name)
     path = folder / "standard-input"
     with path.open("wb") as copy:
         shutil.copyfileobj(sys.stdin.buffer, copy)

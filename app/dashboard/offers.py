@@ -20,6 +20,8 @@ from typing import Any
 
 from analyser.evidence.identity import content_key
 from analyser.own_files import PREFIX, TemporaryFolder
+from analyser.storage.address import address_of
+from analyser.storage.files import absolute_name
 
 UPLOAD_LIMIT_MB = 500
 UPLOADS = "uploads"
@@ -88,7 +90,7 @@ def remember(offer: Offer) -> None:
     path = _recent_file()
     if path is None:
         return
-    paths = [str(Path(name).resolve()) for name in offer.paths]
+    paths = [absolute_name(name, resolved=True) for name in offer.paths]
     others = [entry for entry in _recent_entries() if entry.get("paths") != paths]
     entry = {"paths": paths, "options": dict(offer.options)}
     with suppress(OSError):
@@ -148,13 +150,22 @@ def without_folder(text: str) -> str:
 
 def _recent_offer(entry: Mapping[str, Any]) -> Offer | None:
     paths = entry.get("paths")
-    if not isinstance(paths, list) or not paths or not all(isinstance(p, str) and Path(p).exists() for p in paths):
+    if not isinstance(paths, list) or not paths or not all(map(_may_be_there, paths)):
         return None
     options = entry.get("options")
     return Offer(
-        content_id(paths), _title(paths), str(Path(paths[0]).parent), tuple(paths), "recent",
+        content_id(paths), _title(paths), _folder_of(paths[0]), tuple(paths), "recent",
         options if isinstance(options, dict) else {},
     )  # fmt: skip
+
+
+def _folder_of(path: str) -> str:
+    return path.rpartition("/")[0] if address_of(path) is not None else str(Path(path).parent)
+
+
+def _may_be_there(path: object) -> bool:
+    """Object stores are not asked before somebody wants what is in them."""
+    return isinstance(path, str) and (address_of(path) is not None or Path(path).exists())
 
 
 def _recent_entries() -> list[dict[str, Any]]:
@@ -182,9 +193,10 @@ def _recent_file() -> Path | None:
 def content_id(paths: Sequence[str]) -> str:
     """Names captures in an address: who opens the same files, wherever they lie, sees the same under it.
 
-    Folders go by their path: what lies in them changes. A file that grows keeps its name until the server ends.
+    Folders, and objects of a store, go by their path: what lies in folders changes, and a store is not asked here. A
+    file that grows keeps its name until the server ends.
     """
-    return _digest(sorted(_known_by(str(Path(path).resolve())) for path in paths))
+    return _digest(sorted(_known_by(absolute_name(path, resolved=True)) for path in paths))
 
 
 @lru_cache(maxsize=256)
@@ -196,7 +208,7 @@ def _known_by(path: str) -> str:
 
 
 def _id(paths: Sequence[str]) -> str:
-    return _digest([str(Path(path).resolve()) for path in paths])
+    return _digest([absolute_name(path, resolved=True) for path in paths])
 
 
 def _digest(parts: Sequence[str]) -> str:

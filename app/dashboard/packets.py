@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import lru_cache
-from pathlib import Path
 from typing import Any, overload
 
 import streamlit as st
@@ -25,6 +24,7 @@ from analyser.evidence.table_rows import CaptureTimes, TableRows
 from analyser.options import ReadOptions
 from analyser.reading.facts import file_label
 from analyser.registry.selection import conditions
+from analyser.storage.files import file_at
 from app.dashboard.opened import Opened
 from reports.formats.message_view import MessageView, view_message
 
@@ -83,7 +83,15 @@ def packet_index(opened: Opened) -> Iterator[Index]:
 def gone_captures(opened: Opened, files: Iterable[str]) -> list[str]:
     """Of the captures that tables name those that are not where they were."""
     names = {file_label(path): path for path in opened.paths}
-    return [file for file in files if not Path(names.get(file, file)).is_file()]
+    return [file for file in files if not _is_there(names.get(file, file))]
+
+
+def _is_there(name: str) -> bool:
+    try:
+        path = file_at(name)
+    except OSError:
+        return False
+    return path is not None and path.is_file()
 
 
 def _kept_index(opened: Opened) -> Index:
@@ -93,7 +101,7 @@ def _kept_index(opened: Opened) -> Index:
     told = {row["file"]: row for row in opened.sql(_CAPTURES).to_pylist()}
     sources = in_time_order(
         Source(
-            file, Path(names.get(file, file)), first_ns=row["first_ns"], is_log=row["is_log"],
+            file, file_at(names.get(file, file)), first_ns=row["first_ns"], is_log=row["is_log"],
             is_segment=row["is_segment"],
         )
         for file, row in told.items()

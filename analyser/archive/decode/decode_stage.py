@@ -35,6 +35,7 @@ from analyser.reading.pipeline import Pipeline
 from analyser.rows.handed_over import HandedOver, batches_of
 from analyser.rows.store import RawStore
 from analyser.rows.timeorder import FLOW
+from analyser.storage.files import FilePath
 from analyser.tables.build import Lookups, duplicate_flows, finish_batch
 from dissectors.registry import dissectors
 
@@ -54,7 +55,7 @@ class DecodeJob:
     """
 
     work: Path
-    paths: Mapping[int, Path]
+    paths: Mapping[int, FilePath]
     tables: tuple[str, ...]
     options: ReadOptions
     previous: Path | None

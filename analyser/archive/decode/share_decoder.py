@@ -9,7 +9,6 @@ from __future__ import annotations
 import mmap
 import pickle
 from collections.abc import Callable
-from pathlib import Path
 
 import numpy as np
 
@@ -17,8 +16,9 @@ from analyser.archive.decode.chunks import Chunk, Segments, opened
 from analyser.archive.decode.packets import NOTE, RangeNote
 from analyser.capture import PacketBatch
 from analyser.reading.pipeline import Pipeline
+from analyser.storage.files import FilePath
 
-PathOf = Callable[[int], Path]
+PathOf = Callable[[int], FilePath]
 
 
 class ShareDecoder:

@@ -19,6 +19,8 @@ from pathlib import Path
 
 from analyser.capture.sources import Source
 from analyser.capture.trees import files_below
+from analyser.storage.files import FilePath
+from analyser.storage.objects import ObjectPath
 
 SETTLED_S = 30.0
 # Clocks of the capturing and the storing machine may differ by so much.
@@ -65,8 +67,10 @@ def is_by_choice(reason: str) -> bool:
     return reason.endswith((TOO_EARLY, TOO_LATE, GROWING))
 
 
-def is_complete(path: Path, settled_s: float = SETTLED_S) -> bool:
+def is_complete(path: FilePath, settled_s: float = SETTLED_S) -> bool:
     """Whether nobody writes the file any more. OSError when it cannot be looked at."""
+    if isinstance(path, ObjectPath):  # a store shows an object when it is whole
+        return True
     writing = is_open_for_writing(path)
     if writing is not None:
         return not writing
@@ -110,7 +114,7 @@ def is_on_network(file: int, mounts: Path = _MOUNTS) -> bool:
     return False
 
 
-def files_named(inputs: Iterable[str | os.PathLike[str]]) -> Iterator[Path]:
+def files_named(inputs: Iterable[str | os.PathLike[str]]) -> Iterator[FilePath]:
     """The files that paths, directories and patterns stand for now; what cannot be read is passed over."""
     for given in inputs:
         name = os.fspath(given)

@@ -18,6 +18,8 @@ from analyser.archive.intake.arriving import Intake
 from analyser.capture import CaptureError, Source, in_time_order, open_captures
 from analyser.capture.sources import STANDARD_INPUT, explain
 from analyser.evidence.identity import content_key
+from analyser.storage.address import address_of
+from analyser.storage.files import FilePath
 
 REBUILD = "`--rebuild` makes the dataset anew with it"
 
@@ -27,7 +29,7 @@ class PlannedFile(NamedTuple):
 
     number: int
     source: Source
-    path: Path
+    path: FilePath
     size: int
     key: str
 
@@ -84,6 +86,8 @@ def _sources(inputs: Iterable[str | os.PathLike[str]], plan: Plan, run: str) -> 
         try:
             if name == STANDARD_INPUT or not _is_file_or_folder(name):
                 raise CaptureError(f"{name} can be read once only; an archive takes files.")
+            if address_of(name) is not None:
+                raise CaptureError(f"{name} is in an object store; an archive takes files that all its machines see.")
             found = open_captures([name])
         except CaptureError as error:
             plan.aside.append(_aside(name, "", 0, None, str(error), run))

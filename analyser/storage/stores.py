@@ -1,0 +1,50 @@
+"""Stores, opened once for each bucket and process.
+
+In: an address. Out: the library's store of its bucket. Credentials, endpoints and regions come from the environment
+variables that the stores' own tools know; nothing of them is kept or shown by us.
+"""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+from analyser.extras import how_to_install
+from analyser.storage.address import Address
+
+if TYPE_CHECKING:
+    from obstore.store import ObjectStore
+
+# A store that asks to slow down is asked again for half a minute; one that is not there is told of in that time.
+_RETRIES: Any = {
+    "max_retries": 8,
+    "retry_timeout": timedelta(minutes=2),
+    "backoff": {"init_backoff": timedelta(milliseconds=100), "max_backoff": timedelta(seconds=8), "base": 2},
+}
+# For a block of a slow store the usual half minute is too short. HTTP is spoken only where an endpoint says http://.
+_CLIENT: Any = {"timeout": "5m", "connect_timeout": "5s", "allow_http": True, "user_agent": "wirewitness"}
+
+
+class NoStorage(OSError):
+    """The library that reads object stores is not installed."""
+
+
+def store_of(address: Address) -> ObjectStore:
+    """The store of this address's bucket. OSError where it cannot be opened."""
+    try:
+        return _opened(address.scheme, address.store)
+    except ImportError as error:
+        raise NoStorage(0, f"object stores need the packages of 'storage': {how_to_install('storage')}") from error
+
+
+@cache
+def _opened(scheme: str, store: str) -> ObjectStore:
+    from obstore.store import from_url
+
+    from analyser.storage.faults import os_error
+
+    try:
+        return from_url(f"{scheme}://{store}", client_options=_CLIENT, retry_config=_RETRIES)
+    except Exception as error:
+        raise os_error(error, f"{scheme}://{store}", scheme) from None
