@@ -53,6 +53,12 @@ SASL = {"securityProtocol": "SASL_SSL"}
 PLAIN = {"securityProtocol": "PLAINTEXT"}
 
 
+# Of a log's lines, as many are left out.
+SHARES = pytest.mark.parametrize(
+    "share", [pytest.param(0.02, marks=pytest.mark.exhaustive), 0.11, pytest.param(0.3, marks=pytest.mark.exhaustive)]
+)
+
+
 @pytest.mark.parametrize(
     ("lines", "missing", "remarks"),
     [
@@ -129,8 +135,8 @@ def test_a_whole_log_lacks_nothing(whole: Path) -> None:
     assert 0 in missing
 
 
-@pytest.mark.parametrize("seed", [pytest.param(n, marks=pytest.mark.cases if n else ()) for n in range(2)])
-@pytest.mark.parametrize("share", [0.02, 0.11, 0.3])
+@pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.exhaustive)])
+@SHARES
 def test_a_log_without_some_of_its_lines_accuses_nobody(share: float, seed: int, whole: Path, tmp_path: Path) -> None:
     choice = random.Random(seed)
     part = tmp_path / "part.log"
@@ -138,7 +144,8 @@ def test_a_log_without_some_of_its_lines_accuses_nobody(share: float, seed: int,
     assert accusations(part) <= accusations(whole)
 
 
-@pytest.mark.parametrize("seed", [pytest.param(n, marks=pytest.mark.cases if n else ()) for n in range(2)])
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("seed", range(2))
 def test_a_log_without_one_of_its_rotated_files_accuses_nobody(seed: int, whole: Path, tmp_path: Path) -> None:
     lines = whole.read_bytes().splitlines(True)
     begin = int(len(lines) * random.Random(seed).uniform(0.1, 0.7))
@@ -147,7 +154,7 @@ def test_a_log_without_one_of_its_rotated_files_accuses_nobody(seed: int, whole:
     assert accusations(part) <= accusations(whole)
 
 
-@pytest.mark.parametrize("share", [0.02, 0.11, 0.3])
+@SHARES
 def test_the_fault_is_named_although_lines_are_missing(share: float, tmp_path: Path) -> None:
     log = write_sample_log(SAMPLES, "kafka_stale_commit", tmp_path / "whole.log")
     choice = random.Random(1)
