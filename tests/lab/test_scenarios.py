@@ -14,6 +14,7 @@ import pytest
 from tests.lab import go_toolchain, make, runs
 from tests.lab.processes import run
 from tests.lab.shared_runs import outcome_of, require_lab
+from tests.support.shares import long_cases
 
 # The first run fetches the servers and the clients' modules.
 pytestmark = [pytest.mark.lab, pytest.mark.timeout(1500)]
@@ -23,7 +24,7 @@ def namespaces_of(process: int) -> list[str]:
     return [line for line in run(["ip", "netns"]).splitlines() if line.startswith(f"wwlab{process}x")]
 
 
-@pytest.mark.parametrize("name", runs.SCENARIOS)
+@pytest.mark.parametrize("name", long_cases(runs.SCENARIOS, "kafka_stale_commit", "mqtt_faults", "mongo_healthy"))
 def test_a_run_shows_what_it_should_and_leaves_nothing_behind(name: str) -> None:
     outcome = outcome_of(name)
     scenario = runs.load_scenario(name)

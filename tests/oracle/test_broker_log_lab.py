@@ -11,6 +11,7 @@ from tests.lab import broker_log, runs
 from tests.lab.shared_runs import outcome_of
 from tests.oracle.test_broker_log import check_amount, compare, damage
 from tests.support.recorder import record
+from tests.support.shares import long_cases
 
 pytestmark = [pytest.mark.lab, pytest.mark.timeout(1200)]
 
@@ -19,7 +20,7 @@ pytestmark = [pytest.mark.lab, pytest.mark.timeout(1200)]
 SMALL = {"kafka_sasl": 20}
 
 
-@pytest.mark.parametrize("scenario", runs.names_meant("kafka"))
+@pytest.mark.parametrize("scenario", long_cases(runs.names_meant("kafka"), "kafka_stale_commit"))
 def test_fresh_run_equals_the_broker_log(scenario: str) -> None:
     outcome = outcome_of(scenario)
     log = broker_log.load_all(outcome.server_logs, on_wire=True)

@@ -10,11 +10,12 @@ import pytest
 from tests.lab import command_log, runs
 from tests.lab.shared_runs import outcome_of
 from tests.oracle.test_mongo_clients import compare, rows_of
+from tests.support.shares import long_cases
 
 pytestmark = [pytest.mark.lab, pytest.mark.timeout(1200)]
 
 
-@pytest.mark.parametrize("scenario", runs.names_meant("mongo"))
+@pytest.mark.parametrize("scenario", long_cases(runs.names_meant("mongo"), "mongo_healthy"))
 def test_fresh_run_equals_what_the_drivers_say(scenario: str) -> None:
     outcome = outcome_of(scenario)
     log = command_log.load_all(outcome.server_logs)

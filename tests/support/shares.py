@@ -27,6 +27,11 @@ def share(cases: Iterable[Case], kept: Collection[Case]) -> list[ParameterSet]:
     return [_param(case, () if case in kept else (pytest.mark.exhaustive,)) for case in cases]
 
 
+def long_cases(cases: Iterable[Case], *kept: Case) -> list[ParameterSet]:
+    """Cases of which CI runs a share with each commit (see `share.py`), those kept with every one."""
+    return [_param(case, () if case in kept else (pytest.mark.cases,)) for case in cases]
+
+
 def pairs(cases: Iterable[tuple[Any, ...]], kept: Collection[tuple[Any, ...]]) -> list[ParameterSet]:
     """The same for cases of several values, one for each name of `parametrize`."""
     return [pytest.param(*case, marks=() if case in kept else pytest.mark.exhaustive) for case in cases]

@@ -13,6 +13,7 @@ import analyser
 from tests.conftest import SAMPLES
 from tests.support.packets import Captured
 from tests.support.rotated import rotated
+from tests.support.shares import long_cases
 from tests.support.wire import duplicated, lossy, packets_of, reordered
 
 DAMAGES: dict[str, Callable[[Sequence[Captured]], list[Captured]]] = {
@@ -59,7 +60,7 @@ def test_seven_files_tell_what_one_tells(name: str, damage: str, tmp_path: Path)
 
 
 @pytest.mark.lab
-@pytest.mark.parametrize("name", ALL)
+@pytest.mark.parametrize("name", long_cases(ALL))
 def test_up_to_fifty_files_tell_what_one_tells(name: str, tmp_path: Path) -> None:
     for damage in DAMAGES if (SAMPLES / f"{name}.pcapng").stat().st_size < 200_000 else ("whole",):
         compare(name, damage, 50, tmp_path / damage)

@@ -19,6 +19,7 @@ from tests.app.dashboard.opening import SCRIPT, TIMEOUT_S, follow, kept, links, 
 from tests.app.program import run
 from tests.conftest import SAMPLES
 from tests.support.datasets import make_dataset
+from tests.support.shares import long_cases
 
 FEW = ("kafka_fenced_commit", "mqtt_faults", "mongo_show_databases")
 
@@ -42,7 +43,7 @@ def test_every_page_opens(name: str) -> None:
 
 @pytest.mark.lab
 @pytest.mark.timeout(600)
-@pytest.mark.parametrize("name", [offer.id for offer in samples() if offer.id not in FEW])
+@pytest.mark.parametrize("name", long_cases([offer.id for offer in samples() if offer.id not in FEW]))
 def test_every_page_opens_on_every_sample(name: str) -> None:
     open_every_page(name)
 

@@ -9,6 +9,7 @@ import pytest
 import analyser
 from tests.conftest import SAMPLES
 from tests.support.by_shares import read_by_shares
+from tests.support.shares import long_cases
 from tests.support.whole import differences, whole_of
 
 QUICK = ("kafka_sasl", "mongo_healthy", "mqtt_takeover_loop", "mqtt_qos2_stuck")
@@ -27,6 +28,6 @@ def test_shares_of_byte_ranges_give_the_same_tables(name: str, tmp_path: Path) -
 
 
 @pytest.mark.lab
-@pytest.mark.parametrize("name", ALL)
+@pytest.mark.parametrize("name", long_cases(ALL))
 def test_every_sample_gives_the_same_tables(name: str, tmp_path: Path) -> None:
     assert compare(name, tmp_path, shares=3) == []
