@@ -81,7 +81,7 @@ def _offers(title: str, offers: Sequence[Offer]) -> None:
                 html(
                     '<div class="ww-title">{title} <span class="ww-quiet">{size}</span></div>'
                     '<div class="ww-quiet">{note}</div>',
-                    title=offer.title, size=size(offer.size_bytes), note=offer.note,
+                    title=offer.title, size=offer.size, note=offer.note,
                 )
             )  # fmt: skip
 
@@ -147,7 +147,7 @@ def _progress(offer: Offer, job: Job, key: str, leave: Callable[[], None]) -> No
         st.rerun()
     again = ", again: what was kept of it is damaged or gone" if st.session_state.get("ww_gone") else ""
     card(f"Analysing {offer.title}{again}", job.standing.sentence, "info",
-         foot=progress_words(offer.size_bytes, job.standing, job.passed_s))  # fmt: skip
+         foot=progress_words(offer.size, job.standing, job.passed_s))  # fmt: skip
     st.progress(min(job.standing.share or 0.0, 1.0))
     if st.button("Cancel", key="ww_cancel"):
         job.cancel()
@@ -156,14 +156,14 @@ def _progress(offer: Offer, job: Job, key: str, leave: Callable[[], None]) -> No
         st.rerun()
 
 
-def progress_words(size_bytes: int, standing: Standing, passed_s: float) -> str:
+def progress_words(large: str, standing: Standing, passed_s: float) -> str:
     """`2.3 MB, 40% after 12 s, 120.0 kB/s, about 18 s left`; rate and what is left only once they can be told."""
     share = standing.share
     if not share or passed_s < _TELLING_S:
-        return size(size_bytes)
+        return large
     rate = f"{size(round(standing.read_bytes / passed_s))}/s, " if standing.read_bytes else ""
     left_s = passed_s * (1 - min(share, 1.0)) / share
-    return f"{size(size_bytes)}, {share:.0%} after {passed_s:.0f} s, {rate}about {left_s:.0f} s left"
+    return f"{large}, {share:.0%} after {passed_s:.0f} s, {rate}about {left_s:.0f} s left"
 
 
 def show_failed(offer: Offer, reason: str, leave: Callable[[], None] | None = None) -> None:

@@ -22,6 +22,7 @@ from analyser.evidence.identity import content_key
 from analyser.own_files import PREFIX, TemporaryFolder
 from analyser.storage.address import address_of
 from analyser.storage.files import absolute_name
+from reports.formats.words import size
 
 UPLOAD_LIMIT_MB = 500
 UPLOADS = "uploads"
@@ -43,9 +44,11 @@ class Offer:
     options: Mapping[str, Any] = field(default_factory=dict)
 
     @property
-    def size_bytes(self) -> int:
-        """Bytes on disk; folders with what is directly in them."""
-        return sum(_size(Path(path)) for path in self.paths)
+    def size(self) -> str:
+        """How large it is on disk, in words; folders with what is directly in them. A store is not asked."""
+        if any(address_of(path) is not None for path in self.paths):
+            return "in an object store"
+        return size(sum(_size(Path(path)) for path in self.paths))
 
 
 def given_offer(paths: Sequence[str], options: Mapping[str, Any]) -> Offer:

@@ -18,7 +18,7 @@ from app.dashboard.page_entry import PageEntry
 from app.dashboard.sidebar_times import moment_ns, moment_words
 from app.dashboard.text import html, line, show
 from app.dashboard.views.exchange_filters import exchange_filters
-from reports.formats.words import size, span
+from reports.formats.words import span
 from reports.questions.exchange_rows import packet_messages
 
 _STEPS = 400
@@ -36,7 +36,7 @@ def show_sidebar(offer: Offer, opened: Opened, span_ns: tuple[int, int] | None, 
         show(
             html(
                 '<div class="ww-title">{title}</div><div class="ww-quiet">{size}</div>',
-                title=offer.title, size="" if live_folder(offer) else size(offer.size_bytes),
+                title=offer.title, size="" if live_folder(offer) else offer.size,
             )
         )  # fmt: skip
         if span_ns is not None and span_ns[1] > span_ns[0]:

@@ -86,7 +86,7 @@ def main(arguments: list[str]) -> int:
     """See the module's docstring."""
     parser = argparse.ArgumentParser(prog="python -m tests.lab.screenshots", description=__doc__.splitlines()[0])
     parser.add_argument("--all", metavar="FOLDER", type=Path, help="every page, light and dark, into this folder")
-    parser.add_argument("--of", metavar="CAPTURE", type=Path, help="its pages in place of those of the samples")
+    parser.add_argument("--of", metavar="CAPTURE", help="its pages in place of those of the samples")
     parser.add_argument("--height", type=int, default=800, help="pixels; a page is cut off there")
     args = parser.parse_args(arguments)
     folder = args.all or IMAGES

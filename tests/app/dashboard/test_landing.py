@@ -26,7 +26,7 @@ from tests.app.dashboard.opening import kept, sample
 def test_rate_and_time_left_are_told_once_they_are_known(
     share: float | None, read_bytes: int | None, passed_s: float, words: str
 ) -> None:
-    assert progress_words(2_000_000, Standing("", share, read_bytes), passed_s) == words
+    assert progress_words("2.0 MB", Standing("", share, read_bytes), passed_s) == words
 
 
 def test_the_report_is_that_of_the_whole_capture() -> None:
