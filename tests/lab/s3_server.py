@@ -42,8 +42,19 @@ def s3_server(directory: Path) -> Iterator[S3Server]:
     """The server, empty but for one bucket, `captures`."""
     buckets = directory / "buckets"
     (buckets / "captures").mkdir(parents=True)
+    (directory / "metadata").mkdir()
     port = free_port()
-    command = [str(_program()), "--quiet", "--keep-alive", "--port", f"{ADDRESS}:{port}", "posix", str(buckets)]
+    command = [
+        str(_program()),
+        "--quiet",
+        "--keep-alive",
+        "--port",
+        f"{ADDRESS}:{port}",
+        "posix",
+        "--sidecar",
+        str(directory / "metadata"),
+        str(buckets),
+    ]
     process = Process("versitygw", command, directory, {"ROOT_ACCESS_KEY": KEY_ID, "ROOT_SECRET_KEY": SECRET})
     try:
         wait_until(lambda: _answers(port, process), "the S3 server answers", 30)

@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -64,6 +65,7 @@ def wirewitness(*arguments: str | Path, port: int | None = None) -> subprocess.C
     return done
 
 
+@cache
 def told_of(file: Path) -> str:
     """What is said of a capture on this machine."""
     done = wirewitness("analyse", file, "--format", "json")
