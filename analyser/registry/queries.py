@@ -49,11 +49,12 @@ _OF_A_FILE = re.compile(r"(?i)file '[^']+\.parquet'")
 
 
 def open_connection(
-    folder: Path, readable: Sequence[Path] = (), memory: str = DUCKDB_MEMORY
+    folder: Path, readable: Sequence[str | Path] = (), memory: str = DUCKDB_MEMORY
 ) -> duckdb.DuckDBPyConnection:
     """A connection within fixed memory that reaches no Python variables and no files outside these folders.
 
-    folder: for its temporary files. readable: folders with files to read. memory: what it may take before it spills.
+    folder: for its temporary files. readable: folders, or addresses of them, with files to read. memory: what it may
+    take before it spills.
     """
     import duckdb
 

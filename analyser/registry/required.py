@@ -7,26 +7,32 @@ programs write them, are read for it.
 
 from __future__ import annotations
 
+import io
 from collections.abc import Collection
 from pathlib import Path
+from typing import cast
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from analyser.storage.files import FilePath
 
-def lacking(schema: pa.Schema, path: Path) -> str | None:
+
+def lacking(schema: pa.Schema, path: FilePath | None) -> str | None:
     """The first column of the file that lacks a value and must not by this schema, None where there is none.
 
-    A column that is not there at all is none of them. ValueError and OSError: it cannot be read.
+    A column that is not there at all is none of them. ValueError and OSError: it cannot be read; None: it is not there.
     """
+    if path is None:
+        raise FileNotFoundError("no such object")
     try:
         return _lacking({field.name for field in schema if not field.nullable}, path)
     except pa.ArrowException as error:  # not all of pyarrow's are ValueErrors
         raise ValueError(str(error)) from error
 
 
-def _lacking(must: Collection[str], path: Path) -> str | None:
-    with pq.ParquetFile(path) as file:
+def _lacking(must: Collection[str], path: FilePath) -> str | None:
+    with pq.ParquetFile(path if isinstance(path, Path) else io.BufferedReader(cast(io.RawIOBase, path.open()))) as file:
         columns = (file.schema.column(number) for number in range(len(file.schema)))
         optional = [str(one.path) for one in columns if one.max_definition_level and one.path in must]
         if not optional:

@@ -13,7 +13,7 @@ from typing import Any, BinaryIO
 
 from analyser.storage.address import Address
 from analyser.storage.faults import CHANGED, ObjectChanged, os_error
-from analyser.storage.stores import store_of
+from analyser.storage.stores import library, store_of
 from analyser.storage.stream import object_stream
 
 
@@ -61,13 +61,11 @@ class ObjectPath:
 
     def read(self, start: int, end: int) -> memoryview:
         """Bytes from `start` to `end`, both within the object. ObjectChanged; OSError."""
-        import obstore
-
         if start >= end:
             return memoryview(b"")
         asked: Any = {"range": (start, end)} | ({"if_match": self.state.tag} if self.state.tag else {})
         try:
-            got = obstore.get(store_of(self.address), self.address.key, options=asked)
+            got = library().get(store_of(self.address), self.address.key, options=asked)
             if not self.state.tag and (got.meta["size"], _ns(got.meta)) != (self.state.st_size, self.state.st_mtime_ns):
                 raise ObjectChanged(errno.ESTALE, CHANGED, str(self))
             block = memoryview(got.bytes())
@@ -82,12 +80,10 @@ class ObjectPath:
 
 def object_at(address: Address) -> ObjectPath | None:
     """The object that has this address, None where there is none. OSError."""
-    import obstore
-
     if not address.key or address.key.endswith("/"):
         return None
     try:
-        return _object(address, obstore.head(store_of(address), address.key))
+        return _object(address, library().head(store_of(address), address.key))
     except FileNotFoundError:
         return None
     except OSError:
@@ -98,11 +94,9 @@ def object_at(address: Address) -> ObjectPath | None:
 
 def objects_below(address: Address) -> Iterator[ObjectPath]:
     """The objects whose keys begin with this address and a slash, as the store lists them. OSError."""
-    import obstore
-
     prefix = address.key.rstrip("/")
     try:
-        for page in obstore.list(store_of(address), f"{prefix}/" if prefix else None, chunk_size=1000):
+        for page in library().list(store_of(address), f"{prefix}/" if prefix else None, chunk_size=1000):
             yield from _objects(address, page)
     except OSError:
         raise

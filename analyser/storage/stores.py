@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from datetime import timedelta
 from functools import cache
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from analyser.extras import how_to_install
@@ -25,17 +26,27 @@ _RETRIES: Any = {
 # For a block of a slow store the usual half minute is too short. HTTP is spoken only where an endpoint says http://.
 _CLIENT: Any = {"timeout": "5m", "connect_timeout": "5s", "allow_http": True, "user_agent": "wirewitness"}
 
+# The same for delta-rs, which reads stores with the same library and from the same environment.
+SETTINGS = {"allow_http": "true", "timeout": "300s", "connect_timeout": "5s"}
+
 
 class NoStorage(OSError):
     """The library that reads object stores is not installed."""
 
 
+def library() -> ModuleType:
+    """The library that reads stores. NoStorage."""
+    try:
+        import obstore
+    except ImportError as error:
+        raise NoStorage(0, f"object stores need more packages: {how_to_install('storage')}") from error
+    return obstore
+
+
 def store_of(address: Address) -> ObjectStore:
     """The store of this address's bucket. OSError where it cannot be opened."""
-    try:
-        return _opened(address.scheme, address.store)
-    except ImportError as error:
-        raise NoStorage(0, f"object stores need the packages of 'storage': {how_to_install('storage')}") from error
+    library()
+    return _opened(address.scheme, address.store)
 
 
 @cache

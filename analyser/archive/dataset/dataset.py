@@ -1,21 +1,21 @@
-"""A dataset on disk, for readers: what it holds, as its manifest says.
+"""A dataset, for readers: what it holds, as its manifest says.
 
-In: a directory. Out: a `Dataset`. Writers use `Change` and `write_parts`.
+In: a directory, or an address in an object store. Out: a `Dataset`. Writers use `Change` and `write_parts`.
 """
 
 from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping
-from pathlib import Path
 
 from analyser.archive.dataset.change import Change
-from analyser.archive.dataset.delta import DeltaFolder
+from analyser.archive.dataset.delta import parts_at
 from analyser.archive.dataset.lock import DatasetBusy
 from analyser.archive.dataset.manifest import InputFile, Manifest, Run, read_manifest
 from analyser.archive.dataset.part import Part
 from analyser.archive.dataset.parts import write_parts
 from analyser.archive.dataset.place import REBUILD, DatasetError
+from analyser.storage.folders import FolderPath, StorePath, folder_at
 
 __all__ = [
     "Change",
@@ -35,16 +35,19 @@ class Dataset:
     manifest: what it holds. The parts of a table are read when they are asked for.
     """
 
-    def __init__(self, root: Path, manifest: Manifest, parts: Mapping[str, tuple[Part, ...]] | None = None) -> None:
+    def __init__(
+        self, root: FolderPath, manifest: Manifest, parts: Mapping[str, tuple[Part, ...]] | None = None
+    ) -> None:
         """parts: of some tables, to read no others of these."""
         self.root = root
         self.manifest = manifest
         self._parts = dict(parts or {})
 
     @classmethod
-    def open(cls, path: str | Path) -> Dataset:
-        """The dataset in that directory, as its manifest says, whatever else lies there. Raises DatasetError."""
-        root = Path(path)
+    def open(cls, path: str | FolderPath) -> Dataset:
+        """The dataset in that directory, or below that address, as its manifest says, whatever else lies there. Raises
+        DatasetError."""
+        root = folder_at(path)
         return cls(root, read_manifest(root))
 
     def tables(self) -> list[str]:
@@ -55,13 +58,15 @@ class Dataset:
         """The parts of a table, by path. Raises DatasetError."""
         if table not in self._parts:
             pinned = self.manifest.tables.get(table)
-            found = DeltaFolder(self.root, table).parts(pinned.version) if pinned is not None else []
+            found = parts_at(self.root, table, table, pinned.version) if pinned is not None else []
             self._parts[table] = tuple(found)
         return self._parts[table]
 
     def paths(self, parts: Iterable[Part]) -> list[str]:
-        """Where these parts lie. DatasetError when one is missing."""
+        """Where these parts lie. DatasetError when one is missing; in a store that is seen when it is read."""
         paths = [str(self.root / part.path) for part in parts]
+        if isinstance(self.root, StorePath):
+            return paths
         missing = [path for path in paths if not os.path.exists(path)]
         if missing:
             more = f" and {len(missing) - 1} more" if len(missing) > 1 else ""

@@ -24,6 +24,8 @@ from analyser.archive.dataset.place import REBUILD, DatasetError
 from analyser.archive.dataset.stored import stored_schema
 from analyser.extras import how_to_install
 from analyser.registry.tables import ALL_TABLES
+from analyser.storage.folders import FolderPath, StorePath
+from analyser.storage.stores import SETTINGS
 from analyser.strange_files import is_no_file
 
 if TYPE_CHECKING:
@@ -68,19 +70,7 @@ class DeltaFolder(NamedTuple):
 
     def parts(self, version: int) -> list[Part]:
         """The parts of a version, by path. DatasetError where that cannot be read, or somebody else wrote it."""
-        with _told(self):
-            actions = pa.table(_opened(self, version).get_add_actions(flatten=True))
-        if not actions.num_rows:
-            return []
-        columns = [actions.column(name).to_pylist() if name in actions.schema.names else [None] * actions.num_rows
-                   for name in ("path", "size_bytes", "num_records")]  # fmt: skip
-        found = []
-        for path, size, rows in zip(*columns, strict=True):
-            part = _part(self, path, size, rows)
-            if part is None:
-                raise DatasetError(f"{self.path} is damaged (it names a file {str(path)[:80]!r}); {REBUILD}")
-            found.append(part)
-        return sorted(found, key=lambda part: part.path)
+        return parts_at(self.root, self.table, self.prefix, version)
 
     def commit(self, added: Sequence[Part], removed: Sequence[Part], run: str) -> int:
         """Make a version in which files count that lie there, and others do not any more; its number.
@@ -93,7 +83,7 @@ class DeltaFolder(NamedTuple):
         schema, told = Schema.from_arrow(_delta_schema(self.table)), CommitProperties(custom_metadata={"run": run})
         now_ms = time.time_ns() // 1_000_000
         adds = [_add(self, part, now_ms) for part in added]
-        with _told(self):
+        with _told(self.path):
             if self.latest() is None:
                 create_table_with_add_actions(
                     str(self.path),
@@ -107,7 +97,7 @@ class DeltaFolder(NamedTuple):
                 )
             else:
                 actions: list[AddAction | RemoveAction] = [*(_remove(self, part, now_ms) for part in removed), *adds]
-                _opened(self).create_write_transaction(
+                _opened(self.path).create_write_transaction(
                     actions, mode="append", schema=schema, partition_by=[*_PLACE], commit_properties=told
                 )
             version = self.latest()
@@ -117,8 +107,8 @@ class DeltaFolder(NamedTuple):
     def has_columns_of_now(self) -> bool:
         """Whether the last version has the columns that this program writes; False where it cannot be read."""
         try:
-            with _told(self):
-                found = pa.schema(_opened(self).schema().to_arrow())
+            with _told(self.path):
+                found = pa.schema(_opened(self.path).schema().to_arrow())
         except DatasetError:
             return False
         return [*zip(found.names, found.types, strict=True)] == [
@@ -127,13 +117,13 @@ class DeltaFolder(NamedTuple):
 
     def go_back_to(self, version: int) -> None:
         """Make a version with the files of an earlier one: those behind it belong to a change that never counted."""
-        with _told(self):
-            _opened(self).restore(version)
+        with _told(self.path):
+            _opened(self.path).restore(version)
 
     def vacuum(self) -> None:
         """Remove files that no version of the last KEPT_HOURS has."""
-        with _told(self):
-            _opened(self).vacuum(KEPT_HOURS, dry_run=False, enforce_retention_duration=False)
+        with _told(self.path):
+            _opened(self.path).vacuum(KEPT_HOURS, dry_run=False, enforce_retention_duration=False)
 
 
 def delta_folders(root: Path) -> Iterator[DeltaFolder]:
@@ -144,17 +134,40 @@ def delta_folders(root: Path) -> Iterator[DeltaFolder]:
                 yield DeltaFolder(root, table, hidden)
 
 
-def _opened(folder: DeltaFolder, version: int | None = None) -> DeltaTable:
+def parts_at(root: FolderPath, table: str, prefix: str, version: int) -> list[Part]:
+    """The parts of a version of a table, by path. prefix: where the table lies in the dataset.
+
+    DatasetError where that cannot be read, or somebody else wrote it.
+    """
+    path = root / prefix
+    with _told(path):
+        actions = pa.table(_opened(path, version).get_add_actions(flatten=True))
+    if not actions.num_rows:
+        return []
+    columns = [actions.column(name).to_pylist() if name in actions.schema.names else [None] * actions.num_rows
+               for name in ("path", "size_bytes", "num_records")]  # fmt: skip
+    found = []
+    for file, size, rows in zip(*columns, strict=True):
+        part = _part(table, prefix, file, size, rows)
+        if part is None:
+            raise DatasetError(f"{path} is damaged (it names a file {str(file)[:80]!r}); {REBUILD}")
+        found.append(part)
+    return sorted(found, key=lambda part: part.path)
+
+
+def _opened(path: FolderPath, version: int | None = None) -> DeltaTable:
     from deltalake import DeltaTable
 
-    for entry in (folder.path / LOG).iterdir():
+    if isinstance(path, StorePath):
+        return DeltaTable(str(path), version=version, storage_options=SETTINGS)
+    for entry in (path / LOG).iterdir():
         if is_no_file(entry) and not entry.is_dir():  # a pipe would be waited for
             raise DatasetError(f"{entry} is no file; {REBUILD}")
-    return DeltaTable(str(folder.path), version=version)
+    return DeltaTable(str(path), version=version)
 
 
 @contextmanager
-def _told(folder: DeltaFolder) -> Iterator[None]:
+def _told(path: FolderPath) -> Iterator[None]:
     """What delta-rs says of a table as one line."""
     try:
         from deltalake.exceptions import DeltaError
@@ -166,7 +179,7 @@ def _told(folder: DeltaFolder) -> Iterator[None]:
         if isinstance(error, OSError) and error.errno not in (None, errno.ENOENT, errno.ENOTDIR):
             raise
         text = " ".join(str(error).split())[:200]
-        raise DatasetError(f"{folder.path} is damaged ({text}); {REBUILD}") from error
+        raise DatasetError(f"{path} is damaged ({text}); {REBUILD}") from error
 
 
 @cache
@@ -179,11 +192,11 @@ def _delta_schema(table: str) -> pa.Schema:
     return schema
 
 
-def _part(folder: DeltaFolder, path: Any, size: Any, rows: Any) -> Part | None:
+def _part(table: str, prefix: str, path: Any, size: Any, rows: Any) -> Part | None:
     """The part that an action tells, None for one that `write_parts` did not make."""
     if not (isinstance(path, str) and is_inside(path) and type(size) is int and type(rows) is int):
         return None
-    part = Part(folder.table, f"{folder.prefix}/{path}", rows, size, Part.is_name_of_provisional(path))
+    part = Part(table, f"{prefix}/{path}", rows, size, Part.is_name_of_provisional(path))
     try:
         Place.of(part)
     except ValueError:

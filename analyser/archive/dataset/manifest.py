@@ -9,14 +9,13 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
-from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Literal, NamedTuple
 
 from analyser.archive.dataset.part import is_inside
 from analyser.archive.dataset.place import MANIFEST, REBUILD, DatasetError
 from analyser.registry.tables import ALL_TABLES, SCHEMA_VERSION
-from analyser.strange_files import text_of
+from analyser.storage.folders import FolderPath, text_at
 
 FORMAT = "wirewitness dataset"
 # How tables lie in the dataset; other numbers, and none, are those of other versions.
@@ -99,13 +98,13 @@ class Manifest:
         return json.dumps(document, indent=1, ensure_ascii=False) + "\n"
 
 
-def read_manifest(root: Path, *, any_version: bool = False) -> Manifest:
+def read_manifest(root: FolderPath, *, any_version: bool = False) -> Manifest:
     """The manifest of the dataset in that folder. Raises DatasetError.
 
     any_version: do not mind the version, for one who is about to replace everything.
     """
     try:
-        document = json.loads(text_of(root / MANIFEST))
+        document = json.loads(text_at(root / MANIFEST))
     except FileNotFoundError:
         raise DatasetError(f"{root} is no dataset: it holds no {MANIFEST}.") from None
     except OSError as error:

@@ -10,6 +10,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from analyser.capture.errors import CaptureError
+from analyser.storage.folders import FolderPath, folder_at
 
 MANIFEST = "wirewitness.json"
 STAGING = "_staging"
@@ -22,12 +23,13 @@ class DatasetError(CaptureError):
     """A dataset that cannot be used; the text is one line for people."""
 
 
-def is_dataset(path: str | Path) -> bool:
-    """Is there a dataset in that directory? One whose first change did not come to its end is none.
+def is_dataset(path: str | FolderPath) -> bool:
+    """Is there a dataset in that directory, or below that address? One whose first change did not come to its end is
+    none.
 
     False where that cannot be seen: whoever reads it as a capture says why.
     """
-    root = Path(path)
+    root = folder_at(path)
     with suppress(OSError):
         return (root / MANIFEST).is_file()
     return False

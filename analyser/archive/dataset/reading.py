@@ -37,6 +37,8 @@ from analyser.registry.required import lacking
 from analyser.registry.selection import time_columns
 from analyser.registry.tables import ALL_TABLES, arrow_schema
 from analyser.rows.timeorder import FLOW, TIED
+from analyser.storage.files import absolute_name, file_at
+from analyser.storage.folders import StorePath
 from analyser.strange_files import is_no_file
 from analyser.tables.table_source import OrderedRows
 
@@ -76,8 +78,12 @@ class DatasetTables:
         """The connection that has the views; of the dataset it reaches the tables only."""
         if self._connection is None:
             root = self._dataset.root.resolve()
-            folders = [root / table for table in self._dataset.tables()]
+            folders = [str(root / table) for table in self._dataset.tables()]
             self._connection = open_connection(Path(self._temporary.name), folders)
+            if isinstance(root, StorePath):
+                from analyser.storage.for_duckdb import Objects
+
+                self._connection.register_filesystem(Objects(root.address.scheme))
         return self._connection
 
     def close(self) -> None:
@@ -140,7 +146,7 @@ class DatasetTables:
         for part, path in zip(unknown, self._dataset.paths(unknown), strict=True):
             self._check_file(part)
             try:
-                column = lacking(stored_schema(name), Path(path))
+                column = lacking(stored_schema(name), file_at(path))
             except (OSError, ValueError) as error:
                 raise UnreadableRows(f"rows cannot be read: {path} ({type(error).__name__})") from error
             if column is not None:
@@ -158,14 +164,14 @@ class DatasetTables:
 
     def _check_file(self, part: Part) -> None:
         path = self._dataset.root / part.path
-        if is_no_file(path):
+        if isinstance(path, Path) and is_no_file(path):
             raise DatasetError(f"{path} is damaged (it is no file); {REBUILD}")
 
     def _rows(self, name: str, parts: Sequence[Part]) -> str:
         return f"SELECT {name_list(ALL_TABLES[name].column_names())} FROM {self._files(name, parts)}"
 
     def _files(self, name: str, parts: Sequence[Part]) -> str:
-        return stored_rows(name, [Path(path).resolve() for path in self._dataset.paths(parts)])
+        return stored_rows(name, [absolute_name(path, resolved=True) for path in self._dataset.paths(parts)])
 
     def _order(self, name: str) -> str:
         """As registered, null last, what is equal by it as it was decoded; remarks on captures come before all others,

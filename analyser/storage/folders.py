@@ -1,0 +1,69 @@
+"""Folders wherever they are: what a dataset of this machine or of an object store is reached by.
+
+In: the name that the user wrote, and names below it. Out: paths of this machine, or of a store with as much of
+`pathlib` as readers of a dataset need.
+"""
+
+from __future__ import annotations
+
+import errno
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeAlias
+
+from analyser.storage.address import Address, address_of, local_path
+from analyser.storage.objects import ObjectPath, object_at
+from analyser.strange_files import text_of
+
+
+@dataclass(frozen=True, slots=True)
+class StorePath:
+    """A name in an object store, whatever is there."""
+
+    address: Address
+
+    def __str__(self) -> str:
+        return str(self.address)
+
+    def __truediv__(self, below: str) -> StorePath:
+        key = f"{self.address.key.rstrip('/')}/{below}".lstrip("/")
+        return StorePath(self.address._replace(key=key))
+
+    @property
+    def name(self) -> str:
+        """The last part of it."""
+        return self.address.key.rstrip("/").rpartition("/")[2] or self.address.store
+
+    def resolve(self) -> StorePath:
+        """Itself: stores have no links."""
+        return self
+
+    def file(self) -> ObjectPath:
+        """The object that is there now. FileNotFoundError; OSError."""
+        found = object_at(self.address)
+        if found is None:
+            raise FileNotFoundError(errno.ENOENT, "no such object", str(self))
+        return found
+
+    def is_file(self) -> bool:
+        """Is there an object? OSError where that cannot be seen."""
+        return object_at(self.address) is not None
+
+
+FolderPath: TypeAlias = Path | StorePath
+
+
+def folder_at(name: str | Path | StorePath) -> FolderPath:
+    """The folder that `name` names; nobody looks whether it is there."""
+    if not isinstance(name, str):
+        return name
+    address = address_of(name)
+    return local_path(name) if address is None else StorePath(address)
+
+
+def text_at(path: FolderPath) -> str:
+    """The text of a file, UTF-8. OSError; UnicodeDecodeError."""
+    if isinstance(path, StorePath):
+        found = path.file()
+        return bytes(found.read(0, found.state.st_size)).decode()
+    return text_of(path)
