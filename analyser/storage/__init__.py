@@ -1,1 +1,4 @@
-"""Files in object stores, named by an address such as s3://bucket/one.pcap, read like files of this machine."""
+"""Files in object stores, read like files of this machine.
+
+In: addresses such as s3://bucket/one.pcap. Out: objects with their size, as streams or ranges; paths for all else.
+"""
