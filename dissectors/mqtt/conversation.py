@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from dissectors.core.budget import FRAME_BYTES
 from dissectors.core.judged import Judged
-from dissectors.core.later import LeftFrames
+from dissectors.core.later import LeftFrames, Rests
 from dissectors.core.limits import Limits
 from dissectors.core.model import CLIENT_TO_SERVER, SERVER_TO_CLIENT, Frame
 from dissectors.core.options import DecodeOptions
@@ -24,6 +24,7 @@ from dissectors.mqtt.flights import ACKNOWLEDGEMENTS
 from dissectors.mqtt.framing import plausible
 from dissectors.mqtt.inference import evidence
 from dissectors.mqtt.levels import LEVEL_50
+from dissectors.mqtt.losses import Loss
 from dissectors.mqtt.ordinary import take_ordinary
 from dissectors.mqtt.output import Output, add_message, output
 from dissectors.mqtt.packet_types import (
@@ -61,8 +62,6 @@ if TYPE_CHECKING:
 # it pays from about 2,000 on, for all of them from 1,000 on.
 MANY_FRAMES = 32
 LEAST_FRAMES = 2048
-# So often the frames of a connection are not left for later after less than half of them could be read together.
-REST = 15
 
 _SHORT_ACKNOWLEDGEMENTS = frozenset({PUBACK << 4, PUBREC << 4, PUBREL << 4 | 2, PUBCOMP << 4})
 # Longest fixed header.
@@ -79,10 +78,12 @@ class MqttConversation:
         "_held_bytes",
         "_left",
         "_limits",
+        "_looked",
+        "_losses",
         "_publishing",
         "_remarks",
         "_requests",
-        "_rest",
+        "_rests",
         "_waiting",
         "judged",
     )
@@ -100,7 +101,9 @@ class MqttConversation:
         self._held_bytes = 0
         self._waiting = True
         self._left: LeftFrames[Together] = LeftFrames()
-        self._rest = 0
+        self._losses: list[Loss] = []
+        self._looked = 0
+        self._rests = Rests()
 
     def feed(self, frames: Sequence[Frame], out: Sink) -> None:
         """Decode frames in the order given; see `Conversation.feed`."""
@@ -108,22 +111,35 @@ class MqttConversation:
             self._one_by_one(frames, 0, output(out))
             return
         if not self._left.frames:
-            if self._rest > 0:
-                self._rest -= 1
-                self._one_by_one(frames, 0, output(out))
-                return
-            frames = frames[self._until_ordinary(frames, output(out)) :]
+            frames = frames[self._until_steady(frames, output(out)) :]
         if frames:
             self._left.leave(self, frames, out)
 
     def settle(self, out: Sink) -> None:
         """Decode the frames that were left; see `core/later.py`."""
         frames, together = self._left.take()
+        losses, self._losses, self._looked = self._losses, [], 0
         read = 0
         if together is not None:
-            together.follow(self._left_by(frames), out)
+            together.follow(self._left_by(frames), self, out)
             read = together.frames
+        for at, direction in losses:
+            if at >= read:
+                self._one_by_one(frames[read:at], 0, output(out))
+                self.miss(direction, out)
+                read = at
         self._one_by_one(frames, read, output(out))
+
+    def stretch(self, frames: Sequence[Frame], beside: tuple[int, int], out: Sink) -> None:
+        """Decode frames between others that are read together, of which so many messages are in flight."""
+        self._flights.beside = beside
+        self._one_by_one(frames, 0, output(out))
+        self._flights.beside = 0, 0
+
+    def miss(self, direction: int, out: Sink) -> None:
+        """Bytes are missing here; see `lost`."""
+        self._connection.lossy = True
+        self._requests.lost(direction, output(out))
 
     def whole(self, frames: Sequence[Frame], out: Sink) -> None:
         """All frames of a connection, or its last ones."""
@@ -138,7 +154,11 @@ class MqttConversation:
     @staticmethod
     def read_together(conversations: Sequence[MqttConversation], out: Sink) -> None:
         """Prepare what these have left; `settle` of each gives its rows."""
-        many = [one for one in conversations if MANY_FRAMES <= len(one._left.frames) >= one._flights.count]
+        many = [
+            one
+            for one in conversations
+            if MANY_FRAMES <= len(one._left.frames) >= one._flights.count and not one._rests.still(None)
+        ]
         if sum(len(one._left.frames) for one in many) < LEAST_FRAMES:
             return
         from dissectors.mqtt.columns.together import together
@@ -146,18 +166,17 @@ class MqttConversation:
         left = [one._left_by(one._left.frames) for one in many]
         for one, found in zip(many, together(left, many[0]._limits, out), strict=True):
             one._left.prepared = found
-            if found is None or 2 * found.frames < len(one._left.frames):
-                one._rest = REST
+            one._rests.told(None, in_vain=found is None or 2 * found.taken < len(one._left.frames))
 
     def _left_by(self, frames: Sequence[Frame]) -> Left:
         from dissectors.mqtt.columns.together import Left
 
-        return Left(frames, self._connection, self._flights, self._requests)
+        return Left(frames, self._losses, self._connection, self._flights, self._requests)
 
-    def _until_ordinary(self, frames: Sequence[Frame], out: Output) -> int:
-        """Decode frames until the quick path may be taken; where that is."""
+    def _until_steady(self, frames: Sequence[Frame], out: Output) -> int:
+        """Decode frames until they may be read together with others; where that is."""
         at = 0
-        while at < len(frames) and not self._is_ordinary():
+        while at < len(frames) and not self._is_steady():
             self._one(frames[at], out)
             at += 1
         return at
@@ -180,15 +199,17 @@ class MqttConversation:
             self._message(frame, out)
 
     def boundary(self, direction: int, data: bytes, position: int, hinted: bool) -> bool | None:
-        """See `Conversation.boundary`."""
-        self._left.settle(self)
+        """See `Conversation.boundary`. What was left for later is decoded first only where it may change the level."""
+        if self._may_change_level():
+            self._left.settle(self)
         return plausible(data, position, direction, self._connection.level, hinted, self.judged)
 
     def lost(self, direction: int, out: Sink) -> None:
         """See `PairsByOrder.lost`: pings have nothing but their order, and what is missing from now on may be lost."""
-        self.settle(out)
-        self._connection.lossy = True
-        self._requests.lost(direction, output(out))
+        if self._left.frames:
+            self._losses.append(Loss(len(self._left.frames), direction))
+        else:
+            self.miss(direction, out)
 
     @property
     def held_bytes(self) -> int:
@@ -217,16 +238,25 @@ class MqttConversation:
         if rows.connections is not None and self._connection.first_ts_ns is not None:
             rows.connections.append(self._connection.row())
 
+    def _may_change_level(self) -> bool:
+        """Did the client say CONNECT once more in what was left?"""
+        frames = self._left.frames
+        fresh, self._looked = frames[self._looked :], len(frames)
+        return any(one.data[one.start] >> 4 == CONNECT for one in fresh)
+
     def _is_ordinary(self) -> bool:
         """May the quick path be taken? Not while anything waits that it does not look at."""
-        connection, requests = self._connection, self._requests
+        return self._is_steady() and not self._requests.is_special
+
+    def _is_steady(self) -> bool:
+        """Is nothing going on that may change what any packet means? Then they can be read together."""
+        connection = self._connection
         return (
             connection.level is not None
             and not self._waiting
             and 0 not in connection.messages
             and not connection.restricted
-            and not requests.is_special
-            and not self._flights.early
+            and self._requests.is_open
         )
 
     # The level of a connection that was open before the capture.

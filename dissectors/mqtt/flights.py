@@ -38,17 +38,19 @@ ACKNOWLEDGEMENTS = frozenset({PUBACK, PUBCOMP, PUBREC, PUBREL})
 
 
 class Flights:
-    """of: the messages in flight by packet identifier, the client's and the server's. early: acknowledgements that were
-    read before their PUBLISH. Picklable.
+    """of: the messages in flight by packet identifier, the client's and the server's. beside: so many more are in
+    flight, while others of the connection are read together. early: acknowledgements that were read before their
+    PUBLISH. Picklable.
     """
 
-    __slots__ = ("_connection", "_limits", "_released", "_remarks", "early", "of")
+    __slots__ = ("_connection", "_limits", "_released", "_remarks", "beside", "early", "of")
 
     def __init__(self, limits: Limits, connection: Connection, remarks: Remarks) -> None:
         self._limits = limits
         self._connection = connection
         self._remarks = remarks
         self.of: tuple[dict[int, Flight], dict[int, Flight]] = ({}, {})
+        self.beside = (0, 0)
         # PUBREL without a PUBLISH on this connection, which wait for PUBCOMP.
         self._released: tuple[dict[int, Asked], dict[int, Asked]] = ({}, {})
         self.early = Early(limits)
@@ -68,6 +70,13 @@ class Flights:
         """Is a message of this direction in flight with this packet identifier?"""
         return identifier in self.of[direction]
 
+    def in_order(self) -> None:
+        """Have those that were sent first stand first; some were read together with others, some between them."""
+        for flights in self.of:
+            in_order = sorted(flights.items(), key=lambda item: item[1].offset)
+            flights.clear()
+            flights.update(in_order)
+
     def take_off(
         self, frame: Frame, out: Output, identifier: int, head: tuple[Any, ...], tail: tuple[Any, ...], qos: int
     ) -> None:
@@ -78,17 +87,18 @@ class Flights:
         before = flights.pop(identifier, None)
         first_offset = None if before is None else self._again(frame, out, identifier, before)
         heard = connection.messages[1 - direction] > 0
-        if len(flights) >= (self._limits.max_outstanding if heard else self._limits.max_unheard):
+        in_flight = len(flights) + self.beside[direction] + 1
+        if in_flight > (self._limits.max_outstanding if heard else self._limits.max_unheard):
             flight = flights.pop(next(iter(flights)))
             add_landed(out, connection, direction, flight, f"no_{flight.waits_for}", None)
             self._remarks.limit(frame, out, "outstanding_requests" if heard else "unheard_requests")
-        in_flight = len(flights) + 1
+            in_flight -= 1
         flights[identifier] = Flight(offset, end - start, last, ts_ns, FIRST[qos], head, tail, in_flight, first_offset)
         connection.max_in_flight[direction] = max(connection.max_in_flight[direction], in_flight)
         if in_flight > connection.receive_maximum[direction]:
             text = f"{in_flight} messages in flight, {connection.receive_maximum[direction]} are allowed"
             self._remarks.add(frame, out, "receive_maximum_exceeded", text)
-        if self.early:
+        if ts_ns <= self.early.latest_ns:
             for early in self.early.take(direction, ACKNOWLEDGEMENTS, identifier, ts_ns):
                 self.acknowledged(early.frame, out, early.key[1], identifier, early.found, early.error)
 

@@ -45,6 +45,7 @@ def take_ordinary(
     five = connection.level == LEVEL_50
     version, client_id = connection.version, connection.client_id
     topics, flights = publishing.topics.known, publishing.flights.of
+    beside, early_ns = publishing.flights.beside, publishing.flights.early.latest_ns
     packet_limit, receive_maximum = connection.packet_limit, connection.receive_maximum
     most = limits.max_outstanding
     counts, published = connection.messages, connection.publishes
@@ -74,8 +75,10 @@ def take_ordinary(
                 identifier = data[payload] << 8 | data[payload + 1]
                 payload += 2
                 mine = flights[direction]
-                waiting = len(mine)
+                waiting = len(mine) + beside[direction]
                 if not identifier or identifier in mine or waiting >= most or waiting >= receive_maximum[direction]:
+                    return at
+                if ts_ns <= early_ns:
                     return at
             if five:
                 if payload >= end or data[payload]:

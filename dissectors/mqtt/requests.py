@@ -71,7 +71,17 @@ class Requests:
     @property
     def is_special(self) -> bool:
         """Does anything wait with which a message could collide, or is the connection closing?"""
-        return bool(self._asked) or self.connect is not None or True in self.disconnected
+        return bool(self._asked) or not self.is_open
+
+    @property
+    def is_open(self) -> bool:
+        """Is the connection neither opening nor closing?"""
+        return self.connect is None and True not in self.disconnected
+
+    @property
+    def asked(self) -> set[int]:
+        """Packet identifiers of SUBSCRIBE and UNSUBSCRIBE that wait for their answers."""
+        return {identifier for _, identifier in self._asked}
 
     @property
     def has_early(self) -> bool:
@@ -259,7 +269,7 @@ class Requests:
 
     def _answer_early(self, answer_type: int, identifier: int, ts_ns: int, out: Output) -> None:
         """The request whose answer may have been read before it."""
-        if self._early:
+        if ts_ns <= self._early.latest_ns:
             for early in self._early.take(0, frozenset({answer_type}), identifier, ts_ns, most=1):
                 self._replay(early, out, final=False)
 

@@ -7,7 +7,9 @@ from __future__ import annotations
 
 from typing import Literal, NamedTuple
 
-Kind = Literal["exchanges", "ordinary", "lossy", "records", "decode", "mongo", "mqtt", "tls", "archive", "live"]
+Kind = Literal[
+    "exchanges", "ordinary", "lossy", "records", "decode", "mongo", "mqtt", "mqtt_lossy", "tls", "archive", "live"
+]
 
 
 class Size(NamedTuple):
@@ -73,6 +75,7 @@ _ALL = (
     Profile("mongo", "mongo", "mongo", Scale(Size(700_000)), Scale(Size(15_000)), 5, two=(1.8, 0)),
     Profile("mongo_compressed", "mongo", "mongo_compressed", Scale(Size(700_000)), Scale(Size(15_000)), 3),
     Profile("mqtt", "mqtt", "", Scale(Size(1_000_000)), Scale(Size(20_000)), 10, two=(1.8, 0)),
+    Profile("mqtt_lossy", "mqtt_lossy", "", Scale(Size(400_000)), Scale(Size(20_000)), 5),
     Profile("tls", "tls", "bulk", Scale(Size(0, 200_000_000)), Scale(Size(0, 5_000_000)), 3, two=(1.8, 0)),
     Profile("archive", "archive", "", Scale(Size(0, 5_200_000_000)), Scale(Size(0, 12_000_000))),
     Profile("decode", "decode", "", Scale(Size()), Scale(Size())),

@@ -62,7 +62,7 @@ def measure_profile(bench: Bench, profile: Profile, results: Results, args: argp
     elif scale.timing:
         measures = {
             "exchanges": bench.exchanges, "lossy": bench.lossy, "mongo": bench.mongo,
-            "mqtt": bench.mqtt, "ordinary": bench.ordinary, "tls": bench.tls,
+            "mqtt": bench.mqtt, "mqtt_lossy": bench.mqtt_lossy, "ordinary": bench.ordinary, "tls": bench.tls,
         }  # fmt: skip
         measure = measures[profile.kind]
         results.timings.append(measure(profile, scale.timing, runs))

@@ -13,23 +13,31 @@ from dissectors.core.model import Frame, Row
 from dissectors.core.protocol import Sink
 
 
+def _feed(conversation: Any, frames: list[Frame], out: Sink) -> None:
+    conversation.feed(frames, out)
+
+
 def feed_in_batches(
     conversations: Sequence[Any],
-    talks: Sequence[list[Frame]],
+    talks: Sequence[list[Any]],
     sizes: Sequence[int],
     tables: tuple[str, ...],
     *,
     later: bool,
     known: Callable[[Any], Any] | None = None,
+    feed: Callable[[Any, list[Any], Sink], None] = _feed,
 ) -> tuple[list[dict[str, list[Row]]], list[Any]]:
-    """Feed so many frames of each connection at a time. later: together, else each is decoded as it comes."""
+    """Feed so many frames of each connection at a time. later: together, else each is decoded as it comes.
+
+    feed: gives a conversation what stands in a part of `talks`, which may be more than frames.
+    """
     shared = Later() if later else None
     sinks = [Sink(tables) for _ in talks]
     told = []
     for together in zip(*[_parts(frames, sizes) for frames in talks], strict=True):
         for conversation, sink, part in zip(conversations, sinks, together, strict=True):
             sink.later = shared
-            conversation.feed(part, sink)
+            feed(conversation, part, sink)
         settle_together(conversations, sinks, shared)
         if known is not None:
             told.append([known(conversation) for conversation in conversations])
@@ -47,7 +55,7 @@ def settle_together(conversations: Sequence[Any], sinks: Sequence[Sink], shared:
         conversation.settle(sink)
 
 
-def _parts(frames: list[Frame], sizes: Sequence[int]) -> Iterator[list[Frame]]:
+def _parts(frames: list[Any], sizes: Sequence[int]) -> Iterator[list[Any]]:
     start = 0
     for size in sizes:
         yield frames[start : start + size]

@@ -23,7 +23,6 @@ from __future__ import annotations
 import argparse
 import itertools
 import json
-import random
 import struct
 from collections.abc import Callable, Iterable
 from dataclasses import replace
@@ -36,7 +35,7 @@ from tests.support.replay_groups import group_clients
 from tests.support.replay_mongo import SAMPLE_NAMES as MONGO_SAMPLE_NAMES
 from tests.support.replay_mongo import mongo_clients, short_mongo_clients, steady_mongo_clients
 from tests.support.replay_ordinary import ordinary_clients
-from tests.support.replay_wire import Change, Client, PcapWriter, write_connections, write_half_open
+from tests.support.replay_wire import Change, Client, PcapWriter, losses, write_connections, write_half_open
 
 SAMPLES = Path(__file__).resolve().parents[2] / "sample_pcaps"
 START_NS = 1_790_000_000_000_000_000
@@ -64,7 +63,6 @@ SHORT = frozenset({"flows", "groups", "mongo_flows"})
 MONGO_CLIENTS = {"mongo_flows": short_mongo_clients, "mongo_lossy": steady_mongo_clients}
 FLOW_EXCHANGES = 4
 GROUP_EXCHANGES = 25
-LOST_SHARE, LOSS_SEED = 0.01, 20
 CLIENT_PORTS = 25_000
 VXLAN_PORT, VXLAN_NUMBER = 4789, 770
 # The lab captures that are replayed, as far as they are there.
@@ -169,8 +167,7 @@ def _clients(profile: str, count: int, samples: Path) -> list[Client]:
 
 def _change(profile: str) -> Change | None:
     if profile in ("lossy", "mongo_lossy"):
-        dice = random.Random(LOSS_SEED)
-        return lambda packet: None if dice.random() < LOST_SHARE else packet
+        return losses()
     return _in_vxlan if profile == "tunnelled" else None
 
 

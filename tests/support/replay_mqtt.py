@@ -1,13 +1,14 @@
 """Captures of many small MQTT messages: what decoding them costs, in this project and in others.
 
     python -m tests.support.replay_mqtt --publishes 1000000 --out publishes.pcap
+    python -m tests.support.replay_mqtt --publishes 1000000 --lossy --out lossy.pcap
     python -m tests.support.replay_mqtt --connections 25000 --out short.pcap
 
 Clients on connections of their own, level 3.1.1, publish readings of some tens of bytes to a few topics each: of ten
 messages five with QoS 0, four with QoS 1, one with QoS 2, all acknowledged. Half of the clients send one message in a
-packet, the others four. With --connections each one ends after six messages, with DISCONNECT and both FINs; some
-tens of them are open at a time, a third are at level 5.0. Standard output gets one JSON line, see Replayed; exchanges
-are publishes here.
+packet, the others four. With --lossy the capture misses 1 % of the packets, taken at random. With --connections each
+one ends after six messages, with DISCONNECT and both FINs; some tens of them are open at a time, a third are at level
+5.0. Standard output gets one JSON line, see Replayed; exchanges are publishes here.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from typing import NamedTuple
 
 from tests.support.mqtt_encode import PUBACK, PUBCOMP, PUBREC, PUBREL, ack, connack, connect, disconnect, publish
 from tests.support.replay import START_NS, Replayed
-from tests.support.replay_wire import ACK, ACK_DELAY_NS, FIN, PSH, SERVER, SYN, PcapWriter, Side
+from tests.support.replay_wire import ACK, ACK_DELAY_NS, FIN, PSH, SERVER, SYN, Change, PcapWriter, Side, losses
 
 PORT = 1883
 FLOWS = 64
@@ -33,10 +34,10 @@ SHORT_PUBLISHES = 6
 CLIENT_PORTS = 25_000
 
 
-def write_publishes(out: Path, publishes: int, flows: int = FLOWS) -> Replayed:
-    """Write a capture with at least so many PUBLISH packets."""
+def write_publishes(out: Path, publishes: int, flows: int = FLOWS, *, lossy: bool = False) -> Replayed:
+    """Write a capture with at least so many PUBLISH packets, those that a lossy one misses among them."""
     each = -(-publishes // flows)
-    return _write(out, [_Script(index, each) for index in range(flows)])
+    return _write(out, [_Script(index, each) for index in range(flows)], losses() if lossy else None)
 
 
 def write_short(out: Path, connections: int) -> Replayed:
@@ -54,9 +55,9 @@ class _Script(NamedTuple):
     ends: bool = False
 
 
-def _write(out: Path, scripts: Sequence[_Script]) -> Replayed:
+def _write(out: Path, scripts: Sequence[_Script], change: Change | None = None) -> Replayed:
     with out.open("wb", buffering=1 << 20) as file:
-        writer = PcapWriter(file)
+        writer = PcapWriter(file, change)
         steps = [_connection(writer, script, START_NS + script.index * 1_037_011) for script in scripts]
         waiting = [(next(step), index) for index, step in enumerate(steps)]
         heapq.heapify(waiting)
@@ -80,9 +81,13 @@ def _connection(writer: PcapWriter, script: _Script, now_ns: int) -> Iterator[in
     client = Side(address, 40_000 + place, SERVER, PORT, 2 * index + 1)
     server = Side(SERVER, PORT, address, 40_000 + place, 2 * index + 2)
 
-    def send(source: Side, target: Side, data: bytes, flags: int = PSH | ACK) -> None:
+    def send(source: Side, target: Side, data: bytes, flags: int = PSH | ACK, messages: int = 0) -> None:
         known = 0 if flags == SYN else target.seq
-        writer.add(now_ns, source.packet(now_ns, flags, known, target.clock_ms(now_ns), data))
+        written = writer.add(now_ns, source.packet(now_ns, flags, known, target.clock_ms(now_ns), data))
+        if written and source is client:
+            writer.whole_requests += messages
+        elif written:
+            writer.whole_responses += messages
 
     for source, target, flags in ((client, server, SYN), (server, client, SYN | ACK), (client, server, ACK)):
         yield now_ns
@@ -91,26 +96,19 @@ def _connection(writer: PcapWriter, script: _Script, now_ns: int) -> Iterator[in
     hello = connect(script.level, f"sensor-{index}"), connack(properties=() if five else None)
     for source, target, data in ((client, server, hello[0]), (server, client, hello[1])):
         yield now_ns
-        send(source, target, data)
+        send(source, target, data, messages=1)
         now_ns += ACK_DELAY_NS
-    writer.whole_requests += 1
-    writer.whole_responses += 1
     burst = BURST if index % 2 else 1
     for first in range(0, script.publishes, burst):
         for from_client, data, messages in _exchange(index, range(first, min(first + burst, script.publishes)), five):
             yield now_ns
             source, target = (client, server) if from_client else (server, client)
-            send(source, target, data)
-            if from_client:
-                writer.whole_requests += messages
-            else:
-                writer.whole_responses += messages
+            send(source, target, data, messages=messages)
             now_ns += ACK_DELAY_NS
         now_ns += THINK_NS
     if script.ends:
         yield now_ns
-        send(client, server, disconnect())
-        writer.whole_requests += 1
+        send(client, server, disconnect(), messages=1)
         for source, target, flags in (
             (client, server, FIN | ACK),
             (server, client, FIN | ACK),
@@ -147,9 +145,13 @@ def main() -> None:
     size = parser.add_mutually_exclusive_group(required=True)
     size.add_argument("--publishes", type=int)
     size.add_argument("--connections", type=int)
+    parser.add_argument("--lossy", action="store_true", help="with --publishes")
     parser.add_argument("--out", type=Path, required=True)
     args = parser.parse_args()
-    done = write_publishes(args.out, args.publishes) if args.publishes else write_short(args.out, args.connections)
+    if args.publishes:
+        done = write_publishes(args.out, args.publishes, lossy=args.lossy)
+    else:
+        done = write_short(args.out, args.connections)
     print(json.dumps(done._asdict()))
 
 

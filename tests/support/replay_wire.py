@@ -9,6 +9,7 @@ size is reached: all requests in the file are answered. A `Change` makes of that
 from __future__ import annotations
 
 import heapq
+import random
 import struct
 from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass
@@ -24,6 +25,7 @@ ACK_DELAY_NS = 15_000
 THINK_NS = 150_000
 SYN_GAP_NS = 50_000
 MAX_LATENCY_NS = 20_000_000
+LOST_SHARE, LOSS_SEED = 0.01, 20
 SERVER = bytes((10, 77, 0, 2))
 SERVER_PORT = 9092
 
@@ -35,6 +37,12 @@ _HEADERS_BYTES = 14 + 20 + 32
 
 # What the capture shows of a packet; None when the packet is lost to it.
 Change = Callable[[bytes], bytes | None]
+
+
+def losses() -> Change:
+    """LOST_SHARE of the packets are lost, taken at random."""
+    dice = random.Random(LOSS_SEED)
+    return lambda packet: None if dice.random() < LOST_SHARE else packet
 
 
 class PcapWriter:

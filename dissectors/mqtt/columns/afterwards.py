@@ -29,7 +29,7 @@ from dissectors.mqtt.subscriptions import Asked
 
 
 class Silence(NamedTuple):
-    """The longest time between two messages of the client that was longer than any before: since when, and packet."""
+    """The longest time between two messages of the client: how long, since when, and packet."""
 
     ns: int
     since: int | None
@@ -45,13 +45,22 @@ class Step(NamedTuple):
     packet: int
 
 
+class Begun(NamedTuple):
+    """A message that is in flight now: who sent it, its identifier, and the place of its PUBLISH among all frames."""
+
+    direction: int
+    identifier: int
+    flight: Flight
+    at: int
+
+
 class Afterwards:
     """What becomes of one connection. Pairs are of the client and of the server.
 
     messages, publishes, most_in_flight: counted here. last: (time, packet) of the last message, None for none.
     over, begun, gone_on: messages in flight before that are over, by (who sent, identifier); new ones that are not, the
     oldest first; and those that made a step. pings: PINGREQ counted here. waiting: pings that wait now, None if none
-    came or went.
+    came or went. last and silence are those of all packets, also of such as are read alone between others.
     """
 
     __slots__ = (
@@ -67,15 +76,21 @@ class Afterwards:
         "waiting",
     )
 
-    def __init__(self) -> None:
+    def __init__(self, connection: Connection) -> None:
         self.over: list[tuple[int, int]] = []
-        self.begun: list[tuple[int, int, Flight]] = []
+        self.begun: list[Begun] = []
         self.gone_on: list[Step] = []
-        self.silence: Silence | None = None
+        self.silence = Silence(connection.silence_ns, connection.silence_from, connection.silence_packet)
         self.messages = self.publishes = self.most_in_flight = [0, 0]
         self.last: list[tuple[int, int] | None] = [None, None]
         self.pings = 0
         self.waiting: list[Asked] | None = None
+
+    def counted_anew(self, in_flight: Ints, most: list[int]) -> None:
+        """More or fewer were in flight: at each packet, and at most of each side."""
+        self.most_in_flight = most
+        for begun in self.begun:
+            begun.flight.in_flight = int(in_flight[begun.at])
 
     def change(self, connection: Connection, flights: Open, requests: Requests) -> None:
         """The connection was read so far."""
@@ -87,13 +102,12 @@ class Afterwards:
             last = self.last[direction]
             if last is not None:
                 connection.last_ts_ns[direction], connection.last_packet[direction] = last
-        if self.silence is not None:
-            connection.silence_ns, connection.silence_from, connection.silence_packet = self.silence
+        connection.silence_ns, connection.silence_from, connection.silence_packet = self.silence
         for direction, identifier in self.over:
             del flights[direction][identifier]
         for flight, received, released, packet in self.gone_on:
             _went_on(flight, received, released, packet, connection.level)
-        for direction, identifier, flight in self.begun:
+        for direction, identifier, flight, _ in self.begun:
             flights[direction][identifier] = flight
         if self.waiting is not None:
             connection.count("pings", self.pings)
@@ -104,27 +118,28 @@ def afterwards(
     frames: Frames,
     packets: Packets,
     taken: Flags,
+    read: Flags,
     connections: Sequence[Connection],
     found: Handshakes,
     in_flight: Ints,
     contents: Contents,
     with_heads: bool,
 ) -> list[Afterwards]:
-    """What becomes of each connection. with_heads: does anybody want `mqtt_publishes`?"""
-    made = [Afterwards() for _ in connections]
+    """What becomes of each connection. read: what is taken, and what is read alone between; with_heads: does anybody
+    want `mqtt_publishes`?"""
+    made = [Afterwards(connection) for connection in connections]
     _counts(made, frames, packets, taken, in_flight)
-    _silences(made, frames, taken, connections)
+    _lasts(made, frames, read)
+    _silences(made, frames, read, connections)
     _flights(made, frames, packets, connections, found, in_flight, contents if with_heads else None)
     return made
 
 
 def _counts(made: Sequence[Afterwards], frames: Frames, packets: Packets, taken: Flags, in_flight: Ints) -> None:
-    """Messages, publishes, the most in flight, and the last message of each side."""
+    """Messages, publishes, and the most in flight."""
     rows = np.flatnonzero(taken)
     side = frames.connection[rows] * 2 + frames.direction[rows]
     sides = 2 * len(made)
-    last = np.full(sides, -1)
-    last[side] = rows  # of several the last one stays
     kind = packets.kind[rows]
     acknowledged = (kind == PUBLISH_1) | (kind == PUBLISH_2)
     most = np.zeros(sides, np.int64)
@@ -134,17 +149,24 @@ def _counts(made: Sequence[Afterwards], frames: Frames, packets: Packets, taken:
         np.bincount(side, minlength=sides).reshape(-1, 2).tolist(),
         np.bincount(side[kind <= PUBLISH_2], minlength=sides).reshape(-1, 2).tolist(),
         most.reshape(-1, 2).tolist(),
-        last.reshape(-1, 2).tolist(),
         strict=True,
     )
-    for one, messages, publishes, in_flight_at_most, lasts in counted:
+    for one, messages, publishes, in_flight_at_most in counted:
         one.messages, one.publishes, one.most_in_flight = messages, publishes, in_flight_at_most
+
+
+def _lasts(made: Sequence[Afterwards], frames: Frames, read: Flags) -> None:
+    """The last message of each side."""
+    rows = np.flatnonzero(read)
+    last = np.full(2 * len(made), -1)
+    last[frames.connection[rows] * 2 + frames.direction[rows]] = rows  # of several the last one stays
+    for one, lasts in zip(made, last.reshape(-1, 2).tolist(), strict=True):
         one.last = [(int(frames.ts_ns[at]), int(frames.packet_last[at])) if at >= 0 else None for at in lasts]
 
 
-def _silences(made: Sequence[Afterwards], frames: Frames, taken: Flags, connections: Sequence[Connection]) -> None:
+def _silences(made: Sequence[Afterwards], frames: Frames, read: Flags, connections: Sequence[Connection]) -> None:
     """The longest silence of each client, where it is longer than all before."""
-    rows = np.flatnonzero(taken & (frames.direction == CLIENT_TO_SERVER))
+    rows = np.flatnonzero(read & (frames.direction == CLIENT_TO_SERVER))
     if not len(rows):
         return
     owner, ts_ns = frames.connection[rows], frames.ts_ns[rows]
@@ -198,7 +220,7 @@ def _flights(
         if end != at:
             times = _times(frames, found, row)
             _went_on(flight, *times, int(frames.packet_last[end]), connections[number].level)
-        made[number].begun.append((int(frames.direction[at]), identifier, flight))
+        made[number].begun.append(Begun(int(frames.direction[at]), identifier, flight, at))
 
 
 def _times(frames: Frames, found: Handshakes, row: int) -> tuple[int | None, int | None]:

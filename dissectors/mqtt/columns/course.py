@@ -13,7 +13,7 @@ import numpy as np
 
 from dissectors.core.columns.frames import Flags, Frames, Ints
 from dissectors.core.limits import Limits
-from dissectors.mqtt.columns.handshakes import Events, Open, events, in_flight
+from dissectors.mqtt.columns.handshakes import Events, Open, events, in_flight, of_senders
 from dissectors.mqtt.columns.packets import ODD, PINGREQ, PUBLISH_1, PUBLISH_2, Packets, packets
 from dissectors.mqtt.columns.pings import waiting
 from dissectors.mqtt.subscriptions import Asked
@@ -35,22 +35,27 @@ class State(NamedTuple):
 
 
 class Course(NamedTuple):
-    """packets: what each frame is. steps: of the handshakes. in_flight: at each PUBLISH, see `handshakes.in_flight`.
+    """packets: what each frame is. steps: of the handshakes. counts: see `handshakes.in_flight`.
 
     odd: packets of which the conversation has to say more: what they are, or because too much waits.
     """
 
     packets: Packets
     steps: Events
-    in_flight: Ints
+    counts: Ints
     odd: Flags
+
+    def in_flight(self, frames: Frames) -> Ints:
+        """At each packet how many messages of its sender are in flight, itself included."""
+        return of_senders(self.counts, frames)
 
 
 def course(frames: Frames, state: State, limits: Limits) -> Course:
     """What these frames are."""
     found = packets(frames, state.five, state.packet_limit)
     steps, out_of_turn = events(frames, found, state.flights, state.five)
-    of_sender = in_flight(frames, found, state.flights)
+    counts = in_flight(frames, found.kind, state.flights)
+    of_sender = of_senders(counts, frames)
     kind = found.kind
     odd: Flags = kind == ODD
     odd[out_of_turn] = True
@@ -60,4 +65,4 @@ def course(frames: Frames, state: State, limits: Limits) -> Course:
     if pings.any():
         waits = waiting(frames, kind, state.pings)
         odd |= pings & ((waits < 0) | (waits > limits.max_unheard) | state.has_early[frames.connection])
-    return Course(found, steps, of_sender, odd)
+    return Course(found, steps, counts, odd)

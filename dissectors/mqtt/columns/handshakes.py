@@ -15,20 +15,20 @@ from typing import NamedTuple
 import numpy as np
 
 from dissectors.core.columns.frames import Flags, Frames, Ints
-from dissectors.mqtt.columns.packets import PUBACK, PUBCOMP, PUBLISH_1, PUBLISH_2, PUBREC, PUBREL, Packets
+from dissectors.mqtt.columns.packets import ODD, PUBACK, PUBCOMP, PUBLISH_1, PUBLISH_2, PUBREC, PUBREL, Packets
 from dissectors.mqtt.handshake import Flight
 from dissectors.mqtt.publish_rows import NO_TAIL
 
 # Messages in flight of one connection, the client's and the server's, by packet identifier.
 Open = tuple[dict[int, Flight], dict[int, Flight]]
 # Before the first packet of an identifier: nothing is in flight, or a message of which only the conversation knows all.
-_NOTHING, _SPECIAL = PUBCOMP + 1, PUBCOMP + 2
+NOTHING, _SPECIAL = PUBCOMP + 1, PUBCOMP + 2
 # [kind before, kind] -> is it in turn?
-_IN_TURN = np.zeros((_SPECIAL + 1, PUBCOMP + 1), bool)
-for _before in (_NOTHING, PUBACK, PUBCOMP):
-    _IN_TURN[_before, PUBLISH_1 : PUBLISH_2 + 1] = True
+IN_TURN = np.zeros((ODD + 1, ODD + 1), bool)
+for _before in (NOTHING, PUBACK, PUBCOMP):
+    IN_TURN[_before, PUBLISH_1 : PUBLISH_2 + 1] = True
 for _before, _kind in ((PUBLISH_1, PUBACK), (PUBLISH_2, PUBREC), (PUBREC, PUBREL), (PUBREL, PUBCOMP)):
-    _IN_TURN[_before, _kind] = True
+    IN_TURN[_before, _kind] = True
 # What a message waits for -> the step that it made last.
 _LAST_STEP = {"puback": PUBLISH_1, "pubrec": PUBLISH_2, "pubrel": PUBREC, "pubcomp": PUBREL}
 _IDENTIFIERS = 1 << 16
@@ -76,24 +76,42 @@ def events(frames: Frames, packets: Packets, open_flights: Sequence[Open], five:
     """The steps of all messages, and the places of those that are out of turn."""
     at = np.flatnonzero((packets.kind >= PUBLISH_1) & (packets.kind <= PUBCOMP))
     kind = packets.kind[at]
-    publisher = publishers(frames.direction[at], kind)
-    side = frames.connection[at] * 2 + publisher
-    key = side * _IDENTIFIERS + packets.identifier[at]
+    key = keys_of(frames.connection[at], publishers(frames.direction[at], kind), packets.identifier[at])
     order = np.argsort(key, kind="stable")
     at, kind, key = at[order], kind[order], key[order]
-    first = np.ones(len(at), bool)
+    previous, _, before = steps_before(frames.connection[at], kind, key, open_flights, five)
+    begins = kind <= PUBLISH_2
+    begins[list(before)] = True
+    return Events(at, kind, begins, before), at[~IN_TURN[previous, kind]]
+
+
+def keys_of(connection: Ints, publisher: Ints, identifier: Ints) -> Ints:
+    """What tells messages apart that may be in flight at the same time."""
+    keys: Ints = (connection * 2 + publisher) * _IDENTIFIERS + identifier
+    return keys
+
+
+def side_of(key: Ints) -> Ints:
+    """Twice the connection and the publisher of each key."""
+    return key // _IDENTIFIERS
+
+
+def steps_before(
+    connection: Ints, kind: Ints, key: Ints, open_flights: Sequence[Open], five: Flags
+) -> tuple[Ints, Flags, dict[int, Flight]]:
+    """What came before each of these packets, which are sorted by key: the kind of the packet before it, or what its
+    message has behind it that was in flight already. Which ones are the first of their key, and the latter messages."""
+    first = np.ones(len(key), bool)
     first[1:] = key[1:] != key[:-1]
     previous = np.empty_like(kind)
     previous[1:] = kind[:-1]
     firsts = np.flatnonzero(first)
-    previous[firsts] = _NOTHING
+    previous[firsts] = NOTHING
     before = _known(key[firsts], firsts, open_flights)
     for place, flight in before.items():
-        plain = _is_plain(flight, bool(five[frames.connection[at[place]]]))
+        plain = _is_plain(flight, bool(five[connection[place]]))
         previous[place] = _LAST_STEP[flight.waits_for] if plain else _SPECIAL
-    begins = kind <= PUBLISH_2
-    begins[list(before)] = True
-    return Events(at, kind, begins, before), at[~_IN_TURN[previous, kind]]
+    return previous, first, before
 
 
 def _known(keys: Ints, places: Ints, open_flights: Sequence[Open]) -> dict[int, Flight]:
@@ -128,23 +146,42 @@ def _is_plain(flight: Flight, five: bool) -> bool:
     return flight.head is None or (flight.head[1] is None and not flight.head[4] and None not in flight.head[6:])
 
 
-def in_flight(frames: Frames, packets: Packets, open_flights: Sequence[Open]) -> Ints:
-    """At each PUBLISH of QoS 1 and 2 how many messages of its sender are in flight, it included. Others: any number."""
-    kind = packets.kind
+def in_flight(frames: Frames, kind: Ints, open_flights: Sequence[Open], at_once: Ints | None = None) -> Ints:
+    """How many messages of each side (the client's, the server's) are in flight at each packet, itself included.
+
+    at_once: PUBLISH packets whose acknowledgement was there already; their messages are over at the next packet.
+    """
     begins = (kind == PUBLISH_1) | (kind == PUBLISH_2)
     ends = (kind == PUBACK) | (kind == PUBCOMP)
-    found = np.zeros(len(frames), np.int64)
+    found = np.empty((2, len(frames)), np.int64)
     for sender in (0, 1):
         mine = frames.direction == sender
         change = (begins & mine).astype(np.int64) - (ends & ~mine)
+        if at_once is not None:
+            over = at_once[mine[at_once] & (at_once + 1 < frames.ends[frames.connection[at_once]])]
+            change[over + 1] -= 1
         total = np.concatenate(([0], np.cumsum(change)))
         known = np.array([len(flights[sender]) for flights in open_flights], np.int64)
-        found = np.where(mine, total[1:] + (known - total[frames.begins])[frames.connection], found)
+        found[sender] = total[1:] + (known - total[frames.begins])[frames.connection]
     return found
 
 
+def of_senders(counts: Ints, frames: Frames) -> Ints:
+    """Of what `in_flight` gives, at each packet that of its sender."""
+    found: Ints = counts[frames.direction, np.arange(len(frames))]
+    return found
+
+
+def with_turned(found: Events, puback: Ints, publish: Ints) -> Events:
+    """The same where these PUBACK packets begin messages, instead of these PUBLISH packets, which follow them."""
+    turned = np.isin(found.at, puback)
+    if not turned.any():
+        return found
+    return found._replace(begins=(found.begins | turned) & ~np.isin(found.at, publish))
+
+
 def handshakes(found: Events, taken: Flags) -> Handshakes:
-    """The messages of the packets that are taken; those of a connection are its first ones."""
+    """The messages of the packets that are taken: all of a message up to some packet of its connection, or none."""
     keep = taken[found.at]
     at, kind, begins = found.at[keep], found.kind[keep], found.begins[keep]
     message = np.cumsum(begins) - 1

@@ -17,8 +17,9 @@ from dissectors.mqtt.handshake import Flight
 
 
 class Landed(NamedTuple):
-    """Messages. due: the packet at which each is over. answer: what ended it, -1 for none. publish: -1 where it was
-    in flight before, then `known` has it by the place of the row. handshake: its number among the handshakes, -1 at
+    """Messages. due: the packet at which each is over. answer: what ended it, -1 for none; it may stand in front of its
+    PUBLISH, which then is what is due. publish: -1 where it was in flight before, then `known` has it by the place of
+    the row. handshake: its number among the handshakes, -1 at
     QoS 0. direction to ts_ns: of the PUBLISH.
     """
 
@@ -36,6 +37,11 @@ class Landed(NamedTuple):
 
     def __len__(self) -> int:
         return len(self.due)
+
+    @property
+    def ended_by(self) -> Ints:
+        """The acknowledgement that ended each, or its PUBLISH where none did."""
+        return np.where(self.answer < 0, self.publish, self.answer)
 
     @property
     def answered(self) -> Flags:
@@ -57,7 +63,7 @@ def landed(frames: Frames, packets: Packets, taken: Flags, found: Handshakes) ->
     publish = np.concatenate((at_once, found.publish[done]))
     answer = np.concatenate((none, found.last[done]))
     handshake = np.concatenate((none, done))
-    due = np.where(answer < 0, publish, answer)
+    due = np.maximum(publish, answer)
     order = np.argsort(due)
     publish, answer, handshake, due = publish[order], answer[order], handshake[order], due[order]
     known: dict[int, Flight] = {}
@@ -72,7 +78,7 @@ def landed(frames: Frames, packets: Packets, taken: Flags, found: Handshakes) ->
         known,
         handshake,
         frames.connection[due],
-        np.where(answer < 0, frames.direction[due], 1 - frames.direction[due]),
+        np.where(answer < 0, frames.direction[publish], 1 - frames.direction[answer]),
         frames.offset[publish],
         frames.size[publish],
         frames.packet_last[publish],

@@ -44,10 +44,15 @@ _NO_TAIL = (_NONE,) * 9
 
 
 class Placed(NamedTuple):
-    """Rows of one table, and the frame at which each is due; these rise."""
+    """Rows of one table, and the frame at which each is due; these rise.
+
+    counted: of rows that say how many messages were in flight, that column, and the PUBLISH packet of each, -1 for one
+    before all frames.
+    """
 
     block: Block
     due: Ints
+    counted: tuple[Ints, Ints] | None = None
 
 
 class Whose(NamedTuple):
@@ -74,9 +79,15 @@ class Told:
         self._frames, self._packets, self._contents, self._taken = frames, packets, contents, taken
         self._five, self._versions, self._client_ids = whose
 
-    def messages(self) -> Placed:
-        """Rows of `messages`, one for each packet."""
+    def messages(self, puback: Ints, publish: Ints) -> Placed:
+        """Rows of `messages`, one for each packet. puback: those that are told with their `publish`, behind them."""
         frames, rows = self._frames, np.flatnonzero(self._taken)
+        due = rows
+        if len(puback):
+            at = np.arange(len(frames))
+            at[puback] = publish
+            order = np.lexsort((at[rows] != rows, at[rows]))
+            rows, due = rows[order], at[rows][order]
         kind, identifier = self._packets.kind[rows], self._packets.identifier[rows]
         columns = (
             Numbers(frames.direction[rows]),
@@ -94,7 +105,7 @@ class Told:
             _NONE,
             self._contents.summaries(rows),
         )
-        return Placed(Block(columns, len(rows)), rows)
+        return Placed(Block(columns, len(rows)), due)
 
     def exchanges(self, messages: Landed, pings: Pings) -> Placed:
         """Rows of `exchanges`: of messages that are over, and of pings that were answered."""
@@ -103,6 +114,7 @@ class Told:
         order = np.argsort(due)
         due = due[order]
         answer = np.concatenate((messages.answer, pings.response))[order]
+        ended_by = np.concatenate((messages.ended_by, pings.response))[order]
         answered = answer >= 0
         connection = frames.connection[due]
 
@@ -130,7 +142,7 @@ class Told:
             self._client_id(connection),
             Coded(answered.astype(np.int64), ("one_way", "ok")),
             Numbers(np.zeros(len(due), np.int64), answered),
-            self._reason(due),
+            self._reason(ended_by),
             asked(messages.length, frames.size, lambda known: known.length),
             of_answer(frames.size),
             _NONE,
@@ -141,6 +153,7 @@ class Told:
     def publishes(self, messages: Landed, found: Handshakes, in_flight: Ints) -> Placed:
         """Rows of `mqtt_publishes`, of messages that are over."""
         frames, answered = self._frames, messages.answered
+        counted = messages.with_known(in_flight[messages.publish], lambda flight: flight.in_flight)
         columns = (
             Numbers(messages.direction),
             Numbers(messages.offset),
@@ -154,16 +167,16 @@ class Told:
             self._time(messages, found.pubrec, lambda flight: flight.ts_received),
             self._time(messages, found.pubrel, lambda flight: flight.ts_released),
             self._time(messages, found.pubcomp, None),
-            Numbers(messages.with_known(in_flight[messages.publish], lambda flight: flight.in_flight), answered),
+            Numbers(counted, answered),
             Numbers(np.zeros(len(messages), np.int64), answered & self._five[messages.connection]),
-            self._reason(messages.due),
+            self._reason(messages.ended_by),
             _NONE,
             self._version(messages.connection),
             *_NO_TAIL,
             Numbers(messages.packet),
             Numbers(frames.packet_last[messages.answer], answered),
         )
-        return Placed(Block(columns, len(messages)), messages.due)
+        return Placed(Block(columns, len(messages)), messages.due, (counted, messages.publish))
 
     def _head(self, messages: Landed, answered: Flags) -> tuple[Column, ...]:
         """topic to length_bytes."""
@@ -201,11 +214,11 @@ class Told:
                     values[row], valid[row] = made, True
         return Numbers(values, valid)
 
-    def _reason(self, due: Ints) -> Coded:
+    def _reason(self, ended_by: Ints) -> Coded:
         """The name of the code that ended a message, where it has one."""
-        kind = self._packets.kind[due]
+        kind = self._packets.kind[ended_by]
         code = np.where(kind == PUBACK, 1, 2)
-        without = (kind <= PUBLISH_2) | (kind >= PINGREQ) | ~self._five[self._frames.connection[due]]
+        without = (kind <= PUBLISH_2) | (kind >= PINGREQ) | ~self._five[self._frames.connection[ended_by]]
         return Coded(np.where(without, 0, code), _REASONS)
 
     def _version(self, connection: Ints) -> Coded:

@@ -1,5 +1,5 @@
-"""Frames that many connections left: those in the ordinary course are read together, from the first one of each
-connection up to one that is not; from there on the conversation reads them by itself.
+"""Frames that many connections left: those in the ordinary course are read together, the others by the conversations,
+between them; from one on that may change what all others mean the conversation reads by itself.
 
 In: frames of many connections and what is known of these. Out: for each of them a `Together`.
 """
@@ -11,85 +11,130 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dissectors.core.columns.frames import Flags, Frames, Ints, in_columns
+from dissectors.core.columns.frames import Frames, Ints, in_columns
 from dissectors.core.limits import Limits
 from dissectors.core.model import Frame
 from dissectors.core.protocol import Sink
 from dissectors.mqtt.columns.afterwards import Afterwards, afterwards, with_pings
+from dissectors.mqtt.columns.apart import Apart, Before, apart
+from dissectors.mqtt.columns.between import Alone, InFlight, Reads, stretches
 from dissectors.mqtt.columns.contents import Contents
 from dissectors.mqtt.columns.course import State, course
-from dissectors.mqtt.columns.handshakes import handshakes
+from dissectors.mqtt.columns.handshakes import handshakes, of_senders, with_turned
 from dissectors.mqtt.columns.landed import landed
+from dissectors.mqtt.columns.packets import PUBLISH_1, PUBLISH_2
 from dissectors.mqtt.columns.pings import answered
 from dissectors.mqtt.columns.rows import Placed, Told, Whose
 from dissectors.mqtt.connection import Connection
 from dissectors.mqtt.flights import Flights
 from dissectors.mqtt.levels import LEVEL_50
+from dissectors.mqtt.losses import Loss
 from dissectors.mqtt.requests import Requests
 
 # Fewer frames of a connection than these are not worth the Python that each connection costs.
 LEAST = 32
+# As many of them for each stretch that the conversation reads between them.
+LEAST_BESIDE = 4
 
 
 class Left(NamedTuple):
-    """A connection in its ordinary course, and the frames that it left."""
+    """A connection in its ordinary course, the frames that it left, and where bytes are missing between them."""
 
     frames: Sequence[Frame]
+    losses: Sequence[Loss]
     connection: Connection
     flights: Flights
     requests: Requests
 
 
 class Together(NamedTuple):
-    """What was made of the first frames of a connection. frames: how many.
+    """What was made of the first frames of a connection. frames: how many; taken: how many of them are read together.
 
-    tables: rows of all connections; begin: the place of its first frame among those of all.
+    alone: the others. begin: the place of its first frame among those of all. tables, in_flight: of all connections.
     """
 
     frames: int
+    taken: int
     begin: int
+    alone: Sequence[Alone]
     tables: Mapping[str, Placed]
+    in_flight: InFlight
     afterwards: Afterwards
 
-    def follow(self, left: Left, out: Sink) -> None:
+    def follow(self, left: Left, conversation: Reads, out: Sink) -> None:
         """Give the rows of these frames, and change what is known of the connection."""
-        self.afterwards.change(left.connection, left.flights.of, left.requests)
-        for table, placed in self.tables.items():
-            first, until = np.searchsorted(placed.due, (self.begin, self.begin + self.frames)).tolist()
-            if until > first:
-                out.block(table, placed.block, first, until)
+        flights, begin, end = left.flights.of, self.begin, self.begin + self.frames
+        places = np.array([begin, *(begin + one.first for one in self.alone), end], np.int64)
+        due = {table: np.searchsorted(placed.due, places).tolist() for table, placed in self.tables.items()}
+        counted_anew = False
+        for number, (first, until, missing, beside) in enumerate(self.alone):
+            self._give(due, number, counted_anew, out)
+            for direction in missing:
+                conversation.miss(direction, out)
+            before = [len(of_side) for of_side in flights]
+            conversation.stretch(left.frames[first:until], beside, out)
+            for side, (was, of_side) in enumerate(zip(before, flights, strict=True)):
+                if len(of_side) != was:
+                    self.in_flight.more(side, begin + until, end, len(of_side) - was)
+                    counted_anew = True
+        self._give(due, len(self.alone), counted_anew, out)
+        if counted_anew:
+            self.afterwards.counted_anew(self.in_flight.counts, self.in_flight.most(begin, end))
+        self.afterwards.change(left.connection, flights, left.requests)
+        if self.alone:
+            left.flights.in_order()
+
+    def _give(self, due: Mapping[str, Sequence[int]], number: int, counted_anew: bool, out: Sink) -> None:
+        """The rows of each table from what is due with this number to before the next one."""
+        for table, bounds in due.items():
+            first, until = bounds[number], bounds[number + 1]
+            if until <= first:
+                continue
+            placed = self.tables[table]
+            if counted_anew and placed.counted is not None:
+                counts, publish = (column[first:until] for column in placed.counted)
+                np.copyto(counts, self.in_flight.counts[publish], where=publish >= 0)
+            out.block(table, placed.block, first, until)
 
 
 def together(lefts: Sequence[Left], limits: Limits, out: Sink) -> list[Together | None]:
     """What was made of the frames of each connection; None where all of them are read one by one."""
     frames = in_columns([left.frames for left in lefts])
     state = _state(lefts)
-    found, steps, of_sender, odd = course(frames, state, limits)
-    pings = state.pings
-    ends = _ends(frames, odd)
-    taken = np.arange(len(frames)) < ends[frames.connection]
+    course_of = course(frames, state, limits)
+    found, kind = course_of.packets, course_of.packets.kind
+    by_itself = apart(frames, course_of, state, _before(lefts), limits)
+    ends = _ends(frames, by_itself)
+    read = np.arange(len(frames)) < ends[frames.connection]
+    taken = read & ~by_itself.alone
     if not taken.any():
         return [None] * len(lefts)
     connections = [left.connection for left in lefts]
     contents = Contents(frames, found)
-    of_messages = handshakes(steps, taken)
-    of_pings = answered(frames, found.kind, taken, pings)
+    puback, publish = by_itself.puback, by_itself.publish
+    puback, publish = puback[taken[publish]], publish[taken[publish]]
+    of_messages = handshakes(with_turned(course_of.steps, puback, publish), taken)
+    of_pings = answered(frames, kind, taken, state.pings)
     with_publishes = out.rows("mqtt_publishes") is not None
-    after = afterwards(frames, found, taken, connections, of_messages, of_sender, contents, with_publishes)
-    with_pings(after, frames, found, taken, of_pings, pings)
+    counts = of_senders(by_itself.counts, frames)
+    after = afterwards(frames, found, taken, read, connections, of_messages, counts, contents, with_publishes)
+    with_pings(after, frames, found, taken, of_pings, state.pings)
     told = Told(frames, found, Whose.of(connections), contents, taken)
     tables = dict[str, Placed]()
     over = landed(frames, found, taken, of_messages)
     if out.rows("messages") is not None:
-        tables["messages"] = told.messages()
+        tables["messages"] = told.messages(puback, publish)
     if out.rows("exchanges") is not None:
         tables["exchanges"] = told.exchanges(over, of_pings)
     if with_publishes:
-        tables["mqtt_publishes"] = told.publishes(over, of_messages, of_sender)
-    counts = (ends - frames.begins).tolist()
+        tables["mqtt_publishes"] = told.publishes(over, of_messages, counts)
+    shared = tables, InFlight(counts, frames.direction, taken & ((kind == PUBLISH_1) | (kind == PUBLISH_2)))
+    spans = zip(frames.begins.tolist(), ends.tolist(), strict=True)
     return [
-        Together(count, begin, tables, one) if count else None
-        for count, begin, one in zip(counts, frames.begins.tolist(), after, strict=True)
+        Together(end - begin, int(taken[begin:end].sum()), begin, _alone(left, by_itself, begin, end), *shared, one)
+        if end > begin
+        else None
+        for left, (begin, end), one in zip(lefts, spans, after, strict=True)
     ]
 
 
@@ -104,8 +149,32 @@ def _state(lefts: Sequence[Left]) -> State:
     )
 
 
-def _ends(frames: Frames, odd: Flags) -> Ints:
-    """Behind the last packet of each connection that is read here; where it begins, if these are too few."""
-    places = np.append(np.flatnonzero(odd), len(frames))
-    ends = np.minimum(places[np.searchsorted(places, frames.begins)], frames.ends)
-    return np.where(ends - frames.begins < LEAST, frames.begins, ends)
+def _before(lefts: Sequence[Left]) -> Before:
+    return Before(
+        levels=[left.connection.level for left in lefts],
+        losses=[left.losses for left in lefts],
+        early=[left.flights.early for left in lefts],
+        asked=[left.requests.asked for left in lefts],
+    )
+
+
+def _ends(frames: Frames, by_itself: Apart) -> Ints:
+    """Behind the last packet of each connection that is read here; where it begins, if too few are read together."""
+    read = np.arange(len(frames)) < by_itself.ends[frames.connection]
+    count = len(by_itself.ends)
+    alone = read & by_itself.alone
+    begins = alone & ~np.append(False, alone[:-1])
+    taken = np.bincount(frames.connection[read & ~alone], minlength=count)
+    stretches_alone = np.bincount(frames.connection[begins], minlength=count)
+    too_few = (taken < LEAST) | (taken < LEAST_BESIDE * stretches_alone)
+    return np.where(too_few, frames.begins, by_itself.ends)
+
+
+def _alone(left: Left, by_itself: Apart, begin: int, end: int) -> list[Alone]:
+    """What the conversation of this connection reads between the others of its frames."""
+    known = [len(of_side) for of_side in left.flights.of]
+    counts = by_itself.counts
+    return [
+        Alone(*span, (int(counts[0, begin + span[0]]) - known[0], int(counts[1, begin + span[0]]) - known[1]))
+        for span in stretches(by_itself.alone[begin:end], left.losses)
+    ]

@@ -34,6 +34,7 @@ from dissectors.mqtt.probe import probe
 # Longest fixed header, with four bytes of length.
 _LENGTH_BYTES = 4
 _MORE = 0x80
+_NONE = np.zeros(0, np.int64)
 
 
 def read_whole(streams: Streams, limits: Limits, begin: Callable[[], Opens], out: Sink, together: bool) -> WholeRead:
@@ -119,13 +120,13 @@ def _rows(
     over = landed(frames, found.packets, taken, of_messages)
     tables: dict[str, Placed] = {}
     if out.rows("messages") is not None:
-        tables["messages"] = ordered([told.messages(), *rows.messages()])
+        tables["messages"] = ordered([told.messages(_NONE, _NONE), *rows.messages()])
     if out.rows("exchanges") is not None:
         tables["exchanges"] = ordered([told.exchanges(over, of_pings), *rows.exchanges()])
     if out.rows("mqtt_publishes") is not None:
-        tables["mqtt_publishes"] = told.publishes(over, of_messages, found.in_flight)
+        tables["mqtt_publishes"] = told.publishes(over, of_messages, found.in_flight(frames))
     if out.rows("mqtt_connections") is not None:
-        tables["mqtt_connections"] = rows.connections(found.packets.kind, found.in_flight)
+        tables["mqtt_connections"] = rows.connections(found.packets.kind, found.in_flight(frames))
     return [
         Rows(table, placed.block, np.arange(len(placed.due)), frames.connection[placed.due])
         for table, placed in tables.items()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -16,6 +17,7 @@ from dissectors.core.blocks import Block
 from dissectors.core.limits import Limits
 from dissectors.mqtt import conversation as mqtt_conversation
 from dissectors.mqtt.columns import together as together_module
+from dissectors.mqtt.columns.together import Together
 from dissectors.registry import dissectors
 from tests.support.replay_mqtt import write_publishes
 from tests.support.shares import SAMPLES, share, smallest
@@ -60,6 +62,25 @@ def test_tables_are_those_of_one_by_one(tmp_path: Path, monkeypatch: pytest.Monk
     monkeypatch.setattr(Claims, "add", counted)
     assert different(of_a_replay(tmp_path / "replay.pcap"), monkeypatch) == []
     assert sum(claimed) > 15_000  # of exchanges, messages and mqtt_publishes
+
+
+def test_tables_of_a_capture_with_losses_are_those_of_one_by_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Most of the packets beside the holes are read together."""
+    taken = list[int]()
+    together = together_module.together
+
+    def counted(*given: Any) -> list[Together | None]:
+        found = together(*given)
+        taken.extend(one.taken for one in found if one is not None)
+        return found
+
+    monkeypatch.setattr(together_module, "together", counted)
+    path = tmp_path / "lossy.pcap"
+    told = write_publishes(path, 8_000, flows=12, lossy=True)
+    assert different(path, monkeypatch) == []
+    assert sum(taken) > 0.6 * (told.requests + told.responses)
 
 
 def test_names_too_long_are_cut_as_ever(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,11 +1,12 @@
-"""Made-up MQTT connections, as they should be and broken, and their frames."""
+"""Made-up MQTT connections, as they should be and broken, and their frames; what a capture with losses has of them."""
 
 from __future__ import annotations
 
 from random import Random
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from dissectors.core.model import CLIENT_TO_SERVER, SERVER_TO_CLIENT, Frame
+from dissectors.core.protocol import Sink
 from tests.support.mqtt_encode import (
     PING,
     PONG,
@@ -156,3 +157,41 @@ def frames_of(talk: Talk, random: Random) -> list[Frame]:
         last = found[-1]
         found[-1] = last._replace(end=last.start + 1 + (last.size - 1) // 2, complete=last.size < 2)
     return found
+
+
+class Missing(NamedTuple):
+    """Bytes of this direction are missing here, as a conversation is told."""
+
+    direction: int
+
+
+def with_losses(frames: list[Frame], random: Random) -> list[Frame | Missing]:
+    """The frames without some of them: where that was noticed `Missing` says so, where it was noticed late what one
+    side sent stands behind what the other one sent later."""
+    share = random.choice((0.01, 0.05, 0.2))
+    found: list[Frame | Missing] = []
+    at = 0
+    while at < len(frames):
+        late = frames[at : at + random.randrange(2, 30)] if random.random() < share else []
+        side = random.randrange(2)
+        now = sorted(late, key=lambda frame: frame.direction == side) or [frames[at]]
+        at += len(now)
+        for frame in now:
+            if random.random() < share:
+                found += [Missing(frame.direction)] if random.random() < 0.8 else []
+            else:
+                found.append(frame)
+    return found
+
+
+def feed_with_losses(conversation: Any, items: list[Frame | Missing], out: Sink) -> None:
+    """Feed frames, and tell what is missing where it is."""
+    fed: list[Frame] = []
+    for item in items:
+        if isinstance(item, Missing):
+            conversation.feed(fed, out)
+            conversation.lost(item.direction, out)
+            fed = []
+        else:
+            fed.append(item)
+    conversation.feed(fed, out)

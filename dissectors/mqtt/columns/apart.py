@@ -1,0 +1,165 @@
+"""Which packets of many connections the conversations read by themselves, between those that are read together.
+
+In: packets, some of which are odd. Out: the odd ones, and all whose meaning depends on them: those of the same message,
+and pings. From a packet on that may change what any other one means the conversation reads all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import chain
+from typing import NamedTuple
+
+import numpy as np
+
+from dissectors.core.columns.frames import Flags, Frames, Ints
+from dissectors.core.limits import Limits
+from dissectors.core.model import CLIENT_TO_SERVER
+from dissectors.mqtt import packet_types
+from dissectors.mqtt.columns.course import Course, State
+from dissectors.mqtt.columns.doubt import Keyed, in_doubt
+from dissectors.mqtt.columns.handshakes import in_flight, keys_of, of_senders, side_of
+from dissectors.mqtt.columns.packets import ODD, PINGREQ
+from dissectors.mqtt.early import Early
+from dissectors.mqtt.losses import Loss
+from dissectors.mqtt.packet_types import PINGRESP, PUBLISH, PUBREL, SUBACK, SUBSCRIBE, UNSUBACK, UNSUBSCRIBE
+from dissectors.mqtt.walk import walk
+
+_OF_MESSAGES = frozenset({PUBLISH, packet_types.PUBACK, packet_types.PUBREC, PUBREL, packet_types.PUBCOMP})
+# With packet identifiers that no message may have meanwhile.
+_ASKS = frozenset({SUBSCRIBE, SUBACK, UNSUBSCRIBE, UNSUBACK})
+_CONFINED = _OF_MESSAGES | _ASKS | {packet_types.PINGREQ, PINGRESP}
+
+
+class Before(NamedTuple):
+    """What is known of connections beside `State`, by the number of each.
+
+    levels: protocol levels. losses: where bytes are missing. early: acknowledgements that came before their PUBLISH.
+    asked: identifiers of SUBSCRIBE and UNSUBSCRIBE that wait.
+    """
+
+    levels: Sequence[int | None]
+    losses: Sequence[Sequence[Loss]]
+    early: Sequence[Early]
+    asked: Sequence[set[int]]
+
+
+class Apart(NamedTuple):
+    """alone: packets that a conversation reads by itself between others. ends: behind the last packet of each
+    connection before the one from which on the conversation reads all. counts: as in `Course`, without the messages
+    that are read alone. puback, publish: see `Doubts`."""
+
+    alone: Flags
+    ends: Ints
+    counts: Ints
+    puback: Ints
+    publish: Ints
+
+
+class _Odd(NamedTuple):
+    """Odd packets that touch nothing but what has their identifier, or pings.
+
+    alone: all of them. of_messages: place, publisher and identifier. asks: connection and identifier. others:
+    connections in which there are any that are not of messages: pings among them, or what may push out an early one.
+    """
+
+    alone: list[int]
+    of_messages: list[tuple[int, int, int]]
+    asks: list[tuple[int, int]]
+    others: set[int]
+
+
+def apart(frames: Frames, found: Course, state: State, before: Before, limits: Limits) -> Apart:
+    """Of all connections."""
+    kind = found.packets.kind
+    alone, ends = np.zeros(len(frames), bool), frames.ends.copy()
+    if not (found.odd.any() or any(before.losses) or any(before.early) or any(before.asked)):
+        return Apart(alone, ends, found.counts, ends[:0], ends[:0])
+    odd = _odd(frames, kind, before, ends, limits)
+    alone[odd.alone] = True
+    keyed, asked = _keyed(frames, odd), _asked(odd, before)
+    doubtful, puback, publish = in_doubt(frames, found.packets, state, keyed, asked, before.early)
+    alone[doubtful.at] = True
+    pings = np.zeros(len(ends), bool)
+    pings[[*odd.others, *(number for number, losses in enumerate(before.losses) if losses)]] = True
+    is_ping = (kind >= PINGREQ) & (kind < ODD)
+    pings[frames.connection[is_ping & found.odd]] = True
+    alone |= is_ping & pings[frames.connection]
+    counted = np.where(alone, ODD, kind)
+    counted[puback] = ODD
+    counts = in_flight(frames, counted, state.flights, publish)
+    at_most = of_senders(counts, frames) + _keys_in_doubt(doubtful, len(ends))[frames.connection, frames.direction]
+    most = np.minimum(state.receive_maximum, limits.max_outstanding)[frames.connection, frames.direction]
+    most[alone] = limits.max_outstanding
+    is_publish = frames.octets[frames.start] >> 4 == PUBLISH
+    places = np.append(np.flatnonzero(is_publish & (kind != 0) & (at_most > most)), len(frames))
+    ends = _between_pairs(
+        np.minimum(ends, places[np.searchsorted(places, frames.begins)]), puback, publish, len(frames)
+    )
+    whole = publish < ends[frames.connection[publish]]
+    return Apart(alone, ends, counts, puback[whole], publish[whole])
+
+
+def _between_pairs(ends: Ints, puback: Ints, publish: Ints, packets: int) -> Ints:
+    """The last places up to each of these between which no PUBACK and its PUBLISH lie."""
+    change = np.zeros(packets + 2, np.int64)
+    change[puback + 1] += 1
+    change[publish + 1] -= 1
+    places = np.arange(packets + 1)
+    found: Ints = np.maximum.accumulate(np.where(np.cumsum(change)[:-1] == 0, places, 0))[ends]
+    return found
+
+
+def _odd(frames: Frames, kind: Ints, before: Before, ends: Ints, limits: Limits) -> _Odd:
+    """The odd packets. ends: changed here, where a packet is more than odd."""
+    places = np.flatnonzero(kind == ODD)
+    owner = frames.connection[places]
+    # Where so many are odd it costs more than it saves to look at each.
+    crowded = 4 * np.bincount(owner, minlength=len(ends)) > frames.ends - frames.begins
+    firsts = np.full(len(ends), len(frames))
+    np.minimum.at(firsts, owner, places)
+    ends[crowded] = firsts[crowded]
+    places = places[~crowded[owner]]
+    found, over = _Odd([], [], [], set()), set[int]()
+    columns = (frames.connection, frames.direction, frames.start, frames.end, frames.complete)
+    for at, number, direction, start, end, complete in zip(
+        places.tolist(), *(column[places].tolist() for column in columns), strict=True
+    ):
+        if number in over:
+            continue
+        walked = walk(frames.data, start, end, before.levels[number], limits)
+        impossible = not walked.body or (complete and walked.declared_end > end)
+        if impossible or walked.type not in _CONFINED:
+            ends[number] = at
+            over.add(number)
+            continue
+        found.alone.append(at)
+        identifier = walked.value.get("packet_identifier")
+        if walked.type not in _OF_MESSAGES:
+            found.others.add(number)
+            if identifier is not None:
+                found.asks.append((number, identifier))
+        elif identifier is not None:
+            of_sender = walked.type in (PUBLISH, PUBREL)
+            found.of_messages.append((at, direction if of_sender else 1 - direction, identifier))
+    return found
+
+
+def _keyed(frames: Frames, odd: _Odd) -> Keyed:
+    """The odd packets of messages."""
+    at, publisher, identifier = np.array(odd.of_messages, np.int64).reshape(-1, 3).T
+    return Keyed(at, keys_of(frames.connection[at], publisher, identifier))
+
+
+def _asked(odd: _Odd, before: Before) -> Ints:
+    """The keys of SUBSCRIBE, UNSUBSCRIBE and their answers, here and of those that wait."""
+    waiting = chain.from_iterable(((number, one) for one in asked) for number, asked in enumerate(before.asked))
+    connection, identifier = np.array([*odd.asks, *waiting], np.int64).reshape(-1, 2).T
+    return keys_of(connection, np.full(len(connection), CLIENT_TO_SERVER), identifier)
+
+
+def _keys_in_doubt(doubtful: Keyed, connections: int) -> Ints:
+    """So many messages, of each connection and side, may be in flight beside those that are read together."""
+    sides = np.bincount(side_of(np.unique(doubtful.key)), minlength=2 * connections)
+    found: Ints = sides.reshape(-1, 2)
+    return found
