@@ -76,7 +76,7 @@ def archive(
     with Change.begin(Path(dataset).absolute(), rebuild=options.rebuild) as change:
         options = options_as_before(options, change)
         check_state(change)
-        plan = plan_files(inputs, change.previous, change.run, options.intake)
+        plan = plan_files(inputs, change.previous, change.run, options.intake, options.read.log_zone_ns)
         if not plan.files:
             if change.previous is None:
                 reasons = " ".join(one.reason or "" for one in plan.aside)

@@ -72,15 +72,16 @@ def in_time_order(sources: Iterable[Source]) -> list[Source]:
     return sorted(sources, key=lambda source: (source.first_ns is None, source.first_ns or 0))
 
 
-def probed(source: Source) -> Source:
+def probed(source: Source, log_zone_ns: int | None = None) -> Source:
     """The source with the time of its first packet, None for a capture without packets, or of the first line of a
-    request log; None also for a log segment. CaptureError when it is none of these, or cannot be read."""
+    request log; None also for a log segment. log_zone_ns: as in `LineTimes`. CaptureError when it is none of these, or
+    cannot be read."""
     stats = CaptureStats(source.name)
     with source.open() as stream:
         try:
             blocks = open_blocks(BlockBuffer(stream, PROBE_LIMITS), stats, PROBE_LIMITS, source.name)
             if is_text(blocks) and is_request_log(blocks):
-                first = next(RequestLog(blocks, stats, PROBE_LIMITS, None).lines(), None)
+                first = next(RequestLog(blocks, stats, PROBE_LIMITS, log_zone_ns).lines(), None)
                 return replace(source, first_ns=None if first is None else first.ts_ns, is_log=True)
             if is_text(blocks) and is_log_segment(blocks):
                 return replace(source, is_segment=True)

@@ -3,7 +3,7 @@
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, BinaryIO, cast
+from typing import Any, BinaryIO, Literal, cast
 
 from analyser.capture.errors import CaptureError
 from analyser.capture.growing import Growing
@@ -12,6 +12,8 @@ from analyser.storage.address import address_of
 from analyser.storage.files import FilePath
 
 STANDARD_INPUT = "-"
+# Packets, lines of a broker's request log, or batches of a log segment.
+InputKind = Literal["packets", "log", "segment"]
 
 
 class Unclosed:
@@ -50,6 +52,11 @@ class Source:
     remarks: tuple[Remark, ...] = ()
     is_log: bool = False
     is_segment: bool = False
+
+    @property
+    def kind(self) -> InputKind:
+        """What it is known to be; anything else is taken for packets."""
+        return "log" if self.is_log else "segment" if self.is_segment else "packets"
 
     @property
     def other_kind(self) -> str | None:

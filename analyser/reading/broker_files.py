@@ -6,7 +6,7 @@ In: a source that was found to be one. Out: raw rows. What reads them is loaded 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from analyser.capture import BlockBuffer, CaptureError, CaptureStats, LogSegment, RequestLog, Source, log_segment
 from analyser.options import ReadOptions
@@ -55,6 +55,23 @@ class BrokerFiles:
         """No more of them follow."""
         if self._logs is not None:
             self._logs.end()
+
+    def suspended(self) -> Any:
+        """What `resume` goes on from; None where no request log was read."""
+        return None if self._logs is None else self._logs.suspended()
+
+    def resume(self, suspended: Any, records: FlowRecords) -> None:
+        """Go on where another one was. records: get the connections of request logs from now on."""
+        self._records = records
+        if suspended is not None:
+            self._logs = self._request_logs("what the last run kept")
+            self._logs.resume(suspended, records)
+
+    def change_store(self, store: RawStore) -> None:
+        """Rows that follow go to another store; between two files."""
+        self._store = store
+        if self._logs is not None:
+            self._logs.change_store(store)
 
     def _segments(self, name: str) -> SegmentReading:
         from analyser.reading.segments import SegmentReading

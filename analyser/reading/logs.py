@@ -40,13 +40,14 @@ _RESOLUTION_NS = 1_000_000
 class _Connection:
     """One connection, named by its first line.
 
-    missing: requests that its log lacks, None while nothing numbers them. moments: of one whose requests are not all
-    numbered for sure.
+    client, server: address and port. missing: requests that its log lacks, None while nothing numbers them. moments: of
+    one whose requests are not all numbered for sure.
     """
 
     first_line: int
     flow_id: str
-    exchange: LoggedExchange
+    client: tuple[str, int]
+    server: tuple[str, int]
     conversation: LoggedConversation
     ts_first_ns: int
     ts_last_ns: int
@@ -70,8 +71,21 @@ class LogReading:
         self._limits, self._options = limits, options
         self._out, self._store, self._records = out, store, records
         self._open: OrderedDict[str, _Connection] = OrderedDict()
-        self._marked: int | None = None
         self._losses = LogLosses(limits.max_logged_connections)
+        self._marked: int | None = None
+
+    def suspended(self) -> Any:
+        """What `resume` goes on from, where another one had read the logs so far; between two of them."""
+        return self._open, self._losses
+
+    def resume(self, suspended: Any, records: FlowRecords) -> None:
+        """Go on where another one was. records: get the connections from now on."""
+        self._open, self._losses = suspended
+        self._records = records
+
+    def change_store(self, store: RawStore) -> None:
+        """Rows that follow go to another store; between two logs."""
+        self._store = store
 
     def read(self, log: RequestLog, stats: CaptureStats, file_index: int) -> Iterator[int]:
         """Make the rows of a log; now and then the bytes that are read so far."""
@@ -144,7 +158,7 @@ class LogReading:
         name = f"{IDENTIFIED_BY}|{exchange.connection}|{exchange.asked}"
         flow_id = hashlib.blake2b(name.encode(), digest_size=8).hexdigest()
         conversation = self._reader.conversation(self._limits, self._options)
-        found = _Connection(line, flow_id, exchange, conversation, logged_ns, logged_ns)
+        found = _Connection(line, flow_id, exchange.client, exchange.server, conversation, logged_ns, logged_ns)
         self._open[exchange.connection] = found
         return found
 
@@ -156,15 +170,14 @@ class LogReading:
         self._records.add_logged(known.first_line, self._flow(known))
 
     def _flow(self, known: _Connection) -> dict[str, Any]:
-        client, server = known.exchange.client, known.exchange.server
         return {
             "flow_id": known.flow_id,
             "protocol": self._protocol,
             "identified_by": IDENTIFIED_BY,
-            "client_address": client[0],
-            "client_port": client[1],
-            "server_address": server[0],
-            "server_port": server[1],
+            "client_address": known.client[0],
+            "client_port": known.client[1],
+            "server_address": known.server[0],
+            "server_port": known.server[1],
             "ts_first": known.ts_first_ns,
             "ts_last": known.ts_last_ns,
             "handshake_seen": False,

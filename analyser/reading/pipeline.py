@@ -191,11 +191,12 @@ class Pipeline:
         """What `keep` makes of what is known of the flows so far, for `resume` in another process; rows that are in
         the store are not in it."""
         with self._flows.without_callbacks():
-            return keep((self._flows, self._endpoints, self._records))
+            return keep((self._flows, self._endpoints, self._records, self._broker_files.suspended()))
 
     def resume(self, suspended: Any) -> None:
         """Go on where a pipeline with the same tables and options was."""
-        self._flows, self._endpoints, self._records = suspended
+        self._flows, self._endpoints, self._records, broker_files = suspended
+        self._broker_files.resume(broker_files, self._records)
         self._flows.call(self._consume, self._records.add, self._whole_reading())
         if self._keys is not None:
             for flow in self._flows.open_flows():
@@ -206,7 +207,18 @@ class Pipeline:
         """Rows that follow go to another store; what came so far must have been handed over."""
         self._store = store
         self._add_tables()
+        self._broker_files.change_store(store)
         self._flows.call(self._consume, self._records.add, self._whole_reading())
+
+    def read_broker_file(self, source: Source, stats: CaptureStats, number: int) -> None:
+        """Make the rows of a request log or a log segment, which is input `number`. Raises CaptureError."""
+
+        def read(kind: str, blocks: BlockBuffer) -> None:
+            for _ in self._broker_files.read(kind, source, stats, blocks, number):
+                pass
+
+        for _ in read_batches(source, self._endpoints, stats, self._limits.capture, read):
+            raise CaptureError(f"{source.name} is no file of a broker any more: it has packets.")
 
     def advance(self, now_ns: int) -> None:
         """The capture's clock has come to this time, in packets that are not fed here."""

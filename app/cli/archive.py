@@ -17,7 +17,7 @@ import click
 from app.cli.archive_result import complaints, notes, result_lines, status_of
 from app.cli.failure import CallerError, Status, complain, say
 from app.cli.names import checked_table
-from app.cli.options import TimeType, keylog_option, read_options, topic_id_option
+from app.cli.options import TimeType, keylog_option, log_zone_option, read_options, topic_id_option
 from app.cli.output import write_text
 from app.cli.reading import complain_of_failure
 
@@ -63,6 +63,7 @@ def _packed(ctx: click.Context, _: click.Parameter, folder: str | None) -> None:
               help="Read connections to this server port as PROTOCOL. Repeatable.")  # fmt: skip
 @topic_id_option
 @keylog_option
+@log_zone_option
 @click.option("--enable", multiple=True, metavar="NAME", help="Switch on an optional dissector. Repeatable.")
 @click.option(
     "--inline", is_flag=True, help="Send payloads through Spark instead of reading captures twice: for slow storage."
@@ -81,9 +82,9 @@ def archive(
 ) -> Status:
     """Take captures into a DATASET directory, which every other command reads like a capture.
 
-    INPUT is a capture, a directory of captures, or a pattern in quotes. Files that the dataset already holds are passed
-    over, so the same command takes in what is new; connections go on over files and runs. A run that is killed leaves
-    the dataset as it was.
+    INPUT is a capture, a request log or log segment of a Kafka broker, a directory of such files, or a pattern in
+    quotes. Files that the dataset already holds are passed over, so the same command takes in what is new; connections
+    go on over files and runs. A run that is killed leaves the dataset as it was.
 
     \b
     Examples:
@@ -208,7 +209,14 @@ def _archive_options(how: dict[str, Any]) -> ArchiveOptions:
     if tables == ():
         raise CallerError("--tables needs at least one table")
     read = read_options(
-        how["decode_as"], (), how["enable"], None, None, topic_ids=how["topic_ids"], keylogs=how["keylogs"]
+        how["decode_as"],
+        (),
+        how["enable"],
+        None,
+        None,
+        topic_ids=how["topic_ids"],
+        keylogs=how["keylogs"],
+        log_zone_ns=how["log_zone_ns"],
     )
     return ArchiveOptions(
         read=read,

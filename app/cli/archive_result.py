@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -24,9 +25,8 @@ def result_lines(summary: Summary, output: str) -> Iterator[str]:
         yield f"{visible(output)}: nothing new"
     else:
         yield f"{visible(output)}: run {int(summary.run)}"
-    packets = sum(one.packets for one in summary.files)
     size = sum(one.bytes for one in summary.files)
-    yield f"read       {count(len(summary.files), 'capture')}, {packets:,} packets, {size:,} bytes{_times(summary)}"
+    yield f"read       {', '.join(_read(summary))}, {size:,} bytes{_times(summary)}"
     if summary.known:
         yield f"known      {count(summary.known, 'capture')} of earlier runs"
     if summary.aside:
@@ -38,6 +38,19 @@ def result_lines(summary: Summary, output: str) -> Iterator[str]:
             f"{summary.findings[name]} {name}" for name in reversed(SEVERITIES) if summary.findings.get(name)
         )
         yield f"findings   {found or 'none'}"
+
+
+def _read(summary: Summary) -> Iterator[str]:
+    """How many files of each kind, and their packets."""
+    from analyser.words import count
+
+    kinds: Counter[str] = Counter(one.kind for one in summary.files)
+    if kinds["packets"] or not kinds:
+        yield count(kinds["packets"], "capture")
+        yield f"{sum(one.packets for one in summary.files):,} packets"
+    for kind, name in (("log", "request log"), ("segment", "log segment")):
+        if kinds[kind]:
+            yield count(kinds[kind], name)
 
 
 def complaints(summary: Summary, output: str) -> Iterator[str]:

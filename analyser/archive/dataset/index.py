@@ -26,7 +26,12 @@ def open_dataset_index(path: str | FolderPath, keylogs: Sequence[str] = ()) -> I
     """The index of a dataset. keylogs: as in ReadOptions. Raises DatasetError."""
     dataset = Dataset.open(path)
     read = [one for one in dataset.manifest.inputs if one.status == "read"]
-    sources = [Source(one.path, _file(one.path), first_ns=one.first_ns) for one in read]
+    sources = [
+        Source(
+            one.path, _file(one.path), first_ns=one.first_ns, is_log=one.kind == "log", is_segment=one.kind == "segment"
+        )
+        for one in read
+    ]
     tables = DatasetTables(dataset, ("flows", "messages", "exchanges"), ReadOptions())
 
     def answer(columns: str, table: str, condition: str, when: ReadOptions) -> Sequence[Mapping[str, Any]]:

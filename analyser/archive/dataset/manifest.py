@@ -14,6 +14,7 @@ from typing import Any, Literal, NamedTuple
 
 from analyser.archive.dataset.part import is_inside
 from analyser.archive.dataset.place import MANIFEST, REBUILD, DatasetError
+from analyser.capture.sources import InputKind
 from analyser.registry.tables import ALL_TABLES, SCHEMA_VERSION
 from analyser.storage.folders import FolderPath, text_at
 
@@ -27,8 +28,8 @@ InputStatus = Literal["read", "set_aside"]
 class InputFile:
     """A capture that was taken in, or set aside with a reason.
 
-    key: digest of its size and of samples of its content. first_ns, last_ns: Unix time of its first and last packet.
-    run: who took it in.
+    key: digest of its size and of samples of its content. first_ns, last_ns: Unix time of its first and last packet, or
+    of what a request log tells. run: who took it in. kind: what it has.
     """
 
     path: str
@@ -40,6 +41,7 @@ class InputFile:
     status: InputStatus
     reason: str | None
     run: str
+    kind: InputKind = "packets"
 
 
 class Run(NamedTuple):
@@ -168,6 +170,7 @@ _INPUT = {
     **{name: {_NUMBER} for name in ("bytes", "packets")},
     **{name: {_NUMBER, _NOTHING} for name in ("first_ns", "last_ns")},
     "reason": {_TEXT, _NOTHING},
+    "kind": {_TEXT},
 }
 _SETTINGS = {"tables": {_LIST, _NOTHING}, "shares": {_NUMBER}, "topic_ids": {_OBJECT}}
 

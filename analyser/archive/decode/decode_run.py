@@ -15,7 +15,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from analyser.archive.dataset.manifest import InputFile
-from analyser.archive.decode.decode_stage import RESULT_FILE, RESULTS_DDL, DecodeJob, ShareFolder, decode_shares
+from analyser.archive.decode.decode_stage import (
+    RESULT_FILE,
+    RESULTS_DDL,
+    BrokerShare,
+    DecodeJob,
+    ShareFolder,
+    decode_shares,
+)
 from analyser.archive.decode.packets import RangeJob
 from analyser.archive.intake.brought import with_secrets
 from analyser.archive.intake.options import ArchiveOptions
@@ -43,7 +50,8 @@ class DecodeRun(NamedTuple):
 
 
 class Decoded(NamedTuple):
-    """folders: of each share. told: by the ranges of each file. errors: why a file could not be read to its end."""
+    """folders: of each share, the one more that reads the files of brokers among them. told: by the ranges of each
+    file. errors: why a file could not be read to its end."""
 
     folders: dict[int, Path]
     told: dict[int, list[RangeStats]]
@@ -71,11 +79,12 @@ def files_read(plan: Plan, decoded: Decoded, run: str) -> tuple[list[InputFile],
     """What the manifest says of the files, and the statistics of those that gave anything."""
     files, captures = [], []
     for file in plan.files:
-        stats, error = merged(decoded.told[file.number], _LIMITS), decoded.errors.get(file.number)
+        told, error, kind = decoded.told[file.number], decoded.errors.get(file.number), file.source.kind
+        stats = merged(told, _LIMITS) if kind == "packets" else told[0].stats
         if error is None or stats.packets:
             captures.append(stats)
         times = stats.ts_first_ns, stats.ts_last_ns
-        files.append(InputFile(file.source.name, file.key, file.size, stats.packets, *times, "read", error, run))
+        files.append(InputFile(file.source.name, file.key, file.size, stats.packets, *times, "read", error, run, kind))
     return files, captures
 
 
@@ -86,6 +95,8 @@ def result_of(folder: Path) -> ShareFolder:
 
 
 def _ranges(file: PlannedFile, range_bytes: int) -> list[Range]:
+    if file.source.kind != "packets":
+        return [Range(0, 0, file.size)]
     try:
         return find_ranges(file.source, file.size, range_bytes)
     except CaptureError:  # reading it says so
@@ -106,20 +117,21 @@ def _decode(run: DecodeRun, ranges: Mapping[int, list[Range]]) -> dict[int, Path
 
     from analyser.archive.decode.source import FORMAT, JOBS
 
-    options = run.options
+    options, with_broker_share = run.options, bool(run.plan.broker_files()) or run.plan.had_broker_files
     jobs = [
-        RangeJob(file.number, file.source, part, options.shares, options.inline)
+        RangeJob(file.number, file.source, part, options.shares, options.inline, with_broker_share)
         for file in run.plan.files
         for part in ranges[file.number]
     ]
     jobs_path, job_path = run.work / "ranges.pickle", run.work / "decode.pickle"
     jobs_path.write_bytes(pickle.dumps(jobs))
     paths = {file.number: file.path for file in run.plan.files}
-    secrets = with_secrets(file.source for file in run.plan.files)
-    job = DecodeJob(run.work, paths, run.tables, _sendable(options.read), run.previous, secrets)
+    secrets = with_secrets(file.source for file in run.plan.files if file.source.kind == "packets")
+    brokers = BrokerShare(options.shares, run.plan.broker_files(), goes_on=run.plan.had_broker_files)
+    job = DecodeJob(run.work, paths, run.tables, _sendable(options.read), run.previous, secrets, brokers)
     job_path.write_bytes(pickle.dumps(job))
     packets = run.spark.read.format(FORMAT).option(JOBS, str(jobs_path)).load()
-    shares: DataFrame = packets.repartitionById(options.shares, col("share"))
+    shares: DataFrame = packets.repartitionById(options.shares + with_broker_share, col("share"))
     rows = shares.sortWithinPartitions("share", "file", "range", "number")
     done = rows.mapInArrow(partial(decode_shares, str(job_path)), RESULTS_DDL).collect()
     return {row.share: Path(row.folder) for row in sorted(done)}

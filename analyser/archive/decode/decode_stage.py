@@ -14,6 +14,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import chain, groupby
 from pathlib import Path
+from typing import NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -27,7 +28,8 @@ from analyser.archive.decode.packets import NOTE, RangeResult, from_batch
 from analyser.archive.decode.share_decoder import ShareDecoder
 from analyser.archive.decode.state_data import StateError, from_table, to_table
 from analyser.archive.intake.brought import head_stats
-from analyser.capture import Source
+from analyser.archive.intake.ranges import RangeStats
+from analyser.capture import CaptureError, CaptureStats, Source
 from analyser.collector import collector_paused
 from analyser.context.named_by import NAMED_BY
 from analyser.options import ReadOptions
@@ -46,12 +48,22 @@ RESULTS = pa.schema([("share", pa.int32()), ("folder", pa.string())])
 RESULTS_DDL = "share int, folder string"
 
 
+class BrokerShare(NamedTuple):
+    """The share that reads request logs and log segments, whole and one after the other. files: by number. goes_on: a
+    run before left a state of it."""
+
+    share: int
+    files: Mapping[int, Source]
+    goes_on: bool
+
+
 @dataclass(frozen=True, slots=True)
 class DecodeJob:
     """What every task of the stage is told.
 
     work: folder for what the tasks write. paths: where the file of each number is. previous: the state of the previous
-    run, None for none. secrets: captures that bring some along, for whoever decodes to read.
+    run, None for none. secrets: captures that bring some along, for whoever decodes to read. brokers: None for
+    packets only.
     """
 
     work: Path
@@ -60,13 +72,25 @@ class DecodeJob:
     options: ReadOptions
     previous: Path | None
     secrets: tuple[Source, ...] = ()
+    brokers: BrokerShare | None = None
+
+    def state_of(self, share: int) -> Path | None:
+        """Where the run before left its state of this share."""
+        begins = self.brokers is not None and share == self.brokers.share and not self.brokers.goes_on
+        return None if self.previous is None or begins else self.previous / share_name(share)
+
+    def broker_file(self, share: int, file: int) -> Source | None:
+        """The file, where this share reads it itself."""
+        return self.brokers.files.get(file) if self.brokers is not None and share == self.brokers.share else None
 
 
 @dataclass(frozen=True, slots=True)
 class ShareFolder:
-    """What a task leaves for one share. settled, open: raw rows by table. ranges: only in that of share 0."""
+    """What a task leaves for one share. goes_on: from a state of the run before. settled, open: raw rows by table.
+    ranges: in that of share 0, and those of brokers' files in that of their share."""
 
     share: int
+    goes_on: bool
     settled: Mapping[str, HandedOver]
     open: Mapping[str, HandedOver]
     ranges: list[RangeResult] = field(default_factory=list)
@@ -96,12 +120,15 @@ def decode_share(job: DecodeJob, share: int, chunks: Iterable[Chunk]) -> Path:
         for source in job.secrets:
             pipeline.take_keys(head_stats(source))
         decoder = ShareDecoder(pipeline, job.paths.__getitem__)
-        if job.previous is not None:
-            _resume(job.previous / share_name(share) / STATE_FILE, pipeline, decoder)
+        previous = job.state_of(share)
+        if previous is not None:
+            _resume(previous / STATE_FILE, pipeline, decoder)
         for chunk in chunks:
             if chunk.number == NOTE and chunk.payload is not None:
                 ranges.append(pickle.loads(chunk.payload))
             decoder.take(chunk)
+            if (own := job.broker_file(share, chunk.file)) is not None:
+                ranges.append(_broker_file(pipeline, own, chunk.file))
         decoder.settle_clock()
         settled = pipeline.decoded().store.hand_over()
         place = decoder.place()
@@ -116,12 +143,13 @@ def decode_share(job: DecodeJob, share: int, chunks: Iterable[Chunk]) -> Path:
     flows = decoded.flows_table()
     flows = flows.append_column(ENDED, pc.is_in(flows.column(FLOW), ended))
     feather.write_feather(flows, str(folder / FLOWS_FILE), compression="zstd")
-    previous = None if job.previous is None else job.previous / share_name(share)
     for name in NAMED_BY:
         raw = decoded.store.tables.get(name)
         kept = None if previous is None or raw is None else _told_before(previous / told_file(name), name, raw.schema)
         _write_told(name, flows, kept, (settled.get(name), still_open.get(name)), folder)
-    (folder / RESULT_FILE).write_bytes(pickle.dumps(ShareFolder(share, settled, still_open, ranges)))
+    (folder / RESULT_FILE).write_bytes(
+        pickle.dumps(ShareFolder(share, previous is not None, settled, still_open, ranges))
+    )
     return folder
 
 
@@ -133,6 +161,16 @@ def share_name(share: int) -> str:
 def told_file(table: str) -> str:
     """What the settled rows of a table tell, in the folder of a share."""
     return f"told-{table}.arrow"
+
+
+def _broker_file(pipeline: Pipeline, source: Source, number: int) -> RangeResult:
+    """Make the rows of a request log or log segment."""
+    stats, error = CaptureStats(source.name), ""
+    try:
+        pipeline.read_broker_file(source, stats, number)
+    except CaptureError as failure:
+        error = str(failure)
+    return RangeResult(number, 0, RangeStats(stats, end=stats.captured_bytes), error)
 
 
 def _resume(path: Path, pipeline: Pipeline, decoder: ShareDecoder) -> None:

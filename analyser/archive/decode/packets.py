@@ -35,13 +35,15 @@ _BATCH_BYTES, _BATCH_ROWS = 3 << 20, 64
 
 @dataclass(frozen=True, slots=True)
 class RangeJob:
-    """A range to read. file: its place among all files of the dataset. inline: payloads go along."""
+    """A range to read. file: its place among all files of the dataset. inline: payloads go along. with_broker_share: a
+    share more, which reads the files of brokers itself, is told of the range, too."""
 
     file: int
     source: Source
     part: Range
     shares: int
     inline: bool = False
+    with_broker_share: bool = False
 
 
 class RangeNote(NamedTuple):
@@ -61,21 +63,26 @@ class RangeResult(NamedTuple):
 
 
 def range_chunks(job: RangeJob, limits: CaptureLimits | None = None) -> Iterator[Chunk]:
-    """The chunks of a range, then its note for every share; the note of share 0 has the result as its payload."""
-    limits = limits or CaptureLimits()
-    told = RangeStats(CaptureStats(job.source.name))
-    cutter = Cutter(job.file, job.part.number, job.shares)
-    error = ""
-    try:
-        for batch, endpoints, first_offset in read_range(job.source, job.part, told, limits):
-            yield from cutter.add(batch, endpoints, None if job.inline else first_offset)
-        yield from cutter.rest()
-    except CaptureError as failure:
-        error = str(failure)
+    """The chunks of a range, then its note for every share; the note of share 0 has the result as its payload. Of a
+    broker's file there is the note alone: who reads it has the result."""
+    told, result = RangeStats(CaptureStats(job.source.name)), None
+    if job.source.kind == "packets":
+        error = ""
+        try:
+            yield from _packets(job, told, limits or CaptureLimits())
+        except CaptureError as failure:
+            error = str(failure)
+        result = pickle.dumps(RangeResult(job.file, job.part.number, told, error))
     note = pickle.dumps(tuple(RangeNote(told.stats.packets, told.clock_ns)))
-    result = pickle.dumps(RangeResult(job.file, job.part.number, told, error))
-    for share in range(job.shares):
+    for share in range(job.shares + job.with_broker_share):
         yield Chunk(share, job.file, job.part.number, NOTE, note, None if share else result)
+
+
+def _packets(job: RangeJob, told: RangeStats, limits: CaptureLimits) -> Iterator[Chunk]:
+    cutter = Cutter(job.file, job.part.number, job.shares)
+    for batch, endpoints, first_offset in read_range(job.source, job.part, told, limits):
+        yield from cutter.add(batch, endpoints, None if job.inline else first_offset)
+    yield from cutter.rest()
 
 
 def as_batches(chunks: Iterator[Chunk]) -> Iterator[pa.RecordBatch]:

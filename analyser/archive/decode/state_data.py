@@ -11,7 +11,8 @@ import copyreg
 import json
 import math
 import re
-from collections import Counter, deque
+from array import array
+from collections import Counter, OrderedDict, deque
 from collections.abc import Callable, Mapping
 from enum import Enum
 from importlib import import_module
@@ -28,10 +29,16 @@ from dissectors.registry import CARRIERS, dissector_of
 
 SCHEMA = pa.schema([("value", pa.string()), ("bytes", pa.binary())], metadata={"state": "1"})
 _ROOMS = ("dissectors.", "analyser.flows.", "analyser.decoding.")
-_MODULES = frozenset({"analyser.capture.endpoints", "analyser.reading.flow_records", "wsproto.frame_protocol"})
+_MODULES = frozenset(
+    {
+        "analyser.capture.endpoints", "analyser.reading.flow_records", "analyser.reading.log_losses",
+        "analyser.reading.logs", "wsproto.frame_protocol",
+    }
+)  # fmt: skip
 # Functions that objects hold: where a frame may begin, as the framing of protocols has it, and a placeholder.
 _FUNCTIONS = re.compile(r"analyser\.flows\.flow_table:_nobody|dissectors\.\w+\.framing:(?:_?candidates|_zero_bytes)")
 _LISTED: Mapping[str, Callable[[list[Any]], Any]] = {"tuple": tuple, "frozenset": frozenset}
+_MAPPINGS: Mapping[str, type[dict[Any, Any]]] = {one.__name__: one for one in (dict, Counter, OrderedDict)}
 _DTYPES = frozenset("?bBhHiIlLqQfd")
 
 
@@ -86,7 +93,7 @@ class _Writer:
         kind = type(value)
         if kind in (list, tuple, set, frozenset):
             return [kind.__name__, *self._all(value)], None
-        if kind in (dict, Counter):
+        if kind in _MAPPINGS.values():
             return [kind.__name__, *self._all(part for item in value.items() for part in item)], None
         if kind is deque:
             return ["deque", value.maxlen, *self._all(value)], None
@@ -94,10 +101,12 @@ class _Writer:
             return [kind.__name__], bytes(value)
         if kind is float:
             return ["float", repr(value)], None
+        if kind is array:
+            return ["numbers", value.typecode], value.tobytes()
         if isinstance(value, np.ndarray | np.generic):
-            array = np.ascontiguousarray(value)
+            packed = np.ascontiguousarray(value)
             name = "array" if isinstance(value, np.ndarray) else "scalar"
-            return [name, array.dtype.char, list(np.shape(value))], array.tobytes()
+            return [name, packed.dtype.char, list(np.shape(value))], packed.tobytes()
         if kind is pa.RecordBatch:
             with pa.BufferOutputStream() as stream:
                 with pa.ipc.new_stream(stream, value.schema) as writer:
@@ -154,11 +163,11 @@ class _Reader:
         if kind == "list":
             self._made[number] = made = []
             made += self._all(told)
-        elif kind in ("dict", "Counter"):
-            mapping: dict[Any, Any] = {} if kind == "dict" else Counter()
-            self._made[number] = mapping
+        elif kind in _MAPPINGS:
+            self._made[number] = mapping = _MAPPINGS[kind]()
             parts = self._all(told)
-            dict.update(mapping, zip(parts[::2], parts[1::2], strict=True))
+            for key, value in zip(parts[::2], parts[1::2], strict=True):
+                mapping[key] = value
         elif kind == "set":
             self._made[number] = members = set()
             members.update(self._all(told))
@@ -183,8 +192,12 @@ class _Reader:
         if kind in ("array", "scalar"):
             if told[0] not in _DTYPES:
                 raise StateError("it holds numbers of no known kind")
-            array = np.frombuffer(data, np.dtype(told[0])).reshape(told[1]).copy()
-            return array if kind == "array" else array[()]
+            packed = np.frombuffer(data, np.dtype(told[0])).reshape(told[1]).copy()
+            return packed if kind == "array" else packed[()]
+        if kind == "numbers":
+            if told[0] not in _DTYPES - {"?"}:
+                raise StateError("it holds numbers of no known kind")
+            return array(told[0], data)
         if kind == "batch":
             batch = pa.ipc.open_stream(data).read_next_batch()
             batch.validate(full=True)

@@ -34,16 +34,23 @@ CLUSTER = "cluster_id"
 
 @dataclass(frozen=True, slots=True)
 class Common:
-    """What only all shares together tell. files: labels by number. last_ns: the time of the last packet of all."""
+    """What only all shares together tell. files: labels by number. logs: numbers of request logs. last_ns: the time of
+    the last packet of all."""
 
     files: tuple[str, ...]
+    logs: frozenset[int]
     last_ns: int | None
     topics: Mapping[str, str]
 
 
 def write_common(common: Common, state: Path) -> None:
     """Keep it in a state."""
-    value = {"files": common.files, "last_ns": common.last_ns, "topics": dict(common.topics)}
+    value = {
+        "files": common.files,
+        "logs": sorted(common.logs),
+        "last_ns": common.last_ns,
+        "topics": dict(common.topics),
+    }
     (state / COMMON_FILE).write_text(json.dumps(value), encoding="utf-8")
 
 
@@ -52,13 +59,15 @@ def read_common(state: Path) -> Common:
     path = state / COMMON_FILE
     try:
         value = json.loads(path.read_text(encoding="utf-8"))
-        files, last_ns, topics = value["files"], value["last_ns"], value["topics"]
+        files, logs, last_ns, topics = (value[name] for name in ("files", "logs", "last_ns", "topics"))
+        logs = frozenset(logs)
     except (OSError, ValueError, LookupError, TypeError, RecursionError) as error:
         raise DatasetError(f"{path} is no state of a dataset: {ANEW}.") from error
     names = [*files, *topics, *topics.values()] if isinstance(files, list) and isinstance(topics, dict) else [None]
-    if not all(isinstance(name, str) for name in names) or not isinstance(last_ns, int | None):
+    are_numbers = all(type(number) is int for number in logs) and isinstance(last_ns, int | None)
+    if not all(isinstance(name, str) for name in names) or not are_numbers:
         raise DatasetError(f"{path} is no state of a dataset: {ANEW}.")
-    return Common(tuple(files), last_ns, topics)
+    return Common(tuple(files), logs, last_ns, topics)
 
 
 def put_together(
@@ -80,7 +89,8 @@ def put_together(
         ids = feather.read_table(str(folder / FLOWS_FILE), columns=["flow_id"]).column(0).to_pylist()
         known = pa.table({CLUSTER: pa.array([clusters.get(one) for one in ids], pa.string())})
         feather.write_feather(known, str(folder / KNOWN_FILE))
-    return Common(tuple(file_label(one.path) for one in files), last_ns, {**topics, **topic_ids})
+    labels, logs = (file_label(one.path) for one in files), (n for n, one in enumerate(files) if one.kind == "log")
+    return Common(tuple(labels), frozenset(logs), last_ns, {**topics, **topic_ids})
 
 
 def _view(con: duckdb.DuckDBPyConnection, table: str, paths: list[str]) -> None:

@@ -69,7 +69,8 @@ def _made(run: FinishRun) -> list[Part]:
 def _amend(run: FinishRun, previous: Path) -> None:
     """Parts of earlier runs that have rows to amend are replaced."""
     change = run.change
-    changed = pa.concat_tables(feather.read_table(str(folder / CHANGED_FILE)) for folder in run.folders.values())
+    told = [path for folder in run.folders.values() if (path := folder / CHANGED_FILE).exists()]
+    changed = pa.concat_tables(feather.read_table(str(path)) for path in told)
     before, now = (read_common(state) for state in (previous, change.state))
     topics = _renamed(before, now)
     affected = {

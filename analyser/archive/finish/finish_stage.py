@@ -114,9 +114,9 @@ def _known(job_path: str, share: int) -> _Known:
     common = read_common(job.state)
     folder: ShareFolder = pickle.loads((job.folders[share] / RESULT_FILE).read_bytes())
     flows = feather.read_table(str(job.folders[share] / FLOWS_FILE))
-    flows = with_ends(with_first_packets(flows, common.files), common.last_ns)
+    flows = with_ends(with_first_packets(flows, common.files, common.logs), common.last_ns)
     clusters = feather.read_table(str(job.folders[share] / KNOWN_FILE)).column(CLUSTER).combine_chunks()
-    lookups = Lookups(flows, clusters, common.topics, common.files, dissectors(job.enable))
+    lookups = Lookups(flows, clusters, common.topics, common.files, dissectors(job.enable), common.logs)
     return _Known(job, folder, lookups, duplicate_flows(flows))
 
 
@@ -130,7 +130,7 @@ def _finish_flows(known: _Known, share: int, settled: str, still_open: str) -> l
     own.mkdir(parents=True, exist_ok=True)
     feather.write_feather(facts, str(own / FLOWS_FILE), compression="zstd")
     new = over
-    if job.previous is not None:
+    if job.previous is not None and known.folder.goes_on:
         before = kept_table(job.previous / share_name(share) / FLOWS_FILE, facts.schema)
         feather.write_feather(changed_facts(facts, before), str(job.folders[share] / CHANGED_FILE))
         written = before.filter(before.column(SETTLED)).column(FLOW)

@@ -18,7 +18,7 @@ from analyser.options import ReadOptions
 
 SHARES, MOST_SHARES = 32, 4096
 # What the state of a dataset is made of; another one cannot be gone on from.
-STATE_FORMAT = 4
+STATE_FORMAT = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +46,7 @@ def options_as_before(options: ArchiveOptions, change: Change) -> ArchiveOptions
         return options
     settings = change.previous.settings
     told = settings_of(options)
-    for name in ("tables", "enable", "decode_as", "payload", "payload_columns"):
+    for name in ("tables", "enable", "decode_as", "payload", "payload_columns", "log_zone_ns"):
         if settings.get(name) != told[name]:
             raise DatasetError(f"{change.root} was made with other settings ({name}); {REBUILD}")
     if change.previous_state is None or settings.get("state_format") != STATE_FORMAT:
@@ -76,4 +76,5 @@ def settings_of(options: ArchiveOptions) -> dict[str, Any]:
         "topic_ids": dict(sorted(read.topic_ids.items())),
         "payload": read.payload,
         "payload_columns": sorted(read.payload_columns),
+        "log_zone_ns": read.log_zone_ns,
     }

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import glob
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import NamedTuple
@@ -16,6 +16,7 @@ from typing import NamedTuple
 from analyser.archive.dataset.manifest import InputFile, Manifest
 from analyser.archive.intake.arriving import Intake
 from analyser.capture import CaptureError, Source, in_time_order, open_captures
+from analyser.capture.opening import probed
 from analyser.capture.sources import STANDARD_INPUT, explain
 from analyser.evidence.identity import content_key
 from analyser.storage.address import address_of
@@ -36,23 +37,34 @@ class PlannedFile(NamedTuple):
 
 @dataclass(slots=True)
 class Plan:
-    """files: in the order of reading. aside: what is not taken in, with the reason. known: how many are in already."""
+    """files: in the order of reading. aside: what is not taken in, with the reason. known: how many are in already.
+    had_broker_files: request logs or log segments are in already."""
 
     files: list[PlannedFile] = field(default_factory=list)
     aside: list[InputFile] = field(default_factory=list)
     known: int = 0
+    had_broker_files: bool = False
+
+    def broker_files(self) -> dict[int, Source]:
+        """The request logs and log segments among the files, by number."""
+        return {file.number: file.source for file in self.files if file.source.kind != "packets"}
 
 
 def plan_files(
-    inputs: Sequence[str | os.PathLike[str]], previous: Manifest | None, run: str, intake: Intake | None = None
+    inputs: Sequence[str | os.PathLike[str]],
+    previous: Manifest | None,
+    run: str,
+    intake: Intake | None = None,
+    log_zone_ns: int | None = None,
 ) -> Plan:
     """The files of a run. Unreadable ones, and directories without captures, are set aside like those that cannot be
-    taken in any more."""
-    plan, held = Plan(), [one for one in (previous.inputs if previous else ()) if one.status == "read"]
+    taken in any more. log_zone_ns: as in ReadOptions."""
+    held = [one for one in (previous.inputs if previous else ()) if one.status == "read"]
+    plan = Plan(had_broker_files=any(one.kind != "packets" for one in held))
     paths, keys = {one.path: one for one in held}, {one.key: one.path for one in held}
-    latest_ns = max((one.first_ns for one in held if one.first_ns is not None), default=None)
+    latest_ns = _latest_ns(held)
     intake = intake or Intake()
-    for source in in_time_order(_sources(inputs, plan, run)):
+    for source in in_time_order(_sources(inputs, plan, run, log_zone_ns)):
         path = Path(source.name) if source.path is None else source.path
         try:
             size, key = path.stat().st_size, content_key(path)
@@ -62,14 +74,19 @@ def plan_files(
         if source.name in paths and paths[source.name].key == key:
             plan.known += 1
             continue
-        kind = source.other_kind
-        reason = f"{source.name} is {kind}; an archive takes packets." if kind else None
-        reason = reason or intake.reason(source)
+        reason = intake.reason(source)
         if reason is None and source.name in paths:
             reason = f"{source.name} has changed since it was taken in; {REBUILD}."
+        reason = reason or _other_witness(
+            source, {*(one.kind for one in held), *(one.source.kind for one in plan.files)}
+        )
         if reason is None and key in keys:
             reason = f"{source.name} has the same content as {keys[key]}."
-        if reason is None and latest_ns is not None and source.first_ns is not None and source.first_ns < latest_ns:
+        if (
+            reason is None
+            and source.first_ns is not None
+            and source.first_ns < latest_ns.get(source.kind, source.first_ns)
+        ):
             reason = f"{source.name} begins before what the dataset already holds; {REBUILD}."
         if reason is None:
             keys[key] = source.name
@@ -79,7 +96,29 @@ def plan_files(
     return plan
 
 
-def _sources(inputs: Iterable[str | os.PathLike[str]], plan: Plan, run: str) -> Iterator[Source]:
+def _other_witness(source: Source, kinds: Collection[str]) -> str | None:
+    """Why a capture is not taken beside request logs, nor a request log beside captures: exchanges that both tell are
+    not put together here."""
+    other = {"packets": "log", "log": "packets"}.get(source.kind)
+    if other not in kinds:
+        return None
+    what, beside = ("a request log", "captures") if other == "packets" else ("a capture", "request logs")
+    return f"{source.name} is {what}, and {beside} are in this dataset: what both tell would count twice there."
+
+
+def _latest_ns(held: Iterable[InputFile]) -> dict[str, int]:
+    """When the last capture and the last request log begin: connections of one kind of them go on from file to file,
+    of the other they are others."""
+    latest: dict[str, int] = {}
+    for one in held:
+        if one.first_ns is not None:
+            latest[one.kind] = max(one.first_ns, latest.get(one.kind, one.first_ns))
+    return latest
+
+
+def _sources(
+    inputs: Iterable[str | os.PathLike[str]], plan: Plan, run: str, log_zone_ns: int | None
+) -> Iterator[Source]:
     """The sources that the inputs name, each file once."""
     seen: set[str] = set()
     for name in named(inputs):
@@ -95,7 +134,9 @@ def _sources(inputs: Iterable[str | os.PathLike[str]], plan: Plan, run: str) -> 
         for source in found:
             if source.name not in seen:
                 seen.add(source.name)
-                yield source if source.path is None else replace(source, path=source.path.absolute())
+                if source.path is not None:
+                    source = replace(source, path=source.path.absolute())
+                yield probed(source, log_zone_ns) if source.is_log and log_zone_ns is not None else source
 
 
 def named(inputs: Iterable[str | os.PathLike[str]]) -> Iterator[str]:

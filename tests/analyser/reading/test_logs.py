@@ -12,7 +12,6 @@ import pyarrow as pa
 import pytest
 
 import analyser
-from analyser.archive.intake.plan import plan_files
 from analyser.capture import open_captures
 from analyser.options import ReadOptions
 from analyser.reading.pipeline import Pipeline
@@ -173,13 +172,6 @@ def test_the_report_prints_lines_and_what_a_log_lacks(stale: Path) -> None:
     assert "from a request log: 3,324 requests." in report
     assert f"lines of {stale}: " in report
     assert "frame.number" not in report
-
-
-def test_an_archive_sets_it_aside(tmp_path: Path) -> None:
-    [path] = written(tmp_path, asks(1))
-    plan = plan_files([path], None, "run")
-    assert plan.files == []
-    assert [one.reason for one in plan.aside] == [f"{path} is a request log; an archive takes packets."]
 
 
 def test_several_processes_give_the_same(tmp_path: Path) -> None:

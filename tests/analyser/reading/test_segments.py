@@ -149,10 +149,9 @@ def test_what_is_broken_beside_it_does_not_hide_a_segment(tmp_path: Path) -> Non
     ("words", "told"),
     [
         (["live", "--read"], "is a log segment; only `analyse`"),
-        (["archive", "--output", "dataset"], "is a log segment; an archive takes packets"),
         (["extract", "--output", "x.pcapng", "--flow", "0" * 16], "is a log segment, which has no packets to extract"),
     ],
-    ids=["live", "archive", "extract"],
+    ids=["live", "extract"],
 )
 def test_who_takes_packets_only_says_so(tmp_path: Path, words: list[str], told: str) -> None:
     path = write_segment(tmp_path, "t-0", segment((0, numbered(2))))

@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import os
 import pickle
-from collections import Counter, deque
+from array import array
+from collections import Counter, OrderedDict, deque
 from pathlib import Path
 from typing import Any
 
@@ -36,7 +37,7 @@ FILES = ["kafka_fenced_commit.pcapng", "mongo_healthy.pcapng", "mqtt_v5_features
     [
         None, True, 7, -(1 << 70), 1.5, float("inf"), "a\udc80\u2028", b"\0\xff", bytearray(b"x"), [1, [2]], (1, (2,)),
         {1: "a", "b": None, (1, 2): b"c"}, {1, 2}, frozenset({3}), deque([1, 2], maxlen=2), Counter("aab"), Limits(),
-        np.uint64(1 << 63), Opcode.PING,
+        np.uint64(1 << 63), Opcode.PING, OrderedDict({"b": 1, "a": 2}), array("q", [1, -1]),
     ],
     ids=repr,
 )  # fmt: skip
@@ -94,6 +95,7 @@ CRAFTED = [
     ["object", "analyser.live.capturer:Capturer", [0], None], ["object", "dissectors.core.limits:os", [0], None],
     ["object", "analyser.flows.shelf:pickle", [0], None], ["object", "analyser.flows.flow:Flow", [9], None],
     ["list", [7]], ["list", [-1]], ["dict", 1], ["array", "O", [1]], ["array", "l", [99]], ["Dissector", "nobody"],
+    ["numbers", "u"], ["numbers", "?"], ["OrderedDict", 1],
     ["x"], [], ["tuple", [1]],
 ]  # fmt: skip
 
@@ -120,7 +122,7 @@ def test_a_state_of_an_earlier_version_is_not_run(tmp_path: Path) -> None:
 
 
 def test_what_shares_tell_together_is_data(tmp_path: Path) -> None:
-    common = Common(("a.pcap",), 7, {"id": "orders"})
+    common = Common(("a.pcap", "b.log"), frozenset({1}), 7, {"id": "orders"})
     write_common(common, tmp_path)
     assert read_common(tmp_path) == common
     crafted = pickle.dumps(Bomb(tmp_path / "planted"))
